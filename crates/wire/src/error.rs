@@ -1,0 +1,105 @@
+//! Why octets were refused. One enum for the whole crate: every variant is the sender's fault.
+
+use core::fmt;
+
+/// A reason to refuse received octets. Always the peer's fault; callers count it by [`DecodeError::label`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DecodeError {
+    /// The input ends before the element does.
+    Truncated,
+    /// Octets remain after the packet.
+    TrailingOctets,
+    /// A TYPE or LENGTH is not in its shortest form (packet spec, TLV encoding).
+    NonMinimalNumber,
+    /// TYPE 0, or above 2^32-1.
+    BadType,
+    /// A LENGTH larger than any packet.
+    LengthTooLarge,
+    /// A NonNegativeInteger whose length is not 1, 2, 4 or 8.
+    BadInteger,
+    /// A fixed-size element has another size; the TYPE is given.
+    BadLength(u32),
+    /// The packet is not of the TYPE that was asked for; the found TYPE is given.
+    UnexpectedType(u32),
+    /// A required element is absent; its TYPE is given.
+    Missing(u32),
+    /// An unrecognized or out-of-order element of a critical TYPE.
+    UnknownCritical(u32),
+    /// A recognized element occurs twice where it may occur once.
+    Repeated(u32),
+    /// A name component's TYPE is outside 1..=65535.
+    BadComponentType,
+    /// A digest component is not 32 octets long.
+    BadDigestLength,
+    /// More than [`crate::name::COMPONENTS_MAX`] components.
+    TooManyComponents,
+    /// An Interest with an empty name.
+    EmptyName,
+    /// ApplicationParameters without a parameters digest in the name, or the reverse misplaced.
+    MissingParametersDigest,
+    /// Text that is not a name URI.
+    BadUri,
+    /// Text or time that is not in the form the field asks for.
+    BadText,
+    /// A number outside what its field allows; the TYPE is given.
+    OutOfRange(u32),
+}
+
+impl DecodeError {
+    /// The counter name under which drops for this reason are reported.
+    pub fn label(&self) -> &'static str {
+        match self {
+            DecodeError::Truncated => "truncated",
+            DecodeError::TrailingOctets => "trailing_octets",
+            DecodeError::NonMinimalNumber => "non_minimal_number",
+            DecodeError::BadType => "bad_type",
+            DecodeError::LengthTooLarge => "length_too_large",
+            DecodeError::BadInteger => "bad_integer",
+            DecodeError::BadLength(_) => "bad_length",
+            DecodeError::UnexpectedType(_) => "unexpected_type",
+            DecodeError::Missing(_) => "missing_element",
+            DecodeError::UnknownCritical(_) => "unknown_critical",
+            DecodeError::Repeated(_) => "repeated_element",
+            DecodeError::BadComponentType => "bad_component_type",
+            DecodeError::BadDigestLength => "bad_digest_length",
+            DecodeError::TooManyComponents => "too_many_components",
+            DecodeError::EmptyName => "empty_name",
+            DecodeError::MissingParametersDigest => "missing_parameters_digest",
+            DecodeError::BadUri => "bad_uri",
+            DecodeError::BadText => "bad_text",
+            DecodeError::OutOfRange(_) => "out_of_range",
+        }
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DecodeError::Truncated => f.write_str("the input ends inside an element"),
+            DecodeError::TrailingOctets => f.write_str("octets remain after the packet"),
+            DecodeError::NonMinimalNumber => f.write_str("a TYPE or LENGTH is not in its shortest form"),
+            DecodeError::BadType => f.write_str("TYPE 0 or above 2^32-1"),
+            DecodeError::LengthTooLarge => f.write_str("a LENGTH exceeds the packet limit"),
+            DecodeError::BadInteger => f.write_str("an integer is not 1, 2, 4 or 8 octets long"),
+            DecodeError::BadLength(t) => write!(f, "element of TYPE {t} has a wrong length"),
+            DecodeError::UnexpectedType(t) => write!(f, "unexpected TYPE {t}"),
+            DecodeError::Missing(t) => write!(f, "element of TYPE {t} is missing"),
+            DecodeError::UnknownCritical(t) => {
+                write!(f, "critical element of TYPE {t} is unknown or out of order")
+            }
+            DecodeError::Repeated(t) => write!(f, "element of TYPE {t} is repeated"),
+            DecodeError::BadComponentType => f.write_str("a name component's TYPE is outside 1..65535"),
+            DecodeError::BadDigestLength => f.write_str("a digest component is not 32 octets long"),
+            DecodeError::TooManyComponents => f.write_str("the name has too many components"),
+            DecodeError::EmptyName => f.write_str("an Interest needs at least one name component"),
+            DecodeError::MissingParametersDigest => {
+                f.write_str("ApplicationParameters without a parameters digest in the name")
+            }
+            DecodeError::BadUri => f.write_str("not a name URI"),
+            DecodeError::BadText => f.write_str("text in the wrong form"),
+            DecodeError::OutOfRange(t) => write!(f, "the number in TYPE {t} is out of range"),
+        }
+    }
+}
+
+impl core::error::Error for DecodeError {}

@@ -1,0 +1,43 @@
+//! NDN packet formats: checked views over received bytes, and builders for making packets.
+//!
+//! A *view* ([`InterestView`], [`DataView`], [`LpView`], [`NameRef`]) borrows the received octets; parsing
+//! one validates all of it once and never allocates. A *builder* makes octets. What a view hands out is
+//! always inside the slice it was parsed from.
+//!
+//! This crate never reads a clock, a file or a socket, and no input makes it panic: every function that
+//! takes foreign octets returns [`DecodeError`].
+//!
+//! Follows the NDN Packet Format Specification v0.3 and NDNLPv2.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod data;
+pub mod error;
+pub mod interest;
+pub mod lp;
+pub mod name;
+pub mod signature;
+pub mod tlv;
+pub mod types;
+
+pub use data::{ContentType, DataBuilder, DataView};
+pub use error::DecodeError;
+pub use interest::{InterestBuilder, InterestView};
+pub use lp::{LpHeaders, LpView, NackReason, PitToken};
+pub use name::{Component, Name, NameRef};
+pub use signature::{KeyLocator, SignatureInfo, SignatureInfoView, SignatureType};
+
+/// Largest network packet (Interest or Data TLV, header included) in octets: `MAX_NDN_PACKET_SIZE` of
+/// ndn-cxx, which every peer shares.
+pub const PACKET_OCTETS_MAX: usize = 8800;
+
+/// What link headers may add to a network packet on a stream face: a Data of exactly
+/// [`PACKET_OCTETS_MAX`] octets must pass with every header field set (NFD and NDNd drop it).
+pub const LP_OVERHEAD_OCTETS_MAX: usize = 512;
+
+/// Largest link packet accepted from a stream or datagram.
+pub const LP_PACKET_OCTETS_MAX: usize = PACKET_OCTETS_MAX + LP_OVERHEAD_OCTETS_MAX;
+
+const _: () = assert!(LP_PACKET_OCTETS_MAX < 65_535, "a link packet fits a UDP datagram over loopback");

@@ -1,0 +1,324 @@
+//! TYPE-LENGTH-VALUE encoding (packet spec, `tlv.rst`): a strict reader over borrowed octets and a writer.
+//!
+//! Numbers must be in their shortest form: names are compared and hashed as octets, so two encodings of one
+//! name must not exist.
+
+use alloc::vec::Vec;
+
+use crate::error::DecodeError;
+
+/// One element: its TYPE, its VALUE, and the octets of the whole element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tlv<'a> {
+    /// TYPE, 1..=2^32-1.
+    pub typ: u32,
+    /// VALUE.
+    pub value: &'a [u8],
+    /// TYPE, LENGTH and VALUE.
+    pub raw: &'a [u8],
+}
+
+impl<'a> Tlv<'a> {
+    /// The VALUE as a NonNegativeInteger.
+    pub fn nni(&self) -> Result<u64, DecodeError> {
+        decode_nni(self.value)
+    }
+
+    /// A reader over the VALUE's own elements.
+    pub fn children(&self) -> Reader<'a> {
+        Reader::new(self.value)
+    }
+}
+
+/// Whether an unrecognized element of this TYPE must make the packet invalid.
+pub fn is_critical(typ: u32) -> bool {
+    typ <= 31 || typ & 1 == 1
+}
+
+/// Applies the evolvability rule to an element nobody recognized here.
+pub fn ignore_unknown(typ: u32) -> Result<(), DecodeError> {
+    if is_critical(typ) { Err(DecodeError::UnknownCritical(typ)) } else { Ok(()) }
+}
+
+/// Reads a VAR-NUMBER: the number and how many octets it took.
+pub fn read_var_number(buf: &[u8]) -> Result<(u64, usize), DecodeError> {
+    let first = *buf.first().ok_or(DecodeError::Truncated)?;
+    let (size, least) = match first {
+        0..=252 => return Ok((u64::from(first), 1)),
+        253 => (2, 253),
+        254 => (4, 0x1_0000),
+        255 => (8, 0x1_0000_0000),
+    };
+    let octets = buf.get(1..=size).ok_or(DecodeError::Truncated)?;
+    let number = octets.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
+    if number < least { Err(DecodeError::NonMinimalNumber) } else { Ok((number, 1 + size)) }
+}
+
+/// TYPE, LENGTH and the size of both, of the element that starts `buf`. The VALUE need not be there yet:
+/// this is what delimits packets on a stream.
+pub fn read_header(buf: &[u8]) -> Result<(u32, usize, usize), DecodeError> {
+    let (typ, typ_octets) = read_var_number(buf)?;
+    let typ = u32::try_from(typ).map_err(|_| DecodeError::BadType)?;
+    if typ == 0 {
+        return Err(DecodeError::BadType);
+    }
+    let (length, length_octets) = read_var_number(&buf[typ_octets..])?;
+    let length = usize::try_from(length).map_err(|_| DecodeError::LengthTooLarge)?;
+    if length > isize::MAX as usize {
+        return Err(DecodeError::LengthTooLarge);
+    }
+    Ok((typ, length, typ_octets + length_octets))
+}
+
+/// Reads the element that starts `buf`; what follows it is left alone.
+pub fn read_tlv(buf: &[u8]) -> Result<Tlv<'_>, DecodeError> {
+    let (typ, length, header) = read_header(buf)?;
+    let end = header.checked_add(length).ok_or(DecodeError::LengthTooLarge)?;
+    let raw = buf.get(..end).ok_or(DecodeError::Truncated)?;
+    Ok(Tlv { typ, value: &raw[header..], raw })
+}
+
+/// Reads `buf` as exactly one element of TYPE `typ`.
+pub fn read_exactly(buf: &[u8], typ: u32) -> Result<Tlv<'_>, DecodeError> {
+    let tlv = read_tlv(buf)?;
+    if tlv.typ != typ {
+        return Err(DecodeError::UnexpectedType(tlv.typ));
+    }
+    if tlv.raw.len() != buf.len() {
+        return Err(DecodeError::TrailingOctets);
+    }
+    Ok(tlv)
+}
+
+/// Decodes a NonNegativeInteger of 1, 2, 4 or 8 octets.
+pub fn decode_nni(value: &[u8]) -> Result<u64, DecodeError> {
+    match value.len() {
+        1 | 2 | 4 | 8 => Ok(value.iter().fold(0, |n, b| n << 8 | u64::from(*b))),
+        _ => Err(DecodeError::BadInteger),
+    }
+}
+
+/// Octets that `n` takes as a VAR-NUMBER.
+pub fn var_number_octets(n: u64) -> usize {
+    match n {
+        0..=252 => 1,
+        253..=0xffff => 3,
+        0x1_0000..=0xffff_ffff => 5,
+        _ => 9,
+    }
+}
+
+/// Octets that an element with a VALUE of `length` octets takes.
+pub fn tlv_octets(typ: u32, length: usize) -> usize {
+    var_number_octets(u64::from(typ)) + var_number_octets(length as u64) + length
+}
+
+/// Octets that `n` takes as a NonNegativeInteger.
+pub fn nni_octets(n: u64) -> usize {
+    match n {
+        0..=0xff => 1,
+        0x100..=0xffff => 2,
+        0x1_0000..=0xffff_ffff => 4,
+        _ => 8,
+    }
+}
+
+/// Walks a sequence of elements.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    buf: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the start of `buf`.
+    pub fn new(buf: &'a [u8]) -> Self {
+        Reader { buf, position: 0 }
+    }
+
+    /// Octets read so far.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// What is left.
+    pub fn rest(&self) -> &'a [u8] {
+        &self.buf[self.position..]
+    }
+
+    /// The next element, or none at the end.
+    pub fn next_tlv(&mut self) -> Result<Option<Tlv<'a>>, DecodeError> {
+        if self.position == self.buf.len() {
+            return Ok(None);
+        }
+        let tlv = read_tlv(&self.buf[self.position..])?;
+        self.position += tlv.raw.len();
+        Ok(Some(tlv))
+    }
+
+    /// The next element, which must be there and of TYPE `typ`.
+    pub fn require(&mut self, typ: u32) -> Result<Tlv<'a>, DecodeError> {
+        match self.next_tlv()? {
+            Some(tlv) if tlv.typ == typ => Ok(tlv),
+            _ => Err(DecodeError::Missing(typ)),
+        }
+    }
+}
+
+/// Appends elements to a growing buffer.
+#[derive(Clone, Debug, Default)]
+pub struct Writer {
+    buf: Vec<u8>,
+}
+
+impl Writer {
+    /// An empty writer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty writer with room for `octets`.
+    pub fn with_capacity(octets: usize) -> Self {
+        Writer { buf: Vec::with_capacity(octets) }
+    }
+
+    /// Goes on after what `buf` holds.
+    pub fn from_vec(buf: Vec<u8>) -> Self {
+        Writer { buf }
+    }
+
+    /// Appends octets as they are.
+    pub fn raw(&mut self, octets: &[u8]) -> &mut Self {
+        self.buf.extend_from_slice(octets);
+        self
+    }
+
+    /// Appends a VAR-NUMBER in its shortest form.
+    pub fn var_number(&mut self, n: u64) -> &mut Self {
+        match n {
+            0..=252 => self.buf.push(n as u8),
+            253..=0xffff => {
+                self.buf.push(253);
+                self.buf.extend_from_slice(&(n as u16).to_be_bytes());
+            }
+            0x1_0000..=0xffff_ffff => {
+                self.buf.push(254);
+                self.buf.extend_from_slice(&(n as u32).to_be_bytes());
+            }
+            _ => {
+                self.buf.push(255);
+                self.buf.extend_from_slice(&n.to_be_bytes());
+            }
+        }
+        self
+    }
+
+    /// Appends TYPE and LENGTH; the caller appends the VALUE.
+    pub fn header(&mut self, typ: u32, length: usize) -> &mut Self {
+        self.var_number(u64::from(typ)).var_number(length as u64)
+    }
+
+    /// Appends an element.
+    pub fn tlv(&mut self, typ: u32, value: &[u8]) -> &mut Self {
+        self.header(typ, value.len()).raw(value)
+    }
+
+    /// Appends an element that holds a NonNegativeInteger in its shortest form.
+    pub fn nni(&mut self, typ: u32, n: u64) -> &mut Self {
+        let octets = n.to_be_bytes();
+        self.tlv(typ, &octets[8 - nni_octets(n)..])
+    }
+
+    /// Appends an element whose VALUE `fill` writes.
+    pub fn nested(&mut self, typ: u32, fill: impl FnOnce(&mut Writer)) -> &mut Self {
+        let start = self.buf.len();
+        fill(self);
+        let length = self.buf.len() - start;
+        let mut header = Writer::with_capacity(10);
+        header.header(typ, length);
+        self.buf.splice(start..start, header.buf);
+        self
+    }
+
+    /// What has been written.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.buf
+    }
+
+    /// Octets written.
+    pub fn len(&self) -> usize {
+        self.buf.len()
+    }
+
+    /// Whether nothing has been written.
+    pub fn is_empty(&self) -> bool {
+        self.buf.is_empty()
+    }
+
+    /// Takes the octets.
+    pub fn into_vec(self) -> Vec<u8> {
+        self.buf
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn var_numbers_take_the_shortest_form_and_no_other() {
+        for n in [0, 1, 252, 253, 255, 256, 0xffff, 0x1_0000, 0xffff_ffff, 0x1_0000_0000, u64::MAX] {
+            let mut w = Writer::new();
+            w.var_number(n);
+            assert_eq!(w.len(), var_number_octets(n));
+            assert_eq!(read_var_number(w.as_bytes()), Ok((n, w.len())));
+            assert_eq!(read_var_number(&w.as_bytes()[..w.len() - 1]), Err(DecodeError::Truncated));
+        }
+        assert_eq!(read_var_number(&[253, 0, 252]), Err(DecodeError::NonMinimalNumber));
+        assert_eq!(read_var_number(&[254, 0, 0, 255, 255]), Err(DecodeError::NonMinimalNumber));
+        assert_eq!(
+            read_var_number(&[255, 0, 0, 0, 0, 255, 255, 255, 255]),
+            Err(DecodeError::NonMinimalNumber)
+        );
+    }
+
+    #[test]
+    fn type_zero_and_types_past_32_bits_are_refused() {
+        assert_eq!(read_header(&[0, 0]), Err(DecodeError::BadType));
+        assert_eq!(read_header(&[255, 0, 0, 0, 1, 0, 0, 0, 0, 0]), Err(DecodeError::BadType));
+        assert_eq!(read_header(&[254, 255, 255, 255, 255, 0]), Ok((u32::MAX, 0, 6)));
+    }
+
+    #[test]
+    fn a_length_of_any_size_is_refused_without_reading_past_the_input() {
+        for length in [1u64 << 28, 1 << 32, 1 << 40, 1 << 60, u64::MAX] {
+            let mut w = Writer::new();
+            w.var_number(6).var_number(length).raw(&[0; 16]);
+            assert!(read_tlv(w.as_bytes()).is_err());
+        }
+    }
+
+    #[test]
+    fn integers_are_1_2_4_or_8_octets() {
+        for n in [0u64, 255, 256, 65535, 65536, 0xffff_ffff, 1 << 32, u64::MAX] {
+            let mut w = Writer::new();
+            w.nni(9, n);
+            assert_eq!(read_tlv(w.as_bytes()).unwrap().nni(), Ok(n));
+        }
+        for length in [0, 3, 5, 6, 7, 9] {
+            assert_eq!(decode_nni(&[0; 9][..length]), Err(DecodeError::BadInteger));
+        }
+    }
+
+    #[test]
+    fn nested_elements_get_their_length() {
+        let mut w = Writer::new();
+        w.nested(100, |w| {
+            w.nested(80, |w| {
+                w.raw(&[7; 300]);
+            });
+        });
+        let outer = read_exactly(w.as_bytes(), 100).unwrap();
+        assert_eq!(outer.children().require(80).unwrap().value, &[7; 300]);
+    }
+}

@@ -1,0 +1,1 @@
+//! Tests of namely against other NDN implementations; everything is under `tests/`.
