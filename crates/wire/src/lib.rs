@@ -15,6 +15,7 @@ extern crate alloc;
 
 pub mod data;
 pub mod error;
+pub mod face_uri;
 pub mod interest;
 pub mod lp;
 pub mod name;
@@ -24,6 +25,7 @@ pub mod types;
 
 pub use data::{ContentType, DataBuilder, DataView};
 pub use error::DecodeError;
+pub use face_uri::{Endpoint, FaceUri, FaceUriError, Family};
 pub use interest::{InterestBuilder, InterestView};
 pub use lp::{LpHeaders, LpView, NackReason, PitToken};
 pub use name::{Component, Name, NameRef};

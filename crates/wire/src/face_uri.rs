@@ -1,0 +1,302 @@
+//! FaceUri: the text by which management names the two ends of a face, and by which people name a router or
+//! an address to listen on.
+//!
+//! Numeric addresses are parsed here; a host name stays text, because looking one up is I/O. Canonical forms
+//! follow NFD's FaceUri: `udp4://192.0.2.1:6363`, `tcp6://[2001:db8::1]:6363`, `unix:///run/x.sock`.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+use core::net::{IpAddr, SocketAddr};
+use core::str::FromStr;
+
+/// UDP and TCP port when a URI names none.
+pub const NDN_PORT: u16 = 6363;
+
+/// Longest URI accepted, in octets: above any path of a Unix socket and any host name.
+pub const FACE_URI_OCTETS_MAX: usize = 512;
+
+/// One end of a face, or an address to listen on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FaceUri {
+    /// `unix:///path`: a stream socket in the file system.
+    Unix(String),
+    /// `tcp://…`, `tcp4://…`, `tcp6://…`.
+    Tcp(Endpoint),
+    /// `udp://…`, `udp4://…`, `udp6://…`; a multicast address makes a multicast face.
+    Udp(Endpoint),
+    /// `dev://eth0`: a network interface, the local end of a multicast face.
+    Device(String),
+    /// `fd://5`: an accepted stream, the remote end of a Unix face.
+    Fd(u64),
+    /// `internal://`: the router itself.
+    Internal,
+    /// `null://`: a face that drops everything.
+    Null,
+}
+
+/// A host and port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// A numeric address.
+    Address(SocketAddr),
+    /// A name that must be looked up, or an address with a zone (`fe80::1%eth0`).
+    Host {
+        /// The host name.
+        name: String,
+        /// The port.
+        port: u16,
+        /// Which addresses may be chosen.
+        family: Family,
+    },
+}
+
+/// Which addresses a host name may resolve to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// Either.
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+impl Family {
+    /// Whether `address` is of this family.
+    pub fn admits(self, address: &IpAddr) -> bool {
+        match self {
+            Family::Any => true,
+            Family::V4 => address.is_ipv4(),
+            Family::V6 => address.is_ipv6(),
+        }
+    }
+}
+
+impl FaceUri {
+    /// The numeric address, of a TCP or UDP URI that has one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self {
+            FaceUri::Tcp(Endpoint::Address(address)) | FaceUri::Udp(Endpoint::Address(address)) => {
+                Some(*address)
+            }
+            _ => None,
+        }
+    }
+
+    /// The scheme of the canonical form, such as `udp4`; `udp` when the family is not known yet.
+    pub fn scheme(&self) -> &'static str {
+        match self {
+            FaceUri::Unix(_) => "unix",
+            FaceUri::Tcp(endpoint) => endpoint.pick("tcp", "tcp4", "tcp6"),
+            FaceUri::Udp(endpoint) => endpoint.pick("udp", "udp4", "udp6"),
+            FaceUri::Device(_) => "dev",
+            FaceUri::Fd(_) => "fd",
+            FaceUri::Internal => "internal",
+            FaceUri::Null => "null",
+        }
+    }
+}
+
+impl Endpoint {
+    fn pick(&self, any: &'static str, v4: &'static str, v6: &'static str) -> &'static str {
+        match self {
+            Endpoint::Address(SocketAddr::V4(_)) | Endpoint::Host { family: Family::V4, .. } => v4,
+            Endpoint::Address(SocketAddr::V6(_)) | Endpoint::Host { family: Family::V6, .. } => v6,
+            Endpoint::Host { family: Family::Any, .. } => any,
+        }
+    }
+
+    fn parse(authority: &str, family: Family) -> Result<Self, FaceUriError> {
+        let authority = authority.strip_suffix('/').unwrap_or(authority);
+        let (host, port) = split_port(authority)?;
+        let port = match port {
+            None => NDN_PORT,
+            Some(port) => port.parse().map_err(|_| FaceUriError::BadPort)?,
+        };
+        let endpoint = match host.parse::<IpAddr>() {
+            Ok(ip) if family.admits(&ip) => Endpoint::Address(SocketAddr::new(ip, port)),
+            Ok(_) => return Err(FaceUriError::WrongFamily),
+            Err(_) if is_host_name(host) => Endpoint::Host { name: host.to_string(), port, family },
+            Err(_) => return Err(FaceUriError::BadHost),
+        };
+        Ok(endpoint)
+    }
+}
+
+/// Cuts `host:port`, where an IPv6 host stands in brackets.
+fn split_port(authority: &str) -> Result<(&str, Option<&str>), FaceUriError> {
+    if let Some(rest) = authority.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']').ok_or(FaceUriError::BadHost)?;
+        return match rest.strip_prefix(':') {
+            Some(port) => Ok((host, Some(port))),
+            None if rest.is_empty() => Ok((host, None)),
+            None => Err(FaceUriError::BadPort),
+        };
+    }
+    match authority.split_once(':') {
+        Some((_, port)) if port.contains(':') => Err(FaceUriError::BadHost),
+        Some((host, port)) => Ok((host, Some(port))),
+        None => Ok((authority, None)),
+    }
+}
+
+fn is_host_name(host: &str) -> bool {
+    !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._%:".contains(&b))
+}
+
+impl FromStr for FaceUri {
+    type Err = FaceUriError;
+
+    fn from_str(uri: &str) -> Result<Self, FaceUriError> {
+        if uri.len() > FACE_URI_OCTETS_MAX {
+            return Err(FaceUriError::TooLong);
+        }
+        let (scheme, rest) = uri.split_once("://").ok_or(FaceUriError::NoScheme)?;
+        match scheme {
+            "unix" if rest.starts_with('/') && rest.len() > 1 && !rest.contains('\0') => {
+                Ok(FaceUri::Unix(rest.to_string()))
+            }
+            "unix" => Err(FaceUriError::BadPath),
+            "tcp" => Endpoint::parse(rest, Family::Any).map(FaceUri::Tcp),
+            "tcp4" => Endpoint::parse(rest, Family::V4).map(FaceUri::Tcp),
+            "tcp6" => Endpoint::parse(rest, Family::V6).map(FaceUri::Tcp),
+            "udp" => Endpoint::parse(rest, Family::Any).map(FaceUri::Udp),
+            "udp4" => Endpoint::parse(rest, Family::V4).map(FaceUri::Udp),
+            "udp6" => Endpoint::parse(rest, Family::V6).map(FaceUri::Udp),
+            "dev" if is_host_name(rest) => Ok(FaceUri::Device(rest.to_string())),
+            "dev" => Err(FaceUriError::BadHost),
+            "fd" => rest.parse().map(FaceUri::Fd).map_err(|_| FaceUriError::BadHost),
+            "internal" if rest.is_empty() => Ok(FaceUri::Internal),
+            "null" if rest.is_empty() => Ok(FaceUri::Null),
+            _ => Err(FaceUriError::UnknownScheme),
+        }
+    }
+}
+
+impl fmt::Display for FaceUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://", self.scheme())?;
+        match self {
+            FaceUri::Unix(path) => f.write_str(path),
+            FaceUri::Tcp(endpoint) | FaceUri::Udp(endpoint) => endpoint.fmt(f),
+            FaceUri::Device(name) => f.write_str(name),
+            FaceUri::Fd(fd) => write!(f, "{fd}"),
+            FaceUri::Internal | FaceUri::Null => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Endpoint::Address(address) => address.fmt(f),
+            Endpoint::Host { name, port, .. } if name.contains(':') => write!(f, "[{name}]:{port}"),
+            Endpoint::Host { name, port, .. } => write!(f, "{name}:{port}"),
+        }
+    }
+}
+
+/// Why text is no FaceUri; the fault of whoever wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaceUriError {
+    /// There is no `scheme://`.
+    NoScheme,
+    /// A scheme that namely does not know.
+    UnknownScheme,
+    /// `unix://` without an absolute path.
+    BadPath,
+    /// Not an address or a host name.
+    BadHost,
+    /// A port outside 0..=65535.
+    BadPort,
+    /// An IPv6 address under `udp4` or `tcp4`, or the reverse.
+    WrongFamily,
+    /// More than [`FACE_URI_OCTETS_MAX`] octets.
+    TooLong,
+}
+
+impl fmt::Display for FaceUriError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FaceUriError::NoScheme => {
+                "no scheme: write unix:///path, tcp://host:port, udp://host:port or dev://interface"
+            }
+            FaceUriError::UnknownScheme => {
+                "unknown scheme: use unix, tcp, tcp4, tcp6, udp, udp4, udp6 or dev"
+            }
+            FaceUriError::BadPath => "unix:// needs an absolute path, as in unix:///run/namely/namely.sock",
+            FaceUriError::BadHost => "not an address or host name (an IPv6 address stands in brackets)",
+            FaceUriError::BadPort => "the port must be a number from 0 to 65535",
+            FaceUriError::WrongFamily => "the scheme's IP version is not the address's",
+            FaceUriError::TooLong => "the URI is longer than 512 octets",
+        })
+    }
+}
+
+impl core::error::Error for FaceUriError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn canonical(uri: &str) -> Result<String, FaceUriError> {
+        uri.parse::<FaceUri>().map(|uri| uri.to_string())
+    }
+
+    #[test]
+    fn addresses_become_canonical() {
+        for (uri, expected) in [
+            ("udp://192.0.2.1", "udp4://192.0.2.1:6363"),
+            ("udp4://192.0.2.1:7000", "udp4://192.0.2.1:7000"),
+            ("tcp://[2001:db8::1]", "tcp6://[2001:db8::1]:6363"),
+            ("tcp6://[::1]:1", "tcp6://[::1]:1"),
+            ("tcp://127.0.0.1:6363/", "tcp4://127.0.0.1:6363"),
+            ("unix:///run/x.sock", "unix:///run/x.sock"),
+            ("dev://eth0", "dev://eth0"),
+            ("fd://12", "fd://12"),
+            ("internal://", "internal://"),
+            ("null://", "null://"),
+        ] {
+            assert_eq!(canonical(uri).as_deref(), Ok(expected), "{uri}");
+            assert_eq!(canonical(expected).as_deref(), Ok(expected), "canonical text parses to itself");
+        }
+    }
+
+    #[test]
+    fn host_names_and_zones_wait_for_a_look_up() {
+        assert_eq!(canonical("udp://router.example").as_deref(), Ok("udp://router.example:6363"));
+        assert_eq!(canonical("tcp4://router:80").as_deref(), Ok("tcp4://router:80"));
+        assert_eq!(canonical("udp6://[fe80::1%eth0]:6363").as_deref(), Ok("udp6://[fe80::1%eth0]:6363"));
+        assert_eq!("udp://router".parse::<FaceUri>().unwrap().address(), None);
+    }
+
+    #[test]
+    fn bad_uris_say_what_is_wrong() {
+        for (uri, error) in [
+            ("192.0.2.1:6363", FaceUriError::NoScheme),
+            ("http://192.0.2.1", FaceUriError::UnknownScheme),
+            ("internal://x", FaceUriError::UnknownScheme),
+            ("unix://x", FaceUriError::BadPath),
+            ("unix:///", FaceUriError::BadPath),
+            ("udp://", FaceUriError::BadHost),
+            ("udp://a b", FaceUriError::BadHost),
+            ("udp://::1", FaceUriError::BadHost),
+            ("udp://[::1", FaceUriError::BadHost),
+            ("udp://[::1]6363", FaceUriError::BadPort),
+            ("udp://192.0.2.1:65536", FaceUriError::BadPort),
+            ("udp4://[::1]", FaceUriError::WrongFamily),
+            ("tcp6://192.0.2.1", FaceUriError::WrongFamily),
+            ("dev://", FaceUriError::BadHost),
+            ("fd://x", FaceUriError::BadHost),
+        ] {
+            assert_eq!(canonical(uri), Err(error), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_uri_at_the_limit_passes_and_one_longer_does_not() {
+        let path = |octets: usize| alloc::format!("unix:///{}", "x".repeat(octets - 8));
+        assert!(canonical(&path(FACE_URI_OCTETS_MAX)).is_ok());
+        assert_eq!(canonical(&path(FACE_URI_OCTETS_MAX + 1)), Err(FaceUriError::TooLong));
+    }
+}
