@@ -1,0 +1,76 @@
+//! Where a router's Unix socket is when nobody says: one order of places for the router that listens and for
+//! the clients that look for it.
+//!
+//! Never touches the file system; callers try the places in order.
+
+use std::path::PathBuf;
+
+/// The socket of a router that runs as root.
+pub const SYSTEM_SOCKET: &str = "/run/namely/namely.sock";
+
+/// NFD's socket on Linux, and where older NFD releases put it.
+pub const NFD_SOCKETS: [&str; 2] = ["/run/nfd/nfd.sock", "/run/nfd.sock"];
+
+/// The socket that a router of this user listens on by default.
+pub fn listen_socket() -> PathBuf {
+    listen_socket_of(uid(), runtime_dir())
+}
+
+/// The sockets that a client tries, in order: this user's router, the system's, then NFD's.
+pub fn client_sockets() -> Vec<PathBuf> {
+    client_sockets_of(uid(), runtime_dir())
+}
+
+fn uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+fn runtime_dir() -> Option<PathBuf> {
+    std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+fn listen_socket_of(uid: u32, runtime_dir: Option<PathBuf>) -> PathBuf {
+    if uid == 0 {
+        return PathBuf::from(SYSTEM_SOCKET);
+    }
+    match runtime_dir {
+        Some(dir) => dir.join("namely.sock"),
+        None => PathBuf::from(format!("/tmp/namely-{uid}/namely.sock")),
+    }
+}
+
+fn client_sockets_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
+    let mut sockets = Vec::new();
+    if uid != 0 {
+        sockets.extend(runtime_dir.map(|dir| dir.join("namely.sock")));
+        // Not only without a runtime directory: the router may have been started without the variable.
+        sockets.push(listen_socket_of(uid, None));
+    }
+    sockets.push(PathBuf::from(SYSTEM_SOCKET));
+    sockets.extend(NFD_SOCKETS.map(PathBuf::from));
+    sockets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_listens_in_run_and_others_in_their_runtime_directory() {
+        let dir = Some(PathBuf::from("/run/user/1000"));
+        assert_eq!(listen_socket_of(0, dir.clone()), PathBuf::from("/run/namely/namely.sock"));
+        assert_eq!(listen_socket_of(1000, dir), PathBuf::from("/run/user/1000/namely.sock"));
+        assert_eq!(listen_socket_of(1000, None), PathBuf::from("/tmp/namely-1000/namely.sock"));
+    }
+
+    #[test]
+    fn a_client_tries_every_place_where_a_router_of_its_user_or_the_system_listens() {
+        for (uid, dir) in [(0, None), (1000, Some("/run/user/1000")), (1000, None)] {
+            let dir = dir.map(PathBuf::from);
+            let tried = client_sockets_of(uid, dir.clone());
+            assert_eq!(tried[0], listen_socket_of(uid, dir), "the own router comes first");
+            assert!(tried.contains(&PathBuf::from(SYSTEM_SOCKET)));
+            assert!(tried.ends_with(&NFD_SOCKETS.map(PathBuf::from)), "another router comes last");
+        }
+    }
+}
