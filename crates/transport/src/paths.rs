@@ -8,15 +8,15 @@ use std::path::PathBuf;
 /// The socket of a router that runs as root.
 pub const SYSTEM_SOCKET: &str = "/run/namely/namely.sock";
 
-/// NFD's socket on Linux, and where older NFD releases put it.
-pub const NFD_SOCKETS: [&str; 2] = ["/run/nfd/nfd.sock", "/run/nfd.sock"];
+/// Sockets of other routers on Linux: NFD, where older NFD releases put it, NDNd.
+pub const OTHER_SOCKETS: [&str; 3] = ["/run/nfd/nfd.sock", "/run/nfd.sock", "/run/ndnd/ndnd.sock"];
 
 /// The socket that a router of this user listens on by default.
 pub fn listen_socket() -> PathBuf {
     listen_socket_of(uid(), runtime_dir())
 }
 
-/// The sockets that a client tries, in order: this user's router, the system's, then NFD's.
+/// The sockets that a client tries, in order: this user's router, the system's, then those of other routers.
 pub fn client_sockets() -> Vec<PathBuf> {
     client_sockets_of(uid(), runtime_dir())
 }
@@ -47,7 +47,7 @@ fn client_sockets_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
         sockets.push(listen_socket_of(uid, None));
     }
     sockets.push(PathBuf::from(SYSTEM_SOCKET));
-    sockets.extend(NFD_SOCKETS.map(PathBuf::from));
+    sockets.extend(OTHER_SOCKETS.map(PathBuf::from));
     sockets
 }
 
@@ -70,7 +70,7 @@ mod tests {
             let tried = client_sockets_of(uid, dir.clone());
             assert_eq!(tried[0], listen_socket_of(uid, dir), "the own router comes first");
             assert!(tried.contains(&PathBuf::from(SYSTEM_SOCKET)));
-            assert!(tried.ends_with(&NFD_SOCKETS.map(PathBuf::from)), "another router comes last");
+            assert!(tried.ends_with(&OTHER_SOCKETS.map(PathBuf::from)), "another router comes last");
         }
     }
 }

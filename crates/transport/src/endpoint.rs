@@ -1,0 +1,198 @@
+//! Where a client looks for its router: what names one, and otherwise the usual places of [`crate::paths`].
+//!
+//! Nothing here opens a socket.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use namely_wire::face_uri::{FaceUri, FaceUriError};
+
+/// Environment variable that names the router; `--router` goes before it.
+pub const ROUTER_VARIABLE: &str = "NAMELY_ROUTER";
+
+/// The variable that clients of NFD and NDNd read.
+pub const NDN_TRANSPORT_VARIABLE: &str = "NDN_CLIENT_TRANSPORT";
+
+/// What of the process's surroundings decides where a router is; passed in, so that tests need not change the
+/// process's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// `NAMELY_ROUTER`.
+    pub namely_router: Option<String>,
+    /// `NDN_CLIENT_TRANSPORT`.
+    pub ndn_client_transport: Option<String>,
+    /// `HOME`.
+    pub home: Option<PathBuf>,
+    /// The usual places of Unix sockets, in the order to try.
+    pub sockets: Vec<PathBuf>,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn of_process() -> Self {
+        let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Surroundings {
+            namely_router: text(ROUTER_VARIABLE),
+            ndn_client_transport: text(NDN_TRANSPORT_VARIABLE),
+            home: text("HOME").map(PathBuf::from).filter(|path| path.is_absolute()),
+            sockets: crate::paths::client_sockets(),
+        }
+    }
+}
+
+/// Who named a router; shown in messages, so that a person knows what to correct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamedBy {
+    /// The caller (`--router`).
+    Caller,
+    /// An environment variable.
+    Variable(&'static str),
+    /// A `client.conf`.
+    ClientConf(PathBuf),
+    /// Nobody: it is one of the usual places.
+    UsualPlace,
+}
+
+impl fmt::Display for NamedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NamedBy::Caller => f.write_str("--router"),
+            NamedBy::Variable(name) => f.write_str(name),
+            NamedBy::ClientConf(path) => write!(f, "{}", path.display()),
+            NamedBy::UsualPlace => f.write_str("a usual place"),
+        }
+    }
+}
+
+/// A router that a client may try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its address: `unix`, `tcp` or `udp`.
+    pub uri: FaceUri,
+    /// Where the address comes from.
+    pub named_by: NamedBy,
+}
+
+/// Text that names a router but is no usable address; the caller's fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRouter {
+    /// The text.
+    pub uri: String,
+    /// Where it comes from.
+    pub named_by: NamedBy,
+    /// What is wrong with it; none if it is a FaceUri of a kind that no client can connect to.
+    pub reason: Option<FaceUriError>,
+}
+
+impl fmt::Display for BadRouter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' (from {}) names no router: ", self.uri, self.named_by)?;
+        match &self.reason {
+            Some(reason) => reason.fmt(f),
+            None => f.write_str("use unix:///path, tcp://host:port or udp://host:port"),
+        }
+    }
+}
+
+impl std::error::Error for BadRouter {}
+
+/// The routers to try, in order. A router that was named (`flag`, then `NAMELY_ROUTER`, then
+/// `NDN_CLIENT_TRANSPORT`) is the only one; otherwise what a `client.conf` names goes before the usual places.
+/// `read` reads a file, or says that there is none.
+pub fn candidates(
+    flag: Option<&str>,
+    surroundings: &Surroundings,
+    read: impl Fn(&Path) -> Option<String>,
+) -> Result<Vec<Candidate>, BadRouter> {
+    let named = [
+        (flag, NamedBy::Caller),
+        (surroundings.namely_router.as_deref(), NamedBy::Variable(ROUTER_VARIABLE)),
+        (surroundings.ndn_client_transport.as_deref(), NamedBy::Variable(NDN_TRANSPORT_VARIABLE)),
+    ];
+    if let Some((uri, named_by)) = named.into_iter().find_map(|(uri, by)| Some((uri?, by))) {
+        return Ok(vec![candidate(uri, named_by)?]);
+    }
+    let mut found: Vec<Candidate> = client_conf(surroundings, read)?.into_iter().collect();
+    found.extend(surroundings.sockets.iter().filter_map(|path| {
+        let uri = FaceUri::Unix(path.to_str()?.to_owned());
+        Some(Candidate { uri, named_by: NamedBy::UsualPlace })
+    }));
+    Ok(found)
+}
+
+/// Parses `uri` as the address of a router.
+fn candidate(uri: &str, named_by: NamedBy) -> Result<Candidate, BadRouter> {
+    match uri.parse() {
+        Ok(uri @ (FaceUri::Unix(_) | FaceUri::Tcp(_) | FaceUri::Udp(_))) => Ok(Candidate { uri, named_by }),
+        Ok(_) => Err(BadRouter { uri: uri.to_owned(), named_by, reason: None }),
+        Err(reason) => Err(BadRouter { uri: uri.to_owned(), named_by, reason: Some(reason) }),
+    }
+}
+
+/// The `transport` of the first `client.conf` that exists, as ndn-cxx looks for it: a file of `key=value`
+/// lines with comments after `;`.
+fn client_conf(
+    surroundings: &Surroundings,
+    read: impl Fn(&Path) -> Option<String>,
+) -> Result<Option<Candidate>, BadRouter> {
+    let of_user = surroundings.home.iter().map(|home| home.join(".ndn/client.conf"));
+    let of_system = ["/usr/local/etc/ndn/client.conf", "/etc/ndn/client.conf"].map(PathBuf::from);
+    for path in of_user.chain(of_system) {
+        let Some(text) = read(&path) else { continue };
+        let mut transports = text.lines().filter_map(|line| {
+            let (key, value) = line.split(';').next()?.split_once('=')?;
+            (key.trim() == "transport").then(|| value.trim())
+        });
+        return transports.next_back().map(|uri| candidate(uri, NamedBy::ClientConf(path))).transpose();
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uris(candidates: &[Candidate]) -> Vec<String> {
+        candidates.iter().map(|candidate| candidate.uri.to_string()).collect()
+    }
+
+    #[test]
+    fn the_flag_goes_before_the_variables_and_a_named_router_is_the_only_one() {
+        let mut surroundings = Surroundings {
+            namely_router: Some("unix:///a".into()),
+            ndn_client_transport: Some("unix:///b".into()),
+            sockets: vec!["/run/c.sock".into()],
+            ..Surroundings::default()
+        };
+        let found =
+            |flag, surroundings: &Surroundings| uris(&candidates(flag, surroundings, |_| None).unwrap());
+        assert_eq!(found(Some("tcp://localhost"), &surroundings), ["tcp://localhost:6363"]);
+        assert_eq!(found(None, &surroundings), ["unix:///a"]);
+        surroundings.namely_router = None;
+        assert_eq!(found(None, &surroundings), ["unix:///b"]);
+    }
+
+    #[test]
+    fn without_a_name_client_conf_goes_before_the_usual_places() {
+        let surroundings = Surroundings {
+            home: Some("/home/u".into()),
+            sockets: vec!["/run/a.sock".into(), "/run/b.sock".into()],
+            ..Surroundings::default()
+        };
+        let read = |path: &Path| {
+            (path == Path::new("/home/u/.ndn/client.conf"))
+                .then(|| "; transport=unix:///no\n transport = tcp://192.0.2.1 ; yes\npib=x\n".to_owned())
+        };
+        let found = candidates(None, &surroundings, read).unwrap();
+        assert_eq!(uris(&found), ["tcp4://192.0.2.1:6363", "unix:///run/a.sock", "unix:///run/b.sock"]);
+        assert_eq!(found[0].named_by, NamedBy::ClientConf("/home/u/.ndn/client.conf".into()));
+    }
+
+    #[test]
+    fn text_that_names_no_router_is_refused_with_its_origin() {
+        for uri in ["", "unix://", "/run/x", "dev://eth0", "internal://"] {
+            let refused = candidates(Some(uri), &Surroundings::default(), |_| None).unwrap_err();
+            assert!(refused.to_string().contains("--router"), "{refused}");
+        }
+    }
+}
