@@ -1,1 +1,4 @@
-//! skeleton
+//! The router as a library: the data plane, and what controls it.
+#![forbid(unsafe_code)]
+
+pub mod dataplane;
