@@ -1,0 +1,98 @@
+//! Who may change what: rules for local users and for keys.
+
+use std::path::PathBuf;
+
+use namely_wire::Name;
+use serde::Deserialize;
+
+use super::values;
+
+/// Who may change what. Root and the daemon's own user may do everything and need no rule.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Authorization {
+    /// Whether `/localhop/nfd/rib` answers: other nodes may then register prefixes on this router, with
+    /// commands that a `key` rule allows.
+    pub localhop_rib: bool,
+    /// What users may do who connect through the Unix socket. All rules that fit add up. A file that has
+    /// any rule replaces the default one, which lets every user register any prefix.
+    pub user: Vec<UserRule>,
+    /// What holders of keys may do, wherever they connect from.
+    pub key: Vec<KeyRule>,
+}
+
+impl Default for Authorization {
+    fn default() -> Self {
+        let everyone = UserRule { user: User::Any, register: vec![Name::new()], manage: false };
+        Authorization { localhop_rib: false, user: vec![everyone], key: Vec::new() }
+    }
+}
+
+/// What one user may do through the Unix socket.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UserRule {
+    /// A user name from `/etc/passwd`, a uid, or `"*"` for everyone.
+    pub user: User,
+    /// Prefixes at or under which the user's applications may register for themselves.
+    #[serde(default, deserialize_with = "values::names")]
+    pub register: Vec<Name>,
+    /// Whether the user may do everything: faces, routes of others, the content store, strategies.
+    #[serde(default)]
+    pub manage: bool,
+}
+
+/// A local user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum User {
+    /// Everyone.
+    Any,
+    /// The user with this uid.
+    Uid(u32),
+    /// The user of this name, looked up when the configuration is applied.
+    Name(String),
+}
+
+/// What the holder of one key may do.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyRule {
+    /// The file of the certificate that commands must be signed under.
+    pub certificate: PathBuf,
+    /// Prefixes at or under which the holder may register.
+    #[serde(default, deserialize_with = "values::names")]
+    pub register: Vec<Name>,
+    /// Whether the holder may do everything.
+    #[serde(default)]
+    pub manage: bool,
+}
+
+impl<'de> Deserialize<'de> for User {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UserVisitor)
+    }
+}
+
+struct UserVisitor;
+
+impl serde::de::Visitor<'_> for UserVisitor {
+    type Value = User;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a user name, a uid, or \"*\"")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<User, E> {
+        match text {
+            "" => Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
+            "*" => Ok(User::Any),
+            _ => Ok(text.parse().map_or_else(|_| User::Name(text.into()), User::Uid)),
+        }
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, uid: i64) -> Result<User, E> {
+        u32::try_from(uid)
+            .map(User::Uid)
+            .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(uid), &self))
+    }
+}

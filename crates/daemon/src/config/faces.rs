@@ -1,0 +1,126 @@
+//! Listeners, static faces and static routes.
+
+use namely_transport::paths;
+use namely_wire::{FaceUri, Name};
+use serde::Deserialize;
+
+use super::values;
+
+/// Where to listen, and what new faces are given.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Faces {
+    /// `unix:///path`, `tcp://address:port` and `udp://address:port` to listen on. Empty: none.
+    #[serde(deserialize_with = "values::listen_uris")]
+    pub listen: Vec<FaceUri>,
+    /// UDP multicast faces.
+    pub multicast: Vec<MulticastGroup>,
+    /// Seconds without a packet after which an on-demand UDP face is closed.
+    pub idle_timeout_s: u64,
+    /// Faces at once; a connection beyond them is refused.
+    pub faces_max: u32,
+    /// Send-queue octets above which a face marks congestion; 0 turns marking off.
+    #[serde(deserialize_with = "values::octets")]
+    pub congestion_threshold_octets: u64,
+}
+
+impl Default for Faces {
+    fn default() -> Self {
+        Faces {
+            listen: default_listeners(),
+            multicast: Vec::new(),
+            idle_timeout_s: 600,
+            faces_max: 4096,
+            congestion_threshold_octets: 65_536,
+        }
+    }
+}
+
+/// The user's socket, and TCP and UDP on loopback only: other machines come in when someone says so.
+fn default_listeners() -> Vec<FaceUri> {
+    let socket = FaceUri::Unix(paths::listen_socket().to_string_lossy().into_owned());
+    ["tcp4://127.0.0.1:6363", "udp4://127.0.0.1:6363"].iter().filter_map(|uri| uri.parse().ok()).fold(
+        vec![socket],
+        |mut listeners, uri| {
+            listeners.push(uri);
+            listeners
+        },
+    )
+}
+
+/// A UDP multicast group joined on one interface.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MulticastGroup {
+    /// The interface's name, such as `eth0`.
+    pub interface: String,
+    /// The group's address and port; NFD's group when absent.
+    #[serde(default = "nfd_multicast_group", deserialize_with = "values::multicast_uri")]
+    pub group: FaceUri,
+}
+
+fn nfd_multicast_group() -> FaceUri {
+    use namely_wire::Endpoint;
+    FaceUri::Udp(Endpoint::Address(([224, 0, 23, 170], 56363).into()))
+}
+
+/// A face made at start and kept.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StaticFace {
+    /// The neighbour: `udp://host:port` or `tcp://host:port`. A host name is looked up off the data path,
+    /// again and again until it resolves.
+    #[serde(deserialize_with = "values::remote_uri")]
+    pub remote: FaceUri,
+    /// What happens when the link fails.
+    #[serde(default)]
+    pub persistency: Persistency,
+    /// Whether lost link packets are retransmitted hop by hop.
+    #[serde(default)]
+    pub reliability: bool,
+    /// The largest link packet in octets; the face's own when absent.
+    #[serde(default)]
+    pub mtu: Option<u64>,
+    /// Prefixes routed to this face.
+    #[serde(default, deserialize_with = "values::names")]
+    pub routes: Vec<Name>,
+    /// The cost of those routes.
+    #[serde(default)]
+    pub cost: u64,
+}
+
+/// What happens to a face when its link fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Persistency {
+    /// It is closed.
+    Persistent,
+    /// It stays and connects again.
+    #[default]
+    Permanent,
+}
+
+/// A route made at start.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StaticRoute {
+    /// The prefix.
+    #[serde(deserialize_with = "values::name")]
+    pub prefix: Name,
+    /// The remote URI of the face; a permanent face is made if no `[[face]]` has it.
+    #[serde(deserialize_with = "values::remote_uri")]
+    pub to: FaceUri,
+    /// The cost.
+    #[serde(default)]
+    pub cost: u64,
+    /// Whether longer prefixes use this route too (CHILD_INHERIT).
+    #[serde(default = "yes")]
+    pub child_inherit: bool,
+    /// Whether this prefix ignores routes of shorter prefixes (CAPTURE).
+    #[serde(default)]
+    pub capture: bool,
+}
+
+fn yes() -> bool {
+    true
+}

@@ -1,0 +1,85 @@
+//! Reading a configuration file, and saying where it is wrong.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::Config;
+
+/// Largest configuration file that is read, in octets.
+pub const CONFIG_OCTETS_MAX: u64 = 16 << 20;
+
+/// The files that are tried when none is named, in order.
+pub fn default_files() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
+    let user = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or(home);
+    let mut files: Vec<PathBuf> = user.map(|dir| dir.join("namely/namely.toml")).into_iter().collect();
+    files.push("/etc/namely/namely.toml".into());
+    files
+}
+
+impl Config {
+    /// Reads the configuration from `path`.
+    pub fn load(path: &Path) -> Result<Config, ConfigError> {
+        let unreadable = |reason: String| ConfigError { path: path.to_owned(), line: None, reason };
+        let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
+        if size > CONFIG_OCTETS_MAX {
+            return Err(unreadable(format!(
+                "larger than {CONFIG_OCTETS_MAX} octets; is this a configuration?"
+            )));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads the configuration from `text`; `path` is what errors call it.
+    pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
+        let refuse = |line, reason| ConfigError { path: path.to_owned(), line, reason };
+        let config: Config = toml::from_str(text).map_err(|error| {
+            refuse(error.span().map(|span| line_of(text, span.start)), error.message().to_owned())
+        })?;
+        config.check().map_err(|reason| refuse(None, reason))?;
+        Ok(config)
+    }
+
+    /// What no single value shows: values that contradict each other.
+    fn check(&self) -> Result<(), String> {
+        for (i, uri) in self.faces.listen.iter().enumerate() {
+            if self.faces.listen[..i].contains(uri) {
+                return Err(format!("faces.listen names {uri} twice"));
+            }
+        }
+        for (i, face) in self.face.iter().enumerate() {
+            if self.face[..i].iter().any(|other| other.remote == face.remote) {
+                return Err(format!("two [[face]] tables have the remote {}", face.remote));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|b| *b == b'\n').count()
+}
+
+/// A configuration that cannot be used; the fault of whoever wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file.
+    pub path: PathBuf,
+    /// The line of the bad key or value, counted from 1, if there is one.
+    pub line: Option<usize>,
+    /// What is wrong and what is allowed.
+    pub reason: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.path.display())?;
+        if let Some(line) = self.line {
+            write!(f, "{line}:")?;
+        }
+        write!(f, " {}", self.reason)
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,94 @@
+//! The configuration: what `namelyd` reads from TOML, with a default for every key.
+//!
+//! A key that is not known is refused, with file, line and what is allowed: a misspelt limit must not
+//! silently be no limit. `docs/configuration.md` describes every key; `docs/namely.toml` is a sample that a
+//! test loads.
+
+mod authorization;
+mod faces;
+mod load;
+mod tables;
+#[cfg(test)]
+mod tests;
+pub(crate) mod values;
+
+use std::collections::BTreeMap;
+
+use namely_wire::Name;
+use serde::Deserialize;
+
+pub use authorization::{Authorization, KeyRule, User, UserRule};
+pub use faces::{Faces, MulticastGroup, Persistency, StaticFace, StaticRoute};
+pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
+pub use tables::{Tables, Unsolicited};
+
+/// Everything that can be configured. `Config::default()` is a router that serves this machine only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where to listen, and what new faces are given.
+    pub faces: Faces,
+    /// Limits of the forwarder's tables.
+    pub tables: Tables,
+    /// What this node is called on the network.
+    pub network: Network,
+    /// The strategy of each prefix, beside the default `best-route` of `/`.
+    #[serde(deserialize_with = "values::named")]
+    pub strategy: BTreeMap<Name, String>,
+    /// Faces made at start and kept.
+    pub face: Vec<StaticFace>,
+    /// Routes made at start, to a face named by its remote URI.
+    pub route: Vec<StaticRoute>,
+    /// Who may change what.
+    pub authorization: Authorization,
+    /// What is written to standard error.
+    pub log: Log,
+}
+
+/// What this node is called on the network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Network {
+    /// The names of the regions this router is in: an Interest whose forwarding hint names one of them is
+    /// forwarded by its own name again.
+    #[serde(deserialize_with = "values::names")]
+    pub regions: Vec<Name>,
+}
+
+/// What is written to standard error.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// A level (`error`, `warn`, `info`, `debug`, `trace`) or directives such as
+    /// `info,namely_mgmt=debug`. Nothing is logged per packet above `trace`.
+    #[serde(deserialize_with = "values::log_filter")]
+    pub level: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log { level: "info".into() }
+    }
+}
+
+impl Config {
+    /// The settings in which `new` differs that only take effect when the router starts again.
+    pub fn restart_needed(&self, new: &Config) -> Vec<&'static str> {
+        let mut keys = Vec::new();
+        let mut differs = |key, changed: bool| {
+            if changed {
+                keys.push(key);
+            }
+        };
+        differs("faces.listen", self.faces.listen != new.faces.listen);
+        differs("faces.multicast", self.faces.multicast != new.faces.multicast);
+        differs("faces.idle_timeout_s", self.faces.idle_timeout_s != new.faces.idle_timeout_s);
+        differs("faces.faces_max", self.faces.faces_max != new.faces.faces_max);
+        differs("tables.pit_entries_max", self.tables.pit_entries_max != new.tables.pit_entries_max);
+        differs("tables.fib_entries_max", self.tables.fib_entries_max != new.tables.fib_entries_max);
+        differs("tables.rib_routes_max", self.tables.rib_routes_max != new.tables.rib_routes_max);
+        differs("tables.cs_unsolicited", self.tables.cs_unsolicited != new.tables.cs_unsolicited);
+        differs("network.regions", self.network != new.network);
+        keys
+    }
+}

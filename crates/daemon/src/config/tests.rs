@@ -1,0 +1,154 @@
+use std::path::Path;
+
+use namely_wire::{FaceUri, Name};
+
+use super::*;
+
+fn parse(text: &str) -> Result<Config, String> {
+    Config::parse(text, Path::new("namely.toml")).map_err(|error| error.to_string())
+}
+
+fn refusal(text: &str) -> String {
+    parse(text).expect_err("must be refused")
+}
+
+#[test]
+fn an_empty_file_is_the_default() {
+    assert_eq!(parse(""), Ok(Config::default()));
+}
+
+#[test]
+fn the_default_listens_on_loopback_and_a_socket_only() {
+    for uri in Config::default().faces.listen {
+        match &uri {
+            FaceUri::Unix(path) => assert!(path.ends_with("namely.sock")),
+            uri => assert!(uri.address().unwrap().ip().is_loopback(), "{uri}"),
+        }
+    }
+}
+
+#[test]
+fn the_documented_sample_loads_and_names_every_key() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/namely.toml");
+    let sample = std::fs::read_to_string(&path).unwrap();
+    let config = Config::parse(&sample, &path).unwrap();
+    assert!(!config.face.is_empty() && !config.route.is_empty() && !config.authorization.key.is_empty());
+    // What is commented out is the default; with the comment signs gone it must load too.
+    let uncommented: String =
+        sample.lines().map(|line| format!("{}\n", line.strip_prefix("#= ").unwrap_or(line))).collect();
+    let defaults = Config::parse(&uncommented, &path).unwrap();
+    assert_eq!(defaults.tables, Config::default().tables);
+    for key in ["idle_timeout_s", "faces_max", "regions", "localhop_rib", "level", "rib_routes_max"] {
+        assert!(uncommented.contains(key), "the sample does not show {key}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_line_and_what_is_allowed() {
+    let message = refusal("[tables]\ncs_entries_max = 1\ncs_entry_max = 2\n");
+    assert!(message.starts_with("namely.toml:3: "), "{message}");
+    assert!(message.contains("`cs_entry_max`") && message.contains("`cs_octets_max`"), "{message}");
+}
+
+#[test]
+fn unknown_keys_are_refused_at_every_depth() {
+    for (text, key, line) in [
+        ("bogus = 1\n", "bogus", 1),
+        ("[bogus]\n", "bogus", 1),
+        ("[faces]\nbogus = 1\n", "bogus", 2),
+        ("[[face]]\nremote = \"udp://192.0.2.1\"\nbogus = 1\n", "bogus", 3),
+        ("[[route]]\nprefix = \"/a\"\nbogus = 1\n", "bogus", 3),
+        ("[[faces.multicast]]\ninterface = \"eth0\"\nbogus = 1\n", "bogus", 3),
+        ("[[authorization.user]]\nuser = \"*\"\nbogus = 1\n", "bogus", 3),
+        ("[[authorization.key]]\nbogus = 1\n", "bogus", 2),
+        ("[network]\nbogus = 1\n", "bogus", 2),
+        ("[log]\nbogus = 1\n", "bogus", 2),
+    ] {
+        let message = refusal(text);
+        assert!(message.starts_with(&format!("namely.toml:{line}: ")), "{text}: {message}");
+        assert!(message.contains(&format!("`{key}`")), "{text}: {message}");
+    }
+}
+
+#[test]
+fn bad_values_say_their_line_and_what_is_allowed() {
+    for (text, line, hint) in [
+        ("[faces]\nlisten = [\"tcp://[::1\"]\n", 2, "IPv6 address stands in brackets"),
+        ("[faces]\nlisten = [\"udp://224.0.23.170:1\"]\n", 2, "faces.multicast"),
+        ("[faces]\nlisten = [\"tcp://host:1\"]\n", 2, "numeric"),
+        ("[[face]]\nremote = \"unix:///x\"\n", 2, "udp://host:port"),
+        ("[[face]]\nremote = \"udp://a\"\npersistency = \"on-demand\"\n", 3, "permanent"),
+        ("[tables]\ncs_octets_max = \"12 parsecs\"\n", 2, "256MiB"),
+        ("[tables]\ncs_octets_max = -1\n", 2, "256MiB"),
+        ("[tables]\ncs_octets_max = \"99999999999GiB\"\n", 2, "256MiB"),
+        ("[tables]\npit_entries_max = \"many\"\n", 2, "expected u64"),
+        ("[tables]\ncs_unsolicited = \"keep\"\n", 2, "admit-local"),
+        ("[strategy]\nx = \"best-route\"\n", 2, "slash"),
+        ("[network]\nregions = [\"/a%\"]\n", 2, "not a name URI"),
+        ("[[authorization.user]]\nuser = -3\n", 2, "uid"),
+        ("[log]\nlevel = \"loud\"\n", 2, "debug"),
+        ("[faces\n", 1, ""),
+    ] {
+        let message = refusal(text);
+        assert!(message.starts_with(&format!("namely.toml:{line}: ")), "{text}: {message}");
+        assert!(message.contains(hint), "{text}: {message}");
+    }
+}
+
+#[test]
+fn contradictions_are_refused() {
+    assert!(refusal("[faces]\nlisten = [\"tcp://127.0.0.1\", \"tcp4://127.0.0.1:6363\"]").contains("twice"));
+    assert!(
+        refusal("[[face]]\nremote = \"udp://192.0.2.1\"\n[[face]]\nremote = \"udp4://192.0.2.1:6363\"\n")
+            .contains("two [[face]]")
+    );
+}
+
+#[test]
+fn sizes_take_units() {
+    for (text, octets) in
+        [("7", 7), ("\"7\"", 7), ("\"2KiB\"", 2048), ("\"3 MiB\"", 3 << 20), ("\"1GiB\"", 1 << 30)]
+    {
+        let config = parse(&format!("[tables]\ncs_octets_max = {text}\n")).unwrap();
+        assert_eq!(config.tables.cs_octets_max, octets, "{text}");
+    }
+}
+
+#[test]
+fn rules_for_users_replace_the_default_rule() {
+    let default = Config::default().authorization.user;
+    assert_eq!(default.len(), 1);
+    assert_eq!((&default[0].user, default[0].manage), (&User::Any, false));
+    let config = parse(
+        "[[authorization.user]]\nuser = \"alice\"\nregister = [\"/alice\"]\n\
+         [[authorization.user]]\nuser = 1001\nmanage = true\n",
+    )
+    .unwrap();
+    let rules = config.authorization.user;
+    assert_eq!(rules.len(), 2);
+    assert_eq!(rules[0].user, User::Name("alice".into()));
+    assert_eq!(rules[0].register, ["/alice".parse::<Name>().unwrap()]);
+    assert_eq!((&rules[1].user, rules[1].manage), (&User::Uid(1001), true));
+}
+
+#[test]
+fn a_missing_or_huge_file_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("namely.toml");
+    let message = Config::load(&path).unwrap_err().to_string();
+    assert!(message.contains("namely.toml") && message.contains("No such file"), "{message}");
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_len(CONFIG_OCTETS_MAX + 1).unwrap();
+    assert!(Config::load(&path).unwrap_err().to_string().contains("larger than"));
+    file.set_len(0).unwrap();
+    assert_eq!(Config::load(&path), Ok(Config::default()));
+}
+
+#[test]
+fn a_reload_tells_what_needs_a_restart() {
+    let old = parse("").unwrap();
+    let live = parse("[tables]\ncs_entries_max = 1\n[log]\nlevel = \"debug\"\n").unwrap();
+    assert_eq!(old.restart_needed(&live), Vec::<&str>::new());
+    let other = parse("[tables]\npit_entries_max = 1\n[faces]\nlisten = []\n").unwrap();
+    assert_eq!(old.restart_needed(&other), ["faces.listen", "tables.pit_entries_max"]);
+}

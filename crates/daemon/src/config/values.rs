@@ -1,0 +1,149 @@
+//! How single values are read: each refuses what is not allowed with a message that says what is.
+
+use std::collections::BTreeMap;
+
+use namely_wire::{Endpoint, FaceUri, Name};
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+
+/// A name URI.
+pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+    NameText::deserialize(deserializer).map(|text| text.0)
+}
+
+/// A list of name URIs.
+pub(super) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Name>, D::Error> {
+    Ok(Vec::<NameText>::deserialize(deserializer)?.into_iter().map(|text| text.0).collect())
+}
+
+/// A table whose keys are name URIs.
+pub(super) fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Name, String>, D::Error> {
+    let table = BTreeMap::<NameText, String>::deserialize(deserializer)?;
+    Ok(table.into_iter().map(|(name, value)| (name.0, value)).collect())
+}
+
+/// Octets: a number, or text with a unit.
+pub(super) fn octets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    deserializer.deserialize_any(OctetsVisitor)
+}
+
+/// URIs that a router can listen on.
+pub(super) fn listen_uris<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<FaceUri>, D::Error> {
+    Ok(Vec::<ListenText>::deserialize(deserializer)?.into_iter().map(|text| text.0).collect())
+}
+
+/// The URI of a neighbour.
+pub(super) fn remote_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FaceUri, D::Error> {
+    match uri(deserializer)? {
+        uri @ (FaceUri::Tcp(_) | FaceUri::Udp(_)) => Ok(uri),
+        uri => Err(D::Error::custom(format!(
+            "`{uri}` is no neighbour: write udp://host:port or tcp://host:port"
+        ))),
+    }
+}
+
+/// The URI of a multicast group.
+pub(super) fn multicast_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FaceUri, D::Error> {
+    match uri(deserializer)? {
+        uri @ FaceUri::Udp(Endpoint::Address(_)) if uri.address().is_some_and(|a| a.ip().is_multicast()) => {
+            Ok(uri)
+        }
+        uri => {
+            Err(D::Error::custom(format!("`{uri}` is no multicast group: write udp://224.0.23.170:56363")))
+        }
+    }
+}
+
+/// What `tracing` filters by.
+pub(super) fn log_filter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    check_log_filter(&text).map_err(D::Error::custom)?;
+    Ok(text)
+}
+
+/// Whether `text` is a level or a list of `target=level` directives.
+pub(crate) fn check_log_filter(text: &str) -> Result<(), String> {
+    // A bare word that is no level would be taken as a target and silence everything else.
+    let is_level = |word: &str| word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
+    let words_fit = text.split(',').all(|word| word.contains('=') || is_level(word.trim()));
+    match text.parse::<tracing_subscriber::EnvFilter>() {
+        Ok(_) if words_fit => Ok(()),
+        _ => Err(format!(
+            "`{text}` is no log level: write error, warn, info, debug or trace, or target=level pairs"
+        )),
+    }
+}
+
+/// Whether a router can listen on `uri`.
+pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
+    match &uri {
+        FaceUri::Unix(_) => Ok(uri),
+        FaceUri::Tcp(Endpoint::Address(_)) => Ok(uri),
+        FaceUri::Udp(Endpoint::Address(address)) if !address.ip().is_multicast() => Ok(uri),
+        _ => Err(format!(
+            "cannot listen on `{uri}`: write unix:///path, tcp://ADDRESS:PORT or udp://ADDRESS:PORT \
+             (numeric; multicast groups go under faces.multicast)"
+        )),
+    }
+}
+
+/// Reads `"256MiB"`: a number and one of B, KiB, MiB, GiB.
+pub(crate) fn parse_octets(text: &str) -> Result<u64, String> {
+    let refuse = || format!("`{text}` is no size: write a number of octets, or 64KiB, 256MiB, 2GiB");
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim() {
+        "" | "B" => 0,
+        "KiB" => 10,
+        "MiB" => 20,
+        "GiB" => 30,
+        _ => return Err(refuse()),
+    };
+    let number: u64 = number.parse().map_err(|_| refuse())?;
+    number.checked_mul(1 << shift).ok_or_else(refuse)
+}
+
+fn uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FaceUri, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct NameText(Name);
+
+impl<'de> Deserialize<'de> for NameText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if !text.starts_with('/') {
+            return Err(D::Error::custom(format!(
+                "`{text}` is no name: names start with a slash, as in /a/b"
+            )));
+        }
+        text.parse().map(NameText).map_err(|error| D::Error::custom(format!("`{text}` is no name: {error}")))
+    }
+}
+
+struct ListenText(FaceUri);
+
+impl<'de> Deserialize<'de> for ListenText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        check_listen_uri(uri(deserializer)?).map(ListenText).map_err(D::Error::custom)
+    }
+}
+
+struct OctetsVisitor;
+
+impl Visitor<'_> for OctetsVisitor {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a number of octets, or text such as \"256MiB\"")
+    }
+
+    fn visit_i64<E: Error>(self, n: i64) -> Result<u64, E> {
+        u64::try_from(n).map_err(|_| E::invalid_value(Unexpected::Signed(n), &self))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
+        parse_octets(text).map_err(E::custom)
+    }
+}
