@@ -1,0 +1,237 @@
+//! Hashes, message authentication codes, signatures and encrypted private keys.
+//!
+//! The one module that touches a cryptographic library: everything else in this crate, and every other crate,
+//! calls what stands here. It never prints a secret, and wipes the private octets that it has to hold.
+
+mod key;
+mod pkcs8;
+
+use std::fmt;
+
+use aws_lc_rs::{digest, hmac, rand};
+use zeroize::Zeroizing;
+
+pub use self::key::{KeyType, PrivateKey, PublicKey, RSA_MODULUS_OCTETS_MAX, RSA_MODULUS_OCTETS_MIN};
+pub use self::pkcs8::{
+    PBKDF2_ROUNDS, PBKDF2_ROUNDS_MAX, Passphrase, SCRYPT_OCTETS_MAX, decrypt_pkcs8, encrypt_pkcs8,
+};
+
+/// Octets of a SHA-256 digest.
+pub const DIGEST_OCTETS: usize = 32;
+
+/// SHA-256 of `octets`, in one pass.
+///
+/// ```
+/// let digest = namely_security::crypto::sha256(b"abc");
+/// assert_eq!(digest[..4], [0xba, 0x78, 0x16, 0xbf]);
+/// ```
+pub fn sha256(octets: &[u8]) -> [u8; DIGEST_OCTETS] {
+    to_array(digest::digest(&digest::SHA256, octets).as_ref())
+}
+
+/// SHA-256 over octets that come in pieces.
+#[derive(Clone)]
+pub struct Sha256(digest::Context);
+
+impl Sha256 {
+    /// Of nothing yet.
+    pub fn new() -> Self {
+        Sha256(digest::Context::new(&digest::SHA256))
+    }
+
+    /// Goes on with `octets`.
+    pub fn update(&mut self, octets: &[u8]) -> &mut Self {
+        self.0.update(octets);
+        self
+    }
+
+    /// The digest of all that came.
+    pub fn finish(self) -> [u8; DIGEST_OCTETS] {
+        to_array(self.0.finish().as_ref())
+    }
+}
+
+impl Default for Sha256 {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sha256")
+    }
+}
+
+/// SHA-256 of several runs of octets, as if they were one.
+pub(crate) fn sha256_of(parts: &[&[u8]]) -> [u8; DIGEST_OCTETS] {
+    if let [octets] = parts {
+        return sha256(octets);
+    }
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update(part);
+    }
+    hasher.finish()
+}
+
+/// A key shared by signer and verifier, for HMAC-SHA256. Its octets are wiped when it is dropped, and never
+/// printed.
+#[derive(Clone)]
+pub struct HmacKey {
+    secret: Zeroizing<Vec<u8>>,
+    key: hmac::Key,
+}
+
+impl HmacKey {
+    /// The key made of `secret`; 32 random octets or more are advisable.
+    pub fn new(secret: &[u8]) -> Self {
+        HmacKey { secret: Zeroizing::new(secret.to_vec()), key: hmac::Key::new(hmac::HMAC_SHA256, secret) }
+    }
+
+    /// A fresh random key of 32 octets.
+    pub fn generate() -> Result<Self, CryptoError> {
+        let secret: Zeroizing<[u8; 32]> = Zeroizing::new(random()?);
+        Ok(Self::new(&*secret))
+    }
+
+    /// The secret itself, to hand to the other side.
+    pub fn secret(&self) -> &[u8] {
+        &self.secret
+    }
+
+    /// The authentication code of several runs of octets, as if they were one.
+    pub fn sign(&self, parts: &[&[u8]]) -> [u8; DIGEST_OCTETS] {
+        to_array(self.context(parts).sign().as_ref())
+    }
+
+    /// Whether `value` is the code of `parts`; takes the same time wherever they differ.
+    pub fn verify(&self, parts: &[&[u8]], value: &[u8]) -> bool {
+        constant_time_eq(self.context(parts).sign().as_ref(), value)
+    }
+
+    fn context(&self, parts: &[&[u8]]) -> hmac::Context {
+        let mut context = hmac::Context::with_key(&self.key);
+        parts.iter().for_each(|part| context.update(part));
+        context
+    }
+}
+
+impl fmt::Debug for HmacKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HmacKey({} octets)", self.secret.len())
+    }
+}
+
+/// `N` random octets from the operating system.
+pub fn random<const N: usize>() -> Result<[u8; N], CryptoError> {
+    let mut octets = [0; N];
+    rand::fill(&mut octets).map_err(|_| CryptoError::Random)?;
+    Ok(octets)
+}
+
+/// Whether two runs of octets are equal, in a time that does not tell where they differ.
+pub fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
+    aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
+}
+
+/// Why a key could not be made, read or used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CryptoError {
+    /// Environment: the operating system gave no random octets.
+    Random,
+    /// Peer or caller: not a SubjectPublicKeyInfo, or one whose key is malformed.
+    BadPublicKey,
+    /// Peer or caller: a well-formed key of a kind that namely does not use.
+    UnsupportedKey,
+    /// Peer or caller: an RSA modulus outside 2048..=4096 bits.
+    RsaSize,
+    /// Caller: not a PKCS#8 private key.
+    BadPrivateKey,
+    /// Caller: an encrypted private key does not decrypt under this passphrase.
+    WrongPassphrase,
+    /// Caller: a private key is encrypted in a way that namely does not read.
+    UnsupportedEncryption,
+    /// Caller: an encrypted private key asks for more derivation work than namely does.
+    TooCostly,
+    /// Bug or environment: the library refused to sign.
+    Signing,
+}
+
+impl fmt::Display for CryptoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CryptoError::Random => "the system's random number generator failed",
+            CryptoError::BadPublicKey => "not a well-formed public key (DER SubjectPublicKeyInfo)",
+            CryptoError::UnsupportedKey => {
+                "the key is of an unsupported kind: use Ed25519, ECDSA on P-256, or RSA"
+            }
+            CryptoError::RsaSize => {
+                "the RSA modulus is not 2048 to 4096 bits: use a key of 2048 bits or more"
+            }
+            CryptoError::BadPrivateKey => "not a well-formed private key (DER PKCS#8)",
+            CryptoError::WrongPassphrase => "the passphrase is wrong, or the encrypted key is damaged",
+            CryptoError::UnsupportedEncryption => {
+                "the private key's encryption is not PBES2 with AES-CBC or 3DES: export the key again with it"
+            }
+            CryptoError::TooCostly => {
+                "the private key asks for too many rounds of key derivation: export it again with fewer"
+            }
+            CryptoError::Signing => "the cryptographic library could not sign",
+        })
+    }
+}
+
+impl std::error::Error for CryptoError {}
+
+fn to_array(octets: &[u8]) -> [u8; DIGEST_OCTETS] {
+    octets.try_into().expect("a SHA-256 output is 32 octets long")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(octets: &[u8]) -> String {
+        octets.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    #[test]
+    fn sha256_agrees_with_fips_180_4_examples() {
+        assert_eq!(hex(&sha256(b"abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(hex(&sha256(b"")), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    }
+
+    #[test]
+    fn sha256_in_pieces_is_sha256_of_the_whole() {
+        let octets: Vec<u8> = (0..1000u32).map(|n| n as u8).collect();
+        for cut in [0, 1, 63, 64, 65, 999, 1000] {
+            let mut hasher = Sha256::default();
+            hasher.update(&octets[..cut]).update(&octets[cut..]);
+            assert_eq!(hasher.finish(), sha256(&octets));
+            assert_eq!(sha256_of(&[&octets[..cut], &octets[cut..]]), sha256(&octets));
+        }
+    }
+
+    #[test]
+    fn hmac_agrees_with_rfc_4231() {
+        let key = HmacKey::new(&[0x0b; 20]);
+        let code = key.sign(&[b"Hi ", b"There"]);
+        assert_eq!(hex(&code), "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+        assert!(key.verify(&[b"Hi There"], &code));
+        assert!(!key.verify(&[b"Hi there"], &code));
+        assert!(!key.verify(&[b"Hi There"], &code[..31]));
+        assert!(!HmacKey::new(b"other").verify(&[b"Hi There"], &code));
+    }
+
+    #[test]
+    fn random_octets_differ() {
+        assert_ne!(random::<16>().unwrap(), random::<16>().unwrap());
+    }
+
+    #[test]
+    fn a_shared_key_prints_no_secret() {
+        let key = HmacKey::new(b"hunter2-hunter2");
+        assert_eq!(format!("{key:?}"), "HmacKey(15 octets)");
+    }
+}

@@ -1,0 +1,82 @@
+//! Encrypted private keys: PKCS#8 with PBES2 (RFC 5958, RFC 8018), as OpenSSL, ndnsec, python-ndn and NDNts
+//! write and read them.
+
+use std::fmt;
+
+use pkcs8::pkcs5::EncryptionScheme;
+use pkcs8::pkcs5::pbes2::{self, Kdf};
+use pkcs8::{EncryptedPrivateKeyInfo, PrivateKeyInfo};
+use zeroize::Zeroizing;
+
+use super::{CryptoError, random};
+
+/// Rounds of PBKDF2-HMAC-SHA256 under which namely encrypts.
+pub const PBKDF2_ROUNDS: u32 = 210_000;
+
+/// Most rounds of PBKDF2 that a file may ask for: a few seconds of work.
+pub const PBKDF2_ROUNDS_MAX: u32 = 10_000_000;
+
+/// Most memory that a file may make scrypt take, in octets.
+pub const SCRYPT_OCTETS_MAX: u64 = 256 << 20;
+
+/// The passphrase of a private key: wiped when dropped, never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Passphrase(Zeroizing<Vec<u8>>);
+
+impl Passphrase {
+    /// Takes a copy of `text`.
+    pub fn new(text: impl AsRef<[u8]>) -> Self {
+        Passphrase(Zeroizing::new(text.as_ref().to_vec()))
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether it is empty, which encrypts nothing from anybody.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Passphrase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Passphrase(..)")
+    }
+}
+
+/// Encrypts an unencrypted PKCS#8 document under AES-256-CBC.
+pub fn encrypt_pkcs8(der: &[u8], passphrase: &Passphrase) -> Result<Vec<u8>, CryptoError> {
+    let (salt, iv) = (random::<16>()?, random::<16>()?);
+    let parameters = pbes2::Parameters::pbkdf2_sha256_aes256cbc(PBKDF2_ROUNDS, &salt, &iv)
+        .map_err(|_| CryptoError::UnsupportedEncryption)?;
+    let info = PrivateKeyInfo::try_from(der).map_err(|_| CryptoError::BadPrivateKey)?;
+    let document = info
+        .encrypt_with_params(parameters, passphrase.as_bytes())
+        .map_err(|_| CryptoError::UnsupportedEncryption)?;
+    Ok(document.as_bytes().to_vec())
+}
+
+/// Decrypts an encrypted PKCS#8 document into an unencrypted one, wiped when dropped.
+pub fn decrypt_pkcs8(der: &[u8], passphrase: &Passphrase) -> Result<Zeroizing<Vec<u8>>, CryptoError> {
+    let info = EncryptedPrivateKeyInfo::try_from(der).map_err(|_| CryptoError::BadPrivateKey)?;
+    let EncryptionScheme::Pbes2(parameters) = &info.encryption_algorithm else {
+        return Err(CryptoError::UnsupportedEncryption);
+    };
+    check_cost(&parameters.kdf)?;
+    let document = info.decrypt(passphrase.as_bytes()).map_err(|_| CryptoError::WrongPassphrase)?;
+    Ok(Zeroizing::new(document.as_bytes().to_vec()))
+}
+
+fn check_cost(kdf: &Kdf<'_>) -> Result<(), CryptoError> {
+    let affordable = match kdf {
+        Kdf::Pbkdf2(parameters) => parameters.iteration_count <= PBKDF2_ROUNDS_MAX,
+        Kdf::Scrypt(parameters) => u64::from(parameters.block_size)
+            .checked_mul(128)
+            .and_then(|octets| octets.checked_mul(parameters.cost_parameter))
+            .and_then(|octets| octets.checked_mul(u64::from(parameters.parallelization)))
+            .is_some_and(|octets| octets <= SCRYPT_OCTETS_MAX),
+        _ => return Err(CryptoError::UnsupportedEncryption),
+    };
+    if affordable { Ok(()) } else { Err(CryptoError::TooCostly) }
+}
