@@ -324,13 +324,12 @@ impl From<NameRef<'_>> for Name {
 
 impl fmt::Display for Component<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((marker, _)) = NUMBERED.iter().find(|(_, typ)| *typ == self.typ) {
-            if let Ok(n) = tlv::decode_nni(self.value) {
-                // A longer than shortest integer is another component: show it by its octets.
-                if tlv::nni_octets(n) == self.value.len() {
-                    return write!(f, "{marker}={n}");
-                }
-            }
+        // A longer than shortest integer is another component: it is shown by its octets.
+        if let Some((marker, _)) = NUMBERED.iter().find(|(_, typ)| *typ == self.typ)
+            && let Ok(n) = tlv::decode_nni(self.value)
+            && tlv::nni_octets(n) == self.value.len()
+        {
+            return write!(f, "{marker}={n}");
         }
         match self.typ {
             IMPLICIT_DIGEST_COMPONENT => write_hex(f, "sha256digest=", self.value),
@@ -483,7 +482,7 @@ fn hex(b: u8) -> Option<u8> {
 
 fn unhex(text: &str) -> Result<Vec<u8>, DecodeError> {
     let bytes = text.as_bytes();
-    if bytes.len() % 2 != 0 {
+    if !bytes.len().is_multiple_of(2) {
         return Err(DecodeError::BadUri);
     }
     bytes

@@ -1,0 +1,34 @@
+//! The NFD management protocol's formats: command and dataset names, [`ControlParameters`],
+//! [`ControlResponse`], the entries of every dataset, and face event notifications.
+//!
+//! Management is not the forwarding path, so these are owned values. Nothing here decides whether a command
+//! is allowed, and nothing acts: that is `namely-mgmt`'s work.
+//!
+//! Follows NFD's management protocol as ndn-cxx encodes it (ControlCommand, StatusDataset, and the pages of
+//! each manager).
+
+pub mod numbers;
+
+mod block;
+mod faces;
+mod parameters;
+mod request;
+mod response;
+mod status;
+mod tables;
+mod values;
+
+pub use block::{Block, Blocks, blocks, encode_blocks};
+pub use faces::{ChannelStatus, FaceEventNotification, FaceQueryFilter, FaceStatus};
+pub use parameters::ControlParameters;
+pub use request::{
+    Command, CommandParameters, CommandRequest, Dataset, DatasetRequest, EventRequest, Request, RequestError,
+    Scope,
+};
+pub use response::ControlResponse;
+pub use status::GeneralStatus;
+pub use tables::{CsInfo, FibEntry, NextHop, RibEntry, Route, StrategyChoice};
+pub use values::{
+    FaceEventKind, FacePersistency, FaceScope, LinkType, RouteOrigin, cs_flags, face_flags, route_flags,
+    status_code,
+};
