@@ -35,6 +35,8 @@ pub enum DecodeError {
     TooManyComponents,
     /// An Interest with an empty name.
     EmptyName,
+    /// A name that is not of the form which its packet asks for, as a certificate's.
+    BadName,
     /// ApplicationParameters without a parameters digest in the name, or the reverse misplaced.
     MissingParametersDigest,
     /// Text that is not a name URI.
@@ -64,6 +66,7 @@ impl DecodeError {
             DecodeError::BadDigestLength => "bad_digest_length",
             DecodeError::TooManyComponents => "too_many_components",
             DecodeError::EmptyName => "empty_name",
+            DecodeError::BadName => "bad_name",
             DecodeError::MissingParametersDigest => "missing_parameters_digest",
             DecodeError::BadUri => "bad_uri",
             DecodeError::BadText => "bad_text",
@@ -92,6 +95,7 @@ impl fmt::Display for DecodeError {
             DecodeError::BadDigestLength => f.write_str("a digest component is not 32 octets long"),
             DecodeError::TooManyComponents => f.write_str("the name has too many components"),
             DecodeError::EmptyName => f.write_str("an Interest needs at least one name component"),
+            DecodeError::BadName => f.write_str("the name is not of the form that this packet asks for"),
             DecodeError::MissingParametersDigest => {
                 f.write_str("ApplicationParameters without a parameters digest in the name")
             }

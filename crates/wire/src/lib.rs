@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+pub mod certificate;
 pub mod data;
 pub mod error;
 pub mod face_uri;
@@ -24,7 +25,9 @@ pub mod name;
 pub mod signature;
 pub mod tlv;
 pub mod types;
+pub mod validity;
 
+pub use certificate::{CertificateName, CertificateView, SafeBagView};
 pub use data::{ContentType, DataBuilder, DataView};
 pub use error::DecodeError;
 pub use face_uri::{Endpoint, FaceUri, FaceUriError, Family};
@@ -32,6 +35,7 @@ pub use interest::{InterestBuilder, InterestView};
 pub use lp::{LpHeaders, LpView, NackReason, PitToken};
 pub use name::{Component, Name, NameRef};
 pub use signature::{KeyLocator, SignatureInfo, SignatureInfoView, SignatureType};
+pub use validity::ValidityPeriod;
 
 /// Largest network packet (Interest or Data TLV, header included) in octets: `MAX_NDN_PACKET_SIZE` of
 /// ndn-cxx, which every peer shares.

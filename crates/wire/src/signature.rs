@@ -1,10 +1,14 @@
 //! SignatureInfo of Data and Interests (packet spec, `signature.rst`, `signed-interest.rst`), and the
 //! ValidityPeriod that a certificate adds to it.
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use crate::error::DecodeError;
 use crate::name::{Name, NameRef};
 use crate::tlv::{self, Reader, Writer};
 use crate::types::*;
+use crate::validity;
 
 /// SignatureType numbers that namely makes and checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,7 +116,7 @@ impl<'a> SignatureInfoView<'a> {
                 SIGNATURE_NONCE => info.nonce = Some(tlv.value),
                 SIGNATURE_TIME => info.time_ms = Some(tlv.nni()?),
                 SIGNATURE_SEQ_NUM => info.seq_num = Some(tlv.nni()?),
-                _ => info.validity = Some(parse_validity(tlv.value)?),
+                _ => info.validity = Some(validity::split_value(tlv.value)?),
             }
         }
         Ok(info)
@@ -139,14 +143,6 @@ fn parse_key_locator(value: &[u8]) -> Result<Option<KeyLocator<'_>>, DecodeError
     Ok(None)
 }
 
-fn parse_validity(value: &[u8]) -> Result<(&[u8; 15], &[u8; 15]), DecodeError> {
-    let mut reader = Reader::new(value);
-    let not_before = reader.require(NOT_BEFORE)?.value;
-    let not_after = reader.require(NOT_AFTER)?.value;
-    let fixed = |octets, typ| <&[u8; 15]>::try_from(octets).map_err(|_| DecodeError::BadLength(typ));
-    Ok((fixed(not_before, NOT_BEFORE)?, fixed(not_after, NOT_AFTER)?))
-}
-
 /// What a signer says of its signature: the owned counterpart of [`SignatureInfoView`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureInfo {
@@ -162,12 +158,22 @@ pub struct SignatureInfo {
     pub seq_num: Option<u64>,
     /// ValidityPeriod of a certificate.
     pub validity: Option<([u8; 15], [u8; 15])>,
+    /// AdditionalDescription of a certificate: keys and values, for people.
+    pub descriptions: Vec<(String, String)>,
 }
 
 impl SignatureInfo {
     /// A signature of type `signature_type` by the key that `key_name` names.
     pub fn new(signature_type: SignatureType, key_name: Option<Name>) -> Self {
-        SignatureInfo { signature_type, key_name, nonce: None, time_ms: None, seq_num: None, validity: None }
+        SignatureInfo {
+            signature_type,
+            key_name,
+            nonce: None,
+            time_ms: None,
+            seq_num: None,
+            validity: None,
+            descriptions: Vec::new(),
+        }
     }
 
     /// The DigestSha256 signature.
@@ -191,11 +197,20 @@ impl SignatureInfo {
             if let Some(seq_num) = self.seq_num {
                 w.nni(SIGNATURE_SEQ_NUM, seq_num);
             }
-            if let Some((not_before, not_after)) = &self.validity {
-                w.nested(VALIDITY_PERIOD, |w| {
-                    w.tlv(NOT_BEFORE, not_before).tlv(NOT_AFTER, not_after);
-                });
+            if let Some(validity) = &self.validity {
+                validity::encode_validity(w, validity);
+            }
+            if !self.descriptions.is_empty() {
+                w.nested(ADDITIONAL_DESCRIPTION, |w| self.encode_descriptions(w));
             }
         });
+    }
+
+    fn encode_descriptions(&self, w: &mut Writer) {
+        for (key, value) in &self.descriptions {
+            w.nested(DESCRIPTION_ENTRY, |w| {
+                w.tlv(DESCRIPTION_KEY, key.as_bytes()).tlv(DESCRIPTION_VALUE, value.as_bytes());
+            });
+        }
     }
 }

@@ -46,6 +46,9 @@ pub const VALIDITY_PERIOD: u32 = 253;
 pub const NOT_BEFORE: u32 = 254;
 pub const NOT_AFTER: u32 = 255;
 pub const ADDITIONAL_DESCRIPTION: u32 = 258;
+pub const DESCRIPTION_ENTRY: u32 = 512;
+pub const DESCRIPTION_KEY: u32 = 513;
+pub const DESCRIPTION_VALUE: u32 = 514;
 
 pub const SAFE_BAG: u32 = 128;
 pub const SAFE_BAG_ENCRYPTED_KEY: u32 = 129;
