@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+pub mod announcement;
 pub mod certificate;
 pub mod data;
 pub mod error;
@@ -22,11 +23,13 @@ pub mod interest;
 pub mod lp;
 pub mod mgmt;
 pub mod name;
+pub mod rdr;
 pub mod signature;
 pub mod tlv;
 pub mod types;
 pub mod validity;
 
+pub use announcement::{Announcement, AnnouncementView};
 pub use certificate::{CertificateName, CertificateView, SafeBagView};
 pub use data::{ContentType, DataBuilder, DataView};
 pub use error::DecodeError;
