@@ -105,7 +105,7 @@ fn announce(announcement: &Announcement) -> Vec<u8> {
 #[test]
 fn an_announcement_has_the_octets_that_the_protocol_gives() {
     let wire = announce(&Announcement { validity: None, cost: None, ..announcement() });
-    let start = [6, 70, 7, 13, 8, 1, b'a', 32, 2, b'P', b'A', 54, 1, 3, 50, 1, 0, 20, 3, 24, 1, 5];
+    let start = [6, 67, 7, 13, 8, 1, b'a', 32, 2, b'P', b'A', 54, 1, 3, 50, 1, 0, 20, 3, 24, 1, 5];
     let content = [21, 6, 109, 4, 0x05, 0x26, 0x5c, 0x00];
     assert_eq!(wire[..22], start);
     assert_eq!(wire[22..30], content);
