@@ -1,1 +1,34 @@
-//! skeleton
+//! NDNLPv2 link service: what stands between network packets and the frames of one face.
+//!
+//! [`LinkService::send`] turns a network packet into link packets ([`Frame`]s: a few header octets and a range of
+//! the packet, which is never copied); [`LinkService::receive`] turns link packets into network packets. It fragments
+//! and reassembles, sends lost frames again where both ends want that, and sets congestion marks.
+//!
+//! This crate never reads a clock, a socket or randomness: time comes in as nanoseconds of any monotonic clock, and
+//! frames go out through a closure. Everything a peer can make it keep is bounded; every drop has a reason
+//! ([`LinkDrop`]) and is counted under that reason's label.
+//!
+//! Follows NDNLPv2 as NFD implements it.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod counters;
+mod fragment;
+mod frame;
+mod marking;
+mod reassembly;
+mod reliability;
+mod service;
+pub mod stream;
+
+pub use counters::{DropCounters, LinkDrop};
+pub use fragment::{FRAGMENTS_MAX, MTU_OCTETS_MIN};
+pub use frame::{FRAME_HEADER_OCTETS_MAX, Frame, FrameHeader, Patch};
+pub use marking::MarkingConfig;
+pub use reassembly::{ReassemblyLimits, ReassemblyTotal};
+pub use reliability::{RETRANSMISSIONS_MAX, UNACKED_FRAMES_MAX};
+pub use service::{Delivered, LinkConfig, LinkCounters, LinkKind, LinkService, Outbound};

@@ -1,0 +1,137 @@
+//! A link packet on its way out: header octets, then a range of a network packet.
+
+use core::fmt;
+use core::ops::Range;
+
+use namely_wire::LpHeaders;
+use namely_wire::lp::{LpFraming, encode_lp_header};
+
+use alloc::vec::Vec;
+
+/// Room for the header of a frame, octets: all fields of NDNLPv2 but acknowledgements take at most 144, and
+/// the rest carries acknowledgements.
+pub const FRAME_HEADER_OCTETS_MAX: usize = 176;
+
+const _: () = assert!(FRAME_HEADER_OCTETS_MAX <= u8::MAX as usize);
+
+/// The octets of a link packet that precede its fragment's.
+#[derive(Clone, Copy)]
+pub struct FrameHeader {
+    length: u8,
+    octets: [u8; FRAME_HEADER_OCTETS_MAX],
+}
+
+impl FrameHeader {
+    /// No header: the packet goes bare.
+    pub const EMPTY: FrameHeader = FrameHeader { length: 0, octets: [0; FRAME_HEADER_OCTETS_MAX] };
+
+    fn from_slice(slice: &[u8]) -> Option<Self> {
+        let mut header = FrameHeader::EMPTY;
+        header.octets.get_mut(..slice.len())?.copy_from_slice(slice);
+        header.length = slice.len() as u8;
+        Some(header)
+    }
+
+    /// The octets.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.octets[..usize::from(self.length)]
+    }
+}
+
+impl fmt::Debug for FrameHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+/// One octet of a packet that goes out changed (HopLimit), so that the shared packet itself need not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patch {
+    /// Where, from the packet's start.
+    pub offset: usize,
+    /// What to send there.
+    pub value: u8,
+}
+
+/// A link packet that is ready to be written: [`Frame::slices`] in order.
+#[derive(Clone, Debug)]
+pub struct Frame<P> {
+    header: FrameHeader,
+    payload: Option<Payload<P>>,
+}
+
+/// A part of a network packet.
+#[derive(Clone, Debug)]
+pub(crate) struct Payload<P> {
+    pub(crate) packet: P,
+    pub(crate) range: Range<u32>,
+    pub(crate) patch: Option<Patch>,
+}
+
+impl<P: AsRef<[u8]>> Frame<P> {
+    /// The octets in the order of sending: header, packet up to the patched octet, that octet, the rest. Unused
+    /// slices are empty.
+    pub fn slices(&self) -> [&[u8]; 4] {
+        let header = self.header.as_bytes();
+        let Some(payload) = &self.payload else { return [header, &[], &[], &[]] };
+        let range = payload.range.start as usize..payload.range.end as usize;
+        let octets = &payload.packet.as_ref()[range.clone()];
+        let patch = payload.patch.as_ref().filter(|patch| range.contains(&patch.offset));
+        let Some(patch) = patch else { return [header, octets, &[], &[]] };
+        let (before, from) = octets.split_at(patch.offset - range.start);
+        [header, before, core::slice::from_ref(&patch.value), &from[1..]]
+    }
+}
+
+impl<P> Frame<P> {
+    /// All octets of the frame.
+    pub fn octets(&self) -> usize {
+        let payload = self.payload.as_ref().map_or(0, |p| p.range.len());
+        usize::from(self.header.length) + payload
+    }
+
+    /// A packet without any header.
+    pub(crate) fn bare(payload: Payload<P>) -> Self {
+        Frame { header: FrameHeader::EMPTY, payload: Some(payload) }
+    }
+
+    /// A frame with the given fields; none if they exceed [`FRAME_HEADER_OCTETS_MAX`].
+    pub(crate) fn with_header(
+        headers: &LpHeaders,
+        framing: &LpFraming,
+        payload: Option<Payload<P>>,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Self> {
+        scratch.clear();
+        encode_lp_header(headers, framing, None, payload.as_ref().map(|p| p.range.len()), scratch);
+        Some(Frame { header: FrameHeader::from_slice(scratch)?, payload })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    fn frame(range: Range<u32>, patch: Option<Patch>) -> Frame<Vec<u8>> {
+        Frame::bare(Payload { packet: (0..10).collect(), range, patch })
+    }
+
+    #[test]
+    fn a_patch_changes_its_octet_only() {
+        for offset in 0..10 {
+            let frame = frame(0..10, Some(Patch { offset, value: 99 }));
+            let mut expected: Vec<u8> = (0..10).collect();
+            expected[offset] = 99;
+            assert_eq!(frame.slices().concat(), expected);
+            assert_eq!(frame.octets(), 10);
+        }
+    }
+
+    #[test]
+    fn a_patch_outside_the_fragment_is_left_to_the_fragment_that_holds_it() {
+        let patch = Some(Patch { offset: 7, value: 99 });
+        assert_eq!(frame(0..7, patch).slices().concat(), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(frame(7..10, patch).slices().concat(), [99, 8, 9]);
+    }
+}

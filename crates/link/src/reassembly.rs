@@ -1,0 +1,286 @@
+//! Reassembly of fragmented packets, per remote endpoint, in any order and within fixed memory.
+//!
+//! A message keeps the octets that continue its beginning in one buffer, and fragments that came early beside it; so
+//! nothing is ever reserved because a peer says how much will come.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use namely_wire::{LpHeaders, LpView, PACKET_OCTETS_MAX};
+
+use crate::counters::{DropCounters, LinkDrop};
+use crate::fragment::FRAGMENTS_MAX;
+
+/// What an incomplete message is charged beside its octets, so that tiny fragments are bounded too.
+const MESSAGE_OVERHEAD_OCTETS: usize = 512;
+
+/// What a fragment that came early is charged beside its octets.
+const FRAGMENT_OVERHEAD_OCTETS: usize = 64;
+
+/// Buffers of finished messages kept for the next ones.
+const SPARE_BUFFERS_MAX: usize = 4;
+
+/// Limits on the incomplete messages of one face.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReassemblyLimits {
+    /// Most incomplete messages; the oldest makes room.
+    pub messages_max: usize,
+    /// Most octets of memory they take; the oldest make room.
+    pub octets_max: usize,
+    /// How long a message may wait for its next fragment, ns.
+    pub timeout_ns: u64,
+}
+
+impl Default for ReassemblyLimits {
+    fn default() -> Self {
+        ReassemblyLimits { messages_max: 512, octets_max: 1 << 20, timeout_ns: 500_000_000 }
+    }
+}
+
+/// A limit on the incomplete messages of all faces together, shared by their link services.
+#[derive(Debug)]
+pub struct ReassemblyTotal {
+    octets_max: usize,
+    octets: AtomicUsize,
+}
+
+impl ReassemblyTotal {
+    /// A limit of `octets_max` octets of memory.
+    pub fn new(octets_max: usize) -> Arc<Self> {
+        Arc::new(ReassemblyTotal { octets_max, octets: AtomicUsize::new(0) })
+    }
+
+    /// Octets in use now.
+    pub fn octets(&self) -> usize {
+        self.octets.load(Ordering::Relaxed)
+    }
+
+    fn is_exceeded(&self) -> bool {
+        self.octets() > self.octets_max
+    }
+}
+
+/// A message is known by who sends it and by the Sequence of its first fragment.
+type Key<R> = (R, u64);
+
+/// The incomplete messages of one face.
+#[derive(Debug)]
+pub(crate) struct Reassembler<R> {
+    limits: ReassemblyLimits,
+    total: Arc<ReassemblyTotal>,
+    messages: BTreeMap<Key<R>, Message>,
+    /// Messages from the one that waited longest: a message moves to the end when a fragment joins it.
+    order: BTreeMap<u64, Key<R>>,
+    next_stamp: u64,
+    octets: usize,
+    spares: Vec<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Message {
+    headers: LpHeaders,
+    frag_count: u64,
+    /// Fragments 0 up to `next_index`.
+    beginning: Vec<u8>,
+    next_index: u64,
+    early: BTreeMap<u64, Box<[u8]>>,
+    early_octets: usize,
+    charged_octets: usize,
+    stamp: u64,
+    deadline_ns: u64,
+}
+
+impl<R: Ord + Copy> Reassembler<R> {
+    pub(crate) fn new(limits: ReassemblyLimits, total: Arc<ReassemblyTotal>) -> Self {
+        Reassembler {
+            limits,
+            total,
+            messages: BTreeMap::new(),
+            order: BTreeMap::new(),
+            next_stamp: 0,
+            octets: 0,
+            spares: Vec::new(),
+        }
+    }
+
+    /// When the message that waited longest is given up, ns.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        let (_, key) = self.order.first_key_value()?;
+        self.messages.get(key).map(|message| message.deadline_ns)
+    }
+
+    /// Gives up messages that waited too long.
+    pub(crate) fn expire(&mut self, now_ns: u64, drops: &mut DropCounters) {
+        while self.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
+            self.remove_oldest();
+            drops.count(LinkDrop::ReassemblyTimeout.label());
+        }
+    }
+
+    /// Adds a fragment. Returns the headers and octets of the packet that it completes.
+    pub(crate) fn add(
+        &mut self,
+        view: &LpView<'_>,
+        remote: R,
+        now_ns: u64,
+        drops: &mut DropCounters,
+    ) -> Result<Option<(LpHeaders, Vec<u8>)>, LinkDrop> {
+        let sequence = view.sequence.ok_or(LinkDrop::FragmentWithoutSequence)?;
+        let fragment = view.fragment.unwrap_or_default();
+        if view.frag_index >= view.frag_count {
+            return Err(LinkDrop::FragIndexOutOfRange);
+        }
+        if view.frag_count > FRAGMENTS_MAX {
+            return Err(LinkDrop::TooManyFragments);
+        }
+        self.expire(now_ns, drops);
+        let key = (remote, sequence.wrapping_sub(view.frag_index));
+        self.open(key, view.frag_count);
+        let Some(message) = self.messages.get_mut(&key) else { return Ok(None) };
+        if message.frag_count != view.frag_count {
+            return Err(LinkDrop::FragCountChanged);
+        }
+        if message.holds(view.frag_index) {
+            return Err(LinkDrop::DuplicateFragment);
+        }
+        if message.beginning.len() + message.early_octets + fragment.len() > PACKET_OCTETS_MAX {
+            self.remove(key);
+            return Err(LinkDrop::MessageTooLarge);
+        }
+        if view.frag_index == 0 {
+            message.headers = view.headers;
+        }
+        message.insert(view.frag_index, fragment);
+        if message.next_index == message.frag_count {
+            return Ok(self.remove(key));
+        }
+        self.touch(key, now_ns);
+        self.make_room(key, drops);
+        Ok(None)
+    }
+
+    /// Finds or begins the message.
+    fn open(&mut self, key: Key<R>, frag_count: u64) {
+        if self.messages.contains_key(&key) {
+            return;
+        }
+        let stamp = self.next_stamp;
+        let message = Message {
+            headers: LpHeaders::default(),
+            frag_count,
+            beginning: self.spares.pop().unwrap_or_default(),
+            next_index: 0,
+            early: BTreeMap::new(),
+            early_octets: 0,
+            charged_octets: 0,
+            stamp,
+            deadline_ns: u64::MAX,
+        };
+        self.next_stamp += 1;
+        self.order.insert(stamp, key);
+        self.messages.insert(key, message);
+    }
+
+    /// Makes the message the youngest and charges for what it now takes.
+    fn touch(&mut self, key: Key<R>, now_ns: u64) {
+        let Some(message) = self.messages.get_mut(&key) else { return };
+        self.order.remove(&message.stamp);
+        message.stamp = self.next_stamp;
+        message.deadline_ns = now_ns.saturating_add(self.limits.timeout_ns);
+        self.next_stamp += 1;
+        self.order.insert(message.stamp, key);
+        let octets = message.memory_octets();
+        let before = core::mem::replace(&mut message.charged_octets, octets);
+        self.octets = self.octets - before + octets;
+        self.total.octets.fetch_add(octets, Ordering::Relaxed);
+        self.total.octets.fetch_sub(before, Ordering::Relaxed);
+    }
+
+    /// Drops messages, the one that waited longest first, until the limits hold. The newest stays unless it is
+    /// alone.
+    fn make_room(&mut self, newest: Key<R>, drops: &mut DropCounters) {
+        while self.messages.len() > self.limits.messages_max
+            || self.octets > self.limits.octets_max
+            || self.total.is_exceeded()
+        {
+            let was_newest = self.messages.len() == 1 && self.messages.contains_key(&newest);
+            self.remove_oldest();
+            drops.count(LinkDrop::ReassemblyEvicted.label());
+            if was_newest {
+                break;
+            }
+        }
+    }
+
+    fn remove_oldest(&mut self) {
+        let Some((_, key)) = self.order.first_key_value() else { return };
+        if let Some((_, octets)) = self.remove(*key) {
+            self.recycle(octets);
+        }
+    }
+
+    /// Takes a message out: its headers and the octets of its beginning.
+    fn remove(&mut self, key: Key<R>) -> Option<(LpHeaders, Vec<u8>)> {
+        let message = self.messages.remove(&key)?;
+        self.order.remove(&message.stamp);
+        self.octets -= message.charged_octets;
+        self.total.octets.fetch_sub(message.charged_octets, Ordering::Relaxed);
+        Some((message.headers, message.beginning))
+    }
+
+    /// Takes back the buffer of a finished message.
+    pub(crate) fn recycle(&mut self, mut buffer: Vec<u8>) {
+        if self.spares.len() < SPARE_BUFFERS_MAX && buffer.capacity() > 0 {
+            buffer.clear();
+            self.spares.push(buffer);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn memory_octets(&self) -> usize {
+        assert_eq!(self.octets, self.messages.values().map(|m| m.charged_octets).sum::<usize>());
+        assert_eq!(self.order.len(), self.messages.len());
+        self.octets
+    }
+}
+
+impl<R> Drop for Reassembler<R> {
+    fn drop(&mut self) {
+        self.total.octets.fetch_sub(self.octets, Ordering::Relaxed);
+    }
+}
+
+impl Message {
+    fn holds(&self, index: u64) -> bool {
+        index < self.next_index || self.early.contains_key(&index)
+    }
+
+    fn insert(&mut self, index: u64, fragment: &[u8]) {
+        if index != self.next_index {
+            self.early_octets += fragment.len();
+            self.early.insert(index, fragment.into());
+            return;
+        }
+        self.beginning.extend_from_slice(fragment);
+        self.next_index += 1;
+        while let Some(fragment) = self.early.remove(&self.next_index) {
+            self.early_octets -= fragment.len();
+            self.beginning.extend_from_slice(&fragment);
+            self.next_index += 1;
+        }
+    }
+
+    fn memory_octets(&self) -> usize {
+        MESSAGE_OVERHEAD_OCTETS
+            + self.beginning.capacity()
+            + self.early_octets
+            + self.early.len() * FRAGMENT_OVERHEAD_OCTETS
+    }
+}
+
+#[cfg(test)]
+#[path = "reassembly_tests.rs"]
+mod tests;

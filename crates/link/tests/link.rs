@@ -1,0 +1,421 @@
+//! Two link services over a network that loses, repeats and reorders.
+
+use namely_link::{
+    FRAGMENTS_MAX, Frame, LinkConfig, LinkKind, LinkService, MarkingConfig, Outbound, Patch, ReassemblyTotal,
+    UNACKED_FRAMES_MAX,
+};
+use namely_wire::lp::{LpFraming, encode_lp_header};
+use namely_wire::tlv::Writer;
+use namely_wire::{LP_PACKET_OCTETS_MAX, LpHeaders, LpView, NackReason, PitToken};
+use proptest::prelude::*;
+
+type Packet = std::sync::Arc<[u8]>;
+type Service = LinkService<Packet, u8>;
+
+const MS: u64 = 1_000_000;
+
+/// A packet of `octets` octets (257 for 255 and 256, which no TLV has).
+fn packet(typ: u8, octets: usize, fill: u8) -> Packet {
+    let value = if octets <= 254 { octets - 2 } else { octets.max(257) - 4 };
+    let mut w = Writer::new();
+    w.tlv(u32::from(typ), &vec![fill; value]);
+    w.into_vec().into()
+}
+
+fn all_headers() -> LpHeaders {
+    LpHeaders {
+        pit_token: PitToken::new(&[9; 32]),
+        nack: None,
+        incoming_face_id: Some(u64::MAX),
+        next_hop_face_id: None,
+        cache_policy: Some(1),
+        congestion_mark: Some(1),
+        non_discovery: true,
+    }
+}
+
+fn config(kind: LinkKind) -> LinkConfig {
+    LinkConfig { marking: None, ..LinkConfig::new(kind) }
+}
+
+fn service(config: LinkConfig) -> Service {
+    LinkService::new(config, ReassemblyTotal::new(usize::MAX), 1000)
+}
+
+fn datagram(mtu: usize) -> LinkConfig {
+    config(LinkKind::Datagram { mtu })
+}
+
+fn reliable(mtu: usize) -> LinkConfig {
+    LinkConfig { reliability: true, ..datagram(mtu) }
+}
+
+fn octets(frame: Frame<Packet>) -> Vec<u8> {
+    let octets = frame.slices().concat();
+    assert_eq!(octets.len(), frame.octets());
+    octets
+}
+
+fn send(from: &mut Service, headers: LpHeaders, packet: &Packet, now_ns: u64) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let outbound = Outbound { headers, packet: packet.clone(), hop_limit: None };
+    from.send(outbound, 0, now_ns, &mut |frame| frames.push(octets(frame))).unwrap();
+    frames
+}
+
+fn receive(to: &mut Service, frame: &[u8], now_ns: u64) -> Option<(LpHeaders, Vec<u8>)> {
+    let got = to.receive(frame, 0, now_ns, &mut |_| ()).ok().flatten();
+    got.map(|delivered| (delivered.headers, delivered.packet.to_vec()))
+}
+
+fn drops(service: &Service, label: &str) -> u64 {
+    service.counters().drops.of(label)
+}
+
+#[test]
+fn a_packet_without_headers_goes_bare() {
+    let data = packet(6, 8800, 1);
+    let frames = send(&mut service(config(LinkKind::Stream)), LpHeaders::default(), &data, 0);
+    assert_eq!(frames, [data.to_vec()]);
+}
+
+#[test]
+fn the_largest_data_with_every_header_passes_a_stream() {
+    let settings = LinkConfig { local_fields: true, ..config(LinkKind::Stream) };
+    let data = packet(6, 8800, 1);
+    let frames = send(&mut service(settings), all_headers(), &data, 0);
+    assert!(frames[0].len() > 8800 && frames[0].len() <= LP_PACKET_OCTETS_MAX);
+    assert_eq!(namely_link::stream::packet_octets(&frames[0]), Ok(Some(frames[0].len())));
+    let (headers, got) = receive(&mut service(settings), &frames[0], 0).unwrap();
+    assert_eq!(got, data.to_vec());
+    assert_eq!(headers, LpHeaders { incoming_face_id: None, ..all_headers() });
+}
+
+#[test]
+fn the_hop_limit_is_patched_in_whichever_fragment_holds_it() {
+    let interest = packet(5, 300, 7);
+    for offset in 4..300 {
+        let (mut from, mut to) = (service(datagram(100)), service(datagram(100)));
+        let patch = Some(Patch { offset, value: 3 });
+        let outbound = Outbound { headers: LpHeaders::default(), packet: interest.clone(), hop_limit: patch };
+        let mut got = None;
+        from.send(outbound, 0, 0, &mut |frame| got = receive(&mut to, &octets(frame), 0)).unwrap();
+        let mut expected = interest.to_vec();
+        expected[offset] = 3;
+        assert_eq!(got.unwrap().1, expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_size_crosses_every_mtu(size in 4usize..8801, mtu in 64usize..9500, full in any::<bool>()) {
+        let (mut from, mut to) = (service(datagram(mtu.max(if full { 160 } else { 64 }))), service(datagram(64)));
+        let headers = if full { all_headers() } else { LpHeaders::default() };
+        let data = packet(6, size, 3);
+        let mut got = None;
+        for frame in send(&mut from, headers, &data, 0) {
+            prop_assert!(frame.len() <= mtu.max(160));
+            prop_assert!(full || frame.len() <= mtu);
+            prop_assert!(got.is_none());
+            got = receive(&mut to, &frame, 0);
+        }
+        let (received, octets) = got.unwrap();
+        prop_assert_eq!(octets, data.to_vec());
+        prop_assert_eq!(received, LpHeaders { incoming_face_id: None, ..headers });
+    }
+
+    #[test]
+    fn no_octets_panic_or_stop_the_face(
+        garbage in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..40),
+        kind in 0u8..3,
+    ) {
+        let mut to = service(match kind {
+            0 => config(LinkKind::Stream),
+            1 => datagram(100),
+            _ => reliable(100),
+        });
+        for wire in &garbage {
+            let _ = receive(&mut to, wire, 0);
+            // The same octets as an LpPacket's fields reach deeper.
+            let mut lp = vec![100, wire.len() as u8];
+            lp.extend_from_slice(wire);
+            let _ = receive(&mut to, &lp, 0);
+        }
+        let data = packet(6, 300, 1);
+        prop_assert_eq!(receive(&mut to, &data, 0).unwrap().1, data.to_vec());
+    }
+}
+
+#[test]
+fn a_full_packet_crosses_the_smallest_mtu_with_reliability() {
+    let (mut from, mut to) = (service(reliable(64)), service(reliable(64)));
+    let data = packet(6, 8800, 3);
+    let frames = send(&mut from, LpHeaders::default(), &data, 0);
+    assert!(frames.len() as u64 <= FRAGMENTS_MAX);
+    let got: Vec<_> = frames.iter().filter_map(|frame| receive(&mut to, frame, 0)).collect();
+    assert_eq!(got.len(), 1);
+    assert_eq!(got[0].1, data.to_vec());
+}
+
+#[test]
+fn headers_that_fill_the_mtu_are_a_counted_drop() {
+    let mut from = service(LinkConfig { local_fields: true, ..datagram(64) });
+    let outbound = Outbound { headers: all_headers(), packet: packet(6, 300, 1), hop_limit: None };
+    assert!(from.send(outbound, 0, 0, &mut |_| panic!("nothing may go out")).is_err());
+    assert_eq!(drops(&from, "mtu_too_small"), 1);
+}
+
+#[test]
+fn fragments_on_a_stream_are_refused() {
+    let mut to = service(config(LinkKind::Stream));
+    for frame in send(&mut service(datagram(100)), LpHeaders::default(), &packet(6, 150, 1), 0) {
+        assert_eq!(receive(&mut to, &frame, 0), None);
+    }
+    assert_eq!(drops(&to, "fragment_on_stream"), 2);
+}
+
+#[test]
+fn next_hop_face_id_needs_local_fields() {
+    let headers = LpHeaders { next_hop_face_id: Some(7), ..LpHeaders::default() };
+    let interest = packet(5, 50, 1);
+    let local = LinkConfig { local_fields: true, ..config(LinkKind::Stream) };
+    let frame = send(&mut service(local), headers, &interest, 0).remove(0);
+    let mut off = service(config(LinkKind::Stream));
+    assert_eq!(receive(&mut off, &frame, 0), None);
+    assert_eq!(drops(&off, "local_field_refused"), 1);
+    assert_eq!(receive(&mut service(local), &frame, 0).unwrap().0, headers);
+    let bare = send(&mut service(config(LinkKind::Stream)), headers, &interest, 0).remove(0);
+    assert_eq!(bare, interest.to_vec(), "a face without local fields does not send them");
+}
+
+#[test]
+fn fields_on_the_wrong_packet_are_refused() {
+    let local = LinkConfig { local_fields: true, ..config(LinkKind::Stream) };
+    let nack = LpHeaders { nack: Some(NackReason::NoRoute), ..LpHeaders::default() };
+    let next_hop = LpHeaders { next_hop_face_id: Some(7), ..LpHeaders::default() };
+    let policy = LpHeaders { cache_policy: Some(1), ..LpHeaders::default() };
+    for (headers, typ, passes) in [
+        (nack, 5, true),
+        (nack, 6, false),
+        (next_hop, 5, true),
+        (next_hop, 6, false),
+        (policy, 6, true),
+        (policy, 5, false),
+    ] {
+        let frame = send(&mut service(local), headers, &packet(typ, 50, 1), 0).remove(0);
+        let mut to = service(local);
+        assert_eq!(receive(&mut to, &frame, 0).is_some(), passes, "{headers:?} on {typ}");
+        assert_eq!(drops(&to, "misplaced_field"), u64::from(!passes));
+    }
+}
+
+#[test]
+fn idle_packets_bring_nothing_and_harm_nothing() {
+    let mut idle = Vec::new();
+    encode_lp_header(&LpHeaders::default(), &LpFraming::default(), None, None, &mut idle);
+    let mut to = service(datagram(100));
+    assert_eq!(to.receive(&idle, 0, 0, &mut |_| ()), Ok(None));
+}
+
+#[test]
+fn a_long_queue_marks_packets() {
+    let marking = MarkingConfig { threshold_octets: 1000, interval_ns: 100 * MS };
+    let mut from = service(LinkConfig { marking: Some(marking), ..config(LinkKind::Stream) });
+    let mut marked = Vec::new();
+    for ms in 0..120 {
+        let outbound = Outbound { headers: LpHeaders::default(), packet: packet(6, 50, 1), hop_limit: None };
+        from.send(outbound, 1001, ms * MS, &mut |frame| {
+            if LpView::parse(&octets(frame)).unwrap().headers.is_marked() {
+                marked.push(ms);
+            }
+        })
+        .unwrap();
+    }
+    assert_eq!(marked, [100]);
+    assert_eq!(from.counters().congestion_marks, 1);
+}
+
+/// A link with a delay in one direction and a schedule of faults, driven by the services' own timers.
+struct Network {
+    ends: [Service; 2],
+    /// (arrives, order, to which end, frame)
+    flying: std::collections::BTreeMap<(u64, u64), (usize, Vec<u8>)>,
+    random: u64,
+    order: u64,
+    loss_percent: u64,
+    repeat_percent: u64,
+    reorder_ns: u64,
+    received: Vec<Vec<u8>>,
+    now_ns: u64,
+}
+
+impl Network {
+    fn new(settings: LinkConfig, seed: u64) -> Self {
+        Network {
+            ends: [service(settings), service(settings)],
+            flying: Default::default(),
+            random: seed,
+            order: 0,
+            loss_percent: 0,
+            repeat_percent: 0,
+            reorder_ns: 0,
+            received: Vec::new(),
+            now_ns: 0,
+        }
+    }
+
+    fn random(&mut self, below: u64) -> u64 {
+        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.random >> 33) % below.max(1)
+    }
+
+    fn launch(&mut self, to: usize, frames: Vec<Vec<u8>>) {
+        for frame in frames {
+            if self.random(100) < self.loss_percent {
+                continue;
+            }
+            let copies = 1 + u64::from(self.random(100) < self.repeat_percent);
+            for _ in 0..copies {
+                let arrives_ns = self.now_ns + 5 * MS + self.random(self.reorder_ns);
+                self.order += 1;
+                self.flying.insert((arrives_ns, self.order), (to, frame.clone()));
+            }
+        }
+    }
+
+    fn send(&mut self, packet: &Packet) {
+        let frames = send(&mut self.ends[0], LpHeaders::default(), packet, self.now_ns);
+        self.launch(1, frames);
+    }
+
+    /// Runs until nothing flies and no timer is set.
+    fn run(&mut self) {
+        for _ in 0..200_000 {
+            let flying = self.flying.first_key_value().map(|((at, _), _)| *at);
+            let due = [0, 1].map(|end| self.ends[end].due_ns());
+            let Some(next_ns) = [flying, due[0], due[1]].into_iter().flatten().min() else { return };
+            self.now_ns = self.now_ns.max(next_ns);
+            let mut sent = [Vec::new(), Vec::new()];
+            if flying == Some(next_ns) {
+                let (_, (to, frame)) = self.flying.pop_first().unwrap();
+                let mut emit = |frame| sent[1 - to].push(octets(frame));
+                if let Ok(Some(got)) = self.ends[to].receive(&frame, 0, self.now_ns, &mut emit) {
+                    assert_eq!(to, 1, "only one end sends packets");
+                    self.received.push(got.packet.to_vec());
+                }
+            } else {
+                for (end, sent) in [1, 0].into_iter().zip(&mut sent) {
+                    self.ends[end].tick(self.now_ns, &mut |frame| sent.push(octets(frame)));
+                }
+            }
+            let [to_0, to_1] = sent;
+            self.launch(0, to_0);
+            self.launch(1, to_1);
+        }
+        panic!("the services never come to rest");
+    }
+}
+
+#[test]
+fn reliability_brings_every_packet_once_over_a_link_that_loses_repeats_and_reorders() {
+    let (mut lost_frames, mut received) = (0, 0);
+    for seed in 0..20 {
+        let mut network = Network::new(reliable(127), seed);
+        network.loss_percent = 2;
+        network.repeat_percent = 2;
+        network.reorder_ns = 2 * MS;
+        let packets: Vec<Packet> = (0..6).map(|n| packet(6, 8800 - n, n as u8)).collect();
+        packets.iter().for_each(|packet| network.send(packet));
+        network.run();
+        lost_frames += network.ends[0].counters().retransmitted;
+        received += network.received.len();
+        let mut got = network.received.clone();
+        got.sort();
+        got.dedup();
+        assert_eq!(got.len(), network.received.len(), "a packet came twice");
+        assert!(got.iter().all(|octets| packets.iter().any(|packet| **packet == **octets)));
+    }
+    assert!(lost_frames > 0);
+    assert_eq!(received, 120);
+}
+
+#[test]
+fn without_reliability_a_lost_fragment_loses_its_packet_only() {
+    let mut network = Network::new(datagram(127), 1);
+    network.reorder_ns = MS;
+    for n in 0..10 {
+        network.loss_percent = if n == 4 { 5 } else { 0 };
+        network.send(&packet(6, 8800, n));
+    }
+    network.run();
+    assert_eq!(network.received.len(), 9);
+    assert_eq!(drops(&network.ends[1], "reassembly_timeout"), 1);
+}
+
+#[test]
+fn a_dead_peer_costs_three_retransmissions_and_then_nothing() {
+    let mut network = Network::new(reliable(500), 1);
+    network.loss_percent = 100;
+    network.send(&packet(6, 400, 1));
+    network.run();
+    let counters = network.ends[0].counters();
+    assert_eq!(counters.retransmitted, 3);
+    assert_eq!(counters.drops.of("retransmissions_exhausted"), 1);
+}
+
+#[test]
+fn one_fragment_given_up_gives_up_its_packet() {
+    let mut from = service(reliable(127));
+    send(&mut from, LpHeaders::default(), &packet(6, 8800, 1), 0);
+    let mut frames = 0;
+    while let Some(due_ns) = from.due_ns() {
+        from.tick(due_ns, &mut |_| frames += 1);
+    }
+    assert_eq!(drops(&from, "retransmissions_exhausted"), 1);
+    assert_eq!(frames % 3, 0, "each fragment went again three times");
+}
+
+#[test]
+fn the_window_of_unacknowledged_frames_is_bounded() {
+    let mut from = service(reliable(500));
+    let interest = packet(5, 50, 1);
+    for _ in 0..UNACKED_FRAMES_MAX {
+        send(&mut from, LpHeaders::default(), &interest, 0);
+    }
+    assert_eq!(drops(&from, "unacked_evicted"), 0, "at the limit");
+    send(&mut from, LpHeaders::default(), &interest, 0);
+    assert_eq!(drops(&from, "unacked_evicted"), 1, "one past it");
+}
+
+#[test]
+fn acknowledgements_ride_on_frames_or_go_alone_after_5_ms() {
+    let (mut from, mut to) = (service(reliable(1000)), service(reliable(1000)));
+    let interest = packet(5, 50, 1);
+    for frame in send(&mut from, LpHeaders::default(), &interest, 0) {
+        receive(&mut to, &frame, 0).unwrap();
+    }
+    assert_eq!(to.due_ns(), Some(5 * MS));
+    let answer = send(&mut to, LpHeaders::default(), &packet(6, 50, 1), MS).remove(0);
+    assert_eq!(LpView::parse(&answer).unwrap().acks().count(), 1);
+    receive(&mut from, &answer, MS).unwrap();
+    assert_eq!(from.due_ns(), Some(6 * MS), "nothing but the answer's acknowledgement is due");
+    let mut idle = Vec::new();
+    from.tick(6 * MS, &mut |frame| idle.push(octets(frame)));
+    assert_eq!(idle.len(), 1);
+    let view = LpView::parse(&idle[0]).unwrap();
+    assert_eq!((view.fragment, view.acks().count()), (None, 1));
+    assert_eq!(to.receive(&idle[0], 0, 6 * MS, &mut |_| ()), Ok(None));
+    assert_eq!((from.due_ns(), to.due_ns()), (None, None));
+}
+
+#[test]
+fn a_peer_without_reliability_is_sent_plain_frames_and_its_acks_are_ignored() {
+    let mut plain = service(datagram(1000));
+    for frame in send(&mut service(reliable(1000)), LpHeaders::default(), &packet(5, 50, 1), 0) {
+        assert!(receive(&mut plain, &frame, 0).is_some());
+    }
+    assert_eq!(plain.due_ns(), None);
+    let answer = send(&mut plain, LpHeaders::default(), &packet(6, 50, 1), 0).remove(0);
+    assert_eq!(answer, packet(6, 50, 1).to_vec());
+}
