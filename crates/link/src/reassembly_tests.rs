@@ -41,10 +41,13 @@ impl Bench {
     }
 }
 
+type Parts = BTreeMap<u64, Vec<u8>>;
+
 /// The same by the shortest means: all fragments of a message in a map, joined when all are there.
 #[derive(Default)]
 struct Naive {
-    messages: BTreeMap<(u8, u64), (u64, BTreeMap<u64, Vec<u8>>)>,
+    /// FragCount and the fragments that are there, by remote and first Sequence.
+    messages: BTreeMap<(u8, u64), (u64, Parts)>,
 }
 
 impl Naive {

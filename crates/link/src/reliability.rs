@@ -256,11 +256,6 @@ impl<P: Clone> Reliability<P> {
         let timeout = oldest.map(|(_, unacked)| unacked.sent_ns.saturating_add(self.rtt.rto_ns()));
         acks.into_iter().chain(timeout).min()
     }
-
-    #[cfg(test)]
-    pub(crate) fn unacked_frames(&self) -> usize {
-        self.unacked.len()
-    }
 }
 
 /// Round-trip time and retransmission timeout (RFC 6298), in integers.
