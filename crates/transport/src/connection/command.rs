@@ -1,0 +1,134 @@
+//! Management commands (NFD management protocol): signed Interests and their ControlResponses.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use namely_security::{CryptoError, Signer, sign_interest};
+use namely_wire::mgmt::{Block, Command, ControlParameters, ControlResponse, Scope};
+use namely_wire::{DataView, DecodeError, InterestBuilder, NackReason};
+
+use super::{Answer, Connection, ConnectionError};
+
+/// How long one command waits for its response. A router that has just started may be slow.
+pub(super) const COMMAND_LIFETIME_MS: u64 = 2_000;
+
+/// How often a command without a response is sent.
+pub(super) const COMMAND_ATTEMPTS: u32 = 3;
+
+/// Why a command was not carried out.
+#[derive(Debug)]
+pub enum CommandError {
+    /// The environment's: there is no router.
+    Connection(ConnectionError),
+    /// The environment's: the command cannot be signed.
+    Signing(CryptoError),
+    /// The caller's, by the router's judgement: its status code and text.
+    Refused(ControlResponse),
+    /// The router's: it has no management here, or none over this kind of face.
+    Nack(NackReason),
+    /// The router's: no response.
+    NoAnswer,
+    /// The router's: a response that is none.
+    BadAnswer(DecodeError),
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommandError::Connection(error) => error.fmt(f),
+            CommandError::Signing(error) => write!(f, "cannot sign the command: {error}"),
+            CommandError::Refused(response) => {
+                write!(f, "the router refused: {} {}", response.code, response.text)?;
+                match response.code {
+                    401 | 403 => f.write_str("; sign with a key that the router trusts, see `namely key`"),
+                    _ => Ok(()),
+                }
+            }
+            CommandError::Nack(reason) => {
+                write!(f, "the router refused the command itself ({reason}): it takes none from here; ")?;
+                f.write_str("use its Unix socket")
+            }
+            CommandError::NoAnswer => {
+                f.write_str("the router does not answer commands here; use its Unix socket")
+            }
+            CommandError::BadAnswer(error) => write!(f, "the router's response is malformed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for CommandError {}
+
+impl From<ConnectionError> for CommandError {
+    fn from(error: ConnectionError) -> Self {
+        CommandError::Connection(error)
+    }
+}
+
+/// Signs commands, each with a later SignatureTime than the one before.
+#[derive(Clone, Debug)]
+pub(super) struct CommandSigner {
+    signer: Signer,
+    last_time_ms: u64,
+}
+
+impl CommandSigner {
+    pub(super) fn new(signer: Signer) -> Self {
+        CommandSigner { signer, last_time_ms: 0 }
+    }
+
+    /// The Interest of a command.
+    pub(super) fn interest(
+        &mut self,
+        scope: Scope,
+        command: Command,
+        parameters: &ControlParameters,
+        nonce: [u8; 4],
+    ) -> Result<Vec<u8>, CryptoError> {
+        let clock_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as u64);
+        self.last_time_ms = clock_ms.max(self.last_time_ms + 1);
+        let builder = InterestBuilder::new(command.name(scope, parameters))
+            .nonce(nonce)
+            .lifetime_ms(COMMAND_LIFETIME_MS);
+        sign_interest(&builder, &[], &self.signer, self.last_time_ms)
+    }
+}
+
+impl Connection {
+    /// Sends a command and waits for its response; repeated when none comes. The response is not verified: it
+    /// is the word of the router that this connection leads to. Other packets that come meanwhile are dropped.
+    pub fn command(
+        &mut self,
+        command: Command,
+        parameters: &ControlParameters,
+    ) -> Result<ControlResponse, CommandError> {
+        for _ in 0..COMMAND_ATTEMPTS {
+            let nonce = self.nonces.next();
+            let interest = self
+                .commands
+                .interest(self.scope(), command, parameters, nonce)
+                .map_err(CommandError::Signing)?;
+            match self.express_wire(&interest, &mut |_, _| {})? {
+                Answer::Data(reply) => return response(&reply.wire),
+                Answer::Nack(NackReason::Congestion | NackReason::Duplicate) | Answer::Timeout => {}
+                Answer::Nack(reason) => return Err(CommandError::Nack(reason)),
+            }
+        }
+        Err(CommandError::NoAnswer)
+    }
+
+    /// Where this connection's commands go: `/localhost` for a router that sees the client as local.
+    pub fn scope(&self) -> Scope {
+        if self.local { Scope::Localhost } else { Scope::Localhop }
+    }
+}
+
+/// The response in the Data `wire`, if it says that the command was carried out.
+fn response(wire: &[u8]) -> Result<ControlResponse, CommandError> {
+    let data = DataView::parse(wire).map_err(CommandError::BadAnswer)?;
+    checked_response(&data)
+}
+
+pub(super) fn checked_response(data: &DataView<'_>) -> Result<ControlResponse, CommandError> {
+    let response = ControlResponse::decode(data.content).map_err(CommandError::BadAnswer)?;
+    if response.is_ok() { Ok(response) } else { Err(CommandError::Refused(response)) }
+}

@@ -1,0 +1,439 @@
+//! A client's link to a router: blocking, poll-based, one thread.
+//!
+//! The caller drives it by [`Connection::turn`]: each turn writes what is queued, waits for packets, hands each
+//! to the caller's handler together with the [`Outbox`] for answers, and writes those. When the router goes
+//! away the connection comes back by itself, with growing pauses, and registers its prefixes again;
+//! [`Connection::epoch`] tells that what was outstanding is lost.
+//!
+//! A packet is handled where it was read; an answer is composed where it will be written from.
+//!
+//! ```no_run
+//! use namely_transport::connection::{Answer, Connection, Options};
+//! use namely_wire::InterestBuilder;
+//!
+//! let mut connection = Connection::find(None, Options::default())?;
+//! let interest = InterestBuilder::new("/example/hello".parse().expect("a name")).must_be_fresh();
+//! match connection.express(&interest)? {
+//!     Answer::Data(reply) => println!("{} octets after {} ns", reply.wire.len(), reply.rtt_ns),
+//!     Answer::Nack(reason) => println!("refused: {reason}"),
+//!     Answer::Timeout => println!("no answer"),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod command;
+mod error;
+mod express;
+mod inbox;
+mod outbox;
+mod registration;
+mod socket;
+
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use namely_security::Signer;
+use namely_wire::face_uri::FaceUri;
+use namely_wire::mgmt::Scope;
+use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, LpView, NackReason, tlv, types};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
+pub use self::command::CommandError;
+use self::command::CommandSigner;
+pub use self::error::{ConnectionError, NoRouter};
+pub use self::express::{Answer, Reply};
+use self::inbox::{Filled, Inbox};
+pub use self::outbox::{OUTBOX_OCTETS_MAX, Outbox};
+use self::registration::{Context, Registrations};
+use self::socket::Socket;
+use crate::endpoint::{self, Candidate, NamedBy, Surroundings};
+use crate::nonce::Nonces;
+
+/// Shortest and longest pause between two attempts to reach a router that went away.
+const RETRY_NS: (u64, u64) = (20_000_000, 1_000_000_000);
+
+/// Datagrams taken in one turn, so that answers are not held back by an endless stream of requests.
+const DATAGRAMS_PER_TURN: usize = 64;
+
+/// How a connection behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long a router that went away is looked for before the connection gives up; zero: not at all.
+    pub reconnect: Duration,
+    /// Signs commands to the router. A router trusts the applications of its own user or host by their socket;
+    /// others need a key that it knows.
+    pub signer: Signer,
+}
+
+impl Default for Options {
+    /// For an application that fetches: a router may take ten seconds to restart.
+    fn default() -> Self {
+        Options { reconnect: Duration::from_secs(10), signer: Signer::digest_sha256() }
+    }
+}
+
+impl Options {
+    /// For an application that serves: it waits for its router for as long as it takes.
+    pub fn for_server() -> Self {
+        Options { reconnect: Duration::MAX, ..Options::default() }
+    }
+}
+
+/// A packet from the router.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    /// The network packet.
+    pub packet: Packet<'a>,
+    /// Its link headers. An answer to an Interest carries the Interest's PIT token: see
+    /// [`Incoming::answer_headers`].
+    pub headers: &'a LpHeaders,
+}
+
+/// A network packet, checked.
+#[derive(Clone, Copy, Debug)]
+pub enum Packet<'a> {
+    /// An Interest to answer.
+    Interest(InterestView<'a>),
+    /// Data.
+    Data(DataView<'a>),
+    /// An Interest of ours that the router refused.
+    Nack(InterestView<'a>, NackReason),
+}
+
+impl Incoming<'_> {
+    /// Headers for the answer to this Interest: its PIT token comes back, of whatever length it is.
+    pub fn answer_headers(&self) -> LpHeaders {
+        LpHeaders { pit_token: self.headers.pit_token, ..LpHeaders::default() }
+    }
+}
+
+/// What one turn did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Packets that the handler saw.
+    pub packets: usize,
+}
+
+/// What went through a connection, and what was dropped and why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Link packets received.
+    pub packets_in: u64,
+    /// Octets of them.
+    pub octets_in: u64,
+    /// Dropped: not an NDNLPv2 packet, an Interest or a Data.
+    pub dropped_malformed: u64,
+    /// Dropped: a fragment on a stream, where no packet needs to be cut.
+    pub dropped_fragment: u64,
+    /// Streams given up because they could not be cut into packets.
+    pub streams_broken: u64,
+    /// Times the router was reached again after it had gone.
+    pub reconnects: u64,
+}
+
+/// A link to one router.
+#[derive(Debug)]
+pub struct Connection {
+    uri: FaceUri,
+    options: Options,
+    socket: Option<Socket>,
+    inbox: Inbox,
+    outbox: Outbox,
+    /// Whether the router sees this client as local.
+    local: bool,
+    retry: Retry,
+    registrations: Registrations,
+    commands: CommandSigner,
+    epoch: u64,
+    started: Instant,
+    nonces: Nonces,
+    counters: Counters,
+}
+
+/// The search for a router that went away.
+#[derive(Clone, Copy, Debug, Default)]
+struct Retry {
+    lost_at_ns: u64,
+    next_at_ns: u64,
+    pause_ns: u64,
+}
+
+impl Connection {
+    /// Connects to the router that `flag` names, or to the first that is found in the order of
+    /// [`endpoint::candidates`].
+    pub fn find(flag: Option<&str>, options: Options) -> Result<Self, ConnectionError> {
+        let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
+        let candidates = endpoint::candidates(flag, &Surroundings::of_process(), read)
+            .map_err(ConnectionError::BadRouter)?;
+        Self::open(candidates, options)
+    }
+
+    /// Connects to the first of `candidates` that accepts.
+    pub fn open(candidates: Vec<Candidate>, options: Options) -> Result<Self, ConnectionError> {
+        let mut tried = Vec::new();
+        for candidate in candidates {
+            match Socket::connect(&candidate.uri) {
+                Ok(socket) => return Self::over(socket, candidate.uri, options),
+                Err(error) => tried.push((candidate, error)),
+            }
+        }
+        Err(ConnectionError::NoRouter(NoRouter { tried }))
+    }
+
+    /// Connects to the router at `uri`.
+    pub fn to(uri: FaceUri, options: Options) -> Result<Self, ConnectionError> {
+        Self::open(vec![Candidate { uri, named_by: NamedBy::Caller }], options)
+    }
+
+    /// Speaks over a stream that is connected already, such as one end of a socket pair. It cannot reconnect.
+    pub fn from_stream(stream: UnixStream) -> Result<Self, ConnectionError> {
+        let socket = Socket::from_stream(stream).map_err(ConnectionError::System)?;
+        let options = Options { reconnect: Duration::ZERO, ..Options::default() };
+        Self::over(socket, FaceUri::Fd(0), options)
+    }
+
+    fn over(socket: Socket, uri: FaceUri, options: Options) -> Result<Self, ConnectionError> {
+        Ok(Connection {
+            uri,
+            commands: CommandSigner::new(options.signer.clone()),
+            options,
+            local: socket.local,
+            registrations: Registrations::default(),
+            inbox: Inbox::new(socket.datagrams),
+            outbox: Outbox::new(socket.datagrams),
+            socket: Some(socket),
+            retry: Retry::default(),
+            epoch: 0,
+            started: Instant::now(),
+            nonces: Nonces::from_system().map_err(|e| ConnectionError::System(e.into()))?,
+            counters: Counters::default(),
+        })
+    }
+
+    /// The router's address.
+    pub fn uri(&self) -> &FaceUri {
+        &self.uri
+    }
+
+    /// Nanoseconds since the connection was made: the clock of the state machines that it drives.
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Grows by one each time the router was reached again: what was outstanding before is lost.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Fresh nonces for Interests.
+    pub fn nonces(&mut self) -> &mut Nonces {
+        &mut self.nonces
+    }
+
+    /// What went through, and what was dropped.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Where packets are queued; [`Connection::turn`] writes them.
+    pub fn outbox(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+
+    /// Writes what is queued, waits until `deadline_ns` at most for packets, hands each to `handler`, and writes
+    /// what the handler queued. Returns early on a signal. While the outbox is full no packets are taken in, so
+    /// a router that does not read slows its own requests down.
+    pub fn turn(
+        &mut self,
+        deadline_ns: u64,
+        handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+    ) -> Result<Turn, ConnectionError> {
+        let mut turn = Turn::default();
+        if self.socket.is_none() && !self.reconnect(deadline_ns)? {
+            return Ok(turn);
+        }
+        let worked = self.exchange(deadline_ns, handler, &mut turn);
+        if let Err(fault) = worked {
+            self.lose(fault)?;
+        }
+        Ok(turn)
+    }
+
+    fn exchange(
+        &mut self,
+        deadline_ns: u64,
+        handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+        turn: &mut Turn,
+    ) -> Result<(), Fault> {
+        let now_ns = self.now_ns();
+        let Some(socket) = &self.socket else { return Ok(()) };
+        let datagrams = socket.datagrams;
+        let mut context = Context {
+            now_ns,
+            scope: if self.local { Scope::Localhost } else { Scope::Localhop },
+            datagrams,
+            commands: &mut self.commands,
+            nonces: &mut self.nonces,
+        };
+        let due_ns = self.registrations.poll(&mut context, &mut self.outbox).min(deadline_ns);
+        let registrations = &mut self.registrations;
+        let handler = &mut |incoming: Incoming<'_>, outbox: &mut Outbox| {
+            if !registrations.take(&incoming, now_ns, datagrams) {
+                handler(incoming, outbox);
+            }
+        };
+        self.outbox.flush(socket)?;
+        // What an earlier turn read and could not handle for lack of room comes first.
+        turn.packets += handle(&mut self.inbox, &mut self.outbox, &mut self.counters, handler)?;
+        if turn.packets > 0 {
+            self.outbox.flush(socket)?;
+            return Ok(());
+        }
+        let ready = wait(socket, &self.outbox, due_ns.saturating_sub(now_ns))?;
+        if ready.contains(PollFlags::OUT) {
+            self.outbox.flush(socket)?;
+        }
+        if ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+            let reads = if datagrams { DATAGRAMS_PER_TURN } else { 1 };
+            for _ in 0..reads {
+                match self.inbox.fill(socket)? {
+                    Filled::Some => {}
+                    Filled::Nothing => break,
+                    Filled::Closed => return Err(Fault::Closed),
+                }
+                turn.packets += handle(&mut self.inbox, &mut self.outbox, &mut self.counters, handler)?;
+            }
+            self.outbox.flush(socket)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that the router is gone; an error when it shall not be looked for.
+    fn lose(&mut self, fault: Fault) -> Result<(), ConnectionError> {
+        if matches!(fault, Fault::Unframed(_)) {
+            self.counters.streams_broken += 1;
+        }
+        tracing::debug!(router = %self.uri, ?fault, "connection lost");
+        self.socket = None;
+        self.inbox.clear();
+        self.outbox.clear();
+        if self.options.reconnect.is_zero() {
+            return Err(ConnectionError::Lost { uri: self.uri.clone(), after: Duration::ZERO });
+        }
+        let now_ns = self.now_ns();
+        self.retry = Retry { lost_at_ns: now_ns, next_at_ns: now_ns, pause_ns: RETRY_NS.0 };
+        Ok(())
+    }
+
+    /// Tries once to reach the router again when it is time to, or waits for that time. Whether it is reached.
+    fn reconnect(&mut self, deadline_ns: u64) -> Result<bool, ConnectionError> {
+        let now_ns = self.now_ns();
+        if now_ns < self.retry.next_at_ns {
+            let until_ns = self.retry.next_at_ns.min(deadline_ns);
+            std::thread::sleep(Duration::from_nanos(until_ns.saturating_sub(now_ns)));
+            return Ok(false);
+        }
+        match Socket::connect(&self.uri) {
+            Ok(socket) => {
+                self.socket = Some(socket);
+                self.registrations.restart();
+                self.epoch += 1;
+                self.counters.reconnects += 1;
+                tracing::info!(router = %self.uri, "connected again");
+                Ok(true)
+            }
+            Err(error) => {
+                let after = Duration::from_nanos(now_ns - self.retry.lost_at_ns);
+                if after >= self.options.reconnect {
+                    return Err(ConnectionError::Lost { uri: self.uri.clone(), after });
+                }
+                tracing::debug!(router = %self.uri, %error, "not reached yet");
+                self.retry.next_at_ns = now_ns.saturating_add(self.retry.pause_ns);
+                self.retry.pause_ns = (self.retry.pause_ns * 2).min(RETRY_NS.1);
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// Why a connection ended.
+#[derive(Debug)]
+enum Fault {
+    /// The router closed it.
+    Closed,
+    /// The socket failed.
+    Socket(#[allow(dead_code, reason = "shown in the log")] Errno),
+    /// The stream cannot be cut into packets.
+    Unframed(#[allow(dead_code, reason = "shown in the log")] DecodeError),
+}
+
+impl From<Errno> for Fault {
+    fn from(error: Errno) -> Self {
+        Fault::Socket(error)
+    }
+}
+
+impl From<DecodeError> for Fault {
+    fn from(error: DecodeError) -> Self {
+        Fault::Unframed(error)
+    }
+}
+
+/// Waits for what the connection can do next; no flags when the time is over or a signal came.
+fn wait(socket: &Socket, outbox: &Outbox, wait_ns: u64) -> Result<PollFlags, Errno> {
+    let mut interest = PollFlags::empty();
+    interest.set(PollFlags::OUT, !outbox.is_empty());
+    interest.set(PollFlags::IN, !outbox.is_full());
+    let timeout =
+        Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as _ };
+    let mut fds = [PollFd::new(socket, interest)];
+    match rustix::event::poll(&mut fds, Some(&timeout)) {
+        Ok(_) => Ok(fds[0].revents()),
+        Err(Errno::INTR) => Ok(PollFlags::empty()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Hands the packets that were read to `handler`, as long as there is room for its answers.
+fn handle(
+    inbox: &mut Inbox,
+    outbox: &mut Outbox,
+    counters: &mut Counters,
+    handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+) -> Result<usize, DecodeError> {
+    let mut handled = 0;
+    while !outbox.is_full() {
+        let Some(frame) = inbox.next_packet()? else { break };
+        counters.packets_in += 1;
+        counters.octets_in += frame.len() as u64;
+        match dispatch(frame, counters, outbox, handler) {
+            Ok(()) => handled += 1,
+            Err(_) => counters.dropped_malformed += 1,
+        }
+    }
+    Ok(handled)
+}
+
+fn dispatch(
+    frame: &[u8],
+    counters: &mut Counters,
+    outbox: &mut Outbox,
+    handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+) -> Result<(), DecodeError> {
+    let link = LpView::parse(frame)?;
+    if link.frag_count != 1 {
+        counters.dropped_fragment += 1;
+        return Ok(());
+    }
+    let Some(wire) = link.fragment else { return Ok(()) };
+    let (typ, _, _) = tlv::read_header(wire)?;
+    let packet = match (typ, link.headers.nack) {
+        (types::INTEREST, None) => Packet::Interest(InterestView::parse(wire)?),
+        (types::INTEREST, Some(reason)) => Packet::Nack(InterestView::parse(wire)?, reason),
+        (types::DATA, None) => Packet::Data(DataView::parse(wire)?),
+        (typ, _) => return Err(DecodeError::UnexpectedType(typ)),
+    };
+    handler(Incoming { packet, headers: &link.headers }, outbox);
+    Ok(())
+}

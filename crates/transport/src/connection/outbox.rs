@@ -1,0 +1,192 @@
+//! What waits to be written: link packets one behind the other in one buffer, so that a whole turn's packets
+//! leave in one system call on a stream, and one each on a datagram socket.
+
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+
+use namely_wire::lp::{LpFraming, encode_lp_header};
+use namely_wire::{LpHeaders, PACKET_OCTETS_MAX};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+/// Octets that may wait before the connection stops taking packets in; one turn may exceed it by what a single
+/// packet's handler adds.
+pub const OUTBOX_OCTETS_MAX: usize = 1 << 20;
+
+/// Buffered octets above which memory is given back once all has been written.
+const KEPT_OCTETS_MAX: usize = 2 * OUTBOX_OCTETS_MAX;
+
+/// Packets on their way to the router.
+#[derive(Debug)]
+pub struct Outbox {
+    buf: Vec<u8>,
+    written: usize,
+    /// Where each datagram ends in `buf`; empty on a stream.
+    ends: VecDeque<usize>,
+    datagrams: bool,
+    packets: u64,
+}
+
+impl Outbox {
+    pub(super) fn new(datagrams: bool) -> Self {
+        Outbox { buf: Vec::new(), written: 0, ends: VecDeque::new(), datagrams, packets: 0 }
+    }
+
+    /// Queues `packet` with `headers`.
+    pub fn send(&mut self, headers: &LpHeaders, packet: &[u8]) {
+        let sent: Result<(), std::convert::Infallible> = self.compose(headers, packet.len(), |buf| {
+            buf.extend_from_slice(packet);
+            Ok(())
+        });
+        match sent {
+            Ok(()) => {}
+            Err(never) => match never {},
+        }
+    }
+
+    /// Queues a packet that `fill` appends in place; it must append exactly `octets`. When it fails, or
+    /// appends another number of octets, nothing is queued.
+    pub fn compose<E>(
+        &mut self,
+        headers: &LpHeaders,
+        octets: usize,
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let start = self.buf.len();
+        if !headers.is_empty() {
+            encode_lp_header(headers, &LpFraming::default(), None, Some(octets), &mut self.buf);
+        }
+        let packet = self.buf.len();
+        let filled = fill(&mut self.buf);
+        debug_assert!(octets <= PACKET_OCTETS_MAX, "packets are at most {PACKET_OCTETS_MAX} octets");
+        if filled.is_err() || self.buf.len() != packet + octets {
+            debug_assert!(filled.is_err(), "a packet of another size than announced");
+            self.buf.truncate(start);
+            return filled;
+        }
+        self.packets += 1;
+        if self.datagrams {
+            self.ends.push_back(self.buf.len());
+        }
+        filled
+    }
+
+    /// Octets that wait.
+    pub fn len(&self) -> usize {
+        self.buf.len() - self.written
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Packets queued since the connection was made.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.len() >= OUTBOX_OCTETS_MAX
+    }
+
+    /// Writes what the socket takes. `Ok(true)`: all is written.
+    pub(super) fn flush(&mut self, socket: impl AsFd) -> Result<bool, Errno> {
+        while !self.is_empty() {
+            let end = self.ends.front().copied().unwrap_or(self.buf.len());
+            match rustix::net::send(&socket, &self.buf[self.written..end], SendFlags::NOSIGNAL) {
+                // A datagram is taken whole or not at all.
+                Ok(_) if self.datagrams => self.datagram_done(end),
+                Ok(written) => self.written += written,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(false),
+                // This one datagram cannot be sent: too long for the path, or the queue is full.
+                Err(Errno::MSGSIZE | Errno::NOBUFS) if self.datagrams => self.datagram_done(end),
+                Err(error) => return Err(error),
+            }
+        }
+        self.clear();
+        Ok(true)
+    }
+
+    fn datagram_done(&mut self, end: usize) {
+        self.written = end;
+        self.ends.pop_front();
+    }
+
+    /// Forgets what waits: the connection it was meant for is gone.
+    pub(super) fn clear(&mut self) {
+        self.buf.clear();
+        self.ends.clear();
+        self.written = 0;
+        if self.buf.capacity() > KEPT_OCTETS_MAX {
+            self.buf = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::{UnixDatagram, UnixStream};
+
+    #[test]
+    fn all_packets_of_a_turn_arrive_in_order_on_a_stream() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let mut outbox = Outbox::new(false);
+        outbox.send(&LpHeaders::default(), b"\x06\x01a");
+        let marked = LpHeaders { congestion_mark: Some(1), ..LpHeaders::default() };
+        outbox.send(&marked, b"\x06\x01b");
+        assert_eq!(outbox.flush(&near), Ok(true));
+        let mut received = [0; 64];
+        let octets = far.read(&mut received).unwrap();
+        assert_eq!(received[..3], *b"\x06\x01a");
+        let link = namely_wire::LpView::parse(&received[3..octets]).unwrap();
+        assert!(link.headers.is_marked());
+        assert_eq!(link.fragment, Some(&b"\x06\x01b"[..]));
+    }
+
+    #[test]
+    fn each_packet_is_one_datagram() {
+        let (near, far) = UnixDatagram::pair().unwrap();
+        let mut outbox = Outbox::new(true);
+        outbox.send(&LpHeaders::default(), b"\x06\x01a");
+        outbox.send(&LpHeaders::default(), b"\x06\x02bc");
+        assert_eq!(outbox.flush(&near), Ok(true));
+        let mut received = [0; 64];
+        assert_eq!(far.recv(&mut received).unwrap(), 3);
+        assert_eq!(far.recv(&mut received).unwrap(), 4);
+    }
+
+    #[test]
+    fn a_packet_that_cannot_be_filled_leaves_nothing_behind() {
+        let mut outbox = Outbox::new(false);
+        let marked = LpHeaders { congestion_mark: Some(1), ..LpHeaders::default() };
+        let failed = outbox.compose(&marked, 10, |buf| {
+            buf.push(6);
+            Err("the file is gone")
+        });
+        assert_eq!(failed, Err("the file is gone"));
+        assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn a_full_socket_keeps_the_rest_for_later() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let mut outbox = Outbox::new(false);
+        while !outbox.is_full() {
+            outbox.send(&LpHeaders::default(), &[7; 8000]);
+        }
+        let total = outbox.len();
+        assert_eq!(outbox.flush(&near), Ok(false));
+        let mut received = 0;
+        let mut buf = vec![0; 65536];
+        while received < total {
+            received += far.read(&mut buf).unwrap();
+            outbox.flush(&near).unwrap();
+        }
+        assert!(outbox.is_empty());
+    }
+}

@@ -1,0 +1,110 @@
+//! One socket to a router: connected, non-blocking, with large buffers.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use namely_wire::face_uri::{Endpoint, FaceUri};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+/// How long one TCP address may take to accept.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Socket buffers asked for, in octets; the kernel grants what its limits allow. A burst of a whole window must
+/// fit, or datagrams are lost before they are read.
+const SOCKET_BUFFER_OCTETS: usize = 4 << 20;
+
+/// A connected socket.
+#[derive(Debug)]
+pub(super) struct Socket {
+    fd: OwnedFd,
+    /// Whether each read is one packet.
+    pub(super) datagrams: bool,
+    /// Whether the router is on this host and sees this face as local, so that `/localhost` may cross it.
+    pub(super) local: bool,
+}
+
+impl Socket {
+    /// Connects to `uri`, which is of scheme `unix`, `tcp` or `udp`.
+    pub(super) fn connect(uri: &FaceUri) -> io::Result<Self> {
+        let socket = match uri {
+            FaceUri::Unix(path) => {
+                Socket { fd: UnixStream::connect(path)?.into(), datagrams: false, local: true }
+            }
+            FaceUri::Tcp(endpoint) => connect_first(endpoint, |address| {
+                let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
+                stream.set_nodelay(true)?;
+                Ok(Socket { fd: stream.into(), datagrams: false, local: address.ip().is_loopback() })
+            })?,
+            FaceUri::Udp(endpoint) => connect_first(endpoint, |address| {
+                let any = match address.ip() {
+                    IpAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
+                    IpAddr::V6(_) => SocketAddr::from(([0; 16], 0)),
+                };
+                let socket = UdpSocket::bind(any)?;
+                socket.connect(address)?;
+                // Routers take UDP faces as non-local, even from this host.
+                Ok(Socket { fd: socket.into(), datagrams: true, local: false })
+            })?,
+            _ => return Err(io::Error::from(io::ErrorKind::Unsupported)),
+        };
+        socket.prepare()?;
+        Ok(socket)
+    }
+
+    /// A stream that is already connected: one end of a socket pair.
+    pub(super) fn from_stream(stream: UnixStream) -> io::Result<Self> {
+        let socket = Socket { fd: stream.into(), datagrams: false, local: true };
+        socket.prepare()?;
+        Ok(socket)
+    }
+
+    fn prepare(&self) -> io::Result<()> {
+        rustix::io::ioctl_fionbio(&self.fd, true)?;
+        enlarge(sockopt::set_socket_recv_buffer_size_force(self, SOCKET_BUFFER_OCTETS), || {
+            sockopt::set_socket_recv_buffer_size(self, SOCKET_BUFFER_OCTETS)
+        });
+        enlarge(sockopt::set_socket_send_buffer_size_force(self, SOCKET_BUFFER_OCTETS), || {
+            sockopt::set_socket_send_buffer_size(self, SOCKET_BUFFER_OCTETS)
+        });
+        Ok(())
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Past the system's limit where that is permitted, else up to it. Smaller buffers are no reason to fail.
+fn enlarge(forced: Result<(), Errno>, within_limit: impl FnOnce() -> Result<(), Errno>) {
+    if forced.is_err()
+        && let Err(error) = within_limit()
+    {
+        tracing::debug!(%error, "socket buffers keep their size");
+    }
+}
+
+fn connect_first(
+    endpoint: &Endpoint,
+    connect: impl Fn(SocketAddr) -> io::Result<Socket>,
+) -> io::Result<Socket> {
+    let addresses: Vec<SocketAddr> = match endpoint {
+        Endpoint::Address(address) => vec![*address],
+        Endpoint::Host { name, port, family } => {
+            (name.as_str(), *port).to_socket_addrs()?.filter(|address| family.admits(&address.ip())).collect()
+        }
+    };
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address of this family");
+    for address in addresses {
+        match connect(address) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}

@@ -1,0 +1,167 @@
+//! A client and its router: answers, refusals, restarts, and what people are told.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{ScriptedRouter, data, nack};
+use namely_transport::connection::{Answer, CommandError, Connection, ConnectionError, Options, Packet};
+use namely_wire::face_uri::FaceUri;
+use namely_wire::{DataView, InterestBuilder, LpHeaders, NackReason, Name, PitToken};
+
+fn uri(dir: &tempfile::TempDir) -> (std::path::PathBuf, FaceUri) {
+    let path = dir.path().join("router.sock");
+    let uri = FaceUri::Unix(path.to_str().unwrap().to_owned());
+    (path, uri)
+}
+
+fn interest(name: &str) -> InterestBuilder {
+    InterestBuilder::new(name.parse().unwrap()).lifetime_ms(200)
+}
+
+#[test]
+fn an_interest_ends_with_data_a_nack_or_a_timeout() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, uri) = uri(&dir);
+    let router = ScriptedRouter::start(&path, 200, |interest, _| match &interest.name.to_string()[..] {
+        "/data" => data(interest, b"hello"),
+        "/nack" => nack(interest, NackReason::NoRoute),
+        "/other" => {
+            let name: Name = "/elsewhere".parse().unwrap();
+            let other = InterestBuilder::new(name).build();
+            data(&namely_wire::InterestView::parse(&other).unwrap(), b"not asked for")
+        }
+        _ => Vec::new(),
+    });
+    let mut connection = Connection::to(uri, Options::default()).unwrap();
+    match connection.express(&interest("/data")).unwrap() {
+        Answer::Data(reply) => assert_eq!(DataView::parse(&reply.wire).unwrap().content, b"hello"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(connection.express(&interest("/nack")).unwrap(), Answer::Nack(NackReason::NoRoute));
+    assert_eq!(connection.express(&interest("/silence")).unwrap(), Answer::Timeout);
+    assert_eq!(connection.express(&interest("/other")).unwrap(), Answer::Timeout);
+    router.kill();
+}
+
+#[test]
+fn a_prefix_is_registered_again_after_the_router_restarted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, uri) = uri(&dir);
+    let router = ScriptedRouter::start(&path, 200, |_, _| Vec::new());
+    let mut connection = Connection::to(uri, Options::for_server()).unwrap();
+    let prefix: Name = "/files".parse().unwrap();
+    connection.register(&prefix, &mut |_, _| {}).unwrap();
+    assert_eq!(router.registered.recv().unwrap(), prefix);
+    assert!(connection.is_registered());
+    router.kill();
+
+    // While there is no router, turns end at their deadline and nothing fails.
+    let deadline_ns = connection.now_ns() + 100_000_000;
+    while connection.now_ns() < deadline_ns {
+        connection.turn(deadline_ns, &mut |_, _| {}).unwrap();
+    }
+    let router = ScriptedRouter::start(&path, 200, |_, _| Vec::new());
+    let started = Instant::now();
+    while connection.epoch() == 0 || !connection.is_registered() {
+        let deadline_ns = connection.now_ns() + 50_000_000;
+        connection.turn(deadline_ns, &mut |_, _| {}).unwrap();
+        assert!(started.elapsed() < Duration::from_secs(20), "not registered again");
+    }
+    assert_eq!(router.registered.recv().unwrap(), prefix);
+    assert_eq!(connection.counters().reconnects, 1);
+    router.kill();
+}
+
+#[test]
+fn a_refused_registration_says_what_the_router_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, uri) = uri(&dir);
+    let router = ScriptedRouter::start(&path, 403, |_, _| Vec::new());
+    let mut connection = Connection::to(uri, Options::default()).unwrap();
+    let refused = connection.register(&"/p".parse().unwrap(), &mut |_, _| {}).unwrap_err();
+    assert!(matches!(refused, CommandError::Refused(_)));
+    assert!(refused.to_string().contains("403 as scripted"), "{refused}");
+    router.kill();
+}
+
+#[test]
+fn without_a_router_the_message_says_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, uri) = uri(&dir);
+    let error = Connection::to(uri.clone(), Options::default()).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains(&uri.to_string()) && text.contains("namely up") && text.contains("--router"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_router_that_stays_away_ends_the_connection() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, uri) = uri(&dir);
+    let router = ScriptedRouter::start(&path, 200, |_, _| Vec::new());
+    let options = Options { reconnect: Duration::from_millis(100), ..Options::default() };
+    let mut connection = Connection::to(uri, options).unwrap();
+    // A turn so that the router has accepted before it dies.
+    connection.express(&interest("/x").lifetime_ms(20)).unwrap();
+    router.kill();
+    let lost = loop {
+        let deadline_ns = connection.now_ns() + 1_000_000_000;
+        if let Err(error) = connection.turn(deadline_ns, &mut |_, _| {}) {
+            break error;
+        }
+    };
+    assert!(matches!(lost, ConnectionError::Lost { .. }), "{lost}");
+}
+
+#[test]
+fn an_answer_carries_the_interests_token_whatever_its_length() {
+    let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut client = Connection::from_stream(near).unwrap();
+    let mut server = Connection::from_stream(far).unwrap();
+    for length in [1, 6, 7, 32] {
+        let token = PitToken::new(&vec![9; length]).unwrap();
+        let headers = LpHeaders { pit_token: Some(token), ..LpHeaders::default() };
+        let wire = interest("/a").build();
+        client.outbox().send(&headers, &wire);
+        client.turn(0, &mut |_, _| {}).unwrap();
+        let deadline_ns = server.now_ns() + 1_000_000_000;
+        server
+            .turn(deadline_ns, &mut |incoming, outbox| {
+                let Packet::Interest(interest) = incoming.packet else { panic!("{incoming:?}") };
+                outbox.send(&incoming.answer_headers(), &data(&interest, b""));
+            })
+            .unwrap();
+        let mut returned = None;
+        let deadline_ns = client.now_ns() + 1_000_000_000;
+        client.turn(deadline_ns, &mut |incoming, _| returned = incoming.headers.pit_token).unwrap();
+        assert_eq!(returned, Some(token));
+    }
+}
+
+#[test]
+fn garbage_between_packets_is_counted_and_the_next_packet_is_handled() {
+    use std::io::Write;
+    let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut connection = Connection::from_stream(near).unwrap();
+    // Well-framed nonsense: an unknown packet type, an Interest without a name, a fragment of two.
+    far.write_all(b"\x09\x01x\x05\x00\x64\x07\x53\x01\x02\x50\x02\x05\x00").unwrap();
+    far.write_all(&interest("/good").build()).unwrap();
+    let mut names = Vec::new();
+    connection
+        .turn(connection.now_ns() + 1_000_000_000, &mut |incoming, _| {
+            let Packet::Interest(interest) = incoming.packet else { panic!("{incoming:?}") };
+            names.push(interest.name.to_string());
+        })
+        .unwrap();
+    assert_eq!(names, ["/good"]);
+    let counters = connection.counters();
+    assert_eq!((counters.dropped_malformed, counters.dropped_fragment), (2, 1));
+
+    // Octets that are no TLV at all leave no way to find the next packet.
+    far.write_all(&[0; 8]).unwrap();
+    assert!(connection.turn(connection.now_ns() + 1_000_000_000, &mut |_, _| {}).is_err());
+    assert_eq!(connection.counters().streams_broken, 1);
+}
