@@ -18,7 +18,7 @@ pub struct Signer {
 enum Kind {
     Digest,
     Null,
-    Hmac(HmacKey),
+    Hmac(Arc<HmacKey>),
     Key(Arc<PrivateKey>),
 }
 
@@ -35,7 +35,7 @@ impl Signer {
 
     /// A key shared with the verifiers, who know it as `key_name`.
     pub fn hmac(key_name: Name, key: HmacKey) -> Self {
-        Signer { kind: Kind::Hmac(key), key_name: Some(key_name) }
+        Signer { kind: Kind::Hmac(Arc::new(key)), key_name: Some(key_name) }
     }
 
     /// A private key. `key_name` is its name or the name of a certificate of it: verifiers fetch by it.

@@ -1,0 +1,265 @@
+//! Certificates (packet spec, `certificate.rst`): a Data that binds a key to an identity.
+//!
+//! A certificate is named `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>`, and `/<Identity>/KEY/<KeyId>` is the
+//! name of its key. Parsing checks form only; whether to believe a certificate is for the
+//! [`Verifier`](crate::Verifier).
+
+use std::fmt;
+use std::sync::Arc;
+
+use namely_wire::types::{GENERIC_COMPONENT, VERSION_COMPONENT};
+use namely_wire::{
+    Component, ContentType, DataBuilder, DataView, DecodeError, Name, NameRef, PACKET_OCTETS_MAX,
+    SignatureType,
+};
+
+use crate::crypto::{CryptoError, PrivateKey, PublicKey, random};
+use crate::signer::Signer;
+use crate::validity::ValidityPeriod;
+
+/// FreshnessPeriod of the certificates that namely makes: one hour, as the specification recommends.
+pub const CERTIFICATE_FRESHNESS_MS: u64 = 3_600_000;
+
+/// Octets of a KeyId that namely makes.
+pub const KEY_ID_OCTETS: usize = 8;
+
+/// A well-formed certificate with a usable public key. Cheap to clone.
+#[derive(Clone)]
+pub struct Certificate {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    wire: Vec<u8>,
+    name: Name,
+    signer: Option<Name>,
+    signature_type: SignatureType,
+    validity: ValidityPeriod,
+    public_key: PublicKey,
+}
+
+impl Certificate {
+    /// Checks the form of `wire`, exactly one Data.
+    pub fn parse(wire: &[u8]) -> Result<Self, CertificateError> {
+        if wire.len() > PACKET_OCTETS_MAX {
+            return Err(CertificateError::TooLarge(wire.len()));
+        }
+        let data = DataView::parse(wire)?;
+        if data.content_type != ContentType::Key {
+            return Err(CertificateError::NotAKey(data.content_type.number()));
+        }
+        if !is_certificate_name(data.name) {
+            return Err(CertificateError::BadName(data.name.to_name()));
+        }
+        let info = data.signature_info()?;
+        let (not_before, not_after) = info.validity.ok_or(CertificateError::NoValidity)?;
+        let inner = Inner {
+            name: data.name.to_name(),
+            signer: info.key_name().map(Name::from),
+            signature_type: info.signature_type,
+            validity: ValidityPeriod::parse(not_before, not_after)?,
+            public_key: PublicKey::from_spki(data.content)?,
+            wire: wire.to_vec(),
+        };
+        Ok(Certificate { inner: Arc::new(inner) })
+    }
+
+    /// A certificate that `key`, named `key_name`, signs for itself; IssuerId is `self`.
+    ///
+    /// `version` is by custom ms since the Unix epoch.
+    pub fn self_signed(
+        key_name: NameRef<'_>,
+        key: &Arc<PrivateKey>,
+        validity: ValidityPeriod,
+        version: u64,
+    ) -> Result<Self, CertificateError> {
+        let signer = Signer::new(key_name.to_name(), Arc::clone(key));
+        Self::issue(key_name, key.public(), &signer, "self", validity, version)
+    }
+
+    /// A certificate for the key `public_key`, named `key_name`, signed by `issuer`. A request to be signed is
+    /// the owner's self-signed certificate: give its key and key name.
+    pub fn issue(
+        key_name: NameRef<'_>,
+        public_key: &PublicKey,
+        issuer: &Signer,
+        issuer_id: &str,
+        validity: ValidityPeriod,
+        version: u64,
+    ) -> Result<Self, CertificateError> {
+        if !is_key_name(key_name) {
+            return Err(CertificateError::BadName(key_name.to_name()));
+        }
+        let name = key_name.to_name().join_generic(issuer_id).join_version(version);
+        let mut info = issuer.signature_info();
+        info.validity = Some(validity.to_texts());
+        let unsigned = DataBuilder::new(name.as_name())
+            .content_type(ContentType::Key)
+            .freshness_ms(CERTIFICATE_FRESHNESS_MS)
+            .build(public_key.spki(), &info);
+        let value = issuer.sign(&[unsigned.signed_portion()])?;
+        Self::parse(&unsigned.finish(&value))
+    }
+
+    /// The Data's octets.
+    pub fn wire(&self) -> &[u8] {
+        &self.inner.wire
+    }
+
+    /// `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>`.
+    pub fn name(&self) -> NameRef<'_> {
+        self.inner.name.as_name()
+    }
+
+    /// `/<Identity>/KEY/<KeyId>`.
+    pub fn key_name(&self) -> NameRef<'_> {
+        self.name().without_last(2)
+    }
+
+    /// Whose key it is.
+    pub fn identity(&self) -> NameRef<'_> {
+        self.name().without_last(4)
+    }
+
+    /// The key or certificate that signed this certificate, as its KeyLocator names it.
+    pub fn signer_name(&self) -> Option<NameRef<'_>> {
+        self.inner.signer.as_ref().map(Name::as_name)
+    }
+
+    /// How this certificate is signed.
+    pub fn signature_type(&self) -> SignatureType {
+        self.inner.signature_type
+    }
+
+    /// Whether its own key signed it (by name: the signature is not checked here).
+    pub fn is_self_signed(&self) -> bool {
+        self.signer_name().is_some_and(|signer| self.answers_to(signer))
+    }
+
+    /// When it may be used.
+    pub fn validity(&self) -> ValidityPeriod {
+        self.inner.validity
+    }
+
+    /// The key it is about.
+    pub fn public_key(&self) -> &PublicKey {
+        &self.inner.public_key
+    }
+
+    /// Whether a KeyLocator of `locator` can mean this certificate: it names the key, or the certificate.
+    pub fn answers_to(&self, locator: NameRef<'_>) -> bool {
+        locator.is_prefix_of(self.name()) && self.key_name().is_prefix_of(locator)
+    }
+}
+
+impl PartialEq for Certificate {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner.wire == other.inner.wire
+    }
+}
+
+impl Eq for Certificate {}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Certificate({})", self.name())
+    }
+}
+
+/// A fresh key name under `identity`: its KeyId is [`KEY_ID_OCTETS`] random octets.
+pub fn new_key_name(identity: NameRef<'_>) -> Result<Name, CryptoError> {
+    Ok(key_name(identity, &random::<KEY_ID_OCTETS>()?))
+}
+
+/// `/<identity>/KEY/<key_id>`.
+pub fn key_name(identity: NameRef<'_>, key_id: &[u8]) -> Name {
+    identity.to_name().join_generic("KEY").join_generic(key_id)
+}
+
+/// The key that a KeyLocator means: `locator` may be the name of a key, of a key and an issuer, or of a
+/// certificate. None if it is none of them.
+pub fn key_name_of(locator: NameRef<'_>) -> Option<NameRef<'_>> {
+    if is_certificate_name(locator) {
+        return Some(locator.without_last(2));
+    }
+    (0..=1).map(|n| locator.without_last(n)).find(|name| is_key_name(*name))
+}
+
+/// The identity that a key name belongs to.
+pub fn identity_of(key_name: NameRef<'_>) -> NameRef<'_> {
+    key_name.without_last(2)
+}
+
+fn is_key_name(name: NameRef<'_>) -> bool {
+    component_from_end(name, 2) == Some(Component::generic(b"KEY"))
+}
+
+fn is_certificate_name(name: NameRef<'_>) -> bool {
+    component_from_end(name, 4) == Some(Component::generic(b"KEY"))
+        && component_from_end(name, 1).is_some_and(|last| is_version(&last))
+}
+
+fn component_from_end(name: NameRef<'_>, n: usize) -> Option<Component<'_>> {
+    name.len().checked_sub(n).and_then(|i| name.component(i))
+}
+
+/// A VersionNameComponent, or the older convention's Generic component that starts with octet 0xFD.
+fn is_version(component: &Component<'_>) -> bool {
+    component.typ == VERSION_COMPONENT
+        || (component.typ == GENERIC_COMPONENT && component.value.first() == Some(&0xfd))
+}
+
+/// Why something is not a certificate that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CertificateError {
+    /// Peer: not a well-formed Data or SignatureInfo.
+    Encoding(DecodeError),
+    /// Peer: longer than a packet; its octets are given.
+    TooLarge(usize),
+    /// Peer: a Data of another ContentType.
+    NotAKey(u64),
+    /// Peer or caller: the name is not that of a key or certificate.
+    BadName(Name),
+    /// Peer: no ValidityPeriod.
+    NoValidity,
+    /// Caller: a file that is neither raw, base64 nor PEM.
+    NotText,
+    /// Peer: the public key cannot be used. Environment or caller: it could not be signed.
+    Key(CryptoError),
+}
+
+impl fmt::Display for CertificateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CertificateError::Encoding(e) => write!(f, "not a well-formed certificate: {e}"),
+            CertificateError::TooLarge(octets) => {
+                write!(f, "{octets} octets are too many for a certificate (at most {PACKET_OCTETS_MAX})")
+            }
+            CertificateError::NotAKey(content_type) => {
+                write!(f, "a Data of ContentType {content_type}, not a certificate (2)")
+            }
+            CertificateError::BadName(name) => {
+                write!(f, "{name} is not a certificate's name (/Identity/KEY/KeyId/IssuerId/Version)")
+            }
+            CertificateError::NoValidity => f.write_str("the certificate has no validity period"),
+            CertificateError::NotText => {
+                f.write_str("neither a raw certificate, nor base64, nor PEM with the label NDN CERT")
+            }
+            CertificateError::Key(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CertificateError {}
+
+impl From<DecodeError> for CertificateError {
+    fn from(e: DecodeError) -> Self {
+        CertificateError::Encoding(e)
+    }
+}
+
+impl From<CryptoError> for CertificateError {
+    fn from(e: CryptoError) -> Self {
+        CertificateError::Key(e)
+    }
+}

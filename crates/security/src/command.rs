@@ -1,0 +1,381 @@
+//! Signed Interests as commands (packet spec, `signed-interest.rst`): who sent one, and that it is new.
+//!
+//! A command is accepted once: its SignatureTime must be near the receiver's clock and above that of every
+//! command that the same key sent before. The record of a key may be forgotten only when its last command is
+//! too old to be accepted again, so forgetting never makes a replay possible.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+
+use namely_wire::{InterestView, Name, SignatureInfoView};
+
+use crate::crypto::{constant_time_eq, sha256};
+use crate::trust::{Rejection, TrustPolicy, Why};
+use crate::verified::TrustReason;
+use crate::verifier::{NotYet, Verifier};
+
+/// How far SignatureTime may be from the receiver's clock, either way: what ndn-cxx allows.
+pub const COMMAND_GRACE_MS: u64 = 120_000;
+
+/// Most keys whose last command is remembered. When all of them are recent, a further key is refused.
+pub const COMMAND_KEYS_MAX: usize = 1024;
+
+/// Most SignatureNonces remembered of each key; the oldest gives way.
+pub const COMMAND_NONCES_MAX: usize = 16;
+
+/// Most octets of a SignatureNonce in a command.
+pub const COMMAND_NONCE_OCTETS_MAX: usize = 32;
+
+/// Verifies commands under a trust policy. Keeps bounded state about each key.
+#[derive(Debug)]
+pub struct CommandVerifier {
+    verifier: Verifier,
+    grace_ms: u64,
+    keys: HashMap<Name, Record>,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    time_ms: u64,
+    seq_num: Option<u64>,
+    nonces: VecDeque<Box<[u8]>>,
+}
+
+impl CommandVerifier {
+    /// A verifier of commands by keys that `policy` believes. The rules apply to the Interest's name, so for
+    /// commands they are usually explicit: see `docs/trust.md`.
+    pub fn new(policy: TrustPolicy) -> Self {
+        CommandVerifier { verifier: Verifier::new(policy), grace_ms: COMMAND_GRACE_MS, keys: HashMap::new() }
+    }
+
+    /// Sets how far SignatureTime may be from the receiver's clock, ms.
+    pub fn set_grace_ms(&mut self, grace_ms: u64) {
+        self.grace_ms = grace_ms;
+    }
+
+    /// Replaces the policy, as on a reload. What is known of replays stays.
+    pub fn set_policy(&mut self, policy: TrustPolicy) {
+        self.verifier.set_policy(policy);
+    }
+
+    /// The verifier of signatures, to supply certificates to.
+    pub fn verifier(&mut self) -> &mut Verifier {
+        &mut self.verifier
+    }
+
+    /// Verifies `interest` at `now_ns` (ns since the Unix epoch); says why it is believed. The same octets are
+    /// accepted once only.
+    pub fn verify(
+        &mut self,
+        interest: &InterestView<'_>,
+        now_ns: u64,
+    ) -> Result<TrustReason, CommandRefusal> {
+        let reject = |why| CommandRefusal::NotTrusted(Box::new(Rejection::of(interest.name, why)));
+        let info = interest.signature_info().map_err(|e| reject(Why::Malformed(e)))?;
+        let (Some(info), Some(value)) = (info, interest.signature_value) else {
+            return Err(reject(Why::NotSigned));
+        };
+        if !has_right_parameters_digest(interest) {
+            return Err(CommandRefusal::BadParametersDigest);
+        }
+        // Freshness is cheap to look at, a signature is not.
+        let time_ms = self.check_time(&info, now_ns / 1_000_000)?;
+        let reason = self.verifier.verify_interest(interest, info, value, now_ns).map_err(|e| match e {
+            NotYet::Need(certificate) => CommandRefusal::NeedCertificate(certificate),
+            NotYet::Rejected(rejection) => CommandRefusal::NotTrusted(rejection),
+        })?;
+        if let Some(key) = reason.key_name() {
+            self.check_new(key, &info, time_ms, now_ns / 1_000_000)?;
+        }
+        Ok(reason)
+    }
+
+    fn check_time(&self, info: &SignatureInfoView<'_>, now_ms: u64) -> Result<u64, CommandRefusal> {
+        let time_ms = info.time_ms.ok_or(CommandRefusal::NoTime)?;
+        if time_ms.abs_diff(now_ms) > self.grace_ms {
+            return Err(CommandRefusal::OutsideGrace { time_ms, now_ms });
+        }
+        match info.nonce {
+            Some(nonce) if nonce.len() > COMMAND_NONCE_OCTETS_MAX => Err(CommandRefusal::NonceTooLong),
+            _ => Ok(time_ms),
+        }
+    }
+
+    /// Compares with what `key` sent before, and remembers.
+    fn check_new(
+        &mut self,
+        key: &Name,
+        info: &SignatureInfoView<'_>,
+        time_ms: u64,
+        now_ms: u64,
+    ) -> Result<(), CommandRefusal> {
+        if !self.keys.contains_key(key) {
+            self.make_room(now_ms)?;
+        }
+        let record = self.keys.entry(key.clone()).or_default();
+        let seq_repeated = info.seq_num.is_some_and(|n| record.seq_num.is_some_and(|last| n <= last));
+        let nonce_repeated = info.nonce.is_some_and(|n| record.nonces.iter().any(|known| **known == *n));
+        if time_ms <= record.time_ms || seq_repeated || nonce_repeated {
+            return Err(CommandRefusal::Replayed { key: key.clone() });
+        }
+        record.time_ms = time_ms;
+        record.seq_num = info.seq_num.or(record.seq_num);
+        if let Some(nonce) = info.nonce {
+            if record.nonces.len() >= COMMAND_NONCES_MAX {
+                record.nonces.pop_front();
+            }
+            record.nonces.push_back(nonce.into());
+        }
+        Ok(())
+    }
+
+    fn make_room(&mut self, now_ms: u64) -> Result<(), CommandRefusal> {
+        if self.keys.len() >= COMMAND_KEYS_MAX {
+            let oldest_acceptable = now_ms.saturating_sub(self.grace_ms);
+            self.keys.retain(|_, record| record.time_ms >= oldest_acceptable);
+        }
+        if self.keys.len() >= COMMAND_KEYS_MAX { Err(CommandRefusal::TooManyKeys) } else { Ok(()) }
+    }
+}
+
+/// Whether the name ends in the right digest of the parameters, as a signed Interest's must.
+pub fn has_right_parameters_digest(interest: &InterestView<'_>) -> bool {
+    interest
+        .name
+        .last()
+        .filter(|last| last.is_parameters_digest())
+        .is_some_and(|last| constant_time_eq(last.value, &sha256(interest.parameters_portion)))
+}
+
+/// Why a command is not accepted, or not yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandRefusal {
+    /// This certificate is needed first; fetch it, [`supply`](Verifier::supply) it, and ask again.
+    NeedCertificate(Name),
+    /// Peer: the signature or its chain is not believed.
+    NotTrusted(Box<Rejection>),
+    /// Peer: the name does not end in the digest of the parameters.
+    BadParametersDigest,
+    /// Peer: no SignatureTime, so that a replay could not be told.
+    NoTime,
+    /// Peer or environment: SignatureTime is too far from the receiver's clock.
+    OutsideGrace {
+        /// SignatureTime, ms since the Unix epoch.
+        time_ms: u64,
+        /// The receiver's clock, ms since the Unix epoch.
+        now_ms: u64,
+    },
+    /// Peer: SignatureNonce is longer than [`COMMAND_NONCE_OCTETS_MAX`].
+    NonceTooLong,
+    /// Peer: not newer than what this key sent before.
+    Replayed {
+        /// The key.
+        key: Name,
+    },
+    /// Environment: [`COMMAND_KEYS_MAX`] keys sent commands within the grace period.
+    TooManyKeys,
+}
+
+impl CommandRefusal {
+    /// The counter under which refusals for this reason are reported.
+    pub fn label(&self) -> &'static str {
+        match self {
+            CommandRefusal::NeedCertificate(_) => "need_certificate",
+            CommandRefusal::NotTrusted(_) => "not_trusted",
+            CommandRefusal::BadParametersDigest => "bad_parameters_digest",
+            CommandRefusal::NoTime => "no_signature_time",
+            CommandRefusal::OutsideGrace { .. } => "outside_grace",
+            CommandRefusal::NonceTooLong => "nonce_too_long",
+            CommandRefusal::Replayed { .. } => "replayed",
+            CommandRefusal::TooManyKeys => "too_many_keys",
+        }
+    }
+}
+
+impl fmt::Display for CommandRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommandRefusal::NeedCertificate(name) => write!(f, "the certificate {name} is not known here"),
+            CommandRefusal::NotTrusted(rejection) => rejection.fmt(f),
+            CommandRefusal::BadParametersDigest => {
+                f.write_str("the command is damaged or forged: its parameters digest does not fit")
+            }
+            CommandRefusal::NoTime => {
+                f.write_str("the command has no SignatureTime, so it could be a replay")
+            }
+            CommandRefusal::OutsideGrace { time_ms, now_ms } => {
+                let (seconds, side) = (time_ms.abs_diff(*now_ms) / 1000, time_ms < now_ms);
+                let side = if side { "behind" } else { "ahead of" };
+                write!(
+                    f,
+                    "the command's SignatureTime is {seconds} s {side} this clock: set both clocks right"
+                )
+            }
+            CommandRefusal::NonceTooLong => {
+                write!(f, "the command's SignatureNonce is longer than {COMMAND_NONCE_OCTETS_MAX} octets")
+            }
+            CommandRefusal::Replayed { key } => {
+                write!(
+                    f,
+                    "not newer than the last command signed by {key}: send it again with the present time"
+                )
+            }
+            CommandRefusal::TooManyKeys => {
+                f.write_str("too many keys send commands just now: try again later")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CommandRefusal {}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use namely_wire::InterestBuilder;
+
+    use super::*;
+    use crate::certificate::Certificate;
+    use crate::crypto::{HmacKey, KeyType, PrivateKey};
+    use crate::signer::{Signer, sign_interest};
+    use crate::trust::Rule;
+    use crate::validity::ValidityPeriod;
+
+    const NOW_MS: u64 = 1_800_000_000_000;
+
+    fn ns(ms: u64) -> u64 {
+        ms * 1_000_000
+    }
+
+    fn name(uri: &str) -> Name {
+        uri.parse().unwrap()
+    }
+
+    fn command(signer: &Signer, time_ms: u64) -> Vec<u8> {
+        let builder = InterestBuilder::new(name("/localhost/nfd/rib/register/x"));
+        sign_interest(&builder, b"", signer, time_ms).unwrap()
+    }
+
+    fn operator() -> (Signer, CommandVerifier) {
+        let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+        let key_name = name("/ops/KEY/k");
+        let validity = ValidityPeriod::days_from(ns(NOW_MS), 1);
+        let anchor = Certificate::self_signed(key_name.as_name(), &key, validity, 1).unwrap();
+        let mut policy = TrustPolicy::with_rules(vec![Rule {
+            data: "/localhost/nfd/<>*".parse().unwrap(),
+            key: "/ops/KEY/<>".parse().unwrap(),
+        }]);
+        policy.add_anchor(anchor);
+        (Signer::new(key_name, key), CommandVerifier::new(policy))
+    }
+
+    fn verify(
+        verifier: &mut CommandVerifier,
+        wire: &[u8],
+        now_ms: u64,
+    ) -> Result<TrustReason, CommandRefusal> {
+        verifier.verify(&InterestView::parse(wire).unwrap(), ns(now_ms))
+    }
+
+    #[test]
+    fn a_command_is_accepted_once() {
+        let (signer, mut verifier) = operator();
+        let wire = command(&signer, NOW_MS);
+        assert!(verify(&mut verifier, &wire, NOW_MS).unwrap().is_authentic());
+        let refusal = verify(&mut verifier, &wire, NOW_MS).unwrap_err();
+        assert_eq!(refusal, CommandRefusal::Replayed { key: name("/ops/KEY/k") });
+        assert_eq!(
+            verify(&mut verifier, &command(&signer, NOW_MS - 1), NOW_MS).unwrap_err().label(),
+            "replayed"
+        );
+        verify(&mut verifier, &command(&signer, NOW_MS + 1), NOW_MS).unwrap();
+    }
+
+    #[test]
+    fn the_grace_period_ends_after_its_last_millisecond() {
+        for (time_ms, accepted) in [
+            (NOW_MS - COMMAND_GRACE_MS, true),
+            (NOW_MS - COMMAND_GRACE_MS - 1, false),
+            (NOW_MS + COMMAND_GRACE_MS, true),
+            (NOW_MS + COMMAND_GRACE_MS + 1, false),
+        ] {
+            let (signer, mut verifier) = operator();
+            let outcome = verify(&mut verifier, &command(&signer, time_ms), NOW_MS);
+            assert_eq!(outcome.is_ok(), accepted, "{time_ms}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_was_tampered_with_anywhere_is_refused() {
+        let (signer, mut verifier) = operator();
+        let wire = command(&signer, NOW_MS);
+        for i in 0..wire.len() {
+            let mut tampered = wire.clone();
+            tampered[i] ^= 0x01;
+            if let Ok(interest) = InterestView::parse(&tampered) {
+                assert!(verifier.verify(&interest, ns(NOW_MS)).is_err(), "octet {i}");
+            }
+        }
+        // None of that was remembered.
+        verify(&mut verifier, &wire, NOW_MS).unwrap();
+    }
+
+    #[test]
+    fn unsigned_and_digest_signed_commands_are_refused() {
+        let (_, mut verifier) = operator();
+        let plain = InterestBuilder::new(name("/localhost/nfd/faces/list")).build();
+        let CommandRefusal::NotTrusted(rejection) = verify(&mut verifier, &plain, NOW_MS).unwrap_err() else {
+            panic!()
+        };
+        assert_eq!(rejection.why, Why::NotSigned);
+        let digest = command(&Signer::digest_sha256(), NOW_MS);
+        assert_eq!(verify(&mut verifier, &digest, NOW_MS).unwrap_err().label(), "not_trusted");
+    }
+
+    #[test]
+    fn a_nonce_that_comes_again_is_a_replay_until_it_is_forgotten() {
+        let key_name = name("/ops/KEY/k");
+        let signer = Signer::hmac(key_name.clone(), HmacKey::new(b"secret"));
+        let send = |verifier: &mut CommandVerifier, nonce: u64, time_ms| {
+            let mut info = signer.signature_info();
+            info.nonce = Some(nonce.to_be_bytes());
+            info.time_ms = Some(time_ms);
+            let wire = InterestBuilder::new(name("/ops/do"))
+                .build_signed(b"", &info, |parts| signer.sign(parts), sha256)
+                .unwrap();
+            verify(verifier, &wire, NOW_MS)
+        };
+        let mut policy = TrustPolicy::hierarchical();
+        policy.add_shared_key(key_name.clone(), HmacKey::new(b"secret"));
+        let mut verifier = CommandVerifier::new(policy);
+        for n in 0..COMMAND_NONCES_MAX as u64 {
+            send(&mut verifier, n, NOW_MS + n).unwrap();
+        }
+        assert_eq!(send(&mut verifier, 0, NOW_MS + 100).unwrap_err().label(), "replayed");
+        send(&mut verifier, 99, NOW_MS + 101).unwrap();
+        send(&mut verifier, 0, NOW_MS + 102).unwrap();
+    }
+
+    #[test]
+    fn when_the_table_is_full_of_recent_keys_a_further_key_waits_for_one_to_age() {
+        let mut policy = TrustPolicy::hierarchical();
+        let signers: Vec<Signer> = (0..=COMMAND_KEYS_MAX)
+            .map(|n| {
+                let key_name = name("/localhost/KEY").join_generic(n.to_string());
+                policy.add_shared_key(key_name.clone(), HmacKey::new(b"secret"));
+                Signer::hmac(key_name, HmacKey::new(b"secret"))
+            })
+            .collect();
+        let mut verifier = CommandVerifier::new(policy);
+        let (last, first) = signers.split_last().unwrap();
+        for signer in first {
+            verify(&mut verifier, &command(signer, NOW_MS), NOW_MS).unwrap();
+        }
+        let early = verify(&mut verifier, &command(last, NOW_MS), NOW_MS);
+        assert_eq!(early, Err(CommandRefusal::TooManyKeys));
+        let later_ms = NOW_MS + COMMAND_GRACE_MS + 1;
+        verify(&mut verifier, &command(last, later_ms), later_ms).unwrap();
+        assert_eq!(verifier.keys.len(), 1);
+    }
+}

@@ -1,0 +1,108 @@
+//! Certificates as files: raw, base64 (what `ndnsec cert-dump` prints), and PEM (what NDNd writes).
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use base64ct::{Base64, Encoding};
+use namely_wire::types::DATA;
+
+use crate::certificate::{Certificate, CertificateError};
+
+/// Most octets of a certificate file.
+pub const CERTIFICATE_FILE_OCTETS_MAX: u64 = 64 << 10;
+
+const PEM_LABEL: &str = "NDN CERT";
+const LINE_CHARACTERS: usize = 64;
+
+impl Certificate {
+    /// The certificate in `octets`: raw, base64 or PEM.
+    pub fn from_file_octets(octets: &[u8]) -> Result<Self, CertificateError> {
+        Self::parse(&data_from_file_octets(octets).ok_or(CertificateError::NotText)?)
+    }
+
+    /// Base64 in lines of 64 characters, as `ndnsec cert-dump` prints.
+    pub fn to_base64(&self) -> String {
+        to_base64(self.wire())
+    }
+
+    /// PEM under the label `NDN CERT`.
+    pub fn to_pem(&self) -> String {
+        format!("-----BEGIN {PEM_LABEL}-----\n{}-----END {PEM_LABEL}-----\n", self.to_base64())
+    }
+}
+
+/// Reads the certificate file at `path`, in any of the three forms.
+pub fn read_certificate(path: &Path) -> Result<Certificate, CertificateFileError> {
+    let octets = read_bounded(path, CERTIFICATE_FILE_OCTETS_MAX)
+        .map_err(|e| CertificateFileError::Read(path.to_owned(), e))?;
+    Certificate::from_file_octets(&octets).map_err(|e| CertificateFileError::Content(path.to_owned(), e))
+}
+
+/// Reads at most `octets_max` octets; a longer file is an error.
+pub(crate) fn read_bounded(path: &Path, octets_max: u64) -> io::Result<Vec<u8>> {
+    let mut octets = Vec::new();
+    File::open(path)?.take(octets_max + 1).read_to_end(&mut octets)?;
+    if octets.len() as u64 > octets_max {
+        return Err(io::Error::other(format!("the file is larger than {octets_max} octets")));
+    }
+    Ok(octets)
+}
+
+/// Base64 in lines of 64 characters.
+pub(crate) fn to_base64(octets: &[u8]) -> String {
+    let text = Base64::encode_string(octets);
+    let mut lines = String::with_capacity(text.len() + text.len() / LINE_CHARACTERS + 1);
+    for (i, character) in text.chars().enumerate() {
+        if i > 0 && i % LINE_CHARACTERS == 0 {
+            lines.push('\n');
+        }
+        lines.push(character);
+    }
+    lines.push('\n');
+    lines
+}
+
+/// Base64 with any white space in it.
+pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let packed: String = text.split_ascii_whitespace().collect();
+    Base64::decode_vec(&packed).ok().filter(|octets| !octets.is_empty())
+}
+
+/// The octets in a raw, base64 or PEM file. No text begins with the octet that begins a Data.
+fn data_from_file_octets(octets: &[u8]) -> Option<Vec<u8>> {
+    if octets.first().copied().map(u32::from) == Some(DATA) {
+        return Some(octets.to_vec());
+    }
+    let text = std::str::from_utf8(octets).ok()?;
+    match text.split_once("-----BEGIN NDN CERT-----") {
+        Some((_, rest)) => from_base64(&without_headers(rest.split_once("-----END NDN CERT-----")?.0)),
+        None => from_base64(text),
+    }
+}
+
+/// NDNd writes `Name: ...` headers above the base64.
+fn without_headers(body: &str) -> String {
+    body.lines().filter(|line| !line.contains(':')).collect::<Vec<_>>().join("\n")
+}
+
+/// Why a certificate file could not be used.
+#[derive(Debug)]
+pub enum CertificateFileError {
+    /// Environment: it cannot be read.
+    Read(PathBuf, io::Error),
+    /// Caller: what it holds is no certificate.
+    Content(PathBuf, CertificateError),
+}
+
+impl fmt::Display for CertificateFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CertificateFileError::Read(path, e) => write!(f, "cannot read {}: {e}", path.display()),
+            CertificateFileError::Content(path, e) => write!(f, "{}: {e}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for CertificateFileError {}

@@ -1,0 +1,171 @@
+//! Name patterns of trust rules; the language is described in `docs/trust.md`.
+//!
+//! A pattern is a name URI in which a component may be `<>` (any one component), `<x>` (any one, bound to `x`),
+//! `<>*` (any number of components, none included) or `<x>*` (the same, bound). What is bound to one variable
+//! must be equal wherever the variable stands. Only one `*` may stand in a pattern, so a name matches in one way
+//! at most, and matching takes one pass.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use namely_wire::{Name, NameRef};
+
+/// What the variables of a rule are bound to: runs of components, as octets.
+pub(super) type Bindings<'n> = BTreeMap<String, &'n [u8]>;
+
+/// A pattern of names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    before: Vec<Part>,
+    /// The `*` part, and what follows it.
+    many: Option<(Option<String>, Vec<Part>)>,
+    text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    /// Exactly this component (a name of one component).
+    Literal(Name),
+    /// Any component; its variable if it has one.
+    One(Option<String>),
+}
+
+impl Pattern {
+    /// Whether `name` matches.
+    pub fn matches(&self, name: NameRef<'_>) -> bool {
+        self.bind(name, &mut Bindings::new())
+    }
+
+    /// Whether `name` matches, with the variables that are bound already; binds the others.
+    pub(super) fn bind<'n>(&self, name: NameRef<'n>, bindings: &mut Bindings<'n>) -> bool {
+        let components = name.len();
+        let Some((variable, after)) = &self.many else {
+            return components == self.before.len() && bind_parts(&self.before, name, 0, bindings);
+        };
+        let Some(many) = components.checked_sub(self.before.len() + after.len()) else {
+            return false;
+        };
+        let end = self.before.len() + many;
+        let run = &name.prefix(end).as_bytes()[name.prefix(self.before.len()).as_bytes().len()..];
+        bind_parts(&self.before, name, 0, bindings)
+            && bind_variable(variable.as_ref(), run, bindings)
+            && bind_parts(after, name, end, bindings)
+    }
+
+    fn variables(&self) -> impl Iterator<Item = &String> {
+        let (many, after) = match &self.many {
+            Some((variable, after)) => (variable.as_ref(), after.as_slice()),
+            None => (None, &[][..]),
+        };
+        let ones = self.before.iter().chain(after).filter_map(|part| match part {
+            Part::One(variable) => variable.as_ref(),
+            Part::Literal(_) => None,
+        });
+        ones.chain(many)
+    }
+
+    /// A variable of `self` that `other` does not have.
+    pub(super) fn variable_not_in(&self, other: &Pattern) -> Option<&str> {
+        self.variables().find(|v| !other.variables().any(|o| o == *v)).map(String::as_str)
+    }
+}
+
+fn bind_parts<'n>(parts: &[Part], name: NameRef<'n>, from: usize, bindings: &mut Bindings<'n>) -> bool {
+    let octets = name.as_bytes();
+    let mut start = name.prefix(from).as_bytes().len();
+    parts.iter().zip(name.components().skip(from)).enumerate().all(|(i, (part, component))| {
+        let end = name.prefix(from + i + 1).as_bytes().len();
+        let run = &octets[start..end];
+        start = end;
+        match part {
+            Part::Literal(literal) => literal.components().next() == Some(component),
+            Part::One(variable) => bind_variable(variable.as_ref(), run, bindings),
+        }
+    })
+}
+
+fn bind_variable<'n>(variable: Option<&String>, run: &'n [u8], bindings: &mut Bindings<'n>) -> bool {
+    let Some(variable) = variable else { return true };
+    *bindings.entry(variable.clone()).or_insert(run) == run
+}
+
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        let mut pattern = Pattern { before: Vec::new(), many: None, text: text.to_owned() };
+        let path = text.strip_prefix('/').ok_or_else(|| PatternError::new(text, "it must start with /"))?;
+        for part in path.split('/').filter(|_| !path.is_empty()) {
+            if let Some(inner) = part.strip_suffix('*').and_then(wildcard) {
+                if pattern.many.is_some() {
+                    return Err(PatternError::new(text, "only one * may stand in a pattern"));
+                }
+                pattern.many = Some((variable(text, inner)?, Vec::new()));
+                continue;
+            }
+            let part = match wildcard(part) {
+                Some(inner) => Part::One(variable(text, inner)?),
+                None => Part::Literal(literal(text, part)?),
+            };
+            match &mut pattern.many {
+                Some((_, after)) => after.push(part),
+                None => pattern.before.push(part),
+            }
+        }
+        Ok(pattern)
+    }
+}
+
+/// What stands between `<` and `>`.
+fn wildcard(part: &str) -> Option<&str> {
+    part.strip_prefix('<')?.strip_suffix('>')
+}
+
+fn variable(text: &str, inner: &str) -> Result<Option<String>, PatternError> {
+    if !inner.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+        return Err(PatternError::new(text, "a variable is made of letters, digits and _"));
+    }
+    Ok(Some(inner.to_owned()).filter(|v| !v.is_empty()))
+}
+
+fn literal(text: &str, part: &str) -> Result<Name, PatternError> {
+    if part.contains(['<', '>', '*']) {
+        let why = "< > and * stand only in <>, <x>, <>* and <x>*; write them as %3C %3E %2A in a component";
+        return Err(PatternError::new(text, why));
+    }
+    let name: Name = format!("/{part}")
+        .parse()
+        .map_err(|_| PatternError::new(text, "a component is not in the form of a name URI"))?;
+    if name.len() != 1 {
+        return Err(PatternError::new(text, "it has an empty component; write ... for one"));
+    }
+    Ok(name)
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Caller: a text that is not a pattern, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatternError {
+    text: String,
+    why: &'static str,
+}
+
+impl PatternError {
+    fn new(text: &str, why: &'static str) -> Self {
+        PatternError { text: text.to_owned(), why }
+    }
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" is not a name pattern: {}", self.text, self.why)
+    }
+}
+
+impl std::error::Error for PatternError {}

@@ -1,0 +1,184 @@
+//! Data that was verified, as a type that only a verifier can make.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use namely_wire::{Component, ContentType, DataView, Name, NameRef};
+
+/// Buffers that can hold a verified packet: their octets cannot change behind the type's back. Sealed.
+pub trait PacketOctets: AsRef<[u8]> + sealed::Sealed {}
+
+impl PacketOctets for Vec<u8> {}
+impl PacketOctets for Box<[u8]> {}
+impl PacketOctets for Arc<[u8]> {}
+impl PacketOctets for &[u8] {}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for Vec<u8> {}
+    impl Sealed for Box<[u8]> {}
+    impl Sealed for std::sync::Arc<[u8]> {}
+    impl Sealed for &[u8] {}
+}
+
+/// A Data that passed a [`Verifier`](crate::Verifier) or a verified manifest, with the reason why.
+///
+/// Nothing else can make one:
+///
+/// ```compile_fail,E0451
+/// use namely_security::{TrustReason, Verified};
+/// let forged = Verified { octets: vec![6, 0], name: 0..0, content: 0..0, reason: TrustReason::Digest };
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Verified<B = Vec<u8>> {
+    octets: B,
+    name: Range<usize>,
+    content: Range<usize>,
+    reason: TrustReason,
+}
+
+impl<B: PacketOctets> Verified<B> {
+    /// `view` must be of `octets`; kept inside the crate, where only verifiers call it.
+    pub(crate) fn new(octets: B, spans: Spans, reason: TrustReason) -> Self {
+        Verified { octets, name: spans.name, content: spans.content, reason }
+    }
+
+    /// The Data's name.
+    pub fn name(&self) -> NameRef<'_> {
+        NameRef::parse_value(&self.octets.as_ref()[self.name.clone()]).expect("parsed when it was verified")
+    }
+
+    /// The Content's octets.
+    pub fn content(&self) -> &[u8] {
+        &self.octets.as_ref()[self.content.clone()]
+    }
+
+    /// The ContentType.
+    pub fn content_type(&self) -> ContentType {
+        self.view().content_type
+    }
+
+    /// The FinalBlockId.
+    pub fn final_block_id(&self) -> Option<Component<'_>> {
+        self.view().final_block_id
+    }
+
+    /// The whole packet, parsed.
+    pub fn view(&self) -> DataView<'_> {
+        DataView::parse(self.octets.as_ref()).expect("parsed when it was verified")
+    }
+
+    /// The whole packet's octets.
+    pub fn octets(&self) -> &[u8] {
+        self.octets.as_ref()
+    }
+
+    /// Gives the buffer back.
+    pub fn into_octets(self) -> B {
+        self.octets
+    }
+
+    /// Why it may be believed.
+    pub fn reason(&self) -> &TrustReason {
+        &self.reason
+    }
+}
+
+impl<B: PacketOctets> fmt::Debug for Verified<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Verified({}, {})", self.name(), self.reason)
+    }
+}
+
+/// Where name and content lie in a packet.
+pub(crate) struct Spans {
+    name: Range<usize>,
+    content: Range<usize>,
+}
+
+impl Spans {
+    pub(crate) fn of(view: &DataView<'_>) -> Self {
+        Spans { name: span(view.wire, view.name.as_bytes()), content: span(view.wire, view.content) }
+    }
+}
+
+/// Where `part`, a slice of `whole`, lies in it. An absent element's slice lies nowhere: it is empty.
+fn span(whole: &[u8], part: &[u8]) -> Range<usize> {
+    if part.is_empty() {
+        return 0..0;
+    }
+    let start = part.as_ptr() as usize - whole.as_ptr() as usize;
+    start..start + part.len()
+}
+
+/// Why a packet is believed, from the strongest reason to the weakest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrustReason {
+    /// A key signed it whose certificate leads to a trust anchor.
+    Chain(Arc<Chain>),
+    /// A key shared with the signer signed it; the key's name is given.
+    SharedKey(Name),
+    /// A verified manifest lists its digest.
+    Manifest {
+        /// The manifest's name.
+        manifest: Name,
+        /// Why the manifest is believed.
+        because: Box<TrustReason>,
+    },
+    /// Its own digest is right: it is intact, but anybody may have made it. Only under a digest-only policy.
+    Digest,
+    /// It was not checked at all. Only under a policy that accepts everything.
+    Unchecked,
+}
+
+impl TrustReason {
+    /// Whether this says who made the packet, not merely that it is intact.
+    pub fn is_authentic(&self) -> bool {
+        match self {
+            TrustReason::Chain(_) | TrustReason::SharedKey(_) => true,
+            TrustReason::Manifest { because, .. } => because.is_authentic(),
+            TrustReason::Digest | TrustReason::Unchecked => false,
+        }
+    }
+
+    /// The key that vouches for the packet, if one does.
+    pub fn key_name(&self) -> Option<&Name> {
+        match self {
+            TrustReason::Chain(chain) => Some(&chain.key),
+            TrustReason::SharedKey(key) => Some(key),
+            TrustReason::Manifest { because, .. } => because.key_name(),
+            TrustReason::Digest | TrustReason::Unchecked => None,
+        }
+    }
+}
+
+impl fmt::Display for TrustReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TrustReason::Chain(chain) => {
+                write!(f, "signed by {}, trusted through anchor {}", chain.key, chain.anchor())
+            }
+            TrustReason::SharedKey(key) => write!(f, "signed with the shared key {key}"),
+            TrustReason::Manifest { manifest, because } => write!(f, "listed in {manifest}, {because}"),
+            TrustReason::Digest => f.write_str("intact, of unknown origin (digest only)"),
+            TrustReason::Unchecked => f.write_str("not checked"),
+        }
+    }
+}
+
+/// The certificates from the key that signed up to the trust anchor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// The key that signed the packet.
+    pub key: Name,
+    /// Names of the certificates: first that of `key`, last the anchor.
+    pub certificates: Vec<Name>,
+}
+
+impl Chain {
+    /// The trust anchor's name.
+    pub fn anchor(&self) -> &Name {
+        self.certificates.last().unwrap_or(&self.key)
+    }
+}
