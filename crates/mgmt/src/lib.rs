@@ -1,1 +1,32 @@
-//! skeleton
+//! NFD's management protocol: what `/localhost/nfd` answers.
+//!
+//! [`Management`] takes Interests and gives Data. It acts on the router through [`Control`], and decides by a
+//! [`Policy`] who may do what. It never reads a clock or a socket, and never answers a command before the
+//! command has taken effect.
+//!
+//! Follows NFD's management protocol; `docs/management.md` lists what is answered differently, and why.
+#![forbid(unsafe_code)]
+
+mod announcement;
+mod authenticate;
+mod control;
+mod counters;
+mod dataset;
+mod events;
+mod management;
+mod modules;
+mod policy;
+mod reply;
+
+pub use announcement::{ANNOUNCED_COST, ANNOUNCED_MS_MAX};
+pub use control::{
+    Control, CreateError, CsSettings, FaceSettings, FaceSpec, Faces, StrategyError, TableError, Tables,
+    UpdateError,
+};
+pub use counters::Counters;
+pub use dataset::{SEGMENT_OCTETS_MAX, SNAPSHOT_LIFETIME_NS, SNAPSHOTS_MAX};
+pub use events::{EVENTS_MAX, SUBSCRIPTIONS_MAX};
+pub use management::{Incoming, LOOKUPS_MAX, Lookup, Management, Now};
+pub use modules::cs::ERASE_MAX;
+pub use policy::{Act, Credentials, Policy, Rights};
+pub use reply::FRESHNESS_MS;

@@ -18,7 +18,11 @@ pub struct Faces {
     /// Seconds without a packet after which an on-demand UDP face is closed.
     pub idle_timeout_s: u64,
     /// Faces at once; a connection beyond them is refused.
-    pub faces_max: u32,
+    pub faces_max: usize,
+    /// File mode of Unix sockets. Whoever may write to one may connect; what they may do is
+    /// `[authorization]`'s.
+    #[serde(deserialize_with = "values::file_mode")]
+    pub unix_mode: u32,
     /// Send-queue octets above which a face marks congestion; 0 turns marking off.
     #[serde(deserialize_with = "values::octets")]
     pub congestion_threshold_octets: u64,
@@ -31,6 +35,7 @@ impl Default for Faces {
             multicast: Vec::new(),
             idle_timeout_s: 600,
             faces_max: 4096,
+            unix_mode: 0o666,
             congestion_threshold_octets: 65_536,
         }
     }
@@ -57,6 +62,9 @@ pub struct MulticastGroup {
     /// The group's address and port; NFD's group when absent.
     #[serde(default = "nfd_multicast_group", deserialize_with = "values::multicast_uri")]
     pub group: FaceUri,
+    /// Whether other routers on this same machine hear the face, and it them.
+    #[serde(default)]
+    pub same_host: bool,
 }
 
 fn nfd_multicast_group() -> FaceUri {
@@ -119,6 +127,13 @@ pub struct StaticRoute {
     /// Whether this prefix ignores routes of shorter prefixes (CAPTURE).
     #[serde(default)]
     pub capture: bool,
+}
+
+impl StaticRoute {
+    /// A route of `prefix` to the neighbour `to`, with the defaults of a route.
+    pub fn new(prefix: Name, to: FaceUri) -> Self {
+        StaticRoute { prefix, to, cost: 0, child_inherit: true, capture: false }
+    }
 }
 
 fn yes() -> bool {

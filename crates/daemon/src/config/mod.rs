@@ -74,7 +74,7 @@ impl Default for Log {
 impl Config {
     /// The settings in which `new` differs that only take effect when the router starts again.
     pub fn restart_needed(&self, new: &Config) -> Vec<&'static str> {
-        let mut keys = Vec::new();
+        let mut keys = self.tables.restart_needed(&new.tables);
         let mut differs = |key, changed: bool| {
             if changed {
                 keys.push(key);
@@ -84,10 +84,6 @@ impl Config {
         differs("faces.multicast", self.faces.multicast != new.faces.multicast);
         differs("faces.idle_timeout_s", self.faces.idle_timeout_s != new.faces.idle_timeout_s);
         differs("faces.faces_max", self.faces.faces_max != new.faces.faces_max);
-        differs("tables.pit_entries_max", self.tables.pit_entries_max != new.tables.pit_entries_max);
-        differs("tables.fib_entries_max", self.tables.fib_entries_max != new.tables.fib_entries_max);
-        differs("tables.rib_routes_max", self.tables.rib_routes_max != new.tables.rib_routes_max);
-        differs("tables.cs_unsolicited", self.tables.cs_unsolicited != new.tables.cs_unsolicited);
         differs("network.regions", self.network != new.network);
         keys
     }

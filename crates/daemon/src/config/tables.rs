@@ -8,8 +8,10 @@ use super::values;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tables {
-    /// Data packets that the content store holds. 0 turns the store off.
-    pub cs_entries_max: u64,
+    /// Data packets that the content store holds: what `cs/config` calls capacity. 0: no store.
+    pub cs_packets_max: usize,
+    /// Entries of the content store's index: one for each prefix of each cached name.
+    pub cs_entries_max: usize,
     /// Octets that the content store's packets may take, as a number or as text such as `"256MiB"`.
     #[serde(deserialize_with = "values::octets")]
     pub cs_octets_max: u64,
@@ -20,25 +22,74 @@ pub struct Tables {
     /// What becomes of Data that no Interest asked for.
     pub cs_unsolicited: Unsolicited,
     /// Pending Interests.
-    pub pit_entries_max: u64,
+    pub pit_entries_max: usize,
+    /// Pending Interests of one face.
+    pub pit_entries_per_face_max: usize,
+    /// Longest time that an Interest is kept pending, ms.
+    pub interest_lifetime_ms_max: u64,
+    /// Nonces remembered after their Interest is gone.
+    pub dead_nonces_max: usize,
+    /// How long they are remembered, ms.
+    pub dead_nonce_lifetime_ms: u64,
     /// Prefixes in the FIB.
-    pub fib_entries_max: u64,
+    pub fib_entries_max: usize,
+    /// Next hops of one prefix.
+    pub nexthops_max: usize,
     /// Routes in the RIB.
-    pub rib_routes_max: u64,
+    pub rib_routes_max: usize,
+    /// Prefixes with a strategy of their own.
+    pub strategy_choices_max: usize,
+    /// Whether an Interest that cannot go anywhere is answered with a NoRoute Nack.
+    pub nack_no_route: bool,
 }
 
 impl Default for Tables {
     fn default() -> Self {
         Tables {
-            cs_entries_max: 65_536,
+            cs_packets_max: 65_536,
+            cs_entries_max: 1_048_576,
             cs_octets_max: 256 << 20,
             cs_admit: true,
             cs_serve: true,
             cs_unsolicited: Unsolicited::DropAll,
-            pit_entries_max: 65_536,
-            fib_entries_max: 65_536,
-            rib_routes_max: 65_536,
+            pit_entries_max: 262_144,
+            pit_entries_per_face_max: 131_072,
+            interest_lifetime_ms_max: 3_600_000,
+            dead_nonces_max: 262_144,
+            dead_nonce_lifetime_ms: 6_000,
+            fib_entries_max: 1_048_576,
+            nexthops_max: 1_024,
+            rib_routes_max: 1_048_576,
+            strategy_choices_max: 65_536,
+            nack_no_route: true,
         }
+    }
+}
+
+impl Tables {
+    /// The keys in which `new` differs that only take effect when the router starts again: all but the
+    /// content store's.
+    pub(super) fn restart_needed(&self, new: &Tables) -> Vec<&'static str> {
+        let pairs = [
+            ("tables.cs_unsolicited", self.cs_unsolicited != new.cs_unsolicited),
+            ("tables.pit_entries_max", self.pit_entries_max != new.pit_entries_max),
+            (
+                "tables.pit_entries_per_face_max",
+                self.pit_entries_per_face_max != new.pit_entries_per_face_max,
+            ),
+            (
+                "tables.interest_lifetime_ms_max",
+                self.interest_lifetime_ms_max != new.interest_lifetime_ms_max,
+            ),
+            ("tables.dead_nonces_max", self.dead_nonces_max != new.dead_nonces_max),
+            ("tables.dead_nonce_lifetime_ms", self.dead_nonce_lifetime_ms != new.dead_nonce_lifetime_ms),
+            ("tables.fib_entries_max", self.fib_entries_max != new.fib_entries_max),
+            ("tables.nexthops_max", self.nexthops_max != new.nexthops_max),
+            ("tables.rib_routes_max", self.rib_routes_max != new.rib_routes_max),
+            ("tables.strategy_choices_max", self.strategy_choices_max != new.strategy_choices_max),
+            ("tables.nack_no_route", self.nack_no_route != new.nack_no_route),
+        ];
+        pairs.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()
     }
 }
 

@@ -33,12 +33,7 @@ pub(super) fn listen_uris<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 
 /// The URI of a neighbour.
 pub(super) fn remote_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FaceUri, D::Error> {
-    match uri(deserializer)? {
-        uri @ (FaceUri::Tcp(_) | FaceUri::Udp(_)) => Ok(uri),
-        uri => Err(D::Error::custom(format!(
-            "`{uri}` is no neighbour: write udp://host:port or tcp://host:port"
-        ))),
-    }
+    check_remote_uri(uri(deserializer)?).map_err(D::Error::custom)
 }
 
 /// The URI of a multicast group.
@@ -50,6 +45,14 @@ pub(super) fn multicast_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
         uri => {
             Err(D::Error::custom(format!("`{uri}` is no multicast group: write udp://224.0.23.170:56363")))
         }
+    }
+}
+
+/// The mode of a socket's file.
+pub(super) fn file_mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        mode @ 0..=0o777 => Ok(mode),
+        mode => Err(D::Error::custom(format!("0o{mode:o} is no file mode: write 0o666 or 0o660"))),
     }
 }
 
@@ -83,6 +86,14 @@ pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
             "cannot listen on `{uri}`: write unix:///path, tcp://ADDRESS:PORT or udp://ADDRESS:PORT \
              (numeric; multicast groups go under faces.multicast)"
         )),
+    }
+}
+
+/// Whether `uri` can be a neighbour's.
+pub(crate) fn check_remote_uri(uri: FaceUri) -> Result<FaceUri, String> {
+    match uri {
+        FaceUri::Tcp(_) | FaceUri::Udp(_) => Ok(uri),
+        _ => Err(format!("`{uri}` is no neighbour: write udp://host:port or tcp://host:port")),
     }
 }
 

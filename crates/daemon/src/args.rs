@@ -1,0 +1,156 @@
+//! The command line of `namelyd`, which is also that of `namely up`.
+
+use std::path::PathBuf;
+
+use namely_wire::{FaceUri, Name};
+
+use crate::config::{Config, ConfigError, StaticRoute, default_files, values};
+
+/// What can be said on the command line. It overrides the configuration file.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct DaemonArgs {
+    /// Configuration file; by default ~/.config/namely/namely.toml or /etc/namely/namely.toml, if there is one
+    #[arg(short, long, value_name = "FILE", conflicts_with = "no_config")]
+    pub config: Option<PathBuf>,
+
+    /// Read no configuration file
+    #[arg(long)]
+    pub no_config: bool,
+
+    /// Check the configuration and exit
+    #[arg(long)]
+    pub check: bool,
+
+    /// Listen here, and nowhere else: unix:///PATH, tcp://ADDRESS:PORT or udp://ADDRESS:PORT (repeatable)
+    #[arg(short, long, value_name = "URI", value_parser = parse_listen)]
+    pub listen: Vec<FaceUri>,
+
+    /// Route PREFIX to a neighbour, as in /=udp://192.0.2.1:6363 (repeatable)
+    #[arg(long, value_name = "PREFIX=URI", value_parser = parse_route)]
+    pub route: Vec<StaticRoute>,
+
+    /// Most packets in the content store; 0 for none
+    #[arg(long, value_name = "PACKETS")]
+    pub cs_packets_max: Option<usize>,
+
+    /// Most octets in the content store, as in 512MiB
+    #[arg(long, value_name = "SIZE", value_parser = values::parse_octets)]
+    pub cs_octets_max: Option<u64>,
+
+    /// What to log: error, warn, info, debug, trace, or target=level pairs
+    #[arg(long, value_name = "LEVEL", env = "NAMELY_LOG", value_parser = parse_log)]
+    pub log: Option<String>,
+}
+
+impl DaemonArgs {
+    /// The configuration file to read, if there is one.
+    pub fn config_file(&self) -> Option<PathBuf> {
+        match &self.config {
+            Some(path) => Some(path.clone()),
+            None if self.no_config => None,
+            None => default_files().into_iter().find(|path| path.exists()),
+        }
+    }
+
+    /// The configuration: the file's, or the default, with what was said on the command line.
+    pub fn load(&self) -> Result<Config, ConfigError> {
+        let mut config = match self.config_file() {
+            Some(path) => Config::load(&path)?,
+            None => Config::default(),
+        };
+        self.apply(&mut config);
+        Ok(config)
+    }
+
+    fn apply(&self, config: &mut Config) {
+        if !self.listen.is_empty() {
+            config.faces.listen.clone_from(&self.listen);
+        }
+        config.route.extend(self.route.iter().cloned());
+        if let Some(packets) = self.cs_packets_max {
+            config.tables.cs_packets_max = packets;
+        }
+        if let Some(octets) = self.cs_octets_max {
+            config.tables.cs_octets_max = octets;
+        }
+        if let Some(level) = &self.log {
+            config.log.level.clone_from(level);
+        }
+    }
+}
+
+fn parse_listen(text: &str) -> Result<FaceUri, String> {
+    let uri = text.parse::<FaceUri>().map_err(|error| error.to_string())?;
+    values::check_listen_uri(uri)
+}
+
+fn parse_route(text: &str) -> Result<StaticRoute, String> {
+    let (prefix, uri) = text.rsplit_once('=').ok_or("write PREFIX=URI, as in /=udp://192.0.2.1:6363")?;
+    let prefix: Name = prefix.parse().map_err(|error| format!("{prefix}: {error}"))?;
+    let to = uri.parse::<FaceUri>().map_err(|error| format!("{uri}: {error}"))?;
+    Ok(StaticRoute::new(prefix, values::check_remote_uri(to)?))
+}
+
+fn parse_log(text: &str) -> Result<String, String> {
+    values::check_log_filter(text).map(|()| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: DaemonArgs,
+    }
+
+    fn parse(words: &[&str]) -> Result<DaemonArgs, String> {
+        Line::try_parse_from([&["namelyd"], words].concat())
+            .map(|line| line.args)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn flags_override_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("namely.toml");
+        std::fs::write(&path, "[faces]\nlisten = [\"tcp://127.0.0.1:1\"]\n[tables]\npit_entries_max = 7\n")
+            .unwrap();
+        let words =
+            ["--listen", "udp://127.0.0.1:2", "--cs-octets-max", "1MiB", "--route", "/a=udp://192.0.2.1"];
+        let mut words = words.to_vec();
+        words.extend(["--config", path.to_str().unwrap()]);
+        let config = parse(&words).unwrap().load().unwrap();
+        let listeners: Vec<String> = config.faces.listen.iter().map(ToString::to_string).collect();
+        assert_eq!(listeners, ["udp4://127.0.0.1:2"]);
+        assert_eq!((config.tables.cs_octets_max, config.tables.pit_entries_max), (1 << 20, 7));
+        assert_eq!(config.route[0].prefix.to_string(), "/a");
+    }
+
+    #[test]
+    fn without_a_file_flags_change_the_default() {
+        let args = parse(&["--no-config", "-l", "unix:///x/y", "-l", "tcp://127.0.0.1:6363"]).unwrap();
+        let config = args.load().unwrap();
+        assert_eq!(config.faces.listen.len(), 2);
+        assert_eq!(config.tables, Config::default().tables);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_is_allowed() {
+        for (words, hint) in [
+            (["--listen", "tcp://name:1"], "numeric"),
+            (["--listen", "/run/x"], "unix:///path"),
+            (["--route", "/a"], "PREFIX=URI"),
+            (["--route", "/a=unix:///x"], "udp://host:port"),
+            (["--cs-octets-max", "1MB"], "256MiB"),
+            (["--log", "loud"], "debug"),
+        ] {
+            let message = parse(&words).unwrap_err();
+            assert!(message.contains(hint), "{words:?}: {message}");
+        }
+        assert!(parse(&["--no-config", "--config", "x"]).is_err());
+    }
+}

@@ -1,0 +1,32 @@
+//! What management did with what it received. `docs/counters.md` lists them.
+
+/// Counters since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Commands carried out (200).
+    pub commands_done: u64,
+    /// Commands that were allowed but could not be carried out (404, 409, 410, 414, 5xx).
+    pub commands_failed: u64,
+    /// Commands whose sender may not give them (403).
+    pub commands_refused: u64,
+    /// Commands that could not be decoded, or lacked what they need (400).
+    pub commands_malformed: u64,
+    /// Names of management that are no command or dataset (404).
+    pub unknown_names: u64,
+    /// Interests outside management's names, or that cannot be decoded; dropped.
+    pub not_management: u64,
+    /// Datasets answered with a new state.
+    pub datasets: u64,
+    /// Segments of states that are no longer kept; answered with 'no such data'.
+    pub segments_missing: u64,
+    /// Dataset Interests that no answer can match, for lack of CanBePrefix; dropped.
+    pub datasets_unanswerable: u64,
+    /// Face events published.
+    pub events: u64,
+    /// Interests for events of which the event is no longer kept; dropped.
+    pub events_missed: u64,
+    /// Subscriptions forgotten because there were too many.
+    pub subscriptions_dropped: u64,
+    /// `faces/create` commands refused because too many host names were being looked up.
+    pub lookups_refused: u64,
+}

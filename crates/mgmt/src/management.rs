@@ -1,0 +1,361 @@
+//! The one entry: an Interest for management's names in, Data out.
+
+use std::net::SocketAddr;
+
+use namely_wire::mgmt::{
+    Block, Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Dataset,
+    DatasetRequest, EventRequest, FaceEventNotification, Request, RequestError, Scope, encode_blocks,
+    status_code,
+};
+use namely_wire::{Family, InterestView, Name, NameRef};
+
+use crate::announcement;
+use crate::authenticate::Authenticator;
+use crate::control::{Control, FaceSpec};
+use crate::counters::Counters;
+use crate::dataset::Snapshots;
+use crate::events::{Events, Subscription};
+use crate::modules::{self, bad, not_found};
+use crate::policy::{Act, Credentials, Policy, is_reserved};
+use crate::reply;
+
+/// Host names that are looked up for `faces/create` at once. A command beyond them is refused with 504.
+pub const LOOKUPS_MAX: usize = 16;
+
+/// NFD's management protocol, without I/O: call [`Management::handle`] for each Interest that the forwarder
+/// delivers for `/localhost/nfd` (and `/localhop/nfd/rib`, if the policy has it), and
+/// [`Management::face_event`] for each change of a face; send what they add to `replies`, not to be cached.
+#[derive(Debug)]
+pub struct Management {
+    version: String,
+    start_ms: u64,
+    authenticator: Authenticator,
+    snapshots: Snapshots,
+    events: Events,
+    waiting: Vec<Waiting>,
+    next_ticket: u64,
+    counters: Counters,
+}
+
+/// An Interest for management.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    /// The Interest's octets.
+    pub interest: &'a [u8],
+    /// The face it came from.
+    pub face_id: u64,
+    /// What that face's peer is known by.
+    pub credentials: Credentials,
+}
+
+/// The time, on both clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Monotonic, ns.
+    pub ns: u64,
+    /// Since the Unix epoch, ms.
+    pub unix_ms: u64,
+}
+
+/// A host name that must be looked up before a `faces/create` can go on. Call
+/// [`Management::looked_up`] with the ticket when the answer is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    /// Which lookup this is.
+    pub ticket: u64,
+    /// The host name.
+    pub host: String,
+    /// The port to put into the address.
+    pub port: u16,
+    /// Which addresses will do.
+    pub family: Family,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    ticket: u64,
+    name: Name,
+    spec: FaceSpec,
+}
+
+/// How far a command got.
+enum Step {
+    Done(ControlResponse),
+    LookUp(FaceSpec, modules::faces::HostName),
+}
+
+impl Management {
+    /// Management of a router that calls itself `version` and starts at `now`.
+    pub fn new(version: impl Into<String>, policy: Policy, now: Now) -> Self {
+        Management {
+            version: version.into(),
+            start_ms: now.unix_ms,
+            authenticator: Authenticator::new(policy),
+            snapshots: Snapshots::default(),
+            // Event numbers go on from the start time: a restarted router never reuses one.
+            events: Events::new(now.unix_ms),
+            waiting: Vec::new(),
+            next_ticket: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Replaces the policy. What it allowed before stays done.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.authenticator.set_policy(policy);
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Takes one Interest. Answers are added to `replies`; a face whose host name must be looked up first is
+    /// answered later.
+    pub fn handle(
+        &mut self,
+        incoming: Incoming<'_>,
+        control: &dyn Control,
+        now: Now,
+        replies: &mut Vec<Vec<u8>>,
+    ) -> Option<Lookup> {
+        let Ok(interest) = InterestView::parse(incoming.interest) else {
+            self.counters.not_management += 1;
+            return None;
+        };
+        match Request::parse(&interest) {
+            Ok(Request::Command(request)) => {
+                return self.command(&request, &interest, incoming, control, now, replies);
+            }
+            Ok(Request::Dataset(request)) => replies.extend(self.dataset(&request, &interest, control, now)),
+            Ok(Request::FaceEvents(request)) => replies.extend(self.subscribe(request, &interest, now)),
+            Err(error) => replies.extend(self.unreadable(error, &interest)),
+        }
+        None
+    }
+
+    /// Tells subscribers that a face changed.
+    pub fn face_event(&mut self, event: &FaceEventNotification, now: Now, replies: &mut Vec<Vec<u8>>) {
+        self.counters.events += 1;
+        replies.extend(self.events.push(event, now.ns));
+    }
+
+    /// Goes on with the `faces/create` that waited for a lookup.
+    pub fn looked_up(
+        &mut self,
+        ticket: u64,
+        address: Result<SocketAddr, String>,
+        control: &dyn Control,
+        replies: &mut Vec<Vec<u8>>,
+    ) {
+        let Some(index) = self.waiting.iter().position(|waiting| waiting.ticket == ticket) else { return };
+        let Waiting { name, spec, .. } = self.waiting.swap_remove(index);
+        let response = match address {
+            Ok(address) => modules::faces::create(&modules::faces::at_address(spec, address), control),
+            Err(why) => ControlResponse::new(status_code::FACE_CREATION_FAILED, why),
+        };
+        replies.push(self.respond(name.as_name(), &response));
+    }
+
+    fn unreadable(&mut self, error: RequestError, interest: &InterestView<'_>) -> Option<Vec<u8>> {
+        let response = match error {
+            RequestError::NotManagement => {
+                self.counters.not_management += 1;
+                return None;
+            }
+            RequestError::Unknown => {
+                self.counters.unknown_names += 1;
+                not_found("there is no such command or dataset")
+            }
+            RequestError::NoParameters | RequestError::Malformed(_) => {
+                self.counters.commands_malformed += 1;
+                bad(error.to_string())
+            }
+        };
+        Some(reply::data(interest.name, None, &response.to_vec()))
+    }
+
+    fn command(
+        &mut self,
+        request: &CommandRequest<'_>,
+        interest: &InterestView<'_>,
+        incoming: Incoming<'_>,
+        control: &dyn Control,
+        now: Now,
+        replies: &mut Vec<Vec<u8>>,
+    ) -> Option<Lookup> {
+        let step = self.execute(request, interest, incoming, control, now);
+        match step.unwrap_or_else(Step::Done) {
+            Step::Done(response) => {
+                replies.push(self.respond(interest.name, &response));
+                None
+            }
+            Step::LookUp(spec, host) => {
+                let lookup = self.wait_for(interest.name, spec, host);
+                if lookup.is_none() {
+                    let text = "too many host names are being looked up; try again, or give an address";
+                    let response = ControlResponse::new(status_code::FACE_CREATION_FAILED, text);
+                    replies.push(self.respond(interest.name, &response));
+                }
+                lookup
+            }
+        }
+    }
+
+    fn execute(
+        &mut self,
+        request: &CommandRequest<'_>,
+        interest: &InterestView<'_>,
+        incoming: Incoming<'_>,
+        control: &dyn Control,
+        now: Now,
+    ) -> Result<Step, ControlResponse> {
+        let own = incoming.face_id;
+        let announced;
+        let parameters = match &request.parameters {
+            CommandParameters::Control(parameters) => parameters,
+            CommandParameters::Announcement(data) => {
+                announced = announcement::parameters(data, now.unix_ms)?;
+                &announced
+            }
+        };
+        self.allow(request, parameters, interest, incoming, now)?;
+        let done = |response: Result<ControlResponse, ControlResponse>| response.map(Step::Done);
+        match request.command {
+            Command::FacesCreate => {
+                let (spec, host) = modules::faces::face_spec(parameters)?;
+                Ok(match host {
+                    Some(host) => Step::LookUp(spec, host),
+                    None => Step::Done(modules::faces::create(&spec, control)),
+                })
+            }
+            Command::FacesUpdate => done(modules::faces::update(parameters, own, control)),
+            Command::FacesDestroy => done(modules::faces::destroy(parameters, control)),
+            Command::FibAddNexthop => done(modules::fib::add_nexthop(parameters, own, control)),
+            Command::FibRemoveNexthop => done(modules::fib::remove_nexthop(parameters, own, control)),
+            Command::CsConfig => done(modules::cs::config(parameters, control)),
+            Command::CsErase => done(modules::cs::erase(parameters, control)),
+            Command::StrategyChoiceSet => done(modules::strategy::set(parameters, control)),
+            Command::StrategyChoiceUnset => done(modules::strategy::unset(parameters, control)),
+            Command::RibRegister | Command::RibAnnounce => {
+                done(modules::rib::register(parameters, own, control, now.ns))
+            }
+            Command::RibUnregister => done(modules::rib::unregister(parameters, own, control)),
+        }
+    }
+
+    /// Whether the sender may do what it asks.
+    fn allow(
+        &mut self,
+        request: &CommandRequest<'_>,
+        parameters: &ControlParameters,
+        interest: &InterestView<'_>,
+        incoming: Incoming<'_>,
+        now: Now,
+    ) -> Result<(), ControlResponse> {
+        let refuse = |text: String| ControlResponse::new(status_code::UNAUTHORIZED, text);
+        if request.scope == Scope::Localhop && !self.authenticator.answers_localhop(request.command) {
+            return Err(refuse("only rib commands are taken under /localhop, and only where enabled".into()));
+        }
+        let act = Act::of(request.command, parameters, incoming.face_id);
+        self.authenticator.allow(act, interest, incoming.credentials, now).map_err(refuse)?;
+        match &parameters.name {
+            Some(name) if changes_routes(request.command) && is_reserved(name.as_name()) => {
+                Err(refuse(format!("{name} belongs to the router's management")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn wait_for(
+        &mut self,
+        name: NameRef<'_>,
+        spec: FaceSpec,
+        host: modules::faces::HostName,
+    ) -> Option<Lookup> {
+        if self.waiting.len() == LOOKUPS_MAX {
+            self.counters.lookups_refused += 1;
+            return None;
+        }
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.waiting.push(Waiting { ticket, name: name.to_name(), spec });
+        Some(Lookup { ticket, host: host.host, port: host.port, family: host.family })
+    }
+
+    fn respond(&mut self, name: NameRef<'_>, response: &ControlResponse) -> Vec<u8> {
+        let counter = match response.code {
+            status_code::OK => &mut self.counters.commands_done,
+            status_code::BAD_PARAMETERS => &mut self.counters.commands_malformed,
+            status_code::UNAUTHORIZED => &mut self.counters.commands_refused,
+            _ => &mut self.counters.commands_failed,
+        };
+        *counter += 1;
+        tracing::debug!(code = response.code, text = response.text, "{name}");
+        reply::data(name, None, &response.to_vec())
+    }
+
+    fn dataset(
+        &mut self,
+        request: &DatasetRequest,
+        interest: &InterestView<'_>,
+        control: &dyn Control,
+        now: Now,
+    ) -> Option<Vec<u8>> {
+        if request.version.is_some() {
+            let kept = self.snapshots.segment(interest.name, request, now.ns);
+            return Some(kept.unwrap_or_else(|| {
+                self.counters.segments_missing += 1;
+                reply::no_such_data(interest.name)
+            }));
+        }
+        // The answer's name is longer than the dataset's by version and segment.
+        if !interest.can_be_prefix || interest.name.len() != request.prefix_components {
+            self.counters.datasets_unanswerable += 1;
+            return None;
+        }
+        self.counters.datasets += 1;
+        let content = self.content(request, control, now);
+        Some(self.snapshots.publish(interest.name, content, now.unix_ms, now.ns))
+    }
+
+    fn content(&self, request: &DatasetRequest, control: &dyn Control, now: Now) -> Vec<u8> {
+        match request.dataset {
+            Dataset::StatusGeneral => {
+                let mut status = control.status();
+                status.version.clone_from(&self.version);
+                status.start_ms = self.start_ms;
+                status.current_ms = now.unix_ms;
+                status.to_vec()
+            }
+            Dataset::FacesList | Dataset::FacesQuery => modules::faces::list(&request.filter, control),
+            Dataset::FacesChannels => modules::faces::channels(control),
+            Dataset::FibList => encode_blocks(&control.fib()),
+            Dataset::RibList => encode_blocks(&control.rib(now.ns)),
+            Dataset::StrategyChoiceList => encode_blocks(&control.strategies()),
+            Dataset::CsInfo => encode_blocks(&[control.cs_info()]),
+        }
+    }
+
+    fn subscribe(&mut self, request: EventRequest, interest: &InterestView<'_>, now: Now) -> Option<Vec<u8>> {
+        let lifetime_ns = interest.lifetime_or_default_ms().saturating_mul(1_000_000);
+        match self.events.subscribe(request, lifetime_ns, now.ns) {
+            Subscription::Event(data) => return Some(data),
+            Subscription::Held => {}
+            Subscription::HeldInsteadOfOldest => self.counters.subscriptions_dropped += 1,
+            Subscription::Gone => self.counters.events_missed += 1,
+        }
+        None
+    }
+}
+
+fn changes_routes(command: Command) -> bool {
+    matches!(
+        command,
+        Command::RibRegister
+            | Command::RibUnregister
+            | Command::RibAnnounce
+            | Command::FibAddNexthop
+            | Command::FibRemoveNexthop
+    )
+}

@@ -1,0 +1,46 @@
+//! `cs/config` and `cs/erase`.
+
+use namely_wire::mgmt::{ControlParameters, ControlResponse, cs_flags};
+
+use super::{MaskedFlags, bad, required_name};
+use crate::control::{CsSettings, Tables};
+
+/// Packets that one `cs/erase` erases at most; the response says whether more are left. NFD's figure.
+pub const ERASE_MAX: u64 = 256;
+
+pub(crate) fn config(
+    parameters: &ControlParameters,
+    tables: &(impl Tables + ?Sized),
+) -> Result<ControlResponse, ControlResponse> {
+    let flags = MaskedFlags::of(parameters)?;
+    tables.cs_configure(&CsSettings {
+        capacity: parameters.capacity,
+        admit: flags.bit(cs_flags::ENABLE_ADMIT),
+        serve: flags.bit(cs_flags::ENABLE_SERVE),
+    });
+    let info = tables.cs_info();
+    Ok(ControlResponse::ok(&ControlParameters {
+        capacity: Some(info.capacity),
+        flags: Some(info.flags),
+        ..Default::default()
+    }))
+}
+
+pub(crate) fn erase(
+    parameters: &ControlParameters,
+    tables: &(impl Tables + ?Sized),
+) -> Result<ControlResponse, ControlResponse> {
+    let prefix = required_name(parameters)?;
+    if parameters.count == Some(0) {
+        return Err(bad("Count must be above 0"));
+    }
+    let wanted = parameters.count.unwrap_or(u64::MAX);
+    let (erased, more) = tables.cs_erase(prefix, wanted.min(ERASE_MAX));
+    Ok(ControlResponse::ok(&ControlParameters {
+        name: Some(prefix.to_name()),
+        count: Some(erased),
+        // Capacity says 'ask again': this many go at once, and the caller wanted more than that.
+        capacity: (more && wanted > ERASE_MAX).then_some(ERASE_MAX),
+        ..Default::default()
+    }))
+}

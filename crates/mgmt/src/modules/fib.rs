@@ -1,0 +1,40 @@
+//! `fib/add-nexthop` and `fib/remove-nexthop`.
+
+use namely_wire::mgmt::{ControlParameters, ControlResponse};
+
+use super::{face_or_own, not_found, required_name, table_refusal};
+use crate::control::Tables;
+
+pub(crate) fn add_nexthop(
+    parameters: &ControlParameters,
+    own: u64,
+    tables: &(impl Tables + ?Sized),
+) -> Result<ControlResponse, ControlResponse> {
+    let prefix = required_name(parameters)?;
+    let face_id = face_or_own(parameters, own);
+    let cost = parameters.cost.unwrap_or(0);
+    tables.fib_add(prefix, face_id, cost).map_err(|error| table_refusal(error, "FIB", face_id))?;
+    Ok(ControlResponse::ok(&ControlParameters {
+        name: Some(prefix.to_name()),
+        face_id: Some(face_id),
+        cost: Some(cost),
+        ..Default::default()
+    }))
+}
+
+pub(crate) fn remove_nexthop(
+    parameters: &ControlParameters,
+    own: u64,
+    tables: &(impl Tables + ?Sized),
+) -> Result<ControlResponse, ControlResponse> {
+    let prefix = required_name(parameters)?;
+    let face_id = face_or_own(parameters, own);
+    if !tables.fib_remove(prefix, face_id) {
+        return Err(not_found(format!("{prefix} has no next hop {face_id}")));
+    }
+    Ok(ControlResponse::ok(&ControlParameters {
+        name: Some(prefix.to_name()),
+        face_id: Some(face_id),
+        ..Default::default()
+    }))
+}

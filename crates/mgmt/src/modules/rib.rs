@@ -1,0 +1,53 @@
+//! `rib/register` and `rib/unregister`; `rib/announce` becomes a registration before it comes here.
+
+use namely_wire::mgmt::{ControlParameters, ControlResponse, Route, RouteOrigin, route_flags};
+
+use super::{face_or_own, not_found, required_name, table_refusal};
+use crate::control::Tables;
+
+pub(crate) fn register(
+    parameters: &ControlParameters,
+    own: u64,
+    tables: &(impl Tables + ?Sized),
+    now_ns: u64,
+) -> Result<ControlResponse, ControlResponse> {
+    let prefix = required_name(parameters)?;
+    let route = Route {
+        face_id: face_or_own(parameters, own),
+        origin: parameters.origin.unwrap_or(RouteOrigin::APP),
+        cost: parameters.cost.unwrap_or(0),
+        flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
+        expiration_period_ms: parameters.expiration_period_ms,
+    };
+    tables
+        .rib_register(prefix, &route, now_ns)
+        .map_err(|error| table_refusal(error, "RIB", route.face_id))?;
+    Ok(ControlResponse::ok(&ControlParameters {
+        name: Some(prefix.to_name()),
+        face_id: Some(route.face_id),
+        origin: Some(route.origin),
+        cost: Some(route.cost),
+        flags: Some(route.flags),
+        expiration_period_ms: route.expiration_period_ms,
+        ..Default::default()
+    }))
+}
+
+pub(crate) fn unregister(
+    parameters: &ControlParameters,
+    own: u64,
+    tables: &(impl Tables + ?Sized),
+) -> Result<ControlResponse, ControlResponse> {
+    let prefix = required_name(parameters)?;
+    let face_id = face_or_own(parameters, own);
+    let origin = parameters.origin.unwrap_or(RouteOrigin::APP);
+    if !tables.rib_unregister(prefix, face_id, origin) {
+        return Err(not_found(format!("{prefix} has no route to face {face_id} with origin {origin}")));
+    }
+    Ok(ControlResponse::ok(&ControlParameters {
+        name: Some(prefix.to_name()),
+        face_id: Some(face_id),
+        origin: Some(origin),
+        ..Default::default()
+    }))
+}

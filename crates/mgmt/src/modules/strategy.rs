@@ -1,0 +1,54 @@
+//! `strategy-choice/set` and `strategy-choice/unset`.
+
+use namely_wire::mgmt::{ControlParameters, ControlResponse, status_code};
+use namely_wire::{Name, NameRef};
+
+use super::{bad, not_found, required_name, table_refusal};
+use crate::control::{StrategyError, Tables};
+
+/// What every strategy's full name starts with.
+const STRATEGY_PREFIX: [&str; 3] = ["localhost", "nfd", "strategy"];
+
+pub(crate) fn set(
+    parameters: &ControlParameters,
+    tables: &(impl Tables + ?Sized),
+) -> Result<ControlResponse, ControlResponse> {
+    let prefix = required_name(parameters)?;
+    let strategy = parameters.strategy.as_ref().ok_or_else(|| bad("Strategy is missing"))?;
+    let full = full_name(strategy.as_name());
+    match tables.strategy_set(prefix, full.as_name()) {
+        Ok(chosen) => Ok(ControlResponse::ok(&ControlParameters {
+            name: Some(prefix.to_name()),
+            strategy: Some(chosen),
+            ..Default::default()
+        })),
+        Err(StrategyError::Unknown) => Err(not_found(format!("there is no strategy {strategy}"))),
+        Err(StrategyError::BadVersionOrParameters) => {
+            Err(not_found(format!("{strategy} is not a version or parameter that the strategy has")))
+        }
+        Err(StrategyError::Table(error)) => Err(table_refusal(error, "strategy table", 0)),
+    }
+}
+
+pub(crate) fn unset(
+    parameters: &ControlParameters,
+    tables: &(impl Tables + ?Sized),
+) -> Result<ControlResponse, ControlResponse> {
+    let prefix = required_name(parameters)?;
+    if prefix.is_empty() {
+        let text = "the strategy of / cannot be unset; set another";
+        return Err(ControlResponse::new(status_code::BAD_PARAMETERS, text));
+    }
+    if !tables.strategy_unset(prefix) {
+        return Err(not_found(format!("{prefix} has no strategy of its own")));
+    }
+    Ok(ControlResponse::ok(&ControlParameters { name: Some(prefix.to_name()), ..Default::default() }))
+}
+
+/// The full name of a strategy that is called by its last component only, as `/multicast` is.
+fn full_name(strategy: NameRef<'_>) -> Name {
+    if strategy.len() != 1 {
+        return strategy.to_name();
+    }
+    STRATEGY_PREFIX.iter().fold(Name::new(), |name, word| name.join_generic(word)).join_name(strategy)
+}

@@ -1,0 +1,184 @@
+//! Who may change what.
+//!
+//! Two kinds of people send commands: users of this machine, known by the uid at the other end of their Unix
+//! socket, and holders of keys, known by their signature. Each has [`Rights`]: to register prefixes for the
+//! face they speak on, or to manage everything.
+
+use namely_wire::mgmt::{Command, ControlParameters, Scope};
+use namely_wire::{Component, Name, NameRef};
+
+/// What a face's peer is known by before any signature is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credentials {
+    /// A process of this machine that runs as this uid (`SO_PEERCRED` of a Unix socket).
+    User(u32),
+    /// Somebody; only signatures count.
+    Unknown,
+}
+
+/// What somebody may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rights {
+    /// Prefixes at or under which routes to the own face may be registered.
+    pub register: Vec<Name>,
+    /// Whether every command is allowed.
+    pub manage: bool,
+}
+
+/// Who may change what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Users with all rights: root, and whoever runs the router.
+    pub superusers: Vec<u32>,
+    /// Rights of users; none as the uid means everyone. All that fit add up.
+    pub users: Vec<(Option<u32>, Rights)>,
+    /// Rights of the holders of keys, by the key's name (`/<identity>/KEY/<id>`).
+    pub keys: Vec<(Name, Rights)>,
+    /// Whether `/localhop/nfd/rib` answers.
+    pub localhop_rib: bool,
+}
+
+/// What a command does, as far as rights are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act<'a> {
+    /// Adds or removes a route to the face that the command came from.
+    RegisterOwn(NameRef<'a>),
+    /// Anything else.
+    Manage,
+}
+
+impl<'a> Act<'a> {
+    /// What `command` with `parameters` from face `own` does.
+    pub fn of(command: Command, parameters: &'a ControlParameters, own: u64) -> Self {
+        let is_own = matches!(parameters.face_id, None | Some(0)) || parameters.face_id == Some(own);
+        match (command, &parameters.name) {
+            (Command::RibRegister | Command::RibUnregister | Command::RibAnnounce, Some(name)) if is_own => {
+                Act::RegisterOwn(name.as_name())
+            }
+            _ => Act::Manage,
+        }
+    }
+}
+
+impl Rights {
+    /// Whether these rights allow `act`.
+    pub fn allow(&self, act: Act<'_>) -> bool {
+        match act {
+            _ if self.manage => true,
+            Act::RegisterOwn(name) => self.register.iter().any(|prefix| covers(prefix.as_name(), name)),
+            Act::Manage => false,
+        }
+    }
+}
+
+/// Whether the right to register `prefix` is one to register `name`. A right above `/localhost` does not
+/// reach into it: those names belong to this machine's services.
+fn covers(prefix: NameRef<'_>, name: NameRef<'_>) -> bool {
+    prefix.is_prefix_of(name) && (!is_localhost(name) || is_localhost(prefix))
+}
+
+fn is_localhost(name: NameRef<'_>) -> bool {
+    name.component(0) == Some(Component::generic(b"localhost"))
+}
+
+/// Whether `name` is management's own: nobody may route it elsewhere.
+pub(crate) fn is_reserved(name: NameRef<'_>) -> bool {
+    [Scope::Localhost, Scope::Localhop].iter().any(|scope| scope.prefix().is_prefix_of(name))
+}
+
+impl Policy {
+    /// Whether the user at the other end of a Unix socket may do `act` unsigned.
+    pub fn user_allows(&self, credentials: Credentials, act: Act<'_>) -> bool {
+        let Credentials::User(uid) = credentials else { return false };
+        self.superusers.contains(&uid)
+            || self.users.iter().any(|(who, rights)| who.is_none_or(|who| who == uid) && rights.allow(act))
+    }
+
+    /// Whether the holder of the key of this name may do `act`.
+    pub fn key_allows(&self, key: NameRef<'_>, act: Act<'_>) -> bool {
+        self.keys.iter().any(|(name, rights)| name.as_name() == key && rights.allow(act))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(uri: &str) -> Name {
+        uri.parse().unwrap()
+    }
+
+    fn rights(register: &[&str]) -> Rights {
+        Rights { register: register.iter().map(|uri| name(uri)).collect(), manage: false }
+    }
+
+    #[test]
+    fn a_right_covers_its_prefix_and_what_is_under_it() {
+        let rights = rights(&["/a/b"]);
+        for (uri, allowed) in
+            [("/a/b", true), ("/a/b/c", true), ("/a", false), ("/a/bc", false), ("/", false), ("/x", false)]
+        {
+            assert_eq!(rights.allow(Act::RegisterOwn(name(uri).as_name())), allowed, "{uri}");
+        }
+        assert!(!rights.allow(Act::Manage));
+    }
+
+    #[test]
+    fn a_right_to_everything_stops_at_localhost() {
+        let everything = rights(&["/"]);
+        assert!(everything.allow(Act::RegisterOwn(name("/").as_name())));
+        assert!(!everything.allow(Act::RegisterOwn(name("/localhost/x").as_name())));
+        assert!(rights(&["/localhost/x"]).allow(Act::RegisterOwn(name("/localhost/x/y").as_name())));
+    }
+
+    #[test]
+    fn only_routes_to_the_own_face_are_registration() {
+        let own = 300;
+        let parameters =
+            |face_id| ControlParameters { name: Some(name("/a")), face_id, ..Default::default() };
+        for (face_id, is_own) in [(None, true), (Some(0), true), (Some(300), true), (Some(301), false)] {
+            let parameters = parameters(face_id);
+            let act = Act::of(Command::RibRegister, &parameters, own);
+            assert_eq!(act != Act::Manage, is_own, "{face_id:?}");
+        }
+        assert_eq!(Act::of(Command::FibAddNexthop, &parameters(None), own), Act::Manage);
+    }
+
+    #[test]
+    fn rules_for_users_add_up_and_do_not_reach_other_users() {
+        let policy = Policy {
+            superusers: vec![0],
+            users: vec![(None, rights(&["/pub"])), (Some(7), rights(&["/seven"]))],
+            ..Policy::default()
+        };
+        let may =
+            |credentials, uri: &str| policy.user_allows(credentials, Act::RegisterOwn(name(uri).as_name()));
+        assert!(
+            may(Credentials::User(0), "/anything") && policy.user_allows(Credentials::User(0), Act::Manage)
+        );
+        assert!(may(Credentials::User(7), "/pub/x") && may(Credentials::User(7), "/seven/x"));
+        assert!(may(Credentials::User(8), "/pub/x") && !may(Credentials::User(8), "/seven/x"));
+        assert!(!may(Credentials::Unknown, "/pub/x"), "rules for users are for Unix sockets");
+    }
+
+    #[test]
+    fn a_key_has_its_own_rights_only() {
+        let policy = Policy { keys: vec![(name("/alice/KEY/1"), rights(&["/alice"]))], ..Policy::default() };
+        let route = name("/alice/x");
+        let act = Act::RegisterOwn(route.as_name());
+        assert!(policy.key_allows(name("/alice/KEY/1").as_name(), act));
+        assert!(!policy.key_allows(name("/alice/KEY/2").as_name(), act));
+    }
+
+    #[test]
+    fn management_names_are_reserved() {
+        for (uri, reserved) in [
+            ("/localhost/nfd", true),
+            ("/localhost/nfd/rib", true),
+            ("/localhop/nfd", true),
+            ("/localhost", false),
+        ] {
+            assert_eq!(is_reserved(name(uri).as_name()), reserved, "{uri}");
+        }
+    }
+}
