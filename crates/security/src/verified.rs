@@ -120,12 +120,7 @@ pub enum TrustReason {
     /// A key shared with the signer signed it; the key's name is given.
     SharedKey(Name),
     /// A verified manifest lists its digest.
-    Manifest {
-        /// The manifest's name.
-        manifest: Name,
-        /// Why the manifest is believed.
-        because: Box<TrustReason>,
-    },
+    Manifest(Arc<ManifestTrust>),
     /// Its own digest is right: it is intact, but anybody may have made it. Only under a digest-only policy.
     Digest,
     /// It was not checked at all. Only under a policy that accepts everything.
@@ -137,7 +132,7 @@ impl TrustReason {
     pub fn is_authentic(&self) -> bool {
         match self {
             TrustReason::Chain(_) | TrustReason::SharedKey(_) => true,
-            TrustReason::Manifest { because, .. } => because.is_authentic(),
+            TrustReason::Manifest(trust) => trust.because.is_authentic(),
             TrustReason::Digest | TrustReason::Unchecked => false,
         }
     }
@@ -147,7 +142,7 @@ impl TrustReason {
         match self {
             TrustReason::Chain(chain) => Some(&chain.key),
             TrustReason::SharedKey(key) => Some(key),
-            TrustReason::Manifest { because, .. } => because.key_name(),
+            TrustReason::Manifest(trust) => trust.because.key_name(),
             TrustReason::Digest | TrustReason::Unchecked => None,
         }
     }
@@ -160,11 +155,20 @@ impl fmt::Display for TrustReason {
                 write!(f, "signed by {}, trusted through anchor {}", chain.key, chain.anchor())
             }
             TrustReason::SharedKey(key) => write!(f, "signed with the shared key {key}"),
-            TrustReason::Manifest { manifest, because } => write!(f, "listed in {manifest}, {because}"),
+            TrustReason::Manifest(trust) => write!(f, "listed in {}, {}", trust.manifest, trust.because),
             TrustReason::Digest => f.write_str("intact, of unknown origin (digest only)"),
             TrustReason::Unchecked => f.write_str("not checked"),
         }
     }
+}
+
+/// The manifest that vouches for a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManifestTrust {
+    /// The manifest's name.
+    pub manifest: Name,
+    /// Why the manifest is believed.
+    pub because: TrustReason,
 }
 
 /// The certificates from the key that signed up to the trust anchor.

@@ -1,0 +1,315 @@
+//! Manifests: one signature for many segments. The format is described octet by octet in `docs/manifest.md`.
+//!
+//! Manifest `k` of an object is a signed Data that lists the SHA-256 digests of the signed portions of
+//! [`MANIFEST_ENTRIES`] consecutive segments, from segment `k * MANIFEST_ENTRIES` on. A segment signed with
+//! DigestSha256 carries that same digest as its SignatureValue: either side hashes each segment once, and a
+//! client that knows no manifests can still check that a segment is intact.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use namely_wire::tlv::{Reader, Tlv, Writer, ignore_unknown};
+use namely_wire::{
+    Component, ContentType, DataBuilder, DataView, DecodeError, Name, NameRef, PACKET_OCTETS_MAX,
+    SignatureType,
+};
+
+use crate::crypto::{CryptoError, DIGEST_OCTETS, sha256};
+use crate::signer::{Signer, sign_data};
+use crate::verified::{ManifestTrust, PacketOctets, Spans, TrustReason, Verified};
+
+/// Segments that one manifest covers: 7680 octets of digests, which leaves 1120 for name and signature.
+pub const MANIFEST_ENTRIES: u64 = 240;
+
+const _: () = assert!(MANIFEST_ENTRIES as usize * DIGEST_OCTETS + 1024 <= PACKET_OCTETS_MAX);
+
+/// The keyword component that stands between an object's name and a manifest's number.
+pub const MANIFEST_KEYWORD: &[u8] = b"manifest";
+
+/// The version of the format; other versions are refused.
+pub const MANIFEST_VERSION: u64 = 1;
+
+/// HashAlgorithm of SHA-256, the only one so far.
+pub const MANIFEST_HASH_SHA256: u64 = 1;
+
+// TYPE numbers from the range for applications, odd so that a reader that does not know one stops.
+const TLV_VERSION: u32 = 0xf601;
+const TLV_HASH_ALGORITHM: u32 = 0xf603;
+const TLV_FIRST_SEGMENT: u32 = 0xf605;
+const TLV_COUNT: u32 = 0xf607;
+const TLV_DIGESTS: u32 = 0xf609;
+
+/// The name of manifest `index` of the object `object` (a versioned name).
+pub fn manifest_name(object: NameRef<'_>, index: u64) -> Name {
+    object.to_name().join(Component::keyword(MANIFEST_KEYWORD)).join_segment(index)
+}
+
+/// Which manifest covers `segment`.
+pub fn manifest_index(segment: u64) -> u64 {
+    segment / MANIFEST_ENTRIES
+}
+
+/// The digests of consecutive segments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    first_segment: u64,
+    digests: Vec<[u8; DIGEST_OCTETS]>,
+}
+
+impl Manifest {
+    /// Manifest `index`, of no segments yet.
+    pub fn new(index: u64) -> Self {
+        Manifest { first_segment: index.saturating_mul(MANIFEST_ENTRIES), digests: Vec::new() }
+    }
+
+    /// Adds the next segment by its digest; false, and nothing is added, when the manifest is full.
+    pub fn push(&mut self, digest: [u8; DIGEST_OCTETS]) -> bool {
+        let room = (self.digests.len() as u64) < MANIFEST_ENTRIES;
+        if room {
+            self.digests.push(digest);
+        }
+        room
+    }
+
+    /// The segments listed.
+    pub fn segments(&self) -> Range<u64> {
+        self.first_segment..self.first_segment + self.digests.len() as u64
+    }
+
+    /// The digest of `segment`, if it is listed.
+    pub fn digest(&self, segment: u64) -> Option<&[u8; DIGEST_OCTETS]> {
+        let entry = segment.checked_sub(self.first_segment)?;
+        self.digests.get(usize::try_from(entry).ok()?)
+    }
+
+    /// The Content of the manifest's Data.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::with_capacity(self.digests.len() * DIGEST_OCTETS + 40);
+        w.nni(TLV_VERSION, MANIFEST_VERSION)
+            .nni(TLV_HASH_ALGORITHM, MANIFEST_HASH_SHA256)
+            .nni(TLV_FIRST_SEGMENT, self.first_segment)
+            .nni(TLV_COUNT, self.digests.len() as u64)
+            .tlv(TLV_DIGESTS, self.digests.as_flattened());
+        w.into_vec()
+    }
+
+    /// Reads the Content of a manifest's Data.
+    pub fn decode(content: &[u8]) -> Result<Self, ManifestError> {
+        let mut reader = Reader::new(content);
+        let version = next(&mut reader, TLV_VERSION)?.nni()?;
+        if version != MANIFEST_VERSION {
+            return Err(ManifestError::UnknownVersion(version));
+        }
+        let algorithm = next(&mut reader, TLV_HASH_ALGORITHM)?.nni()?;
+        if algorithm != MANIFEST_HASH_SHA256 {
+            return Err(ManifestError::UnknownHash(algorithm));
+        }
+        let first_segment = next(&mut reader, TLV_FIRST_SEGMENT)?.nni()?;
+        let count = next(&mut reader, TLV_COUNT)?.nni()?;
+        let (digests, rest) = next(&mut reader, TLV_DIGESTS)?.value.as_chunks::<DIGEST_OCTETS>();
+        while let Some(tlv) = reader.next_tlv()? {
+            ignore_unknown(tlv.typ)?;
+        }
+        let fits = rest.is_empty() && count == digests.len() as u64 && count <= MANIFEST_ENTRIES;
+        if !fits
+            || !first_segment.is_multiple_of(MANIFEST_ENTRIES)
+            || first_segment.checked_add(count).is_none()
+        {
+            return Err(ManifestError::Inconsistent);
+        }
+        Ok(Manifest { first_segment, digests: digests.to_vec() })
+    }
+
+    /// The signed Data of this manifest of `object`. `last_index` is the number of the object's last manifest,
+    /// once it is known.
+    pub fn sign(
+        &self,
+        object: NameRef<'_>,
+        last_index: Option<u64>,
+        freshness_ms: u64,
+        signer: &Signer,
+    ) -> Result<Vec<u8>, ManifestError> {
+        let name = manifest_name(object, manifest_index(self.first_segment));
+        let last = last_index.map(|index| Name::new().join_segment(index));
+        let mut builder =
+            DataBuilder::new(name.as_name()).content_type(ContentType::Manifest).freshness_ms(freshness_ms);
+        if let Some(component) = last.as_ref().and_then(|name| name.components().next()) {
+            builder = builder.final_block_id(component);
+        }
+        let wire = sign_data(&builder, &self.encode(), signer).map_err(ManifestError::Signing)?;
+        if wire.len() > PACKET_OCTETS_MAX { Err(ManifestError::TooLarge(wire.len())) } else { Ok(wire) }
+    }
+}
+
+/// The next element of TYPE `typ`; unknown elements that are not critical may stand before it.
+fn next<'a>(reader: &mut Reader<'a>, typ: u32) -> Result<Tlv<'a>, DecodeError> {
+    while let Some(tlv) = reader.next_tlv()? {
+        if tlv.typ == typ {
+            return Ok(tlv);
+        }
+        ignore_unknown(tlv.typ)?;
+    }
+    Err(DecodeError::Missing(typ))
+}
+
+/// A manifest that was verified, and so vouches for the segments it lists. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct VerifiedManifest {
+    object: Name,
+    manifest: Arc<Manifest>,
+    trust: Arc<ManifestTrust>,
+}
+
+impl VerifiedManifest {
+    /// Reads a verified Data as a manifest.
+    pub fn open<B: PacketOctets>(data: &Verified<B>) -> Result<Self, ManifestError> {
+        let bad_name = || ManifestError::BadName(data.name().to_name());
+        let name = data.name();
+        let index = name.last().and_then(|last| last.segment()).ok_or_else(bad_name)?;
+        let object = name.without_last(2);
+        if manifest_name(object, index).as_name() != name || data.content_type() != ContentType::Manifest {
+            return Err(bad_name());
+        }
+        let manifest = Manifest::decode(data.content())?;
+        if manifest_index(manifest.first_segment) != index {
+            return Err(ManifestError::Inconsistent);
+        }
+        let trust = ManifestTrust { manifest: name.to_name(), because: data.reason().clone() };
+        Ok(VerifiedManifest {
+            object: object.to_name(),
+            manifest: Arc::new(manifest),
+            trust: Arc::new(trust),
+        })
+    }
+
+    /// The versioned name of the object.
+    pub fn object(&self) -> NameRef<'_> {
+        self.object.as_name()
+    }
+
+    /// The segments it vouches for.
+    pub fn segments(&self) -> Range<u64> {
+        self.manifest.segments()
+    }
+
+    /// Verifies a segment of the object: one SHA-256 pass, no signature.
+    pub fn verify<B: PacketOctets>(&self, segment: B) -> Result<Verified<B>, SegmentRejection> {
+        let spans = self.check(segment.as_ref())?;
+        Ok(Verified::new(segment, spans, TrustReason::Manifest(Arc::clone(&self.trust))))
+    }
+
+    fn check(&self, segment: &[u8]) -> Result<Spans, SegmentRejection> {
+        let view = DataView::parse(segment)
+            .map_err(|e| SegmentRejection { name: Name::new(), why: SegmentFault::Malformed(e) })?;
+        let reject = |why| Err(SegmentRejection { name: view.name.to_name(), why });
+        let number = view.name.last().and_then(|last| last.segment());
+        let Some(number) = number.filter(|_| view.name.without_last(1) == self.object.as_name()) else {
+            return reject(SegmentFault::NotOfObject(self.object.clone()));
+        };
+        let Some(listed) = self.manifest.digest(number) else {
+            return reject(SegmentFault::NotListed(self.segments()));
+        };
+        // The manifest vouches for the signed portion. That the segment's own signature is that digest too
+        // leaves no octet of it unchecked.
+        if view.signature_type != SignatureType::DigestSha256
+            || view.signature_value != listed
+            || sha256(view.signed_portion) != *listed
+        {
+            return reject(SegmentFault::BadDigest);
+        }
+        Ok(Spans::of(&view))
+    }
+}
+
+/// Why a manifest could not be made or read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ManifestError {
+    /// Peer: not well formed.
+    Encoding(DecodeError),
+    /// Peer: a version of the format that namely does not know.
+    UnknownVersion(u64),
+    /// Peer: a hash algorithm that namely does not know.
+    UnknownHash(u64),
+    /// Peer: count, digests, first segment and name do not agree.
+    Inconsistent,
+    /// Peer or caller: not the name and ContentType of a manifest.
+    BadName(Name),
+    /// Caller: the object's name and the signature leave no room; the octets it would take are given.
+    TooLarge(usize),
+    /// Environment: it could not be signed.
+    Signing(CryptoError),
+}
+
+impl From<DecodeError> for ManifestError {
+    fn from(e: DecodeError) -> Self {
+        ManifestError::Encoding(e)
+    }
+}
+
+impl fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ManifestError::Encoding(e) => write!(f, "the manifest is malformed: {e}"),
+            ManifestError::UnknownVersion(n) => {
+                write!(f, "the manifest is of version {n}; this program knows {MANIFEST_VERSION}: update it")
+            }
+            ManifestError::UnknownHash(n) => {
+                write!(f, "the manifest uses hash algorithm {n}, unknown to this program: update it")
+            }
+            ManifestError::Inconsistent => f.write_str("the manifest contradicts itself or its name"),
+            ManifestError::BadName(name) => write!(f, "{name} is not a manifest"),
+            ManifestError::TooLarge(octets) => write!(
+                f,
+                "the manifest would take {octets} octets, more than a packet ({PACKET_OCTETS_MAX}): use a \
+                 shorter name"
+            ),
+            ManifestError::Signing(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ManifestError {}
+
+/// A segment that its manifest does not vouch for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentRejection {
+    /// The segment; the empty name if it could not be read.
+    pub name: Name,
+    /// What is wrong.
+    pub why: SegmentFault,
+}
+
+/// What is wrong with a segment. Peer, but for the first two, which may be the caller's mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SegmentFault {
+    /// It is no segment of this object.
+    NotOfObject(Name),
+    /// Another manifest is for it; the segments of this one are given.
+    NotListed(Range<u64>),
+    /// Not a well-formed Data.
+    Malformed(DecodeError),
+    /// It is not what the manifest lists.
+    BadDigest,
+}
+
+impl fmt::Display for SegmentRejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match &self.why {
+            SegmentFault::NotOfObject(object) => write!(f, "{name} is no segment of {object}"),
+            SegmentFault::NotListed(range) => {
+                write!(f, "{name} is not among segments {} to {} of the manifest", range.start, range.end)
+            }
+            SegmentFault::Malformed(e) => write!(f, "a segment is malformed: {e}"),
+            SegmentFault::BadDigest => {
+                write!(f, "{name} is damaged or forged: its digest is not the one in the manifest")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SegmentRejection {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+use std::sync::Arc;
+
+use namely_wire::DataBuilder;
+use proptest::prelude::*;
+
+use super::*;
+use crate::certificate::Certificate;
+use crate::crypto::{KeyType, PrivateKey};
+use crate::trust::TrustPolicy;
+use crate::validity::ValidityPeriod;
+use crate::verifier::{Verdict, Verifier};
+
+fn name(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+fn segment(object: &Name, number: u64, content: &[u8]) -> Vec<u8> {
+    let name = object.join_segment(number);
+    sign_data(&DataBuilder::new(name.as_name()), content, &Signer::digest_sha256()).unwrap()
+}
+
+fn digest_of(segment: &[u8]) -> [u8; DIGEST_OCTETS] {
+    DataView::parse(segment).unwrap().signature_value.try_into().unwrap()
+}
+
+/// An object of `count` segments and the verified manifest `index` of it.
+fn object(index: u64, count: u64) -> (Name, Vec<Vec<u8>>, VerifiedManifest) {
+    let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+    let key_name = name("/p/KEY/k");
+    let anchor = Certificate::self_signed(key_name.as_name(), &key, ValidityPeriod::ALWAYS, 1).unwrap();
+    let object = name("/p/file/v=7");
+    let mut manifest = Manifest::new(index);
+    let segments: Vec<Vec<u8>> = (0..count)
+        .map(|i| segment(&object, index * MANIFEST_ENTRIES + i, format!("segment {i}").as_bytes()))
+        .collect();
+    segments.iter().for_each(|s| assert!(manifest.push(digest_of(s))));
+    let wire = manifest.sign(object.as_name(), Some(index), 1000, &Signer::new(key_name, key)).unwrap();
+    let mut policy = TrustPolicy::hierarchical();
+    policy.add_anchor(anchor);
+    let Verdict::Verified(data) = Verifier::new(policy).verify(wire, 0) else { panic!() };
+    (object, segments, VerifiedManifest::open(&data).unwrap())
+}
+
+#[test]
+fn a_verified_manifest_vouches_for_exactly_its_segments() {
+    let (object, segments, manifest) = object(2, 3);
+    assert_eq!(manifest.segments(), 480..483);
+    for wire in &segments {
+        let verified = manifest.verify(wire.as_slice()).unwrap();
+        assert!(verified.reason().is_authentic());
+        assert_eq!(verified.reason().key_name(), Some(&name("/p/KEY/k")));
+        assert!(verified.content().starts_with(b"segment"));
+    }
+    for other in [479, 483, 0, u64::MAX] {
+        let rejection = manifest.verify(segment(&object, other, b"segment 0")).unwrap_err();
+        assert_eq!(rejection.why, SegmentFault::NotListed(480..483));
+    }
+    let stranger = segment(&name("/p/file/v=8"), 480, b"segment 0");
+    let rejection = manifest.verify(stranger).unwrap_err();
+    assert_eq!(rejection.why, SegmentFault::NotOfObject(object.clone()));
+    let swapped = segment(&object, 480, b"segment 1");
+    assert_eq!(manifest.verify(swapped).unwrap_err().why, SegmentFault::BadDigest);
+}
+
+#[test]
+fn a_segment_tampered_with_in_any_octet_is_refused() {
+    let (_, segments, manifest) = object(0, 1);
+    for i in 0..segments[0].len() {
+        for bit in [0x01, 0x80] {
+            let mut tampered = segments[0].clone();
+            tampered[i] ^= bit;
+            assert!(manifest.verify(tampered).is_err(), "octet {i}");
+        }
+    }
+}
+
+#[test]
+fn a_segment_signed_otherwise_is_refused_though_its_name_is_listed() {
+    let (object, _, manifest) = object(0, 2);
+    let name = object.join_segment(0);
+    let null = sign_data(&DataBuilder::new(name.as_name()), b"segment 0", &Signer::null()).unwrap();
+    assert_eq!(manifest.verify(null).unwrap_err().why, SegmentFault::BadDigest);
+}
+
+#[test]
+fn a_full_manifest_takes_no_more_and_fits_a_packet_with_the_longest_signature() {
+    let mut manifest = Manifest::new(0);
+    for _ in 0..MANIFEST_ENTRIES {
+        assert!(manifest.push([7; DIGEST_OCTETS]));
+    }
+    assert!(!manifest.push([7; DIGEST_OCTETS]));
+    assert_eq!(manifest.segments(), 0..MANIFEST_ENTRIES);
+    let signer = Signer::new(
+        name("/some/site/KEY/12345678/self/v=1700000000000"),
+        Arc::new(PrivateKey::generate(KeyType::Rsa).unwrap()),
+    );
+    let object = name("/some/site/dataset/file").join_generic([b'x'; 250]).join_version(u64::MAX);
+    let wire = manifest.sign(object.as_name(), Some(u64::MAX), 1000, &signer).unwrap();
+    assert!(wire.len() <= PACKET_OCTETS_MAX);
+    let long = object.join_generic([b'y'; 700]);
+    assert!(matches!(
+        manifest.sign(long.as_name(), None, 1000, &signer),
+        Err(ManifestError::TooLarge(octets)) if octets > PACKET_OCTETS_MAX
+    ));
+}
+
+#[test]
+fn only_data_named_and_typed_as_a_manifest_is_opened_as_one() {
+    let content = Manifest::new(0).encode();
+    let open = |uri: &str, content_type| {
+        let name = name(uri);
+        let builder = DataBuilder::new(name.as_name()).content_type(content_type);
+        let wire = sign_data(&builder, &content, &Signer::digest_sha256()).unwrap();
+        let Verdict::Verified(data) = Verifier::new(TrustPolicy::digest_only()).verify(wire, 0) else {
+            panic!()
+        };
+        VerifiedManifest::open(&data).map(|m| m.trust.because.is_authentic())
+    };
+    assert_eq!(open("/p/v=1/32=manifest/seg=0", ContentType::Manifest), Ok(false));
+    assert_eq!(open("/p/v=1/32=manifest/seg=1", ContentType::Manifest), Err(ManifestError::Inconsistent));
+    for (uri, content_type) in [
+        ("/p/v=1/32=manifest/seg=0", ContentType::Blob),
+        ("/p/v=1/manifest/seg=0", ContentType::Manifest),
+        ("/p/v=1/32=manifest", ContentType::Manifest),
+        ("/", ContentType::Manifest),
+    ] {
+        assert!(matches!(open(uri, content_type), Err(ManifestError::BadName(_))), "{uri}");
+    }
+}
+
+#[test]
+fn contents_that_contradict_themselves_are_refused() {
+    let encode = |version, algorithm, first, count, digests: &[u8]| {
+        let mut w = Writer::new();
+        w.nni(TLV_VERSION, version)
+            .nni(TLV_HASH_ALGORITHM, algorithm)
+            .nni(TLV_FIRST_SEGMENT, first)
+            .nni(TLV_COUNT, count)
+            .tlv(TLV_DIGESTS, digests);
+        Manifest::decode(w.as_bytes())
+    };
+    assert!(encode(1, 1, 240, 2, &[0; 64]).is_ok());
+    assert_eq!(encode(2, 1, 240, 2, &[0; 64]), Err(ManifestError::UnknownVersion(2)));
+    assert_eq!(encode(1, 2, 240, 2, &[0; 64]), Err(ManifestError::UnknownHash(2)));
+    for (first, count, octets) in
+        [(241, 2, 64), (240, 3, 64), (240, 2, 65), (0, 241, 241 * 32), (u64::MAX / 240 * 240, 200, 200 * 32)]
+    {
+        assert_eq!(encode(1, 1, first, count, &vec![0; octets]), Err(ManifestError::Inconsistent));
+    }
+    assert!(encode(1, 1, 0, 240, &[0; 240 * 32]).is_ok());
+}
+
+#[test]
+fn unknown_elements_are_skipped_unless_they_are_critical() {
+    let manifest = Manifest { first_segment: 0, digests: vec![[3; 32]] };
+    let mut with_even = manifest.encode();
+    with_even.extend_from_slice(&[253, 0xf6, 0x0a, 1, 0]);
+    assert_eq!(Manifest::decode(&with_even), Ok(manifest.clone()));
+    let mut with_odd = manifest.encode();
+    with_odd.extend_from_slice(&[253, 0xf6, 0x0b, 1, 0]);
+    let error = ManifestError::Encoding(DecodeError::UnknownCritical(0xf60b));
+    assert_eq!(Manifest::decode(&with_odd), Err(error));
+}
+
+/// The dump in docs/manifest.md is what the code makes.
+#[test]
+fn the_documented_example_is_right() {
+    let mut manifest = Manifest::new(1);
+    manifest.push(sha256(b"first"));
+    manifest.push(sha256(b"second"));
+    let documented = include_str!("../../../../docs/manifest.md");
+    let (_, dump) = documented.split_once("<!-- example -->\n```text\n").unwrap();
+    let (dump, _) = dump.split_once("```").unwrap();
+    let octets: Vec<u8> = dump
+        .lines()
+        .flat_map(|line| line.split("  ").next().unwrap_or("").split_ascii_whitespace())
+        .map(|hex| u8::from_str_radix(hex, 16).unwrap())
+        .collect();
+    assert_eq!(octets, manifest.encode());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn every_manifest_comes_back(index in 0u64..1 << 50, digests in proptest::collection::vec(any::<[u8; 32]>(), 0..240)) {
+        let manifest = Manifest { first_segment: index * MANIFEST_ENTRIES, digests };
+        prop_assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
+    }
+
+    #[test]
+    fn no_octets_make_the_decoder_panic(octets in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let _ = Manifest::decode(&octets);
+    }
+}
