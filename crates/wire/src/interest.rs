@@ -93,8 +93,8 @@ impl<'a> InterestView<'a> {
             }
             last_position = position;
             match tlv.typ {
-                CAN_BE_PREFIX => self.can_be_prefix = true,
-                MUST_BE_FRESH => self.must_be_fresh = true,
+                CAN_BE_PREFIX => self.can_be_prefix = tlv.is_flag()?,
+                MUST_BE_FRESH => self.must_be_fresh = tlv.is_flag()?,
                 FORWARDING_HINT => {
                     check_names(tlv.value)?;
                     self.forwarding_hint_value = Some(tlv.value);
@@ -193,20 +193,18 @@ fn names(value: &[u8]) -> impl Iterator<Item = NameRef<'_>> {
     })
 }
 
-/// A copy of `interest` with `nonce` put in; used where an application left it out.
+/// A copy of `interest`, which has no Nonce, with `nonce` put in: for applications that leave it out.
 pub fn with_nonce(interest: &InterestView<'_>, nonce: [u8; 4]) -> Vec<u8> {
-    let header = interest.wire.len() - tlv::read_tlv(interest.wire).map_or(0, |t| t.value.len());
-    let mut body = Reader::new(&interest.wire[header..]);
-    // Nonce goes behind the last of the elements that precede it, in the order the specification gives.
+    let value = tlv::read_tlv(interest.wire).map_or(&[][..], |outer| outer.value);
+    // Nonce goes behind the last of the elements that precede it in the specification's order. Unknown
+    // elements may stand between those; all of those are critical, so none is behind a later element.
+    let mut body = Reader::new(value);
     let mut split = 0;
     while let Ok(Some(tlv)) = body.next_tlv() {
         if matches!(tlv.typ, NAME | CAN_BE_PREFIX | MUST_BE_FRESH | FORWARDING_HINT) {
             split = body.position();
-        } else {
-            break;
         }
     }
-    let value = &interest.wire[header..];
     let mut w = Writer::with_capacity(interest.wire.len() + 12);
     w.header(INTEREST, value.len() + 6).raw(&value[..split]).tlv(NONCE, &nonce).raw(&value[split..]);
     w.into_vec()

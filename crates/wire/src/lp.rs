@@ -314,7 +314,7 @@ impl<'a> LpView<'a> {
                 fixed_u64(tlv)?;
             }
             LP_TX_SEQUENCE => self.tx_sequence = Some(fixed_u64(tlv)?),
-            LP_NON_DISCOVERY => headers.non_discovery = true,
+            LP_NON_DISCOVERY => headers.non_discovery = tlv.is_flag()?,
             _ => self.prefix_announcement = Some(tlv.value),
         }
         Ok(())

@@ -433,7 +433,7 @@ fn push_part(name: &mut Name, part: &str) -> Result<(), DecodeError> {
         return Ok(());
     };
     if let Some((_, typ)) = NUMBERED.iter().find(|(m, _)| *m == marker) {
-        let n: u64 = value.parse().map_err(|_| DecodeError::BadUri)?;
+        let n = decimal(value).ok_or(DecodeError::BadUri)?;
         *name = name.join_number(*typ, n);
         return Ok(());
     }
@@ -441,9 +441,8 @@ fn push_part(name: &mut Name, part: &str) -> Result<(), DecodeError> {
         "sha256digest" => (IMPLICIT_DIGEST_COMPONENT, unhex(value)?),
         "params-sha256" => (PARAMETERS_DIGEST_COMPONENT, unhex(value)?),
         _ => {
-            let canonical = marker.bytes().all(|b| b.is_ascii_digit()) && !marker.starts_with('0');
-            let typ =
-                marker.parse::<u16>().ok().filter(|t| *t > 0 && canonical).ok_or(DecodeError::BadUri)?;
+            let typ = decimal(marker).filter(|_| !marker.starts_with('0'));
+            let typ = typ.and_then(|t| u16::try_from(t).ok()).ok_or(DecodeError::BadUri)?;
             (typ, unescape(value)?)
         }
     };
@@ -452,6 +451,11 @@ fn push_part(name: &mut Name, part: &str) -> Result<(), DecodeError> {
     }
     name.push(Component { typ, value: &octets });
     Ok(())
+}
+
+/// Digits only: `str::parse` would let a sign pass.
+fn decimal(text: &str) -> Option<u64> {
+    if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
 fn unescape(text: &str) -> Result<Vec<u8>, DecodeError> {

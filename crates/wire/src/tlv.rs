@@ -24,6 +24,11 @@ impl<'a> Tlv<'a> {
         decode_nni(self.value)
     }
 
+    /// True for an element that says all by being there, whose VALUE must be empty.
+    pub fn is_flag(&self) -> Result<bool, DecodeError> {
+        if self.value.is_empty() { Ok(true) } else { Err(DecodeError::BadLength(self.typ)) }
+    }
+
     /// A reader over the VALUE's own elements.
     pub fn children(&self) -> Reader<'a> {
         Reader::new(self.value)
