@@ -1,0 +1,175 @@
+//! How many Interests may be outstanding: congestion control by windows, without I/O.
+//!
+//! [`crate::fetch::Fetch`] tells a [`CongestionControl`] of each Data and, at most once a round trip, of
+//! congestion; the controller answers with a window in packets.
+
+mod cubic;
+
+use std::fmt::Debug;
+
+pub use self::cubic::Cubic;
+
+/// The smallest window: one to wait for, one on its way.
+pub const WINDOW_MIN: f64 = 2.0;
+
+/// The window before anything is known of the path (as RFC 6928 has it for TCP).
+pub const WINDOW_INITIAL: f64 = 10.0;
+
+/// What was measured of the path so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Path {
+    /// Now.
+    pub now_ns: u64,
+    /// The least round trip of the last seconds: the path without queues, as far as known. 0: none measured.
+    pub rtt_min_ns: u64,
+    /// The least round trip within the last round trip: what exceeds `rtt_min_ns` is a standing queue.
+    pub rtt_recent_ns: u64,
+    /// The smoothed round trip.
+    pub rtt_smoothed_ns: u64,
+    /// Share of the latest packets that were lost, 0 to 1.
+    pub loss: f64,
+    /// Interests outstanding.
+    pub in_flight: usize,
+}
+
+/// What says that the path is congested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// A congestion mark, or a Nack for congestion: a router's word.
+    Mark,
+    /// A packet was lost: perhaps a full queue, perhaps a bad link.
+    Loss,
+}
+
+/// Decides the window.
+pub trait CongestionControl: Debug + Send {
+    /// Interests that may be outstanding.
+    fn window(&self) -> usize;
+
+    /// A Data came. `limited`: the window was full, so it is the window that limits the rate.
+    fn on_data(&mut self, path: &Path, limited: bool);
+
+    /// Congestion; at most once a round trip.
+    fn on_congestion(&mut self, path: &Path, signal: Signal);
+}
+
+/// A window that never changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed(pub usize);
+
+impl CongestionControl for Fixed {
+    fn window(&self) -> usize {
+        self.0.max(1)
+    }
+
+    fn on_data(&mut self, _: &Path, _: bool) {}
+
+    fn on_congestion(&mut self, _: &Path, _: Signal) {}
+}
+
+/// Additive increase, multiplicative decrease: one packet more each round trip, half on congestion.
+#[derive(Clone, Copy, Debug)]
+pub struct Aimd {
+    window: f64,
+    slow_start_max: f64,
+    window_max: f64,
+}
+
+impl Aimd {
+    /// A window of at most `window_max` packets.
+    pub fn new(window_max: usize) -> Self {
+        let window_max = (window_max as f64).max(WINDOW_MIN);
+        Aimd { window: WINDOW_INITIAL.min(window_max), slow_start_max: f64::INFINITY, window_max }
+    }
+}
+
+impl CongestionControl for Aimd {
+    fn window(&self) -> usize {
+        self.window as usize
+    }
+
+    fn on_data(&mut self, _: &Path, limited: bool) {
+        if limited {
+            let growth = if self.window < self.slow_start_max { 1.0 } else { 1.0 / self.window };
+            self.window = (self.window + growth).min(self.window_max);
+        }
+    }
+
+    fn on_congestion(&mut self, _: &Path, _: Signal) {
+        self.window = (self.window / 2.0).max(WINDOW_MIN);
+        self.slow_start_max = self.window;
+    }
+}
+
+/// A controller by name, for command lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// [`Fixed`], with this window.
+    Fixed(usize),
+    /// [`Aimd`].
+    Aimd,
+    /// [`Cubic`].
+    Cubic,
+}
+
+impl Algorithm {
+    /// The words that [`str::parse`] takes; `fixed` is written `fixed:64`.
+    pub const WORDS: [&'static str; 3] = ["cubic", "aimd", "fixed:N"];
+
+    /// A controller of this kind whose window stays at or below `window_max`.
+    pub fn controller(self, window_max: usize) -> Box<dyn CongestionControl> {
+        match self {
+            Algorithm::Fixed(window) => Box::new(Fixed(window.min(window_max))),
+            Algorithm::Aimd => Box::new(Aimd::new(window_max)),
+            Algorithm::Cubic => Box::new(Cubic::new(window_max)),
+        }
+    }
+}
+
+impl std::str::FromStr for Algorithm {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word.split_once(':') {
+            None if word == "cubic" => Ok(Algorithm::Cubic),
+            None if word == "aimd" => Ok(Algorithm::Aimd),
+            Some(("fixed", window)) => match window.parse() {
+                Ok(window) if window > 0 => Ok(Algorithm::Fixed(window)),
+                _ => Err(format!("'{window}' is no window: write a number of packets, as in fixed:64")),
+            },
+            _ => Err(format!("no congestion control '{word}': use {}", Self::WORDS.join(", "))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aimd_adds_one_packet_a_round_trip_and_halves() {
+        let mut aimd = Aimd::new(1000);
+        aimd.on_congestion(&Path::default(), Signal::Loss);
+        assert_eq!(aimd.window(), 5);
+        for _ in 0..6 {
+            aimd.on_data(&Path::default(), true);
+        }
+        assert_eq!(aimd.window(), 6);
+        for _ in 0..100 {
+            aimd.on_data(&Path::default(), false);
+        }
+        assert_eq!(aimd.window(), 6, "a window that is not used does not grow");
+        for _ in 0..10 {
+            aimd.on_congestion(&Path::default(), Signal::Mark);
+        }
+        assert_eq!(aimd.window(), WINDOW_MIN as usize);
+    }
+
+    #[test]
+    fn algorithms_are_named_by_words() {
+        assert_eq!("fixed:64".parse(), Ok(Algorithm::Fixed(64)));
+        assert_eq!("cubic".parse(), Ok(Algorithm::Cubic));
+        assert!("fixed:0".parse::<Algorithm>().is_err());
+        assert!("bbr".parse::<Algorithm>().unwrap_err().contains("cubic"));
+    }
+}

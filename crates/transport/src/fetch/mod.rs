@@ -1,0 +1,498 @@
+//! Asks for numbered pieces until all have come: window, loss detection, retransmission. No I/O, no clock, no
+//! names: a piece is a number, whose name the caller knows.
+//!
+//! The caller's loop:
+//! 1. while [`Fetch::request`] yields a piece, send its Interest;
+//! 2. wait for packets, until [`Fetch::next_timeout_ns`] at most;
+//! 3. tell [`Fetch::on_data`], [`Fetch::on_nack`], [`Fetch::on_corrupt`]; and [`Fetch::advance`] for what it
+//!    has delivered in order;
+//! 4. [`Fetch::expire`]; then again, until [`Fetch::is_complete`] or [`Fetch::failure`].
+//!
+//! ```
+//! use namely_transport::fetch::{Fetch, Options};
+//! let mut fetch = Fetch::new(Options::default(), 0, 0);
+//! fetch.set_end(3)?;
+//! let mut now_ns = 0;
+//! while !fetch.is_complete() {
+//!     let piece = fetch.request(now_ns).expect("nothing is outstanding");
+//!     now_ns += 1_000_000;
+//!     fetch.on_data(piece, false, now_ns);
+//!     fetch.advance(piece + 1);
+//! }
+//! # Ok::<(), namely_transport::fetch::Failure>(())
+//! ```
+//!
+//! Loss is found in two ways. An Interest that later ones overtook counts as lost after the longest recent
+//! round trip and a quarter: that is a matter of milliseconds. Silence, with nothing coming at all, makes the
+//! oldest Interest go out again after the retransmission timeout, alone: a producer that pauses is not a path
+//! that lost everything. The state kept is bounded by [`Options::span_max`] pieces.
+
+mod failure;
+mod rtt;
+
+use std::collections::VecDeque;
+
+use namely_wire::NackReason;
+
+pub use self::failure::Failure;
+use self::rtt::Rtt;
+use crate::congestion::{Algorithm, CongestionControl, Path, Signal};
+
+/// Pause after a Nack before anything is asked again; doubled while no Data comes.
+const PAUSE_NS: (u64, u64) = (10_000_000, 1_000_000_000);
+
+/// Over how many packets the share of lost ones is averaged.
+const LOSS_MEMORY: f64 = 64.0;
+
+/// How a fetch behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Decides the window.
+    pub congestion: Algorithm,
+    /// Largest window, in pieces.
+    pub window_max: usize,
+    /// Most pieces between the first that is not delivered and the last that was asked for: bounds what has to
+    /// be kept out of order.
+    pub span_max: usize,
+    /// How often one piece is asked for before the fetch fails.
+    pub attempts_max: u8,
+    /// How long the fetch goes on without any Data.
+    pub silence_ns_max: u64,
+    /// How long the fetch goes on, once Data came, when all that comes is refusals: a producer or router that
+    /// restarts is back by then. Before any Data a refusal ends the fetch at once.
+    pub refused_ns_max: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            congestion: Algorithm::Cubic,
+            window_max: 1024,
+            span_max: 2048,
+            attempts_max: 20,
+            silence_ns_max: 20_000_000_000,
+            refused_ns_max: 10_000_000_000,
+        }
+    }
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Interests, repeated ones included.
+    pub interests: u64,
+    /// Interests for a piece that was asked for before.
+    pub retransmissions: u64,
+    /// Pieces taken for lost because later ones were answered.
+    pub losses: u64,
+    /// Times that nothing came for a whole timeout.
+    pub timeouts: u64,
+    /// Pieces that came right after they were asked for again: they had not been lost.
+    pub spurious: u64,
+    /// Pieces that came.
+    pub data: u64,
+    /// Data for pieces that were there already, or never asked for.
+    pub duplicates: u64,
+    /// Pieces that came and were not what they should be.
+    pub corrupt: u64,
+    /// Interests that the router refused.
+    pub nacks: u64,
+    /// Data with a congestion mark.
+    pub marks: u64,
+}
+
+/// What a Data was to a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The piece was missing.
+    New,
+    /// The piece is there already, or nobody asked for it.
+    Unneeded,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    InFlight,
+    Lost,
+    Here,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    state: State,
+    attempts: u8,
+    sent_ns: u64,
+}
+
+/// Fetches the pieces from a first one to an end.
+#[derive(Debug)]
+pub struct Fetch {
+    options: Options,
+    control: Box<dyn CongestionControl>,
+    /// One slot for each piece from `base` on that was asked for.
+    slots: VecDeque<Slot>,
+    base: u64,
+    end: Option<u64>,
+    in_flight: usize,
+    lost: VecDeque<u64>,
+    /// Every Interest in the order of sending, with its time; stale ones are skipped.
+    sent: VecDeque<(u64, u64)>,
+    rtt: Rtt,
+    loss: f64,
+    /// When the latest Interest that has certainly been answered was sent: what was sent before has been overtaken.
+    answered_sent_ns: u64,
+    /// The same for one that was sent more than once, so that the answer may be to an earlier one.
+    perhaps_answered_sent_ns: u64,
+    /// When the last Data, the start, or the last timeout was.
+    quiet_since_ns: u64,
+    heard_at_ns: u64,
+    heard: bool,
+    decreased_at_ns: u64,
+    pause_ns: u64,
+    paused_until_ns: u64,
+    refused_since_ns: Option<u64>,
+    counters: Counters,
+    failure: Option<Failure>,
+}
+
+impl Fetch {
+    /// Fetches from piece `first` on, starting at `now_ns`.
+    pub fn new(options: Options, first: u64, now_ns: u64) -> Self {
+        Fetch {
+            control: options.congestion.controller(options.window_max),
+            options,
+            slots: VecDeque::new(),
+            base: first,
+            end: None,
+            in_flight: 0,
+            lost: VecDeque::new(),
+            sent: VecDeque::new(),
+            rtt: Rtt::default(),
+            loss: 0.0,
+            answered_sent_ns: 0,
+            perhaps_answered_sent_ns: 0,
+            quiet_since_ns: now_ns,
+            heard_at_ns: now_ns,
+            heard: false,
+            decreased_at_ns: 0,
+            pause_ns: PAUSE_NS.0,
+            paused_until_ns: 0,
+            refused_since_ns: None,
+            counters: Counters::default(),
+            failure: None,
+        }
+    }
+
+    /// Replaces the congestion control by one of the caller's own.
+    pub fn with_control(mut self, control: Box<dyn CongestionControl>) -> Self {
+        self.control = control;
+        self
+    }
+
+    /// Says how many pieces there are: the last one is `end - 1`.
+    pub fn set_end(&mut self, end: u64) -> Result<(), Failure> {
+        if self.end.is_some_and(|known| known != end) || end < self.base {
+            let failure = Failure::EndMoved { known: self.end.unwrap_or(self.base), claimed: end };
+            self.failure = Some(failure);
+            return Err(failure);
+        }
+        self.end = Some(end);
+        while self.base + self.slots.len() as u64 > end {
+            if let Some(Slot { state: State::InFlight, .. }) = self.slots.pop_back() {
+                self.in_flight -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many pieces there are, once it is known.
+    pub fn end(&self) -> Option<u64> {
+        self.end
+    }
+
+    /// Whether every piece came and was delivered.
+    pub fn is_complete(&self) -> bool {
+        self.end == Some(self.base)
+    }
+
+    /// Why the fetch ended without all pieces, if it did.
+    pub fn failure(&self) -> Option<Failure> {
+        self.failure
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Interests that may be outstanding now.
+    pub fn window(&self) -> usize {
+        self.control.window()
+    }
+
+    /// The smoothed round trip; 0 before the first.
+    pub fn rtt_ns(&self) -> u64 {
+        self.rtt.smoothed_ns()
+    }
+
+    /// The least round trip of the last seconds; 0 before the first.
+    pub fn rtt_min_ns(&self) -> u64 {
+        self.rtt.min_ns()
+    }
+
+    /// The next piece to ask for, if one may be asked for now. The caller sends its Interest.
+    pub fn request(&mut self, now_ns: u64) -> Option<u64> {
+        if self.failure.is_some() || now_ns < self.paused_until_ns || self.in_flight >= self.control.window()
+        {
+            return None;
+        }
+        let piece = self.next_lost().or_else(|| self.next_new())?;
+        let attempts_max = self.options.attempts_max;
+        let slot = self.slot(piece)?;
+        if slot.attempts >= attempts_max {
+            self.failure = Some(Failure::Unanswered { piece, attempts: attempts_max });
+            return None;
+        }
+        slot.state = State::InFlight;
+        slot.attempts += 1;
+        slot.sent_ns = now_ns;
+        let again = slot.attempts > 1;
+        if self.in_flight == 0 {
+            self.quiet_since_ns = now_ns;
+        }
+        self.in_flight += 1;
+        self.sent.push_back((piece, now_ns));
+        self.counters.interests += 1;
+        self.counters.retransmissions += u64::from(again);
+        Some(piece)
+    }
+
+    fn next_lost(&mut self) -> Option<u64> {
+        while let Some(piece) = self.lost.pop_front() {
+            if self.slot(piece).is_some_and(|slot| slot.state == State::Lost) {
+                return Some(piece);
+            }
+        }
+        None
+    }
+
+    fn next_new(&mut self) -> Option<u64> {
+        let next = self.base + self.slots.len() as u64;
+        if self.end.is_some_and(|end| next >= end) || self.slots.len() >= self.options.span_max {
+            return None;
+        }
+        self.slots.push_back(Slot { state: State::Lost, attempts: 0, sent_ns: 0 });
+        Some(next)
+    }
+
+    fn slot(&mut self, piece: u64) -> Option<&mut Slot> {
+        let i = usize::try_from(piece.checked_sub(self.base)?).ok()?;
+        self.slots.get_mut(i)
+    }
+
+    /// The Data of `piece` came, with a congestion mark or not, and it is what it should be as far as the
+    /// caller can tell by now.
+    pub fn on_data(&mut self, piece: u64, marked: bool, now_ns: u64) -> Taken {
+        let rtt_min_ns = self.rtt.min_ns();
+        let limited = self.in_flight >= self.control.window();
+        let taken = match self.slot(piece) {
+            Some(slot) if slot.state != State::Here => {
+                let was = *slot;
+                slot.state = State::Here;
+                Some(was)
+            }
+            _ => None,
+        };
+        let Some(Slot { state, attempts, sent_ns }) = taken else {
+            self.counters.duplicates += 1;
+            return Taken::Unneeded;
+        };
+        let took_ns = now_ns.saturating_sub(sent_ns);
+        if attempts == 1 {
+            self.rtt.sample(took_ns, now_ns);
+        } else if state == State::Lost || took_ns < rtt_min_ns / 4 * 3 {
+            self.counters.spurious += 1;
+            self.rtt.spurious();
+        }
+        let answered_ns =
+            if attempts == 1 { &mut self.answered_sent_ns } else { &mut self.perhaps_answered_sent_ns };
+        *answered_ns = sent_ns.max(*answered_ns);
+        if state == State::InFlight {
+            self.in_flight -= 1;
+        }
+        self.counters.data += 1;
+        self.note_progress(now_ns);
+        self.loss -= self.loss / LOSS_MEMORY;
+        self.control.on_data(&self.path(now_ns), limited);
+        if marked {
+            self.counters.marks += 1;
+            self.congested(Signal::Mark, sent_ns, now_ns);
+        }
+        Taken::New
+    }
+
+    fn note_progress(&mut self, now_ns: u64) {
+        self.heard = true;
+        self.heard_at_ns = now_ns;
+        self.quiet_since_ns = now_ns;
+        self.refused_since_ns = None;
+        self.pause_ns = PAUSE_NS.0;
+    }
+
+    /// The Data of `piece` came, or was taken before by [`Fetch::on_data`], and is not what it should be: ask
+    /// again. That says nothing about the path.
+    pub fn on_corrupt(&mut self, piece: u64) {
+        let Some(slot) = self.slot(piece) else { return };
+        if slot.state == State::Lost {
+            return;
+        }
+        let was = std::mem::replace(&mut slot.state, State::Lost);
+        if was == State::InFlight {
+            self.in_flight -= 1;
+        }
+        self.counters.corrupt += 1;
+        self.lost.push_back(piece);
+    }
+
+    /// The router refused the Interest for `piece`.
+    pub fn on_nack(&mut self, piece: u64, reason: NackReason, now_ns: u64) {
+        let Some(slot) = self.slot(piece).filter(|slot| slot.state == State::InFlight) else { return };
+        slot.state = State::Lost;
+        let sent_ns = slot.sent_ns;
+        let final_refusal = !matches!(reason, NackReason::Congestion | NackReason::Duplicate);
+        if final_refusal {
+            // How long refusals are borne is a matter of time, not of attempts.
+            slot.attempts -= 1;
+        }
+        self.in_flight -= 1;
+        self.lost.push_back(piece);
+        self.counters.nacks += 1;
+        if now_ns >= self.paused_until_ns {
+            self.paused_until_ns = now_ns.saturating_add(self.pause_ns);
+            self.pause_ns = (self.pause_ns * 2).min(PAUSE_NS.1);
+        }
+        if reason == NackReason::Congestion {
+            self.congested(Signal::Mark, sent_ns, now_ns);
+        }
+        if final_refusal {
+            let since_ns = *self.refused_since_ns.get_or_insert(now_ns);
+            if !self.heard || now_ns.saturating_sub(since_ns) >= self.options.refused_ns_max {
+                self.failure = Some(Failure::Refused { piece, reason });
+            }
+        }
+    }
+
+    /// Everything below `piece` has been delivered: it is not needed here any longer.
+    pub fn advance(&mut self, piece: u64) {
+        while self.base < piece && self.slots.front().is_some_and(|slot| slot.state == State::Here) {
+            self.slots.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// All that is outstanding was lost with the connection: ask again, and think no worse of the path.
+    pub fn on_reconnect(&mut self, now_ns: u64) {
+        let base = self.base;
+        for (i, slot) in self.slots.iter_mut().enumerate() {
+            if slot.state == State::InFlight {
+                slot.state = State::Lost;
+                slot.attempts -= 1;
+                self.lost.push_back(base + i as u64);
+            }
+        }
+        self.sent.clear();
+        self.in_flight = 0;
+        self.quiet_since_ns = now_ns;
+        self.heard_at_ns = now_ns;
+    }
+
+    /// When [`Fetch::expire`] or [`Fetch::request`] will have something to do, if no packet comes before.
+    pub fn next_timeout_ns(&mut self) -> u64 {
+        self.skip_stale();
+        let paused_ns =
+            if self.paused_until_ns > 0 && !self.lost.is_empty() { self.paused_until_ns } else { u64::MAX };
+        let Some((_, sent_ns)) = self.sent.front() else { return paused_ns };
+        let quiet_ns = self.quiet_since_ns.max(*sent_ns).saturating_add(self.rtt.timeout_ns());
+        quiet_ns.min(self.overtaken_at_ns(*sent_ns)).min(paused_ns)
+    }
+
+    /// When an Interest that was sent at `sent_ns` counts as lost because later ones have been answered.
+    fn overtaken_at_ns(&self, sent_ns: u64) -> u64 {
+        if sent_ns < self.answered_sent_ns {
+            return sent_ns.saturating_add(self.rtt.early_ns());
+        }
+        if sent_ns < self.perhaps_answered_sent_ns {
+            // Either all before it is lost, or all comes late: as long as something comes, it is the latter.
+            return self.heard_at_ns.saturating_add(self.rtt.early_ns());
+        }
+        u64::MAX
+    }
+
+    /// Finds what is lost by now.
+    pub fn expire(&mut self, now_ns: u64) {
+        while let Some((piece, sent_ns)) = self.oldest() {
+            if now_ns < self.overtaken_at_ns(sent_ns) {
+                break;
+            }
+            self.counters.losses += 1;
+            self.lose(piece);
+            self.loss += (1.0 - self.loss) / LOSS_MEMORY;
+            self.congested(Signal::Loss, sent_ns, now_ns);
+        }
+        let Some((piece, sent_ns)) = self.oldest() else { return };
+        if now_ns < self.quiet_since_ns.max(sent_ns).saturating_add(self.rtt.timeout_ns()) {
+            return;
+        }
+        if now_ns.saturating_sub(self.heard_at_ns) >= self.options.silence_ns_max {
+            self.failure = Some(Failure::Silence { piece: self.base, for_ns: now_ns - self.heard_at_ns });
+            return;
+        }
+        self.counters.timeouts += 1;
+        self.lose(piece);
+        self.rtt.back_off();
+        self.quiet_since_ns = now_ns;
+    }
+
+    /// The outstanding Interest that was sent first.
+    fn oldest(&mut self) -> Option<(u64, u64)> {
+        self.skip_stale();
+        self.sent.front().copied()
+    }
+
+    fn skip_stale(&mut self) {
+        while let Some((piece, sent_ns)) = self.sent.front().copied() {
+            let live = |slot: &mut Slot| slot.state == State::InFlight && slot.sent_ns == sent_ns;
+            if self.slot(piece).is_some_and(live) {
+                break;
+            }
+            self.sent.pop_front();
+        }
+    }
+
+    fn lose(&mut self, piece: u64) {
+        if let Some(slot) = self.slot(piece) {
+            slot.state = State::Lost;
+            self.in_flight -= 1;
+            self.lost.push_back(piece);
+        }
+    }
+
+    /// One reaction to all the signals that packets of one round trip carry.
+    fn congested(&mut self, signal: Signal, sent_ns: u64, now_ns: u64) {
+        if sent_ns >= self.decreased_at_ns {
+            self.decreased_at_ns = now_ns;
+            self.control.on_congestion(&self.path(now_ns), signal);
+        }
+    }
+
+    fn path(&self, now_ns: u64) -> Path {
+        Path {
+            now_ns,
+            rtt_min_ns: self.rtt.min_ns(),
+            rtt_recent_ns: self.rtt.recent_min_ns(),
+            rtt_smoothed_ns: self.rtt.smoothed_ns(),
+            loss: self.loss,
+            in_flight: self.in_flight,
+        }
+    }
+}

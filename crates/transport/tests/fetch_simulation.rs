@@ -1,0 +1,308 @@
+//! `Fetch` over a simulated path: seeded, so that a failure can be repeated. The path is a queue with a rate in
+//! front of a delay; it may lose, repeat, reorder and mark.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use namely_transport::congestion::Algorithm;
+use namely_transport::fetch::{Counters, Failure, Fetch, Options, Taken};
+use namely_wire::NackReason;
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+
+/// A path and its misbehaviour.
+#[derive(Clone, Copy, Debug)]
+struct PathModel {
+    /// Both ways, without queue.
+    rtt_ns: u64,
+    /// Time that one Data takes on the bottleneck.
+    service_ns: u64,
+    /// Data that the bottleneck's queue holds.
+    queue_max: u64,
+    /// Queue length above which Data are marked.
+    mark_above: u64,
+    /// Of a thousand packets.
+    lost: u64,
+    /// Of a thousand Data.
+    repeated: u64,
+    /// Longest additional delay of one packet.
+    jitter_ns: u64,
+}
+
+const CLEAN: PathModel = PathModel {
+    rtt_ns: 100_000,
+    service_ns: 15_000,
+    queue_max: u64::MAX,
+    mark_above: u64::MAX,
+    lost: 0,
+    repeated: 0,
+    jitter_ns: 0,
+};
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n.max(1)
+    }
+}
+
+struct Outcome {
+    ended_ns: u64,
+    counters: Counters,
+    failure: Option<Failure>,
+}
+
+/// Fetches `pieces` over `path`; the producer stands still in `pause`.
+fn run(path: PathModel, pieces: u64, options: Options, seed: u64, pause: Option<(u64, u64)>) -> Outcome {
+    let mut random = Random(seed | 1);
+    let mut fetch = Fetch::new(options, 0, 0);
+    fetch.set_end(pieces).unwrap();
+    let mut now_ns = 0;
+    let mut free_at_ns = 0;
+    // Data on their way: arrival, piece, mark.
+    let mut arrivals: BinaryHeap<Reverse<(u64, u64, bool)>> = BinaryHeap::new();
+    let mut here = BTreeSet::new();
+    let mut delivered = 0;
+    while !fetch.is_complete() && fetch.failure().is_none() {
+        while let Some(piece) = fetch.request(now_ns) {
+            if random.below(1000) < path.lost {
+                continue;
+            }
+            let mut at_producer_ns = now_ns + path.rtt_ns / 2 + random.below(path.jitter_ns);
+            if let Some((from, to)) = pause
+                && (from..to).contains(&at_producer_ns)
+            {
+                at_producer_ns = to;
+            }
+            free_at_ns = at_producer_ns.max(free_at_ns);
+            let queue = (free_at_ns - at_producer_ns) / path.service_ns;
+            if queue > path.queue_max || random.below(1000) < path.lost {
+                continue;
+            }
+            free_at_ns += path.service_ns;
+            let at_ns = free_at_ns + path.rtt_ns / 2;
+            arrivals.push(Reverse((at_ns + random.below(path.jitter_ns), piece, queue > path.mark_above)));
+            if random.below(1000) < path.repeated {
+                arrivals.push(Reverse((at_ns + random.below(path.jitter_ns), piece, false)));
+            }
+        }
+        let arrival_ns = arrivals.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
+        now_ns = arrival_ns.min(fetch.next_timeout_ns()).max(now_ns + 1);
+        assert!(now_ns < u64::MAX, "the fetch waits for nothing");
+        while let Some(Reverse((at_ns, piece, marked))) = arrivals.peek().copied()
+            && at_ns <= now_ns
+        {
+            arrivals.pop();
+            let taken = fetch.on_data(piece, marked, now_ns);
+            assert_eq!(taken == Taken::New, here.insert(piece), "each piece is new exactly once");
+            while here.contains(&delivered) {
+                delivered += 1;
+            }
+            fetch.advance(delivered);
+        }
+        fetch.expire(now_ns);
+    }
+    assert!(fetch.failure().is_some() || delivered == pieces);
+    Outcome { ended_ns: now_ns, counters: fetch.counters(), failure: fetch.failure() }
+}
+
+/// Goodput as a share of what the bottleneck carries.
+fn utilisation(path: PathModel, pieces: u64, outcome: &Outcome) -> f64 {
+    (pieces * path.service_ns) as f64 / outcome.ended_ns as f64
+}
+
+#[test]
+fn a_lossless_local_path_is_filled_without_a_single_retransmission() {
+    for algorithm in [Algorithm::Cubic, Algorithm::Aimd, Algorithm::Fixed(64)] {
+        let options = Options { congestion: algorithm, ..Options::default() };
+        let outcome = run(CLEAN, 30_000, options, 1, None);
+        assert_eq!(outcome.counters.retransmissions, 0, "{algorithm:?}");
+        assert!(utilisation(CLEAN, 30_000, &outcome) > 0.95, "{algorithm:?}: {} ns", outcome.ended_ns);
+    }
+}
+
+#[test]
+fn the_default_window_does_not_flood_a_path_that_never_drops() {
+    let mut fetch = Fetch::new(Options::default(), 0, 0);
+    fetch.set_end(1 << 20).unwrap();
+    // Each Data costs 15 us of the same queue: the more are outstanding, the longer each waits.
+    let mut outstanding = std::collections::VecDeque::new();
+    let mut now_ns = 0;
+    for _ in 0..100_000 {
+        while let Some(piece) = fetch.request(now_ns) {
+            outstanding.push_back(piece);
+        }
+        now_ns += 15_000;
+        let piece = outstanding.pop_front().unwrap();
+        fetch.on_data(piece, false, now_ns);
+        fetch.advance(piece + 1);
+    }
+    let waits_ms = outstanding.len() as f64 * 0.015;
+    assert!(waits_ms < 12.0, "{} packets wait", outstanding.len());
+}
+
+#[test]
+fn a_producer_that_pauses_costs_a_few_probes_and_not_the_window() {
+    // 600 ms: three times the least timeout.
+    let outcome = run(CLEAN, 60_000, Options::default(), 1, Some((100 * MS, 700 * MS)));
+    assert!(outcome.counters.timeouts <= 3, "{:?}", outcome.counters);
+    assert!(outcome.counters.retransmissions <= 4, "{:?}", outcome.counters);
+    assert!(outcome.ended_ns < 600 * MS + 1_100 * MS, "{} ns", outcome.ended_ns);
+}
+
+#[test]
+fn two_percent_loss_on_a_path_of_ten_milliseconds_keeps_the_rate_up() {
+    let path = PathModel { rtt_ns: 10 * MS, service_ns: 30_000, lost: 20, ..CLEAN };
+    for seed in 1..6 {
+        let outcome = run(path, 20_000, Options::default(), seed, None);
+        // Fixed windows of 32, which do best among the peers there, cannot exceed 32 * 30 us / 10 ms = 0.096.
+        assert!(utilisation(path, 20_000, &outcome) > 0.5, "seed {seed}: {} ns", outcome.ended_ns);
+        assert!(outcome.counters.timeouts <= 2, "losses are found by overtaking: {:?}", outcome.counters);
+    }
+}
+
+#[test]
+fn a_short_queue_that_overflows_is_not_flooded() {
+    let path = PathModel { rtt_ns: 10 * MS, service_ns: 100_000, queue_max: 50, ..CLEAN };
+    let outcome = run(path, 30_000, Options::default(), 3, None);
+    let share = outcome.counters.retransmissions as f64 / 30_000.0;
+    assert!(share < 0.05, "{:?}", outcome.counters);
+    assert!(utilisation(path, 30_000, &outcome) > 0.85, "{} ns", outcome.ended_ns);
+}
+
+#[test]
+fn marks_keep_the_queue_short_without_loss() {
+    let path = PathModel { rtt_ns: 20 * MS, service_ns: 50_000, mark_above: 200, ..CLEAN };
+    let outcome = run(path, 30_000, Options::default(), 3, None);
+    assert!(outcome.counters.marks > 0);
+    assert_eq!(outcome.counters.retransmissions, 0);
+    assert!(utilisation(path, 30_000, &outcome) > 0.8, "{} ns", outcome.ended_ns);
+}
+
+#[test]
+fn answers_from_near_and_far_are_not_taken_for_loss() {
+    let path = PathModel { jitter_ns: 40 * MS, rtt_ns: MS, ..CLEAN };
+    let outcome = run(path, 20_000, Options::default(), 9, None);
+    let share = outcome.counters.retransmissions as f64 / 20_000.0;
+    assert!(share < 0.01, "{:?}", outcome.counters);
+}
+
+#[test]
+fn silence_ends_the_fetch_in_time_and_says_for_how_long() {
+    let path = PathModel { lost: 1000, ..CLEAN };
+    let outcome = run(path, 10, Options::default(), 1, None);
+    let Some(Failure::Silence { piece: 0, for_ns }) = outcome.failure else {
+        panic!("{:?}", outcome.failure)
+    };
+    assert!((20_000 * MS..25_000 * MS).contains(&for_ns), "{for_ns}");
+    assert!(outcome.counters.interests < 40, "{:?}", outcome.counters);
+}
+
+#[test]
+fn a_refusal_before_any_data_ends_the_fetch_at_once_and_a_later_one_after_a_while() {
+    let mut fetch = Fetch::new(Options::default(), 0, 0);
+    let piece = fetch.request(0).unwrap();
+    fetch.on_nack(piece, NackReason::NoRoute, MS);
+    assert!(matches!(fetch.failure(), Some(Failure::Refused { piece: 0, .. })));
+
+    let mut fetch = Fetch::new(Options::default(), 0, 0);
+    let first = fetch.request(0).unwrap();
+    fetch.on_data(first, false, MS);
+    fetch.advance(1);
+    let mut now_ns = MS;
+    let mut asked = 0;
+    while fetch.failure().is_none() {
+        while let Some(piece) = fetch.request(now_ns) {
+            asked += 1;
+            fetch.on_nack(piece, NackReason::NoRoute, now_ns);
+        }
+        now_ns = fetch.next_timeout_ns().max(now_ns + 1);
+        assert!(now_ns < 60_000 * MS);
+    }
+    assert!(now_ns >= 10_000 * MS, "a producer gets time to come back: {now_ns}");
+    assert!(asked < 200, "refusals are not answered by a storm: {asked}");
+}
+
+#[test]
+fn a_router_that_restarts_midway_costs_only_what_was_outstanding() {
+    let mut fetch = Fetch::new(Options::default(), 0, 0);
+    fetch.set_end(20).unwrap();
+    let asked: Vec<u64> = std::iter::from_fn(|| fetch.request(0)).collect();
+    fetch.on_data(0, false, MS);
+    fetch.advance(1);
+    let window = fetch.window();
+    fetch.on_reconnect(5_000 * MS);
+    assert_eq!(fetch.window(), window, "a restart says nothing of the path");
+    let again: Vec<u64> = std::iter::from_fn(|| fetch.request(5_000 * MS)).take(asked.len() - 1).collect();
+    assert_eq!(again, asked[1..]);
+}
+
+#[test]
+fn a_corrupt_piece_is_asked_for_again_even_when_it_had_been_taken() {
+    let mut fetch = Fetch::new(Options { congestion: Algorithm::Fixed(2), ..Options::default() }, 0, 0);
+    fetch.set_end(2).unwrap();
+    assert_eq!((fetch.request(0), fetch.request(0), fetch.request(0)), (Some(0), Some(1), None));
+    fetch.on_data(0, false, MS);
+    fetch.on_corrupt(0);
+    fetch.on_corrupt(1);
+    assert_eq!((fetch.request(MS), fetch.request(MS)), (Some(0), Some(1)));
+    assert_eq!(fetch.counters().corrupt, 2);
+}
+
+#[test]
+fn no_more_than_the_span_is_asked_for_ahead_of_what_was_delivered() {
+    for span_max in [1, 100] {
+        let options = Options { congestion: Algorithm::Fixed(1000), span_max, ..Options::default() };
+        let mut fetch = Fetch::new(options, 0, 0);
+        assert_eq!(std::iter::from_fn(|| fetch.request(0)).count(), span_max);
+        // The last one came; the first is still missing.
+        fetch.on_data(span_max as u64 - 1, false, MS);
+        assert_eq!(fetch.request(MS), None);
+        (0..span_max as u64).for_each(|piece| {
+            fetch.on_data(piece, false, MS);
+        });
+        fetch.advance(1);
+        assert_eq!(fetch.request(MS), Some(span_max as u64));
+        assert_eq!(fetch.request(MS), None);
+    }
+}
+
+#[test]
+fn an_end_that_becomes_known_late_ends_the_wait_for_what_does_not_exist() {
+    let mut fetch = Fetch::new(Options::default(), 0, 0);
+    while fetch.request(0).is_some() {}
+    fetch.on_data(0, false, MS);
+    fetch.on_data(1, false, MS);
+    fetch.set_end(2).unwrap();
+    fetch.advance(2);
+    assert!(fetch.is_complete());
+    assert!(fetch.set_end(3).is_err(), "a producer that contradicts itself is found out");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_piece_comes_whatever_the_path_does(
+        seed in any::<u64>(),
+        pieces in 0u64..300,
+        lost in 0u64..120,
+        repeated in 0u64..200,
+        jitter_ms in 0u64..30,
+        queue_max in 5u64..100,
+        algorithm in prop_oneof![Just(Algorithm::Cubic), Just(Algorithm::Aimd), Just(Algorithm::Fixed(16))],
+    ) {
+        let path = PathModel {
+            rtt_ns: 5 * MS, lost, repeated, jitter_ns: jitter_ms * MS, queue_max, mark_above: 3, ..CLEAN
+        };
+        let options = Options { congestion: algorithm, ..Options::default() };
+        let outcome = run(path, pieces, options, seed, None);
+        prop_assert_eq!(outcome.failure, None);
+        prop_assert_eq!(outcome.counters.data, pieces);
+    }
+}
