@@ -7,18 +7,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use namely_wire::types::{GENERIC_COMPONENT, VERSION_COMPONENT};
+use namely_wire::certificate::{
+    CertificateName, CertificateView, build_certificate, key_name, key_name_of_locator,
+};
+use namely_wire::types::VALIDITY_PERIOD;
 use namely_wire::{
-    Component, ContentType, DataBuilder, DataView, DecodeError, Name, NameRef, PACKET_OCTETS_MAX,
-    SignatureType,
+    Component, ContentType, DataView, DecodeError, Name, NameRef, PACKET_OCTETS_MAX, SignatureType,
+    ValidityPeriod,
 };
 
 use crate::crypto::{CryptoError, PrivateKey, PublicKey, random};
 use crate::signer::Signer;
-use crate::validity::ValidityPeriod;
-
-/// FreshnessPeriod of the certificates that namely makes: one hour, as the specification recommends.
-pub const CERTIFICATE_FRESHNESS_MS: u64 = 3_600_000;
 
 /// Octets of a KeyId that namely makes.
 pub const KEY_ID_OCTETS: usize = 8;
@@ -48,17 +47,19 @@ impl Certificate {
         if data.content_type != ContentType::Key {
             return Err(CertificateError::NotAKey(data.content_type.number()));
         }
-        if !is_certificate_name(data.name) {
+        if CertificateName::parse(data.name).is_err() {
             return Err(CertificateError::BadName(data.name.to_name()));
         }
-        let info = data.signature_info()?;
-        let (not_before, not_after) = info.validity.ok_or(CertificateError::NoValidity)?;
+        let view = CertificateView::from_data(data).map_err(|e| match e {
+            DecodeError::Missing(VALIDITY_PERIOD) => CertificateError::NoValidity,
+            e => CertificateError::Encoding(e),
+        })?;
         let inner = Inner {
             name: data.name.to_name(),
-            signer: info.key_name().map(Name::from),
-            signature_type: info.signature_type,
-            validity: ValidityPeriod::parse(not_before, not_after)?,
-            public_key: PublicKey::from_spki(data.content)?,
+            signer: view.signer_name().map(Name::from),
+            signature_type: data.signature_type,
+            validity: view.validity,
+            public_key: PublicKey::from_spki(view.public_key_der())?,
             wire: wire.to_vec(),
         };
         Ok(Certificate { inner: Arc::new(inner) })
@@ -87,16 +88,17 @@ impl Certificate {
         validity: ValidityPeriod,
         version: u64,
     ) -> Result<Self, CertificateError> {
-        if !is_key_name(key_name) {
+        if key_name_of_locator(key_name) != Ok(key_name) {
             return Err(CertificateError::BadName(key_name.to_name()));
         }
-        let name = key_name.to_name().join_generic(issuer_id).join_version(version);
-        let mut info = issuer.signature_info();
-        info.validity = Some(validity.to_texts());
-        let unsigned = DataBuilder::new(name.as_name())
-            .content_type(ContentType::Key)
-            .freshness_ms(CERTIFICATE_FRESHNESS_MS)
-            .build(public_key.spki(), &info);
+        let unsigned = build_certificate(
+            key_name,
+            Component::generic(issuer_id.as_bytes()),
+            version,
+            public_key.spki(),
+            &validity,
+            issuer.signature_info(),
+        );
         let value = issuer.sign(&[unsigned.signed_portion()])?;
         Self::parse(&unsigned.finish(&value))
     }
@@ -168,45 +170,12 @@ impl fmt::Debug for Certificate {
 
 /// A fresh key name under `identity`: its KeyId is [`KEY_ID_OCTETS`] random octets.
 pub fn new_key_name(identity: NameRef<'_>) -> Result<Name, CryptoError> {
-    Ok(key_name(identity, &random::<KEY_ID_OCTETS>()?))
+    Ok(key_name(identity, Component::generic(&random::<KEY_ID_OCTETS>()?)))
 }
 
-/// `/<identity>/KEY/<key_id>`.
-pub fn key_name(identity: NameRef<'_>, key_id: &[u8]) -> Name {
-    identity.to_name().join_generic("KEY").join_generic(key_id)
-}
-
-/// The key that a KeyLocator means: `locator` may be the name of a key, of a key and an issuer, or of a
-/// certificate. None if it is none of them.
-pub fn key_name_of(locator: NameRef<'_>) -> Option<NameRef<'_>> {
-    if is_certificate_name(locator) {
-        return Some(locator.without_last(2));
-    }
-    (0..=1).map(|n| locator.without_last(n)).find(|name| is_key_name(*name))
-}
-
-/// The identity that a key name belongs to.
+/// The identity that a key name (`/<Identity>/KEY/<KeyId>`) belongs to.
 pub fn identity_of(key_name: NameRef<'_>) -> NameRef<'_> {
     key_name.without_last(2)
-}
-
-fn is_key_name(name: NameRef<'_>) -> bool {
-    component_from_end(name, 2) == Some(Component::generic(b"KEY"))
-}
-
-fn is_certificate_name(name: NameRef<'_>) -> bool {
-    component_from_end(name, 4) == Some(Component::generic(b"KEY"))
-        && component_from_end(name, 1).is_some_and(|last| is_version(&last))
-}
-
-fn component_from_end(name: NameRef<'_>, n: usize) -> Option<Component<'_>> {
-    name.len().checked_sub(n).and_then(|i| name.component(i))
-}
-
-/// A VersionNameComponent, or the older convention's Generic component that starts with octet 0xFD.
-fn is_version(component: &Component<'_>) -> bool {
-    component.typ == VERSION_COMPONENT
-        || (component.typ == GENERIC_COMPONENT && component.value.first() == Some(&0xfd))
 }
 
 /// Why something is not a certificate that can be used.

@@ -240,7 +240,7 @@ mod tests {
     use crate::crypto::{HmacKey, KeyType, PrivateKey};
     use crate::signer::{Signer, sign_interest};
     use crate::trust::Rule;
-    use crate::validity::ValidityPeriod;
+    use crate::validity;
 
     const NOW_MS: u64 = 1_800_000_000_000;
 
@@ -260,8 +260,8 @@ mod tests {
     fn operator() -> (Signer, CommandVerifier) {
         let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
         let key_name = name("/ops/KEY/k");
-        let validity = ValidityPeriod::days_from(ns(NOW_MS), 1);
-        let anchor = Certificate::self_signed(key_name.as_name(), &key, validity, 1).unwrap();
+        let day = validity::days_from(ns(NOW_MS), 1);
+        let anchor = Certificate::self_signed(key_name.as_name(), &key, day, 1).unwrap();
         let mut policy = TrustPolicy::with_rules(vec![Rule {
             data: "/localhost/nfd/<>*".parse().unwrap(),
             key: "/ops/KEY/<>".parse().unwrap(),

@@ -11,6 +11,7 @@
 pub mod certificate;
 pub mod command;
 pub mod crypto;
+pub mod keychain;
 pub mod manifest;
 pub mod signer;
 pub mod text;
@@ -19,13 +20,15 @@ pub mod validity;
 pub mod verified;
 pub mod verifier;
 
+pub use namely_wire::ValidityPeriod;
+
 pub use certificate::{Certificate, CertificateError};
 pub use command::{CommandRefusal, CommandVerifier};
 pub use crypto::{CryptoError, HmacKey, KeyType, Passphrase, PrivateKey, PublicKey, sha256};
+pub use keychain::{KeyChain, KeyChainError, KeyEntry, Listing, NewKey};
 pub use manifest::{MANIFEST_ENTRIES, Manifest, VerifiedManifest, manifest_index, manifest_name};
 pub use signer::{Signer, sign_data, sign_interest};
 pub use text::{CertificateFileError, read_certificate};
 pub use trust::{Pattern, PolicyFileError, Rejection, Rule, TrustPolicy, Why};
-pub use validity::ValidityPeriod;
 pub use verified::{Chain, ManifestTrust, PacketOctets, TrustReason, Verified};
 pub use verifier::{NeedCertificate, Verdict, Verifier};

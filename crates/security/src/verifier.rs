@@ -31,9 +31,10 @@ mod chain;
 #[cfg(test)]
 mod tests;
 
+use namely_wire::certificate::key_name_of_locator;
 use namely_wire::{DataView, DecodeError, InterestView, Name, NameRef, SignatureInfoView, SignatureType};
 
-use crate::certificate::{Certificate, CertificateError, key_name_of};
+use crate::certificate::{Certificate, CertificateError};
 use crate::crypto::{constant_time_eq, sha256_of};
 use crate::trust::{Mode, Rejection, TrustPolicy, Why};
 use crate::verified::{PacketOctets, Spans, TrustReason, Verified};
@@ -126,7 +127,7 @@ impl Verifier {
 
     fn verify_packet(&mut self, packet: &SignedPacket<'_>, now_ns: u64) -> Result<TrustReason, NotYet> {
         let locator = packet.locator()?;
-        let key_name = key_name_of(locator).ok_or_else(|| packet.rejected(Why::NoKeyName))?;
+        let key_name = key_name_of_locator(locator).map_err(|_| packet.rejected(Why::NoKeyName))?;
         if !self.policy.allows(packet.name, key_name) {
             return Err(packet.rejected(Why::NotAllowed).into());
         }
@@ -137,7 +138,7 @@ impl Verifier {
             return Err(packet.rejected(Why::NoAnchor).into());
         }
         let signer = self.chains.trusted(&self.policy, packet, locator, now_ns)?;
-        packet.check_signature(signer.certificate())?;
+        packet.check_signature(&self.policy, signer.certificate())?;
         Ok(TrustReason::Chain(signer.chain()))
     }
 
@@ -216,7 +217,11 @@ impl SignedPacket<'_> {
         Ok(TrustReason::SharedKey(key_name.to_name()))
     }
 
-    fn check_signature(&self, signer: &Certificate) -> Result<(), Rejection> {
+    fn check_signature(&self, policy: &TrustPolicy, signer: &Certificate) -> Result<(), Rejection> {
+        // The KeyLocator is the sender's word; the certificate's own name is what its issuer vouched for.
+        if !policy.allows(self.name, signer.key_name()) {
+            return Err(self.rejected(Why::NotAllowed));
+        }
         let key = signer.public_key();
         if key.key_type().signature_type() != self.info.signature_type {
             return Err(self.rejected(Why::KeyTypeMismatch));

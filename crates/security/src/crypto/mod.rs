@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 pub use self::key::{KeyType, PrivateKey, PublicKey, RSA_MODULUS_OCTETS_MAX, RSA_MODULUS_OCTETS_MIN};
 pub use self::pkcs8::{
     PBKDF2_ROUNDS, PBKDF2_ROUNDS_MAX, Passphrase, SCRYPT_OCTETS_MAX, decrypt_pkcs8, encrypt_pkcs8,
+    is_encrypted_pem, private_key_from_pem, private_key_to_pem,
 };
 
 /// Octets of a SHA-256 digest.
@@ -148,6 +149,8 @@ pub enum CryptoError {
     RsaSize,
     /// Caller: not a PKCS#8 private key.
     BadPrivateKey,
+    /// Caller: the private key is encrypted, and no passphrase was given.
+    PassphraseNeeded,
     /// Caller: an encrypted private key does not decrypt under this passphrase.
     WrongPassphrase,
     /// Caller: a private key is encrypted in a way that namely does not read.
@@ -170,6 +173,7 @@ impl fmt::Display for CryptoError {
                 "the RSA modulus is not 2048 to 4096 bits: use a key of 2048 bits or more"
             }
             CryptoError::BadPrivateKey => "not a well-formed private key (DER PKCS#8)",
+            CryptoError::PassphraseNeeded => "the private key is encrypted: give its passphrase",
             CryptoError::WrongPassphrase => "the passphrase is wrong, or the encrypted key is damaged",
             CryptoError::UnsupportedEncryption => {
                 "the private key's encryption is not PBES2 with AES-CBC or 3DES: export the key again with it"

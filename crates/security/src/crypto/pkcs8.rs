@@ -5,10 +5,13 @@ use std::fmt;
 
 use pkcs8::pkcs5::EncryptionScheme;
 use pkcs8::pkcs5::pbes2::{self, Kdf};
-use pkcs8::{EncryptedPrivateKeyInfo, PrivateKeyInfo};
+use pkcs8::{EncryptedPrivateKeyInfo, LineEnding, PrivateKeyInfo, SecretDocument};
 use zeroize::Zeroizing;
 
-use super::{CryptoError, random};
+use super::{CryptoError, PrivateKey, random};
+
+const PLAIN_LABEL: &str = "PRIVATE KEY";
+const ENCRYPTED_LABEL: &str = "ENCRYPTED PRIVATE KEY";
 
 /// Rounds of PBKDF2-HMAC-SHA256 under which namely encrypts.
 pub const PBKDF2_ROUNDS: u32 = 210_000;
@@ -42,6 +45,39 @@ impl Passphrase {
 impl fmt::Debug for Passphrase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Passphrase(..)")
+    }
+}
+
+/// A private key as PEM (RFC 7468), encrypted if there is a passphrase; wiped when dropped.
+pub fn private_key_to_pem(
+    key: &PrivateKey,
+    passphrase: Option<&Passphrase>,
+) -> Result<Zeroizing<String>, CryptoError> {
+    let plain = key.to_pkcs8()?;
+    let (octets, label) = match passphrase {
+        Some(passphrase) => (Zeroizing::new(encrypt_pkcs8(&plain, passphrase)?), ENCRYPTED_LABEL),
+        None => (plain, PLAIN_LABEL),
+    };
+    SecretDocument::try_from(octets.as_slice())
+        .and_then(|document| document.to_pem(label, LineEnding::LF))
+        .map_err(|_| CryptoError::BadPrivateKey)
+}
+
+/// Whether PEM `text` holds an encrypted private key.
+pub fn is_encrypted_pem(text: &str) -> bool {
+    text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+}
+
+/// The private key in PEM `text`; the passphrase matters only if the key is encrypted.
+pub fn private_key_from_pem(text: &str, passphrase: Option<&Passphrase>) -> Result<PrivateKey, CryptoError> {
+    let (label, document) = SecretDocument::from_pem(text).map_err(|_| CryptoError::BadPrivateKey)?;
+    match (label, passphrase) {
+        (PLAIN_LABEL, _) => PrivateKey::from_pkcs8(document.as_bytes()),
+        (ENCRYPTED_LABEL, Some(passphrase)) => {
+            PrivateKey::from_pkcs8(&decrypt_pkcs8(document.as_bytes(), passphrase)?)
+        }
+        (ENCRYPTED_LABEL, None) => Err(CryptoError::PassphraseNeeded),
+        _ => Err(CryptoError::BadPrivateKey),
     }
 }
 

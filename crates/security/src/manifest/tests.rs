@@ -7,7 +7,7 @@ use super::*;
 use crate::certificate::Certificate;
 use crate::crypto::{KeyType, PrivateKey};
 use crate::trust::TrustPolicy;
-use crate::validity::ValidityPeriod;
+use crate::validity;
 use crate::verifier::{Verdict, Verifier};
 
 fn name(uri: &str) -> Name {
@@ -27,7 +27,7 @@ fn digest_of(segment: &[u8]) -> [u8; DIGEST_OCTETS] {
 fn object(index: u64, count: u64) -> (Name, Vec<Vec<u8>>, VerifiedManifest) {
     let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
     let key_name = name("/p/KEY/k");
-    let anchor = Certificate::self_signed(key_name.as_name(), &key, ValidityPeriod::ALWAYS, 1).unwrap();
+    let anchor = Certificate::self_signed(key_name.as_name(), &key, validity::ALWAYS, 1).unwrap();
     let object = name("/p/file/v=7");
     let mut manifest = Manifest::new(index);
     let segments: Vec<Vec<u8>> = (0..count)

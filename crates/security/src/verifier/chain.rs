@@ -7,12 +7,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use namely_wire::{DataView, Name, NameRef};
+use namely_wire::certificate::key_name_of_locator;
+use namely_wire::{DataView, Name, NameRef, ValidityPeriod};
 
 use super::{NotYet, SignedPacket};
-use crate::certificate::{Certificate, key_name_of};
+use crate::certificate::Certificate;
 use crate::trust::{Rejection, TrustPolicy, Why};
-use crate::validity::ValidityPeriod;
+use crate::validity::seconds;
 use crate::verified::Chain;
 
 /// Most certificates kept that were supplied and are not validated; the oldest gives way.
@@ -50,7 +51,7 @@ impl Trusted {
         certificates.extend_from_slice(&self.chain.certificates);
         Trusted {
             certificate: certificate.clone(),
-            validity: self.validity.intersection(&certificate.validity()),
+            validity: self.validity.intersect(&certificate.validity()),
             chain: Arc::new(Chain { key: certificate.key_name().to_name(), certificates }),
         }
     }
@@ -104,7 +105,7 @@ impl Chains {
             let lowest = upward.first().unwrap_or(&top.certificate);
             return Err(at(packet, lowest, Why::TooDeep(policy.depth_max())).into());
         }
-        self.check_downward(packet, top, &upward)
+        self.check_downward(policy, packet, top, &upward)
     }
 
     /// An anchor or validated certificate that `locator` means; if those there are have expired, why.
@@ -114,9 +115,10 @@ impl Chains {
         locator: NameRef<'_>,
         now_ns: u64,
     ) -> Option<Result<Trusted, (Certificate, Why)>> {
-        self.validated.retain(|trusted| !trusted.validity.is_over(now_ns));
+        let now_s = seconds(now_ns);
+        self.validated.retain(|trusted| trusted.validity.not_after_s >= now_s);
         let validated =
-            self.validated.iter().find(|t| t.certificate.answers_to(locator) && t.validity.contains(now_ns));
+            self.validated.iter().find(|t| t.certificate.answers_to(locator) && t.validity.contains(now_s));
         if let Some(trusted) = validated {
             return Some(Ok(trusted.clone()));
         }
@@ -131,7 +133,7 @@ impl Chains {
     /// The newest candidate that `locator` means, one that is valid now before one that is not.
     fn candidate(&self, locator: NameRef<'_>, now_ns: u64) -> Option<Certificate> {
         let meant = || self.candidates.iter().rev().filter(|c| c.answers_to(locator));
-        meant().find(|c| c.validity().contains(now_ns)).or_else(|| meant().next()).cloned()
+        meant().find(|c| c.validity().contains(seconds(now_ns))).or_else(|| meant().next()).cloned()
     }
 
     /// Checks what can be known of `candidate` without its signer; returns whom to look for next.
@@ -145,7 +147,7 @@ impl Chains {
     ) -> Result<Name, Rejection> {
         let checked = check_usable(policy, candidate, now_ns).and_then(|()| {
             let signer = candidate.signer_name().ok_or(Why::NoKeyName)?;
-            let key_name = key_name_of(signer).ok_or(Why::NoKeyName)?;
+            let key_name = key_name_of_locator(signer).map_err(|_| Why::NoKeyName)?;
             if candidate.is_self_signed() {
                 Err(Why::UntrustedRoot)
             } else if upward.iter().any(|below| below.answers_to(signer)) {
@@ -166,6 +168,7 @@ impl Chains {
     /// Checks the signatures of `upward`, last first, and remembers what is good.
     fn check_downward(
         &mut self,
+        policy: &TrustPolicy,
         packet: &SignedPacket<'_>,
         top: Trusted,
         upward: &[Certificate],
@@ -173,7 +176,7 @@ impl Chains {
         let mut trusted = top;
         for certificate in upward.iter().rev() {
             self.forget(certificate);
-            check_certificate(certificate, &trusted.certificate)
+            check_certificate(policy, certificate, &trusted.certificate)
                 .map_err(|why| at(packet, certificate, why))?;
             trusted = trusted.extend(certificate);
             if self.validated.len() >= VALIDATED_MAX {
@@ -190,24 +193,28 @@ impl Chains {
 }
 
 fn check_usable(policy: &TrustPolicy, certificate: &Certificate, now_ns: u64) -> Result<(), Why> {
-    let validity = certificate.validity();
+    let (validity, now_s) = (certificate.validity(), seconds(now_ns));
     if policy.has_revoked(certificate) {
         Err(Why::Revoked)
-    } else if validity.is_over(now_ns) {
+    } else if validity.not_after_s < now_s {
         Err(Why::Expired { not_after_s: validity.not_after_s })
-    } else if !validity.has_begun(now_ns) {
+    } else if validity.not_before_s > now_s {
         Err(Why::NotYetValid { not_before_s: validity.not_before_s })
     } else {
         Ok(())
     }
 }
 
-fn check_certificate(certificate: &Certificate, signer: &Certificate) -> Result<(), Why> {
+fn check_certificate(
+    policy: &TrustPolicy,
+    certificate: &Certificate,
+    signer: &Certificate,
+) -> Result<(), Why> {
     let data = DataView::parse(certificate.wire()).map_err(Why::Malformed)?;
     let info = data.signature_info().map_err(Why::Malformed)?;
     let parts = [data.signed_portion];
     let packet = SignedPacket { name: data.name, info, parts: &parts, value: data.signature_value };
-    packet.check_signature(signer).map_err(|rejection| rejection.why)
+    packet.check_signature(policy, signer).map_err(|rejection| rejection.why)
 }
 
 /// A rejection of `packet` because of a certificate in its chain.

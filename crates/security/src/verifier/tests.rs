@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use namely_wire::{DataBuilder, Name};
+use namely_wire::{DataBuilder, Name, ValidityPeriod};
 
 use super::*;
 use crate::crypto::{HmacKey, KeyType, PrivateKey};
 use crate::signer::{Signer, sign_data};
-use crate::validity::ValidityPeriod;
+use crate::validity;
 
 const NOW_NS: u64 = 1_800_000_000_000_000_000;
 
@@ -20,7 +20,7 @@ struct Party {
 }
 
 fn year() -> ValidityPeriod {
-    ValidityPeriod::days_from(NOW_NS - 1_000_000_000, 365)
+    validity::days_from(NOW_NS - 1_000_000_000, 365)
 }
 
 impl Party {

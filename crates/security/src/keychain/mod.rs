@@ -1,0 +1,430 @@
+//! The key chain: one's own keys with their certificates, and the trust anchors one has chosen.
+//!
+//! It lives in a folder that only its owner can read (`docs/keychain.md` shows every file) or in memory.
+//! Secrets are wiped from memory when they are no longer used, and never printed.
+
+mod error;
+mod files;
+mod transfer;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use namely_wire::certificate::key_name_of_locator;
+use namely_wire::{Name, NameRef, ValidityPeriod};
+use zeroize::Zeroizing;
+
+use crate::certificate::{Certificate, identity_of, new_key_name};
+use crate::crypto::{
+    KeyType, Passphrase, PrivateKey, is_encrypted_pem, private_key_from_pem, private_key_to_pem, sha256,
+};
+use crate::signer::Signer;
+
+pub use self::error::KeyChainError;
+use self::files::{Files, Memory};
+pub use self::transfer::SafeBag;
+
+const FORMAT_FILE: &str = "format";
+const FORMAT: &str = "namely key chain 1";
+const DEFAULT_IDENTITY_FILE: &str = "default-identity";
+const CERTIFICATE_SUFFIX: &str = ".ndncert";
+
+/// Keys, their certificates, and trust anchors.
+#[derive(Debug)]
+pub struct KeyChain {
+    files: Files,
+}
+
+/// A key to be made.
+#[derive(Clone, Debug)]
+pub struct NewKey<'a> {
+    /// Whose key it is.
+    pub identity: NameRef<'a>,
+    /// Its kind.
+    pub key_type: KeyType,
+    /// When its self-signed certificate is valid.
+    pub validity: ValidityPeriod,
+    /// The version of its self-signed certificate, by custom ms since the Unix epoch.
+    pub version: u64,
+    /// What to encrypt the private key with.
+    pub passphrase: Option<&'a Passphrase>,
+}
+
+/// What a key chain holds.
+#[derive(Debug)]
+pub struct Listing {
+    /// The keys, ordered by name: those of one identity follow each other.
+    pub keys: Vec<KeyEntry>,
+    /// Damaged or unreadable files; what they held is missing from `keys`.
+    pub problems: Vec<KeyChainError>,
+}
+
+/// A key of a key chain, without its secret.
+#[derive(Clone, Debug)]
+pub struct KeyEntry {
+    /// `/<Identity>/KEY/<KeyId>`.
+    pub name: Name,
+    /// Whether a passphrase is needed to use it.
+    pub encrypted: bool,
+    /// Whether its identity is the default one.
+    pub of_default_identity: bool,
+    /// Whether it is the default key of its identity.
+    pub default_of_identity: bool,
+    /// Its certificates, the default one first.
+    pub certificates: Vec<Certificate>,
+}
+
+impl KeyEntry {
+    /// Whose key it is.
+    pub fn identity(&self) -> NameRef<'_> {
+        identity_of(self.name.as_name())
+    }
+
+    /// What kind of key it is.
+    pub fn key_type(&self) -> Option<KeyType> {
+        self.certificates.first().map(|certificate| certificate.public_key().key_type())
+    }
+}
+
+impl KeyChain {
+    /// The key chain in `folder`, which is made when something is first written.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, KeyChainError> {
+        let key_chain = KeyChain { files: Files::Folder(folder.into()) };
+        match key_chain.files.read_text(FORMAT_FILE)? {
+            Some(format) if format != FORMAT => {
+                Err(KeyChainError::UnknownFormat(key_chain.files.locate(FORMAT_FILE), format))
+            }
+            _ => Ok(key_chain),
+        }
+    }
+
+    /// The key chain of the user: see [`default_folder`].
+    pub fn open_default() -> Result<Self, KeyChainError> {
+        Self::open(default_folder(|variable| std::env::var_os(variable))?)
+    }
+
+    /// A key chain that is gone with the process.
+    pub fn in_memory() -> Self {
+        KeyChain { files: Files::Memory(Memory::default()) }
+    }
+
+    /// Makes a key and its self-signed certificate. The first key's identity becomes the default one.
+    pub fn generate(&self, new: &NewKey<'_>) -> Result<KeyEntry, KeyChainError> {
+        let key = Arc::new(PrivateKey::generate(new.key_type)?);
+        let name = new_key_name(new.identity)?;
+        let certificate = Certificate::self_signed(name.as_name(), &key, new.validity, new.version)?;
+        self.insert(&key, &certificate, new.passphrase)?;
+        self.entry(name.as_name())
+    }
+
+    /// Stores a private key under the key name of `certificate`, which must be its certificate.
+    pub fn insert(
+        &self,
+        key: &PrivateKey,
+        certificate: &Certificate,
+        passphrase: Option<&Passphrase>,
+    ) -> Result<(), KeyChainError> {
+        let name = certificate.key_name();
+        if key.public() != certificate.public_key() {
+            return Err(KeyChainError::OtherKey(name.to_name()));
+        }
+        if self.files.read(&in_key(name, "name"))?.is_some() {
+            return Err(KeyChainError::Exists(name.to_name()));
+        }
+        self.prepare()?;
+        let pem: Zeroizing<String> = private_key_to_pem(key, passphrase)?;
+        let (name_text, certificate_text) = (format!("{name}\n"), certificate.to_base64());
+        self.files.create_folder(
+            &key_folder(name),
+            &[
+                ("name", name_text.as_bytes()),
+                ("private.pem", pem.as_bytes()),
+                (&certificate_file(certificate.name()), certificate_text.as_bytes()),
+            ],
+        )?;
+        if self.files.read_text(DEFAULT_IDENTITY_FILE)?.is_none() {
+            self.write_name(DEFAULT_IDENTITY_FILE, identity_of(name))?;
+        }
+        Ok(())
+    }
+
+    /// All keys; what is damaged is left out and named.
+    pub fn list(&self) -> Result<Listing, KeyChainError> {
+        let mut listing = Listing { keys: Vec::new(), problems: Vec::new() };
+        let default_identity = self.default_identity().unwrap_or_else(|e| {
+            listing.problems.push(e);
+            None
+        });
+        for folder in self.files.list("keys")? {
+            let path = format!("keys/{folder}");
+            match self.read_entry(&path, default_identity.as_ref(), &mut listing.problems) {
+                Ok(entry) => listing.keys.push(entry),
+                Err(e) => listing.problems.push(e),
+            }
+        }
+        listing.keys.sort_by(|a, b| a.name.cmp(&b.name));
+        self.mark_defaults(&mut listing);
+        Ok(listing)
+    }
+
+    /// The default identity, if one was chosen or made.
+    pub fn default_identity(&self) -> Result<Option<Name>, KeyChainError> {
+        self.read_name(DEFAULT_IDENTITY_FILE)
+    }
+
+    /// The key that `which` means: an identity's default key, a key, or the key of a certificate; none stands
+    /// for the default identity.
+    pub fn key(&self, which: Option<NameRef<'_>>) -> Result<KeyEntry, KeyChainError> {
+        let Some(which) = which else {
+            let identity = self.default_identity()?.ok_or(KeyChainError::Empty)?;
+            return self.key(Some(identity.as_name()));
+        };
+        if let Ok(key_name) = key_name_of_locator(which)
+            && self.files.read(&in_key(key_name, "name"))?.is_some()
+        {
+            return self.entry(key_name);
+        }
+        let listing = self.list()?;
+        let of_identity = |key: &&KeyEntry| key.identity() == which && key.default_of_identity;
+        match listing.keys.iter().find(of_identity) {
+            Some(key) => Ok(key.clone()),
+            None => {
+                Err(listing.problems.into_iter().next().unwrap_or(KeyChainError::NotFound(which.to_name())))
+            }
+        }
+    }
+
+    /// A signer with the key that `which` means (see [`KeyChain::key`]). Its KeyLocator is the name of
+    /// the certificate that `which` names, or else of the key's default certificate.
+    pub fn signer(
+        &self,
+        which: Option<NameRef<'_>>,
+        passphrase: Option<&Passphrase>,
+    ) -> Result<Signer, KeyChainError> {
+        let entry = self.key(which)?;
+        let named = |certificate: &&Certificate| Some(certificate.name()) == which;
+        let certificate = entry.certificates.iter().find(named).or(entry.certificates.first());
+        let locator = certificate.map_or(entry.name.as_name(), Certificate::name).to_name();
+        let key = self.private_key(entry.name.as_name(), passphrase)?;
+        Ok(Signer::new(locator, Arc::new(key)))
+    }
+
+    /// The private key named `key_name`.
+    pub fn private_key(
+        &self,
+        key_name: NameRef<'_>,
+        passphrase: Option<&Passphrase>,
+    ) -> Result<PrivateKey, KeyChainError> {
+        let path = in_key(key_name, "private.pem");
+        let octets =
+            self.files.read_private(&path)?.ok_or_else(|| KeyChainError::NotFound(key_name.to_name()))?;
+        let corrupted = |why: String| KeyChainError::Corrupted(self.files.locate(&path), why);
+        let text = std::str::from_utf8(&octets).map_err(|_| corrupted("it is not text".into()))?;
+        let damaged = |e| match e {
+            crate::CryptoError::BadPrivateKey => corrupted(e.to_string()),
+            e => KeyChainError::Key(key_name.to_name(), e),
+        };
+        let key = private_key_from_pem(text, passphrase).map_err(damaged)?;
+        let entry = self.entry(key_name)?;
+        match entry.certificates.iter().any(|c| c.public_key() != key.public()) {
+            true => Err(corrupted(format!("it is not the private key of {key_name}"))),
+            false => Ok(key),
+        }
+    }
+
+    /// Adds a certificate, as from an issuer, to the key it is about. It becomes the key's default.
+    pub fn add_certificate(&self, certificate: &Certificate) -> Result<(), KeyChainError> {
+        let key_name = certificate.key_name();
+        let entry = self.entry(key_name)?;
+        if entry.certificates.iter().any(|known| known.public_key() != certificate.public_key()) {
+            return Err(KeyChainError::OtherKey(key_name.to_name()));
+        }
+        let file = in_key(key_name, &certificate_file(certificate.name()));
+        self.files.write(&file, certificate.to_base64().as_bytes())?;
+        self.write_name(&in_key(key_name, "default-certificate"), certificate.name())
+    }
+
+    /// Makes `name` the default: an identity of the key chain, a key of its identity, or a certificate of its
+    /// key.
+    pub fn set_default(&self, name: NameRef<'_>) -> Result<(), KeyChainError> {
+        let entry = self.key(Some(name))?;
+        if entry.identity() == name {
+            self.write_name(DEFAULT_IDENTITY_FILE, name)
+        } else if entry.name.as_name() == name {
+            self.write_name(&default_key_file(entry.identity()), name)
+        } else if entry.certificates.iter().any(|certificate| certificate.name() == name) {
+            self.write_name(&in_key(entry.name.as_name(), "default-certificate"), name)
+        } else {
+            Err(KeyChainError::NotFound(name.to_name()))
+        }
+    }
+
+    /// Deletes an identity with all its keys, a key with its certificates, or a certificate.
+    pub fn delete(&self, name: NameRef<'_>) -> Result<(), KeyChainError> {
+        let listing = self.list()?;
+        let doomed: Vec<_> =
+            listing.keys.iter().filter(|k| k.identity() == name || k.name.as_name() == name).collect();
+        for key in &doomed {
+            self.files.remove(&key_folder(key.name.as_name()))?;
+        }
+        if !doomed.is_empty() {
+            return Ok(());
+        }
+        let certificate = listing.keys.iter().flat_map(|k| &k.certificates).find(|c| c.name() == name);
+        let certificate = certificate.ok_or_else(|| KeyChainError::NotFound(name.to_name()))?;
+        self.files.remove(&in_key(certificate.key_name(), &certificate_file(name)))
+    }
+
+    /// Makes `certificate` a trust anchor of this user's tools.
+    pub fn trust(&self, certificate: &Certificate) -> Result<(), KeyChainError> {
+        self.prepare()?;
+        self.files.write(&anchor_path(certificate.name()), certificate.to_base64().as_bytes())
+    }
+
+    /// Makes the certificate `name` no trust anchor any more.
+    pub fn distrust(&self, name: NameRef<'_>) -> Result<(), KeyChainError> {
+        let path = anchor_path(name);
+        match self.files.read(&path)? {
+            Some(_) => self.files.remove(&path),
+            None => Err(KeyChainError::NotFound(name.to_name())),
+        }
+    }
+
+    /// The trust anchors, and which files in their folder are damaged.
+    pub fn anchors(&self) -> Result<(Vec<Certificate>, Vec<KeyChainError>), KeyChainError> {
+        let (mut anchors, mut problems) = (Vec::new(), Vec::new());
+        for file in self.files.list("anchors")? {
+            match self.read_certificate(&format!("anchors/{file}")) {
+                Ok(anchor) => anchors.push(anchor),
+                Err(e) => problems.push(e),
+            }
+        }
+        Ok((anchors, problems))
+    }
+
+    fn prepare(&self) -> Result<(), KeyChainError> {
+        match self.files.read(FORMAT_FILE)? {
+            Some(_) => Ok(()),
+            None => self.files.write(FORMAT_FILE, format!("{FORMAT}\n").as_bytes()),
+        }
+    }
+
+    /// The key named `key_name`, which must be sound.
+    fn entry(&self, key_name: NameRef<'_>) -> Result<KeyEntry, KeyChainError> {
+        if self.files.read(&in_key(key_name, "name"))?.is_none() {
+            return Err(KeyChainError::NotFound(key_name.to_name()));
+        }
+        let mut listing = self.list()?;
+        match listing.keys.iter().position(|key| key.name.as_name() == key_name) {
+            Some(found) => Ok(listing.keys.swap_remove(found)),
+            None => Err(listing
+                .problems
+                .into_iter()
+                .next()
+                .unwrap_or(KeyChainError::NotFound(key_name.to_name()))),
+        }
+    }
+
+    /// Reads a key's folder. A damaged certificate is a problem, and the key is still usable.
+    fn read_entry(
+        &self,
+        path: &str,
+        default_identity: Option<&Name>,
+        problems: &mut Vec<KeyChainError>,
+    ) -> Result<KeyEntry, KeyChainError> {
+        let missing = |file: &str| {
+            KeyChainError::Corrupted(self.files.locate(&format!("{path}/{file}")), "it is missing".into())
+        };
+        let name = self.read_name(&format!("{path}/name"))?.ok_or_else(|| missing("name"))?;
+        if key_folder(name.as_name()) != path {
+            let file = self.files.locate(&format!("{path}/name"));
+            return Err(KeyChainError::Corrupted(file, "it names a key of another folder".into()));
+        }
+        let private =
+            self.files.read(&format!("{path}/private.pem"))?.ok_or_else(|| missing("private.pem"))?;
+        let mut certificates = Vec::new();
+        for file in self.files.list(path)?.iter().filter(|file| file.ends_with(CERTIFICATE_SUFFIX)) {
+            match self.read_certificate(&format!("{path}/{file}")) {
+                Ok(certificate) => certificates.push(certificate),
+                Err(e) => problems.push(e),
+            }
+        }
+        certificates.sort_by(|a, b| a.name().cmp(&b.name()));
+        if let Some(default) = self.read_name(&format!("{path}/default-certificate"))? {
+            certificates.sort_by_key(|certificate| certificate.name() != default.as_name());
+        }
+        Ok(KeyEntry {
+            encrypted: std::str::from_utf8(&private).is_ok_and(is_encrypted_pem),
+            of_default_identity: default_identity.is_some_and(|d| d.as_name() == identity_of(name.as_name())),
+            default_of_identity: false,
+            name,
+            certificates,
+        })
+    }
+
+    /// Marks one key of each identity: the one that was chosen, or else the first.
+    fn mark_defaults(&self, listing: &mut Listing) {
+        let same_identity = |a: &KeyEntry, b: &KeyEntry| a.identity() == b.identity();
+        for keys in listing.keys.chunk_by_mut(same_identity) {
+            let chosen = self.read_name(&default_key_file(keys[0].identity())).unwrap_or_else(|e| {
+                listing.problems.push(e);
+                None
+            });
+            let at = keys.iter().position(|key| Some(&key.name) == chosen.as_ref()).unwrap_or(0);
+            keys[at].default_of_identity = true;
+        }
+    }
+
+    fn read_certificate(&self, path: &str) -> Result<Certificate, KeyChainError> {
+        let octets = self.files.read(path)?.unwrap_or_default();
+        Certificate::from_file_octets(&octets)
+            .map_err(|e| KeyChainError::Corrupted(self.files.locate(path), e.to_string()))
+    }
+
+    fn read_name(&self, path: &str) -> Result<Option<Name>, KeyChainError> {
+        let Some(text) = self.files.read_text(path)? else { return Ok(None) };
+        let corrupted = |_| KeyChainError::Corrupted(self.files.locate(path), "it holds no name".into());
+        text.parse().map(Some).map_err(corrupted)
+    }
+
+    fn write_name(&self, path: &str, name: NameRef<'_>) -> Result<(), KeyChainError> {
+        self.files.write(path, format!("{name}\n").as_bytes())
+    }
+}
+
+/// Where a user's key chain is: `$NAMELY_HOME/keys`, else `$XDG_DATA_HOME/namely/keys`, else
+/// `$HOME/.local/share/namely/keys`. `variable` reads an environment variable.
+pub fn default_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, KeyChainError> {
+    let folder = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    folder("NAMELY_HOME")
+        .or_else(|| folder("XDG_DATA_HOME").map(|data| data.join("namely")))
+        .or_else(|| folder("HOME").map(|home| home.join(".local/share/namely")))
+        .map(|home| home.join("keys"))
+        .ok_or(KeyChainError::NoHome)
+}
+
+/// A name as a file name: names hold any octets and are longer than file names may be.
+fn file_name(name: NameRef<'_>) -> String {
+    sha256(name.as_bytes())[..16].iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn key_folder(key_name: NameRef<'_>) -> String {
+    format!("keys/{}", file_name(key_name))
+}
+
+fn in_key(key_name: NameRef<'_>, file: &str) -> String {
+    format!("{}/{file}", key_folder(key_name))
+}
+
+fn certificate_file(name: NameRef<'_>) -> String {
+    format!("{}{CERTIFICATE_SUFFIX}", file_name(name))
+}
+
+fn anchor_path(name: NameRef<'_>) -> String {
+    format!("anchors/{}", certificate_file(name))
+}
+
+fn default_key_file(identity: NameRef<'_>) -> String {
+    format!("default-keys/{}", file_name(identity))
+}

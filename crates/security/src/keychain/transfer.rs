@@ -1,0 +1,69 @@
+//! Keys in and out of a key chain as SafeBags, the form in which `ndnsec`, python-ndn and NDNts exchange them.
+
+use namely_wire::NameRef;
+use namely_wire::certificate::{SafeBagView, encode_safe_bag};
+use namely_wire::types::SAFE_BAG;
+
+use super::{KeyChain, KeyChainError};
+use crate::certificate::Certificate;
+use crate::crypto::{Passphrase, PrivateKey, decrypt_pkcs8, encrypt_pkcs8};
+use crate::text;
+
+impl KeyChain {
+    /// Stores the key and certificate of a SafeBag, raw or base64. `bag_passphrase` decrypts the bag;
+    /// `passphrase` encrypts the key in this key chain.
+    pub fn import_safe_bag(
+        &self,
+        octets: &[u8],
+        bag_passphrase: &Passphrase,
+        passphrase: Option<&Passphrase>,
+    ) -> Result<Certificate, KeyChainError> {
+        let raw = if octets.first().copied().map(u32::from) == Some(SAFE_BAG) {
+            octets.to_vec()
+        } else {
+            let text = std::str::from_utf8(octets).map_err(|_| KeyChainError::NotASafeBag)?;
+            text::from_base64(text).ok_or(KeyChainError::NotASafeBag)?
+        };
+        let bag = SafeBagView::parse(&raw).map_err(|_| KeyChainError::NotASafeBag)?;
+        let certificate = Certificate::parse(bag.certificate.data.wire)?;
+        let at_key = |e| KeyChainError::Key(certificate.key_name().to_name(), e);
+        let pkcs8 = decrypt_pkcs8(bag.encrypted_key, bag_passphrase).map_err(at_key)?;
+        let key = PrivateKey::from_pkcs8(&pkcs8).map_err(at_key)?;
+        self.insert(&key, &certificate, passphrase)?;
+        Ok(certificate)
+    }
+
+    /// The SafeBag of the key that `which` means (see [`KeyChain::key`]), encrypted under
+    /// `bag_passphrase`. `passphrase` decrypts the key in this key chain. In base64 it is what
+    /// `ndnsec export` prints.
+    pub fn export_safe_bag(
+        &self,
+        which: Option<NameRef<'_>>,
+        passphrase: Option<&Passphrase>,
+        bag_passphrase: &Passphrase,
+    ) -> Result<SafeBag, KeyChainError> {
+        let entry = self.key(which)?;
+        let key = self.private_key(entry.name.as_name(), passphrase)?;
+        let named = |certificate: &&Certificate| Some(certificate.name()) == which;
+        let certificate = entry.certificates.iter().find(named).or(entry.certificates.first());
+        let certificate = certificate.ok_or_else(|| KeyChainError::NotFound(entry.name.clone()))?;
+        let encrypted = encrypt_pkcs8(&key.to_pkcs8()?, bag_passphrase)?;
+        Ok(SafeBag(encode_safe_bag(certificate.wire(), &encrypted)))
+    }
+}
+
+/// A certificate and its encrypted private key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SafeBag(Vec<u8>);
+
+impl SafeBag {
+    /// The octets of the TLV.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Base64 in lines of 64 characters.
+    pub fn to_base64(&self) -> String {
+        text::to_base64(&self.0)
+    }
+}
