@@ -197,7 +197,7 @@ fn names(value: &[u8]) -> impl Iterator<Item = NameRef<'_>> {
 pub fn with_nonce(interest: &InterestView<'_>, nonce: [u8; 4]) -> Vec<u8> {
     let value = tlv::read_tlv(interest.wire).map_or(&[][..], |outer| outer.value);
     // Nonce goes behind the last of the elements that precede it in the specification's order. Unknown
-    // elements may stand between those; all of those are critical, so none is behind a later element.
+    // elements may stand between those; these are all critical, so none is behind a later element.
     let mut body = Reader::new(value);
     let mut split = 0;
     while let Ok(Some(tlv)) = body.next_tlv() {

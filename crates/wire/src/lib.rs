@@ -16,6 +16,7 @@ extern crate alloc;
 pub mod announcement;
 pub mod certificate;
 pub mod data;
+pub mod dissect;
 pub mod error;
 pub mod face_uri;
 mod fields;

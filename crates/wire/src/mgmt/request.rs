@@ -123,7 +123,15 @@ pub enum RequestError {
 impl<'a> Request<'a> {
     /// Reads what `interest` asks for.
     pub fn parse(interest: &InterestView<'a>) -> Result<Self, RequestError> {
-        let name = interest.name;
+        Self::of_name(interest.name, interest.application_parameters)
+    }
+
+    /// Reads what an Interest with this name and these ApplicationParameters asks for. A Data has the name
+    /// of the request that it answers.
+    pub fn of_name(
+        name: NameRef<'a>,
+        application_parameters: Option<&'a [u8]>,
+    ) -> Result<Self, RequestError> {
         let mut components = name.components();
         let scope = match components.next() {
             Some(c) if c == Component::generic(b"localhost") => Scope::Localhost,
@@ -143,7 +151,7 @@ impl<'a> Request<'a> {
             return DatasetRequest::parse(scope, dataset, name).map(Request::Dataset);
         }
         let command = find(Command::ALL, Command::words, module, verb).ok_or(RequestError::Unknown)?;
-        let parameters = CommandParameters::parse(command, interest)?;
+        let parameters = CommandParameters::parse(command, name, application_parameters)?;
         Ok(Request::Command(CommandRequest { scope, command, parameters }))
     }
 }
@@ -168,12 +176,16 @@ impl DatasetRequest {
 }
 
 impl<'a> CommandParameters<'a> {
-    fn parse(command: Command, interest: &InterestView<'a>) -> Result<Self, RequestError> {
+    fn parse(
+        command: Command,
+        name: NameRef<'a>,
+        application_parameters: Option<&'a [u8]>,
+    ) -> Result<Self, RequestError> {
         if command == Command::RibAnnounce {
-            let announcement = interest.application_parameters.filter(|p| !p.is_empty());
+            let announcement = application_parameters.filter(|p| !p.is_empty());
             return announcement.map(CommandParameters::Announcement).ok_or(RequestError::NoParameters);
         }
-        let component = argument(interest.name).ok_or(RequestError::NoParameters)?;
+        let component = argument(name).ok_or(RequestError::NoParameters)?;
         ControlParameters::decode(component.value)
             .map(|parameters| CommandParameters::Control(Box::new(parameters)))
             .map_err(RequestError::Malformed)

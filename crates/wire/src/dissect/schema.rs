@@ -1,0 +1,445 @@
+//! Which elements a block may hold, what they are called there, and how to show them. TYPE numbers mean
+//! different things in different blocks, so each block has a table of its own.
+
+use crate::mgmt::numbers::*;
+use crate::mgmt::{FaceEventKind, FacePersistency, FaceScope, LinkType};
+use crate::rdr;
+use crate::types::*;
+
+/// What a run of elements belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Block {
+    /// Packets on a link, or inside another element.
+    Packets,
+    LinkPacket,
+    Nack,
+    CachePolicy,
+    Interest,
+    Data,
+    MetaInfo,
+    Names,
+    SignatureInfo,
+    KeyLocator,
+    Validity,
+    Descriptions,
+    Description,
+    SafeBag,
+    Announcement,
+    Metadata,
+    Manifest,
+    /// ControlParameters or FaceQueryFilter in a name component.
+    Argument,
+    ControlParameters,
+    FaceQueryFilter,
+    Responses,
+    ControlResponse,
+    GeneralStatus,
+    FaceList,
+    FaceStatus,
+    ChannelList,
+    ChannelStatus,
+    FibList,
+    FibEntry,
+    NextHop,
+    RibList,
+    RibEntry,
+    Route,
+    StrategyList,
+    StrategyChoice,
+    CsInfoList,
+    CsInfo,
+    FaceEvents,
+    FaceEvent,
+}
+
+/// How to show a VALUE.
+#[derive(Clone, Copy)]
+pub(super) enum Value {
+    /// Elements.
+    Inside(Block),
+    /// Components, as a URI.
+    Name,
+    /// The name of an Interest or Data, which may carry management parameters.
+    PacketName,
+    /// One name component.
+    Component,
+    /// A NonNegativeInteger, with its unit.
+    Number(&'static str),
+    /// A NonNegativeInteger that stands for a word.
+    Choice(fn(u64) -> &'static str),
+    /// Milliseconds since the Unix epoch.
+    TimeMs,
+    /// Nanoseconds since the Unix epoch.
+    TimeNs,
+    /// A NonNegativeInteger, in octal.
+    Octal,
+    /// UTF-8.
+    Text,
+    /// A directory listing.
+    Listing,
+    /// Anything.
+    Octets,
+    /// As the elements beside it say.
+    Depends,
+}
+
+/// An element of a block.
+#[derive(Clone, Copy)]
+pub(super) struct Field {
+    typ: u32,
+    /// The specification's name.
+    pub(super) name: &'static str,
+    /// How to show it.
+    pub(super) value: Value,
+}
+
+/// What TYPE `typ` is in `block`.
+pub(super) fn field(block: Block, typ: u32) -> Option<&'static Field> {
+    fields(block).iter().find(|f| f.typ == typ)
+}
+
+const fn f(typ: u32, name: &'static str, value: Value) -> Field {
+    Field { typ, name, value }
+}
+
+const COUNT_OF: Value = Value::Number("");
+
+fn fields(block: Block) -> &'static [Field] {
+    match block {
+        Block::Packets => PACKETS,
+        Block::LinkPacket => LINK_PACKET,
+        Block::Nack => &const { [f(LP_NACK_REASON, "NackReason", Value::Choice(nack_reason))] },
+        Block::CachePolicy => {
+            &const { [f(LP_CACHE_POLICY_TYPE, "CachePolicyType", Value::Choice(cache_policy))] }
+        }
+        Block::Interest => INTEREST_FIELDS,
+        Block::Data => DATA_FIELDS,
+        Block::MetaInfo => META_INFO_FIELDS,
+        Block::Names => &const { [f(NAME, "Name", Value::Name)] },
+        Block::SignatureInfo => SIGNATURE_INFO_FIELDS,
+        Block::KeyLocator => KEY_LOCATOR_FIELDS,
+        Block::Validity => VALIDITY_FIELDS,
+        Block::Descriptions => {
+            &const { [f(DESCRIPTION_ENTRY, "DescriptionEntry", Value::Inside(Block::Description))] }
+        }
+        Block::Description => DESCRIPTION_FIELDS,
+        Block::SafeBag => SAFE_BAG_FIELDS,
+        Block::Announcement => ANNOUNCEMENT_FIELDS,
+        Block::Metadata => METADATA_FIELDS,
+        Block::Manifest => MANIFEST_FIELDS,
+        block => management_fields(block),
+    }
+}
+
+fn management_fields(block: Block) -> &'static [Field] {
+    match block {
+        Block::Argument => ARGUMENT_FIELDS,
+        Block::ControlParameters => CONTROL_PARAMETERS_FIELDS,
+        Block::FaceQueryFilter => FACE_FIELDS_OF_FILTER,
+        Block::Responses => {
+            &const { [f(CONTROL_RESPONSE, "ControlResponse", Value::Inside(Block::ControlResponse))] }
+        }
+        Block::ControlResponse => CONTROL_RESPONSE_FIELDS,
+        Block::GeneralStatus => GENERAL_STATUS_FIELDS,
+        Block::FaceList => &const { [f(ENTRY, "FaceStatus", Value::Inside(Block::FaceStatus))] },
+        Block::FaceStatus => FACE_STATUS_FIELDS,
+        Block::ChannelList => {
+            &const { [f(CHANNEL_STATUS, "ChannelStatus", Value::Inside(Block::ChannelStatus))] }
+        }
+        Block::ChannelStatus => &const { [f(LOCAL_URI, "LocalUri", Value::Text)] },
+        Block::FibList => &const { [f(ENTRY, "FibEntry", Value::Inside(Block::FibEntry))] },
+        Block::FibEntry => FIB_ENTRY_FIELDS,
+        Block::NextHop => NEXT_HOP_FIELDS,
+        Block::RibList => &const { [f(ENTRY, "RibEntry", Value::Inside(Block::RibEntry))] },
+        Block::RibEntry => RIB_ENTRY_FIELDS,
+        Block::Route => ROUTE_FIELDS,
+        Block::StrategyList => &const { [f(ENTRY, "StrategyChoice", Value::Inside(Block::StrategyChoice))] },
+        Block::StrategyChoice => STRATEGY_CHOICE_FIELDS,
+        Block::CsInfoList => &const { [f(ENTRY, "CsInfo", Value::Inside(Block::CsInfo))] },
+        Block::CsInfo => CS_INFO_FIELDS,
+        Block::FaceEvents => FACE_EVENTS_FIELDS,
+        Block::FaceEvent => FACE_EVENT_FIELDS,
+        _ => &[],
+    }
+}
+
+const PACKETS: &[Field] = &[
+    f(INTEREST, "Interest", Value::Inside(Block::Interest)),
+    f(DATA, "Data", Value::Inside(Block::Data)),
+    f(LP_PACKET, "LpPacket", Value::Inside(Block::LinkPacket)),
+    f(NAME, "Name", Value::Name),
+    f(SAFE_BAG, "SafeBag", Value::Inside(Block::SafeBag)),
+    f(CONTROL_PARAMETERS, "ControlParameters", Value::Inside(Block::ControlParameters)),
+    f(CONTROL_RESPONSE, "ControlResponse", Value::Inside(Block::ControlResponse)),
+];
+
+const LINK_PACKET: &[Field] = &[
+    f(LP_FRAGMENT, "Fragment", Value::Depends),
+    f(LP_SEQUENCE, "Sequence", COUNT_OF),
+    f(LP_FRAG_INDEX, "FragIndex", COUNT_OF),
+    f(LP_FRAG_COUNT, "FragCount", COUNT_OF),
+    f(LP_PIT_TOKEN, "PitToken", Value::Octets),
+    f(LP_NACK, "Nack", Value::Inside(Block::Nack)),
+    f(LP_INCOMING_FACE_ID, "IncomingFaceId", COUNT_OF),
+    f(LP_NEXT_HOP_FACE_ID, "NextHopFaceId", COUNT_OF),
+    f(LP_CACHE_POLICY, "CachePolicy", Value::Inside(Block::CachePolicy)),
+    f(LP_CONGESTION_MARK, "CongestionMark", COUNT_OF),
+    f(LP_ACK, "Ack", COUNT_OF),
+    f(LP_TX_SEQUENCE, "TxSequence", COUNT_OF),
+    f(LP_NON_DISCOVERY, "NonDiscovery", Value::Octets),
+    f(LP_PREFIX_ANNOUNCEMENT, "PrefixAnnouncement", Value::Inside(Block::Packets)),
+];
+
+const INTEREST_FIELDS: &[Field] = &[
+    f(NAME, "Name", Value::PacketName),
+    f(CAN_BE_PREFIX, "CanBePrefix", Value::Octets),
+    f(MUST_BE_FRESH, "MustBeFresh", Value::Octets),
+    f(FORWARDING_HINT, "ForwardingHint", Value::Inside(Block::Names)),
+    f(NONCE, "Nonce", Value::Octets),
+    f(INTEREST_LIFETIME, "InterestLifetime", Value::Number("ms")),
+    f(HOP_LIMIT, "HopLimit", COUNT_OF),
+    f(APPLICATION_PARAMETERS, "ApplicationParameters", Value::Depends),
+    f(INTEREST_SIGNATURE_INFO, "InterestSignatureInfo", Value::Inside(Block::SignatureInfo)),
+    f(INTEREST_SIGNATURE_VALUE, "InterestSignatureValue", Value::Octets),
+];
+
+const DATA_FIELDS: &[Field] = &[
+    f(NAME, "Name", Value::PacketName),
+    f(META_INFO, "MetaInfo", Value::Inside(Block::MetaInfo)),
+    f(CONTENT, "Content", Value::Depends),
+    f(SIGNATURE_INFO, "SignatureInfo", Value::Inside(Block::SignatureInfo)),
+    f(SIGNATURE_VALUE, "SignatureValue", Value::Octets),
+];
+
+const META_INFO_FIELDS: &[Field] = &[
+    f(CONTENT_TYPE, "ContentType", Value::Choice(content_type)),
+    f(FRESHNESS_PERIOD, "FreshnessPeriod", Value::Number("ms")),
+    f(FINAL_BLOCK_ID, "FinalBlockId", Value::Component),
+];
+
+const SIGNATURE_INFO_FIELDS: &[Field] = &[
+    f(SIGNATURE_TYPE, "SignatureType", Value::Choice(signature_type)),
+    f(KEY_LOCATOR, "KeyLocator", Value::Inside(Block::KeyLocator)),
+    f(SIGNATURE_NONCE, "SignatureNonce", Value::Octets),
+    f(SIGNATURE_TIME, "SignatureTime", Value::TimeMs),
+    f(SIGNATURE_SEQ_NUM, "SignatureSeqNum", COUNT_OF),
+    f(VALIDITY_PERIOD, "ValidityPeriod", Value::Inside(Block::Validity)),
+    f(ADDITIONAL_DESCRIPTION, "AdditionalDescription", Value::Inside(Block::Descriptions)),
+];
+
+const KEY_LOCATOR_FIELDS: &[Field] =
+    &[f(NAME, "Name", Value::Name), f(KEY_DIGEST, "KeyDigest", Value::Octets)];
+
+const VALIDITY_FIELDS: &[Field] =
+    &[f(NOT_BEFORE, "NotBefore", Value::Text), f(NOT_AFTER, "NotAfter", Value::Text)];
+
+const DESCRIPTION_FIELDS: &[Field] = &[
+    f(DESCRIPTION_KEY, "DescriptionKey", Value::Text),
+    f(DESCRIPTION_VALUE, "DescriptionValue", Value::Text),
+];
+
+const SAFE_BAG_FIELDS: &[Field] =
+    &[f(DATA, "Data", Value::Inside(Block::Data)), f(SAFE_BAG_ENCRYPTED_KEY, "EncryptedKey", Value::Octets)];
+
+const ANNOUNCEMENT_FIELDS: &[Field] = &[
+    f(EXPIRATION_PERIOD, "ExpirationPeriod", Value::Number("ms")),
+    f(COST, "Cost", COUNT_OF),
+    f(VALIDITY_PERIOD, "ValidityPeriod", Value::Inside(Block::Validity)),
+];
+
+const METADATA_FIELDS: &[Field] = &[
+    f(NAME, "Name", Value::Name),
+    f(FINAL_BLOCK_ID, "FinalBlockId", Value::Component),
+    f(rdr::SEGMENT_SIZE, "SegmentSize", Value::Number("octets")),
+    f(rdr::SIZE, "Size", Value::Number("octets")),
+    f(rdr::MODE, "Mode", Value::Octal),
+    f(rdr::ATIME, "Atime", Value::TimeNs),
+    f(rdr::BTIME, "Btime", Value::TimeNs),
+    f(rdr::CTIME, "Ctime", Value::TimeNs),
+    f(rdr::MTIME, "Mtime", Value::TimeNs),
+];
+
+/// docs/manifest.md.
+const MANIFEST_FIELDS: &[Field] = &[
+    f(0xf601, "Version", COUNT_OF),
+    f(0xf603, "HashAlgorithm", COUNT_OF),
+    f(0xf605, "FirstSegment", COUNT_OF),
+    f(0xf607, "Count", COUNT_OF),
+    f(0xf609, "Digests", Value::Octets),
+];
+
+const ARGUMENT_FIELDS: &[Field] = &[
+    f(CONTROL_PARAMETERS, "ControlParameters", Value::Inside(Block::ControlParameters)),
+    f(FACE_QUERY_FILTER, "FaceQueryFilter", Value::Inside(Block::FaceQueryFilter)),
+];
+
+const CONTROL_PARAMETERS_FIELDS: &[Field] = &[
+    f(NAME, "Name", Value::Name),
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(URI, "Uri", Value::Text),
+    f(LOCAL_URI, "LocalUri", Value::Text),
+    f(ORIGIN, "Origin", COUNT_OF),
+    f(COST, "Cost", COUNT_OF),
+    f(CAPACITY, "Capacity", COUNT_OF),
+    f(COUNT, "Count", COUNT_OF),
+    f(FLAGS, "Flags", COUNT_OF),
+    f(MASK, "Mask", COUNT_OF),
+    f(STRATEGY, "Strategy", Value::Inside(Block::Names)),
+    f(EXPIRATION_PERIOD, "ExpirationPeriod", Value::Number("ms")),
+    f(FACE_PERSISTENCY, "FacePersistency", Value::Choice(face_persistency)),
+    f(BASE_CONGESTION_MARKING_INTERVAL, "BaseCongestionMarkingInterval", Value::Number("ns")),
+    f(DEFAULT_CONGESTION_THRESHOLD, "DefaultCongestionThreshold", Value::Number("octets")),
+    f(MTU, "Mtu", Value::Number("octets")),
+];
+
+const FACE_FIELDS_OF_FILTER: &[Field] = &[
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(URI_SCHEME, "UriScheme", Value::Text),
+    f(URI, "Uri", Value::Text),
+    f(LOCAL_URI, "LocalUri", Value::Text),
+    f(FACE_SCOPE, "FaceScope", Value::Choice(face_scope)),
+    f(FACE_PERSISTENCY, "FacePersistency", Value::Choice(face_persistency)),
+    f(LINK_TYPE, "LinkType", Value::Choice(link_type)),
+];
+
+const CONTROL_RESPONSE_FIELDS: &[Field] = &[
+    f(STATUS_CODE, "StatusCode", COUNT_OF),
+    f(STATUS_TEXT, "StatusText", Value::Text),
+    f(CONTROL_PARAMETERS, "ControlParameters", Value::Inside(Block::ControlParameters)),
+];
+
+const GENERAL_STATUS_FIELDS: &[Field] = &[
+    f(NFD_VERSION, "NfdVersion", Value::Text),
+    f(START_TIMESTAMP, "StartTimestamp", Value::TimeMs),
+    f(CURRENT_TIMESTAMP, "CurrentTimestamp", Value::TimeMs),
+    f(N_NAME_TREE_ENTRIES, "NNameTreeEntries", COUNT_OF),
+    f(N_FIB_ENTRIES, "NFibEntries", COUNT_OF),
+    f(N_PIT_ENTRIES, "NPitEntries", COUNT_OF),
+    f(N_MEASUREMENTS_ENTRIES, "NMeasurementsEntries", COUNT_OF),
+    f(N_CS_ENTRIES, "NCsEntries", COUNT_OF),
+    f(N_IN_INTERESTS, "NInInterests", COUNT_OF),
+    f(N_IN_DATA, "NInData", COUNT_OF),
+    f(N_IN_NACKS, "NInNacks", COUNT_OF),
+    f(N_OUT_INTERESTS, "NOutInterests", COUNT_OF),
+    f(N_OUT_DATA, "NOutData", COUNT_OF),
+    f(N_OUT_NACKS, "NOutNacks", COUNT_OF),
+    f(N_SATISFIED_INTERESTS, "NSatisfiedInterests", COUNT_OF),
+    f(N_UNSATISFIED_INTERESTS, "NUnsatisfiedInterests", COUNT_OF),
+];
+
+const FACE_STATUS_FIELDS: &[Field] = &[
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(URI, "Uri", Value::Text),
+    f(LOCAL_URI, "LocalUri", Value::Text),
+    f(EXPIRATION_PERIOD, "ExpirationPeriod", Value::Number("ms")),
+    f(FACE_SCOPE, "FaceScope", Value::Choice(face_scope)),
+    f(FACE_PERSISTENCY, "FacePersistency", Value::Choice(face_persistency)),
+    f(LINK_TYPE, "LinkType", Value::Choice(link_type)),
+    f(BASE_CONGESTION_MARKING_INTERVAL, "BaseCongestionMarkingInterval", Value::Number("ns")),
+    f(DEFAULT_CONGESTION_THRESHOLD, "DefaultCongestionThreshold", Value::Number("octets")),
+    f(MTU, "Mtu", Value::Number("octets")),
+    f(N_IN_INTERESTS, "NInInterests", COUNT_OF),
+    f(N_IN_DATA, "NInData", COUNT_OF),
+    f(N_IN_NACKS, "NInNacks", COUNT_OF),
+    f(N_OUT_INTERESTS, "NOutInterests", COUNT_OF),
+    f(N_OUT_DATA, "NOutData", COUNT_OF),
+    f(N_OUT_NACKS, "NOutNacks", COUNT_OF),
+    f(N_IN_BYTES, "NInBytes", COUNT_OF),
+    f(N_OUT_BYTES, "NOutBytes", COUNT_OF),
+    f(FLAGS, "Flags", COUNT_OF),
+];
+
+const FIB_ENTRY_FIELDS: &[Field] =
+    &[f(NAME, "Name", Value::Name), f(NEXT_HOP_RECORD, "NextHopRecord", Value::Inside(Block::NextHop))];
+
+const NEXT_HOP_FIELDS: &[Field] = &[f(FACE_ID, "FaceId", COUNT_OF), f(COST, "Cost", COUNT_OF)];
+
+const RIB_ENTRY_FIELDS: &[Field] =
+    &[f(NAME, "Name", Value::Name), f(ROUTE, "Route", Value::Inside(Block::Route))];
+
+const ROUTE_FIELDS: &[Field] = &[
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(ORIGIN, "Origin", COUNT_OF),
+    f(COST, "Cost", COUNT_OF),
+    f(FLAGS, "Flags", COUNT_OF),
+    f(EXPIRATION_PERIOD, "ExpirationPeriod", Value::Number("ms")),
+];
+
+const STRATEGY_CHOICE_FIELDS: &[Field] =
+    &[f(NAME, "Name", Value::Name), f(STRATEGY, "Strategy", Value::Inside(Block::Names))];
+
+const CS_INFO_FIELDS: &[Field] = &[
+    f(CAPACITY, "Capacity", Value::Number("packets")),
+    f(FLAGS, "Flags", COUNT_OF),
+    f(N_CS_ENTRIES, "NCsEntries", COUNT_OF),
+    f(N_HITS, "NHits", COUNT_OF),
+    f(N_MISSES, "NMisses", COUNT_OF),
+];
+
+const FACE_EVENTS_FIELDS: &[Field] =
+    &[f(FACE_EVENT_NOTIFICATION, "FaceEventNotification", Value::Inside(Block::FaceEvent))];
+
+const FACE_EVENT_FIELDS: &[Field] = &[
+    f(FACE_EVENT_KIND, "FaceEventKind", Value::Choice(face_event_kind)),
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(URI, "Uri", Value::Text),
+    f(LOCAL_URI, "LocalUri", Value::Text),
+    f(FACE_SCOPE, "FaceScope", Value::Choice(face_scope)),
+    f(FACE_PERSISTENCY, "FacePersistency", Value::Choice(face_persistency)),
+    f(LINK_TYPE, "LinkType", Value::Choice(link_type)),
+    f(FLAGS, "Flags", COUNT_OF),
+];
+
+fn nack_reason(n: u64) -> &'static str {
+    match n {
+        0 => "None",
+        50 => "Congestion",
+        100 => "Duplicate",
+        150 => "NoRoute",
+        _ => "",
+    }
+}
+
+fn cache_policy(n: u64) -> &'static str {
+    if n == 1 { "NoCache" } else { "" }
+}
+
+fn content_type(n: u64) -> &'static str {
+    match n {
+        0 => "Blob",
+        1 => "Link",
+        2 => "Key",
+        3 => "Nack",
+        4 => "Manifest",
+        5 => "PrefixAnnouncement",
+        _ => "",
+    }
+}
+
+fn signature_type(n: u64) -> &'static str {
+    match n {
+        0 => "DigestSha256",
+        1 => "SignatureSha256WithRsa",
+        3 => "SignatureSha256WithEcdsa",
+        4 => "SignatureHmacWithSha256",
+        5 => "SignatureEd25519",
+        200 => "NullSignature",
+        _ => "",
+    }
+}
+
+fn face_scope(n: u64) -> &'static str {
+    FaceScope::from_number(n).map_or("", FaceScope::as_str)
+}
+
+fn face_persistency(n: u64) -> &'static str {
+    FacePersistency::from_number(n).map_or("", FacePersistency::as_str)
+}
+
+fn link_type(n: u64) -> &'static str {
+    LinkType::from_number(n).map_or("", LinkType::as_str)
+}
+
+fn face_event_kind(n: u64) -> &'static str {
+    FaceEventKind::from_number(n).map_or("", FaceEventKind::as_str)
+}
