@@ -1,1 +1,80 @@
-//! skeleton
+//! The NDN forwarding core: what a packet does to the tables, without I/O.
+//!
+//! A [`Forwarder`] is given packets and the time and answers with packets to send. It never reads a clock,
+//! a socket, a file or randomness, uses no floats, and runs wherever there are an allocator and a lock. The
+//! same code serves a daemon, a simulator and a kernel.
+//!
+//! The contract: call [`Forwarder::receive`] with each packet that a face yields, hand to its face each
+//! packet that the [`Output`] is given, and call [`Forwarder::expire`] no later than the time it returned
+//! last. Time is nanoseconds on any clock that does not run backwards. All methods take `&self`.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use namely_forwarder::{Config, FaceId, FaceSpec, Forwarder, Outgoing, Received};
+//! use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
+//!
+//! type Sent = Vec<(FaceId, Outgoing<Arc<[u8]>>)>;
+//! let config = Config::new(|_| [0; 32]); // the home's SHA-256
+//! let forwarder = Forwarder::<Arc<[u8]>, parking_lot::RawMutex>::new(config, 42).unwrap();
+//! let consumer = forwarder.face_register(FaceSpec::application()).unwrap();
+//! let producer = forwarder.face_register(FaceSpec::remote()).unwrap();
+//! let name: Name = "/a/b".parse().unwrap();
+//! forwarder.fib_add_nexthop(name.as_name(), producer, 0).unwrap();
+//!
+//! let mut sent = Sent::new();
+//! let interest = InterestBuilder::new(name.clone()).nonce([1, 2, 3, 4]).build();
+//! forwarder.receive(consumer, Received::bare(interest.into()), 0, &mut sent);
+//! assert_eq!(sent.pop().map(|(face, _)| face), Some(producer));
+//!
+//! let data = DataBuilder::new(name.as_name()).build(b"hello", &SignatureInfo::digest_sha256());
+//! forwarder.receive(producer, Received::bare(data.finish(&[0; 32]).into()), 1000, &mut sent);
+//! assert_eq!(sent.pop().map(|(face, _)| face), Some(consumer));
+//! ```
+//!
+//! # Locks
+//!
+//! Each table has one lock. A lock is held while one table is read or changed and for nothing else: no two
+//! are held together, except that the RIB's is held while the FIB's is taken for each change it makes (RIB
+//! before FIB, never the other way). [`Output::send`] is called with no lock held, so it may call back.
+//!
+//! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide describes.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod ask;
+mod bpt;
+mod chains;
+mod config;
+mod control;
+mod counters;
+mod cs;
+mod dead_nonces;
+mod faces;
+mod few;
+mod fib;
+mod forwarder;
+mod hash;
+mod packet;
+mod pipeline;
+mod pit;
+mod prefix_table;
+mod rib;
+mod slab;
+mod strategy;
+mod wheel;
+
+pub use bpt::{BindError, Bound};
+pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
+pub use control::{PitStatus, StrategyStatus, TableSizes};
+pub use counters::{DropReason, ForwarderCounters, PacketCounts};
+pub use cs::CsInfo;
+pub use faces::{
+    FaceError, FaceHold, FaceId, FaceLayer, FaceScope, FaceSpec, FaceStatus, LinkType, Released,
+};
+pub use fib::{FibEntry, FibError};
+pub use forwarder::Forwarder;
+pub use packet::{Outgoing, Output, PacketBuf, Received};
+pub use rib::{RibEntry, RibError, Route};
+pub use strategy::StrategyError;

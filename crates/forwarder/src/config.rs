@@ -1,0 +1,185 @@
+//! What a home of the core chooses: limits, policies, and the functions that the core does not bring.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use namely_wire::Name;
+
+use crate::slab::ENTRIES_MAX;
+
+/// SHA-256, supplied by the home: the core has no cryptography of its own.
+pub type Sha256 = fn(&[u8]) -> [u8; 32];
+
+/// Everything that can be chosen when a forwarder is made. The defaults suit a router for one machine.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Most faces at once. When full, [`crate::FaceError::TableFull`].
+    pub faces_max: usize,
+    /// Most pending Interests. When full, a new Interest is refused with a Congestion Nack.
+    pub pit_entries_max: usize,
+    /// Most pending Interests that one face may have, so that one face cannot fill the table for all.
+    /// Beyond it, a new Interest of that face is refused with a Congestion Nack.
+    pub pit_entries_per_face_max: usize,
+    /// Most downstream faces of one pending Interest. Beyond it the Interest is dropped.
+    pub in_records_max: usize,
+    /// Most upstream faces of one pending Interest. Beyond it the Interest goes to no further face.
+    pub out_records_max: usize,
+    /// Longest time an Interest is kept pending, ms; a longer InterestLifetime is cut to it.
+    pub interest_lifetime_ms_max: u64,
+    /// Most Data packets in the content store: the capacity that `cs/config` sets. The oldest go first.
+    pub cs_packets_max: usize,
+    /// Most index entries in the content store: one for each prefix of each cached name, so that long
+    /// names cannot swamp the index. In force together with the other two limits.
+    pub cs_entries_max: usize,
+    /// Most octets of Data in the content store.
+    pub cs_octets_max: u64,
+    /// Whether the content store takes Data in.
+    pub cs_admit: bool,
+    /// Whether the content store answers Interests.
+    pub cs_serve: bool,
+    /// What happens to Data that no pending Interest asked for.
+    pub unsolicited: UnsolicitedPolicy,
+    /// Most names in the FIB. When full, a new route is refused.
+    pub fib_entries_max: usize,
+    /// Most next hops of one FIB entry. When full, a further next hop is refused.
+    pub nexthops_max: usize,
+    /// Most routes in the RIB. When full, a new route is refused.
+    pub rib_routes_max: usize,
+    /// Most bound prefixes. When full, a bind is refused.
+    pub bindings_max: usize,
+    /// Most names that have a strategy of their own. When full, a new choice is refused.
+    pub strategy_choices_max: usize,
+    /// Most Nonces remembered after their Interest is gone. When full, the oldest is forgotten.
+    pub dead_nonces_max: usize,
+    /// How long such a Nonce is remembered, ns.
+    pub dead_nonce_lifetime_ns: u64,
+    /// Names of the regions this router is in: an Interest whose forwarding hint has reached one of them
+    /// goes on by its own name.
+    pub regions: Vec<Name>,
+    /// Whether an Interest that cannot go anywhere is answered with a NoRoute Nack.
+    pub nack_no_route: bool,
+    /// SHA-256, for implicit digests.
+    pub sha256: Sha256,
+}
+
+impl Config {
+    /// The defaults, with the given SHA-256.
+    pub fn new(sha256: Sha256) -> Self {
+        Config {
+            faces_max: 16_384,
+            pit_entries_max: 262_144,
+            pit_entries_per_face_max: 131_072,
+            in_records_max: 4_096,
+            out_records_max: 1_024,
+            interest_lifetime_ms_max: 3_600_000,
+            cs_packets_max: 65_536,
+            cs_entries_max: 1_048_576,
+            cs_octets_max: 256 << 20,
+            cs_admit: true,
+            cs_serve: true,
+            unsolicited: UnsolicitedPolicy::DropAll,
+            fib_entries_max: 1_048_576,
+            nexthops_max: 1_024,
+            rib_routes_max: 1_048_576,
+            bindings_max: 65_536,
+            strategy_choices_max: 65_536,
+            dead_nonces_max: 262_144,
+            dead_nonce_lifetime_ns: 6_000_000_000,
+            regions: Vec::new(),
+            nack_no_route: true,
+            sha256,
+        }
+    }
+
+    /// Refuses limits that no table can have.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        // Content store limits may be 0: that is a router without a cache.
+        let needed = [
+            ("faces_max", self.faces_max),
+            ("pit_entries_max", self.pit_entries_max),
+            ("pit_entries_per_face_max", self.pit_entries_per_face_max),
+            ("in_records_max", self.in_records_max),
+            ("out_records_max", self.out_records_max),
+            ("fib_entries_max", self.fib_entries_max),
+            ("nexthops_max", self.nexthops_max),
+            ("rib_routes_max", self.rib_routes_max),
+            ("bindings_max", self.bindings_max),
+            ("strategy_choices_max", self.strategy_choices_max),
+            ("dead_nonces_max", self.dead_nonces_max),
+        ];
+        if let Some((limit, _)) = needed.iter().find(|(_, value)| *value == 0) {
+            return Err(ConfigError::Zero { limit });
+        }
+        let optional = [("cs_packets_max", self.cs_packets_max), ("cs_entries_max", self.cs_entries_max)];
+        match needed.iter().chain(&optional).find(|(_, value)| *value > ENTRIES_MAX) {
+            Some((limit, _)) => Err(ConfigError::TooLarge { limit, most: ENTRIES_MAX }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What happens to Data that no pending Interest asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnsolicitedPolicy {
+    /// Drop it.
+    #[default]
+    DropAll,
+    /// Cache it when it comes from a local face.
+    AdmitLocal,
+    /// Cache it when it comes from a non-local face.
+    AdmitNetwork,
+    /// Cache it.
+    AdmitAll,
+}
+
+/// A configuration that no forwarder can have: the caller's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A limit is 0 where the router cannot work without at least one.
+    Zero {
+        /// The field of [`Config`].
+        limit: &'static str,
+    },
+    /// A limit is beyond what a table can hold.
+    TooLarge {
+        /// The field of [`Config`].
+        limit: &'static str,
+        /// The largest value it may have.
+        most: usize,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::Zero { limit } => write!(f, "{limit} is 0: set it to 1 or more"),
+            ConfigError::TooLarge { limit, most } => {
+                write!(f, "{limit} is too large: set it to {most} or less")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn the_defaults_are_accepted_and_impossible_limits_are_named() {
+        let config = Config::new(|_| [0; 32]);
+        assert_eq!(config.check(), Ok(()));
+        let zero = Config { pit_entries_max: 0, ..config.clone() };
+        assert_eq!(zero.check(), Err(ConfigError::Zero { limit: "pit_entries_max" }));
+        let most = Config { cs_entries_max: ENTRIES_MAX, ..config.clone() };
+        assert_eq!(most.check(), Ok(()));
+        let beyond = Config { cs_entries_max: ENTRIES_MAX + 1, ..config.clone() };
+        let error = beyond.check().unwrap_err();
+        assert_eq!(error, ConfigError::TooLarge { limit: "cs_entries_max", most: ENTRIES_MAX });
+        assert_eq!(error.to_string(), "cs_entries_max is too large: set it to 1073741824 or less");
+        let no_cache = Config { cs_packets_max: 0, cs_entries_max: 0, cs_octets_max: 0, ..config };
+        assert_eq!(no_cache.check(), Ok(()));
+    }
+}

@@ -1,0 +1,317 @@
+//! The control path: faces, routes, bindings, strategies, the content store, and readings of them all.
+//!
+//! None of these waits for a packet to be processed; each takes the lock of one table at a time, and long
+//! walks let go of it in between.
+
+use alloc::vec::Vec;
+
+use lock_api::RawMutex;
+use namely_wire::{Name, NameRef};
+
+use crate::bpt::{BindError, Bound};
+use crate::counters::{DropReason, ForwarderCounters};
+use crate::cs::CsInfo;
+use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceSpec, FaceStatus, Released};
+use crate::fib::{FibEntry, FibError};
+use crate::forwarder::Forwarder;
+use crate::packet::PacketBuf;
+use crate::pipeline::FibInstaller;
+use crate::prefix_table::with_key;
+use crate::rib::{RibEntry, RibError, Route};
+use crate::strategy::{StrategyError, StrategyKind};
+
+/// Table places read under one hold of a lock.
+const WALK_PLACES: u32 = 1024;
+
+/// How full the tables are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableSizes {
+    /// Pending Interests.
+    pub pit: usize,
+    /// Names with next hops.
+    pub fib: usize,
+    /// Routes.
+    pub rib: usize,
+    /// Bound prefixes.
+    pub bindings: usize,
+    /// Remembered Nonces.
+    pub dead_nonces: usize,
+    /// Cached Data.
+    pub cs: usize,
+}
+
+/// A pending Interest in a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PitStatus {
+    /// Its name.
+    pub name: Name,
+    /// CanBePrefix.
+    pub can_be_prefix: bool,
+    /// MustBeFresh.
+    pub must_be_fresh: bool,
+    /// When it ends.
+    pub expires_at_ns: u64,
+    /// Who waits.
+    pub downstreams: Vec<FaceId>,
+    /// Who was asked.
+    pub upstreams: Vec<FaceId>,
+}
+
+/// A strategy choice in a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StrategyStatus {
+    /// The prefix.
+    pub prefix: Name,
+    /// The strategy's name with its version.
+    pub strategy: Name,
+}
+
+/// Faces.
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Adds a face.
+    pub fn face_register(&self, spec: FaceSpec) -> Result<FaceId, FaceError> {
+        self.faces.register(spec)
+    }
+
+    /// Removes a face with its next hops, routes and bindings; Interests pending on it are no longer
+    /// answered. Never waits for packets that hold it; what is many is cleared by later calls of
+    /// [`Forwarder::expire`], and no packet goes to the face from now on.
+    pub fn face_release(&self, face: FaceId) -> Result<Released, FaceError> {
+        let (key, released) = self.faces.release(face)?;
+        match released {
+            Released::Freed => self.counters.faces_freed.add(1),
+            Released::Orphaned => self.counters.faces_orphaned.add(1),
+        }
+        self.departed.lock().push_back(key);
+        self.sweep_departed();
+        Ok(released)
+    }
+
+    /// Holds a face: its cell stays until it is put, even if the face is released in between.
+    pub fn face_hold(&self, face: FaceId) -> Option<FaceHold> {
+        self.faces.hold(face)
+    }
+
+    /// Puts a held face. Dropping the hold does the same.
+    pub fn face_put(&self, face: FaceHold) {
+        drop(face);
+    }
+
+    /// Enables or disables IncomingFaceId and NextHopFaceId on a face.
+    pub fn face_set_local_fields(&self, face: FaceId, enabled: bool) -> Result<(), FaceError> {
+        self.faces.set_local_fields(face, enabled)
+    }
+
+    /// All registered faces but `local`.
+    pub fn faces_snapshot(&self) -> Vec<FaceStatus> {
+        self.faces.snapshot()
+    }
+
+    /// The key of a face that can be a next hop.
+    fn key_of(&self, face: FaceId) -> Option<FaceKey> {
+        if face == FaceId::LOCAL {
+            return Some(FaceKey::LOCAL);
+        }
+        self.faces.hold(face).map(|hold| hold.cell.key)
+    }
+
+    /// Whether a face is still there: checked again after it was entered in a table, because it may have
+    /// been released in between and its sweep may be over.
+    fn is_alive(&self, key: FaceKey) -> bool {
+        key == FaceKey::LOCAL || self.faces.hold_key(key).is_some()
+    }
+
+    fn sweep_again(&self, key: FaceKey) {
+        self.departed.lock().push_back(key);
+        self.sweep_departed();
+    }
+}
+
+/// Routes.
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Adds a next hop to the FIB, or changes its cost. [`FaceId::LOCAL`] leads to the BPT.
+    pub fn fib_add_nexthop(&self, name: NameRef<'_>, face: FaceId, cost: u64) -> Result<(), FibError> {
+        let key = self.key_of(face).ok_or(FibError::NoFace)?;
+        with_key(&self.hasher, name, |name| self.fib.lock().add(name, key, cost))?;
+        if !self.is_alive(key) {
+            self.sweep_again(key);
+            return Err(FibError::NoFace);
+        }
+        Ok(())
+    }
+
+    /// Removes a next hop from the FIB; says whether it was there.
+    pub fn fib_remove_nexthop(&self, name: NameRef<'_>, face: FaceId) -> bool {
+        let Some(key) = self.key_of(face) else { return false };
+        with_key(&self.hasher, name, |name| self.fib.lock().remove(name, key))
+    }
+
+    /// All FIB entries.
+    pub fn fib_snapshot(&self) -> Vec<FibEntry> {
+        let mut entries = Vec::new();
+        let mut from = Some(1);
+        while let Some(id) = from {
+            from = self.fib.lock().walk(id, WALK_PLACES, &mut entries);
+        }
+        entries
+    }
+
+    /// Adds a route or renews the one with the same name, face and origin. The FIB has changed when this
+    /// returns.
+    pub fn rib_register(&self, name: &Name, route: Route) -> Result<(), RibError> {
+        let key = self.key_of(route.face).ok_or(RibError::NoFace)?;
+        let fib = &mut FibInstaller { forwarder: self };
+        self.rib.lock().register(name, key, route, fib)?;
+        if !self.is_alive(key) {
+            self.sweep_again(key);
+            return Err(RibError::NoFace);
+        }
+        Ok(())
+    }
+
+    /// Removes a route; says whether it was there.
+    pub fn rib_unregister(&self, name: &Name, face: FaceId, origin: u64) -> bool {
+        let Some(key) = self.key_of(face) else { return false };
+        self.rib.lock().unregister(name, key, origin, &mut FibInstaller { forwarder: self })
+    }
+
+    /// All routes, in the order of their names.
+    pub fn rib_snapshot(&self) -> Vec<RibEntry> {
+        let mut entries = Vec::new();
+        let mut last = None;
+        loop {
+            last = self.rib.lock().walk(last.as_ref(), WALK_PLACES as usize, &mut entries);
+            if last.is_none() {
+                return entries;
+            }
+        }
+    }
+
+    /// Names of the regions this router is in; see [`crate::Config::regions`].
+    pub fn regions_set(&self, regions: Vec<Name>) {
+        *self.regions.lock() = regions;
+    }
+}
+
+/// Bindings.
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Binds a prefix to an application's face (`IS-06`, `IS-07`).
+    pub fn bpt_bind(&self, face: FaceId, prefix: &Name) -> Result<Bound, BindError> {
+        let hold = self.faces.hold(face).ok_or(BindError::NoFace)?;
+        if hold.cell.layer != FaceLayer::Upper {
+            return Err(BindError::NotUpper);
+        }
+        let key = hold.cell.key;
+        with_key(&self.hasher, prefix.as_name(), |name| {
+            self.bpt.lock().bind(name, prefix.clone(), key)?;
+            if !self.is_alive(key) {
+                self.sweep_again(key);
+                return Err(BindError::NoFace);
+            }
+            let routed = self.fib.lock().leads_to(name, FaceKey::LOCAL);
+            Ok(if routed { Bound::Routed } else { Bound::NotRouted })
+        })
+    }
+
+    /// Undoes a bind; says whether there was one.
+    pub fn bpt_unbind(&self, face: FaceId, prefix: &Name) -> bool {
+        let Some(key) = self.key_of(face) else { return false };
+        with_key(&self.hasher, prefix.as_name(), |name| self.bpt.lock().unbind(name, prefix, key))
+    }
+
+    /// All bindings.
+    pub fn bpt_snapshot(&self) -> Vec<(Name, FaceId)> {
+        self.bpt.lock().snapshot()
+    }
+}
+
+/// Strategies and the content store.
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Chooses the strategy for a prefix, by its name with or without version.
+    pub fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<Name, StrategyError> {
+        let kind = StrategyKind::from_name(strategy).ok_or(StrategyError::Unknown)?;
+        with_key(&self.hasher, prefix, |key| self.strategies.lock().set(key, kind))?;
+        Ok(kind.name())
+    }
+
+    /// Removes a prefix's own choice; says whether there was one.
+    pub fn strategy_unset(&self, prefix: NameRef<'_>) -> Result<bool, StrategyError> {
+        with_key(&self.hasher, prefix, |key| self.strategies.lock().unset(key))
+    }
+
+    /// All choices, that of `/` first.
+    pub fn strategy_snapshot(&self) -> Vec<StrategyStatus> {
+        let choices = self.strategies.lock().snapshot();
+        let status = |(prefix, kind): (Name, StrategyKind)| StrategyStatus { prefix, strategy: kind.name() };
+        choices.into_iter().map(status).collect()
+    }
+
+    /// Changes the content store's capacity in packets, and whether it admits and serves; what is none stays.
+    pub fn cs_config(&self, packets_max: Option<usize>, admit: Option<bool>, serve: Option<bool>) -> CsInfo {
+        let mut cs = self.cs.lock();
+        cs.configure(packets_max, admit, serve);
+        cs.info()
+    }
+
+    /// The state of the content store.
+    pub fn cs_info(&self) -> CsInfo {
+        self.cs.lock().info()
+    }
+
+    /// Erases up to `count` Data at or under `prefix`; returns how many went and whether more remain.
+    pub fn cs_erase(&self, prefix: NameRef<'_>, count: usize) -> (usize, bool) {
+        with_key(&self.hasher, prefix, |key| self.cs.lock().erase(key, count))
+    }
+}
+
+/// Readings.
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// How full the tables are.
+    pub fn table_sizes(&self) -> TableSizes {
+        TableSizes {
+            pit: self.pit.lock().len(),
+            fib: self.fib.lock().len(),
+            rib: self.rib.lock().len(),
+            bindings: self.bpt.lock().len(),
+            dead_nonces: self.dead_nonces.lock().len(),
+            cs: self.cs.lock().info().packets,
+        }
+    }
+
+    /// All counters.
+    pub fn counters(&self) -> ForwarderCounters {
+        let own = &self.counters;
+        ForwarderCounters {
+            packets: self.faces.packets(),
+            satisfied: own.satisfied.value(),
+            unsatisfied: own.unsatisfied.value(),
+            suppressed: own.suppressed.value(),
+            to_network: own.to_network.value(),
+            to_local: own.to_local.value(),
+            faces_freed: own.faces_freed.value(),
+            faces_orphaned: own.faces_orphaned.value(),
+            drops: DropReason::ALL.map(|reason| own.drop_count(reason)),
+        }
+    }
+
+    /// Pending Interests, at most `count` of them.
+    pub fn pit_snapshot(&self, count: usize) -> Vec<PitStatus> {
+        let mut entries = Vec::new();
+        let mut from = Some(1);
+        while let Some(id) = from.filter(|_| entries.len() < count) {
+            from = self.pit.lock().walk(id, WALK_PLACES, |entry| {
+                if entries.len() < count {
+                    entries.push(PitStatus {
+                        name: NameRef::parse_value(entry.name()).map(Name::from).unwrap_or_default(),
+                        can_be_prefix: entry.can_be_prefix(),
+                        must_be_fresh: entry.must_be_fresh(),
+                        expires_at_ns: entry.expires_at_ns,
+                        downstreams: entry.in_records.iter().map(|r| r.face.id()).collect(),
+                        upstreams: entry.out_records.iter().map(|r| r.face.id()).collect(),
+                    });
+                }
+            });
+        }
+        entries
+    }
+}

@@ -1,0 +1,234 @@
+//! What is counted: packets by kind, per face and in all, and every drop by its reason.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that only grows; readers may be a moment behind.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub(crate) fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Why a packet was dropped. Each has one counter; [`DropReason::label`] is its stable name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DropReason {
+    /// The octets are not one Interest or Data.
+    Malformed,
+    /// The packet is larger than [`namely_wire::PACKET_OCTETS_MAX`].
+    TooLarge,
+    /// The packet came from a face that does not exist.
+    UnknownFace,
+    /// The packet was meant for a face that is gone: the black hole of an orphaned face.
+    FaceGone,
+    /// A `/localhost` packet came from a non-local face, or Data of that scope was to leave through one.
+    Scope,
+    /// An Interest arrived with HopLimit 0.
+    HopLimit,
+    /// An Interest came back: its Nonce was seen before.
+    Loop,
+    /// A new Interest was refused because the PIT is full.
+    PitFull,
+    /// A new Interest was refused because its face has too many pending ones.
+    PitFaceFull,
+    /// An Interest has too many downstream faces already.
+    InRecordsFull,
+    /// An Interest was to go to one more upstream face than its entry may record.
+    OutRecordsFull,
+    /// An Interest has no upstream face to go to.
+    NoRoute,
+    /// An Interest names a NextHopFaceId that does not exist.
+    NextHopGone,
+    /// An Interest carries NextHopFaceId but its face has not enabled local fields.
+    NextHopRefused,
+    /// The FIB led to the `local` face, but no application has bound a prefix of the name.
+    NotBound,
+    /// Data came that no pending Interest asked for, and the policy does not cache it.
+    Unsolicited,
+    /// A Nack matches no pending Interest, no upstream face, or not its Nonce.
+    NackUnmatched,
+    /// A Nack came from a multi-access or ad-hoc link, where it means nothing.
+    NackLinkType,
+    /// No packet buffer was free.
+    NoBuffer,
+}
+
+impl DropReason {
+    /// Every reason, in the order of their counters.
+    pub const ALL: [DropReason; 19] = [
+        DropReason::Malformed,
+        DropReason::TooLarge,
+        DropReason::UnknownFace,
+        DropReason::FaceGone,
+        DropReason::Scope,
+        DropReason::HopLimit,
+        DropReason::Loop,
+        DropReason::PitFull,
+        DropReason::PitFaceFull,
+        DropReason::InRecordsFull,
+        DropReason::OutRecordsFull,
+        DropReason::NoRoute,
+        DropReason::NextHopGone,
+        DropReason::NextHopRefused,
+        DropReason::NotBound,
+        DropReason::Unsolicited,
+        DropReason::NackUnmatched,
+        DropReason::NackLinkType,
+        DropReason::NoBuffer,
+    ];
+
+    /// The counter's stable name.
+    pub fn label(self) -> &'static str {
+        match self {
+            DropReason::Malformed => "malformed",
+            DropReason::TooLarge => "too_large",
+            DropReason::UnknownFace => "unknown_face",
+            DropReason::FaceGone => "face_gone",
+            DropReason::Scope => "scope",
+            DropReason::HopLimit => "hop_limit",
+            DropReason::Loop => "loop",
+            DropReason::PitFull => "pit_full",
+            DropReason::PitFaceFull => "pit_face_full",
+            DropReason::InRecordsFull => "in_records_full",
+            DropReason::OutRecordsFull => "out_records_full",
+            DropReason::NoRoute => "no_route",
+            DropReason::NextHopGone => "next_hop_gone",
+            DropReason::NextHopRefused => "next_hop_refused",
+            DropReason::NotBound => "not_bound",
+            DropReason::Unsolicited => "unsolicited",
+            DropReason::NackUnmatched => "nack_unmatched",
+            DropReason::NackLinkType => "nack_link_type",
+            DropReason::NoBuffer => "no_buffer",
+        }
+    }
+}
+
+/// The live counters of a forwarder that belong to no face.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    drops: [Counter; DropReason::ALL.len()],
+    pub(crate) satisfied: Counter,
+    pub(crate) unsatisfied: Counter,
+    pub(crate) suppressed: Counter,
+    pub(crate) to_network: Counter,
+    pub(crate) to_local: Counter,
+    pub(crate) faces_freed: Counter,
+    pub(crate) faces_orphaned: Counter,
+}
+
+impl Counters {
+    pub(crate) fn dropped(&self, reason: DropReason) {
+        self.drops[reason as usize].add(1);
+    }
+
+    pub(crate) fn drop_count(&self, reason: DropReason) -> u64 {
+        self.drops[reason as usize].value()
+    }
+}
+
+/// The live packet counters of one face.
+#[derive(Debug, Default)]
+pub(crate) struct FaceCounters {
+    pub(crate) in_interests: Counter,
+    pub(crate) in_data: Counter,
+    pub(crate) in_nacks: Counter,
+    pub(crate) out_interests: Counter,
+    pub(crate) out_data: Counter,
+    pub(crate) out_nacks: Counter,
+}
+
+impl FaceCounters {
+    pub(crate) fn read(&self) -> PacketCounts {
+        PacketCounts {
+            in_interests: self.in_interests.value(),
+            in_data: self.in_data.value(),
+            in_nacks: self.in_nacks.value(),
+            out_interests: self.out_interests.value(),
+            out_data: self.out_data.value(),
+            out_nacks: self.out_nacks.value(),
+        }
+    }
+}
+
+/// Network packets by kind and direction, of one face or of the whole forwarder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketCounts {
+    /// Interests received.
+    pub in_interests: u64,
+    /// Data received.
+    pub in_data: u64,
+    /// Nacks received.
+    pub in_nacks: u64,
+    /// Interests sent.
+    pub out_interests: u64,
+    /// Data sent.
+    pub out_data: u64,
+    /// Nacks sent.
+    pub out_nacks: u64,
+}
+
+impl PacketCounts {
+    pub(crate) fn add(&mut self, other: PacketCounts) {
+        self.in_interests += other.in_interests;
+        self.in_data += other.in_data;
+        self.in_nacks += other.in_nacks;
+        self.out_interests += other.out_interests;
+        self.out_data += other.out_data;
+        self.out_nacks += other.out_nacks;
+    }
+}
+
+/// A reading of all counters of a forwarder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForwarderCounters {
+    /// Packets of all faces, those released included.
+    pub packets: PacketCounts,
+    /// Pending Interests that Data satisfied, the content store's hits included.
+    pub satisfied: u64,
+    /// Pending Interests that expired or were refused.
+    pub unsatisfied: u64,
+    /// Retransmissions that the strategy held back: aggregated with what is pending.
+    pub suppressed: u64,
+    /// Interests that took the network-layer forwarding path: FIB to a face (`IS-02`).
+    pub to_network: u64,
+    /// Interests that took the local delivering path: FIB to `local`, BPT to an application (`IS-02`).
+    pub to_local: u64,
+    /// Faces that were unused when they were released.
+    pub faces_freed: u64,
+    /// Faces that a packet still held when they were released.
+    pub faces_orphaned: u64,
+    /// Drops in the order of [`DropReason::ALL`].
+    pub drops: [u64; DropReason::ALL.len()],
+}
+
+impl ForwarderCounters {
+    /// Drops for `reason`.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.drops[reason as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+
+    #[test]
+    fn each_reason_has_its_own_counter_and_label() {
+        for (i, reason) in DropReason::ALL.iter().enumerate() {
+            assert_eq!(*reason as usize, i);
+        }
+        let labels: BTreeSet<_> = DropReason::ALL.iter().map(|r| r.label()).collect();
+        assert_eq!(labels.len(), DropReason::ALL.len());
+        let counters = Counters::default();
+        counters.dropped(DropReason::NoBuffer);
+        assert_eq!(counters.drop_count(DropReason::NoBuffer), 1);
+        assert_eq!(counters.drop_count(DropReason::Malformed), 0);
+    }
+}

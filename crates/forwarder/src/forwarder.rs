@@ -1,0 +1,100 @@
+//! The forwarder: its tables and its two driving calls.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use lock_api::{Mutex, RawMutex};
+use namely_wire::{Name, PACKET_OCTETS_MAX, types};
+
+use crate::bpt::Bpt;
+use crate::config::{Config, ConfigError};
+use crate::counters::{Counters, DropReason};
+use crate::cs::Cs;
+use crate::dead_nonces::DeadNonces;
+use crate::faces::{FaceId, FaceKey, Faces};
+use crate::fib::Fib;
+use crate::hash::{NameHasher, STEP, mix};
+use crate::packet::{Output, PacketBuf, Received};
+use crate::pit::Pit;
+use crate::rib::Rib;
+use crate::strategy::StrategyChoice;
+
+/// An NDN forwarder. `B` holds packets, `R` is the home's lock.
+pub struct Forwarder<B, R> {
+    pub(crate) config: Config,
+    pub(crate) hasher: NameHasher,
+    nonces: AtomicU64,
+    pub(crate) faces: Faces<R>,
+    pub(crate) pit: Mutex<R, Pit<B>>,
+    pub(crate) cs: Mutex<R, Cs<B>>,
+    pub(crate) fib: Mutex<R, Fib>,
+    pub(crate) rib: Mutex<R, Rib>,
+    pub(crate) bpt: Mutex<R, Bpt>,
+    pub(crate) strategies: Mutex<R, StrategyChoice>,
+    pub(crate) dead_nonces: Mutex<R, DeadNonces>,
+    pub(crate) regions: Mutex<R, Vec<Name>>,
+    /// Released faces that tables still mention.
+    pub(crate) departed: Mutex<R, VecDeque<FaceKey>>,
+    pub(crate) counters: Counters,
+}
+
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// A forwarder with no routes and only the face `local`. `seed` keys the name hashes and the Nonces it
+    /// adds: secret and different for each router; the same in a simulation that is to repeat itself.
+    pub fn new(config: Config, seed: u64) -> Result<Self, ConfigError> {
+        config.check()?;
+        let hasher = NameHasher::new((mix(seed), mix(seed.wrapping_add(STEP))));
+        Ok(Forwarder::with_hasher(config, seed, hasher))
+    }
+
+    pub(crate) fn with_hasher(config: Config, seed: u64, hasher: NameHasher) -> Self {
+        Forwarder {
+            hasher,
+            nonces: AtomicU64::new(mix(!seed)),
+            faces: Faces::new(config.faces_max),
+            pit: Mutex::new(Pit::new(&config)),
+            cs: Mutex::new(Cs::new(&config)),
+            fib: Mutex::new(Fib::new(config.fib_entries_max, config.nexthops_max)),
+            rib: Mutex::new(Rib::new(config.rib_routes_max)),
+            bpt: Mutex::new(Bpt::new(config.bindings_max)),
+            strategies: Mutex::new(StrategyChoice::new(config.strategy_choices_max)),
+            dead_nonces: Mutex::new(DeadNonces::new(config.dead_nonces_max, config.dead_nonce_lifetime_ns)),
+            regions: Mutex::new(config.regions.clone()),
+            departed: Mutex::new(VecDeque::new()),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// Processes one packet that `face` received. What is to be sent goes to `out`; what is dropped is
+    /// counted. Any octets may be given.
+    pub fn receive(&self, face: FaceId, received: Received<B>, now_ns: u64, out: &mut impl Output<B>) {
+        let Some(ingress) = self.faces.hold(face) else {
+            self.counters.dropped(DropReason::UnknownFace);
+            return;
+        };
+        let octets = received.packet.as_ref();
+        let is = |typ: u32| octets.first().is_some_and(|first| u32::from(*first) == typ);
+        let result = if octets.len() > PACKET_OCTETS_MAX {
+            Err(DropReason::TooLarge)
+        } else if let Some(reason) = received.headers.nack {
+            self.receive_nack(&ingress, received, reason, now_ns, out)
+        } else if is(types::INTEREST) {
+            self.receive_interest(&ingress, received, now_ns, out)
+        } else if is(types::DATA) {
+            self.receive_data(&ingress, received, now_ns, out)
+        } else {
+            Err(DropReason::Malformed)
+        };
+        if let Err(reason) = result {
+            self.counters.dropped(reason);
+        }
+    }
+
+    /// The next Nonce for an Interest that lacks one.
+    pub(crate) fn next_nonce(&self) -> [u8; 4] {
+        let value = mix(self.nonces.fetch_add(STEP, Ordering::Relaxed));
+        (value as u32).to_be_bytes()
+    }
+}

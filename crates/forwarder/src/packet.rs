@@ -1,0 +1,62 @@
+//! What goes into the core and what comes out: packets in buffers that the home supplies.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use namely_wire::LpHeaders;
+
+use crate::faces::FaceId;
+
+/// An immutable packet whose clones share the octets: a clone costs a reference count.
+pub trait PacketBuf: Clone + AsRef<[u8]> {
+    /// A new buffer that holds `octets`; none when the home has no buffer to give. Used only where the core
+    /// must change a packet: a missing Nonce, a forwarding hint that has done its work, the Nonce of a Nack.
+    fn copy_from(octets: &[u8]) -> Option<Self>;
+}
+
+impl PacketBuf for Arc<[u8]> {
+    fn copy_from(octets: &[u8]) -> Option<Self> {
+        Some(octets.into())
+    }
+}
+
+/// A network packet as the link layer yields it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received<B> {
+    /// One bare Interest or Data TLV; with [`LpHeaders::nack`] set, the Interest that is refused.
+    pub packet: B,
+    /// Its NDNLPv2 headers.
+    pub headers: LpHeaders,
+}
+
+impl<B> Received<B> {
+    /// A packet without headers.
+    pub fn bare(packet: B) -> Self {
+        Received { packet, headers: LpHeaders::default() }
+    }
+}
+
+/// A network packet that a face should send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing<B> {
+    /// One bare Interest or Data TLV.
+    pub packet: B,
+    /// The headers to send it with.
+    pub headers: LpHeaders,
+    /// The offset of HopLimit's octet in `packet` and the octet to send in its place: it is decremented
+    /// without copying the packet.
+    pub hop_limit: Option<(usize, u8)>,
+}
+
+/// Takes the packets that the core sends.
+pub trait Output<B> {
+    /// Sends `packet` through `face`. Called with no lock held. The face may have been released since; the
+    /// packet is then to be dropped.
+    fn send(&mut self, face: FaceId, packet: Outgoing<B>);
+}
+
+impl<B> Output<B> for Vec<(FaceId, Outgoing<B>)> {
+    fn send(&mut self, face: FaceId, packet: Outgoing<B>) {
+        self.push((face, packet));
+    }
+}

@@ -1,0 +1,93 @@
+//! Time passes: pending Interests and routes that have lasted long enough, and what released faces left
+//! behind. Nothing here scans a table.
+
+use lock_api::RawMutex;
+use namely_wire::NameRef;
+
+use crate::faces::FaceKey;
+use crate::fib::FibError;
+use crate::forwarder::Forwarder;
+use crate::packet::{Output, PacketBuf};
+use crate::prefix_table::with_key;
+use crate::rib::Install;
+
+/// Most entries that one call of [`Forwarder::expire`] ends, of each kind, so that a burst of deadlines
+/// cannot keep packets waiting. The rest is due at once again.
+const EXPIRED_PER_CALL_MAX: usize = 4096;
+
+/// Most table entries of a released face that are cleared in one turn.
+const SWEPT_PER_TURN_MAX: usize = 256;
+
+/// When to try again if the control path holds the RIB.
+const RIB_RETRY_NS: u64 = 10_000_000;
+
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Ends pending Interests and routes whose time is over, and returns when to call again; none if nothing
+    /// waits. A pending Interest ends within about a millisecond after its lifetime, silently. `out` is for
+    /// strategies that send on a timer; the present ones do not.
+    pub fn expire(&self, now_ns: u64, _out: &mut impl Output<B>) -> Option<u64> {
+        let mut budget = EXPIRED_PER_CALL_MAX;
+        while budget > 0 {
+            let entry = self.pit.lock().take_expired(now_ns);
+            let Some(entry) = entry else { break };
+            self.counters.unsatisfied.add(1);
+            self.bury_nonces(&entry, now_ns);
+            budget -= 1;
+        }
+        let pit = self.pit.lock().next_deadline_ns();
+        let more = if self.sweep_departed() { Some(now_ns.saturating_add(RIB_RETRY_NS)) } else { None };
+        [pit, self.expire_routes(now_ns), more].into_iter().flatten().min()
+    }
+
+    /// Ends routes. The RIB may be busy with a long computation, for which forwarding does not wait.
+    fn expire_routes(&self, now_ns: u64) -> Option<u64> {
+        let Some(mut rib) = self.rib.try_lock() else { return Some(now_ns.saturating_add(RIB_RETRY_NS)) };
+        let mut budget = EXPIRED_PER_CALL_MAX;
+        while budget > 0 && rib.expire_one(now_ns, &mut FibInstaller { forwarder: self }) {
+            budget -= 1;
+        }
+        rib.next_deadline_ns()
+    }
+
+    /// Clears some of what tables hold of released faces; says whether more remains.
+    pub(crate) fn sweep_departed(&self) -> bool {
+        let Some(face) = self.departed.lock().front().copied() else { return false };
+        let bindings_left = self.sweep_bindings(face);
+        let nexthops_left = self.fib.lock().remove_face(face, SWEPT_PER_TURN_MAX);
+        let routes_left = match self.rib.try_lock() {
+            Some(mut rib) => rib.remove_face(face, SWEPT_PER_TURN_MAX, &mut FibInstaller { forwarder: self }),
+            None => true,
+        };
+        let mut departed = self.departed.lock();
+        if !(bindings_left || nexthops_left || routes_left) {
+            departed.retain(|known| *known != face);
+        }
+        !departed.is_empty()
+    }
+
+    fn sweep_bindings(&self, face: FaceKey) -> bool {
+        let mut bpt = self.bpt.lock();
+        let mut names = bpt.names_of(face);
+        let left = names.len() > SWEPT_PER_TURN_MAX;
+        names.truncate(SWEPT_PER_TURN_MAX);
+        for name in names {
+            with_key(&self.hasher, name.as_name(), |key| bpt.unbind(key, &name, face));
+        }
+        left
+    }
+}
+
+/// Applies the RIB's changes to the FIB, taking its lock for each.
+pub(crate) struct FibInstaller<'a, B, R> {
+    pub(crate) forwarder: &'a Forwarder<B, R>,
+}
+
+impl<B: PacketBuf, R: RawMutex> Install for FibInstaller<'_, B, R> {
+    fn add(&mut self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
+        with_key(&self.forwarder.hasher, name, |key| self.forwarder.fib.lock().add(key, face, cost))
+    }
+
+    fn remove(&mut self, name: NameRef<'_>, face: FaceKey) {
+        with_key(&self.forwarder.hasher, name, |key| self.forwarder.fib.lock().remove(key, face));
+    }
+}

@@ -1,0 +1,318 @@
+//! An Interest arrives: scope, hop limit, loop detection, content store, PIT, strategy.
+
+use lock_api::RawMutex;
+use namely_wire::interest::with_nonce;
+use namely_wire::{DataView, InterestView, LpHeaders, NackReason};
+
+use super::amend::without_hint;
+use super::{DataOut, is_localhost};
+use crate::ask::Ask;
+use crate::counters::DropReason;
+use crate::cs::Lookup;
+use crate::faces::{FaceHold, FaceId, LinkType};
+use crate::few::Few;
+use crate::forwarder::Forwarder;
+use crate::packet::{Outgoing, Output, PacketBuf, Received};
+use crate::pit::{InRecord, OutRecord, Pit, PitEntry, PitFull};
+use crate::slab::Id;
+use crate::strategy::{Chosen, Pending, Strategy, Upstream, Verdict};
+
+/// An Interest that has passed the checks which need no table.
+pub(super) struct Arrived<'a, B> {
+    pub(super) ingress: &'a FaceHold,
+    pub(super) packet: &'a B,
+    pub(super) headers: &'a LpHeaders,
+    pub(super) ask: Ask<'a>,
+    pub(super) nonce: [u8; 4],
+    pub(super) lifetime_ns: u64,
+    pub(super) now_ns: u64,
+}
+
+impl<B> Arrived<'_, B> {
+    /// HopLimit as it is sent on; arrival with 0 was refused.
+    pub(super) fn hop_limit_out(&self) -> Option<u8> {
+        self.ask.view.hop_limit.map(|limit| limit.saturating_sub(1))
+    }
+
+    fn in_record(&self) -> InRecord {
+        InRecord {
+            face: self.ingress.cell.key,
+            nonce: self.nonce,
+            token: self.headers.pit_token,
+            expires_at_ns: self.now_ns.saturating_add(self.lifetime_ns),
+        }
+    }
+}
+
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    pub(crate) fn receive_interest(
+        &self,
+        ingress: &FaceHold,
+        received: Received<B>,
+        now_ns: u64,
+        out: &mut impl Output<B>,
+    ) -> Result<(), DropReason> {
+        ingress.cell.counters.in_interests.add(1);
+        let Received { packet, headers } = &received;
+        let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
+        // Packet spec, `interest.rst`: an Interest that arrives with HopLimit 0 is dropped.
+        if view.hop_limit == Some(0) {
+            return Err(DropReason::HopLimit);
+        }
+        if is_localhost(view.name) && !ingress.cell.is_local() {
+            return Err(DropReason::Scope);
+        }
+        if headers.next_hop_face_id.is_some() && !ingress.cell.local_fields() {
+            return Err(DropReason::NextHopRefused);
+        }
+        match self.amended(&view)? {
+            None => self.process_interest(ingress, packet, &view, headers, now_ns, out),
+            Some(packet) => {
+                let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
+                self.process_interest(ingress, &packet, &view, headers, now_ns, out)
+            }
+        }
+    }
+
+    /// A copy of the Interest with what it lacks or without what it no longer needs, if it must differ.
+    fn amended(&self, view: &InterestView<'_>) -> Result<Option<B>, DropReason> {
+        let strip = view.forwarding_hint_value.is_some() && self.is_in_producer_region(view);
+        let octets = match (strip, view.nonce) {
+            (false, Some(_)) => return Ok(None),
+            (false, None) => with_nonce(view, self.next_nonce()),
+            (true, nonce) => {
+                let stripped = without_hint(view);
+                match (nonce, InterestView::parse(&stripped)) {
+                    (None, Ok(view)) => with_nonce(&view, self.next_nonce()),
+                    _ => stripped,
+                }
+            }
+        };
+        B::copy_from(&octets).map(Some).ok_or(DropReason::NoBuffer)
+    }
+
+    /// Whether the forwarding hint names, or leads to, a region that this router is in.
+    fn is_in_producer_region(&self, view: &InterestView<'_>) -> bool {
+        let regions = self.regions.lock();
+        view.forwarding_hint().any(|hint| regions.iter().any(|region| hint.is_prefix_of(region.as_name())))
+    }
+
+    fn process_interest(
+        &self,
+        ingress: &FaceHold,
+        packet: &B,
+        view: &InterestView<'_>,
+        headers: &LpHeaders,
+        now_ns: u64,
+        out: &mut impl Output<B>,
+    ) -> Result<(), DropReason> {
+        let hashes = self.hasher.prefixes(view.name);
+        let lifetime_ms = view.lifetime_or_default_ms().min(self.config.interest_lifetime_ms_max);
+        let arrived = Arrived {
+            ingress,
+            packet,
+            headers,
+            ask: Ask::new(view, &hashes),
+            nonce: view.nonce.ok_or(DropReason::Malformed)?,
+            lifetime_ns: lifetime_ms.saturating_mul(1_000_000),
+            now_ns,
+        };
+        if self.dead_nonces.lock().contains(hashes.whole(), arrived.nonce, now_ns) {
+            return self.refuse_loop(&arrived, out);
+        }
+        match self.find_cached(&arrived.ask, now_ns) {
+            Some(data) => {
+                self.answer_from_cache(&arrived, &data, out);
+                Ok(())
+            }
+            None => self.pend(&arrived, out),
+        }
+    }
+
+    /// Looks in the content store, computing digests of cached packets only where the Interest asks by one.
+    fn find_cached(&self, ask: &Ask<'_>, now_ns: u64) -> Option<B> {
+        loop {
+            let lookup = self.cs.lock().find(ask, now_ns);
+            match lookup {
+                Lookup::Hit(packet) => return Some(packet),
+                Lookup::Miss => return None,
+                Lookup::DigestNeeded(cached) => {
+                    let digest = (self.config.sha256)(cached.packet.as_ref());
+                    self.cs.lock().set_digest(&cached, digest);
+                }
+            }
+        }
+    }
+
+    fn answer_from_cache(&self, arrived: &Arrived<'_, B>, packet: &B, out: &mut impl Output<B>) {
+        let Ok(view) = DataView::parse(packet.as_ref()) else { return };
+        self.counters.satisfied.add(1);
+        // The cache stands in for the producer, who would reflect the mark of a congested upstream path.
+        let congestion_mark = arrived.headers.congestion_mark;
+        let data = DataOut { packet, name: view.name, from: FaceId::CONTENT_STORE, congestion_mark };
+        self.send_data(arrived.ingress, arrived.headers.pit_token, &data, out);
+    }
+
+    /// Enters the Interest in the PIT and sends it where the strategy says.
+    fn pend(&self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> Result<(), DropReason> {
+        let routing = self.upstreams(arrived)?;
+        let mut pit = self.pit.lock();
+        let id = match self.enter(&mut pit, arrived) {
+            Ok(id) => id,
+            Err(refusal) => {
+                drop(pit);
+                return self.refuse(arrived, refusal, out);
+            }
+        };
+        let Some(entry) = pit.get_mut(id) else { return Ok(()) };
+        let verdict = if routing.is_explicit {
+            let mut chosen = Chosen::new();
+            chosen.push(0);
+            Verdict::Forward(chosen)
+        } else {
+            routing.strategy.receive_interest(&mut Pending {
+                upstreams: &routing.upstreams,
+                out_records: &mut entry.out_records,
+                suppression_ns: &mut entry.suppression_ns,
+                now_ns: arrived.now_ns,
+            })
+        };
+        match verdict {
+            Verdict::Suppress => {
+                self.counters.suppressed.add(1);
+                Ok(())
+            }
+            Verdict::Forward(chosen) => {
+                let mut sent: Few<&Upstream, 4> = Few::new();
+                for upstream in chosen.iter().filter_map(|i| routing.upstreams.get(*i)) {
+                    if self.record_sending(entry, upstream, arrived) {
+                        sent.push(upstream);
+                    }
+                }
+                drop(pit);
+                sent.iter().for_each(|upstream| self.send_interest(upstream, arrived, out));
+                Ok(())
+            }
+            Verdict::NoUpstream => {
+                // The downstream leaves before it is told; others that wait go on waiting.
+                pit.take_downstream(id, arrived.ingress.cell.key);
+                let alone = pit.get_mut(id).is_some_and(|entry| entry.in_records.is_empty());
+                let finished = if alone { pit.take(id) } else { None };
+                drop(pit);
+                if let Some(entry) = finished {
+                    self.counters.unsatisfied.add(1);
+                    self.bury_nonces(&entry, arrived.now_ns);
+                }
+                let refusal = if routing.hop_limited { Refusal::HopLimit } else { Refusal::NoRoute };
+                self.refuse(arrived, refusal, out)
+            }
+        }
+    }
+
+    /// Finds or makes the PIT entry and enters the downstream.
+    fn enter(&self, pit: &mut Pit<B>, arrived: &Arrived<'_, B>) -> Result<Id, Refusal> {
+        let record = arrived.in_record();
+        let Some(id) = pit.find(&arrived.ask) else {
+            let id = pit.insert(arrived.packet, &arrived.ask, record, arrived.now_ns)?;
+            return Ok(id);
+        };
+        if pit.get_mut(id).is_some_and(|entry| has_looped(entry, arrived)) {
+            return Err(Refusal::Loop);
+        }
+        pit.add_downstream(id, record, arrived.now_ns)?;
+        Ok(id)
+    }
+
+    /// Enters or renews the out-record of an upstream; false if the entry has too many.
+    fn record_sending(&self, entry: &mut PitEntry<B>, upstream: &Upstream, arrived: &Arrived<'_, B>) -> bool {
+        let mut record = OutRecord {
+            face: upstream.key(),
+            nonce: arrived.nonce,
+            sent_at_ns: arrived.now_ns,
+            expires_at_ns: arrived.now_ns.saturating_add(arrived.lifetime_ns),
+            suppression_ns: 0,
+            nack: None,
+        };
+        if let Some(own) = entry.out_records.iter_mut().find(|own| own.face == record.face) {
+            record.suppression_ns = own.suppression_ns;
+            *own = record;
+            return true;
+        }
+        if entry.out_records.len() >= self.config.out_records_max {
+            self.counters.dropped(DropReason::OutRecordsFull);
+            return false;
+        }
+        entry.out_records.push(record);
+        true
+    }
+
+    fn send_interest(&self, upstream: &Upstream, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) {
+        let path = if upstream.is_bound { &self.counters.to_local } else { &self.counters.to_network };
+        path.add(1);
+        let headers = LpHeaders {
+            incoming_face_id: upstream.face.cell.local_fields().then_some(arrived.ingress.id().0),
+            congestion_mark: arrived.headers.congestion_mark,
+            ..LpHeaders::default()
+        };
+        let hop_limit = arrived.hop_limit_out().map(|limit| (arrived.ask.view.hop_limit_offset, limit));
+        let packet = Outgoing { packet: arrived.packet.clone(), headers, hop_limit };
+        self.emit(&upstream.face, |counters| &counters.out_interests, packet, out);
+    }
+
+    /// Tells the downstream, where it can be told, and says why the Interest is dropped.
+    fn refuse(
+        &self,
+        arrived: &Arrived<'_, B>,
+        refusal: Refusal,
+        out: &mut impl Output<B>,
+    ) -> Result<(), DropReason> {
+        let (nack, reason) = match refusal {
+            Refusal::Loop => return self.refuse_loop(arrived, out),
+            Refusal::HopLimit => (None, DropReason::HopLimit),
+            Refusal::NoRoute => {
+                (self.config.nack_no_route.then_some(NackReason::NoRoute), DropReason::NoRoute)
+            }
+            Refusal::Full(PitFull::Table) => (Some(NackReason::Congestion), DropReason::PitFull),
+            Refusal::Full(PitFull::Face) => (Some(NackReason::Congestion), DropReason::PitFaceFull),
+            Refusal::Full(PitFull::InRecords) => (Some(NackReason::Congestion), DropReason::InRecordsFull),
+        };
+        if let Some(nack) = nack {
+            self.send_nack(arrived.ingress, arrived.headers.pit_token, arrived.packet.clone(), nack, out);
+        }
+        Err(reason)
+    }
+
+    fn refuse_loop(&self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> Result<(), DropReason> {
+        let (token, packet) = (arrived.headers.pit_token, arrived.packet.clone());
+        self.send_nack(arrived.ingress, token, packet, NackReason::Duplicate, out);
+        Err(DropReason::Loop)
+    }
+}
+
+/// Why an Interest does not become, or stay, pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    Loop,
+    HopLimit,
+    NoRoute,
+    Full(PitFull),
+}
+
+impl From<PitFull> for Refusal {
+    fn from(full: PitFull) -> Self {
+        Refusal::Full(full)
+    }
+}
+
+/// Whether the Interest's Nonce is one that the pending entry has seen. On a point-to-point link the same
+/// Nonce from the same face is a retransmission, not a loop.
+fn has_looped<B>(entry: &PitEntry<B>, arrived: &Arrived<'_, B>) -> bool {
+    let (ingress, nonce) = (arrived.ingress.cell.key, arrived.nonce);
+    let from_same = entry.in_records.iter().any(|record| record.face == ingress && record.nonce == nonce);
+    if from_same && arrived.ingress.cell.link_type == LinkType::PointToPoint {
+        return false;
+    }
+    from_same
+        || entry.in_records.iter().any(|record| record.nonce == nonce)
+        || entry.out_records.iter().any(|record| record.nonce == nonce)
+}

@@ -1,0 +1,122 @@
+//! What happens to a packet, from the face it came from to the faces it goes to.
+
+mod amend;
+mod data;
+mod expire;
+mod interest;
+mod nack;
+mod upstreams;
+
+pub(crate) use expire::FibInstaller;
+
+use lock_api::RawMutex;
+use namely_wire::{LpHeaders, NackReason, NameRef, PitToken};
+
+use crate::counters::{Counter, DropReason, FaceCounters};
+use crate::faces::{FaceHold, FaceId, LinkType};
+use crate::forwarder::Forwarder;
+use crate::packet::{Outgoing, Output, PacketBuf};
+use crate::pit::{InRecord, PitEntry};
+
+/// `/localhost` as the octets of a name: packets under it stay on this host.
+const LOCALHOST: &[u8] = b"\x08\x09localhost";
+
+/// `/localhop`: Interests under it go one hop.
+const LOCALHOP: &[u8] = b"\x08\x08localhop";
+
+fn is_localhost(name: NameRef<'_>) -> bool {
+    name.as_bytes().starts_with(LOCALHOST)
+}
+
+fn is_localhop(name: NameRef<'_>) -> bool {
+    name.as_bytes().starts_with(LOCALHOP)
+}
+
+/// A Data on its way to the faces that asked.
+struct DataOut<'a, B> {
+    packet: &'a B,
+    name: NameRef<'a>,
+    /// What IncomingFaceId says.
+    from: FaceId,
+    congestion_mark: Option<u64>,
+}
+
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Sends a packet through a face, or into the black hole if the face has been released (`IS-14`).
+    fn emit(
+        &self,
+        face: &FaceHold,
+        counter: impl FnOnce(&FaceCounters) -> &Counter,
+        packet: Outgoing<B>,
+        out: &mut impl Output<B>,
+    ) {
+        match face.id() {
+            FaceId::NONE => self.counters.dropped(DropReason::FaceGone),
+            id => {
+                counter(&face.cell.counters).add(1);
+                out.send(id, packet);
+            }
+        }
+    }
+
+    /// Answers a downstream with Data.
+    fn send_data(
+        &self,
+        face: &FaceHold,
+        token: Option<PitToken>,
+        data: &DataOut<'_, B>,
+        out: &mut impl Output<B>,
+    ) {
+        if !face.cell.is_local() && is_localhost(data.name) {
+            self.counters.dropped(DropReason::Scope);
+            return;
+        }
+        let headers = LpHeaders {
+            pit_token: token,
+            incoming_face_id: face.cell.local_fields().then_some(data.from.0),
+            congestion_mark: data.congestion_mark,
+            ..LpHeaders::default()
+        };
+        let packet = Outgoing { packet: data.packet.clone(), headers, hop_limit: None };
+        self.emit(face, |counters| &counters.out_data, packet, out);
+    }
+
+    /// Refuses the Interest in `packet`. On a link with several peers a Nack would refuse it for all of
+    /// them, so there it is not sent.
+    fn send_nack(
+        &self,
+        face: &FaceHold,
+        token: Option<PitToken>,
+        packet: B,
+        reason: NackReason,
+        out: &mut impl Output<B>,
+    ) {
+        if face.cell.link_type != LinkType::PointToPoint {
+            return;
+        }
+        let headers = LpHeaders { pit_token: token, nack: Some(reason), ..LpHeaders::default() };
+        self.emit(face, |counters| &counters.out_nacks, Outgoing { packet, headers, hop_limit: None }, out);
+    }
+
+    /// Refuses a downstream's Interest, with the Nonce that it used itself.
+    fn nack_downstream(&self, kept: &B, record: &InRecord, reason: NackReason, out: &mut impl Output<B>) {
+        let Some(face) = self.faces.hold_key(record.face) else {
+            self.counters.dropped(DropReason::FaceGone);
+            return;
+        };
+        match amend::with_nonce_of(kept, record.nonce) {
+            Some(packet) => self.send_nack(&face, record.token, packet, reason, out),
+            None => self.counters.dropped(DropReason::NoBuffer),
+        }
+    }
+
+    /// Remembers the Nonces that a finished entry was sent with.
+    fn bury_nonces(&self, entry: &PitEntry<B>, now_ns: u64) {
+        if entry.out_records.is_empty() {
+            return;
+        }
+        let name_hash = self.hasher.whole(entry.name());
+        let mut dead_nonces = self.dead_nonces.lock();
+        entry.out_records.iter().for_each(|record| dead_nonces.add(name_hash, record.nonce, now_ns));
+    }
+}

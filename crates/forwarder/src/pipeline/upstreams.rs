@@ -1,0 +1,103 @@
+//! Where an Interest may go: FIB, forwarding hint, BPT, and what scope and hop limit allow.
+
+use lock_api::RawMutex;
+use namely_wire::InterestView;
+
+use super::interest::Arrived;
+use super::{is_localhop, is_localhost};
+use crate::ask::Ask;
+use crate::counters::DropReason;
+use crate::faces::{FaceHold, FaceId, FaceKey, LinkType};
+use crate::few::Few;
+use crate::fib::Fib;
+use crate::forwarder::Forwarder;
+use crate::packet::PacketBuf;
+use crate::prefix_table::with_key;
+use crate::strategy::{StrategyKind, Upstream, Upstreams};
+
+/// The outcome of name resolution for one Interest.
+pub(super) struct Routing {
+    pub(super) strategy: StrategyKind,
+    pub(super) upstreams: Upstreams,
+    /// The application chose the one upstream itself, by NextHopFaceId.
+    pub(super) is_explicit: bool,
+    /// Some next hop was left out because HopLimit ends here.
+    pub(super) hop_limited: bool,
+}
+
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Resolves the name: the upstreams the Interest may go to, cheapest first.
+    pub(super) fn upstreams(&self, arrived: &Arrived<'_, B>) -> Result<Routing, DropReason> {
+        let strategy = self.strategies.lock().find(arrived.ask.key());
+        let mut routing = Routing { strategy, upstreams: Few::new(), is_explicit: false, hop_limited: false };
+        if let Some(id) = arrived.headers.next_hop_face_id {
+            let face = self.faces.hold(FaceId(id)).ok_or(DropReason::NextHopGone)?;
+            // A privileged application says where its Interest goes: scope does not matter, HopLimit does.
+            if arrived.hop_limit_out() == Some(0) && !face.cell.is_local() {
+                return Err(DropReason::HopLimit);
+            }
+            routing.upstreams.push(Upstream { face, is_bound: false });
+            routing.is_explicit = true;
+            return Ok(routing);
+        }
+        for hop in self.nexthops(&arrived.ask) {
+            self.add_upstream(arrived, hop, &mut routing);
+        }
+        Ok(routing)
+    }
+
+    /// The next hops of the name, or of the first name of the forwarding hint that has any.
+    fn nexthops(&self, ask: &Ask<'_>) -> Few<FaceKey, 4> {
+        let fib = self.fib.lock();
+        if ask.view.forwarding_hint_value.is_some() {
+            return self.nexthops_by_hint(&fib, ask.view);
+        }
+        let mut faces = Few::new();
+        if let Some(nexthops) = fib.longest_match(ask.key()) {
+            nexthops.iter().for_each(|hop| faces.push(hop.face));
+        }
+        faces
+    }
+
+    fn nexthops_by_hint(&self, fib: &Fib, view: &InterestView<'_>) -> Few<FaceKey, 4> {
+        let mut faces = Few::new();
+        for hint in view.forwarding_hint() {
+            with_key(&self.hasher, hint, |key| {
+                let nexthops = fib.longest_match(key);
+                nexthops.into_iter().flat_map(|hops| hops.iter()).for_each(|hop| faces.push(hop.face));
+            });
+            if !faces.is_empty() {
+                break;
+            }
+        }
+        faces
+    }
+
+    fn add_upstream(&self, arrived: &Arrived<'_, B>, hop: FaceKey, routing: &mut Routing) {
+        let is_bound = hop == FaceKey::LOCAL;
+        let key = if is_bound { self.bpt.lock().find(arrived.ask.key()) } else { Some(hop) };
+        let Some(key) = key else {
+            self.counters.dropped(DropReason::NotBound);
+            return;
+        };
+        // A next hop whose face has just gone is skipped; it leaves the FIB with the next sweep.
+        let Some(face) = self.faces.hold_key(key) else { return };
+        if !may_go(arrived, &face) || routing.upstreams.iter().any(|known| known.key() == key) {
+            return;
+        }
+        if arrived.hop_limit_out() == Some(0) && !face.cell.is_local() {
+            routing.hop_limited = true;
+            return;
+        }
+        routing.upstreams.push(Upstream { face, is_bound });
+    }
+}
+
+/// Whether scope and link allow the Interest to leave through `face`.
+fn may_go<B>(arrived: &Arrived<'_, B>, face: &FaceHold) -> bool {
+    let (name, ingress) = (arrived.ask.view.name, &arrived.ingress.cell);
+    if face.cell.key == ingress.key && face.cell.link_type != LinkType::AdHoc {
+        return false;
+    }
+    face.cell.is_local() || !(is_localhost(name) || is_localhop(name) && !ingress.is_local())
+}

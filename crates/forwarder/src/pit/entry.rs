@@ -1,0 +1,177 @@
+//! A pending Interest: the one packet it keeps, who asked, and who was asked.
+
+use namely_wire::{NackReason, NameRef, PitToken};
+
+use crate::ask::Ask;
+use crate::chains::Chained;
+use crate::faces::FaceKey;
+use crate::few::Few;
+use crate::slab::Id;
+
+/// A run of octets in the kept packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
+    start: u16,
+    end: u16,
+}
+
+impl Span {
+    /// Where `part`, a slice of `whole`, lies in it. Packets fit 16 bits: see `hash`.
+    pub(crate) fn of(whole: &[u8], part: &[u8]) -> Self {
+        let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
+        Span { start: start as u16, end: (start + part.len()) as u16 }
+    }
+
+    pub(crate) fn slice<'a>(&self, whole: &'a [u8]) -> &'a [u8] {
+        whole.get(usize::from(self.start)..usize::from(self.end)).unwrap_or(&[])
+    }
+}
+
+/// A downstream: a face that asked and waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InRecord {
+    pub(crate) face: FaceKey,
+    /// The Nonce of its latest Interest.
+    pub(crate) nonce: [u8; 4],
+    /// What its answer must carry.
+    pub(crate) token: Option<PitToken>,
+    pub(crate) expires_at_ns: u64,
+}
+
+/// An upstream: a face that the Interest was sent to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutRecord {
+    pub(crate) face: FaceKey,
+    /// The Nonce it was last sent with.
+    pub(crate) nonce: [u8; 4],
+    pub(crate) sent_at_ns: u64,
+    pub(crate) expires_at_ns: u64,
+    /// Retransmissions sooner than this after `sent_at_ns` are held back, ns; 0 until the first one.
+    pub(crate) suppression_ns: u32,
+    /// The Nack it answered with.
+    pub(crate) nack: Option<NackReason>,
+}
+
+impl OutRecord {
+    /// Whether an answer may still come.
+    pub(crate) fn is_pending(&self, now_ns: u64) -> bool {
+        self.nack.is_none() && self.expires_at_ns >= now_ns
+    }
+}
+
+pub(crate) type InRecords = Few<InRecord, 1>;
+pub(crate) type OutRecords = Few<OutRecord, 1>;
+
+/// One pending Interest. Its name is never copied: it lies in the packet.
+#[derive(Debug)]
+pub(crate) struct PitEntry<B> {
+    pub(super) hash: u64,
+    pub(super) next: Id,
+    /// Components of the name that the hash covers: all but a trailing implicit digest.
+    pub(super) components: u8,
+    name: Span,
+    hint: Span,
+    flags: Flags,
+    /// The one Interest that is kept (`IS-27`).
+    pub(crate) packet: B,
+    pub(crate) in_records: InRecords,
+    pub(crate) out_records: OutRecords,
+    /// As [`OutRecord::suppression_ns`], for the entry as a whole.
+    pub(crate) suppression_ns: u32,
+    pub(crate) expires_at_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Flags {
+    can_be_prefix: bool,
+    must_be_fresh: bool,
+    /// The name ends in an implicit digest.
+    digest: bool,
+}
+
+impl Flags {
+    fn of(ask: &Ask<'_>) -> Self {
+        Flags {
+            can_be_prefix: ask.view.can_be_prefix,
+            must_be_fresh: ask.view.must_be_fresh,
+            digest: ask.digest.is_some(),
+        }
+    }
+}
+
+impl<B> Chained for PitEntry<B> {
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+    fn next(&self) -> Id {
+        self.next
+    }
+    fn set_next(&mut self, next: Id) {
+        self.next = next;
+    }
+}
+
+impl<B: AsRef<[u8]>> PitEntry<B> {
+    /// An entry for `packet`, the Interest that `ask` views, without records.
+    pub(super) fn new(packet: B, ask: &Ask<'_>) -> Self {
+        let view = ask.view;
+        PitEntry {
+            hash: ask.hash(),
+            next: crate::slab::NONE,
+            components: ask.components as u8,
+            name: Span::of(view.wire, view.name.as_bytes()),
+            hint: view.forwarding_hint_value.map(|hint| Span::of(view.wire, hint)).unwrap_or_default(),
+            flags: Flags::of(ask),
+            packet,
+            in_records: Few::new(),
+            out_records: Few::new(),
+            suppression_ns: 0,
+            expires_at_ns: 0,
+        }
+    }
+
+    /// The octets of the name.
+    pub(crate) fn name(&self) -> &[u8] {
+        self.name.slice(self.packet.as_ref())
+    }
+
+    pub(crate) fn can_be_prefix(&self) -> bool {
+        self.flags.can_be_prefix
+    }
+
+    pub(crate) fn must_be_fresh(&self) -> bool {
+        self.flags.must_be_fresh
+    }
+
+    /// The implicit digest that ends the name.
+    pub(crate) fn digest(&self) -> Option<&[u8]> {
+        let name = self.name();
+        self.flags.digest.then(|| &name[name.len().saturating_sub(32)..])
+    }
+
+    /// Whether `ask` asks the same: name, selectors and forwarding hint.
+    pub(crate) fn is_same_as(&self, ask: &Ask<'_>) -> bool {
+        self.has_name_and_selectors(ask)
+            && self.hint.slice(self.packet.as_ref()) == ask.view.forwarding_hint_value.unwrap_or(&[])
+    }
+
+    /// Whether `ask` has the same name and selectors.
+    pub(super) fn has_name_and_selectors(&self, ask: &Ask<'_>) -> bool {
+        self.flags == Flags::of(ask) && self.name() == ask.view.name.as_bytes()
+    }
+
+    /// Whether Data named `name` of `components` components satisfies the entry, but for the digest it may
+    /// ask for. Called for entries whose hash is that of a prefix of `name`.
+    pub(super) fn may_match(&self, name: NameRef<'_>, components: usize) -> bool {
+        let covered = usize::from(self.components);
+        if self.flags.digest {
+            // TYPE, LENGTH and 32 octets of digest follow the Data's name.
+            let (own, name) = (self.name(), name.as_bytes());
+            return covered == components && own.len() == name.len() + 34 && own.starts_with(name);
+        }
+        if covered == components {
+            return self.name() == name.as_bytes();
+        }
+        self.flags.can_be_prefix && name.as_bytes().starts_with(self.name())
+    }
+}

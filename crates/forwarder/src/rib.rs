@@ -1,0 +1,309 @@
+//! The routing information base: who announced which prefix over which face, for how long, and what that
+//! makes of the FIB.
+//!
+//! The next hops of a name are, for each face, its own cheapest route; then, unless a route of the name has
+//! CAPTURE, the cheapest CHILD_INHERIT route of the nearest shorter name that has one for a face not yet
+//! listed, going up until a name whose routes include one with CAPTURE has been taken in. That is how NFD
+//! computes them, so its users' routes mean the same here.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Bound;
+
+use namely_wire::{Name, NameRef};
+
+use crate::faces::{FaceId, FaceKey};
+use crate::fib::FibError;
+
+/// A route: what `rib/register` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The next hop.
+    pub face: FaceId,
+    /// Who announced it: the NFD management protocol's numbers. Name, face and origin identify a route.
+    pub origin: u64,
+    /// Smaller is better.
+    pub cost: u64,
+    /// Longer names with routes of their own inherit it.
+    pub child_inherit: bool,
+    /// Its name inherits nothing from shorter names.
+    pub capture: bool,
+    /// When it ends, ns on the clock that the forwarder is given; none for never.
+    pub expires_at_ns: Option<u64>,
+}
+
+/// A RIB entry in a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RibEntry {
+    /// The prefix.
+    pub name: Name,
+    /// Its routes.
+    pub routes: Vec<Route>,
+}
+
+/// Why a route was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RibError {
+    /// There is no face with this id.
+    NoFace,
+    /// `rib_routes_max` routes exist.
+    TableFull,
+    /// The FIB refused what the route asks for.
+    Fib(FibError),
+}
+
+impl fmt::Display for RibError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RibError::NoFace => f.write_str("no such face: list the faces to see which exist"),
+            RibError::TableFull => f.write_str("the RIB is full: remove routes or raise rib_routes_max"),
+            RibError::Fib(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for RibError {}
+
+/// What the RIB changes in the FIB.
+pub(crate) trait Install {
+    fn add(&mut self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError>;
+    fn remove(&mut self, name: NameRef<'_>, face: FaceKey);
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stored {
+    face: FaceKey,
+    route: Route,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Node {
+    routes: Vec<Stored>,
+    /// What the FIB was given for this name.
+    installed: Vec<(FaceKey, u64)>,
+}
+
+pub(crate) struct Rib {
+    nodes: BTreeMap<Name, Node>,
+    by_face: BTreeMap<FaceKey, BTreeSet<Name>>,
+    deadlines: BTreeSet<(u64, Name, FaceKey, u64)>,
+    len: usize,
+    routes_max: usize,
+}
+
+impl Rib {
+    pub(crate) fn new(routes_max: usize) -> Self {
+        Rib {
+            nodes: BTreeMap::new(),
+            by_face: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            len: 0,
+            routes_max,
+        }
+    }
+
+    /// Routes of all names.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds a route, or renews the one with its name, face and origin. If the FIB refuses what it needs for
+    /// the name itself, nothing changes.
+    pub(crate) fn register(
+        &mut self,
+        name: &Name,
+        face: FaceKey,
+        route: Route,
+        fib: &mut impl Install,
+    ) -> Result<(), RibError> {
+        let before = self.take(name, face, route.origin);
+        if before.is_none() && self.len >= self.routes_max {
+            return Err(RibError::TableFull);
+        }
+        self.put(name, Stored { face, route });
+        let Err(error) = self.update(name, fib) else {
+            self.update_beneath(name, fib);
+            return Ok(());
+        };
+        self.take(name, face, route.origin);
+        if let Some(before) = before {
+            self.put(name, before);
+        }
+        // What was installed before was not refused then.
+        self.update(name, fib).map_err(RibError::Fib)?;
+        Err(RibError::Fib(error))
+    }
+
+    /// Removes a route; says whether it was there.
+    pub(crate) fn unregister(
+        &mut self,
+        name: &Name,
+        face: FaceKey,
+        origin: u64,
+        fib: &mut impl Install,
+    ) -> bool {
+        let found = self.take(name, face, origin).is_some();
+        if found {
+            self.settle(name, fib);
+        }
+        found
+    }
+
+    /// Removes the routes of up to `count` names over a face that is gone; says whether more remain.
+    pub(crate) fn remove_face(&mut self, face: FaceKey, count: usize, fib: &mut impl Install) -> bool {
+        for _ in 0..count {
+            let Some(name) = self.by_face.get(&face).and_then(BTreeSet::first).cloned() else { return false };
+            let origins: Vec<u64> = self.nodes.get(&name).map_or(Vec::new(), |node| {
+                node.routes.iter().filter(|s| s.face == face).map(|s| s.route.origin).collect()
+            });
+            for origin in origins {
+                self.take(&name, face, origin);
+            }
+            self.settle(&name, fib);
+        }
+        self.by_face.contains_key(&face)
+    }
+
+    /// Removes one route whose time is over; says whether there was one.
+    pub(crate) fn expire_one(&mut self, now_ns: u64, fib: &mut impl Install) -> bool {
+        let Some((at, name, face, origin)) = self.deadlines.first().cloned() else { return false };
+        if at > now_ns {
+            return false;
+        }
+        self.unregister(&name, face, origin, fib)
+    }
+
+    pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
+        self.deadlines.first().map(|(at, ..)| *at)
+    }
+
+    /// Part of a snapshot: up to `count` entries after `from`; says where to go on.
+    pub(crate) fn walk(
+        &self,
+        from: Option<&Name>,
+        count: usize,
+        entries: &mut Vec<RibEntry>,
+    ) -> Option<Name> {
+        let start = from.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut last = None;
+        for (name, node) in self.nodes.range::<Name, _>((start, Bound::Unbounded)).take(count) {
+            let routes = node.routes.iter().map(|stored| stored.route).collect();
+            entries.push(RibEntry { name: name.clone(), routes });
+            last = Some(name);
+        }
+        last.filter(|last| {
+            self.nodes.range::<Name, _>((Bound::Excluded(*last), Bound::Unbounded)).next().is_some()
+        })
+        .cloned()
+    }
+
+    fn put(&mut self, name: &Name, stored: Stored) {
+        if let Some(at) = stored.route.expires_at_ns {
+            self.deadlines.insert((at, name.clone(), stored.face, stored.route.origin));
+        }
+        self.by_face.entry(stored.face).or_default().insert(name.clone());
+        self.nodes.entry(name.clone()).or_default().routes.push(stored);
+        self.len += 1;
+    }
+
+    fn take(&mut self, name: &Name, face: FaceKey, origin: u64) -> Option<Stored> {
+        let node = self.nodes.get_mut(name)?;
+        let i = node.routes.iter().position(|s| s.face == face && s.route.origin == origin)?;
+        let stored = node.routes.remove(i);
+        let others = node.routes.iter().any(|s| s.face == face);
+        self.len -= 1;
+        if let Some(at) = stored.route.expires_at_ns {
+            self.deadlines.remove(&(at, name.clone(), face, origin));
+        }
+        if let Some(names) = self.by_face.get_mut(&face).filter(|_| !others) {
+            names.remove(name);
+            if names.is_empty() {
+                self.by_face.remove(&face);
+            }
+        }
+        Some(stored)
+    }
+
+    /// Brings the FIB in line after routes of `name` were taken away.
+    fn settle(&mut self, name: &Name, fib: &mut impl Install) {
+        // Fewer routes need no more room; a refusal can only concern inherited hops, which come when there
+        // is room again.
+        let _ = self.update(name, fib);
+        self.update_beneath(name, fib);
+    }
+
+    fn update_beneath(&mut self, name: &Name, fib: &mut impl Install) {
+        let after = (Bound::Excluded(name), Bound::Unbounded);
+        let beneath = self.nodes.range::<Name, _>(after).map(|(n, _)| n);
+        let beneath: Vec<Name> = beneath.take_while(|n| name.is_prefix_of(n.as_name())).cloned().collect();
+        for name in beneath {
+            let _ = self.update(&name, fib);
+        }
+    }
+
+    /// Installs the difference between what the FIB has for `name` and what it should have.
+    fn update(&mut self, name: &Name, fib: &mut impl Install) -> Result<(), FibError> {
+        let wanted = self.nexthops(name);
+        let Some(node) = self.nodes.get_mut(name) else { return Ok(()) };
+        node.installed.retain(|(face, _)| {
+            let keep = wanted.iter().any(|(wanted, _)| wanted == face);
+            if !keep {
+                fib.remove(name.as_name(), *face);
+            }
+            keep
+        });
+        let mut result = Ok(());
+        for hop in wanted {
+            if node.installed.contains(&hop) {
+                continue;
+            }
+            match fib.add(name.as_name(), hop.0, hop.1) {
+                Ok(()) => {
+                    node.installed.retain(|(face, _)| *face != hop.0);
+                    node.installed.push(hop);
+                }
+                Err(error) => result = Err(error),
+            }
+        }
+        if node.routes.is_empty() && node.installed.is_empty() {
+            self.nodes.remove(name);
+        }
+        result
+    }
+
+    /// The next hops that the routes make for `name`; none if it has no route of its own.
+    fn nexthops(&self, name: &Name) -> Vec<(FaceKey, u64)> {
+        let mut hops = Vec::new();
+        let Some(node) = self.nodes.get(name).filter(|node| !node.routes.is_empty()) else { return hops };
+        take_cheapest(&mut hops, node, |_| true);
+        let mut captured = node.captures();
+        for n in (0..name.len()).rev() {
+            if captured {
+                break;
+            }
+            let Some(ancestor) = self.nodes.get(&name.as_name().prefix(n).to_name()) else { continue };
+            take_cheapest(&mut hops, ancestor, |route| route.child_inherit);
+            captured = ancestor.captures();
+        }
+        hops
+    }
+}
+
+impl Node {
+    fn captures(&self) -> bool {
+        self.routes.iter().any(|stored| stored.route.capture)
+    }
+}
+
+/// Adds to `hops`, for each face it lacks, the cheapest route of `node` that counts.
+fn take_cheapest(hops: &mut Vec<(FaceKey, u64)>, node: &Node, counts: impl Fn(&Route) -> bool) {
+    let known = hops.len();
+    for stored in node.routes.iter().filter(|stored| counts(&stored.route)) {
+        match hops.iter().position(|(face, _)| *face == stored.face) {
+            Some(i) if i < known => {}
+            Some(i) => hops[i].1 = hops[i].1.min(stored.route.cost),
+            None => hops.push((stored.face, stored.route.cost)),
+        }
+    }
+}

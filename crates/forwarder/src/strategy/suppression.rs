@@ -1,0 +1,62 @@
+//! Retransmission suppression with a growing interval: 10 ms after the first sending, doubling up to 250 ms
+//! (NFD's constants, which its consumers are tuned to).
+
+use super::Pending;
+
+/// The first interval, ns.
+pub(super) const SUPPRESSION_NS_FIRST: u32 = 10_000_000;
+
+/// The longest interval, ns.
+pub(super) const SUPPRESSION_NS_MAX: u32 = 250_000_000;
+
+/// What an Interest for a pending name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Retransmission {
+    /// No upstream is being waited for: it is treated as new.
+    New,
+    /// It comes long enough after the last sending to be sent again.
+    Forward,
+    /// It comes too soon.
+    Suppress,
+}
+
+/// Decides for a pending Interest as a whole, and lengthens its interval when it is sent again.
+pub(super) fn decide(pending: &mut Pending<'_>) -> Retransmission {
+    if !pending.has_pending_upstream() {
+        return Retransmission::New;
+    }
+    let last_sent_ns = pending.out_records.iter().map(|record| record.sent_at_ns).max().unwrap_or(0);
+    advance(pending.suppression_ns, pending.now_ns.saturating_sub(last_sent_ns))
+}
+
+/// Decides by one interval: `interval_ns` grows if the Interest may go.
+pub(super) fn advance(interval_ns: &mut u32, since_sent_ns: u64) -> Retransmission {
+    let current_ns = (*interval_ns).max(SUPPRESSION_NS_FIRST);
+    if since_sent_ns < u64::from(current_ns) {
+        return Retransmission::Suppress;
+    }
+    *interval_ns = current_ns.saturating_mul(2).min(SUPPRESSION_NS_MAX);
+    Retransmission::Forward
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_doubles_from_10_ms_to_250_ms() {
+        let mut interval_ns = 0;
+        let mut allowed_ms = alloc::vec::Vec::new();
+        for _ in 0..7 {
+            let since_ms = (1..).find(|ms| {
+                let mut probe = interval_ns;
+                advance(&mut probe, ms * 1_000_000) == Retransmission::Forward
+            });
+            let since_ms = since_ms.unwrap();
+            assert_eq!(advance(&mut interval_ns, since_ms * 1_000_000 - 1), Retransmission::Suppress);
+            assert_eq!(advance(&mut interval_ns, since_ms * 1_000_000), Retransmission::Forward);
+            allowed_ms.push(since_ms);
+        }
+        assert_eq!(allowed_ms, [10, 20, 40, 80, 160, 250, 250]);
+    }
+}

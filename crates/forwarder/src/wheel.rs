@@ -1,0 +1,308 @@
+//! A timer wheel for the deadlines of table entries: setting, moving and removing a deadline cost the same
+//! whatever the number of entries, and a removed entry leaves nothing behind.
+//!
+//! Two levels of 4096 places: one tick (2^20 ns, about a millisecond) and 4096 ticks. A deadline fires at the
+//! first tick that is not before it, so at most one tick late and never early.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::slab::{Id, NONE};
+
+/// Nanoseconds of a tick, as a power of two.
+pub(crate) const TICK_SHIFT: u32 = 20;
+
+const LEVEL_SHIFT: u32 = 12;
+const PLACES: usize = 1 << LEVEL_SHIFT;
+const PLACE_MASK: u64 = PLACES as u64 - 1;
+
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    prev: Id,
+    next: Id,
+    /// Place in `heads` plus 1, or 0 when no deadline is set.
+    place: u32,
+    tick: u64,
+}
+
+const UNSET: Timer = Timer { prev: NONE, next: NONE, place: 0, tick: 0 };
+
+/// Deadlines by entry id.
+#[derive(Clone, Debug)]
+pub(crate) struct Wheel {
+    timers: Vec<Timer>,
+    heads: Vec<Id>,
+    occupied: [Bitmap; 2],
+    /// Every tick up to this one has been handed out.
+    current: u64,
+    len: usize,
+}
+
+impl Wheel {
+    pub(crate) fn new() -> Self {
+        Wheel {
+            timers: Vec::new(),
+            heads: vec![NONE; 2 * PLACES],
+            occupied: [Bitmap::default(), Bitmap::default()],
+            current: 0,
+            len: 0,
+        }
+    }
+
+    /// Sets the deadline of `id`, or moves it.
+    pub(crate) fn set(&mut self, id: Id, deadline_ns: u64, now_ns: u64) {
+        self.remove(id);
+        if self.len == 0 {
+            // Nothing is due before now, so an idle wheel need not be turned through the time it slept.
+            self.current = self.current.max(now_ns >> TICK_SHIFT);
+        }
+        let tick = deadline_ns.div_ceil(1 << TICK_SHIFT).max((now_ns >> TICK_SHIFT).max(self.current) + 1);
+        self.len += 1;
+        self.link(id, tick);
+    }
+
+    pub(crate) fn remove(&mut self, id: Id) {
+        let Some(timer) = self.timers.get(id as usize).copied().filter(|t| t.place != 0) else { return };
+        self.len -= 1;
+        let place = timer.place as usize - 1;
+        match self.timers.get_mut(timer.prev as usize).filter(|_| timer.prev != NONE) {
+            Some(before) => before.next = timer.next,
+            None => self.heads[place] = timer.next,
+        }
+        if timer.next != NONE {
+            self.timers[timer.next as usize].prev = timer.prev;
+        }
+        if self.heads[place] == NONE {
+            self.occupied[place / PLACES].clear(place % PLACES);
+        }
+        self.timers[id as usize] = UNSET;
+    }
+
+    /// Takes one entry whose deadline has passed.
+    pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<Id> {
+        let target = now_ns >> TICK_SHIFT;
+        loop {
+            let id = self.heads[(self.current & PLACE_MASK) as usize];
+            if id != NONE {
+                self.remove(id);
+                return Some(id);
+            }
+            match self.next_tick().filter(|tick| *tick <= target) {
+                Some(tick) => self.turn_to(tick),
+                None => {
+                    self.current = self.current.max(target);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// When [`Wheel::pop_due`] should be called next: not after the first deadline fires.
+    pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
+        if self.heads[(self.current & PLACE_MASK) as usize] != NONE {
+            return Some(self.current << TICK_SHIFT);
+        }
+        self.next_tick().map(|tick| tick << TICK_SHIFT)
+    }
+
+    /// The next tick at which a place of the first level fires or one of the second is spread out.
+    fn next_tick(&self) -> Option<u64> {
+        let near = self.occupied[0].distance((self.current & PLACE_MASK) as usize).map(|d| self.current + d);
+        let upper = self.current >> LEVEL_SHIFT;
+        let far =
+            self.occupied[1].distance((upper & PLACE_MASK) as usize).map(|d| (upper + d) << LEVEL_SHIFT);
+        match (near, far) {
+            (Some(near), Some(far)) => Some(near.min(far)),
+            (near, far) => near.or(far),
+        }
+    }
+
+    fn turn_to(&mut self, tick: u64) {
+        self.current = tick;
+        if tick & PLACE_MASK != 0 {
+            return;
+        }
+        let place = PLACES + ((tick >> LEVEL_SHIFT) & PLACE_MASK) as usize;
+        let mut id = core::mem::replace(&mut self.heads[place], NONE);
+        self.occupied[1].clear(place - PLACES);
+        while id != NONE {
+            let timer = self.timers[id as usize];
+            self.link(id, timer.tick);
+            id = timer.next;
+        }
+    }
+
+    fn link(&mut self, id: Id, tick: u64) {
+        let place = self.place(tick);
+        let index = id as usize;
+        if index >= self.timers.len() {
+            self.timers.resize(index + 1, UNSET);
+        }
+        let next = core::mem::replace(&mut self.heads[place], id);
+        if next != NONE {
+            self.timers[next as usize].prev = id;
+        }
+        self.timers[index] = Timer { prev: NONE, next, place: place as u32 + 1, tick };
+        self.occupied[place / PLACES].set(place % PLACES);
+    }
+
+    fn place(&self, tick: u64) -> usize {
+        if tick - self.current < PLACES as u64 {
+            return (tick & PLACE_MASK) as usize;
+        }
+        // Beyond the second level: wait in its last place and be spread out again.
+        let upper = (tick >> LEVEL_SHIFT).min((self.current >> LEVEL_SHIFT) + PLACE_MASK);
+        PLACES + (upper & PLACE_MASK) as usize
+    }
+}
+
+/// Which of 4096 places are occupied, with a summary so that a search reads few words.
+#[derive(Clone, Debug)]
+struct Bitmap {
+    words: [u64; PLACES / 64],
+    summary: u64,
+}
+
+impl Default for Bitmap {
+    fn default() -> Self {
+        Bitmap { words: [0; PLACES / 64], summary: 0 }
+    }
+}
+
+impl Bitmap {
+    fn set(&mut self, place: usize) {
+        self.words[place / 64] |= 1 << (place % 64);
+        self.summary |= 1 << (place / 64);
+    }
+
+    fn clear(&mut self, place: usize) {
+        self.words[place / 64] &= !(1 << (place % 64));
+        if self.words[place / 64] == 0 {
+            self.summary &= !(1 << (place / 64));
+        }
+    }
+
+    /// How far behind `from` the next occupied place is, going round; `from` itself does not count.
+    fn distance(&self, from: usize) -> Option<u64> {
+        let next = self.first_at_or_after(from + 1).map(|place| place - from);
+        next.or_else(|| self.first_at_or_after(0).filter(|p| *p < from).map(|place| place + PLACES - from))
+            .map(|distance| distance as u64)
+    }
+
+    fn first_at_or_after(&self, place: usize) -> Option<usize> {
+        let word = place / 64;
+        if word >= self.words.len() {
+            return None;
+        }
+        let here = self.words[word] & (u64::MAX << (place % 64));
+        if here != 0 {
+            return Some(word * 64 + here.trailing_zeros() as usize);
+        }
+        let later = self.summary & u64::MAX.checked_shl(word as u32 + 1).unwrap_or(0);
+        if later == 0 {
+            return None;
+        }
+        let word = later.trailing_zeros() as usize;
+        Some(word * 64 + self.words[word].trailing_zeros() as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeMap;
+    use proptest::prelude::*;
+
+    const TICK_NS: u64 = 1 << TICK_SHIFT;
+
+    fn fired_at(deadline_ns: u64) -> u64 {
+        deadline_ns.div_ceil(TICK_NS) * TICK_NS
+    }
+
+    #[test]
+    fn a_deadline_fires_within_one_tick_and_never_early() {
+        for deadline_ns in [1, TICK_NS, TICK_NS + 1, 4_000_000_000, 3_600_000_000_000, 90_000_000_000_000] {
+            let mut wheel = Wheel::new();
+            wheel.set(1, deadline_ns, 0);
+            let mut now_ns = 0;
+            loop {
+                let next_ns = wheel.next_deadline_ns().unwrap();
+                assert!(next_ns > now_ns);
+                assert_eq!(wheel.pop_due(next_ns - 1), None);
+                now_ns = next_ns;
+                if wheel.pop_due(now_ns) == Some(1) {
+                    break;
+                }
+            }
+            assert_eq!(now_ns, fired_at(deadline_ns));
+            assert_eq!(wheel.next_deadline_ns(), None);
+        }
+    }
+
+    #[test]
+    fn an_idle_wheel_jumps_over_the_time_it_slept() {
+        let mut wheel = Wheel::new();
+        let now_ns = 1 << 60;
+        wheel.set(7, now_ns + 4_000_000_000, now_ns);
+        assert_eq!(wheel.next_deadline_ns(), Some(fired_at(now_ns + 4_000_000_000)));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Set(u32, u64),
+        Remove(u32),
+        Advance(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let delta = prop_oneof![0..50 * TICK_NS, 0..5000 * TICK_NS, 0..30_000_000 * TICK_NS];
+        prop_oneof![
+            4 => (1u32..40, delta.clone()).prop_map(|(id, d)| Step::Set(id, d)),
+            1 => (1u32..40).prop_map(Step::Remove),
+            2 => delta.prop_map(Step::Advance),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn fires_as_a_sorted_list_would(steps in proptest::collection::vec(step(), 1..120)) {
+            let mut wheel = Wheel::new();
+            let mut model: BTreeMap<u32, u64> = BTreeMap::new();
+            let mut now_ns = 0u64;
+            for step in steps {
+                match step {
+                    Step::Set(id, delta) => {
+                        wheel.set(id, now_ns + delta, now_ns);
+                        let tick = (now_ns + delta).div_ceil(TICK_NS).max((now_ns >> TICK_SHIFT) + 1);
+                        model.insert(id, tick * TICK_NS);
+                    }
+                    Step::Remove(id) => {
+                        wheel.remove(id);
+                        model.remove(&id);
+                    }
+                    Step::Advance(delta) => {
+                        now_ns += delta;
+                        let mut fired = Vec::new();
+                        while let Some(id) = wheel.pop_due(now_ns) {
+                            fired.push(id);
+                        }
+                        fired.sort_unstable();
+                        let due: Vec<u32> =
+                            model.iter().filter(|(_, at)| **at <= now_ns).map(|(id, _)| *id).collect();
+                        prop_assert_eq!(&fired, &due);
+                        due.iter().for_each(|id| {
+                            model.remove(id);
+                        });
+                    }
+                }
+                let first = model.values().min().copied();
+                prop_assert_eq!(wheel.next_deadline_ns().is_some(), first.is_some());
+                if let (Some(next_ns), Some(first)) = (wheel.next_deadline_ns(), first) {
+                    prop_assert!(next_ns <= first);
+                    prop_assert!(next_ns > now_ns);
+                }
+            }
+        }
+    }
+}
