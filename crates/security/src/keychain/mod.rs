@@ -341,8 +341,12 @@ impl KeyChain {
             let file = self.files.locate(&format!("{path}/name"));
             return Err(KeyChainError::Corrupted(file, "it names a key of another folder".into()));
         }
-        let private =
-            self.files.read(&format!("{path}/private.pem"))?.ok_or_else(|| missing("private.pem"))?;
+        let private_path = format!("{path}/private.pem");
+        // A key that others can read is refused when it is to sign; it is still shown.
+        if let Err(e) = self.files.read_private(&private_path) {
+            problems.push(e);
+        }
+        let private = self.files.read(&private_path)?.ok_or_else(|| missing("private.pem"))?;
         let mut certificates = Vec::new();
         for file in self.files.list(path)?.iter().filter(|file| file.ends_with(CERTIFICATE_SUFFIX)) {
             match self.read_certificate(&format!("{path}/{file}")) {
@@ -351,8 +355,10 @@ impl KeyChain {
             }
         }
         certificates.sort_by(|a, b| a.name().cmp(&b.name()));
-        if let Some(default) = self.read_name(&format!("{path}/default-certificate"))? {
-            certificates.sort_by_key(|certificate| certificate.name() != default.as_name());
+        match self.read_name(&format!("{path}/default-certificate")) {
+            Ok(Some(default)) => certificates.sort_by_key(|c| c.name() != default.as_name()),
+            Ok(None) => {}
+            Err(e) => problems.push(e),
         }
         Ok(KeyEntry {
             encrypted: std::str::from_utf8(&private).is_ok_and(is_encrypted_pem),
@@ -428,3 +434,6 @@ fn anchor_path(name: NameRef<'_>) -> String {
 fn default_key_file(identity: NameRef<'_>) -> String {
     format!("default-keys/{}", file_name(identity))
 }
+
+#[cfg(test)]
+mod tests;

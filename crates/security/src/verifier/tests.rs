@@ -85,6 +85,12 @@ fn needed(verifier: &mut Verifier, data: Vec<u8>) -> Name {
     }
 }
 
+/// The verdict on `data` when every one of `certificates` is at hand.
+fn rejected_with(verifier: &mut Verifier, certificates: &[&Party], data: Vec<u8>) -> Rejection {
+    certificates.iter().for_each(|party| verifier.supply_certificate(party.certificate.clone()));
+    rejected(verifier, data)
+}
+
 #[test]
 fn data_signed_by_an_anchor_of_each_kind_is_verified() {
     for key_type in [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa] {
@@ -171,4 +177,343 @@ fn shared_keys_verify_below_their_identity() {
     assert_eq!(rejected(&mut with_key(8), data.clone()).why, Why::BadSignature);
     assert_eq!(rejected(&mut with_key(7), foreign).why, Why::NotAllowed);
     assert_eq!(rejected(&mut verifier(&[]), data).why, Why::NoSharedKey);
+}
+
+#[test]
+fn data_tampered_with_in_any_octet_is_not_verified() {
+    for key_type in [KeyType::Ed25519, KeyType::EcdsaP256] {
+        let root = Party::root_of("/p", key_type);
+        let mut verifier = verifier(&[&root]);
+        let data = root.data("/p/file");
+        for i in 0..data.len() {
+            let mut tampered = data.clone();
+            tampered[i] ^= 0x01;
+            let verdict = verifier.verify(tampered, NOW_NS);
+            assert!(!matches!(verdict, Verdict::Verified(_)), "octet {i}");
+        }
+        verified(&mut verifier, data);
+    }
+}
+
+#[test]
+fn a_certificate_tampered_with_in_any_octet_vouches_for_nothing_and_does_not_stay_in_the_way() {
+    let root = Party::root("/p");
+    let site = root.issue("/p/site");
+    let data = site.data("/p/site/x");
+    let mut verifier = verifier(&[&root]);
+    let wire = site.certificate.wire();
+    for i in 0..wire.len() {
+        let mut tampered = wire.to_vec();
+        tampered[i] ^= 0x01;
+        if verifier.supply(&tampered).is_ok() {
+            let verdict = verifier.verify(data.clone(), NOW_NS);
+            assert!(!matches!(verdict, Verdict::Verified(_)), "octet {i}");
+        }
+    }
+    verifier.supply(wire).unwrap();
+    verified(&mut verifier, data);
+}
+
+#[test]
+fn a_key_signs_nothing_outside_its_identity() {
+    let root = Party::root("/p");
+    let site = root.issue("/p/site");
+    let mut verifier = verifier(&[&root]);
+    for outside in ["/p/other/x", "/p", "/p/sit", "/p/KEY/site", "/q"] {
+        let rejection = rejected_with(&mut verifier, &[&site], site.data(outside));
+        assert_eq!(rejection.why, Why::NotAllowed, "{outside}");
+        assert_eq!(rejection.certificate, None);
+    }
+    // Nor may it certify a neighbour.
+    let neighbour = site.issue("/p/other");
+    let rejection = rejected_with(&mut verifier, &[&site, &neighbour], neighbour.data("/p/other/x"));
+    assert_eq!(rejection.why, Why::NotAllowed);
+    assert_eq!(rejection.certificate.as_ref().map(Name::as_name), Some(neighbour.certificate.name()));
+}
+
+#[test]
+fn a_key_locator_that_claims_another_name_is_found_out() {
+    let root = Party::root("/p");
+    let mallory = Party::root("/mallory");
+    // Mallory signs with a key of her own and says that it was the anchor's.
+    let claimed = Signer::new(root.certificate.name().to_name(), Arc::clone(&mallory.key));
+    let data = sign_data(&DataBuilder::new(name("/p/x").as_name()), b"evil", &claimed).unwrap();
+    assert_eq!(rejected(&mut verifier(&[&root]), data).why, Why::BadSignature);
+    let ecdsa = Signer::new(
+        root.certificate.name().to_name(),
+        Arc::new(PrivateKey::generate(KeyType::EcdsaP256).unwrap()),
+    );
+    let data = sign_data(&DataBuilder::new(name("/p/x").as_name()), b"evil", &ecdsa).unwrap();
+    assert_eq!(rejected(&mut verifier(&[&root]), data).why, Why::KeyTypeMismatch);
+}
+
+#[test]
+fn signatures_without_a_usable_key_name_are_refused() {
+    let root = Party::root("/p");
+    let mut verifier = verifier(&[&root]);
+    for locator in ["/", "/p", "/p/KEY", "/p/x/y"] {
+        let signer = Signer::new(name(locator), Arc::clone(&root.key));
+        let data = sign_data(&DataBuilder::new(name("/p/x").as_name()), b"", &signer).unwrap();
+        assert_eq!(rejected(&mut verifier, data).why, Why::NoKeyName, "{locator}");
+    }
+    let unnamed = namely_wire::SignatureInfo::new(SignatureType::Ed25519, None);
+    let data = DataBuilder::new(name("/p/x").as_name()).build(b"", &unnamed).finish(&[0; 64]);
+    assert_eq!(rejected(&mut verifier, data).why, Why::NoKeyName);
+    let unknown = namely_wire::SignatureInfo::new(SignatureType::Other(77), Some(name("/p/KEY/k")));
+    let data = DataBuilder::new(name("/p/x").as_name()).build(b"", &unknown).finish(&[0; 64]);
+    assert_eq!(rejected(&mut verifier, data).why, Why::UnknownSignatureType(77));
+}
+
+#[test]
+fn octets_that_are_no_data_are_refused() {
+    let mut verifier = verifier(&[]);
+    for octets in [&b""[..], &[6], &[6, 0], &[5, 2, 7, 0], &[6, 255, 255, 255, 255, 255, 255, 255, 255, 255]]
+    {
+        assert!(matches!(rejected(&mut verifier, octets.to_vec()).why, Why::Malformed(_)));
+    }
+}
+
+mod validity_periods {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn an_anchor_is_believed_from_its_first_second_to_its_last() {
+        let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+        let key_name = name("/p/KEY/k");
+        let now_s = NOW_NS / SECOND_NS;
+        let period = ValidityPeriod { not_before_s: now_s, not_after_s: now_s + 10 };
+        let certificate = Certificate::self_signed(key_name.as_name(), &key, period, 1).unwrap();
+        let root = Party { key, certificate };
+        let mut verifier = verifier(&[&root]);
+        let mut why_at = |now_ns| match verifier.verify(root.data("/p/x"), now_ns) {
+            Verdict::Verified(_) => None,
+            Verdict::Rejected(rejection) => {
+                assert_eq!(rejection.certificate.as_ref().map(Name::as_name), Some(root.certificate.name()));
+                Some(rejection.why)
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(why_at(NOW_NS - 1), Some(Why::NotYetValid { not_before_s: now_s }));
+        assert_eq!(why_at(NOW_NS), None);
+        assert_eq!(why_at(NOW_NS + 11 * SECOND_NS - 1), None);
+        assert_eq!(why_at(NOW_NS + 11 * SECOND_NS), Some(Why::Expired { not_after_s: now_s + 10 }));
+    }
+
+    #[test]
+    fn an_expired_certificate_in_the_chain_is_named() {
+        let root = Party::root("/p");
+        let now_s = NOW_NS / SECOND_NS;
+        let past = ValidityPeriod { not_before_s: 0, not_after_s: now_s - 1 };
+        let site = root.issue_for("/p/site", past);
+        let host = site.issue("/p/site/host");
+        let rejection = rejected_with(&mut verifier(&[&root]), &[&site, &host], host.data("/p/site/host/x"));
+        assert_eq!(rejection.why, Why::Expired { not_after_s: now_s - 1 });
+        assert_eq!(rejection.certificate.as_ref().map(Name::as_name), Some(site.certificate.name()));
+        let message = rejection.to_string();
+        assert!(
+            message.contains("/p/site/KEY/k/ca/v=1") && message.contains("expired at 2027-"),
+            "{message}"
+        );
+        let future = root.issue_for("/p/late", ValidityPeriod { not_before_s: now_s + 1, ..year() });
+        let rejection = rejected_with(&mut verifier(&[&root]), &[&future], future.data("/p/late/x"));
+        assert_eq!(rejection.why, Why::NotYetValid { not_before_s: now_s + 1 });
+    }
+
+    #[test]
+    fn a_validated_certificate_is_asked_for_again_when_anything_above_it_has_expired() {
+        let root = Party::root("/p");
+        let now_s = NOW_NS / SECOND_NS;
+        let short = ValidityPeriod { not_before_s: 0, not_after_s: now_s };
+        let site = root.issue_for("/p/site", short);
+        let host = site.issue("/p/site/host");
+        let mut verifier = verifier(&[&root]);
+        [&site, &host].iter().for_each(|party| verifier.supply_certificate(party.certificate.clone()));
+        verified(&mut verifier, host.data("/p/site/host/x"));
+        let later_ns = NOW_NS + SECOND_NS;
+        let data = host.data("/p/site/host/x");
+        let Verdict::NeedCertificate(needed) = verifier.verify(data, later_ns) else { panic!() };
+        assert_eq!(needed.certificate.as_name(), host.certificate.name());
+    }
+}
+
+mod chains {
+    use super::*;
+
+    /// Parties `/p/1`, `/p/1/2`, ... of which each is certified by the one before, the first by `root`.
+    fn line(root: &Party, length: usize) -> Vec<Party> {
+        let mut parties: Vec<Party> = Vec::new();
+        let mut identity = String::from("/p");
+        for n in 0..length {
+            identity = format!("{identity}/{n}");
+            parties.push(parties.last().unwrap_or(root).issue(&identity));
+        }
+        parties
+    }
+
+    fn line_outcome(length: usize, depth_max: usize) -> Verdict<Vec<u8>> {
+        let root = Party::root("/p");
+        let parties = line(&root, length);
+        let mut policy = TrustPolicy::hierarchical();
+        policy.add_anchor(root.certificate.clone()).set_depth_max(depth_max);
+        let mut verifier = Verifier::new(policy);
+        parties.iter().for_each(|party| verifier.supply_certificate(party.certificate.clone()));
+        let last = parties.last().unwrap_or(&root);
+        let below = Name::from(last.certificate.identity()).join_generic("x").to_string();
+        verifier.verify(last.data(&below), NOW_NS)
+    }
+
+    #[test]
+    fn a_chain_may_have_as_many_certificates_as_the_policy_says_and_no_more() {
+        for depth_max in [0, 1, 5] {
+            assert!(matches!(line_outcome(depth_max, depth_max), Verdict::Verified(_)));
+            let Verdict::Rejected(rejection) = line_outcome(depth_max + 1, depth_max) else { panic!() };
+            assert_eq!(rejection.why, Why::TooDeep(depth_max));
+        }
+    }
+
+    #[test]
+    fn a_long_chain_is_not_shortened_by_validating_its_upper_half_first() {
+        let root = Party::root("/p");
+        let parties = line(&root, 3);
+        let mut policy = TrustPolicy::hierarchical();
+        policy.add_anchor(root.certificate.clone()).set_depth_max(2);
+        let mut verifier = Verifier::new(policy);
+        parties.iter().for_each(|party| verifier.supply_certificate(party.certificate.clone()));
+        verified(&mut verifier, parties[1].data("/p/0/1/x"));
+        assert_eq!(rejected(&mut verifier, parties[2].data("/p/0/1/2/x")).why, Why::TooDeep(2));
+    }
+
+    #[test]
+    fn certificates_that_sign_each_other_are_refused() {
+        let root = Party::root("/p");
+        let signs = |by: &str, key: &Arc<PrivateKey>, of: &str| {
+            let signer = Signer::new(name(by), Arc::clone(key));
+            let issued =
+                Certificate::issue(name(of).as_name(), key.public(), &signer, "x", year(), 1).unwrap();
+            Party { key: Arc::clone(key), certificate: issued }
+        };
+        let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+        let a = signs("/p/KEY/b", &key, "/p/KEY/a");
+        let b = signs("/p/KEY/a", &key, "/p/KEY/b");
+        let mut verifier = verifier(&[&root]);
+        assert_eq!(rejected_with(&mut verifier, &[&a, &b], a.data("/p/x")).why, Why::Loop);
+        let selfish = Party::root("/p");
+        let selfish = signs("/p/KEY/s", &selfish.key, "/p/KEY/s");
+        assert_eq!(rejected_with(&mut verifier, &[&selfish], selfish.data("/p/x")).why, Why::UntrustedRoot);
+    }
+
+    #[test]
+    fn a_forged_certificate_does_not_keep_the_real_one_out() {
+        let root = Party::root("/p");
+        let site = root.issue("/p/site");
+        let mallory = Party::root("/p");
+        let forged = {
+            let signer = Signer::new(root.certificate.key_name().to_name(), Arc::clone(&mallory.key));
+            Certificate::issue(site.certificate.key_name(), mallory.key.public(), &signer, "ca", year(), 2)
+        };
+        let mut verifier = verifier(&[&root]);
+        let by_key_name = Signer::new(site.certificate.key_name().to_name(), Arc::clone(&site.key));
+        let data = sign_data(&DataBuilder::new(name("/p/site/x").as_name()), b"", &by_key_name).unwrap();
+        verifier.supply_certificate(forged.unwrap());
+        let rejection = rejected(&mut verifier, data.clone());
+        assert_eq!(rejection.why, Why::BadSignature);
+        assert!(rejection.certificate.is_some());
+        assert_eq!(needed(&mut verifier, data.clone()).as_name(), site.certificate.key_name());
+        verifier.supply_certificate(site.certificate.clone());
+        verified(&mut verifier, data);
+    }
+
+    #[test]
+    fn forged_data_does_not_displace_a_good_certificate() {
+        let root = Party::root("/p");
+        let site = root.issue("/p/site");
+        let mallory = Signer::new(
+            site.certificate.name().to_name(),
+            Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap()),
+        );
+        let forged = sign_data(&DataBuilder::new(name("/p/site/x").as_name()), b"", &mallory).unwrap();
+        let mut verifier = verifier(&[&root]);
+        verifier.supply_certificate(site.certificate.clone());
+        assert_eq!(rejected(&mut verifier, forged).why, Why::BadSignature);
+        verified(&mut verifier, site.data("/p/site/x"));
+    }
+
+    #[test]
+    fn a_revoked_key_or_certificate_is_not_believed() {
+        let root = Party::root("/p");
+        let site = root.issue("/p/site");
+        for revoked in [site.certificate.name(), site.certificate.key_name(), root.certificate.name()] {
+            let mut policy = TrustPolicy::hierarchical();
+            policy.add_anchor(root.certificate.clone()).revoke(revoked.to_name());
+            let mut verifier = Verifier::new(policy);
+            let rejection = rejected_with(&mut verifier, &[&site], site.data("/p/site/x"));
+            assert_eq!(rejection.why, Why::Revoked, "{revoked}");
+        }
+    }
+
+    #[test]
+    fn the_newest_candidates_stay_when_there_are_too_many() {
+        let root = Party::root("/p");
+        let sites: Vec<Party> = (0..=CANDIDATES_MAX).map(|n| root.issue(&format!("/p/{n}"))).collect();
+        let mut verifier = verifier(&[&root]);
+        sites.iter().for_each(|site| verifier.supply_certificate(site.certificate.clone()));
+        let first = sites[0].data("/p/0/x");
+        assert_eq!(needed(&mut verifier, first).as_name(), sites[0].certificate.name());
+        verified(&mut verifier, sites[1].data("/p/1/x"));
+    }
+
+    #[test]
+    fn the_newest_validated_certificates_stay_when_there_are_too_many() {
+        let root = Party::root("/p");
+        let mut verifier = verifier(&[&root]);
+        let mut validate = |n: usize| {
+            let site = root.issue(&format!("/p/{n}"));
+            verifier.supply_certificate(site.certificate.clone());
+            verified(&mut verifier, site.data(&format!("/p/{n}/x")));
+            site
+        };
+        let sites: Vec<Party> = (0..=VALIDATED_MAX).map(&mut validate).collect();
+        let first = sites[0].data("/p/0/x");
+        assert_eq!(needed(&mut verifier, first).as_name(), sites[0].certificate.name());
+        verified(&mut verifier, sites[1].data("/p/1/x"));
+    }
+}
+
+mod rules {
+    use super::*;
+    use crate::trust::Rule;
+
+    fn rule(data: &str, key: &str) -> Rule {
+        Rule { data: data.parse().unwrap(), key: key.parse().unwrap() }
+    }
+
+    #[test]
+    fn only_what_the_rules_say_may_be_signed() {
+        let root = Party::root("/cms");
+        let site = root.issue("/cms/site/tokyo");
+        let mut policy = TrustPolicy::with_rules(vec![
+            rule("/cms/data/<site>/<>*", "/cms/site/<site>/KEY/<>"),
+            rule("/cms/site/<>/KEY/<>*", "/cms/KEY/<>"),
+        ]);
+        policy.add_anchor(root.certificate.clone());
+        let mut verifier = Verifier::new(policy);
+        verifier.supply_certificate(site.certificate.clone());
+        verified(&mut verifier, site.data("/cms/data/tokyo/run/v=1"));
+        for (party, uri) in [
+            (&site, "/cms/data/osaka/run/v=1"),
+            (&site, "/cms/site/tokyo/x"),
+            (&root, "/cms/data/tokyo/run/v=1"),
+        ] {
+            assert_eq!(rejected(&mut verifier, party.data(uri)).why, Why::NotAllowed, "{uri}");
+        }
+    }
+
+    #[test]
+    fn rules_without_an_anchor_believe_nothing() {
+        let root = Party::root("/p");
+        let policy = TrustPolicy::with_rules(vec![rule("/<>*", "/<>*")]);
+        assert_eq!(rejected(&mut Verifier::new(policy), root.data("/p/x")).why, Why::NoAnchor);
+    }
 }

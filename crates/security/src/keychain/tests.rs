@@ -1,0 +1,369 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use namely_wire::DataBuilder;
+use tempfile::TempDir;
+
+use super::*;
+use crate::crypto::CryptoError;
+use crate::signer::sign_data;
+use crate::trust::TrustPolicy;
+use crate::validity;
+use crate::verifier::{Verdict, Verifier};
+
+const NOW_NS: u64 = 1_800_000_000_000_000_000;
+
+fn name(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+fn generate(key_chain: &KeyChain, identity: &str, passphrase: Option<&Passphrase>) -> KeyEntry {
+    generate_of(key_chain, identity, KeyType::Ed25519, passphrase)
+}
+
+fn generate_of(
+    key_chain: &KeyChain,
+    identity: &str,
+    key_type: KeyType,
+    passphrase: Option<&Passphrase>,
+) -> KeyEntry {
+    let identity = name(identity);
+    let new = NewKey {
+        identity: identity.as_name(),
+        key_type,
+        validity: validity::days_from(NOW_NS, 30),
+        version: 1,
+        passphrase,
+    };
+    key_chain.generate(&new).unwrap()
+}
+
+fn on_disk() -> (TempDir, KeyChain) {
+    let folder = TempDir::new().unwrap();
+    let key_chain = KeyChain::open(folder.path().join("keys")).unwrap();
+    (folder, key_chain)
+}
+
+/// The same key chain, read again from its files.
+fn again(folder: &TempDir) -> KeyChain {
+    KeyChain::open(folder.path().join("keys")).unwrap()
+}
+
+fn key_path(folder: &TempDir, key: &KeyEntry) -> PathBuf {
+    folder.path().join("keys").join(key_folder(key.name.as_name()))
+}
+
+fn assert_signs(key_chain: &KeyChain, which: Option<&Name>, passphrase: Option<&Passphrase>) {
+    let entry = key_chain.key(which.map(Name::as_name)).unwrap();
+    let signer = key_chain.signer(which.map(Name::as_name), passphrase).unwrap();
+    let data_name = Name::from(entry.identity()).join_generic("x");
+    let data = sign_data(&DataBuilder::new(data_name.as_name()), b"c", &signer).unwrap();
+    let mut policy = TrustPolicy::hierarchical();
+    policy.add_anchor(entry.certificates[0].clone());
+    assert!(matches!(Verifier::new(policy).verify(data, NOW_NS), Verdict::Verified(_)));
+}
+
+#[test]
+fn keys_of_every_kind_sign_after_the_key_chain_was_read_again() {
+    for key_type in [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa] {
+        let (folder, key_chain) = on_disk();
+        let key = generate_of(&key_chain, "/p", key_type, None);
+        assert_eq!(key.key_type(), Some(key_type));
+        assert_signs(&key_chain, None, None);
+        assert_signs(&again(&folder), Some(&key.name), None);
+    }
+}
+
+#[test]
+fn a_key_chain_in_memory_behaves_like_one_on_disk() {
+    let (_folder, disk) = on_disk();
+    for key_chain in [disk, KeyChain::in_memory()] {
+        assert!(matches!(key_chain.signer(None, None), Err(KeyChainError::Empty)));
+        let first = generate(&key_chain, "/p/a", None);
+        let second = generate(&key_chain, "/p/a", None);
+        let other = generate(&key_chain, "/p/b", None);
+        assert_eq!(key_chain.list().unwrap().keys.len(), 3);
+        assert_eq!(key_chain.key(None).unwrap().identity(), name("/p/a").as_name());
+        for key in [&first, &second] {
+            key_chain.set_default(key.name.as_name()).unwrap();
+            let found = key_chain.key(Some(name("/p/a").as_name())).unwrap();
+            assert_eq!(found.name, key.name);
+            assert!(found.default_of_identity && found.of_default_identity);
+        }
+        key_chain.set_default(name("/p/b").as_name()).unwrap();
+        assert_eq!(key_chain.key(None).unwrap().name, other.name);
+        assert_signs(&key_chain, Some(&first.name), None);
+        assert_signs(&key_chain, Some(&first.certificates[0].name().to_name()), None);
+
+        key_chain.delete(name("/p/a").as_name()).unwrap();
+        let left = key_chain.list().unwrap();
+        assert_eq!(left.keys.len(), 1);
+        assert!(left.problems.is_empty());
+        let gone = key_chain.signer(Some(first.name.as_name()), None).unwrap_err();
+        assert!(matches!(gone, KeyChainError::NotFound(missing) if missing == first.name));
+    }
+}
+
+#[test]
+fn an_issued_certificate_becomes_the_default_and_can_be_deleted() {
+    let key_chain = KeyChain::in_memory();
+    let root = generate(&key_chain, "/p", None);
+    let site = generate(&key_chain, "/p/site", None);
+    let issuer = key_chain.signer(Some(root.name.as_name()), None).unwrap();
+    let request = &site.certificates[0];
+    let valid = validity::days_from(NOW_NS, 1);
+    let issued =
+        Certificate::issue(request.key_name(), request.public_key(), &issuer, "root", valid, 2).unwrap();
+    key_chain.add_certificate(&issued).unwrap();
+    let signer = key_chain.signer(Some(site.name.as_name()), None).unwrap();
+    assert_eq!(signer.key_name().map(Name::as_name), Some(issued.name()));
+    key_chain.set_default(request.name()).unwrap();
+    let signer = key_chain.signer(Some(site.name.as_name()), None).unwrap();
+    assert_eq!(signer.key_name().map(Name::as_name), Some(request.name()));
+    key_chain.delete(issued.name()).unwrap();
+    assert_eq!(key_chain.key(Some(site.name.as_name())).unwrap().certificates, std::slice::from_ref(request));
+
+    let foreign =
+        Certificate::issue(site.name.as_name(), root.certificates[0].public_key(), &issuer, "x", valid, 3)
+            .unwrap();
+    assert!(matches!(key_chain.add_certificate(&foreign), Err(KeyChainError::OtherKey(_))));
+}
+
+#[test]
+fn only_the_owner_can_read_what_is_written() {
+    let (folder, key_chain) = on_disk();
+    generate(&key_chain, "/p", None);
+    key_chain.trust(&key_chain.key(None).unwrap().certificates[0]).unwrap();
+    let mut folders = vec![folder.path().join("keys")];
+    let mut files = 0;
+    while let Some(path) = folders.pop() {
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700, "{path:?}");
+        for entry in fs::read_dir(path).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+                assert_eq!(mode, 0o600, "{:?}", entry.path());
+                files += 1;
+            }
+        }
+    }
+    assert_eq!(files, 6);
+}
+
+#[test]
+fn a_private_key_that_others_can_read_is_refused_with_the_cure() {
+    let (folder, key_chain) = on_disk();
+    let key = generate(&key_chain, "/p", None);
+    let path = key_path(&folder, &key).join("private.pem");
+    for mode in [0o640, 0o604, 0o620] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let message = key_chain.signer(None, None).unwrap_err().to_string();
+        assert!(message.contains(&format!("chmod 600 {}", path.display())), "{message}");
+        assert_eq!(key_chain.list().unwrap().problems.len(), 1);
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_signs(&key_chain, None, None);
+}
+
+#[test]
+fn an_encrypted_key_opens_with_its_passphrase_only() {
+    let (folder, key_chain) = on_disk();
+    let passphrase = Passphrase::new("correct horse");
+    let key = generate(&key_chain, "/p", Some(&passphrase));
+    assert!(key.encrypted);
+    let pem = fs::read_to_string(key_path(&folder, &key).join("private.pem")).unwrap();
+    assert!(pem.starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----\n"), "{pem}");
+    assert_signs(&again(&folder), None, Some(&passphrase));
+    let error = |passphrase| match key_chain.signer(None, passphrase).unwrap_err() {
+        KeyChainError::Key(of, e) => {
+            assert_eq!(of, key.name);
+            e
+        }
+        other => panic!("{other}"),
+    };
+    assert_eq!(error(None), CryptoError::PassphraseNeeded);
+    assert_eq!(error(Some(&Passphrase::new("wrong"))), CryptoError::WrongPassphrase);
+}
+
+#[test]
+fn a_damaged_file_is_named_and_the_other_keys_still_sign() {
+    let (folder, key_chain) = on_disk();
+    let good = generate(&key_chain, "/good", None);
+    let damage: [(&str, &[u8]); 4] = [
+        ("private.pem", b"junk"),
+        ("name", b"/elsewhere/KEY/x"),
+        ("name", b"\xff\xfe"),
+        ("private.pem", b"\xff"),
+    ];
+    for (i, (file, octets)) in damage.into_iter().enumerate() {
+        let bad = generate(&key_chain, &format!("/bad/{i}"), None);
+        let path = key_path(&folder, &bad).join(file);
+        fs::write(&path, octets).unwrap();
+        let message = key_chain.signer(Some(bad.name.as_name()), None).unwrap_err().to_string();
+        assert!(message.contains(&path.display().to_string()), "{message}");
+        assert!(message.contains("is damaged"), "{message}");
+        assert_signs(&key_chain, Some(&good.name), None);
+        fs::remove_dir_all(key_path(&folder, &bad)).unwrap();
+    }
+    let bad = generate(&key_chain, "/bad", None);
+    fs::remove_file(key_path(&folder, &bad).join("private.pem")).unwrap();
+    assert!(key_chain.signer(Some(bad.name.as_name()), None).is_err());
+    assert_signs(&key_chain, Some(&good.name), None);
+}
+
+#[test]
+fn a_damaged_certificate_leaves_its_key_usable() {
+    let (folder, key_chain) = on_disk();
+    let key = generate(&key_chain, "/p", None);
+    let path = key_path(&folder, &key);
+    fs::write(path.join("0123.ndncert"), "junk").unwrap();
+    fs::write(path.join("default-certificate"), "%%").unwrap();
+    let listing = key_chain.list().unwrap();
+    assert_eq!(listing.keys.len(), 1);
+    let problems: Vec<String> = listing.problems.iter().map(ToString::to_string).collect();
+    assert!(problems[0].contains("0123.ndncert"), "{problems:?}");
+    assert!(problems[1].contains("default-certificate"), "{problems:?}");
+    assert_signs(&key_chain, None, None);
+}
+
+#[test]
+fn a_private_key_under_another_keys_name_is_found_out() {
+    let (folder, key_chain) = on_disk();
+    let (a, b) = (generate(&key_chain, "/a", None), generate(&key_chain, "/b", None));
+    fs::copy(key_path(&folder, &a).join("private.pem"), key_path(&folder, &b).join("private.pem")).unwrap();
+    let message = key_chain.signer(Some(b.name.as_name()), None).unwrap_err().to_string();
+    assert!(message.contains("it is not the private key of /b/KEY/"), "{message}");
+}
+
+#[test]
+fn what_an_interrupted_write_left_behind_is_passed_over() {
+    let (folder, key_chain) = on_disk();
+    generate(&key_chain, "/p", None);
+    let left = folder.path().join("keys/keys/.new-0123");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("private.pem"), "half").unwrap();
+    fs::create_dir_all(folder.path().join("keys/anchors")).unwrap();
+    fs::write(folder.path().join("keys/anchors/.new-4567"), "half").unwrap();
+    let listing = again(&folder).list().unwrap();
+    assert_eq!((listing.keys.len(), listing.problems.len()), (1, 0));
+    let (anchors, problems) = key_chain.anchors().unwrap();
+    assert_eq!((anchors.len(), problems.len()), (0, 0));
+}
+
+#[test]
+fn a_key_chain_of_another_version_is_refused() {
+    let (folder, key_chain) = on_disk();
+    generate(&key_chain, "/p", None);
+    fs::write(folder.path().join("keys/format"), "namely key chain 2\n").unwrap();
+    let message = KeyChain::open(folder.path().join("keys")).unwrap_err().to_string();
+    assert!(message.contains("namely key chain 2"), "{message}");
+}
+
+#[test]
+fn anchors_are_kept_until_distrusted_and_a_damaged_one_is_named() {
+    let (folder, key_chain) = on_disk();
+    let anchor = generate(&key_chain, "/p", None).certificates[0].clone();
+    key_chain.trust(&anchor).unwrap();
+    key_chain.trust(&anchor).unwrap();
+    assert_eq!(again(&folder).anchors().unwrap().0, std::slice::from_ref(&anchor));
+    fs::write(folder.path().join("keys/anchors/bad.ndncert"), "junk").unwrap();
+    let (anchors, problems) = key_chain.anchors().unwrap();
+    assert_eq!(anchors, std::slice::from_ref(&anchor));
+    assert!(problems[0].to_string().contains("anchors/bad.ndncert"));
+    key_chain.distrust(anchor.name()).unwrap();
+    assert!(key_chain.anchors().unwrap().0.is_empty());
+    assert!(matches!(key_chain.distrust(anchor.name()), Err(KeyChainError::NotFound(_))));
+}
+
+#[test]
+fn what_cannot_be_written_is_named() {
+    let folder = TempDir::new().unwrap();
+    let blocker = folder.path().join("file");
+    fs::write(&blocker, "").unwrap();
+    let key_chain = KeyChain { files: Files::Folder(blocker.join("keys")) };
+    let error = key_chain.trust(&generate(&KeyChain::in_memory(), "/p", None).certificates[0]).unwrap_err();
+    assert!(error.to_string().contains(&blocker.display().to_string()), "{error}");
+    let read_only = KeyChainError::Write("/k/format".into(), std::io::ErrorKind::ReadOnlyFilesystem.into());
+    assert!(read_only.to_string().contains("can be read but not changed"), "{read_only}");
+}
+
+#[test]
+fn the_folder_comes_from_the_first_variable_that_is_set() {
+    let folder = |set: &[(&str, &str)]| {
+        default_folder(|name| set.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into()))
+    };
+    let all = [("NAMELY_HOME", "/n"), ("XDG_DATA_HOME", "/x"), ("HOME", "/h")];
+    assert_eq!(folder(&all).unwrap(), Path::new("/n/keys"));
+    assert_eq!(folder(&all[1..]).unwrap(), Path::new("/x/namely/keys"));
+    assert_eq!(folder(&all[2..]).unwrap(), Path::new("/h/.local/share/namely/keys"));
+    assert_eq!(folder(&[("NAMELY_HOME", ""), ("HOME", "/h")]).unwrap(), folder(&all[2..]).unwrap());
+    assert!(folder(&[]).unwrap_err().to_string().contains("NAMELY_HOME"));
+}
+
+#[test]
+fn nothing_prints_a_secret() {
+    let key_chain = KeyChain::in_memory();
+    let key = generate(&key_chain, "/p", None);
+    let private = key_chain.private_key(key.name.as_name(), None).unwrap();
+    let secret = private.to_pkcs8().unwrap();
+    let signer = key_chain.signer(None, None).unwrap();
+    let printed = format!("{key_chain:?} {key:?} {private:?} {signer:?} {:?}", Passphrase::new("hunter2"));
+    assert!(!printed.contains("hunter2") && !printed.contains("PRIVATE"), "{printed}");
+    let tail = &secret[secret.len() - 8..];
+    let as_hex: String = tail.iter().map(|b| format!("{b:02x}")).collect();
+    let as_list = format!("{tail:?}");
+    assert!(!printed.contains(&as_hex) && !printed.contains(as_list.trim_matches(['[', ']'])), "{printed}");
+}
+
+mod safe_bags {
+    use super::*;
+
+    fn fixture(file: &str) -> String {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(file);
+        fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn those_of_other_programs_are_imported() {
+        for file in ["ndnsec-ecdsa.safebag", "ndnsec-rsa.safebag", "3des.safebag", "scrypt.safebag"] {
+            let key_chain = KeyChain::in_memory();
+            let bag = fixture(file);
+            let wrong = key_chain.import_safe_bag(bag.as_bytes(), &Passphrase::new("hunter3"), None);
+            assert!(matches!(wrong, Err(KeyChainError::Key(_, CryptoError::WrongPassphrase))), "{file}");
+            assert!(key_chain.list().unwrap().keys.is_empty());
+            let certificate =
+                key_chain.import_safe_bag(bag.as_bytes(), &Passphrase::new("hunter2"), None).unwrap();
+            assert!(certificate.is_self_signed());
+            assert_signs(&key_chain, None, None);
+            let twice = key_chain.import_safe_bag(bag.as_bytes(), &Passphrase::new("hunter2"), None);
+            assert!(matches!(twice, Err(KeyChainError::Exists(_))), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_key_moves_from_one_key_chain_to_another() {
+        let (store, bag) = (Passphrase::new("store"), Passphrase::new("bag"));
+        for key_type in [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa] {
+            let (from, to) = (KeyChain::in_memory(), KeyChain::in_memory());
+            let key = generate_of(&from, "/p", key_type, Some(&store));
+            let exported = from.export_safe_bag(None, Some(&store), &bag).unwrap();
+            to.import_safe_bag(exported.as_bytes(), &bag, None).unwrap();
+            assert_signs(&to, Some(&key.name), None);
+            let text = KeyChain::in_memory();
+            text.import_safe_bag(exported.to_base64().as_bytes(), &bag, None).unwrap();
+        }
+    }
+
+    #[test]
+    fn octets_that_are_no_safe_bag_are_refused() {
+        let key_chain = KeyChain::in_memory();
+        let bag = fixture("ndnsec-ecdsa.safebag");
+        let raw = crate::text::from_base64(&bag).unwrap();
+        for octets in [&b""[..], b"\xff", b"hello", &raw[..raw.len() - 1], &[128, 0], b"\x80"] {
+            let outcome = key_chain.import_safe_bag(octets, &Passphrase::new("hunter2"), None);
+            assert!(matches!(outcome, Err(KeyChainError::NotASafeBag)), "{octets:?}");
+        }
+    }
+}
