@@ -1,6 +1,6 @@
 //! Fetching and publishing named objects, congestion control, and a client's connection to any router.
 //!
-//! State machines ([`fetch`], [`congestion`]) take time and packets and give back actions: they never read a clock or a socket. The
+//! State machines ([`fetch`], [`congestion`], [`publish`]) take time and packets and give back actions: they never read a clock or a socket. The
 //! [`connection`] does the I/O: one blocking, poll-based link to a router that speaks NDNLPv2 (namelyd, NFD,
 //! NDNd), which reconnects and registers its prefixes again.
 //!
@@ -14,3 +14,5 @@ pub mod fetch;
 pub mod matching;
 pub mod nonce;
 pub mod paths;
+pub mod publish;
+pub mod segment;

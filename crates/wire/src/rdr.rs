@@ -28,6 +28,8 @@ pub const BTIME: u32 = 0xf508;
 pub const CTIME: u32 = 0xf50a;
 /// TYPE of Mtime in [`Metadata`].
 pub const MTIME: u32 = 0xf50c;
+/// TYPE of ManifestEntries in [`Metadata`], namely's own: even, so that others skip it.
+pub const MANIFEST_ENTRIES: u32 = 0xf600;
 
 /// The component `32=metadata`.
 pub const METADATA_COMPONENT: Component<'static> = Component { typ: KEYWORD_COMPONENT, value: b"metadata" };
@@ -71,6 +73,9 @@ pub struct Metadata {
     pub ctime_ns: Option<u64>,
     /// Mtime: last change of the content, ns since the Unix epoch.
     pub mtime_ns: Option<u64>,
+    /// ManifestEntries: segments that each manifest of the object covers (`docs/manifest.md`); absent if it has
+    /// none.
+    pub manifest_entries: Option<u64>,
 }
 
 /// The bits of Mode that say what a file is.
@@ -100,6 +105,7 @@ impl Metadata {
             btime_ns: fields.nni_opt(BTIME)?,
             ctime_ns: fields.nni_opt(CTIME)?,
             mtime_ns: fields.nni_opt(MTIME)?,
+            manifest_entries: fields.nni_opt(MANIFEST_ENTRIES)?,
         })
     }
 
@@ -119,6 +125,7 @@ impl Metadata {
         put_nni(&mut w, BTIME, self.btime_ns);
         put_nni(&mut w, CTIME, self.ctime_ns);
         put_nni(&mut w, MTIME, self.mtime_ns);
+        put_nni(&mut w, MANIFEST_ENTRIES, self.manifest_entries);
         w.into_vec()
     }
 

@@ -28,6 +28,7 @@ fn metadata_has_the_octets_that_the_protocol_gives() {
         size_octets: Some(1_844_000),
         mode: Some(0o100_644),
         mtime_ns: Some(1_636_050_600_000_000_000),
+        manifest_entries: Some(240),
         ..Metadata::new(name("/f/v=1"))
     };
     let octets = [
@@ -38,6 +39,7 @@ fn metadata_has_the_octets_that_the_protocol_gives() {
         &[253, 0xf5, 0x04, 2, 0x81, 0xa4],
         &[253, 0xf5, 0x0c, 8],
         &1_636_050_600_000_000_000u64.to_be_bytes(),
+        &[253, 0xf6, 0x00, 1, 240],
     ]
     .concat();
     assert_eq!(metadata.to_vec(), octets);
@@ -166,7 +168,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn metadata_survives_a_round_trip(numbers in prop::array::uniform8(prop::option::of(any::<u64>()))) {
+    fn metadata_survives_a_round_trip(numbers in prop::array::uniform9(prop::option::of(any::<u64>()))) {
         let metadata = Metadata {
             name: name("/x/v=1"),
             last_segment: numbers[0],
@@ -177,6 +179,7 @@ proptest! {
             btime_ns: numbers[5],
             ctime_ns: numbers[6],
             mtime_ns: numbers[7],
+            manifest_entries: numbers[8],
         };
         prop_assert_eq!(Metadata::decode(&metadata.to_vec()), Ok(metadata));
     }

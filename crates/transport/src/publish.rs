@@ -1,0 +1,261 @@
+//! Publishing an object from memory: cut into segments that fit a packet size, named, signed one by one or by
+//! manifest, and kept ready to answer Interests (HT-12, HT-14). No I/O.
+//!
+//! For what does not fit in memory see `namely-files`, which makes segments when they are asked for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use namely_security::manifest::ManifestError;
+use namely_security::{CryptoError, MANIFEST_ENTRIES, Manifest, Signer, manifest_name, sign_data};
+use namely_wire::rdr::{Metadata, discovery_name, metadata_name};
+use namely_wire::{DataBuilder, DataView, InterestView, Name, NameRef, PACKET_OCTETS_MAX, SignatureType};
+
+use crate::matching::answers;
+use crate::segment::{SegmentWriter, segment_count, segment_name};
+
+/// How segments are signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signing {
+    /// A key signs manifests; each segment carries its digest.
+    Manifest,
+    /// The signer signs each segment.
+    PerPacket,
+}
+
+/// How an object is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Largest packet, octets: no network on the way has to cut packets of this size.
+    pub packet_octets_max: usize,
+    /// How segments are signed.
+    pub signing: Signing,
+    /// FreshnessPeriod of segments and manifests, ms.
+    pub freshness_ms: u64,
+    /// FreshnessPeriod of metadata, ms: for so long caches may not notice a newer version.
+    pub metadata_freshness_ms: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            packet_octets_max: PACKET_OCTETS_MAX,
+            signing: Signing::Manifest,
+            freshness_ms: 10_000,
+            metadata_freshness_ms: 1_000,
+        }
+    }
+}
+
+/// A published object: every packet of it, by name.
+#[derive(Debug)]
+pub struct Publication {
+    object: Name,
+    segments: u64,
+    packets: BTreeMap<Name, Vec<u8>>,
+}
+
+impl Publication {
+    /// Publishes `content` as `name`, version `version`.
+    pub fn new(
+        name: NameRef<'_>,
+        version: u64,
+        content: &[u8],
+        options: &Options,
+        signer: &Signer,
+    ) -> Result<Self, PublishError> {
+        let object = name.to_name().join_version(version);
+        let segment_octets = segment_octets(&object, content.len(), options, signer)?;
+        let segments = segment_count(content.len() as u64, segment_octets as u64);
+        let mut publication = Publication { object, segments, packets: BTreeMap::new() };
+        match options.signing {
+            Signing::Manifest => publication.add_under_manifests(content, segment_octets, options, signer)?,
+            Signing::PerPacket => publication.add_signed(content, segment_octets, options, signer)?,
+        }
+        publication.add_metadata(name, version, content.len(), segment_octets, options, signer)?;
+        Ok(publication)
+    }
+
+    /// The versioned name.
+    pub fn object(&self) -> NameRef<'_> {
+        self.object.as_name()
+    }
+
+    /// How many segments there are.
+    pub fn segments(&self) -> u64 {
+        self.segments
+    }
+
+    /// The packet that answers `interest`: the first in the order of names that matches.
+    pub fn answer(&self, interest: &InterestView<'_>) -> Option<&[u8]> {
+        let components = interest.name.len() - usize::from(interest.implicit_digest().is_some());
+        let prefix = interest.name.prefix(components).to_name();
+        let within =
+            self.packets.range(prefix.clone()..).take_while(|(name, _)| prefix.is_prefix_of(name.as_name()));
+        within
+            .map(|(_, wire)| wire.as_slice())
+            .find(|wire| DataView::parse(wire).is_ok_and(|data| answers(interest, &data)))
+    }
+
+    /// Every packet, in the order of names.
+    pub fn packets(&self) -> impl Iterator<Item = &[u8]> {
+        self.packets.values().map(Vec::as_slice)
+    }
+
+    fn add_under_manifests(
+        &mut self,
+        content: &[u8],
+        segment_octets: usize,
+        options: &Options,
+        signer: &Signer,
+    ) -> Result<(), PublishError> {
+        let last = self.segments - 1;
+        let writer = SegmentWriter::new(self.object.as_name(), Some(last), options.freshness_ms);
+        let last_index = last / MANIFEST_ENTRIES;
+        let mut manifest = Manifest::new(0);
+        for (segment, payload) in (0..).zip(pieces(content, segment_octets)) {
+            let mut wire = Vec::with_capacity(writer.octets(segment, payload.len()));
+            let digest = writer.write(segment, payload.len(), None, &mut wire, |out| {
+                out.extend_from_slice(payload);
+                Ok::<(), PublishError>(())
+            })?;
+            self.packets.insert(segment_name(self.object.as_name(), segment), wire);
+            manifest.push(digest);
+            let index = segment / MANIFEST_ENTRIES;
+            if segment == last || (segment + 1).is_multiple_of(MANIFEST_ENTRIES) {
+                let full = std::mem::replace(&mut manifest, Manifest::new(index + 1));
+                let wire =
+                    full.sign(self.object.as_name(), Some(last_index), options.freshness_ms, signer)?;
+                self.packets.insert(manifest_name(self.object.as_name(), index), wire);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_signed(
+        &mut self,
+        content: &[u8],
+        segment_octets: usize,
+        options: &Options,
+        signer: &Signer,
+    ) -> Result<(), PublishError> {
+        let last = Name::new().join_segment(self.segments - 1);
+        for (segment, payload) in (0..).zip(pieces(content, segment_octets)) {
+            let name = segment_name(self.object.as_name(), segment);
+            let mut builder = DataBuilder::new(name.as_name()).freshness_ms(options.freshness_ms);
+            if let Some(component) = last.as_name().last() {
+                builder = builder.final_block_id(component);
+            }
+            let wire = sign_data(&builder, payload, signer)?;
+            self.packets.insert(name, wire);
+        }
+        Ok(())
+    }
+
+    fn add_metadata(
+        &mut self,
+        name: NameRef<'_>,
+        version: u64,
+        octets: usize,
+        segment_octets: usize,
+        options: &Options,
+        signer: &Signer,
+    ) -> Result<(), PublishError> {
+        let metadata = Metadata {
+            last_segment: Some(self.segments - 1),
+            segment_size_octets: Some(segment_octets as u64),
+            size_octets: Some(octets as u64),
+            manifest_entries: (options.signing == Signing::Manifest).then_some(MANIFEST_ENTRIES),
+            ..Metadata::new(self.object.clone())
+        };
+        let packet = metadata_name(name, version);
+        debug_assert!(discovery_name(name).is_prefix_of(packet.as_name()));
+        // RDR forbids metadata that is never fresh.
+        let builder = DataBuilder::new(packet.as_name()).freshness_ms(options.metadata_freshness_ms.max(1));
+        let wire = sign_data(&builder, &metadata.to_vec(), signer)?;
+        self.packets.insert(packet, wire);
+        Ok(())
+    }
+}
+
+/// The payload of each segment: one empty segment for an empty object.
+fn pieces(content: &[u8], segment_octets: usize) -> impl Iterator<Item = &[u8]> {
+    let empty = content.is_empty().then_some(content);
+    empty.into_iter().chain(content.chunks(segment_octets))
+}
+
+/// The most payload with which every packet keeps to the size asked for. More segments take longer numbers,
+/// which leave less room; so the longest number that the object could need is reckoned with.
+fn segment_octets(
+    object: &Name,
+    content_octets: usize,
+    options: &Options,
+    signer: &Signer,
+) -> Result<usize, PublishError> {
+    let packet_octets_max = options.packet_octets_max.min(PACKET_OCTETS_MAX);
+    let too_small = PublishError::PacketTooSmall { name: object.clone(), packet_octets_max };
+    let writer = SegmentWriter::new(object.as_name(), Some(content_octets as u64), options.freshness_ms);
+    let signature_octets = match options.signing {
+        Signing::Manifest => 0,
+        Signing::PerPacket => extra_signature_octets(signer),
+    };
+    let room = packet_octets_max.checked_sub(signature_octets);
+    let octets = room.and_then(|room| writer.content_octets_max(content_octets as u64, room));
+    octets.filter(|octets| *octets > 0).ok_or(too_small)
+}
+
+/// Octets that the signer's SignatureInfo and SignatureValue may take beyond those of DigestSha256.
+fn extra_signature_octets(signer: &Signer) -> usize {
+    let value = match signer.signature_type() {
+        SignatureType::Sha256WithRsa => 256,
+        SignatureType::Sha256WithEcdsa => 72,
+        SignatureType::Ed25519 => 64,
+        _ => 32,
+    };
+    let locator = signer.key_name().map_or(0, |name| name.as_name().encoded_octets() + 4);
+    // SignatureValue's and SignatureInfo's LENGTH may take two octets more each.
+    value - 32 + locator + 4
+}
+
+/// Why an object cannot be published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PublishError {
+    /// The caller's: name and signature alone fill the packet.
+    PacketTooSmall {
+        /// The object.
+        name: Name,
+        /// The packet size asked for.
+        packet_octets_max: usize,
+    },
+    /// The caller's: a manifest cannot be made.
+    Manifest(ManifestError),
+    /// The environment's: the key does not sign.
+    Signing(CryptoError),
+}
+
+impl From<CryptoError> for PublishError {
+    fn from(error: CryptoError) -> Self {
+        PublishError::Signing(error)
+    }
+}
+
+impl From<ManifestError> for PublishError {
+    fn from(error: ManifestError) -> Self {
+        PublishError::Manifest(error)
+    }
+}
+
+impl fmt::Display for PublishError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PublishError::PacketTooSmall { name, packet_octets_max } => {
+                write!(f, "packets of {packet_octets_max} octets leave no room for content of {name}: ")?;
+                f.write_str("use larger packets or a shorter name")
+            }
+            PublishError::Manifest(error) => error.fmt(f),
+            PublishError::Signing(error) => write!(f, "cannot sign: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for PublishError {}

@@ -1,0 +1,238 @@
+//! The packets of segmented objects, written in place: Data signed with DigestSha256, and the Interests that ask
+//! for numbered pieces.
+
+use namely_security::sha256;
+use namely_wire::tlv::{Writer, nni_octets, tlv_octets};
+use namely_wire::types::*;
+use namely_wire::{Name, NameRef, SignatureInfo};
+
+/// Octets of a DigestSha256 SignatureValue element.
+const SIGNATURE_VALUE_OCTETS: usize = 34;
+
+/// How many segments of `segment_octets` an object of `octets` takes: at least one, so that an empty object has
+/// a name and a signature too. `segment_octets` of 0 counts as 1.
+pub fn segment_count(octets: u64, segment_octets: u64) -> u64 {
+    octets.div_ceil(segment_octets.max(1)).max(1)
+}
+
+/// Writes the segments of one object, each a Data signed with DigestSha256.
+#[derive(Clone, Debug)]
+pub struct SegmentWriter {
+    /// The object's name components.
+    object: Vec<u8>,
+    /// The MetaInfo element; empty if there is none.
+    meta_info: Vec<u8>,
+    /// The SignatureInfo element.
+    signature_info: Vec<u8>,
+}
+
+impl SegmentWriter {
+    /// For the object with the versioned name `object`. FinalBlockId goes into each segment once the last one
+    /// is known.
+    pub fn new(object: NameRef<'_>, last_segment: Option<u64>, freshness_ms: u64) -> Self {
+        let mut meta_info = Writer::new();
+        if last_segment.is_some() || freshness_ms > 0 {
+            meta_info.nested(META_INFO, |w| {
+                if freshness_ms > 0 {
+                    w.nni(FRESHNESS_PERIOD, freshness_ms);
+                }
+                if let Some(last) = last_segment {
+                    w.nested(FINAL_BLOCK_ID, |w| {
+                        w.nni(u32::from(SEGMENT_COMPONENT), last);
+                    });
+                }
+            });
+        }
+        let mut signature_info = Writer::new();
+        SignatureInfo::digest_sha256().encode(SIGNATURE_INFO, &mut signature_info);
+        SegmentWriter {
+            object: object.as_bytes().to_vec(),
+            meta_info: meta_info.into_vec(),
+            signature_info: signature_info.into_vec(),
+        }
+    }
+
+    /// Octets of the Data of `segment` with `content_octets` of Content.
+    pub fn octets(&self, segment: u64, content_octets: usize) -> usize {
+        let value = self.value_octets(segment, content_octets);
+        tlv_octets(DATA, value)
+    }
+
+    fn name_octets(&self, segment: u64) -> usize {
+        self.object.len() + tlv_octets(u32::from(SEGMENT_COMPONENT), nni_octets(segment))
+    }
+
+    fn value_octets(&self, segment: u64, content_octets: usize) -> usize {
+        tlv_octets(NAME, self.name_octets(segment))
+            + self.meta_info.len()
+            + tlv_octets(CONTENT, content_octets)
+            + self.signature_info.len()
+            + SIGNATURE_VALUE_OCTETS
+    }
+
+    /// The most Content with which every segment up to `last_segment` takes at most `packet_octets_max`; none if
+    /// not even empty segments fit.
+    pub fn content_octets_max(&self, last_segment: u64, packet_octets_max: usize) -> Option<usize> {
+        let empty = self.octets(last_segment, 0);
+        let room = packet_octets_max.checked_sub(empty)?;
+        // LENGTH fields grow with the content, by a few octets at most.
+        (0..=room).rev().find(|content| self.octets(last_segment, *content) <= packet_octets_max)
+    }
+
+    /// Appends the Data of `segment` to `out`. `fill` must append exactly `content_octets`. `digest` is the
+    /// SHA-256 of the signed portion if it is known already; otherwise it is computed. Returns it. When `fill`
+    /// fails, what was appended is of no use and the caller truncates it.
+    pub fn write<E>(
+        &self,
+        segment: u64,
+        content_octets: usize,
+        digest: Option<[u8; 32]>,
+        out: &mut Vec<u8>,
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<[u8; 32], E> {
+        let mut w = Writer::from_vec(std::mem::take(out));
+        w.header(DATA, self.value_octets(segment, content_octets));
+        let signed_from = w.len();
+        w.header(NAME, self.name_octets(segment))
+            .raw(&self.object)
+            .nni(u32::from(SEGMENT_COMPONENT), segment);
+        w.raw(&self.meta_info).header(CONTENT, content_octets);
+        *out = w.into_vec();
+        fill(out)?;
+        out.extend_from_slice(&self.signature_info);
+        let digest = digest.unwrap_or_else(|| sha256(&out[signed_from..]));
+        out.extend_from_slice(&[SIGNATURE_VALUE as u8, 32]);
+        out.extend_from_slice(&digest);
+        Ok(digest)
+    }
+}
+
+/// Writes the Interests for numbered pieces under one prefix.
+#[derive(Clone, Debug)]
+pub struct PieceInterest {
+    prefix: Vec<u8>,
+    /// Everything behind the Nonce.
+    tail: Vec<u8>,
+}
+
+impl PieceInterest {
+    /// For the Data `<prefix>/seg=<n>`.
+    pub fn new(prefix: NameRef<'_>, lifetime_ms: u64) -> Self {
+        let mut tail = Writer::new();
+        tail.nni(INTEREST_LIFETIME, lifetime_ms);
+        PieceInterest { prefix: prefix.as_bytes().to_vec(), tail: tail.into_vec() }
+    }
+
+    /// Appends the Interest for `piece`. A fresh one is not answered by stale copies.
+    pub fn write(&self, piece: u64, fresh: bool, nonce: [u8; 4], out: &mut Vec<u8>) {
+        let name = self.prefix.len() + tlv_octets(u32::from(SEGMENT_COMPONENT), nni_octets(piece));
+        let selectors: &[u8] = if fresh { &[MUST_BE_FRESH as u8, 0] } else { &[] };
+        let value = tlv_octets(NAME, name) + selectors.len() + 6 + self.tail.len();
+        let mut w = Writer::from_vec(std::mem::take(out));
+        w.header(INTEREST, value)
+            .header(NAME, name)
+            .raw(&self.prefix)
+            .nni(u32::from(SEGMENT_COMPONENT), piece);
+        w.raw(selectors).tlv(NONCE, &nonce).raw(&self.tail);
+        *out = w.into_vec();
+    }
+
+    /// Octets of the Interest for `piece`.
+    pub fn octets(&self, piece: u64, fresh: bool) -> usize {
+        let name = self.prefix.len() + tlv_octets(u32::from(SEGMENT_COMPONENT), nni_octets(piece));
+        let value = tlv_octets(NAME, name) + if fresh { 2 } else { 0 } + 6 + self.tail.len();
+        tlv_octets(INTEREST, value)
+    }
+
+    /// Which piece `name` is, if it is one of these.
+    pub fn piece(&self, name: NameRef<'_>) -> Option<u64> {
+        let rest = name.as_bytes().strip_prefix(&self.prefix[..])?;
+        let component = namely_wire::Component::parse(rest).ok()?;
+        component.segment()
+    }
+}
+
+/// The name of segment `segment` of `object`.
+pub fn segment_name(object: NameRef<'_>, segment: u64) -> Name {
+    object.to_name().join_segment(segment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namely_security::{Signer, sign_data};
+    use namely_wire::{DataBuilder, InterestBuilder};
+    use proptest::prelude::*;
+    use std::convert::Infallible;
+
+    fn object() -> Name {
+        "/p/file/v=7".parse().unwrap()
+    }
+
+    #[test]
+    fn objects_have_one_segment_at_least_and_no_empty_one_at_the_end() {
+        for (octets, segments) in [(0, 1), (1, 1), (7999, 1), (8000, 1), (8001, 2), (16000, 2), (16001, 3)] {
+            assert_eq!(segment_count(octets, 8000), segments, "{octets}");
+        }
+        assert_eq!(segment_count(u64::MAX, 1), u64::MAX);
+        assert_eq!(segment_count(5, 0), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn a_written_segment_is_what_the_builder_makes(
+            segment in prop_oneof![0u64..300, Just(65536), any::<u64>()],
+            content in prop::collection::vec(any::<u8>(), 0..600),
+            last in prop::option::of(0u64..70_000),
+            freshness_ms in prop_oneof![Just(0u64), Just(10_000)],
+        ) {
+            let writer = SegmentWriter::new(object().as_name(), last, freshness_ms);
+            let mut written = b"before".to_vec();
+            let filled: Result<_, Infallible> = writer.write(segment, content.len(), None, &mut written, |out| {
+                out.extend_from_slice(&content);
+                Ok(())
+            });
+            let name = segment_name(object().as_name(), segment);
+            let last = last.map(|last| Name::new().join_segment(last));
+            let mut builder = DataBuilder::new(name.as_name()).freshness_ms(freshness_ms);
+            if let Some(last) = &last {
+                builder = builder.final_block_id(last.as_name().last().unwrap());
+            }
+            let built = sign_data(&builder, &content, &Signer::digest_sha256()).unwrap();
+            prop_assert_eq!(&written[6..], &built[..]);
+            prop_assert_eq!(writer.octets(segment, content.len()), built.len());
+            prop_assert!(built.ends_with(&filled.unwrap()));
+        }
+
+        #[test]
+        fn the_largest_content_fits_and_one_octet_more_does_not(
+            last in any::<u64>(), packet_octets_max in 100usize..9000,
+        ) {
+            let writer = SegmentWriter::new(object().as_name(), Some(last), 1000);
+            match writer.content_octets_max(last, packet_octets_max) {
+                Some(content) => {
+                    prop_assert!(writer.octets(last, content) <= packet_octets_max);
+                    prop_assert!(writer.octets(last, content + 1) > packet_octets_max);
+                }
+                None => prop_assert!(writer.octets(last, 0) > packet_octets_max),
+            }
+        }
+
+        #[test]
+        fn a_written_interest_is_what_the_builder_makes(piece in any::<u64>(), fresh in any::<bool>()) {
+            let template = PieceInterest::new(object().as_name(), 4000);
+            let mut written = Vec::new();
+            template.write(piece, fresh, [1, 2, 3, 4], &mut written);
+            let name = segment_name(object().as_name(), piece);
+            let mut builder = InterestBuilder::new(name.clone()).nonce([1, 2, 3, 4]).lifetime_ms(4000);
+            if fresh {
+                builder = builder.must_be_fresh();
+            }
+            prop_assert_eq!(&written, &builder.build());
+            prop_assert_eq!(template.octets(piece, fresh), written.len());
+            prop_assert_eq!(template.piece(name.as_name()), Some(piece));
+            prop_assert_eq!(template.piece(name.join_segment(0).as_name()), None);
+            prop_assert_eq!(template.piece(object().as_name()), None);
+        }
+    }
+}
