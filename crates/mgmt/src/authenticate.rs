@@ -144,7 +144,7 @@ fn text(refusal: &CommandRefusal) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use namely_security::{Certificate, KeyType, PrivateKey, Signer, sign_interest, validity};
+    use namely_security::{Certificate, KeyType, PrivateKey, Signer, ValidityPeriod, sign_interest};
     use namely_wire::{InterestBuilder, Name};
 
     use super::*;
@@ -159,7 +159,7 @@ mod tests {
     fn key(uri: &str) -> (Signer, Certificate) {
         let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
         let key_name = name(uri);
-        let validity = validity::days_from(NOW.unix_ms * 1_000_000, 1);
+        let validity = ValidityPeriod { not_before_s: 0, not_after_s: 2 * NOW.unix_ms / 1000 };
         let certificate = Certificate::self_signed(key_name.as_name(), &key, validity, 1).unwrap();
         (Signer::new(key_name, key), certificate)
     }
@@ -222,7 +222,7 @@ mod tests {
     fn a_certificate_that_a_configured_key_issued_does_not_inherit_its_rights() {
         let (signer, certificate) = key("/alice/KEY/1");
         let (other, request) = key("/alice/sub/KEY/2");
-        let validity = validity::days_from(NOW.unix_ms * 1_000_000, 1);
+        let validity = ValidityPeriod { not_before_s: 0, not_after_s: 2 * NOW.unix_ms / 1000 };
         let issued =
             Certificate::issue(request.key_name(), request.public_key(), &signer, "alice", validity, 1)
                 .unwrap();

@@ -10,9 +10,13 @@ use namely_wire::mgmt::{
 use namely_wire::{FaceUri, Name, NameRef};
 
 /// Everything that management acts on.
-pub trait Control: Faces + Tables {}
-
-impl<T: Faces + Tables> Control for T {}
+#[derive(Clone, Copy)]
+pub struct Control<'a> {
+    /// The router's faces.
+    pub faces: &'a dyn Faces,
+    /// The forwarder's tables.
+    pub tables: &'a dyn Tables,
+}
 
 /// The router's faces.
 pub trait Faces {
@@ -148,19 +152,15 @@ pub enum UpdateError {
 pub enum TableError {
     /// Caller: there is no such face.
     NoSuchFace,
-    /// Caller: the prefix has more components than the table takes; how many it takes.
-    NameTooLong(usize),
     /// Environment: the table is as full as the configuration allows.
     Full,
 }
 
 /// Why a strategy was not chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StrategyError {
-    /// Caller: there is no such strategy.
-    Unknown,
-    /// Caller: the strategy exists but not in this version, or its parameters are wrong.
-    BadVersionOrParameters,
+    /// Caller: there is no such strategy; says which there are.
+    Unknown(String),
     /// As for other tables.
     Table(TableError),
 }

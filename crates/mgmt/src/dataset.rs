@@ -93,3 +93,114 @@ impl Snapshot {
         Some(reply::data(name.as_name(), Some(final_block), &self.content[start..end]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use namely_wire::mgmt::{Dataset, FaceQueryFilter, Scope};
+    use namely_wire::{DataView, tlv::decode_nni};
+
+    use super::*;
+
+    fn prefix() -> Name {
+        Dataset::FibList.prefix(Scope::Localhost)
+    }
+
+    fn request(version: u64, segment: u64) -> (Name, DatasetRequest) {
+        let request = DatasetRequest {
+            scope: Scope::Localhost,
+            dataset: Dataset::FibList,
+            filter: FaceQueryFilter::default(),
+            prefix_components: prefix().len(),
+            version: Some(version),
+            segment: Some(segment),
+        };
+        (prefix().join_version(version).join_segment(segment), request)
+    }
+
+    fn content(octets: usize) -> Vec<u8> {
+        (0..octets).map(|i| i as u8).collect()
+    }
+
+    /// Reads a whole dataset as a client does; how many segments it had.
+    fn read(snapshots: &mut Snapshots, first: Vec<u8>) -> (Vec<u8>, u64) {
+        let mut content = Vec::new();
+        let mut wire = first;
+        for segment in 0.. {
+            let data = DataView::parse(&wire).unwrap();
+            let version = data.name.component(prefix().len()).unwrap().version().unwrap();
+            assert_eq!(data.name.last().unwrap().segment(), Some(segment));
+            content.extend_from_slice(data.content);
+            let last = decode_nni(data.final_block_id.unwrap().value).unwrap();
+            if segment == last {
+                return (content, last + 1);
+            }
+            let (name, request) = request(version, segment + 1);
+            wire = snapshots.segment(name.as_name(), &request, 0).unwrap();
+        }
+        unreachable!()
+    }
+
+    #[test]
+    fn a_dataset_is_cut_at_the_limit_and_read_back_whole() {
+        for (octets, segments) in [
+            (0, 1),
+            (1, 1),
+            (SEGMENT_OCTETS_MAX, 1),
+            (SEGMENT_OCTETS_MAX + 1, 2),
+            (3 * SEGMENT_OCTETS_MAX, 3),
+            (3 * SEGMENT_OCTETS_MAX + 1, 4),
+        ] {
+            let mut snapshots = Snapshots::default();
+            let first = snapshots.publish(prefix().as_name(), content(octets), 1000, 0);
+            assert!(first.len() <= namely_wire::PACKET_OCTETS_MAX);
+            assert_eq!(read(&mut snapshots, first), (content(octets), segments), "{octets}");
+        }
+    }
+
+    #[test]
+    fn states_of_one_millisecond_have_different_versions() {
+        let mut snapshots = Snapshots::default();
+        let mut version = |unix_ms| {
+            let wire = snapshots.publish(prefix().as_name(), content(1), unix_ms, 0);
+            let name = DataView::parse(&wire).unwrap().name.to_name();
+            name.as_name().component(prefix().len()).unwrap().version().unwrap()
+        };
+        assert_eq!((version(1000), version(1000), version(900), version(2000)), (1000, 1001, 1002, 2000));
+    }
+
+    #[test]
+    fn a_state_is_kept_for_its_lifetime() {
+        let mut snapshots = Snapshots::default();
+        snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), 5, 0);
+        let (name, wanted) = request(5, 1);
+        assert!(snapshots.segment(name.as_name(), &wanted, SNAPSHOT_LIFETIME_NS - 1).is_some());
+        assert!(snapshots.segment(name.as_name(), &wanted, SNAPSHOT_LIFETIME_NS).is_none());
+    }
+
+    #[test]
+    fn segments_beyond_the_last_and_other_versions_do_not_exist() {
+        let mut snapshots = Snapshots::default();
+        snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), 5, 0);
+        for (version, segment, exists) in [(5, 1, true), (5, 2, false), (5, u64::MAX, false), (6, 1, false)] {
+            let (name, request) = request(version, segment);
+            assert_eq!(
+                snapshots.segment(name.as_name(), &request, 0).is_some(),
+                exists,
+                "{version} {segment}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_newest_states_are_kept() {
+        for (states, oldest_is_kept) in [(SNAPSHOTS_MAX, true), (SNAPSHOTS_MAX + 1, false)] {
+            let mut snapshots = Snapshots::default();
+            for n in 0..states {
+                snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), 1 + n as u64, 0);
+            }
+            let (name, oldest) = request(1, 1);
+            assert_eq!(snapshots.segment(name.as_name(), &oldest, 0).is_some(), oldest_is_kept);
+            assert_eq!(snapshots.kept.len(), SNAPSHOTS_MAX);
+        }
+    }
+}

@@ -100,3 +100,108 @@ impl Events {
         someone_waits.then_some(data)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use namely_wire::DataView;
+    use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceScope, LinkType};
+
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+    const FIRST: u64 = 100;
+
+    fn event(face_id: u64) -> FaceEventNotification {
+        FaceEventNotification {
+            kind: FaceEventKind::Created,
+            face_id,
+            uri: "fd://1".into(),
+            local_uri: "unix:///x".into(),
+            face_scope: FaceScope::Local,
+            face_persistency: FacePersistency::OnDemand,
+            link_type: LinkType::PointToPoint,
+            flags: 0,
+        }
+    }
+
+    fn ask(events: &mut Events, seq_num: Option<u64>, now_ns: u64) -> Subscription {
+        events.subscribe(EventRequest { seq_num }, 4 * SECOND_NS, now_ns)
+    }
+
+    fn read(data: &[u8]) -> (u64, u64) {
+        let data = DataView::parse(data).unwrap();
+        let seq = data.name.last().unwrap().number(namely_wire::types::SEQUENCE_NUM_COMPONENT).unwrap();
+        (seq, FaceEventNotification::decode(data.content).unwrap().face_id)
+    }
+
+    fn answer(subscription: Subscription) -> Option<(u64, u64)> {
+        match subscription {
+            Subscription::Event(data) => Some(read(&data)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_subscriber_waits_for_the_next_event_and_then_for_the_one_after() {
+        let mut events = Events::new(FIRST);
+        assert_eq!(ask(&mut events, None, 0), Subscription::Held);
+        assert_eq!(read(&events.push(&event(1), 1).unwrap()), (FIRST, 1));
+        assert_eq!(ask(&mut events, Some(FIRST + 1), 2), Subscription::Held);
+        assert_eq!(read(&events.push(&event(2), 3).unwrap()), (FIRST + 1, 2));
+        assert_eq!(events.push(&event(3), 4), None, "nobody waits");
+    }
+
+    #[test]
+    fn a_subscriber_who_is_behind_gets_every_event() {
+        let mut events = Events::new(FIRST);
+        for face_id in 0..5 {
+            events.push(&event(face_id), 0);
+        }
+        let late = 100 * SECOND_NS;
+        for n in 0..5 {
+            assert_eq!(answer(ask(&mut events, Some(FIRST + n), late)), Some((FIRST + n, n)));
+        }
+        assert_eq!(ask(&mut events, Some(FIRST + 5), late), Subscription::Held);
+    }
+
+    #[test]
+    fn the_newest_event_answers_a_new_subscriber_for_a_second() {
+        let mut events = Events::new(FIRST);
+        events.push(&event(1), 0);
+        assert_eq!(answer(ask(&mut events, None, SECOND_NS - 1)), Some((FIRST, 1)));
+        assert_eq!(ask(&mut events, None, SECOND_NS), Subscription::Held);
+    }
+
+    #[test]
+    fn an_interest_is_not_answered_after_its_lifetime() {
+        let mut events = Events::new(FIRST);
+        ask(&mut events, Some(FIRST), 0);
+        assert_eq!(events.push(&event(1), 4 * SECOND_NS), None);
+    }
+
+    #[test]
+    fn an_event_is_kept_until_there_are_too_many() {
+        for (pushed, expected) in [(EVENTS_MAX, true), (EVENTS_MAX + 1, false)] {
+            let mut events = Events::new(FIRST);
+            for face_id in 0..pushed {
+                events.push(&event(face_id as u64), 0);
+            }
+            let first = ask(&mut events, Some(FIRST), 0);
+            assert_eq!(answer(first) == Some((FIRST, 0)), expected);
+            assert!(expected || ask(&mut events, Some(FIRST), 0) == Subscription::Gone);
+        }
+    }
+
+    #[test]
+    fn subscriptions_are_bounded_and_the_oldest_gives_way() {
+        let mut events = Events::new(FIRST);
+        for n in 0..SUBSCRIPTIONS_MAX as u64 {
+            assert_eq!(ask(&mut events, Some(FIRST + n), 0), Subscription::Held);
+        }
+        assert_eq!(ask(&mut events, Some(FIRST), 0), Subscription::Held, "the same one again takes no room");
+        assert_eq!(ask(&mut events, Some(FIRST + 999), 0), Subscription::HeldInsteadOfOldest);
+        assert_eq!(events.held.len(), SUBSCRIPTIONS_MAX);
+        assert!(events.push(&event(1), 1).is_some(), "the renewed one is not the oldest");
+        assert!(events.push(&event(2), 1).is_none(), "the oldest gave way");
+    }
+}

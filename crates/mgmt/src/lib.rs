@@ -17,6 +17,7 @@ mod management;
 mod modules;
 mod policy;
 mod reply;
+mod tables;
 
 pub use announcement::{ANNOUNCED_COST, ANNOUNCED_MS_MAX};
 pub use control::{

@@ -120,7 +120,7 @@ impl Management {
     pub fn handle(
         &mut self,
         incoming: Incoming<'_>,
-        control: &dyn Control,
+        control: Control<'_>,
         now: Now,
         replies: &mut Vec<Vec<u8>>,
     ) -> Option<Lookup> {
@@ -150,13 +150,13 @@ impl Management {
         &mut self,
         ticket: u64,
         address: Result<SocketAddr, String>,
-        control: &dyn Control,
+        control: Control<'_>,
         replies: &mut Vec<Vec<u8>>,
     ) {
         let Some(index) = self.waiting.iter().position(|waiting| waiting.ticket == ticket) else { return };
         let Waiting { name, spec, .. } = self.waiting.swap_remove(index);
         let response = match address {
-            Ok(address) => modules::faces::create(&modules::faces::at_address(spec, address), control),
+            Ok(address) => modules::faces::create(&modules::faces::at_address(spec, address), control.faces),
             Err(why) => ControlResponse::new(status_code::FACE_CREATION_FAILED, why),
         };
         replies.push(self.respond(name.as_name(), &response));
@@ -185,7 +185,7 @@ impl Management {
         request: &CommandRequest<'_>,
         interest: &InterestView<'_>,
         incoming: Incoming<'_>,
-        control: &dyn Control,
+        control: Control<'_>,
         now: Now,
         replies: &mut Vec<Vec<u8>>,
     ) -> Option<Lookup> {
@@ -212,7 +212,7 @@ impl Management {
         request: &CommandRequest<'_>,
         interest: &InterestView<'_>,
         incoming: Incoming<'_>,
-        control: &dyn Control,
+        control: Control<'_>,
         now: Now,
     ) -> Result<Step, ControlResponse> {
         let own = incoming.face_id;
@@ -231,21 +231,21 @@ impl Management {
                 let (spec, host) = modules::faces::face_spec(parameters)?;
                 Ok(match host {
                     Some(host) => Step::LookUp(spec, host),
-                    None => Step::Done(modules::faces::create(&spec, control)),
+                    None => Step::Done(modules::faces::create(&spec, control.faces)),
                 })
             }
-            Command::FacesUpdate => done(modules::faces::update(parameters, own, control)),
-            Command::FacesDestroy => done(modules::faces::destroy(parameters, control)),
-            Command::FibAddNexthop => done(modules::fib::add_nexthop(parameters, own, control)),
-            Command::FibRemoveNexthop => done(modules::fib::remove_nexthop(parameters, own, control)),
-            Command::CsConfig => done(modules::cs::config(parameters, control)),
-            Command::CsErase => done(modules::cs::erase(parameters, control)),
-            Command::StrategyChoiceSet => done(modules::strategy::set(parameters, control)),
-            Command::StrategyChoiceUnset => done(modules::strategy::unset(parameters, control)),
+            Command::FacesUpdate => done(modules::faces::update(parameters, own, control.faces)),
+            Command::FacesDestroy => done(modules::faces::destroy(parameters, control.faces)),
+            Command::FibAddNexthop => done(modules::fib::add_nexthop(parameters, own, control.tables)),
+            Command::FibRemoveNexthop => done(modules::fib::remove_nexthop(parameters, own, control.tables)),
+            Command::CsConfig => done(modules::cs::config(parameters, control.tables)),
+            Command::CsErase => done(modules::cs::erase(parameters, control.tables)),
+            Command::StrategyChoiceSet => done(modules::strategy::set(parameters, control.tables)),
+            Command::StrategyChoiceUnset => done(modules::strategy::unset(parameters, control.tables)),
             Command::RibRegister | Command::RibAnnounce => {
-                done(modules::rib::register(parameters, own, control, now.ns))
+                done(modules::rib::register(parameters, own, control.tables, now.ns))
             }
-            Command::RibUnregister => done(modules::rib::unregister(parameters, own, control)),
+            Command::RibUnregister => done(modules::rib::unregister(parameters, own, control.tables)),
         }
     }
 
@@ -304,7 +304,7 @@ impl Management {
         &mut self,
         request: &DatasetRequest,
         interest: &InterestView<'_>,
-        control: &dyn Control,
+        control: Control<'_>,
         now: Now,
     ) -> Option<Vec<u8>> {
         if request.version.is_some() {
@@ -324,21 +324,21 @@ impl Management {
         Some(self.snapshots.publish(interest.name, content, now.unix_ms, now.ns))
     }
 
-    fn content(&self, request: &DatasetRequest, control: &dyn Control, now: Now) -> Vec<u8> {
+    fn content(&self, request: &DatasetRequest, control: Control<'_>, now: Now) -> Vec<u8> {
         match request.dataset {
             Dataset::StatusGeneral => {
-                let mut status = control.status();
+                let mut status = control.tables.status();
                 status.version.clone_from(&self.version);
                 status.start_ms = self.start_ms;
                 status.current_ms = now.unix_ms;
                 status.to_vec()
             }
-            Dataset::FacesList | Dataset::FacesQuery => modules::faces::list(&request.filter, control),
-            Dataset::FacesChannels => modules::faces::channels(control),
-            Dataset::FibList => encode_blocks(&control.fib()),
-            Dataset::RibList => encode_blocks(&control.rib(now.ns)),
-            Dataset::StrategyChoiceList => encode_blocks(&control.strategies()),
-            Dataset::CsInfo => encode_blocks(&[control.cs_info()]),
+            Dataset::FacesList | Dataset::FacesQuery => modules::faces::list(&request.filter, control.faces),
+            Dataset::FacesChannels => modules::faces::channels(control.faces),
+            Dataset::FibList => encode_blocks(&control.tables.fib()),
+            Dataset::RibList => encode_blocks(&control.tables.rib(now.ns)),
+            Dataset::StrategyChoiceList => encode_blocks(&control.tables.strategies()),
+            Dataset::CsInfo => encode_blocks(&[control.tables.cs_info()]),
         }
     }
 

@@ -10,7 +10,7 @@ pub const ERASE_MAX: u64 = 256;
 
 pub(crate) fn config(
     parameters: &ControlParameters,
-    tables: &(impl Tables + ?Sized),
+    tables: &dyn Tables,
 ) -> Result<ControlResponse, ControlResponse> {
     let flags = MaskedFlags::of(parameters)?;
     tables.cs_configure(&CsSettings {
@@ -28,7 +28,7 @@ pub(crate) fn config(
 
 pub(crate) fn erase(
     parameters: &ControlParameters,
-    tables: &(impl Tables + ?Sized),
+    tables: &dyn Tables,
 ) -> Result<ControlResponse, ControlResponse> {
     let prefix = required_name(parameters)?;
     if parameters.count == Some(0) {

@@ -58,7 +58,7 @@ pub(crate) fn at_address(mut spec: FaceSpec, address: SocketAddr) -> FaceSpec {
     spec
 }
 
-pub(crate) fn create(spec: &FaceSpec, faces: &(impl Faces + ?Sized)) -> ControlResponse {
+pub(crate) fn create(spec: &FaceSpec, faces: &dyn Faces) -> ControlResponse {
     match faces.create(spec) {
         Ok(face) => ControlResponse::ok(&describe(&face)),
         Err(CreateError::Exists(face)) => {
@@ -75,7 +75,7 @@ pub(crate) fn create(spec: &FaceSpec, faces: &(impl Faces + ?Sized)) -> ControlR
 pub(crate) fn update(
     parameters: &ControlParameters,
     own: u64,
-    faces: &(impl Faces + ?Sized),
+    faces: &dyn Faces,
 ) -> Result<ControlResponse, ControlResponse> {
     let face_id = face_or_own(parameters, own);
     let response = match faces.update(face_id, &settings(parameters)?) {
@@ -92,7 +92,7 @@ pub(crate) fn update(
 
 pub(crate) fn destroy(
     parameters: &ControlParameters,
-    faces: &(impl Faces + ?Sized),
+    faces: &dyn Faces,
 ) -> Result<ControlResponse, ControlResponse> {
     let face_id = parameters.face_id.ok_or_else(|| bad("FaceId is missing"))?;
     match faces.destroy(face_id) {
@@ -106,12 +106,12 @@ pub(crate) fn destroy(
 }
 
 /// The faces dataset, of those that `filter` lets through.
-pub(crate) fn list(filter: &FaceQueryFilter, faces: &(impl Faces + ?Sized)) -> Vec<u8> {
+pub(crate) fn list(filter: &FaceQueryFilter, faces: &dyn Faces) -> Vec<u8> {
     let all = faces.faces();
     encode_blocks(all.iter().filter(|face| filter.matches(face)))
 }
 
-pub(crate) fn channels(faces: &(impl Faces + ?Sized)) -> Vec<u8> {
+pub(crate) fn channels(faces: &dyn Faces) -> Vec<u8> {
     let channels: Vec<ChannelStatus> =
         faces.channels().into_iter().map(|local_uri| ChannelStatus { local_uri }).collect();
     encode_blocks(&channels)

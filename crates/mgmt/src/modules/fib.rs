@@ -8,7 +8,7 @@ use crate::control::Tables;
 pub(crate) fn add_nexthop(
     parameters: &ControlParameters,
     own: u64,
-    tables: &(impl Tables + ?Sized),
+    tables: &dyn Tables,
 ) -> Result<ControlResponse, ControlResponse> {
     let prefix = required_name(parameters)?;
     let face_id = face_or_own(parameters, own);
@@ -25,7 +25,7 @@ pub(crate) fn add_nexthop(
 pub(crate) fn remove_nexthop(
     parameters: &ControlParameters,
     own: u64,
-    tables: &(impl Tables + ?Sized),
+    tables: &dyn Tables,
 ) -> Result<ControlResponse, ControlResponse> {
     let prefix = required_name(parameters)?;
     let face_id = face_or_own(parameters, own);

@@ -60,10 +60,6 @@ pub(crate) fn table_refusal(error: TableError, table: &str, face_id: u64) -> Con
         TableError::NoSuchFace => {
             ControlResponse::new(status_code::FACE_NOT_FOUND, format!("there is no face {face_id}"))
         }
-        TableError::NameTooLong(most) => ControlResponse::new(
-            status_code::NAME_TOO_LONG,
-            format!("the name has more than {most} components"),
-        ),
         TableError::Full => ControlResponse::new(
             status_code::INTERNAL_ERROR,
             format!("the {table} is full; raise its limit in the router's configuration"),

@@ -8,7 +8,7 @@ use crate::control::Tables;
 pub(crate) fn register(
     parameters: &ControlParameters,
     own: u64,
-    tables: &(impl Tables + ?Sized),
+    tables: &dyn Tables,
     now_ns: u64,
 ) -> Result<ControlResponse, ControlResponse> {
     let prefix = required_name(parameters)?;
@@ -36,7 +36,7 @@ pub(crate) fn register(
 pub(crate) fn unregister(
     parameters: &ControlParameters,
     own: u64,
-    tables: &(impl Tables + ?Sized),
+    tables: &dyn Tables,
 ) -> Result<ControlResponse, ControlResponse> {
     let prefix = required_name(parameters)?;
     let face_id = face_or_own(parameters, own);

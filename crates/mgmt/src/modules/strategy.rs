@@ -11,7 +11,7 @@ const STRATEGY_PREFIX: [&str; 3] = ["localhost", "nfd", "strategy"];
 
 pub(crate) fn set(
     parameters: &ControlParameters,
-    tables: &(impl Tables + ?Sized),
+    tables: &dyn Tables,
 ) -> Result<ControlResponse, ControlResponse> {
     let prefix = required_name(parameters)?;
     let strategy = parameters.strategy.as_ref().ok_or_else(|| bad("Strategy is missing"))?;
@@ -22,17 +22,14 @@ pub(crate) fn set(
             strategy: Some(chosen),
             ..Default::default()
         })),
-        Err(StrategyError::Unknown) => Err(not_found(format!("there is no strategy {strategy}"))),
-        Err(StrategyError::BadVersionOrParameters) => {
-            Err(not_found(format!("{strategy} is not a version or parameter that the strategy has")))
-        }
+        Err(StrategyError::Unknown(why)) => Err(not_found(format!("{strategy}: {why}"))),
         Err(StrategyError::Table(error)) => Err(table_refusal(error, "strategy table", 0)),
     }
 }
 
 pub(crate) fn unset(
     parameters: &ControlParameters,
-    tables: &(impl Tables + ?Sized),
+    tables: &dyn Tables,
 ) -> Result<ControlResponse, ControlResponse> {
     let prefix = required_name(parameters)?;
     if prefix.is_empty() {

@@ -1,0 +1,352 @@
+//! Management over a real forwarder: Interests in, Data out, tables changed.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use namely_forwarder::{Config, FaceId, FaceSpec as ForwarderFace, Forwarder};
+use namely_mgmt::{
+    Control, CreateError, Credentials, FaceSettings, FaceSpec, Faces, Incoming, LOOKUPS_MAX, Lookup,
+    Management, Now, Policy, Rights, UpdateError,
+};
+use namely_security::{Signer, sha256, sign_interest};
+use namely_wire::mgmt::{
+    Block, Command, ControlParameters, ControlResponse, Dataset, FaceEventKind, FaceEventNotification,
+    FacePersistency, FaceScope, FaceStatus, FibEntry, GeneralStatus, LinkType, RibEntry, Scope, blocks,
+};
+use namely_wire::{ContentType, DataView, InterestBuilder, Name};
+
+type Tables = Forwarder<Arc<[u8]>, parking_lot::RawMutex>;
+
+const NOW: Now = Now { ns: 5_000_000_000, unix_ms: 1_800_000_000_000 };
+const USER: Credentials = Credentials::User(1000);
+
+/// Faces without sockets, registered with the forwarder.
+struct World {
+    tables: Tables,
+    faces: RefCell<BTreeMap<u64, FaceStatus>>,
+    management: RefCell<Management>,
+}
+
+fn policy() -> Policy {
+    let own = Rights { register: vec![name("/home")], manage: false };
+    Policy { superusers: vec![0], users: vec![(Some(1000), own)], ..Policy::default() }
+}
+
+impl World {
+    fn new() -> Self {
+        World {
+            tables: Forwarder::new(Config::new(sha256), 7).unwrap(),
+            faces: RefCell::default(),
+            management: RefCell::new(Management::new("test", policy(), NOW)),
+        }
+    }
+
+    fn add_face(&self, uri: &str) -> u64 {
+        let id = self.tables.face_register(ForwarderFace::application()).unwrap().0;
+        let status = FaceStatus {
+            face_id: id,
+            uri: uri.into(),
+            local_uri: "unix:///x".into(),
+            expiration_period_ms: None,
+            face_scope: FaceScope::Local,
+            face_persistency: FacePersistency::Persistent,
+            link_type: LinkType::PointToPoint,
+            base_congestion_marking_interval_ns: None,
+            default_congestion_threshold_octets: None,
+            mtu: None,
+            in_interests: 0,
+            in_data: 0,
+            in_nacks: 0,
+            out_interests: 0,
+            out_data: 0,
+            out_nacks: 0,
+            in_octets: 0,
+            out_octets: 0,
+            flags: 0,
+        };
+        self.faces.borrow_mut().insert(id, status);
+        id
+    }
+
+    fn control(&self) -> Control<'_> {
+        Control { faces: self, tables: &self.tables }
+    }
+
+    fn ask(&self, interest: &[u8], face_id: u64, credentials: Credentials) -> (Vec<Vec<u8>>, Option<Lookup>) {
+        let mut replies = Vec::new();
+        let incoming = Incoming { interest, face_id, credentials };
+        let lookup = self.management.borrow_mut().handle(incoming, self.control(), NOW, &mut replies);
+        (replies, lookup)
+    }
+
+    fn command(
+        &self,
+        command: Command,
+        parameters: &ControlParameters,
+        face_id: u64,
+        who: Credentials,
+    ) -> ControlResponse {
+        let interest = signed(command.name(Scope::Localhost, parameters));
+        let (replies, lookup) = self.ask(&interest, face_id, who);
+        assert!(lookup.is_none());
+        response(&replies[0])
+    }
+
+    fn dataset(&self, dataset: Dataset) -> Vec<u8> {
+        let interest =
+            InterestBuilder::new(dataset.prefix(Scope::Localhost)).can_be_prefix().must_be_fresh().build();
+        let (replies, _) = self.ask(&interest, 1, Credentials::Unknown);
+        DataView::parse(&replies[0]).unwrap().content.to_vec()
+    }
+}
+
+impl Faces for World {
+    fn faces(&self) -> Vec<FaceStatus> {
+        self.faces.borrow().values().cloned().collect()
+    }
+
+    fn face(&self, face_id: u64) -> Option<FaceStatus> {
+        self.faces.borrow().get(&face_id).cloned()
+    }
+
+    fn create(&self, spec: &FaceSpec) -> Result<FaceStatus, CreateError> {
+        let uri = spec.remote.to_string();
+        if let Some(face) = self.faces().into_iter().find(|face| face.uri == uri) {
+            return Err(CreateError::Exists(Box::new(face)));
+        }
+        let id = self.add_face(&uri);
+        Ok(self.face(id).unwrap())
+    }
+
+    fn update(&self, face_id: u64, settings: &FaceSettings) -> Result<FaceStatus, UpdateError> {
+        let mut faces = self.faces.borrow_mut();
+        let face = faces.get_mut(&face_id).ok_or(UpdateError::NoSuchFace)?;
+        face.face_persistency = settings.persistency.unwrap_or(face.face_persistency);
+        Ok(face.clone())
+    }
+
+    fn destroy(&self, face_id: u64) -> Result<(), UpdateError> {
+        self.faces.borrow_mut().remove(&face_id).ok_or(UpdateError::NoSuchFace)?;
+        self.tables.face_release(FaceId(face_id)).unwrap();
+        Ok(())
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec!["unix:///x".into()]
+    }
+}
+
+fn name(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+fn named(uri: &str) -> ControlParameters {
+    ControlParameters { name: Some(name(uri)), ..Default::default() }
+}
+
+fn signed(name: Name) -> Vec<u8> {
+    sign_interest(&InterestBuilder::new(name), b"", &Signer::digest_sha256(), NOW.unix_ms).unwrap()
+}
+
+fn response(wire: &[u8]) -> ControlResponse {
+    ControlResponse::decode(DataView::parse(wire).unwrap().content).unwrap()
+}
+
+#[test]
+fn a_user_registers_under_the_own_prefix_for_the_own_face_only() {
+    let world = World::new();
+    let (own, other) = (world.add_face("fd://1"), world.add_face("fd://2"));
+    let register =
+        |parameters: &ControlParameters| world.command(Command::RibRegister, parameters, own, USER);
+    assert_eq!(register(&named("/home/x")).code, 200);
+    let named_own = ControlParameters { face_id: Some(own), ..named("/home/y") };
+    assert_eq!(register(&named_own).code, 200);
+    let for_other = ControlParameters { face_id: Some(other), ..named("/home/z") };
+    for (parameters, text) in [
+        (for_other, "user 1000 may not manage"),
+        (named("/work"), "user 1000 may not register /work"),
+        (named("/"), "user 1000 may not register /"),
+        (named("/localhost/x"), "user 1000 may not register /localhost/x"),
+    ] {
+        let response = register(&parameters);
+        assert_eq!(response.code, 403);
+        assert!(response.text.contains(text), "{}", response.text);
+    }
+    let rib: Vec<RibEntry> = blocks(&world.dataset(Dataset::RibList)).map(Result::unwrap).collect();
+    let names: Vec<String> = rib.iter().map(|entry| entry.prefix.to_string()).collect();
+    assert_eq!(names, ["/home/x", "/home/y"], "nothing that was refused is there");
+    assert!(rib.iter().all(|entry| entry.routes[0].face_id == own));
+}
+
+#[test]
+fn every_command_but_own_registration_needs_the_right_to_manage() {
+    let world = World::new();
+    let own = world.add_face("fd://1");
+    for command in Command::ALL {
+        let parameters = ControlParameters { face_id: Some(own), ..named("/work") };
+        if *command == Command::RibAnnounce {
+            continue;
+        }
+        assert_eq!(world.command(*command, &parameters, own, USER).code, 403, "{command}");
+        assert_eq!(world.command(*command, &parameters, own, Credentials::Unknown).code, 403, "{command}");
+        assert_ne!(world.command(*command, &parameters, own, Credentials::User(0)).code, 403, "{command}");
+    }
+    let management = world.management.borrow();
+    let refused = Command::ALL.len() as u64 - 1;
+    assert_eq!(management.counters().commands_refused, 2 * refused);
+    let reasons: BTreeMap<_, _> = management.refusals().collect();
+    assert_eq!(reasons, BTreeMap::from([("user_not_allowed", refused), ("not_trusted", refused)]));
+}
+
+#[test]
+fn not_even_root_routes_the_routers_own_names() {
+    let world = World::new();
+    let own = world.add_face("fd://1");
+    for command in
+        [Command::RibRegister, Command::RibUnregister, Command::FibAddNexthop, Command::FibRemoveNexthop]
+    {
+        for uri in ["/localhost/nfd", "/localhost/nfd/rib", "/localhop/nfd"] {
+            let response = world.command(command, &named(uri), own, Credentials::User(0));
+            assert_eq!(response.code, 403, "{command} {uri}");
+        }
+    }
+    assert_eq!(
+        world.command(Command::RibRegister, &named("/localhost/x"), own, Credentials::User(0)).code,
+        200
+    );
+}
+
+#[test]
+fn localhop_takes_rib_commands_only_and_only_when_it_is_on() {
+    for (on, command, code) in [
+        (false, Command::RibRegister, 403),
+        (true, Command::RibRegister, 200),
+        (true, Command::FacesDestroy, 403),
+        (true, Command::CsErase, 403),
+    ] {
+        let world = World::new();
+        world.management.borrow_mut().set_policy(Policy { localhop_rib: on, ..policy() });
+        let own = world.add_face("fd://1");
+        let interest = signed(command.name(Scope::Localhop, &named("/n")));
+        let (replies, _) = world.ask(&interest, own, Credentials::User(0));
+        assert_eq!(response(&replies[0]).code, code, "{on} {command}");
+    }
+}
+
+#[test]
+fn the_fib_has_the_route_when_the_response_is_made() {
+    let world = World::new();
+    let own = world.add_face("fd://1");
+    world.command(Command::RibRegister, &named("/home/x"), own, USER);
+    let fib: Vec<FibEntry> = blocks(&world.dataset(Dataset::FibList)).map(Result::unwrap).collect();
+    assert_eq!(fib.iter().find(|entry| entry.prefix == name("/home/x")).unwrap().next_hops[0].face_id, own);
+}
+
+#[test]
+fn a_host_name_is_looked_up_before_the_face_is_made() {
+    let world = World::new();
+    let create = |host: &str| {
+        let parameters = ControlParameters { uri: Some(format!("udp://{host}:7")), ..Default::default() };
+        let interest = signed(Command::FacesCreate.name(Scope::Localhost, &parameters));
+        let (replies, lookup) = world.ask(&interest, 1, Credentials::User(0));
+        (interest, replies, lookup)
+    };
+    let answer = |ticket, address| {
+        let mut replies = Vec::new();
+        world.management.borrow_mut().looked_up(ticket, address, world.control(), &mut replies);
+        replies
+    };
+    let (interest, replies, lookup) = create("router.example");
+    let lookup = lookup.unwrap();
+    assert_eq!((replies.len(), lookup.host.as_str(), lookup.port), (0, "router.example", 7));
+    let replies = answer(lookup.ticket, Ok(([192, 0, 2, 1], 7).into()));
+    let data = DataView::parse(&replies[0]).unwrap();
+    assert_eq!(data.name, namely_wire::InterestView::parse(&interest).unwrap().name);
+    assert_eq!(
+        response(&replies[0]).parameters().unwrap().unwrap().uri.as_deref(),
+        Some("udp4://192.0.2.1:7")
+    );
+    assert!(answer(lookup.ticket, Ok(([192, 0, 2, 1], 7).into())).is_empty(), "a ticket is good once");
+
+    let (_, _, lookup) = create("nowhere.example");
+    let replies = answer(lookup.unwrap().ticket, Err("no such host".into()));
+    assert_eq!((response(&replies[0]).code, response(&replies[0]).text.as_str()), (504, "no such host"));
+}
+
+#[test]
+fn lookups_are_bounded() {
+    let world = World::new();
+    for n in 0..=LOOKUPS_MAX {
+        let parameters = ControlParameters { uri: Some(format!("udp://h{n}:7")), ..Default::default() };
+        let interest = signed(Command::FacesCreate.name(Scope::Localhost, &parameters));
+        let (replies, lookup) = world.ask(&interest, 1, Credentials::User(0));
+        assert_eq!(lookup.is_some(), n < LOOKUPS_MAX, "{n}");
+        assert_eq!(replies.iter().map(|wire| response(wire).code).collect::<Vec<_>>().len(), n / LOOKUPS_MAX);
+    }
+    assert_eq!(world.management.borrow().counters().lookups_refused, 1);
+}
+
+#[test]
+fn a_dataset_without_can_be_prefix_gets_no_answer_that_could_not_match() {
+    let world = World::new();
+    let interest = InterestBuilder::new(Dataset::FibList.prefix(Scope::Localhost)).build();
+    assert!(world.ask(&interest, 1, USER).0.is_empty());
+    assert_eq!(world.management.borrow().counters().datasets_unanswerable, 1);
+}
+
+#[test]
+fn a_segment_that_is_not_kept_is_said_not_to_exist() {
+    let world = World::new();
+    let segment = Dataset::FibList.prefix(Scope::Localhost).join_version(5).join_segment(1);
+    let (replies, _) = world.ask(&InterestBuilder::new(segment.clone()).build(), 1, USER);
+    let data = DataView::parse(&replies[0]).unwrap();
+    assert_eq!((data.name, data.content_type), (segment.as_name(), ContentType::Nack));
+}
+
+#[test]
+fn the_status_says_who_this_is_and_since_when() {
+    let world = World::new();
+    let status = GeneralStatus::decode(&world.dataset(Dataset::StatusGeneral)).unwrap();
+    assert_eq!(
+        (status.version.as_str(), status.start_ms, status.current_ms),
+        ("test", NOW.unix_ms, NOW.unix_ms)
+    );
+}
+
+#[test]
+fn events_reach_those_who_wait() {
+    let world = World::new();
+    let prefix = namely_wire::mgmt::EventRequest::prefix(Scope::Localhost);
+    let interest = InterestBuilder::new(prefix).can_be_prefix().must_be_fresh().build();
+    assert!(world.ask(&interest, 1, USER).0.is_empty(), "held");
+    let event = FaceEventNotification {
+        kind: FaceEventKind::Created,
+        face_id: 300,
+        uri: "fd://1".into(),
+        local_uri: "unix:///x".into(),
+        face_scope: FaceScope::Local,
+        face_persistency: FacePersistency::OnDemand,
+        link_type: LinkType::PointToPoint,
+        flags: 0,
+    };
+    let mut replies = Vec::new();
+    world.management.borrow_mut().face_event(&event, NOW, &mut replies);
+    let data = DataView::parse(&replies[0]).unwrap();
+    assert_eq!(FaceEventNotification::decode(data.content), Ok(event));
+}
+
+#[test]
+fn any_octets_are_survived() {
+    use proptest::prelude::*;
+    let world = World::new();
+    let valid = signed(Command::RibRegister.name(Scope::Localhost, &named("/home/x")));
+    proptest!(ProptestConfig::with_cases(200), |(at in any::<usize>(), octet: u8, cut in any::<usize>())| {
+        let mut mutated = valid.clone();
+        mutated[at % valid.len()] = octet;
+        mutated.truncate(cut % (valid.len() + 1));
+        world.ask(&mutated, 1, USER);
+    });
+    let counters = world.management.borrow().counters();
+    assert!(counters.not_management > 0);
+}
