@@ -1,2 +1,8 @@
-//! skeleton
-fn main() {}
+//! `namely`, the one command people type.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    namely::main()
+}

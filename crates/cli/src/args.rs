@@ -1,0 +1,91 @@
+//! The command line: what every command takes. Each command's own arguments stand beside its code.
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::*;
+
+/// Named Data Networking: ask for data by name.
+#[derive(Debug, Parser)]
+#[command(
+    name = "namely",
+    version,
+    about = "Named Data Networking: ask for data by name; the network finds it, caches it and proves who made it",
+    after_help = EXAMPLES,
+    max_term_width = 110,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  namely demo                          a file through two routers, verified, nothing to set up
+  namely up                            start a router
+  namely serve ./data --prefix /lab    publish a directory
+  namely get /lab/run7.root            fetch a file by name and verify it
+
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 no router, 4 no such data, 5 no answer in time,
+6 not verified, 7 refused by the router, 130 interrupted.";
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// The router to use: unix:///path, tcp://host:port or udp://host:port. Otherwise NDN_CLIENT_TRANSPORT, else the
+    /// usual places.
+    #[arg(long, global = true, env = "NAMELY_ROUTER", value_name = "URI", help_heading = "Global options")]
+    pub router: Option<String>,
+    /// Print answers as JSON, one object a line.
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub json: bool,
+    /// Print no remarks and no progress.
+    #[arg(long, short, global = true, help_heading = "Global options")]
+    pub quiet: bool,
+    /// Log more: -v informs, -vv debugs, -vvv traces.
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
+    pub verbose: u8,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure the round trip to a name
+    Ping(ping::Ping),
+    /// Answer pings under a prefix
+    Pingserver(pingserver::Pingserver),
+    /// Send one Interest and print what answers
+    Peek(peek::Peek),
+    /// Answer one Interest with standard input
+    Poke(poke::Poke),
+    /// Show what the router is doing
+    Status(status::Status),
+    /// List, create, change and destroy faces
+    #[command(subcommand)]
+    Face(face::Face),
+    /// List, add and remove routes
+    #[command(subcommand)]
+    Route(route::Route),
+    /// List, set and unset forwarding strategies
+    #[command(subcommand)]
+    Strategy(strategy::Strategy),
+    /// Show, configure and erase the content store
+    #[command(subcommand)]
+    Cs(cs::Cs),
+    /// Manage your keys
+    #[command(subcommand)]
+    Key(key::Key),
+    /// Manage certificates and whom you trust
+    #[command(subcommand)]
+    Cert(cert::Cert),
+    /// Show packets as text, from hex, a file of packets or a capture
+    Dissect(dissect::Dissect),
+    /// Print shell completions
+    Completions(generate::Completions),
+    /// Write the man pages to a directory
+    Man(generate::Man),
+}

@@ -1,0 +1,49 @@
+//! One module per command: its arguments and what it does.
+
+pub mod cert;
+pub mod cs;
+pub mod dissect;
+pub mod face;
+pub mod generate;
+pub mod key;
+pub mod peek;
+pub mod ping;
+pub mod pingserver;
+pub mod poke;
+pub mod route;
+pub mod status;
+pub mod strategy;
+
+use crate::args::{Cli, Command, Global};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// What a command runs with.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// Options of every command.
+    pub global: &'a Global,
+    /// Where answers go.
+    pub out: &'a Output,
+}
+
+/// Runs the command that `cli` names.
+pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
+    let ctx = Context { global: &cli.global, out };
+    match &cli.command {
+        Command::Ping(c) => c.run(&ctx),
+        Command::Pingserver(c) => c.run(&ctx),
+        Command::Peek(c) => c.run(&ctx),
+        Command::Poke(c) => c.run(&ctx),
+        Command::Status(c) => c.run(&ctx),
+        Command::Face(c) => c.run(&ctx),
+        Command::Route(c) => c.run(&ctx),
+        Command::Strategy(c) => c.run(&ctx),
+        Command::Cs(c) => c.run(&ctx),
+        Command::Key(c) => c.run(&ctx),
+        Command::Cert(c) => c.run(&ctx),
+        Command::Dissect(c) => c.run(&ctx),
+        Command::Completions(c) => c.run(&ctx),
+        Command::Man(c) => c.run(&ctx),
+    }
+}

@@ -1,0 +1,284 @@
+//! `namely face`: list, create, change, destroy and watch faces.
+
+use clap::{Args, Subcommand, ValueEnum};
+use namely_wire::mgmt::{
+    Command, ControlParameters, FaceEventNotification, FacePersistency, FaceQueryFilter, FaceStatus,
+    face_flags,
+};
+use serde_json::json;
+
+use super::Context;
+use crate::failure::{Exit, Failure};
+use crate::output::{Cell, octets_text};
+use crate::router::Router;
+
+/// List, create, change and destroy faces.
+#[derive(Debug, Subcommand)]
+pub enum Face {
+    /// List faces
+    List(List),
+    /// Create a face to another router or a multicast group
+    Create(Create),
+    /// Change a face's properties
+    Update(Update),
+    /// Destroy a face
+    Destroy(Destroy),
+    /// Print face events as they happen
+    Events(Events),
+}
+
+impl Face {
+    /// Runs the subcommand.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        match self {
+            Face::List(c) => c.run(ctx),
+            Face::Create(c) => c.run(ctx),
+            Face::Update(c) => c.run(ctx),
+            Face::Destroy(c) => c.run(ctx),
+            Face::Events(c) => c.run(ctx),
+        }
+    }
+}
+
+/// List faces.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely face list --scheme udp4")]
+pub struct List {
+    /// Only faces whose URI has this scheme: unix, tcp4, udp6 and so on.
+    #[arg(long)]
+    scheme: Option<String>,
+    /// Only the face with this remote URI.
+    #[arg(long, value_name = "URI")]
+    remote: Option<String>,
+}
+
+impl List {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let filter = FaceQueryFilter {
+            uri_scheme: self.scheme.clone(),
+            uri: self.remote.clone(),
+            ..FaceQueryFilter::default()
+        };
+        let mut router = Router::connect(ctx)?;
+        let faces: Vec<FaceStatus> = if filter == FaceQueryFilter::default() {
+            router.faces()?
+        } else {
+            router.query_faces(&filter)?
+        };
+        if ctx.out.is_json() {
+            for face in &faces {
+                ctx.out.answer(String::new, || face_json(face));
+            }
+            return Ok(());
+        }
+        let rows: Vec<Vec<Cell>> = faces.iter().map(row).collect();
+        ctx.out.table(
+            &["face", "remote", "local", "persistency", "in Interests", "in Data", "in", "out"],
+            &rows,
+        );
+        Ok(())
+    }
+}
+
+fn row(face: &FaceStatus) -> Vec<Cell> {
+    vec![
+        face.face_id.into(),
+        face.uri.as_str().into(),
+        face.local_uri.as_str().into(),
+        face.face_persistency.as_str().into(),
+        face.in_interests.into(),
+        face.in_data.into(),
+        octets_text(face.in_octets).into(),
+        octets_text(face.out_octets).into(),
+    ]
+}
+
+fn face_json(face: &FaceStatus) -> serde_json::Value {
+    json!({
+        "face_id": face.face_id,
+        "remote": face.uri,
+        "local": face.local_uri,
+        "scope": face.face_scope.as_str(),
+        "persistency": face.face_persistency.as_str(),
+        "link_type": face.link_type.as_str(),
+        "mtu": face.mtu,
+        "expires_ms": face.expiration_period_ms,
+        "local_fields": face.flags & face_flags::LOCAL_FIELDS != 0,
+        "reliability": face.flags & face_flags::LINK_RELIABILITY != 0,
+        "congestion_marking": face.flags & face_flags::CONGESTION_MARKING != 0,
+        "in": { "interests": face.in_interests, "data": face.in_data, "nacks": face.in_nacks, "octets": face.in_octets },
+        "out": {
+            "interests": face.out_interests, "data": face.out_data, "nacks": face.out_nacks, "octets": face.out_octets,
+        },
+    })
+}
+
+/// Off or on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// Disabled.
+    Off,
+    /// Enabled.
+    On,
+}
+
+/// A face's changeable properties.
+#[derive(Debug, Args)]
+pub struct Properties {
+    /// When the face goes away: persistent, on-demand or permanent.
+    #[arg(long, value_parser = parse_persistency)]
+    persistency: Option<FacePersistency>,
+    /// Largest link packet in octets.
+    #[arg(long, value_name = "OCTETS")]
+    mtu: Option<u64>,
+    /// Send lost link packets again.
+    #[arg(long, value_enum, value_name = "on|off")]
+    reliability: Option<Switch>,
+    /// Mark packets when the send queue is long.
+    #[arg(long, value_enum, value_name = "on|off")]
+    congestion_marking: Option<Switch>,
+    /// Accept and send NextHopFaceId, IncomingFaceId and CachePolicy.
+    #[arg(long, value_enum, value_name = "on|off")]
+    local_fields: Option<Switch>,
+}
+
+fn parse_persistency(word: &str) -> Result<FacePersistency, String> {
+    word.parse().map_err(|_| "persistent, on-demand or permanent".to_string())
+}
+
+impl Properties {
+    fn fill(&self, parameters: &mut ControlParameters) {
+        parameters.face_persistency = self.persistency;
+        parameters.mtu = self.mtu;
+        let switches = [
+            (self.local_fields, face_flags::LOCAL_FIELDS),
+            (self.reliability, face_flags::LINK_RELIABILITY),
+            (self.congestion_marking, face_flags::CONGESTION_MARKING),
+        ];
+        for (switch, bit) in switches {
+            let Some(switch) = switch else { continue };
+            *parameters.mask.get_or_insert(0) |= bit;
+            *parameters.flags.get_or_insert(0) |= if switch == Switch::On { bit } else { 0 };
+        }
+    }
+}
+
+/// Create a face.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  namely face create udp://192.0.2.7\n  namely face create tcp://router.example:6363 --persistency permanent"
+)]
+pub struct Create {
+    /// The remote end: udp://host[:port], tcp://host[:port].
+    uri: String,
+    /// The local end, where it matters.
+    #[arg(long, value_name = "URI")]
+    local: Option<String>,
+    #[command(flatten)]
+    properties: Properties,
+}
+
+impl Create {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut parameters = ControlParameters {
+            uri: Some(self.uri.clone()),
+            local_uri: self.local.clone(),
+            ..Default::default()
+        };
+        self.properties.fill(&mut parameters);
+        let mut router = Router::connect(ctx)?;
+        let created = router.create_face(&parameters)?;
+        ctx.out.answer(
+            || {
+                format!(
+                    "face {} to {}{}",
+                    created.face_id,
+                    created.uri,
+                    if created.existed { " (was there)" } else { "" }
+                )
+            },
+            || json!({"face_id": created.face_id, "remote": created.uri, "existed": created.existed}),
+        );
+        Ok(())
+    }
+}
+
+/// Change a face.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely face update 262 --congestion-marking off")]
+pub struct Update {
+    /// The face: its number or its remote URI.
+    face: String,
+    #[command(flatten)]
+    properties: Properties,
+}
+
+impl Update {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut router = Router::connect(ctx)?;
+        let id = router.find_face(&self.face)?;
+        let mut parameters = ControlParameters { face_id: Some(id), ..Default::default() };
+        self.properties.fill(&mut parameters);
+        router.command(Command::FacesUpdate, &parameters)?;
+        ctx.out.answer(|| format!("face {id} changed"), || json!({"face_id": id}));
+        Ok(())
+    }
+}
+
+/// Destroy a face.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely face destroy udp4://192.0.2.7:6363")]
+pub struct Destroy {
+    /// The face: its number or its remote URI.
+    face: String,
+}
+
+impl Destroy {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut router = Router::connect(ctx)?;
+        let id = router.find_face(&self.face)?;
+        router
+            .command(Command::FacesDestroy, &ControlParameters { face_id: Some(id), ..Default::default() })?;
+        ctx.out.answer(|| format!("face {id} destroyed"), || json!({"face_id": id}));
+        Ok(())
+    }
+}
+
+/// Print face events.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely face events --count 3 --json")]
+pub struct Events {
+    /// Stop after this many events.
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+}
+
+impl Events {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut router = Router::connect(ctx)?;
+        router.face_events(self.count.unwrap_or(u64::MAX), |seq, event| {
+            ctx.out.answer(
+                || format!("{seq} face {} {} {}", event.face_id, event.kind, event.uri),
+                || event_json(seq, event),
+            );
+        })
+    }
+}
+
+fn event_json(seq: u64, event: &FaceEventNotification) -> serde_json::Value {
+    json!({
+        "seq": seq,
+        "kind": event.kind.as_str(),
+        "face_id": event.face_id,
+        "remote": event.uri,
+        "local": event.local_uri,
+        "scope": event.face_scope.as_str(),
+        "persistency": event.face_persistency.as_str(),
+    })
+}
+
+/// A face that does not exist.
+pub fn no_such_face(face: &str) -> Failure {
+    Failure::new(Exit::NotFound, format!("there is no face {face}"))
+        .hint("`namely face list` shows the faces")
+}

@@ -1,0 +1,169 @@
+//! `namely ping`: the round trip to a name, one Interest after another, as ndnping asks.
+
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use namely_transport::connection::{Answer, Connection, Options};
+use namely_wire::{Component, InterestBuilder, Name};
+use serde_json::json;
+
+use super::Context;
+use super::poke::STOP_POLL;
+use crate::failure::{Exit, Failure};
+use crate::router::connection_failure;
+
+/// Measure the round trip to a name.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely ping /lab/here --count 5 --interval 200")]
+pub struct Ping {
+    /// The prefix that a ping server answers.
+    prefix: Name,
+    /// Stop after this many pings.
+    #[arg(long, short, value_name = "N")]
+    count: Option<u64>,
+    /// Pause between two pings, ms.
+    #[arg(long, short, value_name = "MS", default_value_t = 1000)]
+    interval: u64,
+    /// How long to wait for a reply, ms.
+    #[arg(long, value_name = "MS", default_value_t = 4000)]
+    timeout: u64,
+}
+
+/// Round trips kept for the percentiles; later ones replace the oldest.
+const SAMPLES_MAX: usize = 1 << 20;
+
+/// What the pings came to.
+#[derive(Debug, Default)]
+struct Tally {
+    sent: u64,
+    nacks: u64,
+    timeouts: u64,
+    rtts_ns: Vec<u64>,
+}
+
+impl Ping {
+    /// Pings until the count is reached or it is stopped; fails when nothing answered at all.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let stop = crate::stop::flag()?;
+        let options = Options { reconnect: std::time::Duration::ZERO, ..Options::default() };
+        let mut connection =
+            Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
+        let prefix = self.prefix.join(Component::generic(b"ping"));
+        // A fresh start for each run: a reply cached for an earlier run must not answer this one.
+        let clock_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        let mut number = clock_ns >> 10;
+        let mut tally = Tally::default();
+        while !stop.load(Ordering::Relaxed) && self.count.is_none_or(|c| tally.sent < c) {
+            let started_ns = connection.now_ns();
+            let name = prefix.join(Component::generic(number.to_string().as_bytes()));
+            self.once(ctx, &mut connection, &name, &mut tally)?;
+            number += 1;
+            let next_ns = started_ns.saturating_add(self.interval.saturating_mul(1_000_000));
+            if self.count.is_none_or(|c| tally.sent < c) {
+                pause(&connection, next_ns, &stop);
+            }
+        }
+        tally.report(ctx, &self.prefix)
+    }
+
+    fn once(
+        &self,
+        ctx: &Context<'_>,
+        connection: &mut Connection,
+        name: &Name,
+        tally: &mut Tally,
+    ) -> Result<(), Failure> {
+        let interest = InterestBuilder::new(name.clone()).must_be_fresh().lifetime_ms(self.timeout);
+        let answer = connection.express(&interest).map_err(connection_failure)?;
+        tally.sent += 1;
+        let text = match &answer {
+            Answer::Data(reply) => {
+                if tally.rtts_ns.len() < SAMPLES_MAX {
+                    tally.rtts_ns.push(reply.rtt_ns);
+                } else {
+                    let oldest = (tally.sent as usize) % SAMPLES_MAX;
+                    tally.rtts_ns[oldest] = reply.rtt_ns;
+                }
+                format!("{name}  {:.3} ms", reply.rtt_ns as f64 / 1e6)
+            }
+            Answer::Nack(reason) => {
+                tally.nacks += 1;
+                format!("{name}  Nack {reason}")
+            }
+            Answer::Timeout => {
+                tally.timeouts += 1;
+                format!("{name}  no reply in {} ms", self.timeout)
+            }
+        };
+        ctx.out.remark(text);
+        Ok(())
+    }
+}
+
+fn pause(connection: &Connection, until_ns: u64, stop: &std::sync::atomic::AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let left_ns = until_ns.saturating_sub(connection.now_ns());
+        if left_ns == 0 {
+            return;
+        }
+        std::thread::sleep(STOP_POLL.min(std::time::Duration::from_nanos(left_ns)));
+    }
+}
+
+impl Tally {
+    fn report(mut self, ctx: &Context<'_>, prefix: &Name) -> Result<(), Failure> {
+        self.rtts_ns.sort_unstable();
+        let received = self.sent - self.nacks - self.timeouts;
+        let us = |q| percentile(&self.rtts_ns, q).map(|ns| ns as f64 / 1e3);
+        ctx.out.answer(
+            || {
+                let counts = format!(
+                    "{} sent, {received} answered, {} refused, {} lost",
+                    self.sent, self.nacks, self.timeouts
+                );
+                match (us(0), us(50), us(99), us(100)) {
+                    (Some(min), Some(p50), Some(p99), Some(max)) => format!(
+                        "{counts}\nrtt min {min:.0} us, p50 {p50:.0} us, p99 {p99:.0} us, max {max:.0} us"
+                    ),
+                    _ => counts,
+                }
+            },
+            || {
+                json!({
+                    "prefix": prefix.to_string(), "sent": self.sent, "answered": received, "nacks": self.nacks,
+                    "timeouts": self.timeouts, "min_us": us(0), "p50_us": us(50), "p90_us": us(90), "p99_us": us(99),
+                    "max_us": us(100),
+                })
+            },
+        );
+        match (received, self.nacks) {
+            (0, 0) if self.sent > 0 => Err(Failure::new(Exit::Timeout, format!("no reply from {prefix}"))
+                .hint("is `namely pingserver` running for this prefix?")),
+            (0, nacks) if nacks > 0 => Err(Failure::new(Exit::NotFound, format!("no route to {prefix}"))
+                .hint("is `namely pingserver` running for this prefix, and is there a route to it?")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The smallest of the sorted samples that is not below `percent` of them.
+fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percentile;
+
+    #[test]
+    fn percentiles_are_of_the_nearest_rank() {
+        let samples: Vec<u64> = (1..=200).collect();
+        assert_eq!(percentile(&samples, 0), Some(1));
+        assert_eq!(percentile(&samples, 50), Some(100));
+        assert_eq!(percentile(&samples, 99), Some(198));
+        assert_eq!(percentile(&samples, 100), Some(200));
+        assert_eq!(percentile(&[], 50), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! `namely route`: routes of the RIB, and what the FIB makes of them.
+
+use clap::{Args, Subcommand};
+use namely_wire::Name;
+use namely_wire::mgmt::{Command, ControlParameters, FibEntry, RibEntry, RouteOrigin, route_flags};
+use serde_json::json;
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::Cell;
+use crate::router::Router;
+
+/// List, add and remove routes.
+#[derive(Debug, Subcommand)]
+pub enum Route {
+    /// List routes
+    List(List),
+    /// Add a route
+    Add(Add),
+    /// Remove a route
+    Remove(Remove),
+    /// List the FIB: where Interests really go
+    Fib(Fib),
+}
+
+impl Route {
+    /// Runs the subcommand.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        match self {
+            Route::List(c) => c.run(ctx),
+            Route::Add(c) => c.run(ctx),
+            Route::Remove(c) => c.run(ctx),
+            Route::Fib(c) => c.run(ctx),
+        }
+    }
+}
+
+/// List routes.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely route list --json")]
+pub struct List {}
+
+impl List {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let entries: Vec<RibEntry> = Router::connect(ctx)?.rib()?;
+        let rows: Vec<Vec<Cell>> =
+            entries.iter().flat_map(|e| e.routes.iter().map(move |r| route_row(&e.prefix, r))).collect();
+        ctx.out.table(&["prefix", "face", "origin", "cost", "flags", "expires ms"], &rows);
+        Ok(())
+    }
+}
+
+fn route_row(prefix: &Name, route: &namely_wire::mgmt::Route) -> Vec<Cell> {
+    let flags = [(route_flags::CHILD_INHERIT, "inherit"), (route_flags::CAPTURE, "capture")];
+    let words: Vec<&str> = flags.iter().filter(|(bit, _)| route.flags & bit != 0).map(|(_, w)| *w).collect();
+    vec![
+        prefix.to_string().into(),
+        route.face_id.into(),
+        route.origin.to_string().into(),
+        route.cost.into(),
+        words.join(",").into(),
+        route.expiration_period_ms.into(),
+    ]
+}
+
+/// List the FIB.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely route fib")]
+pub struct Fib {}
+
+impl Fib {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let entries: Vec<FibEntry> = Router::connect(ctx)?.fib()?;
+        let rows: Vec<Vec<Cell>> = entries
+            .iter()
+            .flat_map(|e| {
+                e.next_hops.iter().map(|n| vec![e.prefix.to_string().into(), n.face_id.into(), n.cost.into()])
+            })
+            .collect();
+        ctx.out.table(&["prefix", "face", "cost"], &rows);
+        Ok(())
+    }
+}
+
+/// Which route.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// The name prefix.
+    prefix: Name,
+    /// The next hop: a face's number, or a URI (add makes the face if there is none).
+    next_hop: String,
+    /// Who the route comes from: static, app, client, autoreg, nlsr, or a number.
+    #[arg(long, default_value = "static", value_parser = parse_origin)]
+    origin: RouteOrigin,
+}
+
+fn parse_origin(word: &str) -> Result<RouteOrigin, String> {
+    word.parse()
+        .map_err(|_| "static, app, client, autoreg, autoconf, nlsr, prefixann, or a number".to_string())
+}
+
+/// Add a route.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely route add /lab udp://192.0.2.7 --cost 10")]
+pub struct Add {
+    #[command(flatten)]
+    which: Which,
+    /// Lower is better.
+    #[arg(long, default_value_t = 0)]
+    cost: u64,
+    /// Do not serve longer prefixes that have routes of their own.
+    #[arg(long)]
+    no_inherit: bool,
+    /// Routes of shorter prefixes do not serve this one.
+    #[arg(long)]
+    capture: bool,
+    /// Remove the route after this many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    expires: Option<u64>,
+}
+
+impl Add {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut router = Router::connect(ctx)?;
+        let face = router.find_or_create_face(&self.which.next_hop)?;
+        let flags = if self.no_inherit { 0 } else { route_flags::CHILD_INHERIT }
+            | if self.capture { route_flags::CAPTURE } else { 0 };
+        let parameters = ControlParameters {
+            name: Some(self.which.prefix.clone()),
+            face_id: Some(face),
+            origin: Some(self.which.origin),
+            cost: Some(self.cost),
+            flags: Some(flags),
+            expiration_period_ms: self.expires.map(|s| s.saturating_mul(1000)),
+            ..Default::default()
+        };
+        router.command(Command::RibRegister, &parameters)?;
+        let prefix = &self.which.prefix;
+        ctx.out.answer(
+            || format!("{prefix} goes to face {face}"),
+            || json!({"prefix": prefix.to_string(), "face_id": face, "cost": self.cost}),
+        );
+        Ok(())
+    }
+}
+
+/// Remove a route.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely route remove /lab udp4://192.0.2.7:6363")]
+pub struct Remove {
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Remove {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut router = Router::connect(ctx)?;
+        let face = router.find_face(&self.which.next_hop)?;
+        let parameters = ControlParameters {
+            name: Some(self.which.prefix.clone()),
+            face_id: Some(face),
+            origin: Some(self.which.origin),
+            ..Default::default()
+        };
+        router.command(Command::RibUnregister, &parameters)?;
+        let prefix = &self.which.prefix;
+        ctx.out.answer(
+            || format!("{prefix} no longer goes to face {face}"),
+            || json!({"prefix": prefix.to_string(), "face_id": face}),
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! `namely status`: what the router is doing, on one screen.
+
+use clap::Args;
+use serde_json::json;
+
+use super::Context;
+use crate::failure::Failure;
+use crate::router::Router;
+
+/// Show what the router is doing.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely status --json")]
+pub struct Status {}
+
+impl Status {
+    /// Prints the general status and a summary of faces, routes and the content store.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut router = Router::connect(ctx)?;
+        let general = router.status()?;
+        let cs = router.cs_info()?;
+        let faces = router.faces()?;
+        let routes = router.rib()?.iter().map(|e| e.routes.len()).sum::<usize>();
+        let up_s = general.current_ms.saturating_sub(general.start_ms) / 1000;
+        let text = || {
+            [
+                format!("router      {} at {}", general.version, router.uri()),
+                format!("up          {}", duration_text(up_s)),
+                format!("faces       {}", faces.len()),
+                format!("routes      {routes}"),
+                format!("FIB         {} prefixes", general.fib_entries),
+                format!("PIT         {} pending Interests", general.pit_entries),
+                format!(
+                    "CS          {} of {} packets, {} hits, {} misses",
+                    cs.entries, cs.capacity, cs.hits, cs.misses
+                ),
+                format!("Interests   {} in, {} out", general.in_interests, general.out_interests),
+                format!("Data        {} in, {} out", general.in_data, general.out_data),
+                format!("Nacks       {} in, {} out", general.in_nacks, general.out_nacks),
+                format!(
+                    "satisfied   {}, unsatisfied {}",
+                    general.satisfied_interests, general.unsatisfied_interests
+                ),
+            ]
+            .join("\n")
+        };
+        let value = || {
+            json!({
+                "version": general.version, "router": router.uri(), "up_s": up_s, "faces": faces.len(), "routes": routes,
+                "fib_entries": general.fib_entries, "pit_entries": general.pit_entries,
+                "cs": {"entries": cs.entries, "capacity": cs.capacity, "hits": cs.hits, "misses": cs.misses},
+                "in": {"interests": general.in_interests, "data": general.in_data, "nacks": general.in_nacks},
+                "out": {"interests": general.out_interests, "data": general.out_data, "nacks": general.out_nacks},
+                "satisfied_interests": general.satisfied_interests,
+                "unsatisfied_interests": general.unsatisfied_interests,
+            })
+        };
+        ctx.out.answer(text, value);
+        Ok(())
+    }
+}
+
+fn duration_text(seconds: u64) -> String {
+    let (d, h, m, s) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    match (d, h, m) {
+        (0, 0, 0) => format!("{s} s"),
+        (0, 0, _) => format!("{m} min {s} s"),
+        (0, _, _) => format!("{h} h {m} min"),
+        _ => format!("{d} d {h} h"),
+    }
+}

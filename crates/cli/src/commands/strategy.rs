@@ -1,0 +1,106 @@
+//! `namely strategy`: which strategy forwards below which prefix.
+
+use clap::{Args, Subcommand};
+use namely_wire::Name;
+use namely_wire::mgmt::{Command, ControlParameters, StrategyChoice};
+use serde_json::json;
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::Cell;
+use crate::router::Router;
+
+/// List, set and unset strategies.
+#[derive(Debug, Subcommand)]
+pub enum Strategy {
+    /// List strategy choices
+    List(List),
+    /// Choose the strategy below a prefix
+    Set(Set),
+    /// Take back the choice at a prefix
+    Unset(Unset),
+}
+
+impl Strategy {
+    /// Runs the subcommand.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        match self {
+            Strategy::List(c) => c.run(ctx),
+            Strategy::Set(c) => c.run(ctx),
+            Strategy::Unset(c) => c.run(ctx),
+        }
+    }
+}
+
+/// List strategy choices.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely strategy list")]
+pub struct List {}
+
+impl List {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let choices: Vec<StrategyChoice> = Router::connect(ctx)?.strategies()?;
+        let rows: Vec<Vec<Cell>> = choices
+            .iter()
+            .map(|c| vec![c.prefix.to_string().into(), c.strategy.to_string().into()])
+            .collect();
+        ctx.out.table(&["prefix", "strategy"], &rows);
+        Ok(())
+    }
+}
+
+/// Choose a strategy.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  namely strategy set /live multicast\n  namely strategy set / /localhost/nfd/strategy/best-route"
+)]
+pub struct Set {
+    /// The name prefix.
+    prefix: Name,
+    /// best-route, multicast, or a strategy's full name.
+    strategy: String,
+}
+
+impl Set {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let parameters = ControlParameters {
+            name: Some(self.prefix.clone()),
+            strategy: Some(strategy_name(&self.strategy)?),
+            ..Default::default()
+        };
+        let answer = Router::connect(ctx)?.command(Command::StrategyChoiceSet, &parameters)?;
+        let strategy = answer.strategy.map_or_else(|| self.strategy.clone(), |n| n.to_string());
+        ctx.out.answer(
+            || format!("{} is forwarded by {strategy}", self.prefix),
+            || json!({"prefix": self.prefix.to_string(), "strategy": strategy}),
+        );
+        Ok(())
+    }
+}
+
+/// A full name as it is; a bare word is a strategy's short name.
+fn strategy_name(text: &str) -> Result<Name, Failure> {
+    let full =
+        if text.starts_with('/') { text.to_string() } else { format!("/localhost/nfd/strategy/{text}") };
+    full.parse().map_err(|_| Failure::failed(format!("{text} is not the name of a strategy")))
+}
+
+/// Take back a choice.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely strategy unset /live")]
+pub struct Unset {
+    /// The name prefix.
+    prefix: Name,
+}
+
+impl Unset {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let parameters = ControlParameters { name: Some(self.prefix.clone()), ..Default::default() };
+        Router::connect(ctx)?.command(Command::StrategyChoiceUnset, &parameters)?;
+        ctx.out.answer(
+            || format!("{} has no strategy of its own now", self.prefix),
+            || json!({"prefix": self.prefix.to_string()}),
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! The user's key chain as commands use it: which key signs what, whom to trust, and where a passphrase
+//! comes from. A passphrase is never printed, logged or kept longer than the command needs it.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use namely_security::keychain::{KeyChain, KeyChainError, KeyEntry, NewKey};
+use namely_security::{KeyType, Passphrase, Signer, TrustPolicy, read_certificate, validity};
+use namely_wire::{Name, NameRef};
+
+use crate::commands::Context;
+use crate::failure::Failure;
+
+/// Environment variable with the passphrase of private keys.
+pub const PASSPHRASE_VARIABLE: &str = "NAMELY_PASSPHRASE";
+
+/// How long a self-signed certificate is valid unless told otherwise.
+pub const VALIDITY_DAYS: u32 = 3650;
+
+/// Nanoseconds since the Unix epoch.
+pub fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
+}
+
+/// The user's key chain.
+pub fn key_chain() -> Result<KeyChain, Failure> {
+    KeyChain::open_default().map_err(key_failure)
+}
+
+/// The signer of commands to routers: the default identity's key, if there is one that needs no passphrase;
+/// else a digest, which a router on the same host accepts from its users.
+pub fn command_signer() -> Result<Signer, Failure> {
+    let Ok(chain) = KeyChain::open_default() else { return Ok(Signer::digest_sha256()) };
+    match chain.key(None) {
+        Ok(entry) if !entry.encrypted => {
+            Ok(chain.signer(None, None).unwrap_or_else(|_| Signer::digest_sha256()))
+        }
+        _ => Ok(Signer::digest_sha256()),
+    }
+}
+
+/// The signer of Data named `name`: the key of the longest identity above it. Without one, says how to make it;
+/// `digest` asks for none.
+pub fn data_signer(name: &Name, digest: bool) -> Result<Signer, Failure> {
+    if digest {
+        return Ok(Signer::digest_sha256());
+    }
+    let chain = key_chain()?;
+    match key_for(&chain, name.as_name())? {
+        Some(entry) => signer_of(&chain, &entry),
+        None => Err(Failure::failed(format!("no key of yours may sign {name}"))
+            .hint(format!("make one with `namely key new {name}`, or sign with --digest"))),
+    }
+}
+
+/// Like [`data_signer`]; without a key for `prefix`, one is made, so that publishing works from the first minute.
+pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Failure> {
+    let chain = key_chain()?;
+    if let Some(entry) = key_for(&chain, prefix.as_name())? {
+        return signer_of(&chain, &entry);
+    }
+    let entry = chain
+        .generate(&NewKey {
+            identity: prefix.as_name(),
+            key_type: KeyType::Ed25519,
+            validity: validity::days_from(now_ns(), VALIDITY_DAYS),
+            version: now_ns() / 1_000_000,
+            passphrase: None,
+        })
+        .map_err(key_failure)?;
+    ctx.out.remark(format!(
+        "made the key {}; others trust it after `namely cert export {prefix} > FILE` here and `namely cert trust FILE` there",
+        entry.name
+    ));
+    signer_of(&chain, &entry)
+}
+
+/// The default key of the longest identity that is `name` or above it.
+fn key_for(chain: &KeyChain, name: NameRef<'_>) -> Result<Option<KeyEntry>, Failure> {
+    let keys = chain.list().map_err(key_failure)?.keys;
+    let above = keys.into_iter().filter(|k| k.default_of_identity && k.identity().is_prefix_of(name));
+    Ok(above.max_by_key(|k| k.identity().len()))
+}
+
+fn signer_of(chain: &KeyChain, entry: &KeyEntry) -> Result<Signer, Failure> {
+    let passphrase = if entry.encrypted { Some(passphrase_for(&entry.name)?) } else { None };
+    chain.signer(Some(entry.name.as_name()), passphrase.as_ref()).map_err(key_failure)
+}
+
+/// The passphrase of the key `name`.
+pub fn passphrase_for(name: &Name) -> Result<Passphrase, Failure> {
+    passphrase(&format!("Passphrase of {name}: "))
+}
+
+/// A passphrase from the environment or, at a terminal, from the person.
+pub fn passphrase(prompt: &str) -> Result<Passphrase, Failure> {
+    if let Ok(text) = std::env::var(PASSPHRASE_VARIABLE) {
+        return Ok(Passphrase::new(text));
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::failed("a passphrase is needed")
+            .hint(format!("set {PASSPHRASE_VARIABLE}, or run the command at a terminal")));
+    }
+    let text = rpassword::prompt_password(prompt)
+        .map_err(|e| Failure::failed(format!("cannot read the passphrase: {e}")))?;
+    Ok(Passphrase::new(text))
+}
+
+/// A failed key chain operation; its message already says what to do.
+pub fn key_failure(error: KeyChainError) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+/// Whom a fetching command trusts.
+#[derive(Debug, Default, Args)]
+pub struct Trust {
+    /// Trust this certificate too, beside your own keys and the certificates of `namely cert trust`; may repeat.
+    #[arg(long, value_name = "FILE", help_heading = "Trust")]
+    trust: Vec<PathBuf>,
+    /// Trust as this policy file says, and nobody else.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["digest_only", "insecure"], help_heading = "Trust")]
+    policy: Option<PathBuf>,
+    /// Check that data is intact, not who made it.
+    #[arg(long, conflicts_with = "insecure", help_heading = "Trust")]
+    digest_only: bool,
+    /// Check nothing at all.
+    #[arg(long, help_heading = "Trust")]
+    insecure: bool,
+}
+
+impl Trust {
+    /// The trust policy that the options ask for.
+    pub fn policy(&self, ctx: &Context<'_>) -> Result<TrustPolicy, Failure> {
+        if self.insecure {
+            return Ok(TrustPolicy::insecure_accept_all());
+        }
+        if self.digest_only {
+            return Ok(TrustPolicy::digest_only());
+        }
+        let mut policy = match &self.policy {
+            Some(path) => TrustPolicy::load(path).map_err(|e| Failure::failed(e.to_string()))?,
+            None => users_policy(ctx)?,
+        };
+        for path in &self.trust {
+            policy.add_anchor(read_certificate(path).map_err(|e| Failure::failed(e.to_string()))?);
+        }
+        Ok(policy)
+    }
+}
+
+/// The user's own keys and trust anchors, each for the names below its identity.
+fn users_policy(ctx: &Context<'_>) -> Result<TrustPolicy, Failure> {
+    let mut policy = TrustPolicy::hierarchical();
+    let chain = key_chain()?;
+    let (anchors, problems) = chain.anchors().map_err(key_failure)?;
+    let listing = chain.list().map_err(key_failure)?;
+    for problem in problems.iter().chain(&listing.problems) {
+        ctx.out.remark(format!("warning: {problem}"));
+    }
+    let own = listing.keys.into_iter().flat_map(|k| k.certificates).filter(|c| c.is_self_signed());
+    for anchor in anchors.into_iter().chain(own) {
+        policy.add_anchor(anchor);
+    }
+    Ok(policy)
+}

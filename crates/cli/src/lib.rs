@@ -1,0 +1,41 @@
+//! The `namely` command as a library: arguments, output, and one module per command. `main` only calls
+//! [`main`], so that tests and the man-page generator see the same command tree.
+//!
+//! What goes to standard output is the answer (text, or JSON lines with `--json`); everything else (progress,
+//! hints, errors) goes to standard error. Exit statuses are [`failure::Exit`].
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod commands;
+pub mod failure;
+pub mod keys;
+pub mod output;
+pub mod router;
+pub mod stop;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Parses the command line, runs the command and turns its failure into a message and an exit status.
+pub fn main() -> ExitCode {
+    let cli = args::Cli::parse();
+    let out = output::Output::new(cli.global.json, cli.global.quiet);
+    init_log(cli.global.verbose);
+    match commands::run(&cli, &out) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            out.failure(&failure);
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}
+
+/// Logs of the libraries: warnings by default, one level more per `-v`; `NAMELY_LOG` overrides both.
+fn init_log(verbose: u8) {
+    let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
+    let filter = tracing_subscriber::EnvFilter::try_from_env("NAMELY_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    // A second initialisation (tests that call commands in one process) keeps the first subscriber.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}
