@@ -1,0 +1,92 @@
+//! Why sockets are not opened, and why they close.
+
+use std::fmt;
+
+use rustix::io::Errno;
+
+/// Why a listener or transport was not opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// Environment: another process listens there.
+    InUse(String),
+    /// Environment: the path of a Unix socket holds something that is no socket.
+    NotASocket(String),
+    /// Configuration: there is no such network interface.
+    NoSuchInterface(String),
+    /// Caller: the two addresses are not of one IP version, or an address is of the wrong sort.
+    BadAddress(String),
+    /// Environment: as many transports as the settings allow.
+    TooManyTransports,
+    /// Environment: the system refused.
+    System {
+        /// What was tried.
+        doing: String,
+        /// The system's answer.
+        errno: Errno,
+    },
+}
+
+impl OpenError {
+    /// Makes the error of a failed system call.
+    pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(Errno) -> OpenError {
+        move |errno| OpenError::System { doing: doing.into(), errno }
+    }
+
+    /// The same for calls that give a `std::io::Error`.
+    pub(crate) fn std(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> OpenError {
+        move |error| OpenError::System {
+            doing: doing.into(),
+            errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::InUse(address) => {
+                write!(f, "{address} is in use: another router is running there; stop it or listen elsewhere")
+            }
+            OpenError::NotASocket(path) => {
+                write!(f, "{path} exists and is not a socket; remove it or choose another path")
+            }
+            OpenError::NoSuchInterface(name) => write!(f, "there is no network interface {name}"),
+            OpenError::BadAddress(why) => f.write_str(why),
+            OpenError::TooManyTransports => {
+                f.write_str("there are as many faces as the configuration allows")
+            }
+            OpenError::System { doing, errno } => {
+                write!(f, "{doing}: {}", std::io::Error::from_raw_os_error(errno.raw_os_error()))
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// Why a transport closed by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The peer closed the connection.
+    Peer,
+    /// The peer's stream is no sequence of packets, or one of them is longer than any may be.
+    BadStream(namely_wire::DecodeError),
+    /// Nothing arrived for long.
+    Idle,
+    /// Connecting took too long.
+    ConnectTimeout,
+    /// The system reported a failure.
+    System(Errno),
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CloseReason::Peer => f.write_str("closed by the peer"),
+            CloseReason::BadStream(error) => write!(f, "the peer's stream is out of step: {error}"),
+            CloseReason::Idle => f.write_str("idle"),
+            CloseReason::ConnectTimeout => f.write_str("no answer to the connection request"),
+            CloseReason::System(errno) => std::io::Error::from_raw_os_error(errno.raw_os_error()).fmt(f),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The machine's network interfaces.
+
+use std::path::Path;
+
+/// A network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Name, such as `eth0`.
+    pub name: String,
+    /// Whether it is up.
+    pub is_up: bool,
+    /// Whether it is the loopback.
+    pub is_loopback: bool,
+    /// Whether it can multicast.
+    pub is_multicast: bool,
+}
+
+/// The interfaces there are now, by name. Empty where the system does not show them.
+pub fn list() -> Vec<Interface> {
+    let mut interfaces = list_in(Path::new("/sys/class/net"));
+    interfaces.sort_by(|a, b| a.name.cmp(&b.name));
+    interfaces
+}
+
+fn list_in(directory: &Path) -> Vec<Interface> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let flags = std::fs::read_to_string(entry.path().join("flags")).ok()?;
+            let flags = u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).ok()?;
+            Some(interface(name, flags))
+        })
+        .collect()
+}
+
+/// The bits are those of `net_device::flags` (IFF_UP, IFF_LOOPBACK, IFF_MULTICAST).
+fn interface(name: String, flags: u32) -> Interface {
+    let has = |bit: u32| flags & bit != 0;
+    Interface { name, is_up: has(0x1), is_loopback: has(0x8), is_multicast: has(0x1000) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_is_there_and_up() {
+        let loopback = list().into_iter().find(|interface| interface.name == "lo");
+        // A container may hide /sys.
+        assert!(loopback.is_none_or(|interface| interface.is_loopback));
+    }
+
+    #[test]
+    fn flags_are_read_as_the_system_writes_them() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, flags) in [("lo", "0x9\n"), ("eth0", "0x1003\n"), ("down0", "0x1002\n"), ("odd", "?\n")] {
+            std::fs::create_dir(directory.path().join(name)).unwrap();
+            std::fs::write(directory.path().join(name).join("flags"), flags).unwrap();
+        }
+        let mut names: Vec<(String, bool, bool)> =
+            list_in(directory.path()).into_iter().map(|i| (i.name, i.is_up, i.is_multicast)).collect();
+        names.sort();
+        let expected = [("down0", false, true), ("eth0", true, true), ("lo", true, false)];
+        assert_eq!(names, expected.map(|(name, up, multicast)| (name.to_string(), up, multicast)));
+    }
+}

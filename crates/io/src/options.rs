@@ -1,0 +1,102 @@
+//! Settings and limits of the event loop and its sockets.
+
+/// How long a transport outlives its socket (NFD `FacePersistency`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Persistency {
+    /// Stays until closed or its socket fails.
+    #[default]
+    Persistent,
+    /// Made by a peer; goes with its connection, or when idle for long.
+    OnDemand,
+    /// Stays until closed; a failed socket is opened again and the transport is down meanwhile.
+    Permanent,
+}
+
+impl Persistency {
+    /// The number management uses.
+    pub fn number(self) -> u64 {
+        match self {
+            Persistency::Persistent => 0,
+            Persistency::OnDemand => 1,
+            Persistency::Permanent => 2,
+        }
+    }
+
+    /// The persistency of a management number.
+    pub fn from_number(n: u64) -> Option<Self> {
+        [Persistency::Persistent, Persistency::OnDemand, Persistency::Permanent]
+            .into_iter()
+            .find(|p| p.number() == n)
+    }
+}
+
+/// Settings of an event loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoOptions {
+    /// Most transports, listeners not counted; further peers are refused.
+    pub transports_max: usize,
+    /// Most octets of memory that frames waiting on one transport take; further frames are dropped.
+    pub queue_octets_max: usize,
+    /// The same over all transports.
+    pub queue_octets_total_max: usize,
+    /// SO_SNDBUF of every socket, octets.
+    pub send_buffer_octets: usize,
+    /// SO_RCVBUF of stream sockets, octets.
+    pub stream_receive_buffer_octets: usize,
+    /// SO_RCVBUF of datagram sockets, octets: what a burst may hold while the loop is busy elsewhere.
+    pub datagram_receive_buffer_octets: usize,
+    /// TCP.
+    pub tcp: TcpOptions,
+    /// UDP.
+    pub udp: UdpOptions,
+}
+
+/// Settings of TCP transports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// How long connecting may take, ns.
+    pub connect_timeout_ns: u64,
+    /// First wait before a permanent transport connects again, ns; doubled after each failure.
+    pub reconnect_ns_min: u64,
+    /// Longest wait before a permanent transport connects again, ns.
+    pub reconnect_ns_max: u64,
+}
+
+/// Settings of UDP transports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpOptions {
+    /// An on-demand transport that receives nothing for this long is closed, ns.
+    pub idle_ns: u64,
+}
+
+/// A UDP multicast transport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MulticastOptions {
+    /// Group and port, such as 224.0.23.170:56363.
+    pub group: std::net::SocketAddr,
+    /// Interface name.
+    pub interface: String,
+    /// Whether other processes of this machine hear what is sent, and are heard.
+    pub same_host: bool,
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+impl Default for IoOptions {
+    fn default() -> Self {
+        IoOptions {
+            transports_max: 8192,
+            queue_octets_max: 8 << 20,
+            queue_octets_total_max: 256 << 20,
+            send_buffer_octets: 1 << 20,
+            stream_receive_buffer_octets: 1 << 20,
+            datagram_receive_buffer_octets: 8 << 20,
+            tcp: TcpOptions {
+                connect_timeout_ns: 4 * SECOND_NS,
+                reconnect_ns_min: SECOND_NS / 4,
+                reconnect_ns_max: 30 * SECOND_NS,
+            },
+            udp: UdpOptions { idle_ns: 600 * SECOND_NS },
+        }
+    }
+}

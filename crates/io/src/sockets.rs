@@ -1,0 +1,81 @@
+//! System calls that several kinds of sockets share.
+
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt};
+
+use crate::error::OpenError;
+use crate::transport::TransportId;
+
+/// A new socket that neither blocks nor is inherited.
+pub(crate) fn open(family: AddressFamily, kind: SocketType) -> Result<OwnedFd, OpenError> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(family, kind, flags, None).map_err(OpenError::system("opening a socket"))
+}
+
+pub(crate) fn family_of(address: &SocketAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }
+}
+
+/// Sets the sizes of the kernel's buffers, past the system's limit if this process may. A smaller buffer than
+/// asked for is no error.
+pub(crate) fn set_buffers(socket: impl AsFd, send_octets: usize, receive_octets: usize) {
+    let socket = socket.as_fd();
+    if sockopt::set_socket_send_buffer_size_force(socket, send_octets).is_err() {
+        let _ = sockopt::set_socket_send_buffer_size(socket, send_octets);
+    }
+    if sockopt::set_socket_recv_buffer_size_force(socket, receive_octets).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(socket, receive_octets);
+    }
+}
+
+pub(crate) fn local_address(socket: impl AsFd) -> Result<SocketAddr, Errno> {
+    SocketAddr::try_from(rustix::net::getsockname(socket)?)
+}
+
+/// Writes as much as the socket takes now.
+pub(crate) fn write(socket: impl AsFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    rustix::net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags)
+}
+
+/// What the loop waits for on a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interest {
+    Read,
+    Write,
+    Both,
+    /// Failures only.
+    Nothing,
+}
+
+impl Interest {
+    fn flags(self) -> EventFlags {
+        match self {
+            Interest::Read => EventFlags::IN,
+            Interest::Write => EventFlags::OUT,
+            Interest::Both => EventFlags::IN | EventFlags::OUT,
+            Interest::Nothing => EventFlags::empty(),
+        }
+    }
+}
+
+pub(crate) fn watch(
+    epoll: impl AsFd,
+    socket: impl AsFd,
+    id: TransportId,
+    interest: Interest,
+) -> Result<(), OpenError> {
+    epoll::add(epoll, socket, EventData::new_u64(id.0), interest.flags())
+        .map_err(OpenError::system("watching a socket"))
+}
+
+/// Changes what the loop waits for. The socket is watched already, so that this only fails when it is closed,
+/// which shows elsewhere.
+pub(crate) fn rewatch(epoll: impl AsFd, socket: impl AsFd, id: TransportId, interest: Interest) {
+    let _ = epoll::modify(epoll, socket, EventData::new_u64(id.0), interest.flags());
+}

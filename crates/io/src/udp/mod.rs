@@ -1,0 +1,27 @@
+//! UDP: one connected socket per peer, made on demand by the channel that a peer's first datagram reaches, or by the
+//! router; and multicast.
+//!
+//! A datagram is one link packet or nothing: never a part of a stream.
+
+mod channel;
+mod datagrams;
+mod kernel_drops;
+mod multicast;
+mod peer;
+
+pub(crate) use channel::{Channel, forget, read_channel};
+pub(crate) use datagrams::flush;
+pub use kernel_drops::kernel_drops;
+pub(crate) use multicast::read_multicast;
+pub(crate) use peer::{on_timer, read};
+
+use std::net::SocketAddr;
+
+use namely_wire::face_uri::{Endpoint, FaceUri};
+
+/// Datagrams read from one socket per turn.
+const DATAGRAMS_PER_TURN_MAX: usize = 64;
+
+fn uri(address: SocketAddr) -> FaceUri {
+    FaceUri::Udp(Endpoint::Address(address))
+}

@@ -1,0 +1,138 @@
+//! UDP multicast: one transport per group and interface.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::num::NonZeroU32;
+use std::os::fd::OwnedFd;
+
+use namely_wire::face_uri::FaceUri;
+use rustix::io::Errno;
+use rustix::net::{SocketType, sockopt};
+use socket2::{InterfaceIndexOrAddress, SockRef};
+
+use super::{DATAGRAMS_PER_TURN_MAX, datagrams, uri};
+use crate::error::OpenError;
+use crate::event_loop::Handler;
+use crate::options::{MulticastOptions, Persistency};
+use crate::sockets;
+use crate::transport::{Kind, Transport, TransportId};
+use crate::transports::Transports;
+
+impl<P: AsRef<[u8]> + Clone> Transports<P> {
+    /// Joins a group on an interface.
+    ///
+    /// # Errors
+    /// [`OpenError::NoSuchInterface`], [`OpenError::BadAddress`] when the group is none, or what the system says.
+    pub fn open_multicast(&mut self, options: &MulticastOptions) -> Result<TransportId, OpenError> {
+        if !options.group.ip().is_multicast() {
+            return Err(OpenError::BadAddress(format!("{} is no multicast address", options.group.ip())));
+        }
+        let doing = format!("joining {} on {}", options.group, options.interface);
+        let sender = sockets::open(sockets::family_of(&options.group), SocketType::DGRAM)?;
+        let index = rustix::net::netdevice::name_to_index(&sender, &options.interface)
+            .map_err(|_| OpenError::NoSuchInterface(options.interface.clone()))?;
+        let group = on_interface(options.group, index);
+        let receiver = receiver(&group, index).map_err(OpenError::std(doing.clone()))?;
+        let own = prepare_sender(&sender, &group, index, options.same_host)
+            .map_err(OpenError::std(doing.clone()))?;
+        let (send_octets, receive_octets) =
+            (self.options().send_buffer_octets, self.options().datagram_receive_buffer_octets);
+        sockets::set_buffers(&sender, send_octets, 0);
+        sockets::set_buffers(&receiver, 0, receive_octets);
+        let kind = Kind::Multicast { receiver, sender, own };
+        let local = FaceUri::Device(options.interface.clone());
+        self.add_transport(Transport::new(kind, local, uri(options.group), Persistency::Permanent))
+    }
+}
+
+/// The group, where the address of a link-local one must name the interface.
+fn on_interface(group: SocketAddr, index: u32) -> SocketAddr {
+    match group {
+        SocketAddr::V4(_) => group,
+        SocketAddr::V6(group) => SocketAddrV6::new(*group.ip(), group.port(), 0, index).into(),
+    }
+}
+
+/// A socket that hears the group on that interface and nothing else.
+fn receiver(group: &SocketAddr, index: u32) -> std::io::Result<OwnedFd> {
+    let receiver =
+        sockets::open(sockets::family_of(group), SocketType::DGRAM).map_err(std::io::Error::other)?;
+    let socket = SockRef::from(&receiver);
+    // Other programs on this machine may listen to the group too.
+    socket.set_reuse_address(true)?;
+    match group {
+        SocketAddr::V4(group) => {
+            socket.set_multicast_all_v4(false)?;
+            rustix::net::bind(&receiver, group)?;
+            socket.join_multicast_v4_n(group.ip(), &InterfaceIndexOrAddress::Index(index))?;
+        }
+        SocketAddr::V6(group) => {
+            socket.set_only_v6(true)?;
+            socket.set_multicast_all_v6(false)?;
+            rustix::net::bind(&receiver, group)?;
+            socket.join_multicast_v6(group.ip(), index)?;
+        }
+    }
+    Ok(receiver)
+}
+
+/// Binds the sender to the interface. Returns the address from which it sends.
+fn prepare_sender(
+    sender: &OwnedFd,
+    group: &SocketAddr,
+    index: u32,
+    same_host: bool,
+) -> std::io::Result<SocketAddr> {
+    let any = match group {
+        SocketAddr::V4(_) => {
+            sockopt::set_ip_multicast_if_with_ifindex(
+                sender,
+                &Ipv4Addr::UNSPECIFIED,
+                &Ipv4Addr::UNSPECIFIED,
+                index,
+            )?;
+            sockopt::set_ip_multicast_loop(sender, same_host)?;
+            SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
+        }
+        SocketAddr::V6(_) => {
+            sockopt::set_ipv6_multicast_if(sender, index)?;
+            sockopt::set_ipv6_multicast_loop(sender, same_host)?;
+            SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))
+        }
+    };
+    // Routes of other interfaces must not decide where the group is. Where the system does not allow this, they do.
+    let _ = match group {
+        SocketAddr::V4(_) => SockRef::from(sender).bind_device_by_index_v4(NonZeroU32::new(index)),
+        SocketAddr::V6(_) => SockRef::from(sender).bind_device_by_index_v6(NonZeroU32::new(index)),
+    };
+    rustix::net::bind(sender, &any)?;
+    rustix::net::connect(sender, group)?;
+    Ok(sockets::local_address(sender)?)
+}
+
+/// Reads a turn's worth of datagrams. What this transport sent itself is passed over.
+pub(crate) fn read_multicast<P: AsRef<[u8]> + Clone>(
+    io: &mut Transports<P>,
+    id: TransportId,
+    scratch: &mut [u8],
+    handler: &mut impl Handler<P>,
+) {
+    for _ in 0..DATAGRAMS_PER_TURN_MAX {
+        let Some(transport) = io.transport_mut(id) else { return };
+        let Kind::Multicast { receiver, own, .. } = &transport.kind else { return };
+        match datagrams::receive(receiver, scratch) {
+            Ok((_, from)) if from.is_some_and(|from| is_same(&from, own)) => (),
+            Ok((octets, from)) => {
+                transport.counters.in_frames += 1;
+                transport.counters.in_octets += octets as u64;
+                handler.frame(io, id, from, &scratch[..octets]);
+            }
+            Err(Errno::AGAIN) => return,
+            Err(_) => transport.counters.drops.count("receive_failed"),
+        }
+    }
+}
+
+/// Whether two addresses are one, their flow labels and scopes aside.
+fn is_same(a: &SocketAddr, b: &SocketAddr) -> bool {
+    a.ip() == b.ip() && a.port() == b.port()
+}

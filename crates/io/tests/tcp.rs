@@ -1,0 +1,115 @@
+//! TCP through a running loop.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use namely_io::{CloseReason, Event, IoOptions, OpenError, Persistency, TcpOptions, TransportState};
+use namely_wire::DecodeError;
+use support::{Loop, PATIENCE, packet};
+
+const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
+
+fn listening() -> (Loop, SocketAddr) {
+    let io = Loop::start(IoOptions::default());
+    io.with(|io| io.listen_tcp(ANY_PORT.into())).unwrap();
+    let address = io.with(|io| io.listeners().find_map(|(_, local, _)| local.address())).unwrap();
+    (io, address)
+}
+
+fn quick() -> IoOptions {
+    let ms = 1_000_000;
+    let tcp =
+        TcpOptions { connect_timeout_ns: 500 * ms, reconnect_ns_min: 10 * ms, reconnect_ns_max: 50 * ms };
+    IoOptions { tcp, ..IoOptions::default() }
+}
+
+fn connect(io: &Loop, peer: SocketAddr, persistency: Persistency) -> namely_io::TransportId {
+    io.with(move |io| io.connect_tcp(peer, None, persistency)).unwrap()
+}
+
+#[test]
+fn a_peer_connects_and_packets_pass_both_ways() {
+    let (io, address) = listening();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let id = io.accepted();
+    let status = io.status(id).unwrap();
+    assert_eq!(status.local.address(), Some(address));
+    assert_eq!(status.remote.address(), stream.local_addr().ok());
+    assert_eq!(status.persistency, Persistency::OnDemand);
+    stream.write_all(&packet(9000, 1)).unwrap();
+    assert_eq!(io.next_frame(), (id, packet(9000, 1)));
+    io.send(id, &packet(9000, 2));
+    let mut octets = vec![0; 9004];
+    stream.read_exact(&mut octets).unwrap();
+    assert_eq!(octets, packet(9000, 2));
+    assert!(io.with(move |io| io.set_persistency(id, Persistency::Permanent)).is_err());
+    assert!(io.with(move |io| io.set_persistency(id, Persistency::Persistent)).is_ok());
+}
+
+#[test]
+fn a_length_of_two_to_the_fortieth_closes_the_connection() {
+    let (io, address) = listening();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let id = io.accepted();
+    stream.write_all(&[6, 255, 0, 0, 1, 0, 0, 0, 0, 0, 1, 2, 3]).unwrap();
+    assert_eq!(io.closed(id).0, CloseReason::BadStream(DecodeError::LengthTooLarge));
+}
+
+#[test]
+fn a_second_listener_on_the_port_is_refused() {
+    let (_io, address) = listening();
+    let error = Loop::start(IoOptions::default()).with(move |io| io.listen_tcp(address)).unwrap_err();
+    assert_eq!(error, OpenError::InUse(format!("tcp4://{address}")));
+}
+
+#[test]
+fn the_router_connects() {
+    let listener = TcpListener::bind(SocketAddr::from(ANY_PORT)).unwrap();
+    let io = Loop::start(IoOptions::default());
+    let id = connect(&io, listener.local_addr().unwrap(), Persistency::Persistent);
+    assert!(matches!(io.next_event(), Event::Up(up) if up == id));
+    let (mut stream, peer) = listener.accept().unwrap();
+    assert_eq!(io.status(id).unwrap().local.address(), Some(peer));
+    stream.write_all(&packet(100, 1)).unwrap();
+    assert_eq!(io.next_frame(), (id, packet(100, 1)));
+    drop(stream);
+    io.closed(id);
+}
+
+#[test]
+fn a_refused_connection_closes_a_persistent_transport_and_says_why() {
+    let closed_port = TcpListener::bind(SocketAddr::from(ANY_PORT)).unwrap().local_addr().unwrap();
+    let io = Loop::start(IoOptions::default());
+    let id = connect(&io, closed_port, Persistency::Persistent);
+    assert_eq!(io.closed(id).0, CloseReason::System(rustix::io::Errno::CONNREFUSED));
+}
+
+#[test]
+fn a_permanent_transport_waits_for_its_peer_and_finds_it_again() {
+    let reserved = TcpListener::bind(SocketAddr::from(ANY_PORT)).unwrap();
+    let address = reserved.local_addr().unwrap();
+    drop(reserved);
+    let io = Loop::start(quick());
+    let id = connect(&io, address, Persistency::Permanent);
+    assert!(matches!(io.next_event(), Event::Down(down, _) if down == id));
+    assert_eq!(io.status(id).unwrap().state, TransportState::Down);
+    assert!(io.with(move |io| io.admit(id)).is_err());
+    assert_eq!(io.drops(id, "down"), 1);
+    for round in 0..2 {
+        let listener = TcpListener::bind(address).unwrap();
+        assert!(matches!(io.next_event(), Event::Up(up) if up == id), "round {round}");
+        let (mut stream, _) = listener.accept().unwrap();
+        // Half a packet of the old connection must not join the new one's octets.
+        stream.write_all(&packet(100, 1)).unwrap();
+        stream.write_all(&packet(100, 1)[..50]).unwrap();
+        assert_eq!(io.next_frame(), (id, packet(100, 1)));
+        drop((stream, listener));
+        assert!(matches!(io.next_event(), Event::Down(down, _) if down == id), "round {round}");
+    }
+    io.with(move |io| io.close(id));
+    assert!(io.is_quiet_for(Duration::from_millis(100)));
+}

@@ -1,0 +1,296 @@
+//! UDP through a running loop.
+
+mod support;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use namely_io::{
+    CloseReason, Event, IoOptions, MulticastOptions, OpenError, Persistency, TransportId, UdpOptions,
+};
+use namely_wire::face_uri::FaceUri;
+use support::{Loop, PATIENCE, Seen, eventually, packet};
+
+fn loopback() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+fn listening(options: IoOptions) -> (Loop, SocketAddr) {
+    let io = Loop::start(options);
+    io.with(|io| io.listen_udp(loopback())).unwrap();
+    let address = io.with(|io| io.listeners().find_map(|(_, local, _)| local.address())).unwrap();
+    (io, address)
+}
+
+fn peer(router: SocketAddr) -> UdpSocket {
+    let socket = UdpSocket::bind(loopback()).unwrap();
+    socket.connect(router).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+/// A peer that the router knows.
+fn known(io: &Loop, router: SocketAddr) -> (UdpSocket, TransportId) {
+    let socket = peer(router);
+    socket.send(&packet(10, 0)).unwrap();
+    let id = io.accepted();
+    assert_eq!(io.next_frame(), (id, packet(10, 0)));
+    (socket, id)
+}
+
+fn received(socket: &UdpSocket) -> Vec<u8> {
+    let mut octets = vec![0; 65536];
+    let length = socket.recv(&mut octets).unwrap();
+    octets.truncate(length);
+    octets
+}
+
+#[test]
+fn each_peer_gets_its_own_transport_from_the_port_it_called() {
+    let (io, router) = listening(IoOptions::default());
+    let (a, a_id) = known(&io, router);
+    let (b, b_id) = known(&io, router);
+    assert_ne!(a_id, b_id);
+    for (socket, id, fill) in [(&a, a_id, 1), (&b, b_id, 2)] {
+        let status = io.status(id).unwrap();
+        assert_eq!(status.remote.address(), socket.local_addr().ok());
+        assert_eq!(status.local.address(), Some(router));
+        assert_eq!(status.persistency, Persistency::OnDemand);
+        assert!(status.expires_ns.is_some());
+        socket.send(&packet(8796, fill)).unwrap();
+        assert_eq!(io.next_frame(), (id, packet(8796, fill)));
+        io.send(id, &packet(8796, fill));
+        assert_eq!(received(socket), packet(8796, fill));
+    }
+}
+
+#[test]
+fn any_octets_in_a_datagram_are_that_datagrams_own_trouble() {
+    let (io, router) = listening(IoOptions::default());
+    let (socket, id) = known(&io, router);
+    let truncated = &packet(500, 1)[..100];
+    let bad: [&[u8]; 6] =
+        [&[], &[6], &[0xff; 700], truncated, &[6, 255, 0, 0, 1, 0, 0, 0, 0, 0], &[7; 20000]];
+    for garbage in bad {
+        socket.send(garbage).unwrap();
+        assert_eq!(io.next_frame(), (id, garbage.to_vec()), "the link service judges it");
+        socket.send(&packet(100, 2)).unwrap();
+        assert_eq!(io.next_frame(), (id, packet(100, 2)));
+    }
+}
+
+#[test]
+fn noise_makes_no_transport() {
+    let (io, router) = listening(IoOptions::default());
+    let socket = peer(router);
+    for noise in [&b"GET / HTTP/1.1\r\n\r\n"[..], &packet(500, 1)[..100], &[0; 40], &[0xff; 40]] {
+        socket.send(noise).unwrap();
+    }
+    eventually(|| io.listener_drops("not_a_packet") == 4);
+    socket.send(&packet(10, 1)).unwrap();
+    assert_eq!(io.next_frame_after_accept(), packet(10, 1));
+}
+
+trait AfterAccept {
+    fn next_frame_after_accept(&self) -> Vec<u8>;
+}
+
+impl AfterAccept for Loop {
+    fn next_frame_after_accept(&self) -> Vec<u8> {
+        let id = self.accepted();
+        let (from, octets) = self.next_frame();
+        assert_eq!(from, id);
+        octets
+    }
+}
+
+#[test]
+fn the_router_calls_from_its_own_port_and_an_answer_comes_to_the_same_transport() {
+    let (io, router) = listening(IoOptions::default());
+    let socket = UdpSocket::bind(loopback()).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let address = socket.local_addr().unwrap();
+    let id = io.with(move |io| io.open_udp(address, None, Persistency::Persistent)).unwrap();
+    io.send(id, &packet(10, 1));
+    let mut octets = [0; 100];
+    let (length, from) = socket.recv_from(&mut octets).unwrap();
+    assert_eq!((&octets[..length], from), (&packet(10, 1)[..], router));
+    socket.send_to(&packet(10, 2), router).unwrap();
+    assert_eq!(io.next_frame(), (id, packet(10, 2)));
+}
+
+#[test]
+fn without_a_channel_a_free_port_is_used() {
+    let io = Loop::start(IoOptions::default());
+    let socket = UdpSocket::bind(loopback()).unwrap();
+    let address = socket.local_addr().unwrap();
+    let id = io.with(move |io| io.open_udp(address, None, Persistency::Permanent)).unwrap();
+    assert!(io.status(id).unwrap().local.address().unwrap().port() > 0);
+}
+
+#[test]
+fn a_peer_that_is_gone_ends_an_on_demand_transport_and_no_other() {
+    let (io, router) = listening(IoOptions::default());
+    let (socket, on_demand) = known(&io, router);
+    drop(socket);
+    io.send(on_demand, &packet(10, 1));
+    assert_eq!(io.closed(on_demand).0, CloseReason::System(rustix::io::Errno::CONNREFUSED));
+    let gone = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
+    let permanent = io.with(move |io| io.open_udp(gone, None, Persistency::Permanent)).unwrap();
+    for _ in 0..3 {
+        io.send(permanent, &packet(10, 1));
+    }
+    eventually(|| io.drops(permanent, "refused") > 0);
+    let back = UdpSocket::bind(gone).unwrap();
+    back.set_read_timeout(Some(PATIENCE)).unwrap();
+    io.send(permanent, &packet(10, 2));
+    while received(&back) != packet(10, 2) {}
+}
+
+#[test]
+fn an_idle_on_demand_transport_goes_and_a_persistent_one_stays() {
+    let udp = UdpOptions { idle_ns: 100_000_000 };
+    let (io, router) = listening(IoOptions { udp, ..IoOptions::default() });
+    let (kept, kept_id) = known(&io, router);
+    io.with(move |io| io.set_persistency(kept_id, Persistency::Persistent)).unwrap();
+    let (_socket, id) = known(&io, router);
+    assert_eq!(io.closed(id).0, CloseReason::Idle);
+    kept.send(&packet(10, 1)).unwrap();
+    assert_eq!(io.next_frame(), (kept_id, packet(10, 1)));
+}
+
+#[test]
+fn a_second_router_on_the_port_is_refused_also_by_the_same_user() {
+    let (io, router) = listening(IoOptions::default());
+    let _known = known(&io, router);
+    let error = Loop::start(IoOptions::default()).with(move |io| io.listen_udp(router)).unwrap_err();
+    assert_eq!(error, OpenError::InUse(format!("udp4://{router}")));
+}
+
+#[test]
+fn one_peer_more_than_allowed_is_dropped_and_counted() {
+    let (io, router) = listening(IoOptions { transports_max: 2, ..IoOptions::default() });
+    let (_a, _b) = (known(&io, router), known(&io, router));
+    peer(router).send(&packet(10, 1)).unwrap();
+    eventually(|| io.listener_drops("too_many_transports") == 1);
+}
+
+#[test]
+fn a_flood_from_one_peer_loses_nothing_of_another() {
+    let (io, router) = listening(IoOptions::default());
+    let ((flooder, _), (quiet, quiet_id)) = (known(&io, router), known(&io, router));
+    let flood = std::thread::spawn(move || {
+        for _ in 0..20_000 {
+            // A full buffer on this side is no reason to stop.
+            let _ = flooder.send(&packet(1000, 9));
+        }
+    });
+    for n in 0..100 {
+        quiet.send(&packet(20, n)).unwrap();
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    flood.join().unwrap();
+    let mut next = 0;
+    while next < 100 {
+        if let Seen::Frame(id, _, octets) = io.next()
+            && id == quiet_id
+        {
+            assert_eq!(octets, packet(20, next));
+            next += 1;
+        }
+    }
+}
+
+#[test]
+fn a_datagram_larger_than_any_is_dropped_and_the_next_one_is_sent() {
+    let (io, router) = listening(IoOptions::default());
+    let (socket, id) = known(&io, router);
+    io.send(id, &packet(66_000, 1));
+    io.send(id, &packet(10, 1));
+    assert_eq!(received(&socket), packet(10, 1));
+    assert_eq!(io.drops(id, "datagram_too_large"), 1);
+}
+
+#[test]
+fn many_datagrams_leave_in_order() {
+    let (io, router) = listening(IoOptions::default());
+    let (socket, id) = known(&io, router);
+    io.with(move |io| {
+        for n in 0..150 {
+            io.admit(id).unwrap();
+            io.push(id, support::frame(&packet(100, n)));
+        }
+    });
+    for n in 0..150 {
+        assert_eq!(received(&socket), packet(100, n));
+    }
+}
+
+fn multicast(group: &str, same_host: bool) -> MulticastOptions {
+    MulticastOptions { group: group.parse().unwrap(), interface: "lo".into(), same_host }
+}
+
+/// Two routers in one group on the loopback; none where this machine has no multicast there.
+fn two_in_group(group: &str) -> Option<[(Loop, TransportId); 2]> {
+    let join = || {
+        let io = Loop::start(IoOptions::default());
+        let options = multicast(group, true);
+        let id = io.with(move |io| io.open_multicast(&options)).map_err(|error| println!("skipped: {error}"));
+        Some((io, id.ok()?))
+    };
+    Some([join()?, join()?])
+}
+
+fn hears_others_and_not_itself(group: &str) {
+    let Some([(a, a_id), (b, b_id)]) = two_in_group(group) else { return };
+    a.send(a_id, &packet(1000, 1));
+    let Seen::Frame(id, Some(from), octets) = b.next() else { panic!("no frame") };
+    assert_eq!((id, octets), (b_id, packet(1000, 1)));
+    b.send(b_id, &packet(1000, 2));
+    let Seen::Frame(_, Some(_), octets) = a.next() else { panic!("no frame") };
+    assert_eq!(octets, packet(1000, 2));
+    assert!(from.port() > 0);
+    assert!(a.is_quiet_for(Duration::from_millis(50)) && b.is_quiet_for(Duration::from_millis(50)));
+    let status = a.status(a_id).unwrap();
+    assert_eq!(status.local, FaceUri::Device("lo".into()));
+    assert_eq!(status.persistency, Persistency::Permanent);
+}
+
+#[test]
+fn a_group_hears_its_members_over_ipv4() {
+    hears_others_and_not_itself("224.0.23.170:56363");
+}
+
+#[test]
+fn a_group_hears_its_members_over_ipv6() {
+    hears_others_and_not_itself("[ff02::1234]:56363");
+}
+
+#[test]
+fn a_missing_interface_and_an_address_that_is_no_group_are_named() {
+    let io = Loop::start(IoOptions::default());
+    let missing = MulticastOptions { interface: "nosuch0".into(), ..multicast("224.0.23.170:56363", false) };
+    let error = io.with(move |io| io.open_multicast(&missing)).unwrap_err();
+    assert_eq!(error.to_string(), "there is no network interface nosuch0");
+    let error = io.with(|io| io.open_multicast(&multicast("127.0.0.1:56363", false))).unwrap_err();
+    assert_eq!(error.to_string(), "127.0.0.1 is no multicast address");
+}
+
+#[test]
+fn the_kernels_drops_are_found_by_socket() {
+    let (io, router) = listening(IoOptions::default());
+    let (_socket, id) = known(&io, router);
+    let inode = io.status(id).unwrap().socket_inode.unwrap();
+    let drops = namely_io::udp::kernel_drops();
+    // A container may hide /proc/net.
+    assert!(drops.is_empty() || drops.get(&inode) == Some(&0));
+}
+
+#[test]
+fn events_come_in_order() {
+    let (io, router) = listening(IoOptions::default());
+    let socket = peer(router);
+    socket.send(&packet(10, 1)).unwrap();
+    assert!(matches!(io.next(), Seen::Event(Event::Accepted { .. })));
+    assert!(matches!(io.next(), Seen::Frame(..)));
+}

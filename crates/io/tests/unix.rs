@@ -1,0 +1,317 @@
+//! Unix sockets through a running loop.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use namely_io::{CloseReason, IoOptions, OpenError};
+use namely_wire::DecodeError;
+use namely_wire::face_uri::FaceUri;
+use support::{Loop, eventually, packet};
+
+struct Place {
+    _directory: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.sock");
+        Place { _directory: directory, path }
+    }
+
+    fn listen(&self, io: &Loop) -> Result<(), OpenError> {
+        let path = self.path.clone();
+        io.with(move |io| io.listen_unix(&path, 0o666)).map(|_| ())
+    }
+
+    fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(&self.path).unwrap();
+        stream.set_read_timeout(Some(support::PATIENCE)).unwrap();
+        stream
+    }
+}
+
+fn listening(options: IoOptions) -> (Place, Loop) {
+    let (place, io) = (Place::new(), Loop::start(options));
+    place.listen(&io).unwrap();
+    (place, io)
+}
+
+#[test]
+fn an_application_is_known_by_its_user_and_its_socket() {
+    let (place, io) = listening(IoOptions::default());
+    let _stream = place.connect();
+    let status = io.status(io.accepted()).unwrap();
+    let credentials = status.credentials.unwrap();
+    assert_eq!(credentials.uid, rustix::process::getuid().as_raw());
+    assert_eq!(credentials.pid, std::process::id() as i32);
+    assert_eq!(status.local, FaceUri::Unix(place.path.display().to_string()));
+    assert!(matches!(status.remote, FaceUri::Fd(_)));
+}
+
+#[test]
+fn the_socket_has_the_asked_mode_and_goes_with_the_loop() {
+    let (place, io) = listening(IoOptions::default());
+    assert_eq!(std::fs::metadata(&place.path).unwrap().permissions().mode() & 0o777, 0o666);
+    drop(io);
+    assert!(!place.path.exists());
+}
+
+#[test]
+fn packets_arrive_whole_however_the_stream_is_cut() {
+    let (place, io) = listening(IoOptions::default());
+    let mut stream = place.connect();
+    let id = io.accepted();
+    let sent: Vec<Vec<u8>> = [0, 1, 252, 253, 5000, 8000, 9000].map(|n| packet(n, n as u8)).to_vec();
+    let octets = sent.concat();
+    for (n, piece) in octets.chunks(777).enumerate() {
+        stream.write_all(piece).unwrap();
+        if n % 8 == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    for expected in &sent {
+        assert_eq!(io.next_frame(), (id, expected.clone()));
+    }
+    let counters = io.status(id).unwrap().counters;
+    assert_eq!((counters.in_frames, counters.in_octets), (sent.len() as u64, octets.len() as u64));
+}
+
+#[test]
+fn a_megabyte_in_one_burst_is_sent_back_in_order() {
+    let (place, io) = (Place::new(), Loop::echo(IoOptions::default()));
+    place.listen(&io).unwrap();
+    let mut stream = place.connect();
+    let octets: Vec<u8> = (0..400).flat_map(|n| packet(100 + n * 20, n as u8)).collect();
+    let mut writer = stream.try_clone().unwrap();
+    let (expected, wanted) = (octets.clone(), octets.len());
+    let writing = std::thread::spawn(move || writer.write_all(&octets).unwrap());
+    let mut echoed = vec![0; wanted];
+    stream.read_exact(&mut echoed).unwrap();
+    writing.join().unwrap();
+    assert_eq!(echoed, expected);
+}
+
+#[test]
+fn a_stream_out_of_step_closes_its_connection_and_no_other() {
+    let (place, io) = listening(IoOptions::default());
+    let mut good = place.connect();
+    let good_id = io.accepted();
+    for (garbage, reason) in [
+        (vec![6, 255, 0, 0, 1, 0, 0, 0, 0, 0], DecodeError::LengthTooLarge),
+        (vec![6, 253, 36, 93], DecodeError::LengthTooLarge),
+        (vec![0, 0], DecodeError::BadType),
+        (vec![6, 253, 0, 7], DecodeError::NonMinimalNumber),
+        (vec![0xff; 64], DecodeError::BadType),
+    ] {
+        let mut bad = place.connect();
+        let bad_id = io.accepted();
+        bad.write_all(&packet(10, 1)).unwrap();
+        assert_eq!(io.next_frame(), (bad_id, packet(10, 1)), "what came before counts");
+        bad.write_all(&garbage).unwrap();
+        let (closed_for, status) = io.closed(bad_id);
+        assert_eq!(closed_for, CloseReason::BadStream(reason));
+        assert_eq!(status.counters.drops.of(reason.label()), 1);
+        assert!(matches!(bad.read(&mut [0; 1]), Ok(0) | Err(_)), "the connection is closed");
+    }
+    good.write_all(&packet(10, 2)).unwrap();
+    assert_eq!(io.next_frame(), (good_id, packet(10, 2)));
+}
+
+#[test]
+fn a_connection_closed_in_either_direction_ends_its_transport() {
+    let (place, io) = listening(IoOptions::default());
+    let half = place.connect();
+    let id = io.accepted();
+    half.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(io.closed(id).0, CloseReason::Peer);
+    let gone = place.connect();
+    let id = io.accepted();
+    drop(gone);
+    assert_eq!(io.closed(id).0, CloseReason::Peer);
+    let unread = place.connect();
+    let id = io.accepted();
+    unread.shutdown(Shutdown::Read).unwrap();
+    io.send(id, &packet(100, 1));
+    assert!(matches!(io.closed(id).0, CloseReason::System(_) | CloseReason::Peer));
+    assert!(io.is_quiet_for(Duration::from_millis(20)));
+}
+
+#[test]
+fn a_consumer_that_never_reads_costs_its_limit_and_nobody_elses_packets() {
+    let options = IoOptions {
+        queue_octets_max: 1 << 20,
+        send_buffer_octets: 64 << 10,
+        stream_receive_buffer_octets: 64 << 10,
+        ..IoOptions::default()
+    };
+    let (place, io) = listening(options);
+    let _lazy = place.connect();
+    let lazy = io.accepted();
+    let mut diligent = place.connect();
+    let diligent_id = io.accepted();
+    let (admitted, queued) = io.with(move |io| {
+        let mut admitted = 0;
+        for _ in 0..1000 {
+            if io.admit(lazy).is_ok() {
+                admitted += 1;
+                io.push(lazy, support::frame(&packet(8000, 1)));
+            }
+        }
+        (admitted, io.status(lazy).unwrap().queue_octets)
+    });
+    assert!((120..=131).contains(&admitted), "{admitted} packets of 8004 octets fill 1 MiB");
+    assert!(queued <= (1 << 20) + 8004);
+    assert_eq!(io.drops(lazy, "queue_full"), 1000 - admitted);
+    io.send(diligent_id, &packet(50, 2));
+    let mut octets = vec![0; 52];
+    diligent.read_exact(&mut octets).unwrap();
+    assert_eq!(octets, packet(50, 2));
+}
+
+#[test]
+fn the_limit_over_all_queues_holds_and_comes_back() {
+    let options = IoOptions {
+        queue_octets_total_max: 100_000,
+        send_buffer_octets: 4096,
+        stream_receive_buffer_octets: 4096,
+        ..IoOptions::default()
+    };
+    let (place, io) = listening(options);
+    let streams: Vec<UnixStream> = (0..4).map(|_| place.connect()).collect();
+    let ids: Vec<_> = (0..4).map(|_| io.accepted()).collect();
+    let fill = move |io: &mut support::Io| {
+        let mut admitted = 0;
+        for n in 0..100 {
+            if io.admit(ids[n % 4]).is_ok() {
+                admitted += 1;
+                io.push(ids[n % 4], support::frame(&packet(9000, 1)));
+            }
+        }
+        admitted
+    };
+    assert_eq!(io.with(fill.clone()), 11, "11 packets of 9004 octets and their overhead");
+    drop(streams);
+    for _ in 0..4 {
+        io.next_event();
+    }
+    let _again = place.connect();
+    let id = io.accepted();
+    assert!(io.with(move |io| io.admit(id)).is_ok());
+}
+
+#[test]
+fn a_stale_socket_is_replaced_and_a_live_one_refused() {
+    let (place, first) = listening(IoOptions::default());
+    let second = Loop::start(IoOptions::default());
+    let error = place.listen(&second).unwrap_err();
+    assert_eq!(error, OpenError::InUse(format!("unix://{}", place.path.display())));
+    assert!(error.to_string().contains("another router is running there"));
+    let _stream = place.connect();
+    first.accepted();
+    drop(first);
+    drop(UnixListener::bind(&place.path).unwrap());
+    assert!(place.path.exists(), "a listener that died leaves its file");
+    place.listen(&second).unwrap();
+    let _stream = place.connect();
+    second.accepted();
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_left_alone() {
+    let place = Place::new();
+    std::fs::write(&place.path, "precious").unwrap();
+    let error = place.listen(&Loop::start(IoOptions::default())).unwrap_err();
+    assert!(matches!(error, OpenError::NotASocket(_)), "{error}");
+    assert_eq!(std::fs::read_to_string(&place.path).unwrap(), "precious");
+}
+
+#[test]
+fn the_file_of_another_listener_is_not_removed() {
+    let (place, io) = listening(IoOptions::default());
+    std::fs::remove_file(&place.path).unwrap();
+    let _other = UnixListener::bind(&place.path).unwrap();
+    drop(io);
+    assert!(place.path.exists());
+}
+
+#[test]
+fn one_connection_more_than_allowed_is_closed_and_counted() {
+    let (place, io) = listening(IoOptions { transports_max: 2, ..IoOptions::default() });
+    let first = place.connect();
+    let first_id = io.accepted();
+    let _second = place.connect();
+    io.accepted();
+    let mut third = place.connect();
+    assert_eq!(third.read(&mut [0; 1]).unwrap_or(0), 0);
+    eventually(|| io.listener_drops("too_many_transports") == 1);
+    drop(first);
+    io.closed(first_id);
+    let _fourth = place.connect();
+    io.accepted();
+}
+
+#[test]
+fn ids_of_closed_transports_reach_nobody() {
+    let (place, io) = listening(IoOptions::default());
+    let first = place.connect();
+    let old = io.accepted();
+    drop(first);
+    io.closed(old);
+    let _second = place.connect();
+    let new = io.accepted();
+    assert_eq!((old.index(), old == new), (new.index(), false), "the place is used again, the id is not");
+    assert!(io.with(move |io| io.admit(old)).is_err());
+}
+
+#[test]
+fn an_idle_loop_sleeps() {
+    let (place, io) = listening(IoOptions::default());
+    let _streams: Vec<UnixStream> = (0..50).map(|_| place.connect()).collect();
+    (0..50).for_each(|_| drop(io.accepted()));
+    let switches = io.with(|_| {
+        let thread = rustix::thread::gettid().as_raw_nonzero();
+        move || {
+            let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
+            let line = status.lines().find(|line| line.starts_with("voluntary")).unwrap();
+            line.split_whitespace().last().unwrap().parse::<u64>().unwrap()
+        }
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    let before = switches();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(switches(), before);
+}
+
+#[test]
+fn a_busy_stream_does_not_starve_the_others() {
+    let (place, io) = (Place::new(), Loop::echo(IoOptions::default()));
+    place.listen(&io).unwrap();
+    let (flooding, mut quiet) = (place.connect(), place.connect());
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let mut flooder = flooding.try_clone().unwrap();
+    let stopped = stop.clone();
+    let writer = std::thread::spawn(move || {
+        let burst: Vec<u8> = (0..50).flat_map(|_| packet(1200, 1)).collect();
+        while !stopped.load(std::sync::atomic::Ordering::Relaxed) && flooder.write_all(&burst).is_ok() {}
+    });
+    let mut reader = flooding.try_clone().unwrap();
+    let drain = std::thread::spawn(move || while matches!(reader.read(&mut [0; 65536]), Ok(n) if n > 0) {});
+    for n in 0..50 {
+        quiet.write_all(&packet(20, n)).unwrap();
+        let mut octets = vec![0; 22];
+        quiet.read_exact(&mut octets).unwrap();
+        assert_eq!(octets, packet(20, n));
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    flooding.shutdown(Shutdown::Both).unwrap();
+    writer.join().unwrap();
+    drain.join().unwrap();
+}
