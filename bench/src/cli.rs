@@ -1,0 +1,104 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::plain::PlainCommand;
+use crate::scenario::{Plan, Scenario};
+use crate::subject::SubjectName;
+
+/// Side-by-side benchmarks of namely and its peers.
+#[derive(Debug, Parser)]
+#[command(name = "namely-bench", version, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure subjects beside one another, alternating in one run
+    #[command(after_help = HELP)]
+    Compare(Compare),
+    /// One plain process of the relay subject
+    #[command(subcommand, hide = true)]
+    Plain(PlainCommand),
+}
+
+const HELP: &str =
+    "Programs are looked for on PATH and in these environment variables (a file or its directory):
+  NAMELY_BIN_DIR  namelyd and namely (otherwise beside namely-bench first)
+  NFD_BIN         nfd                NFDC_BIN  nfdc
+  NDND_BIN        ndnd               NDN_TOOLS_DIR  ndnputchunks, ndncatchunks, ndnping, ndnpingserver
+A subject whose programs are absent is named and left out.
+
+Example:
+  cargo build --release && cargo run --release -p namely-bench -- compare --subject namely,nfd,ndnd";
+
+/// Options of `compare`.
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// What to compare
+    #[arg(long, value_delimiter = ',', default_value = "namely,nfd,ndnd,relay")]
+    pub subject: Vec<SubjectName>,
+    /// Which scenarios; all when not given
+    #[arg(long, value_delimiter = ',')]
+    pub scenario: Vec<Scenario>,
+    /// Runs of each subject in each scenario [default: 5; with --quick 1]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: Option<u32>,
+    /// One JSON object a line instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Small objects and one run: shows that everything works, not how fast it is
+    #[arg(long)]
+    pub quick: bool,
+    /// Object size of the file scenarios, MiB (a quarter of it in unix-1200 and memory)
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=480))]
+    pub object_mib: u64,
+    /// How long one fetch may take, seconds
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub timeout: u64,
+    /// Where objects, outputs and sockets go; memory (/dev/shm) when not given, so that no disk is measured
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// Stay in the present network namespace even if root
+    #[arg(long)]
+    pub no_namespace: bool,
+}
+
+impl Compare {
+    /// How many runs.
+    pub fn runs(&self) -> u32 {
+        self.runs.unwrap_or(if self.quick { 1 } else { 5 })
+    }
+
+    /// How large everything is.
+    pub fn plan(&self) -> Plan {
+        if self.quick { Plan::quick() } else { Plan::full(self.object_mib) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn subjects_and_scenarios_are_lists() {
+        let words = ["namely-bench", "compare", "--subject", "namely,nfd", "--scenario", "unix-8000,idle"];
+        let cli = Cli::try_parse_from(words).expect("valid");
+        let Command::Compare(options) = cli.command else { panic!("another command") };
+        assert_eq!(options.subject, [SubjectName::Namely, SubjectName::Nfd]);
+        assert_eq!(options.scenario, [Scenario::Unix8000, Scenario::Idle]);
+        assert_eq!(options.runs(), 5);
+    }
+}

@@ -1,0 +1,171 @@
+//! The run: scenario by scenario, round by round, subjects alternating within each round.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use tempfile::TempDir;
+
+use crate::cli::Compare;
+use crate::error::Error;
+use crate::files::Object;
+use crate::interrupt::Interrupt;
+use crate::machine::Machine;
+use crate::measure::{Measure, Samples};
+use crate::metric::Metric;
+use crate::namespace::{self, Place};
+use crate::report::{Results, print_json, print_tables};
+use crate::scenario::{Kind, Plan, Scenario};
+use crate::subject::{Site, Subject, SubjectName, free_ports};
+
+/// Measures what `options` ask for and prints it.
+pub fn run(options: &Compare) -> Result<(), Error> {
+    let place = if options.no_namespace {
+        Place::Loopback("asked to stay".to_owned())
+    } else {
+        // May start this program again inside a namespace and never return.
+        namespace::enter()
+    };
+    let interrupt = Interrupt::on_signals()?;
+    let subjects = subjects(&options.subject);
+    print_header(options, &place, &subjects);
+    let present: Vec<&dyn Subject> =
+        subjects.iter().map(Box::as_ref).filter(|s| s.missing().is_none()).collect();
+    let run = Run { options, plan: options.plan(), dir: working_dir(options)?, interrupt };
+    let results = run.measure(&present)?;
+    eprintln!("load average at the end: {}", Machine::read());
+    if options.json { print_json(&results) } else { print_tables(&results, &present) }
+}
+
+/// The asked subjects, each once, in the order of [`SubjectName`]; the machine's ceiling always stands beside them.
+fn subjects(names: &[SubjectName]) -> Vec<Box<dyn Subject>> {
+    let wanted = |name: &&SubjectName| **name == SubjectName::Relay || names.contains(name);
+    SubjectName::value_variants().iter().filter(wanted).flat_map(|name| name.subjects()).collect()
+}
+
+fn print_header(options: &Compare, place: &Place, subjects: &[Box<dyn Subject>]) {
+    let mut lines = vec![format!("machine: {}", Machine::read())];
+    lines.push(match place {
+        Place::OwnNamespace => "network: a namespace of its own".to_owned(),
+        Place::Loopback(why) => format!("network: the machine's loopback ({why})"),
+    });
+    lines.push(format!("runs: {} of each subject in each scenario, alternating", options.runs()));
+    for subject in subjects {
+        lines.push(match subject.missing() {
+            Some(what) => format!("{}: absent ({what})", subject.name()),
+            None => {
+                let programs: Vec<String> =
+                    subject.programs().iter().map(|path| path.display().to_string()).collect();
+                format!("{}: {}", subject.name(), programs.join(", "))
+            }
+        });
+    }
+    for line in lines {
+        // Beside JSON lines the header must not stand on standard output.
+        if options.json { eprintln!("{line}") } else { println!("{line}") }
+    }
+}
+
+fn working_dir(options: &Compare) -> Result<TempDir, Error> {
+    let memory = Path::new("/dev/shm");
+    let base = match &options.dir {
+        Some(dir) => dir.clone(),
+        None if memory.is_dir() => memory.to_path_buf(),
+        None => std::env::temp_dir(),
+    };
+    tempfile::Builder::new()
+        .prefix("namely-bench-")
+        .tempdir_in(&base)
+        .map_err(|e| Error::environment(format!("cannot create a directory in {}", base.display()), e))
+}
+
+struct Run<'a> {
+    options: &'a Compare,
+    plan: Plan,
+    dir: TempDir,
+    interrupt: Interrupt,
+}
+
+impl Run<'_> {
+    fn measure(&self, subjects: &[&dyn Subject]) -> Result<Results, Error> {
+        let mut results = Results::default();
+        let all = Scenario::value_variants();
+        let wanted = |s: &&Scenario| self.options.scenario.is_empty() || self.options.scenario.contains(s);
+        for scenario in all.iter().copied().filter(|s| wanted(&s)) {
+            let taking_part: Vec<&dyn Subject> =
+                subjects.iter().copied().filter(|s| s.unsupported(scenario).is_none()).collect();
+            for (subject, why) in subjects.iter().filter_map(|s| Some((s, s.unsupported(scenario)?))) {
+                eprintln!("{}: without {} ({why})", scenario.name(), subject.name());
+            }
+            let object = self.object(scenario)?;
+            for round in 0..self.options.runs() as usize {
+                for turn in 0..taking_part.len() {
+                    // Each round starts with another subject, so that no one always follows the same one.
+                    let subject = taking_part[(round + turn) % taking_part.len()];
+                    let samples = self.measure_once(subject, scenario, object.as_ref(), round)?;
+                    results.add(scenario, subject.name(), &samples);
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    fn object(&self, scenario: Scenario) -> Result<Option<Object>, Error> {
+        match scenario.kind() {
+            Kind::Transfer | Kind::Cached => {
+                Object::create(&self.objects(), 0, self.plan.object_octets_of(scenario)).map(Some)
+            }
+            Kind::Ping | Kind::Memory | Kind::Idle => Ok(None),
+        }
+    }
+
+    fn objects(&self) -> PathBuf {
+        self.dir.path().join("objects")
+    }
+
+    /// One run; what a subject does wrong is said and counted, only an interruption or the environment ends all.
+    fn measure_once(
+        &self,
+        subject: &dyn Subject,
+        scenario: Scenario,
+        object: Option<&Object>,
+        round: usize,
+    ) -> Result<Samples, Error> {
+        let label = format!("{} {} run {}", scenario.name(), subject.name(), round + 1);
+        let dir = self.dir.path().join("run");
+        fs::create_dir_all(&dir).map_err(|e| Error::environment("cannot create a directory", e))?;
+        let site = Site { dir: &dir, scenario, object, ports: free_ports()?, interrupt: &self.interrupt };
+        let measure = Measure {
+            plan: &self.plan,
+            fetch_limit: Duration::from_secs(self.options.timeout),
+            objects: &self.objects(),
+        };
+        let result = measure.run(subject, &site);
+        fs::remove_dir_all(&dir).map_err(|e| Error::environment("cannot remove a directory", e))?;
+        match result {
+            Ok(samples) => {
+                eprintln!("{label}: {}", headline(&samples));
+                Ok(counted(samples))
+            }
+            Err(error @ (Error::Interrupted | Error::Environment { .. } | Error::Usage(_))) => Err(error),
+            Err(error) => {
+                eprintln!("{label}: FAILED: {error}");
+                Ok(vec![(Metric::Failed, 1.0)])
+            }
+        }
+    }
+}
+
+/// A run that counted no failures had none.
+fn counted(mut samples: Samples) -> Samples {
+    if samples.iter().all(|(metric, _)| *metric != Metric::Failed) {
+        samples.push((Metric::Failed, 0.0));
+    }
+    samples
+}
+
+fn headline(samples: &Samples) -> String {
+    let (metric, value) = samples.first().copied().unwrap_or((Metric::Failed, 0.0));
+    format!("{value:.1} {}", metric.unit())
+}

@@ -1,0 +1,121 @@
+//! Objects to publish, and whether what came back is the same.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// An object to publish: one file in a directory of its own, so that a server of directories serves just it.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// The file.
+    pub path: PathBuf,
+    /// The directory that holds it.
+    pub dir: PathBuf,
+    /// Its size.
+    pub octets: u64,
+    /// Tells objects of one run apart; also the seed of its content.
+    pub number: u32,
+}
+
+impl Object {
+    /// The file's name in its directory.
+    pub const FILE_NAME: &str = "data.bin";
+
+    /// Writes object `number` of `octets` octets below `base`. Its content does not compress and no two segments,
+    /// nor two objects, are alike.
+    pub fn create(base: &Path, number: u32, octets: u64) -> Result<Self, Error> {
+        let dir = base.join(format!("object-{number}-{octets}"));
+        let path = dir.join(Self::FILE_NAME);
+        std::fs::create_dir_all(&dir)
+            .and_then(|()| write_content(&path, number, octets))
+            .map_err(|e| Error::environment(format!("cannot write {}", path.display()), e))?;
+        Ok(Object { path, dir, octets, number })
+    }
+}
+
+fn write_content(path: &Path, number: u32, octets: u64) -> std::io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    // xorshift64*: any seed but 0.
+    let mut state = u64::from(number) << 32 | 0x9E37_79B9;
+    let mut left = octets;
+    while left > 0 {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        let word = state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes();
+        let take = left.min(8) as usize;
+        out.write_all(&word[..take])?;
+        left -= take as u64;
+    }
+    out.flush()
+}
+
+/// An error of the subject, with the first differing offset, unless both files hold the same octets.
+pub fn expect_same(source: &Path, output: &Path) -> Result<(), Error> {
+    let open = |path: &Path| {
+        File::open(path).map_err(|e| Error::environment(format!("cannot open {}", path.display()), e))
+    };
+    let read = |e| Error::environment("cannot compare source and output", e);
+    let mut source = BufReader::with_capacity(1 << 20, open(source)?);
+    let mut output = BufReader::with_capacity(1 << 20, open(output)?);
+    let (mut a, mut b) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let mut offset = 0u64;
+    loop {
+        let (n, m) = (fill(&mut source, &mut a).map_err(read)?, fill(&mut output, &mut b).map_err(read)?);
+        if let Some(i) = (0..n.max(m)).find(|&i| i >= n || i >= m || a[i] != b[i]) {
+            let at = offset + i as u64;
+            return Err(Error::Subject(format!("the fetched file differs from its source at octet {at}")));
+        }
+        if n == 0 {
+            return Ok(());
+        }
+        offset += n as u64;
+    }
+}
+
+fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..])? {
+            0 => break,
+            n => filled += n,
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_has_its_size_and_no_two_are_alike() {
+        let base = tempfile::tempdir().expect("temporary directory");
+        let one = Object::create(base.path(), 1, 10_001).expect("object");
+        let two = Object::create(base.path(), 2, 10_001).expect("object");
+        assert_eq!(std::fs::metadata(&one.path).map(|m| m.len()).ok(), Some(10_001));
+        assert!(expect_same(&one.path, &one.path).is_ok());
+        assert!(expect_same(&one.path, &two.path).is_err());
+    }
+
+    #[test]
+    fn a_changed_octet_and_a_missing_tail_are_found() {
+        let base = tempfile::tempdir().expect("temporary directory");
+        let object = Object::create(base.path(), 1, 200_000).expect("object");
+        let output = base.path().join("output");
+        let mut octets = std::fs::read(&object.path).expect("read");
+        octets[150_000] ^= 1;
+        std::fs::write(&output, &octets).expect("write");
+        let message = expect_same(&object.path, &output).unwrap_err().to_string();
+        assert!(message.contains("150000"), "{message}");
+        octets[150_000] ^= 1;
+        std::fs::write(&output, &octets[..199_999]).expect("write");
+        let message = expect_same(&object.path, &output).unwrap_err().to_string();
+        assert!(message.contains("199999"), "{message}");
+        octets.push(0);
+        std::fs::write(&output, &octets).expect("write");
+        assert!(expect_same(&object.path, &output).is_err());
+    }
+}

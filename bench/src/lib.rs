@@ -1,0 +1,28 @@
+//! Side-by-side measurements of namely, its peers, and the machine itself.
+//!
+//! `compare` starts each subject's own router and its own file tools, one subject at a time, alternating within
+//! every round of one run and inside one network namespace, and reports medians. Every fetched file is compared
+//! with its source octet by octet; a fetch that fails is counted and shown, never left out.
+//!
+//! This crate never speaks for a subject: a rate is an object's size over the wall time of the client process, and
+//! CPU time is what the kernel accounts to each process.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod compare;
+pub mod error;
+pub mod files;
+pub mod interrupt;
+pub mod machine;
+pub mod measure;
+pub mod metric;
+pub mod namespace;
+pub mod plain;
+pub mod probe;
+pub mod process;
+pub mod procfs;
+pub mod report;
+pub mod rtt;
+pub mod scenario;
+pub mod stats;
+pub mod subject;

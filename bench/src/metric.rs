@@ -1,0 +1,79 @@
+//! What is reported, by name and unit.
+
+/// One reported number. Its name in the output is fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Metric {
+    /// Payload over the wall time of the client process, from its start to its end.
+    Goodput,
+    /// Interest-Data exchanges over the same time.
+    Exchanges,
+    /// CPU time of one router for one exchange; with two routers, their mean.
+    CpuPerExchange,
+    /// CPU time of the producer for one exchange.
+    CpuPerExchangeProducer,
+    /// CPU time of the client for one exchange, its start and end included.
+    CpuPerExchangeConsumer,
+    /// CPU time of all routers for 1 GiB of payload.
+    CpuPerGibRouter,
+    /// CPU time of the producer for 1 GiB of payload.
+    CpuPerGibProducer,
+    /// CPU time of the client for 1 GiB of payload.
+    CpuPerGibConsumer,
+    /// From the producer's start to its first answer: what publishing costs before anything is fetched.
+    PublishTime,
+    /// Median round trip.
+    P50,
+    /// Round trip that 99 of 100 do not exceed.
+    P99,
+    /// Resident memory of the router before anybody used it.
+    RssIdle,
+    /// Resident memory of the router; in `memory`, after all objects.
+    Rss,
+    /// CPU time of the router over wall time while nothing happens.
+    CpuIdle,
+    /// Fetches that failed, summed over all runs.
+    Failed,
+}
+
+impl Metric {
+    /// The metric's name in the output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::Goodput => "goodput_mbps",
+            Metric::Exchanges => "exchanges_per_second",
+            Metric::CpuPerExchange => "cpu_us_per_exchange",
+            Metric::CpuPerExchangeProducer => "cpu_us_per_exchange_producer",
+            Metric::CpuPerExchangeConsumer => "cpu_us_per_exchange_consumer",
+            Metric::CpuPerGibRouter => "cpu_s_per_gib_router",
+            Metric::CpuPerGibProducer => "cpu_s_per_gib_producer",
+            Metric::CpuPerGibConsumer => "cpu_s_per_gib_consumer",
+            Metric::PublishTime => "publish_s",
+            Metric::P50 => "p50_us",
+            Metric::P99 => "p99_us",
+            Metric::RssIdle => "rss_idle_mib",
+            Metric::Rss => "rss_mib",
+            Metric::CpuIdle => "cpu_percent",
+            Metric::Failed => "failed",
+        }
+    }
+
+    /// The metric's unit in the output.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Metric::Goodput => "Mbit/s",
+            Metric::Exchanges => "1/s",
+            Metric::CpuPerExchange | Metric::CpuPerExchangeProducer | Metric::CpuPerExchangeConsumer => "us",
+            Metric::CpuPerGibRouter | Metric::CpuPerGibProducer | Metric::CpuPerGibConsumer => "s/GiB",
+            Metric::PublishTime => "s",
+            Metric::P50 | Metric::P99 => "us",
+            Metric::RssIdle | Metric::Rss => "MiB",
+            Metric::CpuIdle => "%",
+            Metric::Failed => "fetches",
+        }
+    }
+
+    /// Whether the samples of all runs are added up instead of summarised: one failure must not vanish in a median.
+    pub fn is_total(self) -> bool {
+        self == Metric::Failed
+    }
+}

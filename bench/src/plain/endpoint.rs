@@ -1,0 +1,157 @@
+//! Sockets by URI, so that one copy loop serves all kinds of streams.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Where a socket is: `unix:///path`, `tcp://127.0.0.1:6000` or `udp://127.0.0.1:6000`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A Unix stream socket.
+    Unix(PathBuf),
+    /// TCP.
+    Tcp(SocketAddr),
+    /// UDP.
+    Udp(SocketAddr),
+}
+
+impl FromStr for Endpoint {
+    type Err = String;
+
+    fn from_str(uri: &str) -> Result<Self, String> {
+        let address = |text: &str| text.parse().map_err(|_| format!("'{text}' is not ADDRESS:PORT"));
+        match uri.split_once("://") {
+            Some(("unix", path)) if path.starts_with('/') => Ok(Endpoint::Unix(path.into())),
+            Some(("tcp", text)) => Ok(Endpoint::Tcp(address(text)?)),
+            Some(("udp", text)) => Ok(Endpoint::Udp(address(text)?)),
+            _ => Err(format!("'{uri}' is not unix:///PATH, tcp://ADDRESS:PORT or udp://ADDRESS:PORT")),
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Endpoint::Unix(path) => write!(f, "unix://{}", path.display()),
+            Endpoint::Tcp(address) => write!(f, "tcp://{address}"),
+            Endpoint::Udp(address) => write!(f, "udp://{address}"),
+        }
+    }
+}
+
+/// A connected stream of either kind.
+#[derive(Debug)]
+pub enum Stream {
+    /// Unix.
+    Unix(UnixStream),
+    /// TCP.
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    /// Connects to a stream endpoint.
+    pub fn connect(endpoint: &Endpoint) -> io::Result<Self> {
+        match endpoint {
+            Endpoint::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+            Endpoint::Tcp(address) => TcpStream::connect(address).and_then(Stream::tcp),
+            Endpoint::Udp(_) => Err(no_stream()),
+        }
+    }
+
+    /// A second handle to the same connection.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Stream::Unix(stream) => stream.try_clone().map(Stream::Unix),
+            Stream::Tcp(stream) => stream.try_clone().map(Stream::Tcp),
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn finish(&self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+        }
+    }
+
+    fn tcp(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        Ok(Stream::Tcp(stream))
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(buffer),
+            Stream::Tcp(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write(octets),
+            Stream::Tcp(stream) => stream.write(octets),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A listening stream socket of either kind.
+#[derive(Debug)]
+pub enum Listener {
+    /// Unix.
+    Unix(UnixListener),
+    /// TCP.
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Listens on a stream endpoint.
+    pub fn bind(endpoint: &Endpoint) -> io::Result<Self> {
+        match endpoint {
+            Endpoint::Unix(path) => UnixListener::bind(path).map(Listener::Unix),
+            Endpoint::Tcp(address) => TcpListener::bind(address).map(Listener::Tcp),
+            Endpoint::Udp(_) => Err(no_stream()),
+        }
+    }
+
+    /// The next connection.
+    pub fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Unix(listener) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+            Listener::Tcp(listener) => listener.accept().and_then(|(stream, _)| Stream::tcp(stream)),
+        }
+    }
+}
+
+fn no_stream() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "a datagram socket is not a stream")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_read_and_written_alike() {
+        for uri in ["unix:///run/x.sock", "tcp://127.0.0.1:6363", "udp://[::1]:6363"] {
+            assert_eq!(uri.parse::<Endpoint>().map(|e| e.to_string()).as_deref(), Ok(uri));
+        }
+    }
+
+    #[test]
+    fn what_is_no_endpoint_is_refused() {
+        for uri in ["", "unix://relative", "tcp://localhost", "udp://1.2.3.4", "http://1.2.3.4:80", "/x"] {
+            assert!(uri.parse::<Endpoint>().is_err(), "{uri}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The plain router: copies octets from its upstream to its client, and back.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use super::READY;
+use super::endpoint::{Endpoint, Listener, Stream};
+
+/// Datagrams under way between two relays: less than a default socket buffer holds, so none is lost.
+const DATAGRAMS_UNDER_WAY_MAX: u32 = 8;
+
+/// A datagram that takes longer than this on loopback is lost, and the copy with it.
+const DATAGRAM_WAIT: Duration = Duration::from_secs(5);
+
+/// First octet of a datagram: what it is.
+const OPEN: u8 = 0;
+const DATA: u8 = 1;
+const END: u8 = 2;
+const CREDIT: u8 = 3;
+
+/// Copies from `upstream` to everyone who connects to `listen`, `unit` octets at a time. Ends only by a signal.
+pub fn relay(listen: &Endpoint, upstream: &Endpoint, unit: usize) -> io::Result<()> {
+    let unit = unit.max(1);
+    if let Endpoint::Udp(address) = listen {
+        let socket = UdpSocket::bind(address)?;
+        io::stdout().write_all(READY.as_bytes())?;
+        return serve_datagrams(&socket, upstream, unit);
+    }
+    let listener = Listener::bind(listen)?;
+    io::stdout().write_all(READY.as_bytes())?;
+    loop {
+        let client = listener.accept()?;
+        let upstream = upstream.clone();
+        // A client or an upstream that leaves early ends its own threads only.
+        std::thread::spawn(move || match upstream {
+            Endpoint::Udp(address) => copy_from_datagrams(address, client, unit),
+            stream => copy_both_ways(client, &stream, unit),
+        });
+    }
+}
+
+fn copy_both_ways(client: Stream, upstream: &Endpoint, unit: usize) -> io::Result<()> {
+    let upstream = Stream::connect(upstream)?;
+    let (from_client, to_upstream) = (client.try_clone()?, upstream.try_clone()?);
+    std::thread::spawn(move || copy(from_client, to_upstream, unit));
+    copy(upstream, client, unit)
+}
+
+fn copy(mut from: Stream, mut to: Stream, unit: usize) -> io::Result<()> {
+    let mut buffer = vec![0; unit];
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return to.finish(),
+            n => to.write_all(&buffer[..n])?,
+        }
+    }
+}
+
+/// The relay next to the client: asks the other relay, and returns credit for every half window it copied.
+fn copy_from_datagrams(peer: SocketAddr, mut client: Stream, unit: usize) -> io::Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.connect(peer)?;
+    socket.set_read_timeout(Some(DATAGRAM_WAIT))?;
+    socket.send(&[OPEN])?;
+    let mut buffer = vec![0; unit + 1];
+    let mut uncredited = 0;
+    loop {
+        let n = socket.recv(&mut buffer)?;
+        match buffer[..n].split_first() {
+            Some((&DATA, octets)) => client.write_all(octets)?,
+            Some((&END, _)) => return client.finish(),
+            _ => continue,
+        }
+        uncredited += 1;
+        if uncredited == DATAGRAMS_UNDER_WAY_MAX / 2 {
+            socket.send(&[CREDIT, uncredited as u8])?;
+            uncredited = 0;
+        }
+    }
+}
+
+/// The relay next to the source: serves one peer at a time.
+fn serve_datagrams(socket: &UdpSocket, upstream: &Endpoint, unit: usize) -> io::Result<()> {
+    let mut message = [0; 2];
+    loop {
+        let (n, peer) = socket.recv_from(&mut message)?;
+        if message[..n] == [OPEN] {
+            socket.set_read_timeout(Some(DATAGRAM_WAIT))?;
+            if let Err(e) = copy_to_datagrams(socket, peer, Stream::connect(upstream)?, unit) {
+                eprintln!("a copy to {peer} ended early: {e}");
+            }
+            socket.set_read_timeout(None)?;
+        }
+    }
+}
+
+fn copy_to_datagrams(socket: &UdpSocket, peer: SocketAddr, mut from: Stream, unit: usize) -> io::Result<()> {
+    let mut datagram = vec![DATA; unit + 1];
+    let mut message = [0; 2];
+    let mut under_way = 0;
+    loop {
+        let n = fill(&mut from, &mut datagram[1..])?;
+        if n == 0 {
+            socket.send_to(&[END], peer)?;
+            return Ok(());
+        }
+        while under_way >= DATAGRAMS_UNDER_WAY_MAX {
+            let (n, sender) = socket.recv_from(&mut message)?;
+            if let ([CREDIT, credit], true) = (&message[..n], sender == peer) {
+                under_way = under_way.saturating_sub(u32::from(*credit));
+            }
+        }
+        socket.send_to(&datagram[..=n], peer)?;
+        under_way += 1;
+    }
+}
+
+/// Reads until `buffer` is full or nothing more comes, so that datagrams have the size of segments.
+fn fill(from: &mut Stream, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match from.read(&mut buffer[filled..])? {
+            0 => break,
+            n => filled += n,
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{Object, expect_same};
+    use crate::plain::ends;
+
+    /// Copies `octets` octets through `relays`, of which each listens at the first and gets from the second.
+    fn copies_unchanged(octets: u64, unit: usize, relays: &[(Endpoint, Endpoint)], source: Endpoint) {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let object = Object::create(dir.path(), 7, octets).expect("object");
+        let file = object.path.clone();
+        let at = source.clone();
+        std::thread::spawn(move || ends::source(&at, Some(&file), unit));
+        for (listen, upstream) in relays {
+            let (listen, upstream) = (listen.clone(), upstream.clone());
+            std::thread::spawn(move || relay(&listen, &upstream, unit));
+        }
+        let output = dir.path().join("output");
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        // The listeners come up in any order; until they have, a sink ends early or finds nobody.
+        loop {
+            let copied = ends::sink(&relays[0].0, &output, unit).is_ok();
+            if copied && expect_same(&object.path, &output).is_ok() {
+                return;
+            }
+            assert!(std::time::Instant::now() < deadline, "the copy never came through unchanged");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn unix(dir: &tempfile::TempDir, name: &str) -> Endpoint {
+        Endpoint::Unix(dir.path().join(name))
+    }
+
+    #[test]
+    fn a_file_passes_one_relay_unchanged() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let relays = [(unix(&dir, "relay"), unix(&dir, "source"))];
+        copies_unchanged(300_001, 8000, &relays, unix(&dir, "source"));
+    }
+
+    #[test]
+    fn a_file_passes_two_relays_with_datagrams_between_them_unchanged() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let port =
+            UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|s| s.local_addr()).expect("a free port");
+        let between = Endpoint::Udp(port);
+        let relays = [(unix(&dir, "a"), between.clone()), (between, unix(&dir, "source"))];
+        copies_unchanged(300_001, 8000, &relays, unix(&dir, "source"));
+    }
+}

@@ -1,0 +1,113 @@
+//! Asks a router, over its Unix socket and in plain NDN packets, whether a producer answers yet.
+//!
+//! The same question to every subject: no tool's notion of "ready" is trusted. It costs one small packet in each
+//! content store.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use namely_wire::types::NAME;
+use namely_wire::{Component, DataView, InterestBuilder, LpView, Name, NameRef, tlv};
+
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+
+/// How long one question waits for its answer. A router without a route may say nothing at all.
+const ANSWER_WAIT: Duration = Duration::from_millis(100);
+
+/// Pause after an answer that was none, or a socket that was not there.
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
+
+/// Waits until the metadata of the object `name` is answered through the router at `socket`, and returns the
+/// object's versioned name, which the metadata holds (realtime data retrieval, metadata content).
+pub fn versioned_name(
+    socket: &Path,
+    name: &str,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<Name, Error> {
+    let metadata = parse(name)?.join(Component::keyword(b"metadata"));
+    let ask = |nonce| InterestBuilder::new(metadata.clone()).can_be_prefix().must_be_fresh().nonce(nonce);
+    let content = answer(socket, name, ask, limit, interrupt)?;
+    let versioned = tlv::read_tlv(&content).ok().filter(|tlv| tlv.typ == NAME);
+    let versioned = versioned.and_then(|tlv| NameRef::parse_value(tlv.value).ok());
+    versioned
+        .map(|versioned| versioned.to_name())
+        .ok_or_else(|| Error::Subject(format!("the metadata of {name} does not start with a name")))
+}
+
+/// Waits until exactly `name` is answered through the router at `socket`.
+pub fn wait_for_answer(
+    socket: &Path,
+    name: &str,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
+    let parsed = parse(name)?;
+    let ask = |nonce| InterestBuilder::new(parsed.clone()).must_be_fresh().nonce(nonce);
+    answer(socket, name, ask, limit, interrupt).map(|_| ())
+}
+
+/// Waits until the router at `socket` takes connections.
+pub fn wait_for_socket(socket: &Path, limit: Duration, interrupt: &Interrupt) -> Result<(), Error> {
+    let deadline = Instant::now() + limit;
+    while UnixStream::connect(socket).is_err() {
+        if Instant::now() > deadline {
+            return Err(Error::TimedOut { what: format!("a router at {}", socket.display()), after: limit });
+        }
+        interrupt.sleep(RETRY_PAUSE)?;
+    }
+    Ok(())
+}
+
+fn parse(name: &str) -> Result<Name, Error> {
+    name.parse().map_err(|e| Error::Usage(format!("{name} is not a name: {e}")))
+}
+
+/// Asks again and again, each time with another nonce, and returns the content of the Data that answers.
+fn answer(
+    socket: &Path,
+    what: &str,
+    ask: impl Fn([u8; 4]) -> InterestBuilder,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<Vec<u8>, Error> {
+    let deadline = Instant::now() + limit;
+    let mut nonce = std::process::id().rotate_left(16);
+    let lifetime_ms = ANSWER_WAIT.as_millis() as u64;
+    while Instant::now() < deadline {
+        nonce = nonce.wrapping_add(1);
+        let interest = ask(nonce.to_be_bytes()).lifetime_ms(lifetime_ms).build();
+        if let Some(content) = ask_once(socket, &interest) {
+            return Ok(content);
+        }
+        interrupt.sleep(RETRY_PAUSE)?;
+    }
+    Err(Error::TimedOut { what: format!("the producer of {what}"), after: limit })
+}
+
+fn ask_once(socket: &Path, interest: &[u8]) -> Option<Vec<u8>> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(ANSWER_WAIT)).ok()?;
+    stream.write_all(interest).ok()?;
+    let mut received = Vec::new();
+    let mut chunk = [0; 16 * 1024];
+    loop {
+        let n = stream.read(&mut chunk).ok().filter(|n| *n > 0)?;
+        received.extend_from_slice(chunk.get(..n)?);
+        match tlv::read_tlv(&received) {
+            Ok(packet) => return content_of(packet.raw),
+            Err(namely_wire::DecodeError::Truncated) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// The content if `packet` is a Data, bare or in a link packet; a Nack has none.
+fn content_of(packet: &[u8]) -> Option<Vec<u8>> {
+    let link = LpView::parse(packet).ok()?;
+    let data = DataView::parse(link.fragment?).ok()?;
+    Some(data.content.to_vec())
+}

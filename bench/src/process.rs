@@ -1,0 +1,280 @@
+//! Processes of a measurement: started, watched, accounted, and always ended.
+//!
+//! Only processes that this module started are ever signalled, each by its own process id.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::Timespec;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use crate::error::Error;
+use crate::interrupt::{Interrupt, NOTICE};
+use crate::procfs;
+
+/// How long a process may take to end after SIGTERM before it gets SIGKILL.
+pub const GRACE: Duration = Duration::from_secs(3);
+
+/// How much of a log an error message quotes, in octets.
+const QUOTE_OCTETS: usize = 400;
+
+/// A running child; ended when dropped.
+#[derive(Debug)]
+pub struct Process {
+    what: String,
+    child: Child,
+    log: PathBuf,
+    started: Instant,
+}
+
+/// How a process that ran to its end did.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// From before its start to its end.
+    pub elapsed: Duration,
+    /// CPU time of all its threads.
+    pub cpu: Duration,
+}
+
+impl Process {
+    /// Starts `command` as `what`, in its own process group so that Ctrl-C reaches only this program. Standard error
+    /// goes to a log in `dir`; standard output too unless `output` names a file.
+    pub fn start(what: &str, mut command: Command, dir: &Path, output: Option<&Path>) -> Result<Self, Error> {
+        use std::os::unix::process::CommandExt;
+        let log = dir.join(format!("{}.log", what.replace(['/', ' '], "-")));
+        let create = |path: &Path| {
+            File::create(path).map_err(|e| Error::environment(format!("cannot create {}", path.display()), e))
+        };
+        let errors = create(&log)?;
+        let standard_output = match output {
+            Some(path) => create(path)?,
+            None => errors.try_clone().map_err(|e| Error::environment("cannot share a log", e))?,
+        };
+        command.process_group(0).stdout(standard_output).stderr(errors);
+        let started = Instant::now();
+        let child = command.spawn().map_err(|e| {
+            Error::environment(
+                format!("cannot start {what} ({})", command.get_program().to_string_lossy()),
+                e,
+            )
+        })?;
+        Ok(Process { what: what.to_owned(), child, log, started })
+    }
+
+    /// Runs `command` to its end and expects success.
+    pub fn run(
+        what: &str,
+        command: Command,
+        dir: &Path,
+        output: Option<&Path>,
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Outcome, Error> {
+        Process::start(what, command, dir, output)?.wait(limit, interrupt)
+    }
+
+    /// Where its messages go.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Since it was started.
+    pub fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// CPU time of all its threads so far. The total of `stat` counts threads that have ended but is rounded down to
+    /// clock ticks; the threads' own `schedstat` is exact but forgets ended ones: the larger of both is closest.
+    pub fn cpu_time(&self) -> Duration {
+        let pid = self.child.id();
+        let ticks =
+            fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|text| procfs::cpu_ticks(&text));
+        let per_second = rustix::param::clock_ticks_per_second().max(1);
+        let coarse = Duration::from_secs_f64(ticks.unwrap_or(0) as f64 / per_second as f64);
+        coarse.max(Duration::from_nanos(threads_cpu_ns(pid)))
+    }
+
+    /// Resident memory in MiB; `None` once it has ended.
+    pub fn rss_mib(&self) -> Option<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        procfs::resident_kib(&status).map(|kib| kib as f64 / 1024.0)
+    }
+
+    /// An error, with the end of its log, if it has ended.
+    pub fn expect_running(&mut self) -> Result<(), Error> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => {
+                Err(Error::Subject(format!("{} ended early ({status}){}", self.what, self.quote())))
+            }
+            Err(e) => Err(Error::environment(format!("cannot watch {}", self.what), e)),
+        }
+    }
+
+    /// Waits until it ends and expects success; past `limit` it is ended.
+    pub fn wait(mut self, limit: Duration, interrupt: &Interrupt) -> Result<Outcome, Error> {
+        self.wait_for_end(limit, interrupt)?;
+        let elapsed = self.started.elapsed();
+        // It is not reaped yet, so the kernel still knows its times.
+        let cpu = self.cpu_time();
+        let status =
+            self.child.wait().map_err(|e| Error::environment(format!("cannot wait for {}", self.what), e))?;
+        if status.success() {
+            Ok(Outcome { elapsed, cpu })
+        } else {
+            Err(Error::Subject(format!("{} failed ({status}){}", self.what, self.quote())))
+        }
+    }
+
+    /// Ends it: SIGTERM, and after [`GRACE`] SIGKILL.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn wait_for_end(&self, limit: Duration, interrupt: &Interrupt) -> Result<(), Error> {
+        let watch = |e: rustix::io::Errno| Error::environment(format!("cannot watch {}", self.what), e);
+        let fd = pidfd_open(self.pid()?, PidfdFlags::empty()).map_err(watch)?;
+        loop {
+            interrupt.check()?;
+            let left = limit.saturating_sub(self.started.elapsed());
+            if left.is_zero() {
+                return Err(Error::TimedOut { what: format!("{}{}", self.what, self.quote()), after: limit });
+            }
+            let pause = left.min(NOTICE).max(Duration::from_millis(1));
+            let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(pause.subsec_nanos()) };
+            match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(e) => return Err(watch(e)),
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        // A failed signal means that it is gone already; `wait` below finds out either way.
+        if let Ok(pid) = self.pid() {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let deadline = Instant::now() + GRACE;
+        while Instant::now() < deadline {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    fn pid(&self) -> Result<Pid, Error> {
+        i32::try_from(self.child.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or_else(|| Error::Subject(format!("{} has no process id", self.what)))
+    }
+
+    fn quote(&self) -> String {
+        let octets = fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&octets[octets.len().saturating_sub(QUOTE_OCTETS)..]).into_owned();
+        let text = text.trim();
+        if text.is_empty() { String::new() } else { format!("; it said: {}", text.replace('\n', " | ")) }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A command without standard input, with `dir` as its home: no subject reads or writes the user's own keys and
+/// settings.
+pub fn command(program: &Path, dir: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).env("HOME", dir).current_dir(dir);
+    command
+}
+
+fn threads_cpu_ns(pid: u32) -> u64 {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    tasks
+        .filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
+        .filter_map(|text| procfs::thread_cpu_ns(&text))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, dir: &Path) -> Command {
+        let mut command = command(Path::new("/bin/sh"), dir);
+        command.args(["-c", script]);
+        command
+    }
+
+    fn run(script: &str, limit: Duration) -> Result<Outcome, Error> {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        Process::run("a shell", shell(script, dir.path()), dir.path(), None, limit, &Interrupt::default())
+    }
+
+    #[test]
+    fn a_process_that_burns_cpu_is_charged_for_it() {
+        let outcome = run("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done", Duration::from_secs(60));
+        assert!(outcome.is_ok_and(|o| o.cpu > Duration::from_millis(5) && o.elapsed >= o.cpu / 2));
+    }
+
+    #[test]
+    fn a_failure_quotes_what_the_process_said() {
+        let message = run("echo lost the key >&2; exit 3", Duration::from_secs(60)).unwrap_err().to_string();
+        assert!(message.contains("lost the key") && message.contains('3'), "{message}");
+    }
+
+    #[test]
+    fn a_process_past_its_limit_is_ended() {
+        let started = Instant::now();
+        let result = run("exec sleep 600", Duration::from_millis(50));
+        assert!(matches!(result, Err(Error::TimedOut { .. })));
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_process_that_ignores_sigterm_is_killed() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let ready = dir.path().join("ready");
+        let script = "trap '' TERM; : > ready; while :; do sleep 0.01; done";
+        let process = Process::start("stubborn", shell(script, dir.path()), dir.path(), None).expect("sh");
+        let pid = process.child.id();
+        while !ready.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        process.stop();
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn an_early_end_is_noticed() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let mut process =
+            Process::start("brief", shell("echo bye; exit 0", dir.path()), dir.path(), None).expect("sh");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while process.expect_running().is_ok() {
+            assert!(Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(process.expect_running().unwrap_err().to_string().contains("bye"));
+    }
+
+    #[test]
+    fn an_absent_program_is_an_error_of_the_environment() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let absent = command(&dir.path().join("absent"), dir.path());
+        assert!(matches!(Process::start("x", absent, dir.path(), None), Err(Error::Environment { .. })));
+    }
+}

@@ -1,0 +1,61 @@
+//! Parsers of what the kernel says about processes (proc(5)).
+
+/// CPU time of all threads of a process, dead ones included, in clock ticks: fields 14 (utime) and 15 (stime) of
+/// `/proc/PID/stat`.
+pub fn cpu_ticks(stat: &str) -> Option<u64> {
+    // The second field is the program's name in parentheses and may itself hold spaces and parentheses.
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_ascii_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    user.checked_add(system)
+}
+
+/// CPU time of one thread in nanoseconds: the first field of `/proc/PID/task/TID/schedstat`.
+pub fn thread_cpu_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Resident memory in KiB: `VmRSS` of `/proc/PID/status`; a process that has ended has none.
+pub fn resident_kib(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "4242 (a (b) c) S 1 4242 4242 0 -1 4194560 900 0 0 0 37 5 0 0 20 0 3 0 1000 1 1 1";
+
+    #[test]
+    fn cpu_time_is_found_behind_a_name_with_parentheses() {
+        assert_eq!(cpu_ticks(STAT), Some(42));
+    }
+
+    #[test]
+    fn a_cut_line_has_no_cpu_time() {
+        assert_eq!(cpu_ticks("4242 (x) S 1 2 3"), None);
+        assert_eq!(cpu_ticks(""), None);
+    }
+
+    #[test]
+    fn a_thread_has_its_run_time_first() {
+        assert_eq!(thread_cpu_ns("382708315 116053 6\n"), Some(382_708_315));
+        assert_eq!(thread_cpu_ns(""), None);
+    }
+
+    #[test]
+    fn resident_memory_is_in_kib_and_absent_in_a_zombie() {
+        assert_eq!(resident_kib("Name:\tx\nVmHWM:\t  900 kB\nVmRSS:\t  812 kB\n"), Some(812));
+        assert_eq!(resident_kib("Name:\tx\nState:\tZ (zombie)\n"), None);
+    }
+
+    #[test]
+    fn this_process_has_all_three() {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).expect("procfs");
+        assert!(cpu_ticks(&read("stat")).is_some());
+        assert!(thread_cpu_ns(&read("schedstat")).is_some());
+        assert!(resident_kib(&read("status")).is_some_and(|kib| kib > 100));
+    }
+}

@@ -1,0 +1,70 @@
+//! Finds installed programs: an environment variable first, then this program's own directory, then `PATH`.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// A program that a subject needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    /// What to look for, first match wins.
+    names: &'static [&'static str],
+    /// The environment variable that names the file, or the directory that holds it.
+    variable: &'static str,
+    found: Option<PathBuf>,
+}
+
+impl Program {
+    /// Looks for any of `names`, with `variable` naming the file itself or a directory. `beside_self` also looks
+    /// where this program lies.
+    pub(crate) fn find(names: &'static [&'static str], variable: &'static str, beside_self: bool) -> Self {
+        let named = env::var_os(variable).map(PathBuf::from);
+        let own = env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_path_buf));
+        let path = env::var_os("PATH").unwrap_or_default();
+        let dirs = own.filter(|_| beside_self).into_iter().chain(env::split_paths(&path));
+        let found = match named {
+            // What is named explicitly is not silently replaced by something else.
+            Some(named) if named.is_dir() => search(names, [named]),
+            Some(named) => named.is_file().then_some(named),
+            None => search(names, dirs),
+        };
+        Program { names, variable, found }
+    }
+
+    /// The program's path; an unfound one keeps its name, and starting it fails with a message.
+    pub(crate) fn path(&self) -> &Path {
+        self.found.as_deref().unwrap_or_else(|| Path::new(self.names[0]))
+    }
+
+    /// What to do when it was not found.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let names = self.names.join(" or ");
+        match self.found {
+            Some(_) => None,
+            None => Some(format!("no {names}: put it on PATH or name it in {}", self.variable)),
+        }
+    }
+}
+
+fn search(names: &[&str], dirs: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+    let dirs: Vec<PathBuf> = dirs.into_iter().collect();
+    names.iter().flat_map(|name| dirs.iter().map(move |dir| dir.join(name))).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_on_the_path_is_found() {
+        let program = Program::find(&["no-such-program", "sh"], "NAMELY_BENCH_TEST_UNSET", false);
+        assert!(program.missing().is_none());
+        assert!(program.path().ends_with("sh"));
+    }
+
+    #[test]
+    fn an_absent_program_is_said_to_be_absent_with_what_to_do() {
+        let program = Program::find(&["no-such-program"], "NAMELY_BENCH_TEST_UNSET", false);
+        let message = program.missing().expect("absent");
+        assert!(message.contains("no-such-program") && message.contains("NAMELY_BENCH_TEST_UNSET"));
+    }
+}

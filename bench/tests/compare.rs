@@ -1,0 +1,60 @@
+//! `compare`, run for real.
+
+use std::process::Command;
+
+/// Runs `namely-bench compare --quick --no-namespace` with `arguments`; returns the JSON lines.
+fn compare(arguments: &[&str]) -> Vec<serde_json::Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
+        .args(["compare", "--quick", "--no-namespace", "--json"])
+        .args(arguments)
+        .output()
+        .expect("namely-bench starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8(output.stdout).expect("UTF-8");
+    printed.lines().map(|line| serde_json::from_str(line).expect("a JSON object")).collect()
+}
+
+fn median(lines: &[serde_json::Value], scenario: &str, subject: &str, metric: &str) -> Option<f64> {
+    let wanted = |line: &&serde_json::Value| {
+        line["scenario"] == scenario && line["subject"] == subject && line["metric"] == metric
+    };
+    lines.iter().find(wanted)?["median"].as_f64()
+}
+
+#[test]
+fn the_machines_ceiling_is_measured_in_every_scenario_that_has_one() {
+    let lines = compare(&["--subject", "relay"]);
+    for scenario in ["unix-8000", "unix-1200", "tcp-8000", "udp-2routers", "cache-unix"] {
+        assert_eq!(median(&lines, scenario, "relay", "failed"), Some(0.0), "{scenario}");
+        assert!(median(&lines, scenario, "relay", "goodput_mbps").is_some_and(|g| g > 0.0), "{scenario}");
+        assert!(median(&lines, scenario, "relay", "cpu_us_per_exchange").is_some(), "{scenario}");
+    }
+    assert_eq!(median(&lines, "ping-unix", "relay", "failed"), Some(0.0));
+    let p50 = median(&lines, "ping-unix", "relay", "p50_us").expect("p50");
+    assert!(median(&lines, "ping-unix", "relay", "p99_us").is_some_and(|p99| p99 >= p50 && p50 > 0.0));
+    assert!(median(&lines, "unix-8000", "relay-64k", "goodput_mbps").is_some());
+}
+
+#[test]
+fn an_absent_subject_is_said_to_be_absent() {
+    let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
+        .args(["compare", "--quick", "--no-namespace", "--subject", "ndnd", "--scenario", "ping-unix"])
+        .env("NDND_BIN", "/nonexistent/ndnd")
+        .output()
+        .expect("namely-bench starts");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success());
+    assert!(printed.contains("ndnd: absent") && printed.contains("NDND_BIN"), "{printed}");
+    assert!(printed.contains("machine: ") && printed.contains("load average"), "{printed}");
+}
+
+#[test]
+fn an_unknown_scenario_is_wrong_usage() {
+    let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
+        .args(["compare", "--scenario", "warp"])
+        .output()
+        .expect("namely-bench starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("udp-2routers"));
+}
