@@ -34,7 +34,7 @@ pub fn run(options: &Compare) -> Result<(), Error> {
         subjects.iter().map(Box::as_ref).filter(|s| s.missing().is_none()).collect();
     let run = Run { options, plan: options.plan(), dir: working_dir(options)?, interrupt };
     let results = run.measure(&present)?;
-    eprintln!("load average at the end: {}", Machine::read());
+    eprintln!("machine at the end: {}", Machine::read());
     if options.json { print_json(&results) } else { print_tables(&results, &present) }
 }
 

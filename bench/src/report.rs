@@ -98,9 +98,7 @@ fn columns(kind: Kind) -> &'static [Column] {
         Kind::Transfer | Kind::Cached => &[
             Column("goodput Mbit/s", Metric::Goodput, 0, true),
             Column("exchanges/s", Metric::Exchanges, 0, false),
-            Column("us CPU/exchange: router", Metric::CpuPerExchange, 1, false),
-            Column("producer", Metric::CpuPerExchangeProducer, 1, false),
-            Column("consumer", Metric::CpuPerExchangeConsumer, 1, false),
+            Column("router CPU us/exchange", Metric::CpuPerExchange, 1, false),
             Column("CPU s/GiB: routers", Metric::CpuPerGibRouter, 2, false),
             Column("producer", Metric::CpuPerGibProducer, 2, false),
             Column("consumer", Metric::CpuPerGibConsumer, 2, false),

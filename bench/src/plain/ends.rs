@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::READY;
@@ -12,22 +11,21 @@ use super::endpoint::{Endpoint, Listener, Stream};
 /// Octets of one echoed message: about an Interest.
 const ECHO_OCTETS: usize = 64;
 
-/// Serves `file` from memory in writes of `unit` octets, or echoes when there is none. Ends only by a signal.
+/// Serves `file` from memory in writes of `unit` octets, or echoes when there is none: one client at a time. Ends
+/// only by a signal.
 pub fn source(listen: &Endpoint, file: Option<&Path>, unit: usize) -> io::Result<()> {
-    let content = file.map(std::fs::read).transpose()?.map(Arc::new);
+    let content = file.map(std::fs::read).transpose()?;
     let listener = Listener::bind(listen)?;
     io::stdout().write_all(READY.as_bytes())?;
     loop {
         let mut stream = listener.accept()?;
-        let content = content.clone();
-        // A client that leaves early ends its own thread only.
-        std::thread::spawn(move || match content {
-            Some(content) => content
-                .chunks(unit.max(1))
-                .try_for_each(|c| stream.write_all(c))
-                .and_then(|()| stream.finish()),
+        let served = match &content {
+            Some(content) => send(&mut stream, content, unit),
             None => echo(&mut stream),
-        });
+        };
+        if let Err(e) = served {
+            eprintln!("a client left early: {e}");
+        }
     }
 }
 
@@ -58,6 +56,11 @@ pub fn ping(connect: &Endpoint, count: u32, interval_ms: u64) -> io::Result<()> 
         std::thread::sleep(Duration::from_millis(interval_ms));
     }
     Ok(())
+}
+
+fn send(stream: &mut Stream, content: &[u8], unit: usize) -> io::Result<()> {
+    content.chunks(unit.max(1)).try_for_each(|chunk| stream.write_all(chunk))?;
+    stream.finish()
 }
 
 fn echo(stream: &mut Stream) -> io::Result<()> {

@@ -13,6 +13,15 @@ use crate::probe;
 use crate::process::{self, Process};
 use crate::scenario::{Kind, Scenario};
 
+/// NDNd's default.
+const FORWARDING_THREADS: u32 = 8;
+
+/// NDNd's default. Its own client fails less often with it than with larger datagrams.
+const MTU_DEFAULT: u32 = 1420;
+
+/// NFD's default: with the fixed window of ndn-tools NDNd is faster so.
+const MTU_LARGE: u32 = 8800;
+
 /// NDNd, fetched from with its own tools or with ndn-tools.
 #[derive(Debug)]
 pub(super) struct Ndnd {
@@ -28,8 +37,9 @@ impl Ndnd {
     }
 
     fn start_router(&self, site: &Site<'_>, index: usize) -> Result<Process, Error> {
+        let mtu = if self.tools.is_some() { MTU_LARGE } else { MTU_DEFAULT };
         let path = site.dir.join(format!("ndnd{index}.yml"));
-        fs::write(&path, configuration(site, index))
+        fs::write(&path, configuration(site, index, mtu))
             .map_err(|e| Error::environment(format!("cannot write {}", path.display()), e))?;
         let mut command = process::command(self.ndnd.path(), site.dir);
         command.args(["fw", "run"]).arg(&path);
@@ -167,32 +177,41 @@ impl Subject for Ndnd {
     }
 }
 
+/// The content store's limit holds for each thread. Where memory is measured they share the limit; elsewhere each
+/// must have room for a whole object, because Data without NDNd's own PIT token is kept by several threads.
+fn cs_packets_per_thread(scenario: Scenario) -> u32 {
+    match scenario.kind() {
+        Kind::Memory => scenario.cs_packets() / FORWARDING_THREADS,
+        _ => scenario.cs_packets(),
+    }
+}
+
 /// The number after `FaceId=` in what `face-create` prints.
 fn face_id(created: &str) -> Option<u64> {
     let (_, after) = created.split_once("FaceId=")?;
     after.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// NDNd's defaults but for: where it listens; one forwarding thread, because the content store's limit is one per
-/// thread; datagrams as large as NFD's, with which it is fastest; registration over TCP, which is off by default.
-fn configuration(site: &Site<'_>, index: usize) -> String {
+/// NDNd's defaults (eight forwarding threads) but for: where it listens; how much it caches; registration over TCP,
+/// which is off; and the size of datagrams.
+fn configuration(site: &Site<'_>, index: usize, mtu: u32) -> String {
     format!(
         "core: {{log_level: ERROR}}
 faces:
-  udp: {{enabled_unicast: true, enabled_multicast: false, port_unicast: {port}, default_mtu: 8800}}
+  udp: {{enabled_unicast: true, enabled_multicast: false, port_unicast: {port}, default_mtu: {mtu}}}
   tcp: {{enabled: true, port_unicast: {port}}}
   unix: {{enabled: true, socket_path: {socket}}}
   websocket: {{enabled: false}}
   http3: {{enabled: false}}
-fw: {{threads: 1}}
+fw: {{threads: {FORWARDING_THREADS}}}
 mgmt: {{allow_localhop: true}}
 tables:
-  content_store: {{capacity: {cs_packets}, admit: true, serve: true}}
+  content_store: {{capacity: {cs_packets_per_thread}, admit: true, serve: true}}
   rib: {{readvertise_nlsr: false}}
 ",
         port = site.ports[index],
         socket = site.socket(index).display(),
-        cs_packets = site.scenario.cs_packets(),
+        cs_packets_per_thread = cs_packets_per_thread(site.scenario),
     )
 }
 
