@@ -7,9 +7,8 @@ use crate::error::Error;
 use crate::files::{Object, expect_same};
 use crate::metric::Metric;
 use crate::process::{Outcome, Process};
-use crate::rtt::round_trips_us;
+use crate::rtt::Pings;
 use crate::scenario::{Kind, Plan};
-use crate::stats::percentile;
 use crate::subject::{Network, Publication, Site, Subject};
 
 /// What one run yields.
@@ -129,10 +128,10 @@ impl Measure<'_> {
         Process::run("the pings", command, site.dir, Some(&output), limit, site.interrupt)?;
         let printed = std::fs::read_to_string(&output)
             .map_err(|e| Error::environment("cannot read the pings' output", e))?;
-        let round_trips = round_trips_us(&printed);
-        let lost = u64::from(count).saturating_sub(round_trips.len() as u64);
-        let p50 = percentile(&round_trips, 50.0).map(|us| (Metric::P50, us));
-        let p99 = percentile(&round_trips, 99.0).map(|us| (Metric::P99, us));
+        let pings = Pings::read(&printed);
+        let lost = u64::from(count).saturating_sub(pings.answered);
+        let p50 = pings.p50_us.map(|us| (Metric::P50, us));
+        let p99 = pings.p99_us.map(|us| (Metric::P99, us));
         Ok(p50.into_iter().chain(p99).chain([(Metric::Failed, lost as f64)]).collect())
     }
 

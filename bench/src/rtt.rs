@@ -1,10 +1,43 @@
 //! Round trips out of what ping tools print.
 
-/// The round trips in `output`, in microseconds. Understands `time=0.25 ms` and `time=250 us`, which the tools of
-/// NFD and NDNd and the plain ping print, and JSON lines with a number `rtt_us` or `rtt_ns`, which `namely ping`
-/// prints. Lines without a round trip (losses, headings) are skipped.
-pub fn round_trips_us(output: &str) -> Vec<f64> {
-    output.lines().filter_map(|line| from_text(line).or_else(|| from_json(line))).collect()
+use crate::stats::percentile;
+
+/// What one run of pings came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pings {
+    /// How many were answered.
+    pub answered: u64,
+    /// Median round trip, microseconds; none when nothing was answered.
+    pub p50_us: Option<f64>,
+    /// Round trip that 99 of 100 do not exceed, microseconds.
+    pub p99_us: Option<f64>,
+}
+
+impl Pings {
+    /// Reads what a ping tool printed: one round trip a line (the tools of NFD and NDNd, and the plain ping), or a
+    /// line of JSON with the percentiles (`namely ping`).
+    pub fn read(output: &str) -> Self {
+        output.lines().find_map(from_json).unwrap_or_else(|| {
+            let round_trips = round_trips_us(output);
+            Pings {
+                answered: round_trips.len() as u64,
+                p50_us: percentile(&round_trips, 50.0),
+                p99_us: percentile(&round_trips, 99.0),
+            }
+        })
+    }
+}
+
+fn from_json(line: &str) -> Option<Pings> {
+    let value: serde_json::Value = serde_json::from_str(line).ok()?;
+    let number = |key: &str| value.get(key).and_then(serde_json::Value::as_f64);
+    let answered = value.get("answered")?.as_u64()?;
+    Some(Pings { answered, p50_us: number("p50_us"), p99_us: number("p99_us") })
+}
+
+/// The round trips in lines that hold `time=0.25 ms` or `time=250 us`, in microseconds. Other lines are skipped.
+fn round_trips_us(output: &str) -> Vec<f64> {
+    output.lines().filter_map(from_text).collect()
 }
 
 fn from_text(line: &str) -> Option<f64> {
@@ -14,15 +47,9 @@ fn from_text(line: &str) -> Option<f64> {
     let value: f64 = after[..end].parse().ok()?;
     match after[end..].trim_start() {
         unit if unit.starts_with("ms") => Some(value * 1000.0),
-        unit if unit.starts_with("us") || unit.starts_with('µ') => Some(value),
+        unit if unit.starts_with("us") => Some(value),
         _ => None,
     }
-}
-
-fn from_json(line: &str) -> Option<f64> {
-    let value: serde_json::Value = serde_json::from_str(line).ok()?;
-    let number = |key: &str| value.get(key).and_then(serde_json::Value::as_f64);
-    number("rtt_us").or_else(|| number("rtt_ns").map(|ns| ns / 1000.0))
 }
 
 #[cfg(test)]
@@ -39,15 +66,16 @@ mod tests {
     }
 
     #[test]
-    fn json_lines_are_understood() {
-        assert_eq!(
-            round_trips_us("{\"seq\":1,\"rtt_us\":81.5}\n{\"sent\":1}\n{\"rtt_ns\":9000}"),
-            [81.5, 9.0]
-        );
+    fn a_summary_in_json_is_taken_as_it_is() {
+        let printed = "{\"sent\":10,\"answered\":9,\"min_us\":70.5,\"p50_us\":81.5,\"p99_us\":90.0}\n";
+        assert_eq!(Pings::read(printed), Pings { answered: 9, p50_us: Some(81.5), p99_us: Some(90.0) });
+        let lost = "{\"answered\":0,\"p50_us\":null,\"p99_us\":null}";
+        assert_eq!(Pings::read(lost), Pings { answered: 0, p50_us: None, p99_us: None });
     }
 
     #[test]
     fn losses_and_garbage_are_no_round_trips() {
-        assert!(round_trips_us("timeout from /q: seq=2\ntime=\ntime=1 parsec\ntime=... ms\nnull").is_empty());
+        let pings = Pings::read("timeout from /q: seq=2\ntime=\ntime=1 parsec\ntime=... ms\nnull\n{}");
+        assert_eq!(pings, Pings { answered: 0, p50_us: None, p99_us: None });
     }
 }

@@ -12,6 +12,9 @@ use crate::probe;
 use crate::process::{self, Process};
 use crate::scenario::{Kind, Scenario};
 
+/// Its content store has a limit in octets too; as with the peers, only the limit in packets shall bind.
+const CS_OCTETS_MAX: &str = "1GiB";
+
 /// namely with its own tools.
 #[derive(Debug)]
 pub(super) struct Namely {
@@ -32,8 +35,12 @@ impl Namely {
         let mut command = process::command(self.router.path(), site.dir);
         command.args(["--no-config", "--listen", &format!("unix://{}", socket.display())]);
         command.args(["--listen", &format!("tcp://127.0.0.1:{}", site.ports[index])]);
-        command.args(["--listen", &format!("udp://127.0.0.1:{}", site.ports[index])]);
-        command.args(["--cs-packets", &site.scenario.cs_packets().to_string()]);
+        command.args(["--listen", &site.udp_uri(index, "udp")]);
+        command.args(["--cs-packets-max", &site.scenario.cs_packets().to_string()]);
+        command.args(["--cs-octets-max", CS_OCTETS_MAX]);
+        if site.scenario.has_two_routers() && index == 0 {
+            command.args(["--route", &format!("{PREFIX}={}", site.udp_uri(1, "udp"))]);
+        }
         let mut router = Process::start(&format!("namelyd {index}"), command, site.dir, None)?;
         probe::wait_for_socket(&socket, READY_LIMIT, site.interrupt)
             .map_err(|e| router.expect_running().err().unwrap_or(e))?;
@@ -79,12 +86,6 @@ impl Subject for Namely {
     fn start(&self, site: &Site<'_>) -> Result<Network, Error> {
         let routers =
             (0..site.routers()).map(|i| self.start_router(site, i)).collect::<Result<Vec<_>, _>>()?;
-        if site.scenario.has_two_routers() {
-            let control = format!("unix://{}", site.socket(0).display());
-            let mut command = self.command(site, &control);
-            command.args(["route", "add", PREFIX, &site.udp_uri(1, "udp4")]);
-            Process::run("namely route", command, site.dir, None, READY_LIMIT, site.interrupt)?;
-        }
         Ok(Network::new(site, routers, "tcp"))
     }
 
