@@ -232,3 +232,6 @@ impl From<CryptoError> for CertificateError {
         CertificateError::Key(e)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -334,6 +334,57 @@ mod tests {
     }
 
     #[test]
+    fn a_nonce_may_have_32_octets_and_no_more() {
+        let info = |nonce| SignatureInfoView {
+            signature_type: namely_wire::SignatureType::Ed25519,
+            key_locator: None,
+            nonce: Some(nonce),
+            time_ms: Some(NOW_MS),
+            seq_num: None,
+            validity: None,
+        };
+        let (_, verifier) = operator();
+        let nonce = [7; COMMAND_NONCE_OCTETS_MAX + 1];
+        assert_eq!(verifier.check_time(&info(&nonce[1..]), NOW_MS), Ok(NOW_MS));
+        assert_eq!(verifier.check_time(&info(&nonce), NOW_MS), Err(CommandRefusal::NonceTooLong));
+    }
+
+    #[test]
+    fn a_sequence_number_that_does_not_grow_is_a_replay() {
+        let key_name = name("/ops/KEY/k");
+        let signer = Signer::hmac(key_name.clone(), HmacKey::new(b"secret"));
+        let mut policy = TrustPolicy::hierarchical();
+        policy.add_shared_key(key_name, HmacKey::new(b"secret"));
+        let mut verifier = CommandVerifier::new(policy);
+        for (seq_num, time_ms, accepted) in [
+            (Some(5), 1, true),
+            (Some(5), 2, false),
+            (Some(4), 3, false),
+            (None, 4, true),
+            (Some(5), 5, false),
+            (Some(6), 6, true),
+        ] {
+            let mut info = signer.signature_info();
+            info.seq_num = seq_num;
+            info.time_ms = Some(NOW_MS + time_ms);
+            let wire = InterestBuilder::new(name("/ops/do"))
+                .build_signed(b"", &info, |parts| signer.sign(parts), sha256)
+                .unwrap();
+            assert_eq!(verify(&mut verifier, &wire, NOW_MS).is_ok(), accepted, "{seq_num:?} at {time_ms}");
+        }
+    }
+
+    #[test]
+    fn a_command_without_a_time_is_refused() {
+        let (signer, mut verifier) = operator();
+        let info = signer.signature_info();
+        let wire = InterestBuilder::new(name("/localhost/nfd/x"))
+            .build_signed(b"", &info, |parts| signer.sign(parts), sha256)
+            .unwrap();
+        assert_eq!(verify(&mut verifier, &wire, NOW_MS), Err(CommandRefusal::NoTime));
+    }
+
+    #[test]
     fn a_nonce_that_comes_again_is_a_replay_until_it_is_forgotten() {
         let key_name = name("/ops/KEY/k");
         let signer = Signer::hmac(key_name.clone(), HmacKey::new(b"secret"));

@@ -118,3 +118,66 @@ pub fn sign_interest(
     info.time_ms = Some(time_ms);
     builder.build_signed(parameters, &info, |parts| signer.sign(parts), sha256)
 }
+
+#[cfg(test)]
+mod tests {
+    use namely_wire::{DataView, InterestView};
+
+    use super::*;
+    use crate::command::has_right_parameters_digest;
+    use crate::crypto::KeyType;
+
+    fn signers() -> Vec<Signer> {
+        let key_name: Name = "/p/KEY/k".parse().unwrap();
+        let mut signers = vec![
+            Signer::digest_sha256(),
+            Signer::null(),
+            Signer::hmac(key_name.clone(), HmacKey::new(b"secret")),
+        ];
+        for key_type in [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa] {
+            let key = Arc::new(PrivateKey::generate(key_type).unwrap());
+            signers.push(Signer::new(key_name.clone(), key));
+        }
+        signers
+    }
+
+    #[test]
+    fn data_of_every_signature_type_say_who_signed_them_and_how() {
+        let name: Name = "/p/x".parse().unwrap();
+        let mut types = Vec::new();
+        for signer in signers() {
+            let wire = sign_data(&DataBuilder::new(name.as_name()), b"content", &signer).unwrap();
+            let data = DataView::parse(&wire).unwrap();
+            let info = data.signature_info().unwrap();
+            assert_eq!(info.signature_type, signer.signature_type());
+            assert_eq!(info.key_name(), signer.key_name().map(Name::as_name));
+            assert_eq!(data.content, b"content");
+            types.push(data.signature_type.number());
+        }
+        assert_eq!(types, [0, 200, 4, 5, 3, 1]);
+    }
+
+    #[test]
+    fn a_digest_is_the_sha_256_of_the_signed_portion() {
+        let name: Name = "/p/x".parse().unwrap();
+        let wire =
+            sign_data(&DataBuilder::new(name.as_name()), &[7; 8000], &Signer::digest_sha256()).unwrap();
+        let data = DataView::parse(&wire).unwrap();
+        assert_eq!(data.signature_value, sha256(data.signed_portion));
+    }
+
+    #[test]
+    fn signed_interests_carry_time_nonce_and_the_right_digest() {
+        let builder = InterestBuilder::new("/p/do".parse().unwrap());
+        for signer in signers() {
+            let wire = sign_interest(&builder, b"parameters", &signer, 1234).unwrap();
+            let interest = InterestView::parse(&wire).unwrap();
+            let info = interest.signature_info().unwrap().unwrap();
+            assert_eq!((info.time_ms, info.nonce.map(<[u8]>::len)), (Some(1234), Some(8)));
+            assert_eq!(interest.application_parameters, Some(&b"parameters"[..]));
+            assert!(has_right_parameters_digest(&interest));
+            let again = sign_interest(&builder, b"parameters", &signer, 1234).unwrap();
+            assert_ne!(wire, again, "the nonce must be fresh");
+        }
+    }
+}

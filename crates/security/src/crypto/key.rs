@@ -267,3 +267,6 @@ impl<'a> Joined<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

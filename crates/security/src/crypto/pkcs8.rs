@@ -116,3 +116,50 @@ fn check_cost(kdf: &Kdf<'_>) -> Result<(), CryptoError> {
     };
     if affordable { Ok(()) } else { Err(CryptoError::TooCostly) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_cannot_ask_for_more_rounds_of_pbkdf2_than_the_limit() {
+        let cost = |rounds| {
+            let parameters = pbes2::Parameters::pbkdf2_sha256_aes256cbc(rounds, &[9; 8], &[7; 16]).unwrap();
+            check_cost(&parameters.kdf)
+        };
+        assert_eq!(cost(PBKDF2_ROUNDS), Ok(()));
+        assert_eq!(cost(PBKDF2_ROUNDS_MAX), Ok(()));
+        assert_eq!(cost(PBKDF2_ROUNDS_MAX + 1), Err(CryptoError::TooCostly));
+    }
+
+    #[test]
+    fn a_file_cannot_ask_for_more_memory_for_scrypt_than_the_limit() {
+        let cost = |cost_parameter: u64, block_size| {
+            let mut parameters =
+                pbes2::Parameters::scrypt_aes256cbc(Default::default(), &[9; 8], &[7; 16]).unwrap();
+            let Kdf::Scrypt(scrypt) = &mut parameters.kdf else { panic!() };
+            scrypt.cost_parameter = cost_parameter;
+            scrypt.block_size = block_size;
+            scrypt.parallelization = 1;
+            check_cost(&parameters.kdf)
+        };
+        assert_eq!(cost(SCRYPT_OCTETS_MAX / 128 / 8, 8), Ok(()));
+        assert_eq!(cost(SCRYPT_OCTETS_MAX / 128 / 8 + 1, 8), Err(CryptoError::TooCostly));
+        assert_eq!(cost(u64::MAX, u16::MAX), Err(CryptoError::TooCostly));
+    }
+
+    #[test]
+    fn octets_that_are_no_private_key_are_refused() {
+        let passphrase = Passphrase::new("pass");
+        for octets in [&b""[..], b"junk", &[0x30, 0x80], &[0x30, 0x03, 0x02, 0x01, 0x00]] {
+            assert_eq!(decrypt_pkcs8(octets, &passphrase), Err(CryptoError::BadPrivateKey));
+            assert_eq!(encrypt_pkcs8(octets, &passphrase), Err(CryptoError::BadPrivateKey));
+        }
+        for text in
+            ["", "junk", "-----BEGIN PRIVATE KEY-----", "-----BEGIN CAT-----\nMAMCAQA=\n-----END CAT-----\n"]
+        {
+            let outcome = private_key_from_pem(text, Some(&passphrase)).map(|_| ());
+            assert_eq!(outcome, Err(CryptoError::BadPrivateKey), "{text}");
+        }
+    }
+}

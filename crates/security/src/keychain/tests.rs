@@ -5,6 +5,7 @@ use std::path::Path;
 use namely_wire::DataBuilder;
 use tempfile::TempDir;
 
+use super::files::FILE_OCTETS_MAX;
 use super::*;
 use crate::crypto::CryptoError;
 use crate::signer::sign_data;
@@ -287,6 +288,65 @@ fn what_cannot_be_written_is_named() {
     assert!(error.to_string().contains(&blocker.display().to_string()), "{error}");
     let read_only = KeyChainError::Write("/k/format".into(), std::io::ErrorKind::ReadOnlyFilesystem.into());
     assert!(read_only.to_string().contains("can be read but not changed"), "{read_only}");
+}
+
+#[test]
+fn a_file_larger_than_the_limit_is_refused_and_named() {
+    let (folder, key_chain) = on_disk();
+    let key = generate(&key_chain, "/p", None);
+    let path = key_path(&folder, &key).join("0123.ndncert");
+    let mut text = key.certificates[0].to_base64();
+    text.push_str(&" ".repeat(FILE_OCTETS_MAX as usize - text.len()));
+    fs::write(&path, &text).unwrap();
+    assert!(key_chain.list().unwrap().problems.is_empty());
+    text.push(' ');
+    fs::write(&path, &text).unwrap();
+    let problems = key_chain.list().unwrap().problems;
+    assert!(problems[0].to_string().contains("0123.ndncert"), "{problems:?}");
+    assert_signs(&key_chain, None, None);
+}
+
+/// Runs the test `read_only_child` again in a mount namespace where the key chain's folder is read-only. Root
+/// may write anywhere else, so modes would not show what a user sees.
+#[test]
+fn a_read_only_key_chain_signs_and_says_that_it_cannot_be_changed() {
+    let (folder, key_chain) = on_disk();
+    generate(&key_chain, "/p", None);
+    let script = "mount --bind \"$NAMELY_TEST_KEYS\" \"$NAMELY_TEST_KEYS\" \
+                  && mount -o remount,ro,bind \"$NAMELY_TEST_KEYS\" || exit 77; \
+                  exec \"$0\" --ignored --exact keychain::tests::read_only_child";
+    let status = std::process::Command::new("unshare")
+        .args(["--mount", "--map-root-user", "sh", "-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .env("NAMELY_TEST_KEYS", folder.path().join("keys"))
+        .status();
+    match status {
+        Ok(status) if status.code() == Some(77) => eprintln!("skipped: mounting is not allowed here"),
+        Ok(status) if status.code() == Some(1) => eprintln!("skipped: namespaces are not allowed here"),
+        Ok(status) => assert!(status.success(), "{status}"),
+        Err(e) => eprintln!("skipped: unshare does not run here ({e})"),
+    }
+}
+
+#[test]
+#[ignore = "started by a_read_only_key_chain_signs_and_says_that_it_cannot_be_changed"]
+fn read_only_child() {
+    let Some(folder) = std::env::var_os("NAMELY_TEST_KEYS") else { return };
+    let key_chain = KeyChain::open(folder).unwrap();
+    assert_signs(&key_chain, None, None);
+    let certificate = key_chain.key(None).unwrap().certificates[0].clone();
+    let errors = [
+        key_chain.trust(&certificate).unwrap_err(),
+        key_chain.set_default(name("/p").as_name()).unwrap_err(),
+        key_chain.delete(name("/p").as_name()).unwrap_err(),
+        key_chain.add_certificate(&certificate).unwrap_err(),
+    ];
+    for error in errors {
+        let message = error.to_string();
+        assert!(message.contains("can be read but not changed"), "{message}");
+        assert!(message.contains("NAMELY_HOME"), "{message}");
+    }
+    assert_signs(&key_chain, None, None);
 }
 
 #[test]

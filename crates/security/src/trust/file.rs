@@ -129,3 +129,106 @@ impl fmt::Display for PolicyFileError {
 }
 
 impl std::error::Error for PolicyFileError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trust::CHAIN_DEPTH_MAX;
+
+    fn parse(text: &str) -> Result<TrustPolicy, PolicyFileError> {
+        TrustPolicy::from_toml(text, read_certificate)
+    }
+
+    fn name(uri: &str) -> Name {
+        uri.parse().unwrap()
+    }
+
+    fn allows(policy: &TrustPolicy, data: &str, key: &str) -> bool {
+        policy.allows(name(data).as_name(), name(key).as_name())
+    }
+
+    #[test]
+    fn an_empty_file_is_the_hierarchical_policy_without_anchors() {
+        let policy = parse("").unwrap();
+        assert!(allows(&policy, "/p/x", "/p/KEY/k"));
+        assert!(!allows(&policy, "/q/x", "/p/KEY/k"));
+        assert!(policy.anchors().is_empty());
+        assert_eq!(policy.depth_max(), CHAIN_DEPTH_MAX);
+    }
+
+    #[test]
+    fn rules_replace_the_hierarchy_unless_the_file_wants_both() {
+        let rule = "[[rule]]\ndata = \"/cms/<>*\"\nkey = \"/ops/KEY/<>\"\n";
+        let alone = parse(rule).unwrap();
+        assert!(allows(&alone, "/cms/x", "/ops/KEY/k"));
+        assert!(!allows(&alone, "/ops/x", "/ops/KEY/k"));
+        let both = parse(&format!("hierarchical = true\n{rule}")).unwrap();
+        assert!(allows(&both, "/cms/x", "/ops/KEY/k"));
+        assert!(allows(&both, "/ops/x", "/ops/KEY/k"));
+    }
+
+    #[test]
+    fn a_file_names_its_anchors_relative_to_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let certificate = include_str!("../../tests/data/ndnsec-ecdsa.ndncert");
+        std::fs::write(folder.path().join("root.ndncert"), certificate).unwrap();
+        let path = folder.path().join("trust.toml");
+        std::fs::write(&path, "anchors = [\"root.ndncert\"]\ndepth_max = 2\nrevoked = [\"/a/KEY/b\"]\n")
+            .unwrap();
+        let policy = TrustPolicy::load(&path).unwrap();
+        assert_eq!(policy.anchors()[0].identity(), name("/fixture/ec").as_name());
+        assert_eq!(policy.depth_max(), 2);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_file_and_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trust.toml");
+        for (text, complaint) in [
+            ("depth = 3", "unknown field `depth`, expected one of `anchors`"),
+            ("depth = 3", "line 1"),
+            ("anchors = [", "line 1"),
+            ("anchors = [\"none.ndncert\"]", "none.ndncert"),
+            ("revoked = [\"/v=x\"]", "\"/v=x\" is not a name"),
+            ("[[rule]]\ndata = \"/a\"\n", "missing field `key`"),
+            ("[[rule]]\ndata = \"a\"\nkey = \"/b\"\n", "\"a\" is not a name pattern"),
+            ("[[rule]]\ndata = \"/a/<x>\"\nkey = \"/<y>/KEY/<>\"\n", "<y> does not stand in the rule's data"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let message = TrustPolicy::load(&path).unwrap_err().to_string();
+            assert!(message.contains(complaint), "{text}: {message}");
+            assert!(message.contains("trust.toml"), "{message}");
+        }
+        let absent = TrustPolicy::load(&folder.path().join("absent.toml")).unwrap_err().to_string();
+        assert!(absent.contains("absent.toml"), "{absent}");
+    }
+
+    #[test]
+    fn a_file_larger_than_the_limit_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trust.toml");
+        for (octets, accepted) in [(POLICY_FILE_OCTETS_MAX, true), (POLICY_FILE_OCTETS_MAX + 1, false)] {
+            std::fs::write(&path, vec![b'\n'; octets as usize]).unwrap();
+            assert_eq!(TrustPolicy::load(&path).is_ok(), accepted);
+        }
+    }
+
+    /// The policies shown in docs/trust.md are policies.
+    #[test]
+    fn the_documented_examples_are_right() {
+        let documented = include_str!("../../../../docs/trust.md");
+        let examples: Vec<&str> = documented
+            .split("```toml\n")
+            .skip(1)
+            .filter_map(|rest| rest.split_once("```"))
+            .map(|(example, _)| example)
+            .collect();
+        assert!(examples.len() >= 2);
+        let certificate = include_bytes!("../../tests/data/ndnsec-ecdsa.ndncert");
+        for example in examples {
+            let policy =
+                TrustPolicy::from_toml(example, |_| Ok(Certificate::from_file_octets(certificate).unwrap()));
+            policy.unwrap_or_else(|e| panic!("{example}\n{e}"));
+        }
+    }
+}

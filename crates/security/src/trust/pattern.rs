@@ -169,3 +169,72 @@ impl fmt::Display for PatternError {
 }
 
 impl std::error::Error for PatternError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, uri: &str) -> bool {
+        let pattern: Pattern = pattern.parse().unwrap();
+        let name: Name = uri.parse().unwrap();
+        pattern.matches(name.as_name())
+    }
+
+    #[test]
+    fn patterns_match_component_by_component() {
+        for (pattern, yes, no) in [
+            ("/", &["/"][..], &["/a"][..]),
+            ("/a/b", &["/a/b"], &["/a", "/a/b/c", "/a/c", "/8=a/9=b"]),
+            ("/a/<>", &["/a/b", "/a/v=1", "/a/..."], &["/a", "/a/b/c"]),
+            ("/<>*", &["/", "/a", "/a/b/c"], &[]),
+            ("/a/<>*", &["/a", "/a/b", "/a/b/c"], &["/", "/b"]),
+            ("/a/<>*/z", &["/a/z", "/a/b/z", "/a/z/z"], &["/a", "/z", "/a/z/b", "/a"]),
+            ("/<>*/KEY/<>", &["/KEY/k", "/a/b/KEY/k"], &["/KEY", "/a/KEY/k/i"]),
+            ("/32=x/v=2", &["/32=x/v=2"], &["/x/v=2", "/32=x/v=3"]),
+            ("/<x>/<x>", &["/a/a"], &["/a/b"]),
+            ("/<x>/<y>", &["/a/a", "/a/b"], &["/a"]),
+            ("/<x>*/m/<x>", &["/a/m/a"], &["/m/a", "/a/b/m/b"]),
+            ("/%3Cx%3E", &["/%3Cx%3E"], &["/a"]),
+        ] {
+            yes.iter().for_each(|uri| assert!(matches(pattern, uri), "{pattern} should match {uri}"));
+            no.iter().for_each(|uri| assert!(!matches(pattern, uri), "{pattern} should not match {uri}"));
+        }
+    }
+
+    #[test]
+    fn a_component_that_contains_what_a_run_contains_is_not_that_run() {
+        // One component whose octets are the encoding of two.
+        let mut name = Name::new();
+        name.push(namely_wire::Component::generic(&[8, 1, b'a', 8, 1, b'b']));
+        let two: Name = "/a/b".parse().unwrap();
+        let name = name.join_name(two.as_name());
+        let pattern: Pattern = "/<x>/<x>*".parse().unwrap();
+        assert!(!pattern.matches(name.as_name()));
+    }
+
+    #[test]
+    fn texts_that_are_not_patterns_say_why() {
+        for (text, why) in [
+            ("a/b", "start with /"),
+            ("", "start with /"),
+            ("/<>*/<>*", "only one *"),
+            ("/<a b>", "letters, digits"),
+            ("/a*", "write them as %3C"),
+            ("/<x", "write them as %3C"),
+            ("/x<>", "write them as %3C"),
+            ("/a//b", "empty component"),
+            ("/v=x", "form of a name URI"),
+            ("/a/", "empty component"),
+        ] {
+            let message = text.parse::<Pattern>().unwrap_err().to_string();
+            assert!(message.contains(why), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_longest_names_are_matched() {
+        let uri = "/a".repeat(namely_wire::name::COMPONENTS_MAX);
+        assert!(matches("/<x>/<>*/<x>", &uri));
+        assert!(!matches("/<>*/b", &uri));
+    }
+}
