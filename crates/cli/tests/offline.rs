@@ -1,0 +1,164 @@
+//! The commands that need no router: keys, certificates, dissection, generated files.
+
+mod common;
+
+use std::fs;
+
+use common::Home;
+
+#[test]
+fn keys_are_made_listed_chosen_and_deleted() {
+    let home = Home::new();
+    assert!(home.ok(["key", "list"]).contains("key"));
+    home.ok(["key", "new", "/lab/alice"]);
+    home.ok(["key", "new", "/lab/bob", "--type", "ecdsa"]);
+    home.ok(["key", "new", "/lab/carol", "--type", "rsa"]);
+    let keys = home.json(["key", "list"]);
+    // In canonical order of names: /lab/bob, /lab/alice, /lab/carol.
+    let kinds: Vec<_> = keys.iter().map(|k| k["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["ecdsa", "ed25519", "rsa"]);
+    assert_eq!(home.ok(["key", "default"]).trim(), "/lab/alice");
+    home.ok(["key", "default", "/lab/bob"]);
+    assert_eq!(home.ok(["key", "default"]).trim(), "/lab/bob");
+    assert!(home.fails(1, ["key", "delete", "/lab/carol"]).contains("--yes"));
+    home.ok(["key", "delete", "/lab/carol", "--yes"]);
+    assert_eq!(home.json(["key", "list"]).len(), 2);
+}
+
+#[test]
+fn an_encrypted_key_needs_its_passphrase() {
+    let home = Home::new();
+    let with = |args: &[&str], passphrase: &str| {
+        common::ended(home.namely(args).env("NAMELY_PASSPHRASE", passphrase).output().unwrap())
+    };
+    assert_eq!(with(&["key", "new", "/lab/secret", "--encrypt"], "right").code, Some(0));
+    assert_eq!(home.json(["key", "list"])[0]["encrypted"], "yes");
+    let wrong = with(&["cert", "export", "/lab/secret", "--private"], "wrong");
+    assert_eq!(wrong.code, Some(1), "{wrong:?}");
+    assert!(!wrong.stderr.contains("wrong\n"), "the passphrase is not printed");
+    assert_eq!(with(&["cert", "export", "/lab/secret", "--private"], "right").code, Some(0));
+    let none = home.fails(1, ["cert", "export", "/lab/secret", "--private"]);
+    assert!(none.contains("NAMELY_PASSPHRASE"), "{none}");
+}
+
+#[test]
+fn a_key_moves_to_another_home_in_a_safe_bag() {
+    let (here, there) = (Home::new(), Home::new());
+    let key = here.ok(["key", "new", "/lab/mover"]);
+    let bag = here.path("bag");
+    let mut export = here.namely(["cert", "export", "/lab/mover", "--private", "-o"]);
+    assert!(export.arg(&bag).env("NAMELY_PASSPHRASE", "p").status().unwrap().success());
+    let mut import = there.namely(["cert", "import", "--private"]);
+    assert!(import.arg(&bag).env("NAMELY_PASSPHRASE", "p").output().unwrap().status.success());
+    assert_eq!(there.json(["key", "list"])[0]["key"].as_str(), Some(key.trim()));
+}
+
+#[test]
+fn a_certificate_is_issued_imported_shown_and_trusted() {
+    let home = Home::new();
+    home.ok(["key", "new", "/lab"]);
+    home.ok(["key", "new", "/lab/dave"]);
+    fs::write(home.path("dave"), home.ok(["cert", "export", "/lab/dave"])).unwrap();
+    fs::write(home.path("issued"), home.ok(["cert", "issue", "dave", "--key", "/lab", "--days", "30"]))
+        .unwrap();
+    home.ok(["cert", "import", "issued"]);
+    let shown = &home.json(["cert", "show", "/lab/dave"])[0];
+    assert_eq!((shown["self_signed"].as_bool(), shown["state"].as_str()), (Some(false), Some("valid")));
+    assert!(shown["signed_by"].as_str().unwrap().starts_with("/lab/KEY/"));
+    fs::write(home.path("pem"), home.ok(["cert", "export", "/lab", "--form", "pem"])).unwrap();
+    home.ok(["cert", "trust", "pem"]);
+    let trusted = home.json(["cert", "trusted"]);
+    assert_eq!(trusted[0]["names_below"], "/lab");
+    home.ok(["cert", "distrust", trusted[0]["certificate"].as_str().unwrap()]);
+    assert!(home.json(["cert", "trusted"]).is_empty());
+}
+
+#[test]
+fn a_file_that_is_no_certificate_is_named() {
+    let home = Home::new();
+    fs::write(home.path("junk"), "not a certificate").unwrap();
+    let error = home.fails(1, ["cert", "trust", "junk"]);
+    assert!(error.contains("junk"), "{error}");
+    assert!(home.fails(1, ["cert", "show", "missing.cert"]).contains("missing.cert"));
+}
+
+#[test]
+fn packets_are_dissected_from_hex_and_from_a_capture() {
+    let home = Home::new();
+    let packet: &[u8] = &[5, 11, 7, 3, 8, 1, b'a', 10, 4, 1, 2, 3, 4];
+    let hex: String = packet.iter().map(|b| format!("{b:02x} ")).collect();
+    let text = home.ok(["dissect", "--hex", &hex]);
+    assert!(text.contains("Interest") && text.contains("/a") && text.contains("Nonce"), "{text}");
+    fs::write(home.path("trace.pcap"), pcap_of_udp(packet)).unwrap();
+    let text = home.ok(["dissect", "trace.pcap"]);
+    assert!(text.contains("udp://127.0.0.1:5000 -> udp://127.0.0.1:6363") && text.contains("/a"), "{text}");
+    let tree = &home.json(["dissect", "trace.pcap"])[0];
+    assert_eq!(tree["packet"][0]["name"], "Interest");
+    home.fails(4, ["dissect", "/dev/null"]);
+    home.fails(1, ["dissect", "--hex", "5"]);
+}
+
+#[test]
+fn hostile_octets_are_dissected_without_a_crash() {
+    let home = Home::new();
+    for hex in
+        ["64", "64 0c 53 08 10 00 00 00 00 00 00 00 50 00", "05 ff ff ff ff ff ff ff ff ff", "00 00 00"]
+    {
+        let end = home.run(["dissect", "--hex", hex]);
+        assert_eq!(end.code, Some(0), "{hex}: {end:?}");
+    }
+}
+
+/// A capture of one UDP datagram over loopback (raw IPv4 link type).
+fn pcap_of_udp(payload: &[u8]) -> Vec<u8> {
+    let mut ip = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1];
+    let total = (20 + 8 + payload.len()) as u16;
+    ip[2..4].copy_from_slice(&total.to_be_bytes());
+    let mut packet = ip;
+    packet.extend_from_slice(&5000u16.to_be_bytes());
+    packet.extend_from_slice(&6363u16.to_be_bytes());
+    packet.extend_from_slice(&(8 + payload.len() as u16).to_be_bytes());
+    packet.extend_from_slice(&[0, 0]);
+    packet.extend_from_slice(payload);
+    let mut file = Vec::new();
+    file.extend_from_slice(&0xa1b2_c3d4u32.to_le_bytes());
+    file.extend_from_slice(&[2, 0, 4, 0]);
+    for word in [0u32, 0, 65535, 101, 1_700_000_000, 5, packet.len() as u32, packet.len() as u32] {
+        file.extend_from_slice(&word.to_le_bytes());
+    }
+    file.extend_from_slice(&packet);
+    file
+}
+
+#[test]
+fn every_command_has_a_help_text_with_an_example() {
+    let home = Home::new();
+    let mut commands = vec![Vec::new()];
+    while let Some(path) = commands.pop() {
+        let help = home.ok(path.iter().map(String::as_str).chain(["--help"]));
+        let subcommands: Vec<String> = help
+            .lines()
+            .skip_while(|l| *l != "Commands:")
+            .skip(1)
+            .take_while(|l| l.starts_with("  "))
+            .filter_map(|l| l.split_whitespace().next())
+            .filter(|c| *c != "help")
+            .map(str::to_string)
+            .collect();
+        if subcommands.is_empty() {
+            assert!(help.contains("Example"), "namely {}: no example\n{help}", path.join(" "));
+        }
+        commands.extend(subcommands.into_iter().map(|c| [path.clone(), vec![c]].concat()));
+    }
+}
+
+#[test]
+fn completions_and_man_pages_are_generated() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(home.ok(["completions", shell]).contains("namely"));
+    }
+    home.ok(["man", "pages"]);
+    let page = fs::read_to_string(home.path("pages/namely-route-add.1")).unwrap();
+    assert!(page.contains(".TH") && page.contains("prefix"));
+}
