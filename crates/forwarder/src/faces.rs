@@ -209,6 +209,11 @@ impl FaceHold {
     pub fn id(&self) -> FaceId {
         self.cell.id()
     }
+
+    /// The packets that the face has carried.
+    pub fn packets(&self) -> PacketCounts {
+        self.cell.counters.read()
+    }
 }
 
 /// What became of a released face.
