@@ -2,39 +2,9 @@
 
 use std::fmt;
 
+use namely_forwarder::{FaceId, PacketCounts};
+use namely_io::{Credentials, Persistency};
 use namely_wire::face_uri::FaceUri;
-
-use super::FaceId;
-
-/// How long a face outlives its socket (NFD `FacePersistency`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Persistency {
-    /// Stays until destroyed or its socket fails.
-    #[default]
-    Persistent,
-    /// Made by a peer; goes with its connection, or when idle for long.
-    OnDemand,
-    /// Stays until destroyed; a failed socket is opened again and the face is down meanwhile.
-    Permanent,
-}
-
-impl Persistency {
-    /// The number management uses.
-    pub fn number(self) -> u64 {
-        match self {
-            Persistency::Persistent => 0,
-            Persistency::OnDemand => 1,
-            Persistency::Permanent => 2,
-        }
-    }
-
-    /// The persistency of a management number.
-    pub fn from_number(n: u64) -> Option<Self> {
-        [Persistency::Persistent, Persistency::OnDemand, Persistency::Permanent]
-            .into_iter()
-            .find(|p| p.number() == n)
-    }
-}
 
 /// Settings of a face's link that management can read and change. `None` means: the router's default when
 /// creating, unchanged when updating.
@@ -91,29 +61,7 @@ pub enum ListenSpec {
     /// A UDP port: every remote address gets an on-demand face.
     Udp(std::net::SocketAddr),
     /// One UDP multicast face on one interface.
-    Multicast(MulticastSpec),
-}
-
-/// A UDP multicast face.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MulticastSpec {
-    /// Group and port, such as 224.0.23.170:56363.
-    pub group: std::net::SocketAddr,
-    /// Interface name.
-    pub interface: String,
-    /// Whether other processes of this machine hear what the face sends (and the face them).
-    pub same_host: bool,
-}
-
-/// Who is at the other end of a Unix face (`SO_PEERCRED`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PeerCredentials {
-    /// Effective user id.
-    pub uid: u32,
-    /// Effective group id.
-    pub gid: u32,
-    /// Process id at the time of connecting.
-    pub pid: i32,
+    Multicast(namely_io::MulticastOptions),
 }
 
 /// Whether a face can send.
@@ -125,7 +73,8 @@ pub enum FaceState {
     Down,
 }
 
-/// What a face has carried. Octets are those of link packets.
+/// What a face has carried. Octets are those of link packets. In events, and in answers to changes, packets by kind
+/// are not counted up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaceCounters {
     /// Interests received.
@@ -148,6 +97,18 @@ pub struct FaceCounters {
     pub queue_octets: u64,
     /// Drops by reason, those that are not zero; docs/counters.md says what each means.
     pub drops: Vec<(&'static str, u64)>,
+}
+
+impl FaceCounters {
+    /// Takes over the forwarder's counts.
+    pub(super) fn set_packets(&mut self, packets: &PacketCounts) {
+        self.in_interests = packets.in_interests;
+        self.in_data = packets.in_data;
+        self.in_nacks = packets.in_nacks;
+        self.out_interests = packets.out_interests;
+        self.out_data = packets.out_data;
+        self.out_nacks = packets.out_nacks;
+    }
 }
 
 /// Everything management shows of a face.
@@ -182,7 +143,7 @@ pub struct FaceStatus {
     /// Time until an idle on-demand face goes, ns.
     pub expires_in_ns: Option<u64>,
     /// The peer's user, on Unix faces.
-    pub credentials: Option<PeerCredentials>,
+    pub credentials: Option<Credentials>,
     /// Counters.
     pub counters: FaceCounters,
 }
@@ -192,7 +153,7 @@ pub struct FaceStatus {
 pub enum FaceEventKind {
     /// The face is new.
     Created,
-    /// The face is gone; its number is never used again.
+    /// The face is gone; its number may be given to another one later.
     Destroyed,
     /// A face that was down has its peer back.
     Up,

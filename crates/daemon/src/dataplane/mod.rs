@@ -1,15 +1,36 @@
 //! The data plane: one thread that owns sockets, link state and frame queues, and moves packets between
 //! them and the forwarder.
 //!
-//! The control thread asks for changes through a handle and hears of packets for management and of face
-//! events through a receiver. The data plane never interprets a name and never answers management itself.
+//! The control thread asks for changes through a [`DataPlane`] and hears of packets for management and of face
+//! events through an [`Inbox`]. The data plane never interprets a name and never answers management itself.
+//!
+//! Tables are changed directly, through the shared [`Core`]; the data plane need not be told, except of new times
+//! at which something expires ([`DataPlane::refresh_timers`]).
 
+mod command;
 mod face;
+mod faces;
+mod handle;
+mod inbox;
+mod options;
+mod worker;
+
+use std::sync::Arc;
 
 pub use face::{
     CreateFaceError, FaceCounters, FaceEvent, FaceEventKind, FaceOptions, FaceSpec, FaceState, FaceStatus,
-    FaceUpdate, ListenError, ListenSpec, MulticastSpec, PeerCredentials, Persistency, UpdateFaceError,
+    FaceUpdate, ListenError, ListenSpec, UpdateFaceError,
 };
+pub use handle::{DataPlane, StartError};
+pub use inbox::{
+    CONTROL_EVENTS_MAX, CONTROL_PACKETS_MAX, ControlEvent, ControlPacket, Inbox, InboxError, InboxWaker,
+};
+pub use namely_forwarder::FaceId;
+pub use namely_io::{Credentials, MulticastOptions, Persistency};
+pub use options::DataPlaneOptions;
 
-/// Number of a face, as management shows it: 1..=255 are reserved, sockets' faces start at 256.
-pub type FaceId = u64;
+/// A packet as the router keeps it: the one copy that it makes of what arrived.
+pub type Packet = Arc<[u8]>;
+
+/// The forwarding core in this home.
+pub type Core = namely_forwarder::Forwarder<Packet, parking_lot::RawMutex>;

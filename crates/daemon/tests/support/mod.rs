@@ -1,0 +1,149 @@
+//! A running data plane, and applications that talk to it through plain sockets.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use namely_daemon::dataplane::{
+    ControlEvent, Core, DataPlane, DataPlaneOptions, FaceEventKind, FaceId, FaceStatus, Inbox, ListenSpec,
+};
+use namely_forwarder::Config;
+use namely_link::stream::packet_octets;
+use namely_wire::lp::encode_lp_packet;
+use namely_wire::{DataBuilder, FaceUri, InterestBuilder, LpHeaders, LpView, Name, PitToken, SignatureInfo};
+
+/// How long a test waits for what must happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Router {
+    pub(crate) plane: DataPlane,
+    pub(crate) inbox: Inbox,
+    pub(crate) core: Arc<Core>,
+    directory: tempfile::TempDir,
+}
+
+impl Router {
+    pub(crate) fn start() -> Self {
+        Self::start_with(DataPlaneOptions::default())
+    }
+
+    pub(crate) fn start_with(options: DataPlaneOptions) -> Self {
+        let core = Arc::new(Core::new(Config::new(|_| [0; 32]), 1).unwrap());
+        let (plane, inbox) = DataPlane::start(options, core.clone()).unwrap();
+        let router = Router { plane, inbox, core, directory: tempfile::tempdir().unwrap() };
+        router.plane.listen(ListenSpec::Unix { path: router.path(), mode: 0o666 }).unwrap();
+        router
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.path().join("r.sock")
+    }
+
+    /// An application, and its face.
+    pub(crate) fn connect(&self) -> (App, FaceId) {
+        let app = App::new(UnixStream::connect(self.path()).unwrap());
+        (app, self.event(FaceEventKind::Created).face_id)
+    }
+
+    /// The next face event, which must be of this kind.
+    pub(crate) fn event(&self, kind: FaceEventKind) -> FaceStatus {
+        match self.inbox.next(PATIENCE) {
+            Ok(ControlEvent::Face(event)) if event.kind == kind => event.face,
+            other => panic!("{other:?} instead of {kind:?}"),
+        }
+    }
+
+    pub(crate) fn route(&self, prefix: &str, face: FaceId) {
+        self.core.fib_add_nexthop(name(prefix).as_name(), face, 0).unwrap();
+    }
+
+    pub(crate) fn listen_udp(&self) -> std::net::SocketAddr {
+        let uri = self.plane.listen(ListenSpec::Udp(([127, 0, 0, 1], 0).into())).unwrap();
+        uri.address().unwrap()
+    }
+
+    pub(crate) fn listen_tcp(&self) -> std::net::SocketAddr {
+        let uri = self.plane.listen(ListenSpec::Tcp(([127, 0, 0, 1], 0).into())).unwrap();
+        uri.address().unwrap()
+    }
+}
+
+/// A stream to the router that speaks link packets.
+pub(crate) struct App<S = UnixStream> {
+    pub(crate) stream: S,
+    buffer: Vec<u8>,
+}
+
+impl<S: Read + Write> App<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        App { stream, buffer: Vec::new() }
+    }
+
+    pub(crate) fn send(&mut self, octets: &[u8]) {
+        self.stream.write_all(octets).unwrap();
+    }
+
+    /// The next link packet.
+    pub(crate) fn receive(&mut self) -> Vec<u8> {
+        let start = Instant::now();
+        loop {
+            if let Some(octets) = packet_octets(&self.buffer).unwrap() {
+                return self.buffer.drain(..octets).collect();
+            }
+            let mut chunk = [0; 65536];
+            let length = self.stream.read(&mut chunk).unwrap();
+            assert!(length > 0 && start.elapsed() < PATIENCE, "the router closed the connection");
+            self.buffer.extend_from_slice(&chunk[..length]);
+        }
+    }
+
+    /// The next link packet's headers and network packet.
+    pub(crate) fn receive_parts(&mut self) -> (LpHeaders, Vec<u8>) {
+        let wire = self.receive();
+        let view = LpView::parse(&wire).unwrap();
+        (view.headers, view.fragment.unwrap().to_vec())
+    }
+}
+
+pub(crate) fn name(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+pub(crate) fn interest(uri: &str) -> Vec<u8> {
+    InterestBuilder::new(name(uri)).nonce([1, 2, 3, 4]).build()
+}
+
+pub(crate) fn data(uri: &str, content: usize) -> Vec<u8> {
+    let content = vec![7; content];
+    let data = DataBuilder::new(name(uri).as_name()).build(&content, &SignatureInfo::digest_sha256());
+    data.finish(&[0; 32])
+}
+
+/// A Data of exactly `octets` octets.
+pub(crate) fn data_of(uri: &str, octets: usize) -> Vec<u8> {
+    let empty = data(uri, 1000).len() - 1000;
+    let made = data(uri, octets - empty);
+    assert_eq!(made.len(), octets);
+    made
+}
+
+pub(crate) fn with_token(packet: &[u8], token: &[u8]) -> Vec<u8> {
+    let headers = LpHeaders { pit_token: PitToken::new(token), ..LpHeaders::default() };
+    encode_lp_packet(&headers, packet)
+}
+
+pub(crate) fn uri(text: &str) -> FaceUri {
+    text.parse().unwrap()
+}
+
+/// Waits until `condition` holds.
+pub(crate) fn eventually(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "it never came to hold");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
