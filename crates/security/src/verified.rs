@@ -79,6 +79,16 @@ impl<B: PacketOctets> Verified<B> {
         self.octets
     }
 
+    /// The same packet, borrowed: still verified.
+    pub fn as_ref(&self) -> Verified<&[u8]> {
+        Verified {
+            octets: self.octets.as_ref(),
+            name: self.name.clone(),
+            content: self.content.clone(),
+            reason: self.reason.clone(),
+        }
+    }
+
     /// Why it may be believed.
     pub fn reason(&self) -> &TrustReason {
         &self.reason

@@ -13,6 +13,7 @@ pub mod endpoint;
 pub mod fetch;
 pub mod matching;
 pub mod nonce;
+pub mod object;
 pub mod paths;
 pub mod publish;
 pub mod segment;

@@ -60,7 +60,7 @@ struct Outcome {
 /// Fetches `pieces` over `path`; the producer stands still in `pause`.
 fn run(path: PathModel, pieces: u64, options: Options, seed: u64, pause: Option<(u64, u64)>) -> Outcome {
     let mut random = Random(seed | 1);
-    let mut fetch = Fetch::new(options, 0, 0);
+    let mut fetch = Fetch::new(options, 0);
     fetch.set_end(pieces).unwrap();
     let mut now_ns = 0;
     let mut free_at_ns = 0;
@@ -128,7 +128,7 @@ fn a_lossless_local_path_is_filled_without_a_single_retransmission() {
 
 #[test]
 fn the_default_window_does_not_flood_a_path_that_never_drops() {
-    let mut fetch = Fetch::new(Options::default(), 0, 0);
+    let mut fetch = Fetch::new(Options::default(), 0);
     fetch.set_end(1 << 20).unwrap();
     // Each Data costs 15 us of the same queue: the more are outstanding, the longer each waits.
     let mut outstanding = std::collections::VecDeque::new();
@@ -205,12 +205,12 @@ fn silence_ends_the_fetch_in_time_and_says_for_how_long() {
 
 #[test]
 fn a_refusal_before_any_data_ends_the_fetch_at_once_and_a_later_one_after_a_while() {
-    let mut fetch = Fetch::new(Options::default(), 0, 0);
+    let mut fetch = Fetch::new(Options::default(), 0);
     let piece = fetch.request(0).unwrap();
     fetch.on_nack(piece, NackReason::NoRoute, MS);
     assert!(matches!(fetch.failure(), Some(Failure::Refused { piece: 0, .. })));
 
-    let mut fetch = Fetch::new(Options::default(), 0, 0);
+    let mut fetch = Fetch::new(Options::default(), 0);
     let first = fetch.request(0).unwrap();
     fetch.on_data(first, false, MS);
     fetch.advance(1);
@@ -230,7 +230,7 @@ fn a_refusal_before_any_data_ends_the_fetch_at_once_and_a_later_one_after_a_whil
 
 #[test]
 fn a_router_that_restarts_midway_costs_only_what_was_outstanding() {
-    let mut fetch = Fetch::new(Options::default(), 0, 0);
+    let mut fetch = Fetch::new(Options::default(), 0);
     fetch.set_end(20).unwrap();
     let asked: Vec<u64> = std::iter::from_fn(|| fetch.request(0)).collect();
     fetch.on_data(0, false, MS);
@@ -244,7 +244,7 @@ fn a_router_that_restarts_midway_costs_only_what_was_outstanding() {
 
 #[test]
 fn a_corrupt_piece_is_asked_for_again_even_when_it_had_been_taken() {
-    let mut fetch = Fetch::new(Options { congestion: Algorithm::Fixed(2), ..Options::default() }, 0, 0);
+    let mut fetch = Fetch::new(Options { congestion: Algorithm::Fixed(2), ..Options::default() }, 0);
     fetch.set_end(2).unwrap();
     assert_eq!((fetch.request(0), fetch.request(0), fetch.request(0)), (Some(0), Some(1), None));
     fetch.on_data(0, false, MS);
@@ -258,7 +258,7 @@ fn a_corrupt_piece_is_asked_for_again_even_when_it_had_been_taken() {
 fn no_more_than_the_span_is_asked_for_ahead_of_what_was_delivered() {
     for span_max in [1, 100] {
         let options = Options { congestion: Algorithm::Fixed(1000), span_max, ..Options::default() };
-        let mut fetch = Fetch::new(options, 0, 0);
+        let mut fetch = Fetch::new(options, 0);
         assert_eq!(std::iter::from_fn(|| fetch.request(0)).count(), span_max);
         // The last one came; the first is still missing.
         fetch.on_data(span_max as u64 - 1, false, MS);
@@ -274,7 +274,7 @@ fn no_more_than_the_span_is_asked_for_ahead_of_what_was_delivered() {
 
 #[test]
 fn an_end_that_becomes_known_late_ends_the_wait_for_what_does_not_exist() {
-    let mut fetch = Fetch::new(Options::default(), 0, 0);
+    let mut fetch = Fetch::new(Options::default(), 0);
     while fetch.request(0).is_some() {}
     fetch.on_data(0, false, MS);
     fetch.on_data(1, false, MS);

@@ -117,6 +117,11 @@ impl TrustPolicy {
         self
     }
 
+    /// Whether what is believed is known to come from its producer: only where signatures are checked.
+    pub fn is_authenticating(&self) -> bool {
+        self.mode == Mode::Signatures
+    }
+
     /// The trust anchors.
     pub fn anchors(&self) -> &[Certificate] {
         &self.anchors

@@ -26,6 +26,7 @@ mod error;
 mod express;
 mod inbox;
 mod outbox;
+mod receiver;
 mod registration;
 mod socket;
 
@@ -35,7 +36,7 @@ use std::time::{Duration, Instant};
 use namely_security::Signer;
 use namely_wire::face_uri::FaceUri;
 use namely_wire::mgmt::Scope;
-use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, LpView, NackReason, tlv, types};
+use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, NackReason, PACKET_OCTETS_MAX};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
@@ -45,6 +46,8 @@ pub use self::error::{ConnectionError, NoRouter};
 pub use self::express::{Answer, Reply};
 use self::inbox::{Filled, Inbox};
 pub use self::outbox::{OUTBOX_OCTETS_MAX, Outbox};
+pub use self::receiver::Counters;
+use self::receiver::Receiver;
 use self::registration::{Context, Registrations};
 use self::socket::Socket;
 use crate::endpoint::{self, Candidate, NamedBy, Surroundings};
@@ -55,6 +58,9 @@ const RETRY_NS: (u64, u64) = (20_000_000, 1_000_000_000);
 
 /// Datagrams taken in one turn, so that answers are not held back by an endless stream of requests.
 const DATAGRAMS_PER_TURN: usize = 64;
+
+/// Largest datagram sent: what peers send too. On paths with a smaller MTU the IP layer cuts it.
+const DATAGRAM_OCTETS_MAX: usize = PACKET_OCTETS_MAX;
 
 /// How a connection behaves.
 #[derive(Clone, Debug)]
@@ -88,6 +94,8 @@ pub struct Incoming<'a> {
     /// Its link headers. An answer to an Interest carries the Interest's PIT token: see
     /// [`Incoming::answer_headers`].
     pub headers: &'a LpHeaders,
+    /// When it was read, by the connection's clock.
+    pub received_ns: u64,
 }
 
 /// A network packet, checked.
@@ -115,23 +123,6 @@ pub struct Turn {
     pub packets: usize,
 }
 
-/// What went through a connection, and what was dropped and why.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Link packets received.
-    pub packets_in: u64,
-    /// Octets of them.
-    pub octets_in: u64,
-    /// Dropped: not an NDNLPv2 packet, an Interest or a Data.
-    pub dropped_malformed: u64,
-    /// Dropped: a fragment on a stream, where no packet needs to be cut.
-    pub dropped_fragment: u64,
-    /// Streams given up because they could not be cut into packets.
-    pub streams_broken: u64,
-    /// Times the router was reached again after it had gone.
-    pub reconnects: u64,
-}
-
 /// A link to one router.
 #[derive(Debug)]
 pub struct Connection {
@@ -140,6 +131,7 @@ pub struct Connection {
     socket: Option<Socket>,
     inbox: Inbox,
     outbox: Outbox,
+    receiver: Receiver,
     /// Whether the router sees this client as local.
     local: bool,
     retry: Retry,
@@ -148,7 +140,6 @@ pub struct Connection {
     epoch: u64,
     started: Instant,
     nonces: Nonces,
-    counters: Counters,
 }
 
 /// The search for a router that went away.
@@ -201,13 +192,13 @@ impl Connection {
             local: socket.local,
             registrations: Registrations::default(),
             inbox: Inbox::new(socket.datagrams),
-            outbox: Outbox::new(socket.datagrams),
+            outbox: Outbox::new(socket.datagrams.then_some(DATAGRAM_OCTETS_MAX)),
+            receiver: Receiver::new(socket.datagrams.then_some(DATAGRAM_OCTETS_MAX)),
             socket: Some(socket),
             retry: Retry::default(),
             epoch: 0,
             started: Instant::now(),
             nonces: Nonces::from_system().map_err(|e| ConnectionError::System(e.into()))?,
-            counters: Counters::default(),
         })
     }
 
@@ -218,7 +209,7 @@ impl Connection {
 
     /// Nanoseconds since the connection was made: the clock of the state machines that it drives.
     pub fn now_ns(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        elapsed_ns(self.started)
     }
 
     /// Grows by one each time the router was reached again: what was outstanding before is lost.
@@ -233,7 +224,7 @@ impl Connection {
 
     /// What went through, and what was dropped.
     pub fn counters(&self) -> Counters {
-        self.counters
+        self.receiver.counters
     }
 
     /// Where packets are queued; [`Connection::turn`] writes them.
@@ -284,27 +275,28 @@ impl Connection {
             }
         };
         self.outbox.flush(socket)?;
+        let (inbox, outbox, receiver) = (&mut self.inbox, &mut self.outbox, &mut self.receiver);
         // What an earlier turn read and could not handle for lack of room comes first.
-        turn.packets += handle(&mut self.inbox, &mut self.outbox, &mut self.counters, handler)?;
+        turn.packets += receiver.handle(inbox, outbox, now_ns, handler)?;
         if turn.packets > 0 {
-            self.outbox.flush(socket)?;
+            outbox.flush(socket)?;
             return Ok(());
         }
-        let ready = wait(socket, &self.outbox, due_ns.saturating_sub(now_ns))?;
+        let ready = wait(socket, outbox, due_ns.saturating_sub(now_ns))?;
         if ready.contains(PollFlags::OUT) {
-            self.outbox.flush(socket)?;
+            outbox.flush(socket)?;
         }
         if ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
             let reads = if datagrams { DATAGRAMS_PER_TURN } else { 1 };
             for _ in 0..reads {
-                match self.inbox.fill(socket)? {
+                match inbox.fill(socket)? {
                     Filled::Some => {}
                     Filled::Nothing => break,
                     Filled::Closed => return Err(Fault::Closed),
                 }
-                turn.packets += handle(&mut self.inbox, &mut self.outbox, &mut self.counters, handler)?;
+                turn.packets += receiver.handle(inbox, outbox, elapsed_ns(self.started), handler)?;
             }
-            self.outbox.flush(socket)?;
+            outbox.flush(socket)?;
         }
         Ok(())
     }
@@ -312,7 +304,7 @@ impl Connection {
     /// Notes that the router is gone; an error when it shall not be looked for.
     fn lose(&mut self, fault: Fault) -> Result<(), ConnectionError> {
         if matches!(fault, Fault::Unframed(_)) {
-            self.counters.streams_broken += 1;
+            self.receiver.counters.streams_broken += 1;
         }
         tracing::debug!(router = %self.uri, ?fault, "connection lost");
         self.socket = None;
@@ -339,7 +331,7 @@ impl Connection {
                 self.socket = Some(socket);
                 self.registrations.restart();
                 self.epoch += 1;
-                self.counters.reconnects += 1;
+                self.receiver.counters.reconnects += 1;
                 tracing::info!(router = %self.uri, "connected again");
                 Ok(true)
             }
@@ -395,45 +387,6 @@ fn wait(socket: &Socket, outbox: &Outbox, wait_ns: u64) -> Result<PollFlags, Err
     }
 }
 
-/// Hands the packets that were read to `handler`, as long as there is room for its answers.
-fn handle(
-    inbox: &mut Inbox,
-    outbox: &mut Outbox,
-    counters: &mut Counters,
-    handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-) -> Result<usize, DecodeError> {
-    let mut handled = 0;
-    while !outbox.is_full() {
-        let Some(frame) = inbox.next_packet()? else { break };
-        counters.packets_in += 1;
-        counters.octets_in += frame.len() as u64;
-        match dispatch(frame, counters, outbox, handler) {
-            Ok(()) => handled += 1,
-            Err(_) => counters.dropped_malformed += 1,
-        }
-    }
-    Ok(handled)
-}
-
-fn dispatch(
-    frame: &[u8],
-    counters: &mut Counters,
-    outbox: &mut Outbox,
-    handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-) -> Result<(), DecodeError> {
-    let link = LpView::parse(frame)?;
-    if link.frag_count != 1 {
-        counters.dropped_fragment += 1;
-        return Ok(());
-    }
-    let Some(wire) = link.fragment else { return Ok(()) };
-    let (typ, _, _) = tlv::read_header(wire)?;
-    let packet = match (typ, link.headers.nack) {
-        (types::INTEREST, None) => Packet::Interest(InterestView::parse(wire)?),
-        (types::INTEREST, Some(reason)) => Packet::Nack(InterestView::parse(wire)?, reason),
-        (types::DATA, None) => Packet::Data(DataView::parse(wire)?),
-        (typ, _) => return Err(DecodeError::UnexpectedType(typ)),
-    };
-    handler(Incoming { packet, headers: &link.headers }, outbox);
-    Ok(())
+fn elapsed_ns(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

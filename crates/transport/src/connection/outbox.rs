@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 
+use namely_link::{LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};
 use namely_wire::lp::{LpFraming, encode_lp_header};
 use namely_wire::{LpHeaders, PACKET_OCTETS_MAX};
 use rustix::io::Errno;
@@ -23,13 +24,27 @@ pub struct Outbox {
     written: usize,
     /// Where each datagram ends in `buf`; empty on a stream.
     ends: VecDeque<usize>,
-    datagrams: bool,
+    /// Cuts packets that are longer than a datagram may be; none on a stream.
+    cutter: Option<Box<LinkService<Vec<u8>>>>,
+    datagram_octets_max: usize,
     packets: u64,
 }
 
 impl Outbox {
-    pub(super) fn new(datagrams: bool) -> Self {
-        Outbox { buf: Vec::new(), written: 0, ends: VecDeque::new(), datagrams, packets: 0 }
+    /// `datagram_octets_max`: none on a stream.
+    pub(super) fn new(datagram_octets_max: Option<usize>) -> Self {
+        let cutter = datagram_octets_max.map(|mtu| {
+            let config = LinkConfig { marking: None, ..LinkConfig::new(LinkKind::Datagram { mtu }) };
+            Box::new(LinkService::new(config, ReassemblyTotal::new(0), 0))
+        });
+        Outbox {
+            buf: Vec::new(),
+            written: 0,
+            ends: VecDeque::new(),
+            cutter,
+            datagram_octets_max: datagram_octets_max.unwrap_or(usize::MAX),
+            packets: 0,
+        }
     }
 
     /// Queues `packet` with `headers`.
@@ -65,10 +80,29 @@ impl Outbox {
             return filled;
         }
         self.packets += 1;
-        if self.datagrams {
-            self.ends.push_back(self.buf.len());
+        if self.cutter.is_some() {
+            self.end_datagram(start, packet, headers);
         }
         filled
+    }
+
+    /// Notes where the datagram that begins at `start` ends; one that is too long is cut into fragments.
+    fn end_datagram(&mut self, start: usize, packet: usize, headers: &LpHeaders) {
+        if self.buf.len() - start <= self.datagram_octets_max {
+            self.ends.push_back(self.buf.len());
+            return;
+        }
+        let Some(cutter) = &mut self.cutter else { return };
+        let octets = self.buf.split_off(packet);
+        self.buf.truncate(start);
+        let (buf, ends) = (&mut self.buf, &mut self.ends);
+        let outbound = Outbound { headers: *headers, packet: octets, hop_limit: None };
+        let cut = cutter.send(outbound, 0, 0, &mut |frame| {
+            frame.slices().iter().for_each(|slice| buf.extend_from_slice(slice));
+            ends.push_back(buf.len());
+        });
+        // Nothing is sent of a packet that cannot be cut: its answer is missed as if it were lost.
+        debug_assert!(cut.is_ok(), "the largest packet fits into the fragments allowed");
     }
 
     /// Octets that wait.
@@ -96,12 +130,12 @@ impl Outbox {
             let end = self.ends.front().copied().unwrap_or(self.buf.len());
             match rustix::net::send(&socket, &self.buf[self.written..end], SendFlags::NOSIGNAL) {
                 // A datagram is taken whole or not at all.
-                Ok(_) if self.datagrams => self.datagram_done(end),
+                Ok(_) if self.cutter.is_some() => self.datagram_done(end),
                 Ok(written) => self.written += written,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(false),
                 // This one datagram cannot be sent: too long for the path, or the queue is full.
-                Err(Errno::MSGSIZE | Errno::NOBUFS) if self.datagrams => self.datagram_done(end),
+                Err(Errno::MSGSIZE | Errno::NOBUFS) if self.cutter.is_some() => self.datagram_done(end),
                 Err(error) => return Err(error),
             }
         }
@@ -134,7 +168,7 @@ mod tests {
     #[test]
     fn all_packets_of_a_turn_arrive_in_order_on_a_stream() {
         let (near, mut far) = UnixStream::pair().unwrap();
-        let mut outbox = Outbox::new(false);
+        let mut outbox = Outbox::new(None);
         outbox.send(&LpHeaders::default(), b"\x06\x01a");
         let marked = LpHeaders { congestion_mark: Some(1), ..LpHeaders::default() };
         outbox.send(&marked, b"\x06\x01b");
@@ -150,7 +184,7 @@ mod tests {
     #[test]
     fn each_packet_is_one_datagram() {
         let (near, far) = UnixDatagram::pair().unwrap();
-        let mut outbox = Outbox::new(true);
+        let mut outbox = Outbox::new(Some(8800));
         outbox.send(&LpHeaders::default(), b"\x06\x01a");
         outbox.send(&LpHeaders::default(), b"\x06\x02bc");
         assert_eq!(outbox.flush(&near), Ok(true));
@@ -160,8 +194,30 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_longer_than_a_datagram_is_cut_and_fits_together_again() {
+        let (near, far) = UnixDatagram::pair().unwrap();
+        let mut outbox = Outbox::new(Some(1000));
+        let mut packet = vec![6, 253, 8, 0];
+        packet.resize(4 + 2048, 9);
+        outbox.send(
+            &LpHeaders { pit_token: namely_wire::PitToken::new(&[1]), ..LpHeaders::default() },
+            &packet,
+        );
+        assert_eq!(outbox.flush(&near), Ok(true));
+        let config = LinkConfig::new(LinkKind::Datagram { mtu: 1000 });
+        let mut link: LinkService<Vec<u8>> = LinkService::new(config, ReassemblyTotal::new(1 << 20), 0);
+        let mut received = [0; 2000];
+        for last in [false, false, true] {
+            let octets = far.recv(&mut received).unwrap();
+            assert!(octets <= 1000);
+            let whole = link.receive(&received[..octets], (), 0, &mut |_| {}).unwrap();
+            assert_eq!(whole.map(|whole| whole.packet == packet), last.then_some(true));
+        }
+    }
+
+    #[test]
     fn a_packet_that_cannot_be_filled_leaves_nothing_behind() {
-        let mut outbox = Outbox::new(false);
+        let mut outbox = Outbox::new(None);
         let marked = LpHeaders { congestion_mark: Some(1), ..LpHeaders::default() };
         let failed = outbox.compose(&marked, 10, |buf| {
             buf.push(6);
@@ -175,7 +231,7 @@ mod tests {
     fn a_full_socket_keeps_the_rest_for_later() {
         let (near, mut far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
-        let mut outbox = Outbox::new(false);
+        let mut outbox = Outbox::new(None);
         while !outbox.is_full() {
             outbox.send(&LpHeaders::default(), &[7; 8000]);
         }

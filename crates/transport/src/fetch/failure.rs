@@ -47,15 +47,15 @@ impl fmt::Display for Failure {
                     for_ns / 1_000_000_000
                 )
             }
-            Failure::Unanswered { piece, attempts } => {
-                write!(f, "piece {piece} never came, though it was asked for {attempts} times")
+            Failure::Unanswered { attempts, .. } => {
+                write!(f, "it never came, though it was asked for {attempts} times and others came")
             }
             Failure::Refused { reason: NackReason::NoRoute, .. } => f.write_str(
                 "no route: no producer of this name is known to the router; see `namely route list`",
             ),
             Failure::Refused { reason, .. } => write!(f, "the router refused: {reason}"),
             Failure::EndMoved { known, claimed } => {
-                write!(f, "the producer contradicts itself: {known} pieces, then {claimed}")
+                write!(f, "the producer contradicts itself: {known} segments, then {claimed}")
             }
         }
     }

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use namely_transport::fetch::{Fetch, Options};
-//! let mut fetch = Fetch::new(Options::default(), 0, 0);
+//! let mut fetch = Fetch::new(Options::default(), 0);
 //! fetch.set_end(3)?;
 //! let mut now_ns = 0;
 //! while !fetch.is_complete() {
@@ -156,13 +156,13 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    /// Fetches from piece `first` on, starting at `now_ns`.
-    pub fn new(options: Options, first: u64, now_ns: u64) -> Self {
+    /// Fetches from piece 0 on, starting at `now_ns`.
+    pub fn new(options: Options, now_ns: u64) -> Self {
         Fetch {
             control: options.congestion.controller(options.window_max),
             options,
             slots: VecDeque::new(),
-            base: first,
+            base: 0,
             end: None,
             in_flight: 0,
             lost: VecDeque::new(),
@@ -181,6 +181,12 @@ impl Fetch {
             counters: Counters::default(),
             failure: None,
         }
+    }
+
+    /// Fetches from piece `first` on instead; only before anything was asked for.
+    pub fn start_at(&mut self, first: u64) {
+        debug_assert!(self.slots.is_empty());
+        self.base = first;
     }
 
     /// Replaces the congestion control by one of the caller's own.

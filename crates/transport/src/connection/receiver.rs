@@ -1,0 +1,131 @@
+//! From link packets to network packets: headers, reassembly of what came in fragments, and the handler's call.
+
+use namely_link::{LinkConfig, LinkDrop, LinkKind, LinkService, ReassemblyTotal};
+use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, LpView, tlv, types};
+
+use super::inbox::Inbox;
+use super::{Incoming, Outbox, Packet};
+
+/// Octets of incomplete packets kept.
+const REASSEMBLY_OCTETS_MAX: usize = 4 << 20;
+
+/// What went through a connection, and what was dropped and why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Link packets received.
+    pub packets_in: u64,
+    /// Octets of them.
+    pub octets_in: u64,
+    /// Dropped: not an NDNLPv2 packet, an Interest or a Data.
+    pub dropped_malformed: u64,
+    /// Dropped: a fragment where none is expected, or one that does not fit the others of its packet.
+    pub dropped_fragment: u64,
+    /// Streams given up because they could not be cut into packets.
+    pub streams_broken: u64,
+    /// Times the router was reached again after it had gone.
+    pub reconnects: u64,
+}
+
+/// Takes link packets apart.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    /// Reassembles; datagrams only.
+    link: Option<LinkService<Vec<u8>>>,
+    pub(super) counters: Counters,
+}
+
+impl Receiver {
+    pub(super) fn new(datagram_octets_max: Option<usize>) -> Self {
+        let link = datagram_octets_max.map(|mtu| {
+            let config = LinkConfig::new(LinkKind::Datagram { mtu });
+            LinkService::new(config, ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX), 0)
+        });
+        Receiver { link, counters: Counters::default() }
+    }
+
+    /// Hands the packets that were read to `handler`, as long as there is room for its answers. An error says
+    /// that the stream can no longer be cut into packets.
+    pub(super) fn handle(
+        &mut self,
+        inbox: &mut Inbox,
+        outbox: &mut Outbox,
+        received_ns: u64,
+        handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+    ) -> Result<usize, DecodeError> {
+        let mut handled = 0;
+        while !outbox.is_full() {
+            let Some(frame) = inbox.next_packet()? else { break };
+            self.counters.packets_in += 1;
+            self.counters.octets_in += frame.len() as u64;
+            let handed = match &mut self.link {
+                Some(link) => reassembled(link, frame, received_ns),
+                None => whole(frame),
+            };
+            let handed = handed.and_then(|found| match found {
+                Some((headers, wire)) => hand_over(headers, wire, received_ns, outbox, handler),
+                None => Ok(()),
+            });
+            match handed {
+                Ok(()) => handled += 1,
+                Err(Fault::Malformed) => self.counters.dropped_malformed += 1,
+                Err(Fault::Fragment) => self.counters.dropped_fragment += 1,
+            }
+        }
+        Ok(handled)
+    }
+}
+
+/// Why a link packet was dropped.
+enum Fault {
+    Malformed,
+    Fragment,
+}
+
+impl From<DecodeError> for Fault {
+    fn from(_: DecodeError) -> Self {
+        Fault::Malformed
+    }
+}
+
+type Found<'a> = Option<(LpHeaders, &'a [u8])>;
+
+/// The network packet of a link packet on a stream, where nothing is cut.
+fn whole(frame: &[u8]) -> Result<Found<'_>, Fault> {
+    let view = LpView::parse(frame)?;
+    if view.frag_count != 1 || view.frag_index != 0 {
+        return Err(Fault::Fragment);
+    }
+    Ok(view.fragment.map(|wire| (view.headers, wire)))
+}
+
+/// The network packet that a datagram brought or completed.
+fn reassembled<'a>(
+    link: &'a mut LinkService<Vec<u8>>,
+    frame: &'a [u8],
+    received_ns: u64,
+) -> Result<Found<'a>, Fault> {
+    link.tick(received_ns, &mut |_| {});
+    match link.receive(frame, (), received_ns, &mut |_| {}) {
+        Ok(delivered) => Ok(delivered.map(|delivered| (delivered.headers, delivered.packet))),
+        Err(LinkDrop::Malformed(_)) => Err(Fault::Malformed),
+        Err(_) => Err(Fault::Fragment),
+    }
+}
+
+fn hand_over(
+    headers: LpHeaders,
+    wire: &[u8],
+    received_ns: u64,
+    outbox: &mut Outbox,
+    handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+) -> Result<(), Fault> {
+    let (typ, _, _) = tlv::read_header(wire)?;
+    let packet = match (typ, headers.nack) {
+        (types::INTEREST, None) => Packet::Interest(InterestView::parse(wire)?),
+        (types::INTEREST, Some(reason)) => Packet::Nack(InterestView::parse(wire)?, reason),
+        (types::DATA, None) => Packet::Data(DataView::parse(wire)?),
+        _ => return Err(Fault::Malformed),
+    };
+    handler(Incoming { packet, headers: &headers, received_ns }, outbox);
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Finding an object: its newest version by RDR metadata, or what answers to its prefix.
+
+use namely_security::manifest::MANIFEST_KEYWORD;
+use namely_security::{MANIFEST_ENTRIES, TrustPolicy, Verdict, Verified, Verifier};
+use namely_wire::rdr::{METADATA_COMPONENT, Metadata, discovery_name};
+use namely_wire::{Component, ContentType, DataView, InterestBuilder, Name, NameRef, SignatureType, types};
+
+use super::{Object, ObjectError, Reader, Vouching};
+use crate::connection::Answer;
+
+/// How often metadata is asked for before the object is looked for without. A producer that has none stays
+/// silent, so each attempt costs a lifetime.
+const DISCOVERY_ATTEMPTS: u32 = 2;
+
+const MANIFEST_COMPONENT: Component<'static> =
+    Component { typ: types::KEYWORD_COMPONENT, value: MANIFEST_KEYWORD };
+
+impl Reader<'_> {
+    /// Finds `name`: its newest version if it names none. The producer's word that there is no such object is
+    /// [`ObjectError::NotFound`].
+    pub fn find(&mut self, name: NameRef<'_>) -> Result<Object, ObjectError> {
+        match name.last() {
+            Some(last) if last.version().is_some() => return self.find_by_first_segment(name),
+            Some(last) if last.segment().is_some() => return self.find_by_prefix(name),
+            _ => {}
+        }
+        let interest = self.interest(discovery_name(name)).can_be_prefix().must_be_fresh();
+        match self.connection.express_retrying(&interest, DISCOVERY_ATTEMPTS)? {
+            Answer::Data(reply) => self.object_of_metadata(reply.wire, name),
+            Answer::Nack(reason) => Err(ObjectError::Refused { name: name.to_name(), reason }),
+            Answer::Timeout => self.find_by_prefix(name),
+        }
+    }
+
+    /// Finds what answers to `name` as a prefix: an object without metadata, or a dataset of a router.
+    pub fn find_by_prefix(&mut self, name: NameRef<'_>) -> Result<Object, ObjectError> {
+        let interest = self.interest(name.to_name()).can_be_prefix().must_be_fresh();
+        let wire = self.answer(&interest, name)?;
+        let data = parsed(&wire, name)?;
+        let found = data.name;
+        if found.component(name.len()) == Some(METADATA_COMPONENT) {
+            return self.object_of_metadata(wire, name);
+        }
+        if found.len() > name.len() + 1 && found.without_last(1).last() == Some(MANIFEST_COMPONENT) {
+            return self.find_by_first_segment(found.without_last(2));
+        }
+        if found.len() > name.len() && found.last().is_some_and(|last| last.segment().is_some()) {
+            return Ok(self.object_of_segment(&data));
+        }
+        let found = found.to_name();
+        let whole = self.verified(wire)?;
+        if whole.content_type() == ContentType::Nack {
+            return Err(ObjectError::NotFound { name: name.to_name() });
+        }
+        Ok(Object { whole: Some(whole), segments: Some(1), ..unknown(found) })
+    }
+
+    /// Finds the object whose segments are `<object>/seg=<n>`.
+    fn find_by_first_segment(&mut self, object: NameRef<'_>) -> Result<Object, ObjectError> {
+        let first = object.to_name().join_segment(0);
+        let wire = self.answer(&self.interest(first), object)?;
+        Ok(self.object_of_segment(&parsed(&wire, object)?))
+    }
+
+    /// The object that `data` is a segment of. Nothing of the packet is believed yet but its place: it is
+    /// fetched again, and verified then.
+    fn object_of_segment(&self, data: &DataView<'_>) -> Object {
+        let last = data.final_block_id.and_then(|last| last.segment());
+        let has_digest_only = data.signature_type == SignatureType::DigestSha256;
+        let object = unknown(data.name.without_last(1).to_name());
+        match last {
+            // Where origins count, a segment that has but a digest can only be vouched for by a manifest.
+            Some(last) if has_digest_only && self.verifier.policy().is_authenticating() => {
+                let segments = Some(last.saturating_add(1));
+                Object { segments, vouching: Vouching::Manifests, ..object }
+            }
+            _ => object,
+        }
+    }
+
+    fn interest(&self, name: Name) -> InterestBuilder {
+        InterestBuilder::new(name).lifetime_ms(self.options.lifetime_ms)
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        interest: &InterestBuilder,
+        name: NameRef<'_>,
+    ) -> Result<Vec<u8>, ObjectError> {
+        match self.connection.express_retrying(interest, self.options.attempts)? {
+            Answer::Data(reply) => Ok(reply.wire),
+            Answer::Nack(reason) => Err(ObjectError::Refused { name: name.to_name(), reason }),
+            Answer::Timeout => Err(ObjectError::NoAnswer { name: name.to_name() }),
+        }
+    }
+
+    fn object_of_metadata(&mut self, wire: Vec<u8>, asked: NameRef<'_>) -> Result<Object, ObjectError> {
+        let is_nack = parsed(&wire, asked)?.content_type == ContentType::Nack;
+        let data = self.verified_metadata(wire)?;
+        if is_nack {
+            return Err(ObjectError::NotFound { name: asked.to_name() });
+        }
+        let metadata = Metadata::decode(data.content())
+            .map_err(|error| ObjectError::Malformed { name: data.name().to_name(), error })?;
+        if !asked.is_prefix_of(metadata.name.as_name()) {
+            return Err(ObjectError::Stray { asked: asked.to_name(), led_to: metadata.name });
+        }
+        let has_manifests = metadata.manifest_entries == Some(MANIFEST_ENTRIES);
+        let authenticating = self.verifier.policy().is_authenticating();
+        let vouching = match has_manifests && authenticating && metadata.last_segment.is_some() {
+            true => Vouching::Manifests,
+            false => Vouching::Segments,
+        };
+        Ok(Object {
+            segments: metadata.last_segment.map(|last| last.saturating_add(1)),
+            vouching,
+            reason: Some(data.reason().clone()),
+            metadata: Some(metadata.clone()),
+            ..unknown(metadata.name)
+        })
+    }
+
+    /// Metadata is signed with a key even where only digests of segments are to be checked: then it is taken as
+    /// it is, like everything else of which nobody checks the origin.
+    fn verified_metadata(&mut self, wire: Vec<u8>) -> Result<Verified, ObjectError> {
+        if self.verifier.policy().is_authenticating() {
+            return self.verified(wire);
+        }
+        match Verifier::new(TrustPolicy::insecure_accept_all()).verify(wire, 0) {
+            Verdict::Verified(data) => Ok(data),
+            Verdict::Rejected(rejection) => Err(ObjectError::Untrusted(rejection)),
+            Verdict::NeedCertificate(needed) => self.verified(needed.data),
+        }
+    }
+}
+
+fn parsed<'a>(wire: &'a [u8], asked: NameRef<'_>) -> Result<DataView<'a>, ObjectError> {
+    DataView::parse(wire).map_err(|error| ObjectError::Malformed { name: asked.to_name(), error })
+}
+
+fn unknown(name: Name) -> Object {
+    Object { name, segments: None, vouching: Vouching::Segments, metadata: None, reason: None, whole: None }
+}

@@ -1,0 +1,131 @@
+//! The order in which the pieces of an object are asked for.
+//!
+//! Under manifests each manifest is asked for one whole group of segments ahead of the first segment it covers:
+//! manifest 0, then for each group g the manifest g+1 and the segments of g. So a manifest is there, verified,
+//! before its segments come, and nobody waits for it. Pieces are numbered in that order.
+
+use std::ops::Range;
+
+use namely_security::MANIFEST_ENTRIES;
+
+/// Pieces of a full group: its segments and the next manifest.
+const GROUP: u64 = MANIFEST_ENTRIES + 1;
+
+/// What a piece is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// A manifest, by its index.
+    Manifest(u64),
+    /// A segment, by its number.
+    Segment(u64),
+}
+
+/// The pieces of one object from a segment on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Segments alone; piece numbers are segment numbers.
+    Plain,
+    /// Segments under manifests: groups `first_group..groups`, `segments` segments in all.
+    Manifests { first_group: u64, groups: u64, segments: u64 },
+}
+
+impl Layout {
+    /// Under manifests, from the group of `first_segment` on, of an object of `segments` (at least one).
+    pub(super) fn manifests(first_segment: u64, segments: u64) -> Self {
+        let groups = segments.div_ceil(MANIFEST_ENTRIES).max(1);
+        let first_group = (first_segment / MANIFEST_ENTRIES).min(groups - 1);
+        Layout::Manifests { first_group, groups, segments }
+    }
+
+    /// The piece numbers, of an object of `segments`; `first_segment` is where a plain layout starts.
+    pub(super) fn pieces(&self, first_segment: u64, segments: u64) -> Range<u64> {
+        match *self {
+            Layout::Plain => first_segment..segments,
+            Layout::Manifests { first_group, groups, segments } => {
+                let full = groups - 1 - first_group;
+                0..1 + full * GROUP + segments.saturating_sub((groups - 1) * MANIFEST_ENTRIES)
+            }
+        }
+    }
+
+    /// The first segment that is fetched when `first_segment` is wanted: the whole group is verified together.
+    pub(super) fn first_segment(&self, first_segment: u64) -> u64 {
+        match self {
+            Layout::Plain => first_segment,
+            Layout::Manifests { first_group, .. } => first_group * MANIFEST_ENTRIES,
+        }
+    }
+
+    /// What piece number `piece` is.
+    pub(super) fn piece(&self, piece: u64) -> Piece {
+        let Layout::Manifests { first_group, groups, .. } = *self else { return Piece::Segment(piece) };
+        let Some(rest) = piece.checked_sub(1) else { return Piece::Manifest(first_group) };
+        let group = (first_group + rest / GROUP).min(groups - 1);
+        let place = rest - (group - first_group) * GROUP;
+        match place {
+            _ if group == groups - 1 => Piece::Segment(group * MANIFEST_ENTRIES + place),
+            0 => Piece::Manifest(group + 1),
+            _ => Piece::Segment(group * MANIFEST_ENTRIES + place - 1),
+        }
+    }
+
+    /// The number of a piece; none if it is before the first group or past the last.
+    pub(super) fn number(&self, piece: Piece) -> Option<u64> {
+        let Layout::Manifests { first_group, groups, segments } = *self else {
+            let Piece::Segment(segment) = piece else { return None };
+            return Some(segment);
+        };
+        match piece {
+            Piece::Manifest(index) if index == first_group => Some(0),
+            Piece::Manifest(index) if index < groups => Some(1 + index.checked_sub(first_group + 1)? * GROUP),
+            Piece::Segment(segment) if segment < segments => {
+                let group = segment / MANIFEST_ENTRIES;
+                let ahead = u64::from(group < groups - 1);
+                Some(1 + group.checked_sub(first_group)? * GROUP + ahead + segment % MANIFEST_ENTRIES)
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_manifest_comes_a_group_ahead_of_its_segments() {
+        let layout = Layout::manifests(0, 500);
+        let order: Vec<Piece> = layout.pieces(0, 500).map(|piece| layout.piece(piece)).collect();
+        assert_eq!(order[..3], [Piece::Manifest(0), Piece::Manifest(1), Piece::Segment(0)]);
+        assert_eq!(order[241..243], [Piece::Segment(239), Piece::Manifest(2)]);
+        assert_eq!(order.len(), 503);
+        assert_eq!(order.last(), Some(&Piece::Segment(499)));
+    }
+
+    proptest! {
+        #[test]
+        fn every_piece_has_one_number_and_every_number_one_piece(
+            segments in 1u64..2000, first in 0u64..2000,
+        ) {
+            let first = first.min(segments - 1);
+            let layout = Layout::manifests(first, segments);
+            let mut wanted = layout.first_segment(first)..segments;
+            let mut manifest_known = None;
+            for number in layout.pieces(first, segments) {
+                let piece = layout.piece(number);
+                prop_assert_eq!(layout.number(piece), Some(number));
+                match piece {
+                    Piece::Manifest(index) => manifest_known = Some(index),
+                    Piece::Segment(segment) => {
+                        prop_assert_eq!(wanted.next(), Some(segment));
+                        prop_assert!(manifest_known >= Some(segment / MANIFEST_ENTRIES));
+                    }
+                }
+            }
+            prop_assert_eq!(wanted.next(), None);
+            prop_assert_eq!(layout.number(Piece::Segment(segments)), None);
+            prop_assert_eq!(layout.number(Piece::Manifest(segments.div_ceil(MANIFEST_ENTRIES))), None);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Reading a named object: find its newest version, fetch it, verify every octet, hand it over in order.
+//!
+//! Finding follows RDR (`<name>/32=metadata`); an object without metadata is found by its prefix. Verification is
+//! by manifest where the producer has them, else packet by packet; certificates that the verifier lacks are
+//! fetched by name. What has not been verified is never handed over.
+//!
+//! ```no_run
+//! use namely_security::{TrustPolicy, Verifier};
+//! use namely_transport::connection::{Connection, Options};
+//! use namely_transport::object::{ReadOptions, Reader};
+//!
+//! let mut connection = Connection::find(None, Options::default())?;
+//! let mut verifier = Verifier::new(TrustPolicy::hierarchical());
+//! let mut reader = Reader::new(&mut connection, &mut verifier, ReadOptions::default());
+//! let content = reader.read_to_vec("/example/list".parse().expect("a name"), 1 << 20)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod find;
+mod layout;
+mod progress;
+mod pull;
+
+use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use namely_security::{TrustReason, Verdict, Verified, Verifier};
+use namely_wire::rdr::Metadata;
+use namely_wire::{InterestBuilder, Name, NameRef};
+
+pub use self::error::ObjectError;
+pub use self::progress::{Flow, Progress};
+use crate::connection::{Answer, Connection, Incoming, Outbox};
+use crate::fetch;
+
+/// Certificates fetched for one packet at most: a chain, and a few that turned out to be others.
+const CERTIFICATES_MAX: usize = 16;
+
+/// How objects are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Window, limits, retransmission.
+    pub fetch: fetch::Options,
+    /// InterestLifetime, ms.
+    pub lifetime_ms: u64,
+    /// How often metadata and certificates are asked for.
+    pub attempts: u32,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        ReadOptions { fetch: fetch::Options::default(), lifetime_ms: 2_000, attempts: 3 }
+    }
+}
+
+/// What vouches for segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vouching {
+    /// Manifests, one for each 240 segments.
+    Manifests,
+    /// Each segment's own signature.
+    Segments,
+}
+
+/// An object that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// The name under which its segments are; versioned, as a rule.
+    pub name: Name,
+    /// How many segments there are, if it is known.
+    pub segments: Option<u64>,
+    /// What vouches for them.
+    pub vouching: Vouching,
+    /// Its metadata, verified; none for an object without.
+    pub metadata: Option<Metadata>,
+    /// Why the metadata is believed.
+    pub reason: Option<TrustReason>,
+    /// The content of an object that is a single packet without segment number; verified.
+    pub whole: Option<Verified>,
+}
+
+impl Object {
+    /// Octets of the content, if it is known.
+    pub fn octets(&self) -> Option<u64> {
+        let whole = self.whole.as_ref().map(|data| data.content().len() as u64);
+        whole.or_else(|| self.metadata.as_ref()?.size_octets)
+    }
+}
+
+/// Takes the content of an object: verified, in order, without gaps.
+pub trait Sink {
+    /// Segment `segment`. An error ends the reading.
+    fn write(&mut self, segment: u64, data: &Verified<&[u8]>) -> io::Result<()>;
+}
+
+/// Reads objects over a connection, as far as a verifier believes them.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    connection: &'a mut Connection,
+    verifier: &'a mut Verifier,
+    options: ReadOptions,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader over `connection`.
+    pub fn new(connection: &'a mut Connection, verifier: &'a mut Verifier, options: ReadOptions) -> Self {
+        Reader { connection, verifier, options }
+    }
+
+    /// The options.
+    pub fn options(&self) -> &ReadOptions {
+        &self.options
+    }
+
+    /// Finds and reads a small object: at most `octets_max`.
+    pub fn read_to_vec(&mut self, name: Name, octets_max: u64) -> Result<Vec<u8>, ObjectError> {
+        let object = self.find(name.as_name())?;
+        self.read_found_to_vec(&object, octets_max)
+    }
+
+    /// Reads a small object that was found: at most `octets_max`.
+    pub fn read_found_to_vec(&mut self, object: &Object, octets_max: u64) -> Result<Vec<u8>, ObjectError> {
+        let mut collected = Collected { octets: Vec::new(), octets_max };
+        match self.read(object, 0, &mut collected, &mut |_| Flow::Continue) {
+            Ok(_) => Ok(collected.octets),
+            Err(ObjectError::Sink(_)) => {
+                Err(ObjectError::TooLarge { object: object.name.clone(), octets_max })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks for one packet, some times, and verifies it.
+    pub fn packet(&mut self, interest: &InterestBuilder, name: NameRef<'_>) -> Result<Verified, ObjectError> {
+        let wire = self.answer(interest, name)?;
+        self.verified(wire)
+    }
+
+    /// Verifies a packet, fetching the certificates that takes.
+    fn verified(&mut self, wire: Vec<u8>) -> Result<Verified, ObjectError> {
+        let mut wire = wire;
+        for _ in 0..CERTIFICATES_MAX {
+            match self.verifier.verify(wire, wall_clock_ns()) {
+                Verdict::Verified(verified) => return Ok(verified),
+                Verdict::Rejected(rejection) => return Err(ObjectError::Untrusted(rejection)),
+                Verdict::NeedCertificate(needed) => {
+                    wire = needed.data;
+                    let name = namely_wire::DataView::parse(&wire)
+                        .map(|data| data.name.to_name())
+                        .unwrap_or_default();
+                    let options = &self.options;
+                    fetch_certificate(
+                        self.connection,
+                        self.verifier,
+                        options,
+                        &needed.certificate,
+                        &name,
+                        &mut |_, _| {},
+                    )?;
+                }
+            }
+        }
+        let name = namely_wire::DataView::parse(&wire).map(|data| data.name.to_name()).unwrap_or_default();
+        Err(ObjectError::NoCertificate { certificate: name.clone(), name, fault: None })
+    }
+}
+
+/// Fetches `certificate`, which `name` needs, and hands it to the verifier; `handler` gets what comes meanwhile.
+fn fetch_certificate(
+    connection: &mut Connection,
+    verifier: &mut Verifier,
+    options: &ReadOptions,
+    certificate: &Name,
+    name: &Name,
+    handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+) -> Result<(), ObjectError> {
+    let interest = InterestBuilder::new(certificate.clone()).can_be_prefix().lifetime_ms(options.lifetime_ms);
+    for _ in 0..options.attempts {
+        let nonce = connection.nonces().next();
+        let answer = connection.express_wire(&interest.clone().nonce(nonce).build(), handler)?;
+        let Answer::Data(reply) = answer else {
+            if let Answer::Nack(namely_wire::NackReason::NoRoute) = answer {
+                break;
+            }
+            continue;
+        };
+        return verifier.supply(&reply.wire).map_err(|fault| ObjectError::NoCertificate {
+            name: name.clone(),
+            certificate: certificate.clone(),
+            fault: Some(fault),
+        });
+    }
+    Err(ObjectError::NoCertificate { name: name.clone(), certificate: certificate.clone(), fault: None })
+}
+
+/// What signatures and certificates go by: nanoseconds since the Unix epoch.
+fn wall_clock_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+struct Collected {
+    octets: Vec<u8>,
+    octets_max: u64,
+}
+
+impl Sink for Collected {
+    fn write(&mut self, _: u64, data: &Verified<&[u8]>) -> io::Result<()> {
+        if (self.octets.len() + data.content().len()) as u64 > self.octets_max {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        self.octets.extend_from_slice(data.content());
+        Ok(())
+    }
+}

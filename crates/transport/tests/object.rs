@@ -1,0 +1,470 @@
+//! Reading objects from a producer at the other end of a socket pair: what is believed, what is not, and what
+//! people are told.
+
+use std::collections::HashMap;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use namely_security::validity::ALWAYS;
+use namely_security::{
+    Certificate, KeyType, MANIFEST_ENTRIES, Manifest, PrivateKey, Signer, TrustPolicy, Verified, Verifier,
+    manifest_name, sign_data,
+};
+use namely_transport::connection::{Connection, Packet};
+use namely_transport::fetch;
+use namely_transport::object::{Flow, Object, ObjectError, Progress, ReadOptions, Reader, Sink, Vouching};
+use namely_transport::publish::{Options, Publication, Signing};
+use namely_wire::rdr::{Metadata, metadata_name};
+use namely_wire::{
+    ContentType, DataBuilder, InterestView, LpHeaders, NackReason, Name, PitToken, SignatureInfo,
+};
+
+/// An answer: headers and packet.
+type Answer = (LpHeaders, Vec<u8>);
+
+/// A producer that answers with what `answer` says.
+struct Producer {
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Producer {
+    fn start(
+        mut answer: impl FnMut(&InterestView<'_>) -> Option<Answer> + Send + 'static,
+    ) -> (Self, Connection) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let thread = std::thread::spawn(move || {
+            let mut connection = Connection::from_stream(far).unwrap();
+            let turn = |connection: &mut Connection,
+                        answer: &mut dyn FnMut(&InterestView<'_>) -> Option<Answer>| {
+                connection.turn(u64::MAX, &mut |incoming, outbox| {
+                    let Packet::Interest(interest) = incoming.packet else { panic!("{incoming:?}") };
+                    if let Some((headers, wire)) = answer(&interest) {
+                        outbox.send(&headers, &wire);
+                    }
+                })
+            };
+            while turn(&mut connection, &mut answer).is_ok() {}
+        });
+        (Producer { thread: Some(thread) }, Connection::from_stream(near).unwrap())
+    }
+
+    fn of(publication: Publication) -> (Self, Connection) {
+        Self::start(move |interest| {
+            publication.answer(interest).map(|wire| (LpHeaders::default(), wire.to_vec()))
+        })
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        // The client's end is closed by now, or closes with the test.
+        if let Some(thread) = self.thread.take() {
+            drop(thread);
+        }
+    }
+}
+
+fn name(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+fn key_of(identity: &str) -> (Signer, Certificate) {
+    let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+    let key_name = name(identity).join_generic("KEY").join_generic("k");
+    let certificate = Certificate::self_signed(key_name.as_name(), &key, ALWAYS, 1).unwrap();
+    (Signer::new(key_name, key), certificate)
+}
+
+fn believing(anchor: Certificate) -> Verifier {
+    let mut policy = TrustPolicy::hierarchical();
+    policy.add_anchor(anchor);
+    Verifier::new(policy)
+}
+
+fn quick() -> ReadOptions {
+    let fetch = fetch::Options { silence_ns_max: 1_000_000_000, ..fetch::Options::default() };
+    ReadOptions { lifetime_ms: 100, fetch, ..ReadOptions::default() }
+}
+
+fn content(octets: usize) -> Vec<u8> {
+    (0..octets).map(|i| (i * 31 + i / 257) as u8).collect()
+}
+
+fn small_packets(signing: Signing) -> Options {
+    Options { packet_octets_max: 300, signing, ..Options::default() }
+}
+
+fn read(connection: &mut Connection, verifier: &mut Verifier, uri: &str) -> Result<Vec<u8>, ObjectError> {
+    Reader::new(connection, verifier, quick()).read_to_vec(name(uri), 1 << 20)
+}
+
+#[test]
+fn objects_are_read_whole_and_verified_whoever_vouches_for_their_segments() {
+    for signing in [Signing::Manifest, Signing::PerPacket] {
+        // The largest one spans three manifests.
+        for octets in [0, 1, 5_000, 100_000] {
+            let (signer, anchor) = key_of("/p");
+            let object = content(octets);
+            let publication =
+                Publication::new(name("/p/o").as_name(), 7, &object, &small_packets(signing), &signer)
+                    .unwrap();
+            let (_producer, mut connection) = Producer::of(publication);
+            let mut verifier = believing(anchor);
+            assert!(read(&mut connection, &mut verifier, "/p/o").unwrap() == object, "{signing:?} {octets}");
+        }
+    }
+}
+
+#[test]
+fn a_version_that_is_named_is_read_without_metadata() {
+    for signing in [Signing::Manifest, Signing::PerPacket] {
+        let (signer, anchor) = key_of("/p");
+        let object = content(70_000);
+        let publication =
+            Publication::new(name("/p/o").as_name(), 7, &object, &small_packets(signing), &signer).unwrap();
+        let (_producer, mut connection) = Producer::of(publication);
+        let mut verifier = believing(anchor);
+        assert!(read(&mut connection, &mut verifier, "/p/o/v=7").unwrap() == object, "{signing:?}");
+    }
+}
+
+#[test]
+fn a_single_packet_without_version_or_segment_is_an_object_too() {
+    let (signer, anchor) = key_of("/p");
+    let packet = name("/p/note");
+    let wire = sign_data(&DataBuilder::new(packet.as_name()), b"hello", &signer).unwrap();
+    let (_producer, mut connection) = Producer::start(move |interest| {
+        (interest.name == packet.as_name()).then(|| (LpHeaders::default(), wire.clone()))
+    });
+    assert_eq!(read(&mut connection, &mut believing(anchor), "/p/note").unwrap(), b"hello");
+}
+
+#[test]
+fn a_certificate_that_is_missing_is_fetched_by_its_name() {
+    for signing in [Signing::Manifest, Signing::PerPacket] {
+        let (root, anchor) = key_of("/p");
+        let key = Arc::new(PrivateKey::generate(KeyType::EcdsaP256).unwrap());
+        let key_name = name("/p/site/KEY/s");
+        let certificate =
+            Certificate::issue(key_name.as_name(), key.public(), &root, "root", ALWAYS, 1).unwrap();
+        let signer = Signer::new(key_name, key);
+        let object = content(30_000);
+        let publication =
+            Publication::new(name("/p/site/o").as_name(), 7, &object, &small_packets(signing), &signer)
+                .unwrap();
+        let (_producer, mut connection) = Producer::start(move |interest| {
+            let wire = match interest.name.is_prefix_of(certificate.name()) {
+                true => certificate.wire(),
+                false => publication.answer(interest)?,
+            };
+            Some((LpHeaders::default(), wire.to_vec()))
+        });
+        // Once found by metadata, once by a segment while others are on their way.
+        for uri in ["/p/site/o", "/p/site/o/v=7"] {
+            let mut verifier = believing(anchor.clone());
+            assert!(read(&mut connection, &mut verifier, uri).unwrap() == object, "{signing:?} {uri}");
+        }
+    }
+}
+
+#[test]
+fn a_certificate_that_nobody_has_is_named() {
+    let (_, anchor) = key_of("/p");
+    let (stranger, _) = key_of("/p/stranger");
+    let publication =
+        Publication::new(name("/p/stranger/o").as_name(), 7, b"x", &Options::default(), &stranger).unwrap();
+    let (_producer, mut connection) = Producer::of(publication);
+    let error = read(&mut connection, &mut believing(anchor), "/p/stranger/o").unwrap_err();
+    assert!(matches!(error, ObjectError::NoCertificate { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("/p/stranger/KEY/k") && text.contains("/p/stranger/o"), "{text}");
+}
+
+#[test]
+fn a_damaged_segment_is_fetched_again_and_one_that_stays_damaged_ends_the_reading() {
+    for (damaged_answers, survives) in [(1, true), (2, true), (u32::MAX, false)] {
+        for signing in [Signing::Manifest, Signing::PerPacket] {
+            let (signer, anchor) = key_of("/p");
+            let object = content(20_000);
+            let publication =
+                Publication::new(name("/p/o").as_name(), 7, &object, &small_packets(signing), &signer)
+                    .unwrap();
+            let victim = name("/p/o/v=7/seg=5");
+            let mut answered = 0;
+            let (_producer, mut connection) = Producer::start(move |interest| {
+                let mut wire = publication.answer(interest)?.to_vec();
+                if interest.name == victim.as_name() {
+                    answered += 1;
+                    assert_eq!(interest.must_be_fresh, answered > 1, "stale copies are passed by");
+                    if answered <= damaged_answers {
+                        let middle = wire.len() / 2;
+                        wire[middle] ^= 1;
+                    }
+                }
+                Some((LpHeaders::default(), wire))
+            });
+            match read(&mut connection, &mut believing(anchor), "/p/o") {
+                Ok(received) => assert!(survives && received == object),
+                Err(error) => {
+                    assert!(!survives, "{error}");
+                    assert!(error.to_string().contains("/p/o/v=7/seg=5"), "{error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_forged_manifest_and_forged_metadata_are_refused_with_the_key_that_signed_them() {
+    let (signer, anchor) = key_of("/p");
+    let (forger, forged_certificate) = key_of("/mallory");
+    let genuine =
+        Publication::new(name("/p/o").as_name(), 7, b"genuine", &Options::default(), &signer).unwrap();
+    let forged =
+        Publication::new(name("/p/o").as_name(), 7, b"forged", &Options::default(), &forger).unwrap();
+    let (_producer, mut connection) = Producer::start(move |interest| {
+        let is_metadata = interest.name.component(2).is_some_and(|c| c.value == b"metadata");
+        let publication = if is_metadata { &genuine } else { &forged };
+        Some((LpHeaders::default(), publication.answer(interest)?.to_vec()))
+    });
+    let mut verifier = believing(anchor);
+    verifier.supply_certificate(forged_certificate.clone());
+    let error = read(&mut connection, &mut verifier, "/p/o").unwrap_err();
+    let ObjectError::Untrusted(rejection) = &error else { panic!("{error}") };
+    assert_eq!(rejection.name, name("/p/o/v=7/32=manifest/seg=0"));
+    assert!(error.to_string().contains("/mallory/KEY/k"), "{error}");
+}
+
+#[test]
+fn a_manifest_that_lies_is_refused_though_it_is_well_signed() {
+    let (signer, anchor) = key_of("/p");
+    let object = name("/p/o/v=7");
+    let publication = Publication::new(
+        name("/p/o").as_name(),
+        7,
+        &content(3000),
+        &small_packets(Signing::Manifest),
+        &signer,
+    )
+    .unwrap();
+    // Manifest 1 under the name of manifest 0; one that lists nothing; one that lists other digests.
+    let wrong_place = {
+        let manifest = Manifest::new(1);
+        let name = manifest_name(object.as_name(), 0);
+        let builder = DataBuilder::new(name.as_name()).content_type(ContentType::Manifest);
+        sign_data(&builder, &manifest.encode(), &signer).unwrap()
+    };
+    let empty = Manifest::new(0).sign(object.as_name(), Some(0), 0, &signer).unwrap();
+    let mut others = Manifest::new(0);
+    while others.push([7; 32]) {}
+    let others = others.sign(object.as_name(), Some(0), 0, &signer).unwrap();
+    let lies = [wrong_place, empty, others];
+    let mut which = 0;
+    let publication = Arc::new(publication);
+    for lie in lies {
+        which += 1;
+        let publication = publication.clone();
+        let (_producer, mut connection) = Producer::start(move |interest| {
+            let is_manifest = interest.name.component(3).is_some_and(|c| c.value == b"manifest");
+            let wire = if is_manifest { lie.clone() } else { publication.answer(interest)?.to_vec() };
+            Some((LpHeaders::default(), wire))
+        });
+        let error = read(&mut connection, &mut believing(anchor.clone()), "/p/o").unwrap_err();
+        let expected = match error {
+            ObjectError::Manifest { .. } => which == 1,
+            ObjectError::Corrupt(_) => which > 1,
+            _ => false,
+        };
+        assert!(expected, "{which}: {error}");
+    }
+}
+
+#[test]
+fn an_object_that_does_not_exist_is_not_found_and_one_without_a_route_is_refused_at_once() {
+    let (signer, anchor) = key_of("/p");
+    let (_producer, mut connection) = Producer::start(move |interest| {
+        if interest.name.component(1).is_some_and(|c| c.value == b"unrouted") {
+            let headers = LpHeaders { nack: Some(NackReason::NoRoute), ..LpHeaders::default() };
+            return Some((headers, interest.wire.to_vec()));
+        }
+        let packet = metadata_name(name("/p/missing").as_name(), 1);
+        let builder = DataBuilder::new(packet.as_name()).content_type(ContentType::Nack).freshness_ms(1);
+        Some((LpHeaders::default(), sign_data(&builder, b"", &signer).unwrap()))
+    });
+    let mut verifier = believing(anchor);
+    let error = read(&mut connection, &mut verifier, "/p/missing").unwrap_err();
+    assert!(matches!(error, ObjectError::NotFound { .. }), "{error}");
+    let started = std::time::Instant::now();
+    let error = read(&mut connection, &mut verifier, "/p/unrouted").unwrap_err();
+    assert!(matches!(error, ObjectError::Refused { reason: NackReason::NoRoute, .. }), "{error}");
+    assert!(error.to_string().contains("no route to /p/unrouted"), "{error}");
+    assert!(started.elapsed() < std::time::Duration::from_secs(5));
+}
+
+#[test]
+fn metadata_that_leads_elsewhere_is_refused() {
+    let (signer, anchor) = key_of("/p");
+    let (_producer, mut connection) = Producer::start(move |_| {
+        let packet = metadata_name(name("/p/o").as_name(), 1);
+        let metadata = Metadata::new(name("/p/secret/v=1"));
+        let builder = DataBuilder::new(packet.as_name()).freshness_ms(1);
+        Some((LpHeaders::default(), sign_data(&builder, &metadata.to_vec(), &signer).unwrap()))
+    });
+    let error = read(&mut connection, &mut believing(anchor), "/p/o").unwrap_err();
+    assert!(matches!(error, ObjectError::Stray { .. }), "{error}");
+}
+
+#[test]
+fn a_producer_that_falls_silent_midway_is_named_with_the_segment_that_is_missing() {
+    let (signer, anchor) = key_of("/p");
+    let options = small_packets(Signing::Manifest);
+    let publication =
+        Publication::new(name("/p/o").as_name(), 7, &content(50_000), &options, &signer).unwrap();
+    let (_producer, mut connection) = Producer::start(move |interest| {
+        let segment = interest.name.last().and_then(|last| last.segment());
+        let is_late = segment.is_some_and(|segment| segment >= 100);
+        if is_late { None } else { Some((LpHeaders::default(), publication.answer(interest)?.to_vec())) }
+    });
+    let error = read(&mut connection, &mut believing(anchor), "/p/o").unwrap_err();
+    assert!(matches!(error, ObjectError::Fetch { .. }), "{error}");
+    assert!(error.to_string().contains("/p/o/v=7/seg=100"), "{error}");
+}
+
+#[test]
+fn digests_alone_are_enough_when_only_intactness_is_asked_for() {
+    let (signer, _) = key_of("/p");
+    let object = content(20_000);
+    let options = small_packets(Signing::Manifest);
+    let publication = Publication::new(name("/p/o").as_name(), 7, &object, &options, &signer).unwrap();
+    let (_producer, mut connection) = Producer::of(publication);
+    for policy in [TrustPolicy::digest_only(), TrustPolicy::insecure_accept_all()] {
+        let mut verifier = Verifier::new(policy);
+        assert!(read(&mut connection, &mut verifier, "/p/o").unwrap() == object);
+    }
+}
+
+#[test]
+fn segments_of_unequal_sizes_and_an_end_known_only_at_the_end_are_read() {
+    let (signer, anchor) = key_of("/p");
+    let sizes: Vec<usize> = (0..40).map(|i| (i * 37) % 90).collect();
+    let whole: Vec<u8> = sizes.iter().enumerate().flat_map(|(i, size)| vec![i as u8; *size]).collect();
+    let mut packets = HashMap::new();
+    for (i, size) in sizes.iter().enumerate() {
+        let segment = name("/p/o/v=1").join_segment(i as u64);
+        let last = Name::new().join_segment(39);
+        let mut builder = DataBuilder::new(segment.as_name());
+        if i == 39 {
+            builder = builder.final_block_id(last.as_name().last().unwrap());
+        }
+        let wire = sign_data(&builder, &vec![i as u8; *size], &signer).unwrap();
+        packets.insert(segment, wire);
+    }
+    let (_producer, mut connection) = Producer::start(move |interest| {
+        let wanted = match interest.name.len() {
+            2 => name("/p/o/v=1/seg=0"),
+            _ => interest.name.to_name(),
+        };
+        Some((LpHeaders::default(), packets.get(&wanted)?.clone()))
+    });
+    assert!(read(&mut connection, &mut believing(anchor), "/p/o").unwrap() == whole);
+}
+
+#[test]
+fn more_than_the_caller_takes_is_refused() {
+    let (signer, anchor) = key_of("/p");
+    let options = small_packets(Signing::Manifest);
+    let publication = Publication::new(name("/p/o").as_name(), 7, &content(2000), &options, &signer).unwrap();
+    let (_producer, mut connection) = Producer::of(publication);
+    let mut verifier = believing(anchor);
+    let mut reader = Reader::new(&mut connection, &mut verifier, quick());
+    assert_eq!(reader.read_to_vec(name("/p/o"), 2000).unwrap().len(), 2000);
+    let error = reader.read_to_vec(name("/p/o"), 1999).unwrap_err();
+    assert!(matches!(error, ObjectError::TooLarge { octets_max: 1999, .. }), "{error}");
+}
+
+/// Notes which segments came.
+#[derive(Default)]
+struct Segments(Vec<u64>);
+
+impl Sink for Segments {
+    fn write(&mut self, segment: u64, _: &Verified<&[u8]>) -> std::io::Result<()> {
+        self.0.push(segment);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_reading_may_start_in_the_middle_of_the_object_at_a_groups_boundary() {
+    let (signer, anchor) = key_of("/p");
+    let options = small_packets(Signing::Manifest);
+    let publication =
+        Publication::new(name("/p/o").as_name(), 7, &content(140_000), &options, &signer).unwrap();
+    let segments = publication.segments();
+    assert!(segments > 2 * MANIFEST_ENTRIES);
+    let (_producer, mut connection) = Producer::of(publication);
+    let mut verifier = believing(anchor);
+    let mut reader = Reader::new(&mut connection, &mut verifier, quick());
+    let object = reader.find(name("/p/o").as_name()).unwrap();
+    assert_eq!(object.vouching, Vouching::Manifests);
+    for (wanted, first) in
+        [(0, 0), (MANIFEST_ENTRIES + 7, MANIFEST_ENTRIES), (segments, 2 * MANIFEST_ENTRIES)]
+    {
+        assert_eq!(object.first_segment(wanted), first);
+        let mut sink = Segments::default();
+        reader.read(&object, wanted, &mut sink, &mut |_| Flow::Continue).unwrap();
+        assert_eq!(sink.0, (first..segments).collect::<Vec<u64>>());
+    }
+}
+
+#[test]
+fn the_share_from_caches_is_what_the_router_says_and_unknown_if_it_says_nothing() {
+    for faces in [[None, None], [Some(254), Some(300)]] {
+        let (signer, anchor) = key_of("/p");
+        let options = small_packets(Signing::PerPacket);
+        let publication =
+            Publication::new(name("/p/o").as_name(), 7, &content(2000), &options, &signer).unwrap();
+        let (_producer, mut connection) = Producer::start(move |interest| {
+            let segment = interest.name.last().and_then(|last| last.segment()).unwrap_or(0);
+            let headers = LpHeaders { incoming_face_id: faces[segment as usize % 2], ..LpHeaders::default() };
+            Some((headers, publication.answer(interest)?.to_vec()))
+        });
+        let mut verifier = believing(anchor);
+        let mut reader = Reader::new(&mut connection, &mut verifier, quick());
+        let object: Object = reader.find(name("/p/o").as_name()).unwrap();
+        let mut sink = Segments::default();
+        let progress: Progress = reader.read(&object, 0, &mut sink, &mut |_| Flow::Continue).unwrap();
+        let segments = sink.0.len() as u64;
+        let even = segments.div_ceil(2);
+        let expected = faces[0].map(|_| even as f64 / segments as f64);
+        assert_eq!(progress.cache_share(), expected);
+        assert_eq!(progress.octets, 2000);
+    }
+}
+
+#[test]
+fn answers_to_a_reading_need_no_token_and_a_foreign_one_does_no_harm() {
+    let (signer, anchor) = key_of("/p");
+    let publication =
+        Publication::new(name("/p/o").as_name(), 7, b"hello", &Options::default(), &signer).unwrap();
+    let (_producer, mut connection) = Producer::start(move |interest| {
+        let headers = LpHeaders { pit_token: PitToken::new(&[1, 2, 3]), ..LpHeaders::default() };
+        Some((headers, publication.answer(interest)?.to_vec()))
+    });
+    assert_eq!(read(&mut connection, &mut believing(anchor), "/p/o").unwrap(), b"hello");
+}
+
+#[test]
+fn unsigned_segments_are_refused_with_their_name() {
+    let (_, anchor) = key_of("/p");
+    let (_producer, mut connection) = Producer::start(move |_| {
+        let segment = name("/p/o/v=1/seg=0");
+        let last = Name::new().join_segment(0);
+        let builder = DataBuilder::new(segment.as_name()).final_block_id(last.as_name().last().unwrap());
+        let info = SignatureInfo::new(namely_wire::SignatureType::Null, None);
+        Some((LpHeaders::default(), builder.build(b"anything", &info).finish(&[])))
+    });
+    let error = read(&mut connection, &mut believing(anchor), "/p/o").unwrap_err();
+    assert!(matches!(error, ObjectError::Untrusted(_)), "{error}");
+    assert!(error.to_string().contains("/p/o/v=1/seg=0"), "{error}");
+}
