@@ -151,3 +151,6 @@ impl Bpt {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -347,3 +347,6 @@ impl Table {
 
 /// How many freed ids rest before the first of them is given out again, while there are unused ones.
 const FACE_IDS_RESTING: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -159,3 +159,6 @@ fn insert_sorted(nexthops: &mut NextHops, new: NextHop) {
     }
     *nexthops = sorted;
 }
+
+#[cfg(test)]
+mod tests;

@@ -98,3 +98,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         (value as u32).to_be_bytes()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -307,3 +307,6 @@ fn take_cheapest(hops: &mut Vec<(FaceKey, u64)>, node: &Node, counts: impl Fn(&R
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,6 +59,12 @@ impl Index {
         self.entries.len()
     }
 
+    /// Whether neither entries nor nodes are left.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.len() == 0 && self.nodes.len() == 0
+    }
+
     /// Files `packet` under every prefix of `key`; returns the first of its entries.
     pub(super) fn insert<'a>(&mut self, packet: Id, key: Key<'_>, name_of: impl Fn(Id) -> &'a [u8]) -> Id {
         let components = key.hashes.len();

@@ -5,6 +5,8 @@
 
 mod index;
 mod policy;
+#[cfg(test)]
+mod tests;
 
 use namely_wire::DataView;
 

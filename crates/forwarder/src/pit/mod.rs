@@ -5,6 +5,8 @@
 //! Data finds it by the name it carries; the digest of a Data is needed only if such an entry is found.
 
 mod entry;
+#[cfg(test)]
+mod tests;
 
 use alloc::boxed::Box;
 use alloc::vec;

@@ -1,5 +1,9 @@
 //! Behaviour of the forwarding core, seen from its faces.
 
 mod bench;
+mod caching;
+mod control;
 mod exchange;
+mod limits;
 mod pipelines;
+mod strategies;

@@ -1,0 +1,146 @@
+//! The BPT beside a list of bindings.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::hash::NameHasher;
+use crate::prefix_table::with_key;
+
+fn face(slot: u32) -> FaceKey {
+    FaceKey { slot, generation: 0 }
+}
+
+fn uri(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+struct Bench {
+    bpt: Bpt,
+    hasher: NameHasher,
+}
+
+impl Bench {
+    fn new(bindings_max: usize) -> Self {
+        Bench { bpt: Bpt::new(bindings_max), hasher: NameHasher::new((1, 2)) }
+    }
+
+    fn bind(&mut self, name: &Name, slot: u32) -> Result<(), BindError> {
+        with_key(&self.hasher, name.as_name(), |key| self.bpt.bind(key, name.clone(), face(slot)))
+    }
+
+    fn unbind(&mut self, name: &Name, slot: u32) -> bool {
+        with_key(&self.hasher, name.as_name(), |key| self.bpt.unbind(key, name, face(slot)))
+    }
+
+    fn find(&self, name: &Name) -> Option<u32> {
+        with_key(&self.hasher, name.as_name(), |key| self.bpt.find(key)).map(|face| face.slot)
+    }
+}
+
+/// `IS-06`: all pair orders: equal, shorter, longer, sibling, and a component that only begins alike.
+#[test]
+fn a_prefix_that_equals_or_extends_or_is_extended_by_a_bound_one_is_refused() {
+    let pairs = [
+        ("/A/B", "/A/B", true),
+        ("/A/B", "/A", true),
+        ("/A/B", "/A/B/C", true),
+        ("/A/B", "/", true),
+        ("/A/B/C/D", "/A", true),
+        ("/A/B", "/A/C", false),
+        ("/A/B", "/A/BC", false),
+        ("/A/B", "/B/A", false),
+        ("/A/B", "/A/32=B", false),
+    ];
+    for (one, other, refused) in pairs {
+        for (first, second) in [(one, other), (other, one)] {
+            let mut bench = Bench::new(10);
+            assert_eq!(bench.bind(&uri(first), 1), Ok(()));
+            let expected = if refused { Err(BindError::InUse) } else { Ok(()) };
+            assert_eq!(bench.bind(&uri(second), 2), expected, "{first} then {second}");
+            assert_eq!(bench.bind(&uri(second), 1), Err(BindError::InUse), "even by the same application");
+        }
+    }
+}
+
+/// `IS-05`: lookups among 0, 1 and many prefixes.
+#[test]
+fn an_interest_finds_the_application_that_bound_a_prefix_of_its_name() {
+    let mut bench = Bench::new(2000);
+    assert_eq!(bench.find(&uri("/a/b")), None);
+    bench.bind(&uri("/a/b"), 1).unwrap();
+    assert_eq!(bench.find(&uri("/a/b")), Some(1));
+    assert_eq!(bench.find(&uri("/a/b/c/d")), Some(1));
+    assert_eq!(bench.find(&uri("/a")), None);
+    assert_eq!(bench.find(&uri("/a/bc")), None);
+    (0..1000).for_each(|i| bench.bind(&uri("/x").join_segment(i), i as u32).unwrap());
+    assert!((0..1000).all(|i| bench.find(&uri("/x").join_segment(i).join_generic("y")) == Some(i as u32)));
+    assert!((0..1000).all(|i| bench.unbind(&uri("/x").join_segment(i), i as u32)));
+    assert_eq!((bench.bpt.len(), bench.bpt.table.len()), (1, 3));
+}
+
+/// `IS-08`: several prefixes of one application under a common routable prefix.
+#[test]
+fn an_application_may_bind_several_prefixes() {
+    let mut bench = Bench::new(10);
+    bench.bind(&uri("/r/a"), 1).unwrap();
+    bench.bind(&uri("/r/b"), 1).unwrap();
+    assert_eq!(bench.bpt.names_of(face(1)), [uri("/r/a"), uri("/r/b")]);
+    assert!(!bench.unbind(&uri("/r/a"), 2), "only who bound a prefix unbinds it");
+    assert!(bench.unbind(&uri("/r/a"), 1));
+    assert_eq!((bench.find(&uri("/r/a/1")), bench.find(&uri("/r/b/1"))), (None, Some(1)));
+}
+
+#[test]
+fn at_the_limit_a_prefix_is_bound_and_one_past_it_refused() {
+    let mut bench = Bench::new(2);
+    assert_eq!(bench.bind(&uri("/a"), 1), Ok(()));
+    assert_eq!(bench.bind(&uri("/b"), 1), Ok(()));
+    assert_eq!(bench.bind(&uri("/c"), 1), Err(BindError::TableFull));
+    assert!(bench.unbind(&uri("/a"), 1));
+    assert_eq!(bench.bind(&uri("/c"), 1), Ok(()));
+}
+
+fn name() -> impl Strategy<Value = Name> {
+    proptest::collection::vec(0u8..3, 0..5)
+        .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    #[test]
+    fn binds_and_finds_as_a_list_does_even_when_hashes_collide(
+        steps in proptest::collection::vec((0u8..3, name(), 0u32..3), 1..80),
+        mask in prop_oneof![Just(0), Just(3), Just(u64::MAX)],
+    ) {
+        let mut bench = Bench { hasher: NameHasher::colliding(mask), ..Bench::new(1000) };
+        let mut model: Vec<(Name, u32)> = Vec::new();
+        for (what, name, slot) in steps {
+            match what {
+                0 => {
+                    let overlaps = |(bound, _): &(Name, u32)| {
+                        bound.is_prefix_of(name.as_name()) || name.is_prefix_of(bound.as_name())
+                    };
+                    let free = !model.iter().any(overlaps);
+                    prop_assert_eq!(bench.bind(&name, slot), if free { Ok(()) } else { Err(BindError::InUse) });
+                    if free {
+                        model.push((name, slot));
+                    }
+                }
+                1 => {
+                    let before = model.len();
+                    model.retain(|binding| *binding != (name.clone(), slot));
+                    prop_assert_eq!(bench.unbind(&name, slot), model.len() < before);
+                }
+                _ => {
+                    let found = model.iter().find(|(bound, _)| bound.is_prefix_of(name.as_name()));
+                    prop_assert_eq!(bench.find(&name), found.map(|(_, slot)| *slot));
+                }
+            }
+            prop_assert_eq!(bench.bpt.len(), model.len());
+        }
+        for (name, slot) in model {
+            prop_assert!(bench.unbind(&name, slot));
+        }
+        prop_assert_eq!(bench.bpt.table.len(), 0);
+    }
+}

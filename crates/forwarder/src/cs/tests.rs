@@ -1,0 +1,338 @@
+//! The content store beside a list of Data that is searched from end to end.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use namely_wire::{Component, DataBuilder, InterestBuilder, InterestView, Name, SignatureInfo, types};
+use proptest::prelude::*;
+
+use super::*;
+use crate::hash::NameHasher;
+use crate::prefix_table::with_key;
+
+type Packet = Arc<[u8]>;
+
+const MS: u64 = 1_000_000;
+
+fn digest(octets: &[u8]) -> [u8; 32] {
+    let mut digest = [0; 32];
+    digest[0] = octets.iter().fold(0, |sum: u8, octet| sum.wrapping_mul(31).wrapping_add(*octet));
+    digest
+}
+
+fn data(name: &Name, freshness_ms: u64, content: &[u8]) -> Packet {
+    let builder = DataBuilder::new(name.as_name()).freshness_ms(freshness_ms);
+    builder.build(content, &SignatureInfo::digest_sha256()).finish(&[0; 32]).into()
+}
+
+fn uri(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+struct Store {
+    cs: Cs<Packet>,
+    hasher: NameHasher,
+}
+
+impl Store {
+    fn new(packets_max: usize, entries_max: usize, octets_max: u64) -> Self {
+        let config = Config {
+            cs_packets_max: packets_max,
+            cs_entries_max: entries_max,
+            cs_octets_max: octets_max,
+            ..Config::new(digest)
+        };
+        Store { cs: Cs::new(&config), hasher: NameHasher::new((1, 2)) }
+    }
+
+    fn insert(&mut self, packet: &Packet, now_ns: u64) {
+        let view = DataView::parse(packet).unwrap();
+        with_key(&self.hasher, view.name, |key| self.cs.insert(packet, &view, key, None, now_ns));
+    }
+
+    fn find(&mut self, builder: &InterestBuilder, now_ns: u64) -> Option<Packet> {
+        let wire = builder.clone().nonce([0; 4]).build();
+        let view = InterestView::parse(&wire).unwrap();
+        let hashes = self.hasher.prefixes(view.name);
+        loop {
+            match self.cs.find(&Ask::new(&view, &hashes), now_ns) {
+                Lookup::Hit(packet) => return Some(packet),
+                Lookup::Miss => return None,
+                Lookup::DigestNeeded(cached) => {
+                    let digest = digest(&cached.packet);
+                    self.cs.set_digest(&cached, digest);
+                }
+            }
+        }
+    }
+
+    fn has(&mut self, name: &str) -> bool {
+        self.find(&InterestBuilder::new(uri(name)), 0).is_some()
+    }
+
+    fn erase(&mut self, name: &str, count: usize) -> (usize, bool) {
+        with_key(&self.hasher, uri(name).as_name(), |key| self.cs.erase(key, count))
+    }
+}
+
+/// `IS-30`, `IS-31`: every prefix of a cached name finds it, for names of 1 to the most components.
+#[test]
+fn each_prefix_of_a_name_finds_its_data_up_to_the_longest_name() {
+    let most = namely_wire::name::COMPONENTS_MAX;
+    for components in [1, 2, 7, most] {
+        let mut store = Store::new(10, 1000, 1 << 20);
+        let name = (0..components).fold(Name::new(), |name, i| name.join_generic([i as u8]));
+        let packet = data(&name, 0, b"");
+        store.insert(&packet, 0);
+        assert_eq!(store.cs.info().entries, components);
+        for n in 1..=components {
+            let prefix = name.as_name().prefix(n).to_name();
+            let exact = store.find(&InterestBuilder::new(prefix.clone()), 0);
+            assert_eq!(exact.is_some(), n == components);
+            let found = store.find(&InterestBuilder::new(prefix).can_be_prefix(), 0).unwrap();
+            assert!(Arc::ptr_eq(&found, &packet), "the packet is not copied");
+        }
+        assert_eq!(store.erase("/", 10), (1, false));
+        assert_eq!(
+            (store.cs.info().entries, store.cs.info().octets, store.cs.index.is_empty()),
+            (0, 0, true)
+        );
+    }
+}
+
+/// `IS-30`: Data share the entries' nodes but not the entries.
+#[test]
+fn erasing_one_data_leaves_those_that_share_its_prefixes() {
+    let mut store = Store::new(10, 1000, 1 << 20);
+    for name in ["/a/b/1", "/a/b/2", "/a/c", "/a/b"] {
+        store.insert(&data(&uri(name), 0, b""), 0);
+    }
+    assert_eq!(store.erase("/a/b/1", 10), (1, false));
+    assert!(!store.has("/a/b/1") && store.has("/a/b/2") && store.has("/a/c") && store.has("/a/b"));
+    assert_eq!(store.erase("/a/b", 1), (1, true));
+    assert_eq!(store.erase("/a/b", 5), (1, false));
+    assert_eq!(store.erase("/a/b", 5), (0, false));
+    assert_eq!(store.cs.info().packets, 1);
+    assert_eq!(store.cs.info().entries, 2);
+}
+
+/// `IS-35`: three limits, each in force while the others have room.
+#[test]
+fn each_limit_holds_and_one_past_it_the_least_recently_used_leaves() {
+    let octets = data(&uri("/a/1"), 0, b"xx").len() as u64;
+    for (packets, entries, octets_max) in [(3, 100, 1 << 20), (100, 6, 1 << 20), (100, 100, 3 * octets)] {
+        let mut store = Store::new(packets, entries, octets_max);
+        for i in 1..=3 {
+            store.insert(&data(&uri(&alloc::format!("/a/{i}")), 0, b"xx"), 0);
+        }
+        assert_eq!(store.cs.info().packets, 3);
+        assert!(store.has("/a/1"));
+        store.insert(&data(&uri("/a/4"), 0, b"xx"), 0);
+        assert_eq!(store.cs.info().packets, 3);
+        assert_eq!(store.cs.info().evicted, 1);
+        assert!(store.has("/a/1") && !store.has("/a/2") && store.has("/a/3") && store.has("/a/4"));
+    }
+}
+
+/// `IS-35`: a long name counts for as many entries as it has prefixes.
+#[test]
+fn long_names_cannot_swamp_the_index() {
+    let mut store = Store::new(1000, 20, 1 << 20);
+    let long =
+        |first: u8, n| (0..n).fold(Name::new().join_generic([first]), |name, i: u8| name.join_generic([i]));
+    store.insert(&data(&long(1, 18), 0, b""), 0);
+    store.insert(&data(&uri("/x"), 0, b""), 0);
+    assert_eq!((store.cs.info().packets, store.cs.info().entries), (2, 20));
+    store.insert(&data(&long(2, 19), 0, b""), 0);
+    assert_eq!((store.cs.info().packets, store.cs.info().entries), (1, 20));
+    store.insert(&data(&long(3, 20), 0, b""), 0);
+    assert_eq!((store.cs.info().packets, store.cs.info().refused), (1, 1));
+}
+
+#[test]
+fn stale_data_answers_unless_fresh_is_asked_for() {
+    let mut store = Store::new(10, 100, 1 << 20);
+    store.insert(&data(&uri("/a/v=1"), 100, b""), 0);
+    store.insert(&data(&uri("/b"), 0, b""), 0);
+    let fresh = InterestBuilder::new(uri("/a")).can_be_prefix().must_be_fresh();
+    assert!(store.find(&fresh, 100 * MS - 1).is_some());
+    assert!(store.find(&fresh, 100 * MS).is_none());
+    assert!(store.find(&InterestBuilder::new(uri("/a")).can_be_prefix(), 100 * MS).is_some());
+    assert!(store.find(&InterestBuilder::new(uri("/b")).must_be_fresh(), 0).is_none());
+    store.insert(&data(&uri("/a/v=1"), 100, b""), 100 * MS);
+    assert!(store.find(&fresh, 199 * MS).is_some(), "freshness counts from the latest arrival");
+    assert_eq!(store.cs.info().packets, 2);
+}
+
+#[test]
+fn a_lookup_examines_a_bounded_number_of_data() {
+    let mut store = Store::new(1000, 10_000, 1 << 20);
+    store.insert(&data(&uri("/a/fresh"), 10_000, b""), 0);
+    for i in 0..CS_EXAMINED_MAX as u64 - 1 {
+        store.insert(&data(&uri("/a").join_segment(i), 0, b""), 0);
+    }
+    let fresh = InterestBuilder::new(uri("/a")).can_be_prefix().must_be_fresh();
+    assert!(store.find(&fresh, 1).is_some());
+    store.insert(&data(&uri("/a/one-more"), 0, b""), 0);
+    assert!(store.find(&fresh, 1).is_none(), "a cache may miss");
+    assert!(store.find(&InterestBuilder::new(uri("/a/fresh")).must_be_fresh(), 1).is_some());
+}
+
+#[test]
+fn a_digest_picks_one_of_several_data_of_one_name() {
+    let mut store = Store::new(10, 100, 1 << 20);
+    let packets = [data(&uri("/a"), 0, b"1"), data(&uri("/a"), 0, b"2"), data(&uri("/a"), 0, b"3")];
+    packets[..2].iter().for_each(|packet| store.insert(packet, 0));
+    for (packet, cached) in packets.iter().zip([true, true, false]) {
+        let value = digest(packet);
+        let full = uri("/a").join(Component { typ: types::IMPLICIT_DIGEST_COMPONENT, value: &value });
+        let found = store.find(&InterestBuilder::new(full), 0);
+        assert_eq!(found.is_some(), cached);
+        assert!(found.is_none_or(|found| Arc::ptr_eq(&found, packet)));
+    }
+}
+
+#[test]
+fn the_capacity_and_the_flags_change_at_run_time() {
+    let mut store = Store::new(4, 100, 1 << 20);
+    (0..4).for_each(|i| store.insert(&data(&uri("/a").join_segment(i), 0, b""), 0));
+    store.cs.configure(Some(2), None, None);
+    assert_eq!(store.cs.info().packets, 2);
+    assert!(store.has("/a/seg=3") && !store.has("/a/seg=1"));
+    store.cs.configure(None, Some(false), None);
+    store.insert(&data(&uri("/b"), 0, b""), 0);
+    assert!(!store.has("/b"));
+    store.cs.configure(None, Some(true), Some(false));
+    assert!(!store.has("/a/seg=3"));
+    store.cs.configure(Some(0), None, Some(true));
+    store.insert(&data(&uri("/b"), 0, b""), 0);
+    assert_eq!((store.cs.info().packets, store.cs.info().octets), (0, 0));
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    name: Name,
+    packet: Packet,
+    fresh_until_ns: u64,
+    used: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert { name: Name, freshness_ms: u64, content: u8 },
+    Find { name: Name, by_digest: Option<(u64, u8)>, can_be_prefix: bool, must_be_fresh: bool },
+    Erase { name: Name, count: usize },
+    Pass { ms: u64 },
+}
+
+fn name() -> impl Strategy<Value = Name> {
+    proptest::collection::vec(0u8..2, 1..6)
+        .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let freshness = prop_oneof![Just(0u64), Just(50u64)];
+    let find = (name(), proptest::option::weighted(0.2, (freshness.clone(), 0u8..2)), any::<(bool, bool)>());
+    prop_oneof![
+        5 => (name(), freshness, 0u8..2)
+            .prop_map(|(name, freshness_ms, content)| Step::Insert { name, freshness_ms, content }),
+        5 => find.prop_map(|(name, by_digest, (can_be_prefix, must_be_fresh))| {
+            Step::Find { name, by_digest, can_be_prefix, must_be_fresh }
+        }),
+        1 => (name(), 1usize..3).prop_map(|(name, count)| Step::Erase { name, count }),
+        1 => (1u64..40).prop_map(|ms| Step::Pass { ms }),
+    ]
+}
+
+/// What the limits leave of `model`, least recently used first out, so that `octets` and `entries` fit.
+fn make_room(model: &mut Vec<Kept>, octets: usize, entries: usize, limits: (usize, usize, u64)) {
+    let fits = |model: &Vec<Kept>| {
+        let all_entries: usize = model.iter().map(|kept| kept.name.len()).sum();
+        let all_octets: usize = model.iter().map(|kept| kept.packet.len()).sum();
+        model.len() < limits.0
+            && all_entries + entries <= limits.1
+            && (all_octets + octets) as u64 <= limits.2
+    };
+    while !fits(model) {
+        let oldest = model.iter().enumerate().min_by_key(|(_, kept)| kept.used).unwrap().0;
+        model.remove(oldest);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    /// `IS-30`, `IS-31`, `IS-35`.
+    #[test]
+    fn answers_and_evicts_as_a_searched_list_does_even_when_hashes_collide(
+        steps in proptest::collection::vec(step(), 1..100),
+        mask in prop_oneof![Just(0), Just(1), Just(u64::MAX)],
+        limits in prop_oneof![Just((4, 1000, 1u64 << 20)), Just((1000, 12, 1 << 20)), Just((1000, 1000, 400))],
+    ) {
+        let mut store = Store { hasher: NameHasher::colliding(mask), ..Store::new(limits.0, limits.1, limits.2) };
+        let mut model: Vec<Kept> = Vec::new();
+        let mut now_ns = 0;
+        for (time, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Insert { name, freshness_ms, content } => {
+                    let packet = data(&name, freshness_ms, &[content]);
+                    store.insert(&packet, now_ns);
+                    let fresh_until_ns = now_ns + freshness_ms * MS;
+                    if let Some(kept) = model.iter_mut().find(|kept| kept.packet == packet) {
+                        (kept.fresh_until_ns, kept.used) = (fresh_until_ns, time);
+                    } else {
+                        make_room(&mut model, packet.len(), name.len(), limits);
+                        model.push(Kept { name, packet, fresh_until_ns, used: time });
+                    }
+                }
+                Step::Find { name, by_digest, can_be_prefix, must_be_fresh } => {
+                    let asked = by_digest.map(|(freshness, content)| digest(&data(&name, freshness, &[content])));
+                    let full = asked.map_or(name.clone(), |value| {
+                        name.join(Component { typ: types::IMPLICIT_DIGEST_COMPONENT, value: &value })
+                    });
+                    let mut builder = InterestBuilder::new(full);
+                    if can_be_prefix {
+                        builder = builder.can_be_prefix();
+                    }
+                    if must_be_fresh {
+                        builder = builder.must_be_fresh();
+                    }
+                    let found = store.find(&builder, now_ns);
+                    let satisfies = |kept: &&mut Kept| {
+                        let named = match asked {
+                            Some(asked) => kept.name == name && digest(&kept.packet) == asked,
+                            None if can_be_prefix => name.is_prefix_of(kept.name.as_name()),
+                            None => kept.name == name,
+                        };
+                        named && (!must_be_fresh || now_ns < kept.fresh_until_ns)
+                    };
+                    match found {
+                        None => prop_assert!(model.iter_mut().find(satisfies).is_none()),
+                        Some(found) => {
+                            let kept = model.iter_mut().filter(satisfies).find(|kept| kept.packet == found);
+                            prop_assert!(kept.is_some());
+                            kept.unwrap().used = time;
+                        }
+                    }
+                }
+                Step::Erase { name, count } => {
+                    let under = model.iter().filter(|kept| name.is_prefix_of(kept.name.as_name())).count();
+                    let erased = with_key(&store.hasher, name.as_name(), |key| store.cs.erase(key, count));
+                    prop_assert_eq!(erased, (under.min(count), under > count));
+                    // Which ones go is the store's choice: learn it.
+                    model.retain(|kept| {
+                        let view = DataView::parse(&kept.packet).unwrap();
+                        with_key(&store.hasher, view.name, |key| store.cs.find_same(&view, key)).is_some()
+                    });
+                }
+                Step::Pass { ms } => now_ns += ms * MS,
+            }
+            let info = store.cs.info();
+            prop_assert_eq!(info.packets, model.len());
+            prop_assert_eq!(info.entries, model.iter().map(|kept| kept.name.len()).sum::<usize>());
+            prop_assert_eq!(info.octets as usize, model.iter().map(|kept| kept.packet.len()).sum::<usize>());
+        }
+        let all = with_key(&store.hasher, Name::new().as_name(), |key| store.cs.erase(key, usize::MAX));
+        prop_assert_eq!(all, (model.len(), false));
+        prop_assert!(store.cs.index.is_empty(), "no node outlives its entries");
+    }
+}

@@ -1,0 +1,130 @@
+//! The face table beside a model of its reference counts.
+
+use alloc::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+type Table = Faces<parking_lot::RawMutex>;
+
+/// `IS-09`, `IS-10`: upper and lower faces share one space of ids.
+#[test]
+fn upper_and_lower_faces_get_unique_ids() {
+    let faces = Table::new(100);
+    let specs = [FaceSpec::application(), FaceSpec::remote(), FaceSpec::group()];
+    let mut ids: Vec<FaceId> = (0..30).map(|i| faces.register(specs[i % 3]).unwrap()).collect();
+    assert!(ids.iter().all(|id| *id >= FaceId::FIRST));
+    assert_eq!(faces.snapshot().iter().map(|face| face.spec).take(3).collect::<Vec<_>>(), specs);
+    ids.dedup();
+    assert_eq!(ids.len(), 30);
+}
+
+/// `IS-11`: `local` is permanent.
+#[test]
+fn the_face_local_cannot_be_released_or_held_as_a_socket() {
+    let faces = Table::new(1);
+    assert_eq!(faces.release(FaceId::LOCAL).map(|_| ()), Err(FaceError::Permanent));
+    assert!(faces.hold(FaceId::LOCAL).is_none());
+    assert!(faces.register(FaceSpec::application()).is_ok(), "it takes no place in the table");
+}
+
+#[test]
+fn at_the_limit_a_face_is_registered_and_one_past_it_refused() {
+    let faces = Table::new(2);
+    let first = faces.register(FaceSpec::remote()).unwrap();
+    assert!(faces.register(FaceSpec::remote()).is_ok());
+    assert_eq!(faces.register(FaceSpec::remote()), Err(FaceError::TableFull));
+    faces.release(first).unwrap();
+    assert!(faces.register(FaceSpec::remote()).is_ok());
+    assert_eq!(faces.register(FaceSpec::remote()), Err(FaceError::TableFull));
+}
+
+#[test]
+fn a_released_id_rests_and_its_key_never_returns() {
+    let faces = Table::new(1000);
+    let first = faces.register(FaceSpec::remote()).unwrap();
+    let (key, _) = faces.release(first).unwrap();
+    for _ in 0..FACE_IDS_RESTING {
+        let id = faces.register(FaceSpec::remote()).unwrap();
+        assert_ne!(id, first);
+        faces.release(id).unwrap();
+    }
+    let again = faces.register(FaceSpec::remote()).unwrap();
+    assert_eq!(again, first);
+    assert!(faces.hold_key(key).is_none());
+    assert!(faces.hold(first).is_some_and(|hold| hold.cell.key != key));
+}
+
+#[test]
+fn the_packets_of_released_faces_stay_in_the_sum() {
+    let faces = Table::new(10);
+    let id = faces.register(FaceSpec::remote()).unwrap();
+    faces.hold(id).unwrap().cell.counters.in_data.add(3);
+    faces.release(id).unwrap();
+    assert_eq!(faces.packets().in_data, 3);
+    assert!(faces.snapshot().is_empty());
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Register,
+    Release(usize),
+    Hold(usize),
+    Put(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        Just(Step::Register),
+        (0usize..8).prop_map(Step::Release),
+        (0usize..8).prop_map(Step::Hold),
+        (0usize..8).prop_map(Step::Put),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    /// `IS-13`, `IS-14`: register makes one user; hold adds one; release takes one and makes an orphan of a
+    /// face that is still held; the last put frees the shell.
+    #[test]
+    fn user_counts_follow_the_model(steps in proptest::collection::vec(step(), 1..100)) {
+        let faces = Table::new(1000);
+        let mut registered: Vec<FaceId> = Vec::new();
+        let mut held: Vec<(FaceId, FaceHold, bool)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Register => registered.push(faces.register(FaceSpec::remote()).unwrap()),
+                Step::Release(i) if !registered.is_empty() => {
+                    let id = registered.remove(i % registered.len());
+                    let users = held.iter().filter(|(face, _, alive)| *face == id && *alive).count();
+                    let (_, released) = faces.release(id).unwrap();
+                    prop_assert_eq!(released, if users == 0 { Released::Freed } else { Released::Orphaned });
+                    held.iter_mut().filter(|(face, ..)| *face == id).for_each(|(.., alive)| *alive = false);
+                    prop_assert_eq!(faces.release(id).map(|_| ()), Err(FaceError::NotFound));
+                    prop_assert!(faces.hold(id).is_none());
+                }
+                Step::Hold(i) if !registered.is_empty() => {
+                    let id = registered[i % registered.len()];
+                    held.push((id, faces.hold(id).unwrap(), true));
+                }
+                Step::Put(i) if !held.is_empty() => {
+                    let i = i % held.len();
+                    let shell = Arc::downgrade(&held[i].1.cell);
+                    let others = held.iter().filter(|(_, hold, _)| Arc::as_ptr(&hold.cell) == shell.as_ptr()).count() - 1;
+                    let (_, hold, alive) = held.remove(i);
+                    drop(hold);
+                    prop_assert_eq!(shell.upgrade().is_none(), others == 0 && !alive);
+                }
+                _ => {}
+            }
+            for (id, hold, alive) in &held {
+                prop_assert_eq!(hold.id(), if *alive { *id } else { FaceId::NONE });
+            }
+            let mut users: BTreeMap<FaceId, usize> = registered.iter().map(|id| (*id, 1)).collect();
+            held.iter().filter(|(.., alive)| *alive).for_each(|(id, ..)| *users.get_mut(id).unwrap() += 1);
+            let counted: BTreeMap<FaceId, usize> = faces.snapshot().iter().map(|f| (f.id, f.users)).collect();
+            prop_assert_eq!(counted, users);
+        }
+    }
+}

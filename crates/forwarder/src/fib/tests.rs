@@ -1,0 +1,123 @@
+//! The FIB beside a list of next hops. Longest-prefix match itself is tested with its table.
+
+use alloc::vec;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::hash::NameHasher;
+use crate::prefix_table::with_key;
+
+fn face(slot: u32) -> FaceKey {
+    FaceKey { slot, generation: 0 }
+}
+
+fn uri(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+struct Bench {
+    fib: Fib,
+    hasher: NameHasher,
+}
+
+impl Bench {
+    fn new(entries_max: usize, nexthops_max: usize) -> Self {
+        Bench { fib: Fib::new(entries_max, nexthops_max), hasher: NameHasher::new((1, 2)) }
+    }
+
+    fn add(&mut self, name: &Name, slot: u32, cost: u64) -> Result<(), FibError> {
+        with_key(&self.hasher, name.as_name(), |key| self.fib.add(key, face(slot), cost))
+    }
+
+    fn remove(&mut self, name: &Name, slot: u32) -> bool {
+        with_key(&self.hasher, name.as_name(), |key| self.fib.remove(key, face(slot)))
+    }
+
+    fn hops(&self, name: &Name) -> Vec<(u32, u64)> {
+        with_key(&self.hasher, name.as_name(), |key| {
+            let hops = self.fib.longest_match(key);
+            hops.map(|hops| hops.iter().map(|hop| (hop.face.slot, hop.cost)).collect()).unwrap_or_default()
+        })
+    }
+}
+
+#[test]
+fn next_hops_are_kept_cheapest_first_and_equal_costs_in_the_order_they_came() {
+    let mut bench = Bench::new(10, 10);
+    let name = uri("/a");
+    for (slot, cost) in [(1, 5), (2, 1), (3, 5), (4, 3), (1, 3)] {
+        bench.add(&name, slot, cost).unwrap();
+    }
+    assert_eq!(bench.hops(&name), [(2, 1), (4, 3), (1, 3), (3, 5)]);
+}
+
+#[test]
+fn at_each_limit_a_next_hop_is_taken_and_one_past_it_refused() {
+    let mut bench = Bench::new(2, 2);
+    assert_eq!(bench.add(&uri("/a"), 1, 0), Ok(()));
+    assert_eq!(bench.add(&uri("/a"), 2, 0), Ok(()));
+    assert_eq!(bench.add(&uri("/a"), 3, 0), Err(FibError::NextHopsFull));
+    assert_eq!(bench.add(&uri("/a"), 2, 9), Ok(()), "a cost may always change");
+    assert_eq!(bench.add(&uri("/b"), 1, 0), Ok(()));
+    assert_eq!(bench.add(&uri("/c"), 1, 0), Err(FibError::TableFull));
+    assert!(bench.remove(&uri("/b"), 1));
+    assert_eq!(bench.add(&uri("/c"), 1, 0), Ok(()));
+}
+
+#[test]
+fn a_face_that_goes_is_cleared_in_turns_without_a_scan() {
+    let mut bench = Bench::new(100, 10);
+    for i in 0..10 {
+        bench.add(&uri("/a").join_segment(i), 1, 0).unwrap();
+        bench.add(&uri("/a").join_segment(i), 2, 0).unwrap();
+    }
+    assert!(bench.fib.remove_face(face(1), 4));
+    assert_eq!((0..10).filter(|i| bench.hops(&uri("/a").join_segment(*i)).len() == 1).count(), 4);
+    assert!(bench.fib.remove_face(face(1), 6));
+    assert!(!bench.fib.remove_face(face(1), 1));
+    assert!((0..10).all(|i| bench.hops(&uri("/a").join_segment(i)) == [(2, 0)]));
+    assert!(!bench.fib.remove_face(face(2), 100));
+    assert_eq!((bench.fib.len(), bench.fib.by_face.len()), (0, 0));
+}
+
+fn name() -> impl Strategy<Value = Name> {
+    proptest::collection::vec(0u8..2, 0..4)
+        .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn routes_as_a_searched_list_does_even_when_hashes_collide(
+        steps in proptest::collection::vec((0u8..4, name(), 0u32..3, 0u64..3), 1..60),
+        mask in prop_oneof![Just(0), Just(3), Just(u64::MAX)],
+    ) {
+        let mut bench = Bench { hasher: NameHasher::colliding(mask), ..Bench::new(1000, 10) };
+        let mut model: Vec<(Name, u32, u64)> = Vec::new();
+        for (what, name, slot, cost) in steps {
+            let is = |hop: &(Name, u32, u64)| hop.0 == name && hop.1 == slot;
+            match what {
+                0 | 1 => {
+                    prop_assert_eq!(bench.add(&name, slot, cost), Ok(()));
+                    model.retain(|hop| !is(hop));
+                    model.push((name, slot, cost));
+                }
+                2 => {
+                    prop_assert_eq!(bench.remove(&name, slot), model.iter().any(is));
+                    model.retain(|hop| !is(hop));
+                }
+                _ => {
+                    let longest = model.iter().filter(|hop| hop.0.is_prefix_of(name.as_name())).max_by_key(|hop| hop.0.len());
+                    let mut expected: Vec<(u32, u64)> = longest.map_or(vec![], |longest| {
+                        model.iter().filter(|hop| hop.0 == longest.0).map(|hop| (hop.1, hop.2)).collect()
+                    });
+                    expected.sort_by_key(|(_, cost)| *cost);
+                    prop_assert_eq!(bench.hops(&name), expected);
+                }
+            }
+            let names: alloc::collections::BTreeSet<&Name> = model.iter().map(|hop| &hop.0).collect();
+            prop_assert_eq!(bench.fib.len(), names.len());
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The PIT beside a list of Interests that is searched from end to end.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use namely_wire::{
+    Component, DataBuilder, DataView, InterestBuilder, InterestView, Name, SignatureInfo, types,
+};
+use proptest::prelude::*;
+
+use super::*;
+use crate::hash::NameHasher;
+
+type Packet = Arc<[u8]>;
+
+const MS: u64 = 1_000_000;
+
+fn digest(octets: &[u8]) -> [u8; 32] {
+    let mut digest = [0; 32];
+    digest[0] = octets.iter().fold(0, |sum: u8, octet| sum.wrapping_mul(31).wrapping_add(*octet));
+    digest
+}
+
+fn data(name: &Name, content: u8) -> Vec<u8> {
+    DataBuilder::new(name.as_name()).build(&[content], &SignatureInfo::digest_sha256()).finish(&[0; 32])
+}
+
+fn face(slot: u32) -> FaceKey {
+    FaceKey { slot, generation: 0 }
+}
+
+fn record(slot: u32, expires_at_ns: u64) -> InRecord {
+    InRecord { face: face(slot), nonce: [0; 4], token: None, expires_at_ns }
+}
+
+fn pit(config: &Config) -> Pit<Packet> {
+    Pit::new(config)
+}
+
+/// Enters an Interest as the pipeline does.
+fn enter(
+    pit: &mut Pit<Packet>,
+    hasher: &NameHasher,
+    packet: &Packet,
+    record: InRecord,
+    now_ns: u64,
+) -> Result<Id, PitFull> {
+    let view = InterestView::parse(packet).unwrap();
+    let hashes = hasher.prefixes(view.name);
+    let ask = Ask::new(&view, &hashes);
+    match pit.find(&ask) {
+        Some(id) => pit.add_downstream(id, record, now_ns).map(|()| id),
+        None => pit.insert(packet, &ask, record, now_ns),
+    }
+}
+
+/// The entries that a Data takes, and whether its digest was needed.
+fn satisfy(pit: &mut Pit<Packet>, hasher: &NameHasher, wire: &[u8]) -> (Vec<PitEntry<Packet>>, bool) {
+    let view = DataView::parse(wire).unwrap();
+    let hashes = hasher.prefixes(view.name);
+    let (mut taken, mut known) = (Vec::new(), None);
+    loop {
+        match pit.take_match(view.name, &hashes, known.as_ref()) {
+            DataMatch::Entry(entry) => taken.push(entry),
+            DataMatch::DigestNeeded => known = Some(digest(wire)),
+            DataMatch::None => return (taken, known.is_some()),
+        }
+    }
+}
+
+fn interest(uri: &str) -> InterestBuilder {
+    InterestBuilder::new(uri.parse().unwrap()).nonce([1; 4])
+}
+
+/// `IS-27`: one and only one Interest is kept; a duplicate leaves its face and its lifetime.
+#[test]
+fn an_entry_keeps_the_first_interest_and_of_duplicates_only_face_and_lifetime() {
+    let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
+    let mut pit = pit(&config);
+    let first: Packet = interest("/a/b").build().into();
+    let second: Packet = interest("/a/b").nonce([2; 4]).build().into();
+    let id = enter(&mut pit, &hasher, &first, record(1, 100 * MS), 0).unwrap();
+    assert_eq!(enter(&mut pit, &hasher, &second, record(2, 300 * MS), 0), Ok(id));
+    assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 1));
+    let entry = pit.get_mut(id).unwrap();
+    assert_eq!(entry.expires_at_ns, 300 * MS);
+    assert_eq!(entry.in_records.iter().map(|r| r.face.slot).collect::<Vec<_>>(), [1, 2]);
+}
+
+/// `IS-27`: the name is never copied.
+#[test]
+fn the_name_of_an_entry_lies_in_the_packet_it_keeps() {
+    let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
+    let mut pit = pit(&config);
+    let packet: Packet = interest("/a/b").build().into();
+    let id = enter(&mut pit, &hasher, &packet, record(1, MS), 0).unwrap();
+    let name = pit.get_mut(id).unwrap().name().as_ptr_range();
+    let octets = packet.as_ptr_range();
+    assert!(octets.start <= name.start && name.end <= octets.end);
+    // An entry, its deadline and its bucket take less than 256 octets beside the packet.
+    assert!(size_of::<PitEntry<Packet>>() + 24 + 4 <= 256, "{}", size_of::<PitEntry<Packet>>());
+}
+
+#[test]
+fn selectors_and_forwarding_hint_make_different_entries() {
+    let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
+    let mut pit = pit(&config);
+    let variants = [
+        interest("/a"),
+        interest("/a").can_be_prefix(),
+        interest("/a").must_be_fresh(),
+        interest("/a").can_be_prefix().must_be_fresh(),
+        interest("/a").forwarding_hint("/h".parse().unwrap()),
+        interest("/a").forwarding_hint("/i".parse().unwrap()),
+    ];
+    for builder in &variants {
+        enter(&mut pit, &hasher, &builder.build().into(), record(1, MS), 0).unwrap();
+        enter(&mut pit, &hasher, &builder.clone().lifetime_ms(9).build().into(), record(2, MS), 0).unwrap();
+    }
+    assert_eq!(pit.len(), variants.len());
+    let (taken, _) = satisfy(&mut pit, &hasher, &data(&"/a".parse().unwrap(), 0));
+    assert_eq!(taken.len(), variants.len());
+}
+
+#[test]
+fn a_digest_is_computed_only_if_an_interest_asks_by_digest_for_the_very_name() {
+    let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
+    let mut pit = pit(&config);
+    let name: Name = "/a/b".parse().unwrap();
+    let wanted = data(&name, 1);
+    let full = name.join(Component { typ: types::IMPLICIT_DIGEST_COMPONENT, value: &digest(&wanted) });
+    let asking: Packet = InterestBuilder::new(full).nonce([1; 4]).build().into();
+    enter(&mut pit, &hasher, &asking, record(1, MS), 0).unwrap();
+    enter(&mut pit, &hasher, &interest("/a").can_be_prefix().build().into(), record(1, MS), 0).unwrap();
+    let (taken, needed) = satisfy(&mut pit, &hasher, &data(&"/a/c".parse().unwrap(), 1));
+    assert_eq!((taken.len(), needed), (1, false));
+    let (taken, needed) = satisfy(&mut pit, &hasher, &data(&name, 2));
+    assert_eq!((taken.len(), needed), (0, true));
+    let (taken, needed) = satisfy(&mut pit, &hasher, &wanted);
+    assert_eq!((taken.len(), needed), (1, true));
+}
+
+#[test]
+fn at_each_limit_an_interest_is_taken_and_one_past_it_refused() {
+    let hasher = NameHasher::new((1, 2));
+    let config =
+        Config { pit_entries_max: 3, pit_entries_per_face_max: 2, in_records_max: 2, ..Config::new(digest) };
+    let mut pit = pit(&config);
+    let mut enter = |uri: &str, slot, now_ns| {
+        enter(&mut pit, &hasher, &interest(uri).build().into(), record(slot, now_ns + MS), now_ns).map(|_| ())
+    };
+    assert_eq!(enter("/1", 1, 0), Ok(()));
+    assert_eq!(enter("/2", 1, 0), Ok(()));
+    assert_eq!(enter("/3", 1, 0), Err(PitFull::Face));
+    assert_eq!(enter("/3", 2, 0), Ok(()));
+    assert_eq!(enter("/4", 2, 0), Err(PitFull::Table));
+    assert_eq!(enter("/1", 2, 0), Ok(()));
+    assert_eq!(enter("/1", 2, 0), Ok(()), "a downstream that is there is renewed");
+    assert_eq!(enter("/2", 2, 0), Err(PitFull::Face));
+    assert_eq!(enter("/1", 3, 0), Err(PitFull::InRecords));
+    assert_eq!(enter("/1", 3, 2 * MS), Ok(()), "downstreams whose time is over make room");
+    assert_eq!(enter("/2", 1, 2 * MS), Ok(()), "and count no longer against their face");
+}
+
+#[derive(Clone, Debug)]
+struct Asked {
+    packet: Packet,
+    name: Name,
+    can_be_prefix: bool,
+    faces: Vec<(u32, u64)>,
+}
+
+impl Asked {
+    fn is_satisfied_by(&self, name: &Name, wire: &[u8]) -> bool {
+        match self.name.as_name().last() {
+            Some(last) if last.is_implicit_digest() => {
+                self.name.as_name().without_last(1) == name.as_name() && last.value == digest(wire)
+            }
+            _ if self.can_be_prefix => self.name.is_prefix_of(name.as_name()),
+            _ => self.name == *name,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Ask {
+        name: Name,
+        by_digest: Option<u8>,
+        can_be_prefix: bool,
+        must_be_fresh: bool,
+        face: u32,
+        lifetime: u64,
+    },
+    Data {
+        name: Name,
+        content: u8,
+    },
+    Expire {
+        passed: u64,
+    },
+}
+
+fn name() -> impl Strategy<Value = Name> {
+    proptest::collection::vec(0u8..2, 1..5)
+        .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let ask = (name(), proptest::option::weighted(0.2, 0u8..3), any::<(bool, bool)>(), 0u32..4, 1u64..2000);
+    prop_oneof![
+        5 => ask.prop_map(|(name, by_digest, (can_be_prefix, must_be_fresh), face, lifetime)| {
+            Step::Ask { name, by_digest, can_be_prefix, must_be_fresh, face, lifetime: lifetime * MS }
+        }),
+        3 => (name(), 0u8..3).prop_map(|(name, content)| Step::Data { name, content }),
+        1 => (1u64..1500).prop_map(|passed| Step::Expire { passed: passed * MS }),
+    ]
+}
+
+fn ask_packet(name: &Name, can_be_prefix: bool, must_be_fresh: bool) -> Packet {
+    let mut builder = InterestBuilder::new(name.clone()).nonce([1; 4]);
+    if can_be_prefix {
+        builder = builder.can_be_prefix();
+    }
+    if must_be_fresh {
+        builder = builder.must_be_fresh();
+    }
+    builder.build().into()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    /// `IS-28`: exact match first, then each prefix with CanBePrefix; compared with a list.
+    #[test]
+    fn matches_what_a_searched_list_matches_even_when_hashes_collide(
+        steps in proptest::collection::vec(step(), 1..80),
+        mask in prop_oneof![Just(0), Just(1), Just(u64::MAX)],
+    ) {
+        let (config, hasher) = (Config::new(digest), NameHasher::colliding(mask));
+        let mut pit = pit(&config);
+        let mut model: Vec<Asked> = Vec::new();
+        let mut now_ns = 0;
+        for step in steps {
+            match step {
+                Step::Ask { name, by_digest, can_be_prefix, must_be_fresh, face, lifetime } => {
+                    let name = match by_digest {
+                        Some(content) => {
+                            let value = digest(&data(&name, content));
+                            name.join(Component { typ: types::IMPLICIT_DIGEST_COMPONENT, value: &value })
+                        }
+                        None => name,
+                    };
+                    let packet = ask_packet(&name, can_be_prefix, must_be_fresh);
+                    let expires = now_ns + lifetime;
+                    prop_assert!(enter(&mut pit, &hasher, &packet, record(face, expires), now_ns).is_ok());
+                    let same = |asked: &&mut Asked| asked.packet == packet;
+                    if let Some(asked) = model.iter_mut().find(same) {
+                        asked.faces.retain(|(known, _)| *known != face);
+                        asked.faces.push((face, expires));
+                    } else {
+                        model.push(Asked { packet, name, can_be_prefix, faces: [(face, expires)].into() });
+                    }
+                }
+                Step::Data { name, content } => {
+                    let wire = data(&name, content);
+                    let (taken, _) = satisfy(&mut pit, &hasher, &wire);
+                    let exact_last = taken.windows(2).any(|pair| pair[0].name().len() < pair[1].name().len()
+                        && pair[1].digest().is_none());
+                    prop_assert!(!exact_last, "longer names match first");
+                    let mut taken: Vec<_> = taken.iter().map(|entry| {
+                        let mut faces: Vec<_> = entry.in_records.iter().map(|r| (r.face.slot, r.expires_at_ns)).collect();
+                        faces.sort_unstable();
+                        (entry.packet.clone(), faces)
+                    }).collect();
+                    let mut expected = Vec::new();
+                    model.retain(|asked| {
+                        let satisfied = asked.is_satisfied_by(&name, &wire);
+                        if satisfied {
+                            let mut faces = asked.faces.clone();
+                            faces.sort_unstable();
+                            expected.push((asked.packet.clone(), faces));
+                        }
+                        !satisfied
+                    });
+                    taken.sort();
+                    expected.sort();
+                    prop_assert_eq!(taken, expected);
+                }
+                Step::Expire { passed } => {
+                    now_ns += passed;
+                    let mut gone: Vec<Packet> =
+                        core::iter::from_fn(|| pit.take_expired(now_ns)).map(|entry| entry.packet).collect();
+                    let (mut expected, tick_ns) = (Vec::new(), 1 << crate::wheel::TICK_SHIFT);
+                    model.retain(|asked| {
+                        let last = asked.faces.iter().map(|(_, at)| *at).max().unwrap();
+                        let over = last.div_ceil(tick_ns) * tick_ns <= now_ns;
+                        if over {
+                            expected.push(asked.packet.clone());
+                        }
+                        !over
+                    });
+                    gone.sort();
+                    expected.sort();
+                    prop_assert_eq!(gone, expected);
+                }
+            }
+            prop_assert_eq!(pit.len(), model.len());
+        }
+        for slot in 0..4 {
+            let pending = model.iter().flat_map(|asked| &asked.faces).filter(|(face, _)| *face == slot).count();
+            prop_assert_eq!(pit.by_face.count(face(slot)), pending);
+        }
+    }
+}

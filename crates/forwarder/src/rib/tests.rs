@@ -1,0 +1,261 @@
+//! The RIB beside a list of routes from which the next hops are computed anew each time.
+
+use alloc::vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn face(slot: u32) -> FaceKey {
+    FaceKey { slot, generation: 0 }
+}
+
+fn uri(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+fn route(slot: u32) -> Route {
+    Route {
+        face: face(slot).id(),
+        origin: 0,
+        cost: 0,
+        child_inherit: true,
+        capture: false,
+        expires_at_ns: None,
+    }
+}
+
+/// A FIB that takes at most `room` names.
+struct Fib {
+    entries: BTreeMap<Name, BTreeMap<FaceKey, u64>>,
+    room: usize,
+}
+
+impl Fib {
+    fn new() -> Self {
+        Fib { entries: BTreeMap::new(), room: usize::MAX }
+    }
+
+    fn hops(&self, name: &str) -> Vec<(u32, u64)> {
+        let entry = self.entries.get(&uri(name));
+        entry.map(|hops| hops.iter().map(|(face, cost)| (face.slot, *cost)).collect()).unwrap_or_default()
+    }
+}
+
+impl Install for Fib {
+    fn add(&mut self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
+        if self.entries.len() >= self.room && !self.entries.contains_key(&name.to_name()) {
+            return Err(FibError::TableFull);
+        }
+        self.entries.entry(name.to_name()).or_default().insert(face, cost);
+        Ok(())
+    }
+
+    fn remove(&mut self, name: NameRef<'_>, face: FaceKey) {
+        let name = name.to_name();
+        let hops = self.entries.get_mut(&name).expect("only what was added is removed");
+        assert!(hops.remove(&face).is_some());
+        if hops.is_empty() {
+            self.entries.remove(&name);
+        }
+    }
+}
+
+fn register(rib: &mut Rib, fib: &mut Fib, name: &str, slot: u32, route: Route) {
+    rib.register(&uri(name), face(slot), route, fib).unwrap();
+}
+
+#[test]
+fn a_longer_name_inherits_the_routes_of_shorter_ones_and_the_nearest_wins() {
+    let (mut rib, mut fib) = (Rib::new(100), Fib::new());
+    register(&mut rib, &mut fib, "/", 1, Route { cost: 10, ..route(1) });
+    register(&mut rib, &mut fib, "/a", 1, Route { cost: 5, ..route(1) });
+    register(&mut rib, &mut fib, "/a", 2, Route { cost: 7, child_inherit: false, ..route(2) });
+    register(&mut rib, &mut fib, "/a/b/c", 3, route(3));
+    assert_eq!(fib.hops("/a"), [(1, 5), (2, 7)]);
+    assert_eq!(fib.hops("/a/b/c"), [(1, 5), (3, 0)]);
+    assert!(rib.unregister(&uri("/a"), face(1), 0, &mut fib));
+    assert_eq!(fib.hops("/a/b/c"), [(1, 10), (3, 0)]);
+    assert_eq!(fib.hops("/a"), [(1, 10), (2, 7)]);
+}
+
+#[test]
+fn capture_keeps_shorter_names_routes_out_of_its_name_and_of_what_extends_it() {
+    let (mut rib, mut fib) = (Rib::new(100), Fib::new());
+    register(&mut rib, &mut fib, "/", 1, route(1));
+    register(&mut rib, &mut fib, "/a", 2, Route { capture: true, ..route(2) });
+    register(&mut rib, &mut fib, "/a/b", 3, route(3));
+    assert_eq!(fib.hops("/a"), [(2, 0)]);
+    assert_eq!(fib.hops("/a/b"), [(2, 0), (3, 0)]);
+    assert!(rib.unregister(&uri("/a"), face(2), 0, &mut fib));
+    assert_eq!(fib.hops("/a"), []);
+    assert_eq!(fib.hops("/a/b"), [(1, 0), (3, 0)]);
+}
+
+#[test]
+fn the_cheapest_route_over_a_face_counts_and_origins_are_routes_of_their_own() {
+    let (mut rib, mut fib) = (Rib::new(100), Fib::new());
+    register(&mut rib, &mut fib, "/a", 1, Route { origin: 255, cost: 3, ..route(1) });
+    register(&mut rib, &mut fib, "/a", 1, Route { origin: 128, cost: 9, ..route(1) });
+    assert_eq!((fib.hops("/a"), rib.len()), (vec![(1, 3)], 2));
+    register(&mut rib, &mut fib, "/a", 1, Route { origin: 255, cost: 20, ..route(1) });
+    assert_eq!((fib.hops("/a"), rib.len()), (vec![(1, 9)], 2));
+    assert!(rib.unregister(&uri("/a"), face(1), 128, &mut fib));
+    assert!(!rib.unregister(&uri("/a"), face(1), 128, &mut fib));
+    assert_eq!(fib.hops("/a"), [(1, 20)]);
+}
+
+/// NDNd stores a route's ExpirationPeriod and never enforces it.
+#[test]
+fn a_route_ends_at_its_time_unless_it_is_renewed() {
+    let (mut rib, mut fib) = (Rib::new(100), Fib::new());
+    register(&mut rib, &mut fib, "/a", 1, Route { expires_at_ns: Some(100), ..route(1) });
+    register(&mut rib, &mut fib, "/a", 2, Route { expires_at_ns: Some(150), ..route(2) });
+    assert_eq!(rib.next_deadline_ns(), Some(100));
+    assert!(!rib.expire_one(99, &mut fib));
+    register(&mut rib, &mut fib, "/a", 1, Route { expires_at_ns: Some(200), ..route(1) });
+    assert!(!rib.expire_one(149, &mut fib));
+    assert!(rib.expire_one(150, &mut fib));
+    assert_eq!(fib.hops("/a"), [(1, 0)]);
+    register(&mut rib, &mut fib, "/a", 1, route(1));
+    assert_eq!(rib.next_deadline_ns(), None);
+}
+
+#[test]
+fn at_the_limit_a_route_is_taken_and_one_past_it_refused() {
+    let (mut rib, mut fib) = (Rib::new(2), Fib::new());
+    register(&mut rib, &mut fib, "/a", 1, route(1));
+    register(&mut rib, &mut fib, "/b", 1, route(1));
+    assert_eq!(rib.register(&uri("/c"), face(1), route(1), &mut fib), Err(RibError::TableFull));
+    register(&mut rib, &mut fib, "/b", 1, Route { cost: 4, ..route(1) });
+    assert_eq!((rib.len(), fib.hops("/b")), (2, vec![(1, 4)]));
+}
+
+#[test]
+fn a_route_that_the_fib_refuses_leaves_no_trace() {
+    let (mut rib, mut fib) = (Rib::new(10), Fib { room: 1, ..Fib::new() });
+    register(&mut rib, &mut fib, "/a", 1, Route { expires_at_ns: Some(5), ..route(1) });
+    let refused = Route { expires_at_ns: Some(4), ..route(2) };
+    let error = rib.register(&uri("/b"), face(2), refused, &mut fib);
+    assert_eq!(error, Err(RibError::Fib(FibError::TableFull)));
+    assert_eq!((rib.len(), rib.next_deadline_ns()), (1, Some(5)));
+    assert!(!rib.remove_face(face(2), 10, &mut fib));
+    assert_eq!(fib.hops("/a"), [(1, 0)]);
+}
+
+#[test]
+fn a_face_that_goes_takes_its_routes_along_in_turns() {
+    let (mut rib, mut fib) = (Rib::new(100), Fib::new());
+    for name in ["/a", "/b", "/c"] {
+        register(&mut rib, &mut fib, name, 1, route(1));
+        register(&mut rib, &mut fib, name, 1, Route { origin: 9, ..route(1) });
+        register(&mut rib, &mut fib, name, 2, route(2));
+    }
+    assert!(rib.remove_face(face(1), 2, &mut fib));
+    assert!(!rib.remove_face(face(1), 2, &mut fib));
+    assert_eq!(rib.len(), 3);
+    assert!(["/a", "/b", "/c"].iter().all(|name| fib.hops(name) == [(2, 0)]));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Register(Name, u32, Route),
+    Unregister(Name, u32, u64),
+    RemoveFace(u32),
+    Pass(u64),
+}
+
+fn name() -> impl Strategy<Value = Name> {
+    proptest::collection::vec(0u8..2, 0..4)
+        .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let flags = any::<(bool, bool)>();
+    let register = (name(), 0u32..3, 0u64..2, 0u64..4, flags, proptest::option::of(1u64..60));
+    prop_oneof![
+        6 => register.prop_map(|(name, slot, origin, cost, (child_inherit, capture), expires_at_ns)| {
+            let route = Route { face: face(slot).id(), origin, cost, child_inherit, capture, expires_at_ns };
+            Step::Register(name, slot, route)
+        }),
+        3 => (name(), 0u32..3, 0u64..2).prop_map(|(name, slot, origin)| Step::Unregister(name, slot, origin)),
+        1 => (0u32..3).prop_map(Step::RemoveFace),
+        1 => (1u64..10).prop_map(Step::Pass),
+    ]
+}
+
+/// The next hops of every name with routes, from the rules alone.
+fn computed(routes: &[(Name, u32, Route)]) -> BTreeMap<Name, BTreeMap<FaceKey, u64>> {
+    let mut fib = BTreeMap::new();
+    for (name, ..) in routes {
+        let mut hops: BTreeMap<FaceKey, u64> = BTreeMap::new();
+        for n in (0..=name.len()).rev() {
+            let prefix = name.as_name().prefix(n).to_name();
+            let here: Vec<_> = routes.iter().filter(|(other, ..)| *other == prefix).collect();
+            let mut found: BTreeMap<FaceKey, u64> = BTreeMap::new();
+            for (_, slot, route) in here.iter().filter(|(_, _, route)| n == name.len() || route.child_inherit)
+            {
+                let cost = found.entry(face(*slot)).or_insert(route.cost);
+                *cost = (*cost).min(route.cost);
+            }
+            for (face, cost) in found {
+                hops.entry(face).or_insert(cost);
+            }
+            if here.iter().any(|(_, _, route)| route.capture) {
+                break;
+            }
+        }
+        fib.insert(name.clone(), hops);
+    }
+    fib
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    #[test]
+    fn installs_what_the_rules_say_after_every_change(steps in proptest::collection::vec(step(), 1..50)) {
+        let (mut rib, mut fib) = (Rib::new(1000), Fib::new());
+        let mut model: Vec<(Name, u32, Route)> = Vec::new();
+        let mut now_ns = 0;
+        for step in steps {
+            match step {
+                Step::Register(name, slot, route) => {
+                    let route = Route { expires_at_ns: route.expires_at_ns.map(|at| at + now_ns), ..route };
+                    model.retain(|(n, s, r)| (n, *s, r.origin) != (&name, slot, route.origin));
+                    prop_assert_eq!(rib.register(&name, face(slot), route, &mut fib), Ok(()));
+                    model.push((name, slot, route));
+                }
+                Step::Unregister(name, slot, origin) => {
+                    let before = model.len();
+                    model.retain(|(n, s, r)| (n, *s, r.origin) != (&name, slot, origin));
+                    let removed = rib.unregister(&name, face(slot), origin, &mut fib);
+                    prop_assert_eq!(removed, model.len() < before);
+                }
+                Step::RemoveFace(slot) => {
+                    model.retain(|(_, s, _)| *s != slot);
+                    prop_assert!(!rib.remove_face(face(slot), 1000, &mut fib));
+                }
+                Step::Pass(ns) => {
+                    now_ns += ns;
+                    model.retain(|(_, _, route)| route.expires_at_ns.is_none_or(|at| at > now_ns));
+                    while rib.expire_one(now_ns, &mut fib) {}
+                }
+            }
+            prop_assert_eq!(&fib.entries, &computed(&model));
+            prop_assert_eq!(rib.len(), model.len());
+            let first = model.iter().filter_map(|(_, _, route)| route.expires_at_ns).min();
+            prop_assert_eq!(rib.next_deadline_ns(), first);
+        }
+        let (mut entries, mut last) = (Vec::new(), None);
+        loop {
+            last = rib.walk(last.as_ref(), 2, &mut entries);
+            if last.is_none() {
+                break;
+            }
+        }
+        prop_assert_eq!(entries.iter().map(|entry| entry.routes.len()).sum::<usize>(), model.len());
+        let walked = entries.iter().flat_map(|entry| entry.routes.iter().map(|route| (&entry.name, route)));
+        let known = |(name, route): (&Name, &Route)| model.iter().any(|(n, _, r)| n == name && r == route);
+        prop_assert!(walked.into_iter().all(known));
+    }
+}

@@ -1,0 +1,280 @@
+//! Faces, bindings and routes, and what becomes of them when a face goes.
+
+use std::sync::{Arc, Barrier};
+
+use crate::bench::*;
+use namely_forwarder::{
+    BindError, Bound, Config, DropReason, FaceError, FaceId, FibError, Received, Released, RibError, Route,
+};
+use namely_wire::NackReason;
+
+/// `IS-03`: applications bind; the FIB holds the routable prefix only.
+#[test]
+fn a_thousand_applications_under_one_routable_prefix_make_one_fib_entry() {
+    let bench = Bench::new();
+    let remote = bench.remote();
+    bench.route("/Alice", FaceId::LOCAL, 0);
+    let apps: Vec<FaceId> = (0..1000).map(|_| bench.app()).collect();
+    for (i, app) in apps.iter().enumerate() {
+        assert_eq!(bench.fw.bpt_bind(*app, &name("/Alice").join_segment(i as u64)), Ok(Bound::Routed));
+    }
+    assert_eq!(bench.fw.table_sizes().fib, 1);
+    assert_eq!(bench.fw.bpt_snapshot().len(), 1000);
+    for (i, app) in apps.iter().enumerate().step_by(97) {
+        let uri = format!("/Alice/seg={i}/x");
+        assert_eq!(faces(&bench.receive(remote, interest(&uri).build())), [*app]);
+    }
+}
+
+/// `IS-04`: a bind never writes the FIB.
+#[test]
+fn binding_leaves_the_fib_as_it_was() {
+    let bench = Bench::new();
+    let app = bench.app();
+    bench.fw.bpt_bind(app, &name("/a")).unwrap();
+    assert!(bench.fw.fib_snapshot().is_empty());
+}
+
+/// `IS-07`: rule 2.
+#[test]
+fn a_bind_without_a_route_succeeds_with_a_hint_and_gets_interests_once_there_is_one() {
+    let bench = Bench::new();
+    let (remote, app) = (bench.remote(), bench.app());
+    assert_eq!(bench.fw.bpt_bind(app, &name("/a/b")), Ok(Bound::NotRouted));
+    let sent = bench.receive(remote, interest("/a/b/1").build());
+    assert!(is_nack(&sent[0].1, NackReason::NoRoute));
+    bench.route("/a", FaceId::LOCAL, 0);
+    assert_eq!(faces(&bench.receive(remote, interest("/a/b/2").build())), [app]);
+    let sent = bench.receive(remote, interest("/a/c").build());
+    assert!(is_nack(&sent[0].1, NackReason::NoRoute), "no application has bound it");
+    assert_eq!(bench.dropped(DropReason::NotBound), 1);
+}
+
+/// `IS-06`: of concurrent binds exactly one wins.
+#[test]
+fn of_two_threads_that_bind_overlapping_prefixes_exactly_one_wins() {
+    let bench = Arc::new(Bench::new());
+    for round in 0..200 {
+        let faces = [bench.app(), bench.app()];
+        let names = [name(&format!("/r/{round}")), name(&format!("/r/{round}/x"))];
+        let barrier = Arc::new(Barrier::new(2));
+        let threads: Vec<_> = (0..2)
+            .map(|i| {
+                let (bench, barrier, name) = (bench.clone(), barrier.clone(), names[i].clone());
+                std::thread::spawn(move || {
+                    barrier.wait();
+                    bench.fw.bpt_bind(faces[i], &name)
+                })
+            })
+            .collect();
+        let results: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
+        assert!(results.contains(&Err(BindError::InUse)));
+    }
+}
+
+#[test]
+fn only_upper_faces_that_exist_bind() {
+    let bench = Bench::new();
+    let remote = bench.remote();
+    assert_eq!(bench.fw.bpt_bind(remote, &name("/a")), Err(BindError::NotUpper));
+    assert_eq!(bench.fw.bpt_bind(FaceId(9999), &name("/a")), Err(BindError::NoFace));
+    assert_eq!(bench.fw.bpt_bind(FaceId::LOCAL, &name("/a")), Err(BindError::NoFace));
+}
+
+/// `IS-11`.
+#[test]
+fn the_face_local_is_permanent() {
+    let bench = Bench::new();
+    assert_eq!(bench.fw.face_release(FaceId::LOCAL), Err(FaceError::Permanent));
+}
+
+/// `IS-13`.
+#[test]
+fn releasing_a_face_takes_its_routes_next_hops_and_bindings_along() {
+    let mut bench = Bench::new();
+    let (consumer, app, other) = (bench.remote(), bench.app(), bench.remote());
+    bench.route("/fib", app, 0);
+    bench.route("/fib", other, 5);
+    bench.route("/local", FaceId::LOCAL, 0);
+    let expiring = Route { expires_at_ns: Some(bench.now_ns + 1), ..route_to(app) };
+    bench.fw.rib_register(&name("/rib"), expiring).unwrap();
+    bench.fw.bpt_bind(app, &name("/local/app")).unwrap();
+    assert_eq!(bench.fw.face_release(app), Ok(Released::Freed));
+    assert_eq!(bench.fw.face_release(app), Err(FaceError::NotFound));
+    let fib = bench.fw.fib_snapshot();
+    assert_eq!(fib.len(), 2);
+    assert!(fib.iter().all(|entry| entry.nexthops.iter().all(|(face, _)| *face != app)));
+    assert!(bench.fw.rib_snapshot().is_empty() && bench.fw.bpt_snapshot().is_empty());
+    bench.advance_ms(1);
+    assert_eq!(bench.expire(), None);
+    for uri in ["/rib/1", "/local/app/1"] {
+        let sent = bench.receive(consumer, interest(uri).build());
+        assert!(is_nack(&sent[0].1, NackReason::NoRoute), "{uri}");
+    }
+    assert_eq!(faces(&bench.receive(consumer, interest("/fib/1").build())), [other]);
+}
+
+/// `IS-15`: a face with many routes is released in one short turn; the rest is cleared as time passes.
+#[test]
+fn a_face_with_thousands_of_routes_is_silent_at_once_and_swept_in_turns() {
+    let mut bench = Bench::new();
+    let (consumer, face) = (bench.remote(), bench.remote());
+    for i in 0..2000 {
+        bench.fw.rib_register(&name("/r").join_segment(i), route_to(face)).unwrap();
+        bench.fw.fib_add_nexthop(name("/f").join_segment(i).as_name(), face, 0).unwrap();
+    }
+    bench.fw.face_release(face).unwrap();
+    assert!(bench.fw.table_sizes().rib > 0, "one turn does not clear them all");
+    for i in [0, 1000, 1999] {
+        for prefix in ["/r", "/f"] {
+            let sent = bench.receive(consumer, interest(&format!("{prefix}/seg={i}")).build());
+            assert!(is_nack(&sent[0].1, NackReason::NoRoute));
+        }
+    }
+    let mut turns = 0;
+    while bench.fw.table_sizes().rib + bench.fw.table_sizes().fib > 0 {
+        bench.now_ns = bench.expire().unwrap_or(bench.now_ns);
+        turns += 1;
+        assert!(turns < 100);
+    }
+    assert_eq!(bench.expire(), None);
+}
+
+/// `IS-14`: an orphaned face is a counted black hole.
+#[test]
+fn data_for_a_face_that_went_falls_into_a_counted_black_hole() {
+    let bench = Bench::new();
+    let (consumer, other, upstream) = (bench.app(), bench.app(), bench.remote());
+    bench.route("/a", upstream, 0);
+    bench.receive(consumer, interest("/a").build());
+    bench.receive(other, interest("/a").build());
+    let hold = bench.fw.face_hold(consumer).unwrap();
+    assert_eq!(bench.fw.face_release(consumer), Ok(Released::Orphaned));
+    assert_eq!(hold.id(), FaceId::NONE);
+    assert_eq!(faces(&bench.receive(upstream, data("/a"))), [other]);
+    assert_eq!(bench.dropped(DropReason::FaceGone), 1);
+    bench.fw.face_put(hold);
+    let counters = bench.fw.counters();
+    assert_eq!((counters.faces_freed, counters.faces_orphaned), (0, 1));
+}
+
+#[test]
+fn a_face_that_gets_a_used_id_gets_nothing_of_its_predecessor() {
+    let bench = Bench::with(Config { faces_max: 2, ..config() });
+    let (upstream, first) = (bench.remote(), bench.app());
+    bench.route("/a", upstream, 0);
+    bench.receive_with(first, interest("/a").build(), token(&[1]));
+    bench.fw.face_release(first).unwrap();
+    let second = bench.app();
+    assert_eq!(first, second, "the table is full, so the id is used again");
+    assert!(bench.receive(upstream, data("/a")).is_empty());
+    assert_eq!(bench.dropped(DropReason::FaceGone), 1);
+}
+
+/// A home may call back while it is given packets: no lock is held.
+#[test]
+fn the_output_may_call_the_forwarder() {
+    struct Release<'a>(&'a Bench, Vec<FaceId>);
+    impl namely_forwarder::Output<Packet> for Release<'_> {
+        fn send(&mut self, face: FaceId, _: namely_forwarder::Outgoing<Packet>) {
+            self.1.push(face);
+            let _ = self.0.fw.face_release(face);
+            self.0.expire();
+            self.0.fw.counters();
+            self.0.fw.table_sizes();
+        }
+    }
+    let bench = Bench::new();
+    let (one, other, upstream) = (bench.app(), bench.app(), bench.remote());
+    bench.route("/a", upstream, 0);
+    bench.receive(one, interest("/a").build());
+    bench.receive(other, interest("/a").build());
+    let mut out = Release(&bench, Vec::new());
+    bench.fw.receive(upstream, Received::bare(data("/a")), bench.now_ns, &mut out);
+    assert_eq!(out.1, [one, other]);
+}
+
+/// NDNd never enforces ExpirationPeriod.
+#[test]
+fn a_route_that_expires_stops_carrying_interests() {
+    let mut bench = Bench::new();
+    let (consumer, upstream) = (bench.app(), bench.remote());
+    let route = Route { expires_at_ns: Some(bench.now_ns + 10 * MS), ..route_to(upstream) };
+    bench.fw.rib_register(&name("/a"), route).unwrap();
+    assert_eq!(bench.expire(), route.expires_at_ns);
+    assert_eq!(faces(&bench.receive(consumer, interest("/a/1").build())), [upstream]);
+    bench.receive(upstream, data("/a/1"));
+    bench.advance_ms(10);
+    assert_eq!(bench.expire(), None);
+    let sent = bench.receive(consumer, interest("/a/2").build());
+    assert!(is_nack(&sent[0].1, NackReason::NoRoute));
+    assert!(bench.fw.rib_snapshot().is_empty() && bench.fw.fib_snapshot().is_empty());
+}
+
+#[test]
+fn routes_to_faces_that_do_not_exist_are_refused() {
+    let bench = Bench::new();
+    let nowhere = FaceId(4711);
+    assert_eq!(bench.fw.fib_add_nexthop(name("/a").as_name(), nowhere, 0), Err(FibError::NoFace));
+    assert_eq!(bench.fw.rib_register(&name("/a"), route_to(nowhere)), Err(RibError::NoFace));
+    assert!(!bench.fw.fib_remove_nexthop(name("/a").as_name(), nowhere));
+    assert!(!bench.fw.rib_unregister(&name("/a"), nowhere, 0));
+    assert!(!bench.fw.bpt_unbind(nowhere, &name("/a")));
+    assert_eq!(bench.fw.rib_register(&name("/a"), route_to(FaceId::LOCAL)), Ok(()));
+    assert!(bench.fw.fib_remove_nexthop(name("/a").as_name(), FaceId::LOCAL));
+}
+
+#[test]
+fn snapshots_list_more_than_one_walk_of_each_table() {
+    let bench = Bench::new();
+    let face = bench.remote();
+    for i in 0..2500u64 {
+        bench.fw.rib_register(&name("/r").join_segment(i), route_to(face)).unwrap();
+        bench.receive(face, interest(&format!("/p/{i}")).build());
+    }
+    assert_eq!(bench.fw.fib_snapshot().len(), 2500);
+    assert_eq!(bench.fw.rib_snapshot().len(), 2500);
+    bench.route("/q", bench.remote(), 0);
+    (0..2500).for_each(|i| drop(bench.receive(face, interest(&format!("/q/{i}")).build())));
+    assert_eq!(bench.fw.pit_snapshot(usize::MAX).len(), 2500);
+    let some = bench.fw.pit_snapshot(3);
+    assert_eq!(some.len(), 3);
+    assert_eq!(some[0].downstreams, [face]);
+}
+
+/// `IS-13`, `IS-15`: faces come and go on one thread while another forwards.
+#[test]
+fn faces_are_opened_and_released_while_another_thread_forwards() {
+    let bench = Arc::new(Bench::new());
+    let (consumer, upstream) = (bench.remote(), bench.remote());
+    bench.route("/", upstream, 9);
+    let control = {
+        let bench = bench.clone();
+        std::thread::spawn(move || {
+            for i in 0..2000u64 {
+                let face = bench.app();
+                bench.fw.fib_add_nexthop(name("/x").as_name(), face, 0).unwrap();
+                bench.fw.rib_register(&name("/x/y"), route_to(face)).unwrap();
+                bench.fw.bpt_bind(face, &name("/b").join_segment(i)).unwrap();
+                bench.receive(face, interest(&format!("/x/{i}")).build());
+                bench.fw.face_release(face).unwrap();
+            }
+        })
+    };
+    let mut i = 0;
+    while !control.is_finished() {
+        i += 1;
+        let uri = format!("/x/y/{i}");
+        for (face, out) in bench.receive(consumer, interest(&uri).build()) {
+            assert!(out.headers.nack.is_none() || face == consumer);
+        }
+        bench.receive(upstream, data(&uri));
+        bench.expire();
+    }
+    control.join().unwrap();
+    while bench.expire().is_some_and(|next_ns| next_ns <= bench.now_ns + 10 * MS) {}
+    let sizes = bench.fw.table_sizes();
+    assert_eq!((sizes.fib, sizes.rib, sizes.bindings), (1, 0, 0));
+    assert_eq!(bench.fw.faces_snapshot().len(), 2);
+}

@@ -1,0 +1,158 @@
+//! Each limit of the data path at the limit and one past it. (Those of single tables are tested with them.)
+
+use crate::bench::*;
+use namely_forwarder::{Config, DropReason, FibError, RibError};
+use namely_wire::{NackReason, PACKET_OCTETS_MAX};
+
+#[test]
+fn a_full_pit_refuses_new_interests_with_congestion_and_serves_those_it_has() {
+    let bench = Bench::with(Config { pit_entries_max: 3, ..config() });
+    let (consumer, other, upstream) = (bench.app(), bench.app(), bench.remote());
+    bench.route("/a", upstream, 0);
+    for i in 0..3 {
+        assert_eq!(faces(&bench.receive(consumer, interest(&format!("/a/{i}")).build())), [upstream]);
+    }
+    let sent = bench.receive_with(other, interest("/a/3").build(), token(&[5]));
+    assert!(is_nack(&sent[0].1, NackReason::Congestion));
+    assert_eq!(token_of(&sent[0].1), Some(vec![5]));
+    assert_eq!(bench.dropped(DropReason::PitFull), 1);
+    assert!(bench.receive(other, interest("/a/0").build()).is_empty(), "aggregation needs no new entry");
+    assert_eq!(bench.receive(upstream, data("/a/0")).len(), 2);
+    assert_eq!(faces(&bench.receive(other, interest("/a/3").build())), [upstream]);
+}
+
+#[test]
+fn one_face_cannot_fill_the_pit_for_the_others() {
+    let bench = Bench::with(Config { pit_entries_per_face_max: 2, ..config() });
+    let (flooder, other, upstream) = (bench.remote(), bench.remote(), bench.remote());
+    bench.route("/a", upstream, 0);
+    for i in 0..2 {
+        assert_eq!(faces(&bench.receive(flooder, interest(&format!("/a/{i}")).build())), [upstream]);
+    }
+    let sent = bench.receive(flooder, interest("/a/2").build());
+    assert!(is_nack(&sent[0].1, NackReason::Congestion));
+    assert_eq!(bench.dropped(DropReason::PitFaceFull), 1);
+    assert_eq!(faces(&bench.receive(other, interest("/a/2").build())), [upstream]);
+    bench.receive(upstream, data("/a/0"));
+    assert_eq!(faces(&bench.receive(flooder, interest("/a/3").build())), [upstream]);
+}
+
+#[test]
+fn an_interest_takes_downstreams_up_to_the_limit() {
+    let bench = Bench::with(Config { in_records_max: 2, ..config() });
+    let (upstream, faces_in) = (bench.remote(), [bench.app(), bench.app(), bench.app()]);
+    bench.route("/a", upstream, 0);
+    bench.receive(faces_in[0], interest("/a").build());
+    assert!(bench.receive(faces_in[1], interest("/a").build()).is_empty());
+    let sent = bench.receive(faces_in[2], interest("/a").build());
+    assert!(is_nack(&sent[0].1, NackReason::Congestion));
+    assert_eq!(bench.dropped(DropReason::InRecordsFull), 1);
+    assert_eq!(faces(&bench.receive(upstream, data("/a"))), faces_in[..2]);
+}
+
+#[test]
+fn an_interest_goes_to_upstreams_up_to_the_limit() {
+    let bench = Bench::with(Config { out_records_max: 2, ..config() });
+    let consumer = bench.app();
+    let upstreams = [bench.remote(), bench.remote(), bench.remote()];
+    bench.strategy("/", "/localhost/nfd/strategy/multicast");
+    upstreams[..2].iter().for_each(|face| bench.route("/a", *face, 0));
+    assert_eq!(faces(&bench.receive(consumer, interest("/a/1").build())), upstreams[..2]);
+    assert_eq!(bench.dropped(DropReason::OutRecordsFull), 0);
+    bench.route("/a", upstreams[2], 0);
+    assert_eq!(faces(&bench.receive(consumer, interest("/a/2").build())), upstreams[..2]);
+    assert_eq!(bench.dropped(DropReason::OutRecordsFull), 1);
+}
+
+#[test]
+fn a_lifetime_is_cut_to_the_limit() {
+    for (asked_ms, kept_ms) in [(5_000, 5_000), (5_001, 5_000), (u64::MAX, 5_000), (0, 0)] {
+        let bench = Bench::with(Config { interest_lifetime_ms_max: 5_000, ..config() });
+        let (consumer, upstream) = (bench.app(), bench.remote());
+        bench.route("/a", upstream, 0);
+        bench.receive(consumer, interest("/a").lifetime_ms(asked_ms).build());
+        let entry = bench.fw.pit_snapshot(1).remove(0);
+        assert_eq!(entry.expires_at_ns, bench.now_ns + kept_ms * MS, "{asked_ms}");
+    }
+}
+
+#[test]
+fn a_packet_of_the_most_octets_passes_and_a_larger_one_is_dropped() {
+    let bench = Bench::new();
+    let (consumer, upstream) = (bench.app(), bench.remote());
+    bench.route("/a", upstream, 0);
+    let overhead = data_with("/a", 0, &[0; 8000]).len() - 8000;
+    bench.receive(consumer, interest("/a").build());
+    let beyond = data_with("/a", 0, &vec![0; PACKET_OCTETS_MAX + 1 - overhead]);
+    assert_eq!(beyond.len(), PACKET_OCTETS_MAX + 1);
+    assert!(bench.receive(upstream, beyond).is_empty());
+    assert_eq!(bench.dropped(DropReason::TooLarge), 1);
+    let most = data_with("/a", 0, &vec![0; PACKET_OCTETS_MAX - overhead]);
+    assert_eq!(faces(&bench.receive(upstream, most)), [consumer]);
+}
+
+#[test]
+fn a_name_of_the_most_components_is_forwarded_and_a_longer_one_is_dropped() {
+    let bench = Bench::new();
+    let (consumer, upstream) = (bench.app(), bench.remote());
+    bench.route("/", upstream, 0);
+    let most = namely_wire::name::COMPONENTS_MAX;
+    let uri = "/x".repeat(most);
+    assert_eq!(faces(&bench.receive(consumer, interest(&uri).build())), [upstream]);
+    assert_eq!(faces(&bench.receive(upstream, data(&uri))), [consumer]);
+    let long = name(&uri).join_generic("x");
+    let beyond = namely_wire::InterestBuilder::new(long).nonce(nonce()).build();
+    assert!(bench.receive(consumer, beyond).is_empty());
+    let huge = (0..2000).fold(name("/"), |name, _| name.join_generic("x"));
+    assert!(
+        bench.receive(consumer, namely_wire::InterestBuilder::new(huge).nonce(nonce()).build()).is_empty()
+    );
+    assert_eq!(bench.dropped(DropReason::Malformed), 2);
+}
+
+#[test]
+fn route_limits_are_reported_to_who_asks() {
+    let bench = Bench::with(Config { fib_entries_max: 2, nexthops_max: 1, rib_routes_max: 3, ..config() });
+    let (one, other) = (bench.remote(), bench.remote());
+    assert_eq!(bench.fw.rib_register(&name("/a"), route_to(one)), Ok(()));
+    assert_eq!(bench.fw.rib_register(&name("/b"), route_to(one)), Ok(()));
+    let full = RibError::Fib(FibError::TableFull);
+    assert_eq!(bench.fw.rib_register(&name("/c"), route_to(one)), Err(full));
+    let hops = RibError::Fib(FibError::NextHopsFull);
+    assert_eq!(bench.fw.rib_register(&name("/a"), route_to(other)), Err(hops));
+    let second = namely_forwarder::Route { origin: 1, ..route_to(one) };
+    assert_eq!(bench.fw.rib_register(&name("/a"), second), Ok(()));
+    let third = namely_forwarder::Route { origin: 2, ..route_to(one) };
+    assert_eq!(bench.fw.rib_register(&name("/a"), third), Err(RibError::TableFull));
+}
+
+#[test]
+fn strategy_choices_end_at_their_limit() {
+    let bench = Bench::with(Config { strategy_choices_max: 2, ..config() });
+    let multicast = name("/multicast");
+    let set = |uri: &str| bench.fw.strategy_set(name(uri).as_name(), multicast.as_name()).is_ok();
+    assert!(set("/") && set("/a") && set("/a"));
+    assert!(!set("/b"));
+}
+
+/// Half a million pending names would be refused one by one; memory stays where the limit says.
+#[test]
+fn a_flood_of_interests_leaves_the_tables_at_their_limits() {
+    let limit = 500;
+    let mut bench = Bench::with(Config { pit_entries_max: limit, dead_nonces_max: limit, ..config() });
+    let (flooder, upstream) = (bench.group(), bench.remote());
+    bench.route("/a", upstream, 0);
+    for i in 0..20 * limit {
+        bench.receive(flooder, interest(&format!("/a/{i}")).lifetime_ms(50).build());
+        if i % 100 == 0 {
+            bench.advance_ms(10);
+            bench.expire();
+        }
+        let sizes = bench.fw.table_sizes();
+        assert!(sizes.pit <= limit && sizes.dead_nonces <= limit);
+    }
+    assert!(bench.dropped(DropReason::PitFull) > 0);
+    bench.advance_ms(1000);
+    assert_eq!(bench.expire(), None);
+    assert_eq!(bench.fw.table_sizes().pit, 0);
+}

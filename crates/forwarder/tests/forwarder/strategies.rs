@@ -1,0 +1,143 @@
+//! Best route, multicast, and which names get which.
+
+use crate::bench::*;
+use namely_forwarder::{FaceId, StrategyError};
+use namely_wire::NackReason;
+
+const MULTICAST: &str = "/localhost/nfd/strategy/multicast";
+
+#[test]
+fn best_route_asks_the_cheapest_next_hop_that_the_interest_did_not_come_from() {
+    let bench = Bench::new();
+    let (consumer, dear, cheap) = (bench.app(), bench.remote(), bench.remote());
+    bench.route("/a", dear, 9);
+    bench.route("/a", cheap, 1);
+    assert_eq!(faces(&bench.receive(consumer, interest("/a/1").build())), [cheap]);
+    assert_eq!(faces(&bench.receive(cheap, interest("/a/2").build())), [dear]);
+}
+
+#[test]
+fn best_route_retries_with_unused_next_hops_then_with_the_one_used_longest_ago() {
+    let mut bench = Bench::new();
+    let consumer = bench.app();
+    let upstreams = [bench.remote(), bench.remote(), bench.remote()];
+    upstreams.iter().zip(0..).for_each(|(face, cost)| bench.route("/a", *face, cost));
+    let mut asked = Vec::new();
+    for _ in 0..6 {
+        asked.extend(faces(&bench.receive(consumer, interest("/a").build())));
+        bench.advance_ms(300);
+    }
+    assert_eq!(asked, [upstreams, upstreams].concat());
+}
+
+#[test]
+fn retransmissions_are_suppressed_for_10_ms_and_longer_each_time() {
+    let mut bench = Bench::new();
+    let (consumer, upstream) = (bench.app(), bench.remote());
+    bench.route("/a", upstream, 0);
+    let mut sent_at_ms = Vec::new();
+    for ms in 0..200 {
+        if !bench.receive(consumer, interest("/a").build()).is_empty() {
+            sent_at_ms.push(ms);
+        }
+        bench.advance_ms(1);
+    }
+    assert_eq!(sent_at_ms, [0, 10, 30, 70, 150]);
+    assert_eq!(bench.fw.counters().suppressed, 195);
+    assert_eq!(faces(&bench.receive(upstream, data("/a"))), [consumer]);
+}
+
+/// `IS-29`: k consumers, one Interest upstream, k Data.
+#[test]
+fn interests_of_many_faces_for_one_name_are_aggregated_and_each_gets_the_data() {
+    let bench = Bench::new();
+    let upstream = bench.remote();
+    bench.route("/a", upstream, 0);
+    let consumers: Vec<FaceId> = (0..100).map(|_| bench.remote()).collect();
+    let upstream_interests: usize =
+        consumers.iter().map(|face| bench.receive(*face, interest("/a").build()).len()).sum();
+    assert_eq!(upstream_interests, 1);
+    let packet = data("/a");
+    let sent = bench.receive(upstream, packet.clone());
+    assert_eq!(faces(&sent), consumers);
+    assert!(sent.iter().all(|(_, out)| std::sync::Arc::ptr_eq(&out.packet, &packet)), "one payload for all");
+}
+
+#[test]
+fn a_new_consumer_after_the_suppression_interval_makes_a_retransmission() {
+    let mut bench = Bench::new();
+    let (one, other, upstream, second) = (bench.app(), bench.app(), bench.remote(), bench.remote());
+    bench.route("/a", upstream, 0);
+    bench.route("/a", second, 1);
+    bench.receive(one, interest("/a").build());
+    assert!(bench.receive(other, interest("/a").build()).is_empty());
+    bench.advance_ms(11);
+    assert_eq!(faces(&bench.receive(other, interest("/a").build())), [second]);
+}
+
+#[test]
+fn after_all_upstreams_refused_the_next_interest_starts_anew() {
+    let bench = Bench::new();
+    let (consumer, upstream) = (bench.app(), bench.remote());
+    bench.route("/a", upstream, 0);
+    let packet = interest("/a").build();
+    bench.receive(consumer, packet.clone());
+    assert_eq!(bench.nack(upstream, packet, NackReason::Congestion).len(), 1);
+    assert_eq!(faces(&bench.receive(consumer, interest("/a").build())), [upstream]);
+}
+
+#[test]
+fn multicast_asks_every_next_hop_but_the_one_the_interest_came_from() {
+    let mut bench = Bench::new();
+    let consumers = [bench.remote(), bench.app()];
+    let upstreams = [bench.remote(), bench.group(), bench.app()];
+    bench.strategy("/a", MULTICAST);
+    for face in upstreams.iter().chain(&consumers[..1]) {
+        bench.route("/a", *face, 0);
+    }
+    assert_eq!(faces(&bench.receive(consumers[0], interest("/a/1").build())), upstreams);
+    // The second consumer's Interest is new to the first consumer only.
+    assert_eq!(faces(&bench.receive(consumers[1], interest("/a/1").build())), [consumers[0]]);
+    bench.advance_ms(9);
+    assert!(bench.receive(consumers[1], interest("/a/1").build()).is_empty());
+    bench.advance_ms(1);
+    assert_eq!(bench.receive(consumers[1], interest("/a/1").build()).len(), 4);
+    bench.advance_ms(19);
+    assert!(bench.receive(consumers[1], interest("/a/1").build()).is_empty());
+    bench.advance_ms(1);
+    assert_eq!(bench.receive(consumers[1], interest("/a/1").build()).len(), 4);
+}
+
+#[test]
+fn multicast_without_a_next_hop_refuses_at_once() {
+    let bench = Bench::new();
+    let consumer = bench.app();
+    bench.strategy("/", MULTICAST);
+    let sent = bench.receive(consumer, interest("/a").build());
+    assert!(is_nack(&sent[0].1, NackReason::NoRoute));
+    bench.route("/a", consumer, 0);
+    let sent = bench.receive(consumer, interest("/a").build());
+    assert!(is_nack(&sent[0].1, NackReason::NoRoute));
+}
+
+#[test]
+fn the_strategy_of_the_longest_prefix_applies_until_it_is_unset() {
+    let bench = Bench::new();
+    let consumer = bench.app();
+    let upstreams = [bench.remote(), bench.remote()];
+    upstreams.iter().for_each(|face| bench.route("/", *face, 0));
+    bench.strategy("/", MULTICAST);
+    bench.strategy("/a/b", "/localhost/nfd/strategy/best-route/v=5");
+    let asked = |uri: &str| bench.receive(consumer, interest(uri).build()).len();
+    assert_eq!((asked("/a"), asked("/a/b"), asked("/a/b/c"), asked("/a/bc")), (2, 1, 1, 2));
+    let b = name("/a/b");
+    assert_eq!(bench.fw.strategy_unset(b.as_name()), Ok(true));
+    assert_eq!(bench.fw.strategy_unset(b.as_name()), Ok(false));
+    assert_eq!(asked("/a/b/d"), 2);
+    assert_eq!(bench.fw.strategy_unset(name("/").as_name()), Err(StrategyError::Root));
+    let unknown = bench.fw.strategy_set(b.as_name(), name("/localhost/nfd/strategy/ncc").as_name());
+    assert_eq!(unknown, Err(StrategyError::Unknown));
+    let choices = bench.fw.strategy_snapshot();
+    assert_eq!(choices.len(), 1);
+    assert_eq!(choices[0].strategy, name("/localhost/nfd/strategy/multicast/v=4"));
+}
