@@ -156,3 +156,19 @@ fn a_flood_of_interests_leaves_the_tables_at_their_limits() {
     assert_eq!(bench.expire(), None);
     assert_eq!(bench.fw.table_sizes().pit, 0);
 }
+
+#[test]
+fn a_burst_of_deadlines_ends_in_turns() {
+    let per_turn = 4096;
+    let mut bench = Bench::new();
+    let (consumer, upstream) = (bench.app(), bench.remote());
+    bench.route("/a", upstream, 0);
+    for i in 0..=per_turn {
+        bench.receive(consumer, interest(&format!("/a/{i}")).lifetime_ms(100).build());
+    }
+    bench.advance_ms(200);
+    assert!(bench.expire().is_some_and(|next_ns| next_ns <= bench.now_ns));
+    assert_eq!(bench.fw.table_sizes().pit, 1);
+    assert_eq!(bench.expire(), None);
+    assert_eq!(bench.fw.table_sizes().pit, 0);
+}
