@@ -151,7 +151,7 @@ impl Worker {
         if opened.is_err() {
             io.close(transport);
         }
-        let _ = reply.send(opened);
+        answer(reply, opened);
     }
 
     fn tell_state(&mut self, io: &Io, transport: TransportId, kind: FaceEventKind) {
@@ -171,7 +171,7 @@ impl Worker {
     ) {
         if let Some(Connecting { spec, reply }) = self.connecting.remove(&transport) {
             let why = format!("connecting to {}: {reason}", spec.remote);
-            let _ = reply.send(Err(CreateFaceError::Failed(why)));
+            answer(reply, Err(CreateFaceError::Failed(why)));
             return;
         }
         tracing::debug!(remote = %status.remote, "face closed: {reason}");
@@ -179,20 +179,19 @@ impl Worker {
     }
 
     fn obey(&mut self, io: &mut Io, command: Command) -> ControlFlow<()> {
-        // Whoever asked may have stopped waiting; an answer that nobody takes is no fault.
         match command {
-            Command::Listen(spec, reply) => drop(reply.send(self.listen(io, &spec))),
+            Command::Listen(spec, reply) => answer(reply, self.listen(io, &spec)),
             Command::StopListening(local, reply) => {
                 let listener = io.listeners().find(|(_, uri, _)| **uri == local).map(|(id, ..)| id);
-                drop(reply.send(listener.map(|id| io.close(id)).is_some()));
+                answer(reply, listener.map(|id| io.close(id)).is_some());
             }
-            Command::Channels(reply) => drop(reply.send(channels(io))),
+            Command::Channels(reply) => answer(reply, channels(io)),
             Command::CreateFace(spec, reply) => self.create_face(io, spec, reply),
-            Command::UpdateFace(id, update, reply) => drop(reply.send(self.update_face(io, id, &update))),
-            Command::DestroyFace(id, reply) => drop(reply.send(self.destroy_face(io, id))),
-            Command::Face(id, reply) => drop(reply.send(self.status_of(io, id))),
-            Command::Faces(reply) => drop(reply.send(self.all_faces(io))),
-            Command::Drops(reply) => drop(reply.send(self.all_drops(io))),
+            Command::UpdateFace(id, update, reply) => answer(reply, self.update_face(io, id, &update)),
+            Command::DestroyFace(id, reply) => answer(reply, self.destroy_face(io, id)),
+            Command::Face(id, reply) => answer(reply, self.status_of(io, id)),
+            Command::Faces(reply) => answer(reply, self.all_faces(io)),
+            Command::Drops(reply) => answer(reply, self.all_drops(io)),
             Command::Inject(packet, headers) => {
                 self.forward(io, self.internal.id, Received { packet, headers });
             }
@@ -229,7 +228,7 @@ impl Worker {
             let id = face.id;
             let existing =
                 self.status_of(io, id).map(|(status, _)| CreateFaceError::Exists(Box::new(status)));
-            let _ = reply.send(Err(existing.unwrap_or(CreateFaceError::Stopped)));
+            answer(reply, Err(existing.unwrap_or(CreateFaceError::Stopped)));
             return;
         }
         match open_transport(io, &spec) {
@@ -241,9 +240,9 @@ impl Worker {
                 if opened.is_err() {
                     io.close(transport);
                 }
-                let _ = reply.send(opened);
+                answer(reply, opened);
             }
-            Err(error) => drop(reply.send(Err(error))),
+            Err(error) => answer(reply, Err(error)),
         }
     }
 
@@ -375,6 +374,11 @@ impl Handler<Packet> for Worker {
         self.expire(io);
         self.faces.due_ns().into_iter().chain(self.expire_due_ns).min()
     }
+}
+
+/// Answers a command. Whoever asked may have stopped waiting; an answer that nobody takes is no fault.
+fn answer<T>(reply: Reply<T>, value: T) {
+    let _ = reply.send(value);
 }
 
 /// Takes what the forwarder sends to the faces' links.
