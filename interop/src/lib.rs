@@ -1,1 +1,38 @@
-//! Tests of namely against other NDN implementations; everything is under `tests/`.
+//! What the interoperability tests stand on: other people's NDN software, installed once under the target
+//! directory, routers on their own sockets and ports, and processes that always end.
+//!
+//! Never installs anything outside the target directory, never touches the user's keys, and signals only
+//! processes that it started. What is missing on this machine (Python, Node.js, a package registry, NFD, NDNd)
+//! makes a test print `skipped: <why>` and pass; with `NAMELY_INTEROP_REQUIRED=1` it fails instead.
+#![forbid(unsafe_code)]
+
+mod install;
+mod peer;
+mod process;
+mod router;
+mod world;
+
+pub use peer::{CommandKey, Peer, Producer, SIGNATURE_TYPES};
+pub use process::{Finished, Running};
+pub use router::{Link, Router};
+pub use world::World;
+
+/// Environment variable that turns a skipped test into a failed one.
+pub const REQUIRED_VARIABLE: &str = "NAMELY_INTEROP_REQUIRED";
+
+/// The value, or `None` after printing why the test is skipped.
+///
+/// # Panics
+/// If tests must not be skipped ([`REQUIRED_VARIABLE`]).
+pub fn or_skip<T>(what: Result<T, String>) -> Option<T> {
+    match what {
+        Ok(value) => Some(value),
+        Err(why) if std::env::var_os(REQUIRED_VARIABLE).is_some_and(|v| v == "1") => {
+            panic!("{why}, and {REQUIRED_VARIABLE}=1 lets no test be skipped")
+        }
+        Err(why) => {
+            println!("skipped: {why}");
+            None
+        }
+    }
+}

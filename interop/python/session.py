@@ -1,0 +1,103 @@
+"""One face to a router, and the JSON lines that the test harness reads.
+
+The face is chosen by URI (unix, tcp, udp). A UDP face counts as remote even on the loopback address: routers
+refuse `/localhost` there, so its registrations go to `/localhop/nfd`.
+"""
+import asyncio
+import base64
+import json
+import sys
+from urllib.parse import urlparse
+
+from ndn.app_support.nfd_mgmt import make_command_v2, parse_response
+from ndn.appv2 import NDNApp, pass_all
+from ndn.transport.prefix_registerer import PrefixRegisterer
+from ndn.transport.stream_face import TcpFace, UnixFace
+from ndn.transport.udp_face import UdpFace
+
+
+class RemoteUdpFace(UdpFace):
+    """The library calls every 127.* address local; what decides is how the router sees the face."""
+
+    def isLocalFace(self):
+        return False
+
+
+def face_for(uri):
+    """The library's face for a router URI."""
+    parts = urlparse(uri)
+    if parts.scheme == 'unix':
+        return UnixFace(parts.path)
+    kinds = {'tcp': TcpFace, 'udp': RemoteUdpFace}
+    return kinds[parts.scheme[:3]](parts.hostname, parts.port or 6363)
+
+
+def emit(event, **fields):
+    """Writes one event for the harness."""
+    print(json.dumps({'event': event, **fields}), flush=True)
+
+
+async def until_stdin_closes():
+    """Waits for the harness to close standard input: a test that dies leaves no producer behind."""
+    loop = asyncio.get_running_loop()
+    await loop.run_in_executor(None, sys.stdin.buffer.read)
+
+
+class SigningRegisterer(PrefixRegisterer):
+    """Registers prefixes with commands signed by a given key; the library's own signs with a digest only."""
+
+    def __init__(self, signer):
+        super().__init__()
+        self.signer = signer
+
+    async def register(self, name):
+        return await self._command('register', name)
+
+    async def unregister(self, name):
+        return await self._command('unregister', name)
+
+    async def _command(self, verb, name):
+        command = make_command_v2('rib', verb, self.app.face, name=name)
+        _, content, _ = await self.app.express(command, pass_all, app_param=b'', signer=self.signer, lifetime=2000)
+        response = parse_response(content)
+        if response['status_code'] != 200:
+            emit('refused', status=response['status_code'], text=response['status_text'])
+        return response['status_code'] == 200
+
+
+def run(router, work, command_signer=None):
+    """Connects, runs `work(app)`, and leaves. Returns the process's exit status."""
+    registerer = SigningRegisterer(command_signer) if command_signer else None
+    app = NDNApp(face=face_for(router), registerer=registerer)
+    status = 1
+
+    async def after_start():
+        nonlocal status
+        try:
+            await work(app)
+            status = 0
+        except Exception as error:  # any failure is the test's result, not this program's
+            emit('error', kind=type(error).__name__, message=str(error))
+        finally:
+            app.shutdown()
+
+    app.run_forever(after_start=after_start())
+    return status
+
+
+def read_packet(path):
+    """One TLV from a file: raw octets, base64 lines, or base64 between armour lines."""
+    with open(path, 'rb') as file:
+        octets = file.read()
+    if octets[:1] in (b'\x06', b'\x80'):
+        return octets
+    lines = [line for line in octets.splitlines() if b'-----' not in line and b':' not in line]
+    return base64.b64decode(b''.join(lines))
+
+
+def write_packet(path, octets):
+    """One TLV into a file, as base64 lines of 64 characters, which is what ndnsec reads and writes."""
+    text = base64.b64encode(bytes(octets)).decode()
+    with open(path, 'w') as file:
+        for start in range(0, len(text), 64):
+            file.write(text[start:start + 64] + '\n')

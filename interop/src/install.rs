@@ -1,0 +1,141 @@
+//! Other people's packages, installed once under the target directory.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The folder of this crate, with the peers' programs.
+pub(crate) fn sources() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The cargo target directory that this test was built in.
+pub(crate) fn target_dir() -> Result<PathBuf, String> {
+    profile_dir()?
+        .parent()
+        .map(Path::to_owned)
+        .ok_or_else(|| "the test is not in a target directory".to_owned())
+}
+
+/// The folder of the built programs, such as `target/debug`.
+pub(crate) fn profile_dir() -> Result<PathBuf, String> {
+    let exe = std::env::current_exe().map_err(|e| format!("the test's own path is unknown: {e}"))?;
+    let mut folders = exe.ancestors().skip(1);
+    folders
+        .find(|folder| folder.file_name().is_some_and(|name| name != "deps"))
+        .map(Path::to_owned)
+        .ok_or_else(|| format!("{} is not in a target directory", exe.display()))
+}
+
+/// The Python of a virtual environment with python-ndn.
+pub(crate) fn python() -> Result<PathBuf, String> {
+    static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PYTHON
+        .get_or_init(|| {
+            let requirements = sources().join("python/requirements.txt");
+            once("python", &[&requirements], |folder| {
+                let python3 = version_of("python3")?;
+                run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder), "python3 -m venv")?;
+                let pip = ["-m", "pip", "install", "--quiet", "--retries", "1", "--timeout", "20", "-r"];
+                run(Command::new(folder.join("bin/python")).args(pip).arg(&requirements), "pip install")?;
+                Ok(python3)
+            })
+            .map(|folder| folder.join("bin/python"))
+        })
+        .clone()
+}
+
+/// The folder with NDNts and the programs that use it: Node.js looks for modules beside a program.
+pub(crate) fn node() -> Result<PathBuf, String> {
+    static NODE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    NODE.get_or_init(|| {
+        let source = sources().join("node");
+        let names = ["package.json", "package-lock.json"];
+        let manifests = names.map(|name| source.join(name));
+        let folder = once("node", &[&manifests[0], &manifests[1]], |folder| {
+            let node = version_of("node")?;
+            version_of("npm")?;
+            for (name, path) in names.iter().zip(&manifests) {
+                fs::copy(path, folder.join(name))
+                    .map_err(|e| format!("cannot copy {}: {e}", path.display()))?;
+            }
+            let flags = ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries", "1"];
+            run(Command::new("npm").args(flags).current_dir(folder), "npm ci")?;
+            Ok(node)
+        })?;
+        copy_programs(&source, &folder)?;
+        Ok(folder)
+    })
+    .clone()
+}
+
+/// The folder `target/interop/<name>`, made by `install` unless it was made before from the same `inputs`. A lock on a
+/// file lets one process install while others wait.
+fn once(
+    name: &str,
+    inputs: &[&Path],
+    install: impl FnOnce(&Path) -> Result<String, String>,
+) -> Result<PathBuf, String> {
+    let failed =
+        |what: &str, path: &Path, e: std::io::Error| format!("cannot {what} {}: {e}", path.display());
+    let base = target_dir()?.join("interop");
+    let folder = base.join(name);
+    fs::create_dir_all(&folder).map_err(|e| failed("make", &folder, e))?;
+    let lock_path = base.join(format!("{name}.lock"));
+    let lock = File::create(&lock_path).map_err(|e| failed("create", &lock_path, e))?;
+    lock.lock().map_err(|e| failed("lock", &lock_path, e))?;
+    let stamp_path = base.join(format!("{name}.installed"));
+    let mut stamp = format!("{}\n", sources().display());
+    for input in inputs {
+        stamp += &fs::read_to_string(input).map_err(|e| failed("read", input, e))?;
+    }
+    if fs::read_to_string(&stamp_path).is_ok_and(|installed| installed == stamp) {
+        return Ok(folder);
+    }
+    let version = install(&folder)?;
+    fs::write(&stamp_path, stamp).map_err(|e| failed("write", &stamp_path, e))?;
+    println!("installed {name} packages for {version}");
+    Ok(folder)
+}
+
+/// Copies programs that changed; the new file takes the old one's place in one step, since another test may be reading it.
+fn copy_programs(source: &Path, folder: &Path) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("cannot copy the programs in {}: {e}", source.display());
+    for entry in fs::read_dir(source).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let Some(name) = path.file_name().filter(|_| path.extension().is_some_and(|ext| ext == "mjs")) else {
+            continue;
+        };
+        let text = fs::read(&path).map_err(failed)?;
+        if fs::read(folder.join(name)).is_ok_and(|old| old == text) {
+            continue;
+        }
+        let new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+        fs::write(new.path(), text).map_err(failed)?;
+        new.persist(folder.join(name)).map_err(|e| failed(e.error))?;
+    }
+    Ok(())
+}
+
+/// What a program calls its version; an error when it is not installed.
+fn version_of(program: &str) -> Result<String, String> {
+    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    match output {
+        Ok(output) if output.status.success() => {
+            Ok(format!("{program} {}", String::from_utf8_lossy(&output.stdout).trim()))
+        }
+        _ => Err(format!("{program} is not installed")),
+    }
+}
+
+fn run(command: &mut Command, what: &str) -> Result<(), String> {
+    let output =
+        command.stdin(Stdio::null()).output().map_err(|e| format!("{what} could not be started: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing was said");
+    Err(format!("{what} failed ({}): {last}", output.status))
+}

@@ -1,0 +1,219 @@
+//! Routers: `namelyd`, NFD and NDNd, each on sockets of its own in one test's world.
+
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::peer::CommandKey;
+use crate::process::Running;
+use crate::world::{World, program, text};
+
+/// How long a router may take to listen.
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// How often a router is started: another process may have taken the port that was free a moment ago.
+const STARTS: usize = 3;
+
+/// The kind of connection to a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// A Unix socket.
+    Unix,
+    /// TCP on 127.0.0.1.
+    Tcp,
+    /// UDP on 127.0.0.1, which routers treat as not local.
+    Udp,
+}
+
+/// A running router; ended when dropped.
+#[derive(Debug)]
+pub struct Router {
+    process: Running,
+    socket: PathBuf,
+    port: u16,
+}
+
+impl Router {
+    /// `namelyd` with a Unix socket, TCP and UDP. Holders of `keys` may register any prefix and manage; users of the Unix
+    /// socket may register any prefix, as by default.
+    pub fn namelyd(world: &World, keys: &[&CommandKey]) -> Self {
+        let socket = world.path("namely.sock");
+        start(
+            |port| {
+                let config = world.path("namely.toml");
+                std::fs::write(&config, configuration(&socket, port, keys))
+                    .expect("a file in the temporary directory");
+                let mut command = world.command(program("namelyd"));
+                command.arg("--config").arg(config);
+                (command, socket.clone())
+            },
+            world,
+        )
+    }
+
+    /// NFD with a Unix socket, if it is installed (on the PATH, or where NFD_BIN says).
+    pub fn nfd(world: &World) -> Result<Self, String> {
+        let nfd = find("nfd", "NFD_BIN")?;
+        let socket = world.path("nfd.sock");
+        let config = world.path("nfd.conf");
+        std::fs::write(&config, NFD_CONFIGURATION.replace("SOCKET", text(&socket)))
+            .map_err(|e| format!("cannot write {}: {e}", config.display()))?;
+        Ok(start(
+            |_| {
+                let mut command = world.command(&nfd);
+                command.arg("--config").arg(&config);
+                (command, socket.clone())
+            },
+            world,
+        ))
+    }
+
+    /// NDNd with a Unix socket, if it is installed (on the PATH, or where NDND_BIN says). It always listens on all
+    /// addresses, so it runs in a network namespace of its own.
+    pub fn ndnd(world: &World) -> Result<Self, String> {
+        let ndnd = find("ndnd", "NDND_BIN")?;
+        let isolation = isolation()?;
+        let socket = world.path("ndnd.sock");
+        let config = world.path("ndnd.yml");
+        std::fs::write(&config, NDND_CONFIGURATION.replace("SOCKET", text(&socket)))
+            .map_err(|e| format!("cannot write {}: {e}", config.display()))?;
+        Ok(start(
+            |_| {
+                let mut command = world.command("unshare");
+                command.args(isolation).arg(&ndnd).args(["fw", "run"]).arg(&config);
+                (command, socket.clone())
+            },
+            world,
+        ))
+    }
+
+    /// The router's URI over `link`. NFD and NDNd have a Unix socket only.
+    pub fn uri(&self, link: Link) -> String {
+        match link {
+            Link::Unix => format!("unix://{}", self.socket.display()),
+            Link::Tcp => format!("tcp://127.0.0.1:{}", self.port),
+            Link::Udp => format!("udp://127.0.0.1:{}", self.port),
+        }
+    }
+
+    /// Ends the router with SIGTERM and returns whether it ended cleanly by itself.
+    pub fn stop(mut self) -> bool {
+        self.process.stop().is_some_and(|status| status.success())
+    }
+
+    /// What the router wrote to its log so far.
+    pub fn log(&self) -> String {
+        self.process.errors_text()
+    }
+}
+
+fn start(command: impl Fn(u16) -> (Command, PathBuf), world: &World) -> Router {
+    let mut said = String::new();
+    for _ in 0..STARTS {
+        let port = free_port();
+        let (command, socket) = command(port);
+        let mut process = Running::start("router", command, world.dir());
+        if listens(&mut process, &socket) {
+            return Router { process, socket, port };
+        }
+        said = process.errors_text();
+    }
+    panic!("the router does not listen; it said: {said}");
+}
+
+fn listens(process: &mut Running, socket: &Path) -> bool {
+    let deadline = Instant::now() + START_LIMIT;
+    while process.is_running() && Instant::now() < deadline {
+        if UnixStream::connect(socket).is_ok() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// A port that is free for TCP and UDP on the loopback address.
+fn free_port() -> u16 {
+    loop {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free TCP port");
+        let port = listener.local_addr().expect("a bound socket has an address").port();
+        if UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+fn configuration(socket: &Path, port: u16, keys: &[&CommandKey]) -> String {
+    let mut text = format!(
+        "[faces]\nlisten = [\"unix://{}\", \"tcp://127.0.0.1:{port}\", \"udp://127.0.0.1:{port}\"]\n\
+         [authorization]\nlocalhop_rib = true\n",
+        socket.display()
+    );
+    for key in keys {
+        text += &format!(
+            "[[authorization.key]]\ncertificate = \"{}\"\nregister = [\"/\"]\nmanage = true\n",
+            key.certificate.display()
+        );
+    }
+    text
+}
+
+/// A program from an environment variable or the PATH.
+fn find(name: &str, variable: &str) -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os(variable) {
+        let path = PathBuf::from(path);
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(format!("{variable}={} is no file", path.display()))
+        };
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+        .ok_or_else(|| format!("{name} not found (PATH, or {variable})"))
+}
+
+/// Options of `unshare` with which this user may have a network namespace.
+fn isolation() -> Result<&'static [&'static str], String> {
+    let works = |options: &[&str]| {
+        let status = Command::new("unshare").args(options).arg("true").stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    [&["--net"][..], &["--user", "--map-root-user", "--net"][..]]
+        .into_iter()
+        .find(|options| works(options))
+        .ok_or_else(|| "no network namespace for NDNd, which listens on every address".to_owned())
+}
+
+/// Any local application may do everything: the tests are about namely's tools.
+const NFD_CONFIGURATION: &str = "\
+log { default_level WARN }
+tables {
+  cs_max_packets 1000
+  strategy_choice {
+    / /localhost/nfd/strategy/best-route
+    /localhost /localhost/nfd/strategy/multicast
+    /localhost/nfd /localhost/nfd/strategy/best-route
+  }
+}
+face_system { unix { path SOCKET } }
+authorizations { authorize { certfile any privileges { faces fib cs strategy-choice } } }
+rib { localhost_security { trust-anchor { type any } } }
+";
+
+const NDND_CONFIGURATION: &str = "\
+core: { log_level: WARN }
+faces:
+  udp: { enabled_multicast: false }
+  tcp: { enabled: false }
+  unix: { enabled: true, socket_path: SOCKET }
+  websocket: { enabled: false }
+  http3: { enabled: false }
+fw: { threads: 1 }
+tables:
+  rib: { readvertise_nlsr: false }
+";

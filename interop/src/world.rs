@@ -1,0 +1,136 @@
+//! One test's world: a temporary directory with its own home, and the programs of this workspace.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+use crate::install::{profile_dir, target_dir};
+use crate::process::{Finished, Running};
+
+/// Environment variable with a folder that holds other `namely` and `namelyd`.
+const BINARIES_VARIABLE: &str = "NAMELY_BIN_DIR";
+
+/// A temporary directory with its own home; the key chain in it is the test's own.
+#[derive(Debug)]
+pub struct World {
+    dir: TempDir,
+}
+
+impl World {
+    /// Passphrase of private keys and SafeBags in these tests.
+    pub const PASSPHRASE: &str = "interoperability";
+
+    /// An empty world.
+    #[expect(clippy::new_without_default, reason = "it makes a directory")]
+    pub fn new() -> Self {
+        let dir =
+            tempfile::Builder::new().prefix("namely-interop-").tempdir().expect("a temporary directory");
+        World { dir }
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A path in the directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes a file of `octets` octets that compress badly and differ from `seed` to `seed`.
+    pub fn payload(&self, name: &str, octets: usize, seed: u64) -> PathBuf {
+        let path = self.path(name);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).expect("a folder in the temporary directory");
+        }
+        std::fs::write(&path, noise(octets, seed)).expect("a file in the temporary directory");
+        path
+    }
+
+    /// A command whose home is this world.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command.current_dir(self.dir()).env("HOME", self.dir()).env("NAMELY_HOME", self.path("namely"));
+        command
+            .env("NAMELY_PASSPHRASE", Self::PASSPHRASE)
+            .env_remove("NAMELY_ROUTER")
+            .env_remove("XDG_RUNTIME_DIR");
+        command
+    }
+
+    /// `namely ARGS`, its answers as JSON lines.
+    pub fn namely_command<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = self.command(program("namely"));
+        command.arg("--json").args(args);
+        command
+    }
+
+    /// Runs `namely ARGS` to its end.
+    pub fn namely<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Finished {
+        Finished::run("namely", self.namely_command(args), self.dir())
+    }
+
+    /// Starts `namely ARGS`.
+    pub fn start_namely<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Running {
+        Running::start("namely", self.namely_command(args), self.dir())
+    }
+
+    /// Makes a key in the world's key chain and returns the path of its exported certificate.
+    pub fn namely_key(&self, identity: &str, key_type: &str) -> PathBuf {
+        self.namely(["key", "new", identity, "--type", key_type]).success();
+        let path = self.path(&format!("namely{}.cert", identity.replace('/', "-")));
+        self.namely(["cert", "export", identity, "-o", text(&path)]).success();
+        path
+    }
+}
+
+/// A path as text; those of these tests are.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("temporary paths are UTF-8")
+}
+
+/// A program of this workspace, built if it is not there yet.
+pub(crate) fn program(name: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| match std::env::var_os(BINARIES_VARIABLE) {
+        Some(folder) => PathBuf::from(folder),
+        None => build().unwrap_or_else(|why| panic!("cannot build namely: {why}")),
+    });
+    folder.join(name)
+}
+
+/// Builds the programs beside this test. Cargo does nothing when they are up to date, and its own lock lets several
+/// tests ask for it at once.
+fn build() -> Result<PathBuf, String> {
+    let folder = profile_dir()?;
+    let target = target_dir()?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "--workspace", "--bins", "--target-dir"]).arg(&target);
+    if folder.file_name().is_some_and(|name| name == "release") {
+        command.arg("--release");
+    }
+    let output = command.current_dir(crate::install::sources()).output().map_err(|e| e.to_string())?;
+    if output.status.success() {
+        Ok(folder)
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+/// Octets of a multiplicative generator: a payload that repeats nowhere.
+fn noise(octets: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    })
+    .flatten()
+    .take(octets)
+    .collect()
+}
