@@ -1,1 +1,12 @@
-//! skeleton
+//! Files by name: a directory served, a file or a tree fetched, standard input published.
+//!
+//! This crate never holds a whole file in memory, and never leaves anything under a final file name that was not
+//! verified. The protocol is described in `docs/files.md`.
+#![forbid(unsafe_code)]
+
+mod content;
+mod published;
+mod root;
+pub mod server;
+
+pub use server::{FileServer, ServeCounters, ServeError, ServeOptions};

@@ -17,3 +17,4 @@ pub mod object;
 pub mod paths;
 pub mod publish;
 pub mod segment;
+pub mod serve;

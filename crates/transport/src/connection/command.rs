@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use namely_security::{CryptoError, Signer, sign_interest};
-use namely_wire::mgmt::{Block, Command, ControlParameters, ControlResponse, Scope};
-use namely_wire::{DataView, DecodeError, InterestBuilder, NackReason};
+use namely_wire::mgmt::{Block, Command, ControlParameters, ControlResponse, Scope, face_flags};
+use namely_wire::{DataView, DecodeError, InterestBuilder, LpHeaders, NackReason};
 
 use super::{Answer, Connection, ConnectionError};
 
@@ -114,6 +114,22 @@ impl Connection {
             }
         }
         Err(CommandError::NoAnswer)
+    }
+
+    /// Asks the router to say of each packet where it came from (IncomingFaceId), so that the share that its
+    /// content store answered can be told. Nobody waits for the response: a router that does not do it, or not
+    /// over this kind of face, goes on as before.
+    pub fn ask_for_origins(&mut self) {
+        if !self.local {
+            return;
+        }
+        let flags = Some(face_flags::LOCAL_FIELDS);
+        let parameters = ControlParameters { flags, mask: flags, ..ControlParameters::default() };
+        let nonce = self.nonces.next();
+        match self.commands.interest(Scope::Localhost, Command::FacesUpdate, &parameters, nonce) {
+            Ok(interest) => self.outbox.send(&LpHeaders::default(), &interest),
+            Err(error) => tracing::debug!(%error, "origins are not asked for"),
+        }
     }
 
     /// Where this connection's commands go: `/localhost` for a router that sees the client as local.

@@ -1,0 +1,169 @@
+//! What an object is made of: a file that is read when it is asked for, or octets in memory.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{Stat, fstat};
+use rustix::io::{Errno, pread};
+
+/// The content of one version of an object.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// A file. It must stay as it was when it was opened.
+    File {
+        /// The file.
+        fd: OwnedFd,
+        /// What tells whether it is still the same.
+        mark: Mark,
+    },
+    /// Octets.
+    Memory(Vec<u8>),
+}
+
+/// What changes when a file changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) mtime_ns: u64,
+    ctime_ns: u64,
+    size: u64,
+    device: u64,
+    inode: u64,
+}
+
+impl Mark {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Mark {
+            mtime_ns: time_ns(stat.st_mtime, stat.st_mtime_nsec),
+            ctime_ns: time_ns(stat.st_ctime, stat.st_ctime_nsec),
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }
+    }
+
+    /// Octets of the file.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+/// Nanoseconds since the Unix epoch; times before it become 0.
+pub(crate) fn time_ns(seconds: i64, nanoseconds: u64) -> u64 {
+    let seconds = u64::try_from(seconds).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+}
+
+/// Why content cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadError {
+    /// The file is another by now.
+    Changed,
+    /// The system does not read it.
+    System(Errno),
+}
+
+impl Content {
+    /// A file as it is now.
+    pub(crate) fn file(fd: OwnedFd, stat: &Stat) -> Self {
+        Content::File { fd, mark: Mark::of(stat) }
+    }
+
+    /// Octets in all.
+    pub(crate) fn octets(&self) -> u64 {
+        match self {
+            Content::File { mark, .. } => mark.size(),
+            Content::Memory(octets) => octets.len() as u64,
+        }
+    }
+
+    /// Appends exactly `octets` from `offset` on. Whatever was appended to `out` when this fails is no content.
+    pub(crate) fn read(&self, offset: u64, octets: usize, out: &mut Vec<u8>) -> Result<(), ReadError> {
+        match self {
+            Content::Memory(content) => {
+                let start = usize::try_from(offset).map_err(|_| ReadError::Changed)?;
+                let end = start.checked_add(octets).ok_or(ReadError::Changed)?;
+                out.extend_from_slice(content.get(start..end).ok_or(ReadError::Changed)?);
+                Ok(())
+            }
+            Content::File { fd, mark } => {
+                read_file(fd, offset, octets, out)?;
+                // Looked at after reading: a file that changed before or meanwhile shows it now.
+                if Mark::of(&fstat(fd).map_err(ReadError::System)?) == *mark {
+                    Ok(())
+                } else {
+                    Err(ReadError::Changed)
+                }
+            }
+        }
+    }
+
+    /// Whether it is still what it was.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        match self {
+            Content::Memory(_) => true,
+            Content::File { fd, mark } => fstat(fd).is_ok_and(|stat| Mark::of(&stat) == *mark),
+        }
+    }
+}
+
+fn read_file(fd: impl AsFd, offset: u64, octets: usize, out: &mut Vec<u8>) -> Result<(), ReadError> {
+    let start = out.len();
+    out.resize(start + octets, 0);
+    let mut done = 0;
+    while done < octets {
+        match pread(&fd, &mut out[start + done..], offset + done as u64) {
+            Ok(0) => return Err(ReadError::Changed),
+            Ok(read) => done += read,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(ReadError::System(errno)),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::fs::FileExt;
+
+    fn content(file: &std::fs::File) -> Content {
+        let fd: OwnedFd = file.try_clone().unwrap().into();
+        let stat = fstat(&fd).unwrap();
+        Content::file(fd, &stat)
+    }
+
+    #[test]
+    fn a_file_is_read_anywhere_until_it_changes() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"0123456789").unwrap();
+        let content = content(&file);
+        assert_eq!(content.octets(), 10);
+        let mut out = b"before ".to_vec();
+        content.read(2, 3, &mut out).unwrap();
+        assert_eq!(out, b"before 234");
+        assert!(content.is_unchanged());
+
+        file.write_all_at(b"x", 5).unwrap();
+        assert!(!content.is_unchanged());
+        assert_eq!(content.read(2, 3, &mut Vec::new()), Err(ReadError::Changed));
+    }
+
+    #[test]
+    fn a_file_that_was_cut_short_is_changed() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"0123456789").unwrap();
+        let content = content(&file);
+        file.set_len(4).unwrap();
+        assert_eq!(content.read(2, 3, &mut Vec::new()), Err(ReadError::Changed));
+    }
+
+    #[test]
+    fn memory_is_read_within_its_bounds() {
+        let content = Content::Memory(b"0123".to_vec());
+        let mut out = Vec::new();
+        content.read(1, 3, &mut out).unwrap();
+        assert_eq!(out, b"123");
+        assert!(content.read(1, 4, &mut out).is_err());
+        assert!(content.read(u64::MAX, 1, &mut out).is_err());
+    }
+}

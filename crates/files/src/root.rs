@@ -1,0 +1,286 @@
+//! The directory that is served: opens what lies in it and nothing else.
+//!
+//! The kernel resolves a path beneath the directory (`openat2`, RESOLVE_BENEATH): neither `..` nor a symbolic link
+//! leads out, also while somebody moves directories about. Where that call is not available, paths with
+//! symbolic links are refused altogether.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use namely_wire::rdr::ListingEntry;
+use namely_wire::{Component, types};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat, openat2};
+use rustix::io::Errno;
+
+/// Most components of a path below the served directory.
+pub(crate) const PATH_COMPONENTS_MAX: usize = 64;
+
+/// Most octets of a directory's listing.
+pub(crate) const LISTING_OCTETS_MAX: usize = 16 << 20;
+
+/// A directory and the way into it.
+#[derive(Debug)]
+pub(crate) struct Root {
+    directory: OwnedFd,
+    path: PathBuf,
+    /// Whether symbolic links may lead out of the directory.
+    links_lead_out: bool,
+}
+
+/// Something that was opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) fd: OwnedFd,
+    pub(crate) stat: Stat,
+}
+
+impl Opened {
+    pub(crate) fn is_directory(&self) -> bool {
+        FileType::from_raw_mode(self.stat.st_mode) == FileType::Directory
+    }
+}
+
+/// Why a path is not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// There is nothing there, or nothing that is a file or a directory.
+    Absent,
+    /// The path is no path: `..`, a slash, a zero octet, no UTF-8, too long, or it leads out.
+    BadPath,
+    /// The system refuses.
+    System(Errno),
+}
+
+impl Root {
+    pub(crate) fn open(path: &Path, links_lead_out: bool) -> io::Result<Self> {
+        let directory = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Root { directory, path: path.to_owned(), links_lead_out })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the file or directory that `components` name.
+    pub(crate) fn find<'a>(&self, components: impl Iterator<Item = Component<'a>>) -> Result<Opened, Denied> {
+        self.open_at(&relative_path(components)?)
+    }
+
+    fn open_at(&self, path: &Path) -> Result<Opened, Denied> {
+        // Non-blocking, so that opening a named pipe does not wait for its writer.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let fd = if self.links_lead_out {
+            openat(&self.directory, path, flags, Mode::empty())
+        } else {
+            self.open_beneath(path, flags)
+        };
+        let fd = fd.map_err(|errno| match errno {
+            Errno::NOENT | Errno::NOTDIR | Errno::NXIO | Errno::NODEV => Denied::Absent,
+            Errno::XDEV | Errno::LOOP | Errno::NAMETOOLONG => Denied::BadPath,
+            errno => Denied::System(errno),
+        })?;
+        let stat = fstat(&fd).map_err(Denied::System)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile | FileType::Directory => Ok(Opened { fd, stat }),
+            _ => Err(Denied::Absent),
+        }
+    }
+
+    fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        loop {
+            match openat2(&self.directory, path, flags, Mode::empty(), resolve) {
+                // A rename somewhere in the tree made the kernel unsure.
+                Err(Errno::AGAIN) => {}
+                Err(Errno::NOSYS | Errno::PERM) => return self.open_without_links(path, flags),
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_without_links(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let mut components = path.components().peekable();
+        let mut at = openat(&self.directory, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        while let Some(component) = components.next() {
+            let flags = if components.peek().is_some() {
+                OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
+            } else {
+                flags | OFlags::NOFOLLOW
+            };
+            at = openat(&at, component.as_os_str(), flags, Mode::empty())?;
+            if components.peek().is_none() {
+                return Ok(at);
+            }
+        }
+        openat(&self.directory, ".", flags, Mode::empty())
+    }
+
+    /// The listing of the directory `opened`, which is at `components`: files and directories whose names a client
+    /// can ask for, in the order of their names. None if it is too long.
+    pub(crate) fn listing<'a>(
+        &self,
+        opened: &Opened,
+        components: impl Iterator<Item = Component<'a>>,
+    ) -> Result<Option<Vec<u8>>, Denied> {
+        let mut path = relative_path(components)?;
+        let mut entries = Vec::new();
+        let mut octets = 0;
+        let directory = rustix::fs::Dir::read_from(opened.fd.as_fd()).map_err(Denied::System)?;
+        for entry in directory {
+            let entry = entry.map_err(Denied::System)?;
+            let name = entry.file_name().to_bytes();
+            if std::str::from_utf8(name).is_err() || ListingEntry::new(name, false).is_none() {
+                continue;
+            }
+            let is_directory = match entry.file_type() {
+                FileType::RegularFile => false,
+                FileType::Directory => true,
+                FileType::Symlink | FileType::Unknown => {
+                    path.push(OsStr::from_bytes(name));
+                    let target = self.open_at(&path);
+                    path.pop();
+                    let Ok(target) = target else { continue };
+                    target.is_directory()
+                }
+                _ => continue,
+            };
+            octets += name.len() + 2;
+            if octets > LISTING_OCTETS_MAX {
+                return Ok(None);
+            }
+            entries.push((name.to_vec(), is_directory));
+        }
+        entries.sort_unstable();
+        let listed = entries.iter().filter_map(|(name, is_directory)| ListingEntry::new(name, *is_directory));
+        Ok(Some(namely_wire::rdr::encode_listing(listed)))
+    }
+}
+
+/// The path that name components stand for.
+fn relative_path<'a>(components: impl Iterator<Item = Component<'a>>) -> Result<PathBuf, Denied> {
+    let mut path = PathBuf::new();
+    let mut count = 0;
+    for component in components {
+        count += 1;
+        let plain = component.typ == types::GENERIC_COMPONENT
+            && ListingEntry::new(component.value, false).is_some()
+            && std::str::from_utf8(component.value).is_ok();
+        if !plain || count > PATH_COMPONENTS_MAX {
+            return Err(Denied::BadPath);
+        }
+        path.push(OsStr::from_bytes(component.value));
+    }
+    if count == 0 {
+        path.push(".");
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namely_wire::Name;
+    use std::os::unix::fs::symlink;
+
+    fn find(root: &Root, uri: &str) -> Result<Opened, Denied> {
+        let name: Name = uri.parse().unwrap();
+        root.find(name.components())
+    }
+
+    fn tree() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let served = dir.path().join("served");
+        std::fs::create_dir_all(served.join("sub")).unwrap();
+        std::fs::write(dir.path().join("secret"), "secret").unwrap();
+        std::fs::write(served.join("file"), "file").unwrap();
+        std::fs::write(served.join("sub/other"), "other").unwrap();
+        symlink("sub/other", served.join("inside")).unwrap();
+        symlink("../secret", served.join("outside")).unwrap();
+        symlink("/etc/passwd", served.join("absolute")).unwrap();
+        symlink("loop", served.join("loop")).unwrap();
+        dir
+    }
+
+    #[test]
+    fn only_what_lies_beneath_the_root_is_opened() {
+        let dir = tree();
+        let root = Root::open(&dir.path().join("served"), false).unwrap();
+        for uri in ["/file", "/sub", "/sub/other", "/inside", "/"] {
+            assert!(find(&root, uri).is_ok(), "{uri}");
+        }
+        for uri in ["/outside", "/absolute", "/loop", "/.....", "/....", "/sub/...../..%2Fsecret", "/%2Fetc"]
+        {
+            assert_eq!(find(&root, uri).err(), Some(Denied::BadPath), "{uri}");
+        }
+        for uri in ["/a%00b", "/...", "/%FF", "/32=file", "/v=1"] {
+            assert_eq!(find(&root, uri).err(), Some(Denied::BadPath), "{uri}");
+        }
+        for uri in ["/nothing", "/file/below", "/sub/nothing"] {
+            assert_eq!(find(&root, uri).err(), Some(Denied::Absent), "{uri}");
+        }
+    }
+
+    #[test]
+    fn without_openat2_links_are_refused_and_the_rest_is_opened() {
+        let dir = tree();
+        let root = Root::open(&dir.path().join("served"), false).unwrap();
+        let open = |path: &str| root.open_without_links(Path::new(path), OFlags::RDONLY).map(drop);
+        assert_eq!(open("sub/other"), Ok(()));
+        assert_eq!(open("."), Ok(()));
+        for path in ["inside", "outside", "absolute"] {
+            assert_eq!(open(path), Err(Errno::LOOP), "{path}");
+        }
+    }
+
+    #[test]
+    fn links_lead_out_only_where_that_is_wanted() {
+        let dir = tree();
+        let root = Root::open(&dir.path().join("served"), true).unwrap();
+        assert!(find(&root, "/outside").is_ok());
+        assert_eq!(find(&root, "/...../secret").err(), Some(Denied::BadPath));
+    }
+
+    #[test]
+    fn pipes_and_devices_are_not_there() {
+        let dir = tree();
+        let served = dir.path().join("served");
+        let made = rustix::fs::mknodat(
+            rustix::fs::CWD,
+            served.join("pipe"),
+            FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        );
+        made.unwrap();
+        let root = Root::open(&served, false).unwrap();
+        assert_eq!(find(&root, "/pipe").err(), Some(Denied::Absent));
+    }
+
+    #[test]
+    fn a_path_of_too_many_components_is_refused() {
+        let dir = tree();
+        let root = Root::open(&dir.path().join("served"), false).unwrap();
+        let path = |components: usize| "/x".repeat(components);
+        assert_eq!(find(&root, &path(PATH_COMPONENTS_MAX)).err(), Some(Denied::Absent));
+        assert_eq!(find(&root, &path(PATH_COMPONENTS_MAX + 1)).err(), Some(Denied::BadPath));
+    }
+
+    #[test]
+    fn a_listing_names_what_can_be_asked_for() {
+        let dir = tree();
+        let served = dir.path().join("served");
+        std::fs::write(served.join("with space & ünïcode\n"), "").unwrap();
+        std::fs::write(served.join(OsStr::from_bytes(b"\xff")), "").unwrap();
+        let root = Root::open(&served, false).unwrap();
+        let opened = find(&root, "/").unwrap();
+        let listing = root.listing(&opened, std::iter::empty()).unwrap().unwrap();
+        let entries: Vec<_> = namely_wire::rdr::listing(&listing).map(Result::unwrap).collect();
+        let names: Vec<(&str, bool)> =
+            entries.iter().map(|e| (std::str::from_utf8(e.name).unwrap(), e.is_directory)).collect();
+        let expected = [("file", false), ("inside", false), ("sub", true), ("with space & ünïcode\n", false)];
+        assert_eq!(names, expected);
+    }
+}

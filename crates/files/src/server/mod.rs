@@ -1,0 +1,442 @@
+//! A directory served by name: the ndn6-file-server protocol, with manifests (`docs/files.md`).
+//!
+//! Files are read when they are asked for, never whole. A file's version is its modification time; a file that
+//! changes has a new version, and the old one is answered no longer: no object ever mixes two states of a file.
+
+mod request;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use namely_security::{Certificate, MANIFEST_ENTRIES, Signer, sign_data};
+use namely_transport::connection::Outbox;
+use namely_transport::publish::Signing;
+use namely_transport::segment::SegmentWriter;
+use namely_transport::serve::Producer;
+use namely_wire::rdr::{LISTING_COMPONENT, Metadata, metadata_name};
+use namely_wire::{ContentType, DataBuilder, InterestView, LpHeaders, Name, NameRef, PACKET_OCTETS_MAX};
+
+use self::request::{Part, Request};
+use crate::content::{Content, Mark, ReadError, time_ns};
+use crate::published::{Packaging, PublishedObject, Unavailable};
+use crate::root::{Denied, Opened, Root};
+
+/// Versions of files that are kept open; the one used longest ago is closed.
+pub const OBJECTS_MAX: usize = 64;
+
+/// How a directory is served.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// The name of the directory.
+    pub prefix: Name,
+    /// Octets of content in each segment but the last.
+    pub segment_octets: usize,
+    /// How segments are signed.
+    pub signing: Signing,
+    /// FreshnessPeriod of segments and manifests, ms.
+    pub freshness_ms: u64,
+    /// FreshnessPeriod of metadata, ms: for so long caches may not notice that a file changed.
+    pub metadata_freshness_ms: u64,
+    /// Whether symbolic links may lead out of the directory.
+    pub links_lead_out: bool,
+}
+
+impl ServeOptions {
+    /// The defaults, for the name `prefix`.
+    pub fn new(prefix: Name) -> Self {
+        ServeOptions {
+            prefix,
+            segment_octets: 8000,
+            signing: Signing::Manifest,
+            freshness_ms: 10_000,
+            metadata_freshness_ms: 1_000,
+            links_lead_out: false,
+        }
+    }
+}
+
+/// What a file server did, and why it did not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServeCounters {
+    /// Interests that came.
+    pub interests: u64,
+    /// Segments sent.
+    pub segments: u64,
+    /// Octets of content in them.
+    pub octets: u64,
+    /// Manifests sent.
+    pub manifests: u64,
+    /// Metadata sent.
+    pub metadata: u64,
+    /// Certificates sent.
+    pub certificates: u64,
+    /// Answered with "there is no such object".
+    pub not_found: u64,
+    /// Unanswered: the version that was asked for is gone, or never was.
+    pub gone: u64,
+    /// Unanswered: a segment or manifest past the last.
+    pub past_end: u64,
+    /// Unanswered: the name is none of this protocol.
+    pub unknown: u64,
+    /// Unanswered or answered with "no such object": the path leads out, or is no path.
+    pub refused_paths: u64,
+    /// Unanswered: the system could not read the file.
+    pub read_errors: u64,
+    /// Unanswered: name and content do not fit a packet.
+    pub too_large: u64,
+    /// Unanswered: the key did not sign.
+    pub signing_errors: u64,
+}
+
+/// Answers for a directory.
+#[derive(Debug)]
+pub struct FileServer {
+    root: Root,
+    prefix: Name,
+    packaging: Packaging,
+    metadata_freshness_ms: u64,
+    certificates: Vec<Certificate>,
+    /// By the octets of the versioned name.
+    objects: HashMap<Vec<u8>, Entry>,
+    uses: u64,
+    counters: ServeCounters,
+}
+
+#[derive(Debug)]
+struct Entry {
+    object: PublishedObject,
+    used: u64,
+}
+
+/// Why an Interest is not answered with what it asks for.
+#[derive(Debug)]
+enum Refusal {
+    /// There is nothing of this name.
+    Absent,
+    /// The path is none, or leads out.
+    BadPath,
+    /// It is another version.
+    Gone,
+    /// The system does not read it.
+    Unreadable(#[allow(dead_code, reason = "shown in the log")] rustix::io::Errno),
+    /// The object is there, the packet is not.
+    Unavailable(Unavailable),
+}
+
+impl From<Denied> for Refusal {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Absent => Refusal::Absent,
+            Denied::BadPath => Refusal::BadPath,
+            Denied::System(errno) => Refusal::Unreadable(errno),
+        }
+    }
+}
+
+impl From<Unavailable> for Refusal {
+    fn from(unavailable: Unavailable) -> Self {
+        Refusal::Unavailable(unavailable)
+    }
+}
+
+impl FileServer {
+    /// Serves `directory`; `signer` signs metadata, and manifests or segments.
+    pub fn new(directory: &Path, options: ServeOptions, signer: Signer) -> Result<Self, ServeError> {
+        let root = Root::open(directory, options.links_lead_out)
+            .map_err(|error| ServeError::Root { path: directory.to_owned(), error })?;
+        let octets_max = segment_octets_max(&options.prefix);
+        if options.segment_octets == 0 || options.segment_octets > octets_max {
+            return Err(ServeError::SegmentSize { octets: options.segment_octets, octets_max });
+        }
+        Ok(FileServer {
+            root,
+            prefix: options.prefix,
+            packaging: Packaging {
+                segment_octets: options.segment_octets,
+                freshness_ms: options.freshness_ms,
+                signing: options.signing,
+                signer,
+            },
+            metadata_freshness_ms: options.metadata_freshness_ms.max(1),
+            certificates: Vec::new(),
+            objects: HashMap::new(),
+            uses: 0,
+            counters: ServeCounters::default(),
+        })
+    }
+
+    /// Answers for `certificates` too, so that clients find the key that signed what they fetch.
+    pub fn with_certificates(mut self, certificates: Vec<Certificate>) -> Self {
+        self.certificates = certificates;
+        self
+    }
+
+    /// The name of the directory.
+    pub fn prefix(&self) -> NameRef<'_> {
+        self.prefix.as_name()
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// What was answered, and what was not and why.
+    pub fn counters(&self) -> ServeCounters {
+        self.counters
+    }
+
+    fn answer_certificate(
+        &mut self,
+        interest: &InterestView<'_>,
+        headers: &LpHeaders,
+        outbox: &mut Outbox,
+    ) -> bool {
+        let matching = |certificate: &&Certificate| {
+            let name = certificate.name();
+            if interest.can_be_prefix { interest.name.is_prefix_of(name) } else { interest.name == name }
+        };
+        // A certificate's name has KEY in it: a short prefix means a file.
+        let Some(certificate) = self.certificates.iter().find(matching) else { return false };
+        if interest.name.len() < certificate.key_name().len() {
+            return false;
+        }
+        outbox.send(headers, certificate.wire());
+        self.counters.certificates += 1;
+        true
+    }
+
+    fn answer_request(
+        &mut self,
+        request: &Request<'_>,
+        headers: &LpHeaders,
+        outbox: &mut Outbox,
+    ) -> Result<(), Refusal> {
+        let Request::Packet { object, version, part, .. } = request else {
+            return self.answer_discovery(request, headers, outbox);
+        };
+        if !self.objects.contains_key(object.as_bytes()) {
+            let opened = self.root.find(request.path())?;
+            if Mark::of(&opened.stat).mtime_ns != *version {
+                return Err(Refusal::Gone);
+            }
+            self.publish(request, opened)?;
+        }
+        self.uses += 1;
+        let Some(entry) = self.objects.get_mut(object.as_bytes()) else { return Err(Refusal::Gone) };
+        entry.used = self.uses;
+        let sent = match part {
+            Part::Segment(segment) => entry.object.send_segment(*segment, &self.packaging, headers, outbox),
+            Part::Manifest(index) => {
+                entry.object.send_manifest(*index, &self.packaging, headers, outbox).map(|()| 0)
+            }
+        };
+        match (sent, part) {
+            (Ok(octets), Part::Segment(_)) => {
+                self.counters.segments += 1;
+                self.counters.octets += octets as u64;
+                Ok(())
+            }
+            (Ok(_), Part::Manifest(_)) => {
+                self.counters.manifests += 1;
+                Ok(())
+            }
+            (Err(unavailable), _) => {
+                if matches!(unavailable, Unavailable::Content(_)) {
+                    self.objects.remove(object.as_bytes());
+                }
+                Err(unavailable.into())
+            }
+        }
+    }
+
+    /// Makes the object of what was opened for `request` ready to be sent. Its versioned name.
+    fn publish(&mut self, request: &Request<'_>, opened: Opened) -> Result<Name, Refusal> {
+        let version = Mark::of(&opened.stat).mtime_ns;
+        let mut name = self.prefix.join_name(request.path_name());
+        let content = match (request.is_listing(), opened.is_directory()) {
+            (true, true) => {
+                name.push(LISTING_COMPONENT);
+                let listing = self.root.listing(&opened, request.path())?;
+                Content::Memory(listing.ok_or(Refusal::Unavailable(Unavailable::TooLarge))?)
+            }
+            (false, false) => Content::file(opened.fd, &opened.stat),
+            _ => return Err(Refusal::Absent),
+        };
+        let name = name.join_version(version);
+        let object = PublishedObject::new(name.clone(), content, &self.packaging);
+        if !object.fits() {
+            return Err(Refusal::Unavailable(Unavailable::TooLarge));
+        }
+        if self.objects.len() >= OBJECTS_MAX
+            && let Some(oldest) = self.objects.iter().min_by_key(|(_, entry)| entry.used)
+        {
+            let oldest = oldest.0.clone();
+            self.objects.remove(&oldest);
+        }
+        self.uses += 1;
+        self.objects.insert(name.as_bytes().to_vec(), Entry { object, used: self.uses });
+        Ok(name)
+    }
+
+    fn answer_discovery(
+        &mut self,
+        request: &Request<'_>,
+        headers: &LpHeaders,
+        outbox: &mut Outbox,
+    ) -> Result<(), Refusal> {
+        let opened = self.root.find(request.path())?;
+        let stat = opened.stat;
+        let mut metadata = Metadata {
+            mode: Some(u64::from(stat.st_mode)),
+            atime_ns: Some(time_ns(stat.st_atime, stat.st_atime_nsec)),
+            ctime_ns: Some(time_ns(stat.st_ctime, stat.st_ctime_nsec)),
+            mtime_ns: Some(Mark::of(&stat).mtime_ns),
+            ..Metadata::default()
+        };
+        if opened.is_directory() && !request.is_listing() {
+            let name = self.prefix.join_name(request.path_name());
+            metadata.name = name.join_version(Mark::of(&stat).mtime_ns);
+        } else {
+            metadata.name = self.publish(request, opened)?;
+            if let Some(entry) = self.objects.get(metadata.name.as_bytes()) {
+                metadata.last_segment = Some(entry.object.last_segment());
+                metadata.size_octets = Some(entry.object.content().octets());
+                metadata.segment_size_octets = Some(self.packaging.segment_octets as u64);
+                let has_manifests = self.packaging.signing == Signing::Manifest;
+                metadata.manifest_entries = has_manifests.then_some(MANIFEST_ENTRIES);
+            }
+        }
+        self.send_metadata(request, ContentType::Blob, &metadata.to_vec(), headers, outbox)?;
+        self.counters.metadata += 1;
+        Ok(())
+    }
+
+    /// Queues the metadata packet that answers `request`.
+    fn send_metadata(
+        &mut self,
+        request: &Request<'_>,
+        content_type: ContentType,
+        content: &[u8],
+        headers: &LpHeaders,
+        outbox: &mut Outbox,
+    ) -> Result<(), Unavailable> {
+        let mut object = self.prefix.join_name(request.path_name());
+        if request.is_listing() {
+            object.push(LISTING_COMPONENT);
+        }
+        let name = metadata_name(object.as_name(), wall_clock_ns());
+        let last = Name::new().join_segment(0);
+        let mut builder = DataBuilder::new(name.as_name())
+            .content_type(content_type)
+            .freshness_ms(self.metadata_freshness_ms);
+        if let Some(component) = last.as_name().last() {
+            builder = builder.final_block_id(component);
+        }
+        let wire = sign_data(&builder, content, &self.packaging.signer)?;
+        if wire.len() > PACKET_OCTETS_MAX {
+            return Err(Unavailable::TooLarge);
+        }
+        outbox.send(headers, &wire);
+        Ok(())
+    }
+
+    fn count(&mut self, refusal: &Refusal) {
+        let counters = &mut self.counters;
+        let counter = match refusal {
+            Refusal::Absent | Refusal::Gone => &mut counters.gone,
+            Refusal::BadPath => &mut counters.refused_paths,
+            Refusal::Unreadable(_) => &mut counters.read_errors,
+            Refusal::Unavailable(Unavailable::PastEnd) => &mut counters.past_end,
+            Refusal::Unavailable(Unavailable::Content(ReadError::Changed)) => &mut counters.gone,
+            Refusal::Unavailable(Unavailable::Content(ReadError::System(_))) => &mut counters.read_errors,
+            Refusal::Unavailable(Unavailable::TooLarge) => &mut counters.too_large,
+            Refusal::Unavailable(Unavailable::Signing(_)) => &mut counters.signing_errors,
+        };
+        *counter += 1;
+    }
+}
+
+impl Producer for FileServer {
+    fn prefixes(&self) -> Vec<Name> {
+        let mut prefixes = vec![self.prefix.clone()];
+        for certificate in &self.certificates {
+            let key = certificate.key_name();
+            if prefixes.iter().all(|prefix| !prefix.is_prefix_of(key)) {
+                prefixes.push(key.to_name());
+            }
+        }
+        prefixes
+    }
+
+    fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox) {
+        self.counters.interests += 1;
+        if !self.certificates.is_empty() && self.answer_certificate(interest, headers, outbox) {
+            return;
+        }
+        let Some(request) = Request::parse(interest, self.prefix.as_name()) else {
+            self.counters.unknown += 1;
+            return;
+        };
+        let Err(refusal) = self.answer_request(&request, headers, outbox) else { return };
+        tracing::debug!(name = %interest.name, ?refusal, "not answered");
+        self.count(&refusal);
+        // Who looks for something learns that it is not there; who asks for a segment waits in vain.
+        if matches!(request, Request::Discovery { .. }) && !matches!(refusal, Refusal::Gone) {
+            match self.send_metadata(&request, ContentType::Nack, &[], headers, outbox) {
+                Ok(()) => self.counters.not_found += 1,
+                Err(unavailable) => self.count(&unavailable.into()),
+            }
+        }
+    }
+}
+
+/// The most content of a segment whose name is that of a file right below `prefix`, with a few octets for its
+/// own name. Files with longer names may need smaller segments.
+pub fn segment_octets_max(prefix: &Name) -> usize {
+    let name = prefix.join_generic([0; 32]).join_version(u64::MAX);
+    let writer = SegmentWriter::new(name.as_name(), Some(u64::MAX), u64::MAX);
+    writer.content_octets_max(u64::MAX, PACKET_OCTETS_MAX).unwrap_or(0)
+}
+
+fn wall_clock_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Why a directory cannot be served.
+#[derive(Debug)]
+pub enum ServeError {
+    /// The caller's or the environment's: it is no directory, or cannot be opened.
+    Root {
+        /// The path.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// The caller's: segments of this size do not fit a packet, or are empty.
+    SegmentSize {
+        /// The size asked for.
+        octets: usize,
+        /// The largest size under this prefix.
+        octets_max: usize,
+    },
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServeError::Root { path, error } => {
+                write!(f, "cannot serve {}: {error}; name a directory that can be read", path.display())
+            }
+            ServeError::SegmentSize { octets, octets_max } => {
+                write!(f, "segments of {octets} octets: use 1 to {octets_max} under this prefix")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}

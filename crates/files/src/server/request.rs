@@ -1,0 +1,151 @@
+//! What an Interest asks a file server for.
+
+use namely_wire::rdr::{LISTING_COMPONENT, METADATA_COMPONENT};
+use namely_wire::{Component, InterestView, NameRef, types};
+
+use crate::published::is_manifest_keyword;
+
+/// What an Interest asks for, below the server's prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Request<'a> {
+    /// `<path>/32=metadata`, or `<path>/32=ls/32=metadata`.
+    Discovery {
+        /// The path's components.
+        path: NameRef<'a>,
+        /// Whether the directory's listing is meant.
+        listing: bool,
+    },
+    /// A packet of a version of a file, or of a directory's listing.
+    Packet {
+        /// The path's components.
+        path: NameRef<'a>,
+        /// Whether the directory's listing is meant.
+        listing: bool,
+        /// The versioned name, prefix included.
+        object: NameRef<'a>,
+        /// The version.
+        version: u64,
+        /// Which packet.
+        part: Part,
+    },
+}
+
+/// A packet of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A segment, by its number.
+    Segment(u64),
+    /// A manifest, by its index.
+    Manifest(u64),
+}
+
+impl<'a> Request<'a> {
+    /// Reads the name of `interest`. A trailing implicit digest is set aside: whoever the answer passes on its way
+    /// checks it.
+    pub(super) fn parse(interest: &InterestView<'a>, prefix: NameRef<'_>) -> Option<Self> {
+        let name = match interest.implicit_digest() {
+            Some(_) => interest.name.without_last(1),
+            None => interest.name,
+        };
+        if !prefix.is_prefix_of(name) {
+            return None;
+        }
+        let below = prefix.len();
+        let rest = || name.components().skip(below);
+        let depth = rest().take_while(|component| component.typ == types::GENERIC_COMPONENT).count();
+        let path = below_prefix(name.prefix(below + depth), prefix)?;
+        let mut tail = rest().skip(depth).peekable();
+        let listing = tail.next_if_eq(&LISTING_COMPONENT).is_some();
+        let first = tail.next()?;
+        if first == METADATA_COMPONENT {
+            // The answer's name is longer: without CanBePrefix it would answer nothing.
+            let discovers = tail.next().is_none() && interest.can_be_prefix;
+            return discovers.then_some(Request::Discovery { path, listing });
+        }
+        let version = first.version()?;
+        let object = name.prefix(below + depth + usize::from(listing) + 1);
+        let under_manifest = tail.next_if(is_manifest_keyword).is_some();
+        let number = tail.next()?.segment()?;
+        let part = if under_manifest { Part::Manifest(number) } else { Part::Segment(number) };
+        tail.next().is_none().then_some(Request::Packet { path, listing, object, version, part })
+    }
+
+    /// The path's components.
+    pub(super) fn path_name(&self) -> NameRef<'a> {
+        let (Request::Discovery { path, .. } | Request::Packet { path, .. }) = self;
+        *path
+    }
+
+    /// The path's components, one by one.
+    pub(super) fn path(&self) -> impl Iterator<Item = Component<'a>> + use<'a> {
+        self.path_name().components()
+    }
+
+    /// Whether a directory's listing is meant.
+    pub(super) fn is_listing(&self) -> bool {
+        let (Request::Discovery { listing, .. } | Request::Packet { listing, .. }) = self;
+        *listing
+    }
+}
+
+/// What of `name` is below `prefix`.
+fn below_prefix<'a>(name: NameRef<'a>, prefix: NameRef<'_>) -> Option<NameRef<'a>> {
+    NameRef::parse_value(name.as_bytes().strip_prefix(prefix.as_bytes())?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namely_wire::{InterestBuilder, Name};
+
+    /// Path, whether a listing is meant, and which packet of which version.
+    type Parsed = (String, bool, Option<(u64, Part)>);
+
+    fn parsed(uri: &str) -> Option<Parsed> {
+        let prefix: Name = "/p/q".parse().unwrap();
+        let wire = InterestBuilder::new(uri.parse().unwrap()).can_be_prefix().build();
+        let interest = InterestView::parse(&wire).unwrap();
+        let request = Request::parse(&interest, prefix.as_name())?;
+        let packet = match request {
+            Request::Packet { version, part, .. } => Some((version, part)),
+            Request::Discovery { .. } => None,
+        };
+        Some((request.path_name().to_string(), request.is_listing(), packet))
+    }
+
+    #[test]
+    fn names_of_the_protocol_are_understood() {
+        let file = |packet| Some(("/a/b".to_owned(), false, packet));
+        assert_eq!(parsed("/p/q/a/b/32=metadata"), file(None));
+        assert_eq!(parsed("/p/q/a/b/v=7/seg=3"), file(Some((7, Part::Segment(3)))));
+        assert_eq!(parsed("/p/q/a/b/v=7/32=manifest/seg=1"), file(Some((7, Part::Manifest(1)))));
+        let digest = format!("/p/q/a/b/v=7/seg=3/sha256digest={}", "00".repeat(32));
+        assert_eq!(parsed(&digest), file(Some((7, Part::Segment(3)))));
+
+        let listing = |packet| Some(("/d".to_owned(), true, packet));
+        assert_eq!(parsed("/p/q/d/32=ls/32=metadata"), listing(None));
+        assert_eq!(parsed("/p/q/d/32=ls/v=7/seg=0"), listing(Some((7, Part::Segment(0)))));
+        assert_eq!(parsed("/p/q/d/32=ls/v=7/32=manifest/seg=0"), listing(Some((7, Part::Manifest(0)))));
+        assert_eq!(parsed("/p/q/32=metadata"), Some(("/".to_owned(), false, None)));
+    }
+
+    #[test]
+    fn other_names_are_not() {
+        for uri in [
+            "/p/q",
+            "/p/q/a",
+            "/p/x/a/32=metadata",
+            "/p/q/a/32=metadata/v=1/seg=0",
+            "/p/q/a/32=ls",
+            "/p/q/a/32=other/v=1/seg=0",
+            "/p/q/a/v=7",
+            "/p/q/a/v=7/32=manifest",
+            "/p/q/a/v=7/seg=0/x",
+            "/p/q/a/v=7/x",
+            "/p/q/a/seg=0",
+            "/p/q/a/32=ls/32=ls/v=7/seg=0",
+        ] {
+            assert_eq!(parsed(uri), None, "{uri}");
+        }
+    }
+}
