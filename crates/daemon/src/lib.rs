@@ -1,8 +1,18 @@
 //! The router as a library: the data plane, and what controls it.
+//!
+//! [`run`] is what `namelyd` does; [`Router`] is a router inside another program.
 #![forbid(unsafe_code)]
 
 mod args;
 pub mod config;
+mod control;
 pub mod dataplane;
+mod exit;
+mod log;
+mod router;
+mod run;
 
 pub use args::DaemonArgs;
+pub use exit::{Exit, Failure};
+pub use router::Router;
+pub use run::run;

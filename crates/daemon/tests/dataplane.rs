@@ -166,8 +166,11 @@ fn a_face_is_made_changed_and_destroyed() {
     let again = router.plane.create_face(spec(&remote, Persistency::Persistent)).unwrap_err();
     assert_eq!(again, CreateFaceError::Exists(Box::new(made.clone())));
 
+    let neighbour_chooses = FaceOptions { local_fields: Some(true), ..FaceOptions::default() };
+    let update = FaceUpdate { persistency: None, options: neighbour_chooses };
+    let refused = router.plane.update_face(made.face_id, update);
+    assert!(matches!(refused, Err(UpdateFaceError::BadOption(_))), "local fields are for this machine");
     let options = FaceOptions {
-        local_fields: Some(true),
         reliability: Some(true),
         congestion_marking: Some(false),
         mtu: Some(10),
@@ -175,7 +178,7 @@ fn a_face_is_made_changed_and_destroyed() {
     };
     let update = FaceUpdate { persistency: Some(Persistency::Permanent), options };
     let changed = router.plane.update_face(made.face_id, update).unwrap();
-    assert!(changed.local_fields && changed.reliability && !changed.congestion_marking);
+    assert!(!changed.local_fields && changed.reliability && !changed.congestion_marking);
     assert_eq!((changed.mtu, changed.persistency), (Some(64), Persistency::Permanent));
 
     router.plane.destroy_face(made.face_id).unwrap();

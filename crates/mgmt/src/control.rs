@@ -26,9 +26,6 @@ pub trait Faces {
     /// One face.
     fn face(&self, face_id: u64) -> Option<FaceStatus>;
 
-    /// Makes a face.
-    fn create(&self, spec: &FaceSpec) -> Result<FaceStatus, CreateError>;
-
     /// Changes a face.
     fn update(&self, face_id: u64, settings: &FaceSettings) -> Result<FaceStatus, UpdateError>;
 
@@ -85,7 +82,7 @@ pub trait Tables {
 /// A face to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaceSpec {
-    /// The far end, with a numeric address.
+    /// The far end: TCP or UDP, with a numeric address or a host name.
     pub remote: FaceUri,
     /// The near end; none lets the router choose.
     pub local: Option<FaceUri>,

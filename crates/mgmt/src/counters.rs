@@ -27,6 +27,6 @@ pub struct Counters {
     pub events_missed: u64,
     /// Subscriptions forgotten because there were too many.
     pub subscriptions_dropped: u64,
-    /// `faces/create` commands refused because too many host names were being looked up.
-    pub lookups_refused: u64,
+    /// `faces/create` commands refused because too many faces were being made.
+    pub new_faces_refused: u64,
 }

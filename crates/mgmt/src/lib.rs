@@ -27,7 +27,7 @@ pub use control::{
 pub use counters::Counters;
 pub use dataset::{SEGMENT_OCTETS_MAX, SNAPSHOT_LIFETIME_NS, SNAPSHOTS_MAX};
 pub use events::{EVENTS_MAX, SUBSCRIPTIONS_MAX};
-pub use management::{Incoming, LOOKUPS_MAX, Lookup, Management, Now};
+pub use management::{Incoming, Management, NEW_FACES_MAX, NewFace, Now};
 pub use modules::cs::ERASE_MAX;
 pub use policy::{Act, Credentials, Policy, Rights};
 pub use reply::FRESHNESS_MS;

@@ -1,17 +1,15 @@
 //! The one entry: an Interest for management's names in, Data out.
 
-use std::net::SocketAddr;
-
 use namely_wire::mgmt::{
     Block, Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Dataset,
-    DatasetRequest, EventRequest, FaceEventNotification, Request, RequestError, Scope, encode_blocks,
-    status_code,
+    DatasetRequest, EventRequest, FaceEventNotification, FaceStatus, Request, RequestError, Scope,
+    encode_blocks, status_code,
 };
-use namely_wire::{Family, InterestView, Name, NameRef};
+use namely_wire::{InterestView, Name, NameRef};
 
 use crate::announcement;
 use crate::authenticate::Authenticator;
-use crate::control::{Control, FaceSpec};
+use crate::control::{Control, CreateError, FaceSpec};
 use crate::counters::Counters;
 use crate::dataset::Snapshots;
 use crate::events::{Events, Subscription};
@@ -19,8 +17,8 @@ use crate::modules::{self, bad, not_found};
 use crate::policy::{Act, Credentials, Policy, is_reserved};
 use crate::reply;
 
-/// Host names that are looked up for `faces/create` at once. A command beyond them is refused with 504.
-pub const LOOKUPS_MAX: usize = 16;
+/// Faces that are being made for `faces/create` at once. A command beyond them is refused with 504.
+pub const NEW_FACES_MAX: usize = 16;
 
 /// NFD's management protocol, without I/O: call [`Management::handle`] for each Interest that the forwarder
 /// delivers for `/localhost/nfd` (and `/localhop/nfd/rib`, if the policy has it), and
@@ -57,31 +55,27 @@ pub struct Now {
     pub unix_ms: u64,
 }
 
-/// A host name that must be looked up before a `faces/create` can go on. Call
-/// [`Management::looked_up`] with the ticket when the answer is there.
+/// A face to make for a `faces/create` command. It may take a while: a host name must be looked up, a peer must
+/// answer. Call [`Management::face_made`] with the ticket and the outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lookup {
-    /// Which lookup this is.
+pub struct NewFace {
+    /// Which command this is for.
     pub ticket: u64,
-    /// The host name.
-    pub host: String,
-    /// The port to put into the address.
-    pub port: u16,
-    /// Which addresses will do.
-    pub family: Family,
+    /// The face.
+    pub spec: FaceSpec,
 }
 
+/// A command that waits for its face.
 #[derive(Debug)]
 struct Waiting {
     ticket: u64,
     name: Name,
-    spec: FaceSpec,
 }
 
 /// How far a command got.
 enum Step {
     Done(ControlResponse),
-    LookUp(FaceSpec, modules::faces::HostName),
+    Make(FaceSpec),
 }
 
 impl Management {
@@ -115,15 +109,15 @@ impl Management {
         self.authenticator.refusals().iter().map(|(reason, count)| (*reason, *count))
     }
 
-    /// Takes one Interest. Answers are added to `replies`; a face whose host name must be looked up first is
-    /// answered later.
+    /// Takes one Interest. Answers are added to `replies`. A `faces/create` gives a face to make instead, and is
+    /// answered when it is made.
     pub fn handle(
         &mut self,
         incoming: Incoming<'_>,
         control: Control<'_>,
         now: Now,
         replies: &mut Vec<Vec<u8>>,
-    ) -> Option<Lookup> {
+    ) -> Option<NewFace> {
         let Ok(interest) = InterestView::parse(incoming.interest) else {
             self.counters.not_management += 1;
             return None;
@@ -145,21 +139,16 @@ impl Management {
         replies.extend(self.events.push(event, now.ns));
     }
 
-    /// Goes on with the `faces/create` that waited for a lookup.
-    pub fn looked_up(
+    /// Answers the `faces/create` of this ticket.
+    pub fn face_made(
         &mut self,
         ticket: u64,
-        address: Result<SocketAddr, String>,
-        control: Control<'_>,
+        made: Result<FaceStatus, CreateError>,
         replies: &mut Vec<Vec<u8>>,
     ) {
         let Some(index) = self.waiting.iter().position(|waiting| waiting.ticket == ticket) else { return };
-        let Waiting { name, spec, .. } = self.waiting.swap_remove(index);
-        let response = match address {
-            Ok(address) => modules::faces::create(&modules::faces::at_address(spec, address), control.faces),
-            Err(why) => ControlResponse::new(status_code::FACE_CREATION_FAILED, why),
-        };
-        replies.push(self.respond(name.as_name(), &response));
+        let waiting = self.waiting.swap_remove(index);
+        replies.push(self.respond(waiting.name.as_name(), &modules::faces::created(made)));
     }
 
     fn unreadable(&mut self, error: RequestError, interest: &InterestView<'_>) -> Option<Vec<u8>> {
@@ -188,21 +177,21 @@ impl Management {
         control: Control<'_>,
         now: Now,
         replies: &mut Vec<Vec<u8>>,
-    ) -> Option<Lookup> {
+    ) -> Option<NewFace> {
         let step = self.execute(request, interest, incoming, control, now);
         match step.unwrap_or_else(Step::Done) {
             Step::Done(response) => {
                 replies.push(self.respond(interest.name, &response));
                 None
             }
-            Step::LookUp(spec, host) => {
-                let lookup = self.wait_for(interest.name, spec, host);
-                if lookup.is_none() {
-                    let text = "too many host names are being looked up; try again, or give an address";
+            Step::Make(spec) => {
+                let new_face = self.wait_for(interest.name, spec);
+                if new_face.is_none() {
+                    let text = "too many faces are being made just now: try again later";
                     let response = ControlResponse::new(status_code::FACE_CREATION_FAILED, text);
                     replies.push(self.respond(interest.name, &response));
                 }
-                lookup
+                new_face
             }
         }
     }
@@ -227,13 +216,7 @@ impl Management {
         self.allow(request, parameters, interest, incoming, now)?;
         let done = |response: Result<ControlResponse, ControlResponse>| response.map(Step::Done);
         match request.command {
-            Command::FacesCreate => {
-                let (spec, host) = modules::faces::face_spec(parameters)?;
-                Ok(match host {
-                    Some(host) => Step::LookUp(spec, host),
-                    None => Step::Done(modules::faces::create(&spec, control.faces)),
-                })
-            }
+            Command::FacesCreate => modules::faces::face_spec(parameters).map(Step::Make),
             Command::FacesUpdate => done(modules::faces::update(parameters, own, control.faces)),
             Command::FacesDestroy => done(modules::faces::destroy(parameters, control.faces)),
             Command::FibAddNexthop => done(modules::fib::add_nexthop(parameters, own, control.tables)),
@@ -272,20 +255,15 @@ impl Management {
         }
     }
 
-    fn wait_for(
-        &mut self,
-        name: NameRef<'_>,
-        spec: FaceSpec,
-        host: modules::faces::HostName,
-    ) -> Option<Lookup> {
-        if self.waiting.len() == LOOKUPS_MAX {
-            self.counters.lookups_refused += 1;
+    fn wait_for(&mut self, name: NameRef<'_>, spec: FaceSpec) -> Option<NewFace> {
+        if self.waiting.len() == NEW_FACES_MAX {
+            self.counters.new_faces_refused += 1;
             return None;
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.waiting.push(Waiting { ticket, name: name.to_name(), spec });
-        Some(Lookup { ticket, host: host.host, port: host.port, family: host.family })
+        self.waiting.push(Waiting { ticket, name: name.to_name() });
+        Some(NewFace { ticket, spec })
     }
 
     fn respond(&mut self, name: NameRef<'_>, response: &ControlResponse) -> Vec<u8> {

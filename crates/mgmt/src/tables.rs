@@ -63,8 +63,8 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
             face_id: route.face.0,
             origin: RouteOrigin(route.origin),
             cost: route.cost,
-            flags: u64::from(route.child_inherit) * route_flags::CHILD_INHERIT
-                | u64::from(route.capture) * route_flags::CAPTURE,
+            flags: bit(route.child_inherit, route_flags::CHILD_INHERIT)
+                | bit(route.capture, route_flags::CAPTURE),
             expiration_period_ms: route.expires_at_ns.map(|at| at.saturating_sub(now_ns) / MS_NS),
         };
         self.rib_snapshot()
@@ -123,8 +123,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
         let info = self.cs_info();
         CsInfo {
             capacity: info.packets_max as u64,
-            flags: u64::from(info.admit) * cs_flags::ENABLE_ADMIT
-                | u64::from(info.serve) * cs_flags::ENABLE_SERVE,
+            flags: bit(info.admit, cs_flags::ENABLE_ADMIT) | bit(info.serve, cs_flags::ENABLE_SERVE),
             entries: info.packets as u64,
             hits: info.hits,
             misses: info.misses,
@@ -140,6 +139,10 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
         let (erased, more) = self.cs_erase(prefix, usize::try_from(count).unwrap_or(usize::MAX));
         (erased as u64, more)
     }
+}
+
+fn bit(set: bool, mask: u64) -> u64 {
+    if set { mask } else { 0 }
 }
 
 fn fib_refusal(error: FibError) -> TableError {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use namely_forwarder::{Config, FaceId, FaceSpec as ForwarderFace, Forwarder};
 use namely_mgmt::{
-    Control, CreateError, Credentials, FaceSettings, FaceSpec, Faces, Incoming, LOOKUPS_MAX, Lookup,
-    Management, Now, Policy, Rights, UpdateError,
+    Control, CreateError, Credentials, FaceSettings, Faces, Incoming, Management, NEW_FACES_MAX, NewFace,
+    Now, Policy, Rights, UpdateError,
 };
 use namely_security::{Signer, sha256, sign_interest};
 use namely_wire::mgmt::{
@@ -73,7 +73,12 @@ impl World {
         Control { faces: self, tables: &self.tables }
     }
 
-    fn ask(&self, interest: &[u8], face_id: u64, credentials: Credentials) -> (Vec<Vec<u8>>, Option<Lookup>) {
+    fn ask(
+        &self,
+        interest: &[u8],
+        face_id: u64,
+        credentials: Credentials,
+    ) -> (Vec<Vec<u8>>, Option<NewFace>) {
         let mut replies = Vec::new();
         let incoming = Incoming { interest, face_id, credentials };
         let lookup = self.management.borrow_mut().handle(incoming, self.control(), NOW, &mut replies);
@@ -88,8 +93,8 @@ impl World {
         who: Credentials,
     ) -> ControlResponse {
         let interest = signed(command.name(Scope::Localhost, parameters));
-        let (replies, lookup) = self.ask(&interest, face_id, who);
-        assert!(lookup.is_none());
+        let (replies, new_face) = self.ask(&interest, face_id, who);
+        assert!(new_face.is_none());
         response(&replies[0])
     }
 
@@ -108,15 +113,6 @@ impl Faces for World {
 
     fn face(&self, face_id: u64) -> Option<FaceStatus> {
         self.faces.borrow().get(&face_id).cloned()
-    }
-
-    fn create(&self, spec: &FaceSpec) -> Result<FaceStatus, CreateError> {
-        let uri = spec.remote.to_string();
-        if let Some(face) = self.faces().into_iter().find(|face| face.uri == uri) {
-            return Err(CreateError::Exists(Box::new(face)));
-        }
-        let id = self.add_face(&uri);
-        Ok(self.face(id).unwrap())
     }
 
     fn update(&self, face_id: u64, settings: &FaceSettings) -> Result<FaceStatus, UpdateError> {
@@ -243,48 +239,52 @@ fn the_fib_has_the_route_when_the_response_is_made() {
     assert_eq!(fib.iter().find(|entry| entry.prefix == name("/home/x")).unwrap().next_hops[0].face_id, own);
 }
 
-#[test]
-fn a_host_name_is_looked_up_before_the_face_is_made() {
-    let world = World::new();
-    let create = |host: &str| {
-        let parameters = ControlParameters { uri: Some(format!("udp://{host}:7")), ..Default::default() };
-        let interest = signed(Command::FacesCreate.name(Scope::Localhost, &parameters));
-        let (replies, lookup) = world.ask(&interest, 1, Credentials::User(0));
-        (interest, replies, lookup)
-    };
-    let answer = |ticket, address| {
-        let mut replies = Vec::new();
-        world.management.borrow_mut().looked_up(ticket, address, world.control(), &mut replies);
-        replies
-    };
-    let (interest, replies, lookup) = create("router.example");
-    let lookup = lookup.unwrap();
-    assert_eq!((replies.len(), lookup.host.as_str(), lookup.port), (0, "router.example", 7));
-    let replies = answer(lookup.ticket, Ok(([192, 0, 2, 1], 7).into()));
-    let data = DataView::parse(&replies[0]).unwrap();
-    assert_eq!(data.name, namely_wire::InterestView::parse(&interest).unwrap().name);
-    assert_eq!(
-        response(&replies[0]).parameters().unwrap().unwrap().uri.as_deref(),
-        Some("udp4://192.0.2.1:7")
-    );
-    assert!(answer(lookup.ticket, Ok(([192, 0, 2, 1], 7).into())).is_empty(), "a ticket is good once");
-
-    let (_, _, lookup) = create("nowhere.example");
-    let replies = answer(lookup.unwrap().ticket, Err("no such host".into()));
-    assert_eq!((response(&replies[0]).code, response(&replies[0]).text.as_str()), (504, "no such host"));
+fn create(world: &World, host: &str) -> (Vec<u8>, Vec<Vec<u8>>, Option<NewFace>) {
+    let parameters = ControlParameters { uri: Some(format!("udp://{host}:7")), ..Default::default() };
+    let interest = signed(Command::FacesCreate.name(Scope::Localhost, &parameters));
+    let (replies, new_face) = world.ask(&interest, 1, Credentials::User(0));
+    (interest, replies, new_face)
 }
 
 #[test]
-fn lookups_are_bounded() {
+fn a_face_is_answered_for_when_it_is_made() {
     let world = World::new();
-    for n in 0..=LOOKUPS_MAX {
-        let parameters = ControlParameters { uri: Some(format!("udp://h{n}:7")), ..Default::default() };
-        let interest = signed(Command::FacesCreate.name(Scope::Localhost, &parameters));
-        let (replies, lookup) = world.ask(&interest, 1, Credentials::User(0));
-        assert_eq!(lookup.is_some(), n < LOOKUPS_MAX, "{n}");
-        assert_eq!(replies.iter().map(|wire| response(wire).code).collect::<Vec<_>>().len(), n / LOOKUPS_MAX);
+    let answer = |ticket, made| {
+        let mut replies = Vec::new();
+        world.management.borrow_mut().face_made(ticket, made, &mut replies);
+        replies
+    };
+    let (interest, replies, new_face) = create(&world, "router.example");
+    let new_face = new_face.unwrap();
+    assert_eq!((replies.len(), new_face.spec.remote.to_string().as_str()), (0, "udp://router.example:7"));
+    let face = world.face(world.add_face("udp4://192.0.2.1:7")).unwrap();
+    let replies = answer(new_face.ticket, Ok(face.clone()));
+    let data = DataView::parse(&replies[0]).unwrap();
+    assert_eq!(data.name, namely_wire::InterestView::parse(&interest).unwrap().name);
+    assert_eq!(response(&replies[0]).parameters().unwrap().unwrap().uri, Some(face.uri.clone()));
+    assert!(answer(new_face.ticket, Ok(face.clone())).is_empty(), "a ticket is good once");
+
+    for (error, code) in [
+        (CreateError::Exists(Box::new(face)), 409),
+        (CreateError::Unsupported("no".into()), 406),
+        (CreateError::BadSetting("no".into()), 406),
+        (CreateError::Failed("no such host".into()), 504),
+    ] {
+        let (_, _, new_face) = create(&world, "nowhere.example");
+        assert_eq!(response(&answer(new_face.unwrap().ticket, Err(error))[0]).code, code);
     }
-    assert_eq!(world.management.borrow().counters().lookups_refused, 1);
+}
+
+#[test]
+fn faces_being_made_are_bounded() {
+    let world = World::new();
+    for n in 0..=NEW_FACES_MAX {
+        let (_, replies, new_face) = create(&world, &format!("h{n}"));
+        assert_eq!(new_face.is_some(), n < NEW_FACES_MAX, "{n}");
+        let codes: Vec<u64> = replies.iter().map(|wire| response(wire).code).collect();
+        assert_eq!(codes, vec![504; n / NEW_FACES_MAX]);
+    }
+    assert_eq!(world.management.borrow().counters().new_faces_refused, 1);
 }
 
 #[test]

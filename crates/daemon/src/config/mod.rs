@@ -6,7 +6,9 @@
 
 mod authorization;
 mod faces;
+mod forwarder;
 mod load;
+mod policy;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,7 @@ use serde::Deserialize;
 pub use authorization::{Authorization, KeyRule, User, UserRule};
 pub use faces::{Faces, MulticastGroup, Persistency, StaticFace, StaticRoute};
 pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
+pub use policy::PolicyError;
 pub use tables::{Tables, Unsolicited};
 
 /// Everything that can be configured. `Config::default()` is a router that serves this machine only.

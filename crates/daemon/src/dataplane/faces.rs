@@ -14,8 +14,7 @@ pub(super) struct Face {
     pub(super) id: FaceId,
     pub(super) transport: TransportId,
     pub(super) link: LinkService<Packet, Remote>,
-    pub(super) is_local: bool,
-    pub(super) is_multi_access: bool,
+    pub(super) reach: Reach,
     pub(super) credentials: Option<namely_io::Credentials>,
     /// The remote end, where only one face may lead.
     unique_remote: Option<FaceUri>,
@@ -29,21 +28,12 @@ impl Face {
         link: LinkService<Packet, Remote>,
         status: &TransportStatus,
     ) -> Self {
-        let is_multi_access = is_multi_access(status);
+        let reach = reach(status);
         let unique_remote = match status.remote {
-            FaceUri::Tcp(_) | FaceUri::Udp(_) if !is_multi_access => Some(status.remote.clone()),
+            FaceUri::Tcp(_) | FaceUri::Udp(_) if reach != Reach::Group => Some(status.remote.clone()),
             _ => None,
         };
-        Face {
-            id,
-            transport,
-            link,
-            is_local: is_local(status),
-            is_multi_access,
-            credentials: status.credentials,
-            unique_remote,
-            timer_ns: None,
-        }
+        Face { id, transport, link, reach, credentials: status.credentials, unique_remote, timer_ns: None }
     }
 
     /// Everything management shows of the face but its packets by kind.
@@ -56,8 +46,8 @@ impl Face {
             face_id: self.id,
             remote: transport.remote,
             local: transport.local,
-            is_local: self.is_local,
-            is_multi_access: self.is_multi_access,
+            is_local: self.reach == Reach::Local,
+            is_multi_access: self.reach == Reach::Group,
             persistency: transport.persistency,
             state: if transport.state == TransportState::Up { FaceState::Up } else { FaceState::Down },
             local_fields: config.local_fields,
@@ -94,6 +84,25 @@ pub(super) fn is_local(status: &TransportStatus) -> bool {
 
 pub(super) fn is_multi_access(status: &TransportStatus) -> bool {
     status.remote.address().is_some_and(|address| address.ip().is_multicast())
+}
+
+/// Who is at the other end of a face.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// An application on this machine.
+    Local,
+    /// One neighbour.
+    Neighbour,
+    /// Several neighbours, who hear each other.
+    Group,
+}
+
+pub(super) fn reach(status: &TransportStatus) -> Reach {
+    match (is_local(status), is_multi_access(status)) {
+        (true, _) => Reach::Local,
+        (_, true) => Reach::Group,
+        _ => Reach::Neighbour,
+    }
 }
 
 /// What carries the frames of a transport.
@@ -225,9 +234,13 @@ pub(super) fn internal_status(id: FaceId, drops: u64) -> FaceStatus {
 pub(super) fn configure(
     mut config: LinkConfig,
     options: &super::FaceOptions,
-    is_multi_access: bool,
+    reach: Reach,
     defaults: &super::DataPlaneOptions,
 ) -> Result<LinkConfig, &'static str> {
+    if options.local_fields == Some(true) && reach != Reach::Local {
+        // NextHopFaceId would let a neighbour choose this router's next hops.
+        return Err("local fields are for applications on this machine: leave them out");
+    }
     if let LinkKind::Datagram { mtu } = &mut config.kind {
         if let Some(wanted) = options.mtu {
             *mtu = usize::try_from(wanted)
@@ -238,7 +251,7 @@ pub(super) fn configure(
         return Err("a stream has no MTU: leave it out");
     }
     if let Some(reliability) = options.reliability {
-        if reliability && (config.kind == LinkKind::Stream || is_multi_access) {
+        if reliability && (config.kind == LinkKind::Stream || reach == Reach::Group) {
             return Err("link reliability is for UDP faces to one peer: leave it out");
         }
         config.reliability = reliability;

@@ -10,6 +10,7 @@ use namely_forwarder::{FaceError, FaceId, FaceSpec as CoreFaceSpec};
 use namely_io::{EventLoop, OpenError, Waker};
 use namely_link::DropCounters;
 use namely_wire::{FaceUri, LpHeaders};
+use parking_lot::Mutex;
 
 use super::command::{Command, FaceAndInode, Reply};
 use super::inbox::{self, Inbox};
@@ -28,7 +29,7 @@ pub struct DataPlane {
     waker: Waker,
     core: Arc<Core>,
     internal_face: FaceId,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Why the data plane did not start.
@@ -79,7 +80,7 @@ impl DataPlane {
                 }
             })
             .map_err(|error| StartError::System(error.to_string()))?;
-        let handle = DataPlane { commands, waker, core, internal_face, thread: Some(thread) };
+        let handle = DataPlane { commands, waker, core, internal_face, thread: Mutex::new(Some(thread)) };
         Ok((handle, inbox))
     }
 
@@ -173,14 +174,12 @@ impl DataPlane {
         self.post(Command::RefreshTimers);
     }
 
-    /// Stops the data plane: what is queued is sent as far as sockets take it, then they close.
-    pub fn stop(mut self) {
-        self.halt();
-    }
-
-    fn halt(&mut self) {
+    /// Stops the data plane: what is queued is sent as far as sockets take it, then they close. Calls that wait
+    /// on other threads end as refused.
+    pub fn stop(&self) {
         self.post(Command::Stop);
-        if let Some(thread) = self.thread.take()
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread
             && thread.join().is_err()
         {
             tracing::error!("the data plane ended by a panic");
@@ -207,7 +206,7 @@ const STOPPED: &str = "the router is stopping";
 
 impl Drop for DataPlane {
     fn drop(&mut self) {
-        self.halt();
+        self.stop();
     }
 }
 

@@ -96,13 +96,12 @@ impl Worker {
         options: &super::FaceOptions,
     ) -> Result<FaceStatus, CreateFaceError> {
         let status = io.status(transport).ok_or(CreateFaceError::Failed("the connection is gone".into()))?;
-        let is_multi_access = faces::is_multi_access(&status);
         let config = LinkConfig {
             marking: Some(self.options.marking),
             reassembly: self.options.reassembly,
             ..LinkConfig::new(faces::link_kind(&status, self.options.udp_mtu))
         };
-        let config = faces::configure(config, options, is_multi_access, &self.options)
+        let config = faces::configure(config, options, faces::reach(&status), &self.options)
             .map_err(CreateFaceError::BadOption)?;
         let id = self
             .core
@@ -256,9 +255,8 @@ impl Worker {
             return Err(UpdateFaceError::BadOption("the router's own face cannot be changed"));
         }
         let face = self.faces.by_id(id).ok_or(UpdateFaceError::NoSuchFace)?;
-        let config =
-            faces::configure(*face.link.config(), &update.options, face.is_multi_access, &self.options)
-                .map_err(UpdateFaceError::BadOption)?;
+        let config = faces::configure(*face.link.config(), &update.options, face.reach, &self.options)
+            .map_err(UpdateFaceError::BadOption)?;
         if let Some(persistency) = update.persistency {
             io.set_persistency(face.transport, persistency).map_err(UpdateFaceError::BadOption)?;
         }

@@ -1,41 +1,22 @@
 //! `faces/create`, `faces/update`, `faces/destroy`, and what the face datasets show.
 
-use std::net::SocketAddr;
-
+use namely_wire::FaceUri;
 use namely_wire::mgmt::{
     ChannelStatus, ControlParameters, ControlResponse, FacePersistency, FaceQueryFilter, FaceStatus,
     encode_blocks, face_flags, status_code,
 };
-use namely_wire::{Endpoint, FaceUri, Family};
 
 use super::{MaskedFlags, bad, face_or_own, not_found};
 use crate::control::{CreateError, FaceSettings, FaceSpec, Faces, UpdateError};
 
-/// A host name to look up before a face can be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HostName {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    pub(crate) family: Family,
-}
-
-/// What `faces/create` asks for, and the name that must be looked up first, if the remote is one.
-pub(crate) fn face_spec(
-    parameters: &ControlParameters,
-) -> Result<(FaceSpec, Option<HostName>), ControlResponse> {
+/// What `faces/create` asks for.
+pub(crate) fn face_spec(parameters: &ControlParameters) -> Result<FaceSpec, ControlResponse> {
     let uri = parameters.uri.as_deref().ok_or_else(|| bad("Uri is missing"))?;
     let remote: FaceUri = uri.parse().map_err(|error| bad(format!("Uri {uri}: {error}")))?;
-    let host = match &remote {
-        FaceUri::Tcp(Endpoint::Address(_)) | FaceUri::Udp(Endpoint::Address(_)) => None,
-        FaceUri::Tcp(Endpoint::Host { name, port, family })
-        | FaceUri::Udp(Endpoint::Host { name, port, family }) => {
-            Some(HostName { host: name.clone(), port: *port, family: *family })
-        }
-        other => {
-            let text = format!("faces are made to udp and tcp URIs, not to {other}");
-            return Err(ControlResponse::new(status_code::UNSUPPORTED_PROTOCOL, text));
-        }
-    };
+    if !matches!(remote, FaceUri::Tcp(_) | FaceUri::Udp(_)) {
+        let text = format!("faces are made to udp and tcp URIs, not to {remote}");
+        return Err(ControlResponse::new(status_code::UNSUPPORTED_PROTOCOL, text));
+    }
     let local = parameters
         .local_uri
         .as_deref()
@@ -45,21 +26,12 @@ pub(crate) fn face_spec(
         let text = "on-demand faces are made by their peers: ask for persistent or permanent";
         return Err(ControlResponse::new(status_code::UNSUPPORTED_PROTOCOL, text));
     }
-    Ok((FaceSpec { remote, local: local.transpose()?, settings }, host))
+    Ok(FaceSpec { remote, local: local.transpose()?, settings })
 }
 
-/// `spec` with the address that its host name has.
-pub(crate) fn at_address(mut spec: FaceSpec, address: SocketAddr) -> FaceSpec {
-    spec.remote = match spec.remote {
-        FaceUri::Tcp(_) => FaceUri::Tcp(Endpoint::Address(address)),
-        FaceUri::Udp(_) => FaceUri::Udp(Endpoint::Address(address)),
-        other => other,
-    };
-    spec
-}
-
-pub(crate) fn create(spec: &FaceSpec, faces: &dyn Faces) -> ControlResponse {
-    match faces.create(spec) {
+/// The response to `faces/create`.
+pub(crate) fn created(made: Result<FaceStatus, CreateError>) -> ControlResponse {
+    match made {
         Ok(face) => ControlResponse::ok(&describe(&face)),
         Err(CreateError::Exists(face)) => {
             let text = format!("face {} to {} exists", face.face_id, face.uri);

@@ -1,0 +1,164 @@
+//! From the configuration to the forwarder that it describes.
+
+use namely_forwarder::{Forwarder, PacketBuf, StrategyError, UnsolicitedPolicy};
+use namely_security::sha256;
+use namely_wire::{Name, NameRef};
+
+use super::{Config, Unsolicited};
+
+/// What every strategy's full name starts with.
+const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy";
+
+/// The strategy of `/` when the configuration says nothing.
+const ROOT_STRATEGY: &str = "best-route";
+
+impl Config {
+    /// A forwarder with these limits and strategies; `seed` is secret. Says which key is wrong if it cannot be.
+    pub fn forwarder<B, R>(&self, seed: u64) -> Result<Forwarder<B, R>, String>
+    where
+        B: PacketBuf,
+        R: lock_api::RawMutex,
+    {
+        let forwarder =
+            Forwarder::new(self.forwarder_config(), seed).map_err(|error| format!("tables: {error}"))?;
+        for (prefix, strategy) in &self.strategy {
+            let name = strategy_name(strategy);
+            set_strategy(&forwarder, prefix.as_name(), name.as_name())
+                .map_err(|error| format!("strategy: \"{prefix}\" = \"{strategy}\": {error}"))?;
+        }
+        Ok(forwarder)
+    }
+
+    /// Changes a running forwarder from the strategies, regions and content store of `old` to these.
+    pub(crate) fn apply<B, R>(&self, old: &Config, forwarder: &Forwarder<B, R>)
+    where
+        B: PacketBuf,
+        R: lock_api::RawMutex,
+    {
+        for prefix in old.strategy.keys().filter(|prefix| !self.strategy.contains_key(*prefix)) {
+            if prefix.is_empty() {
+                // The strategy of / cannot be unset; it goes back to the default.
+                let default = strategy_name(ROOT_STRATEGY);
+                set_strategy(forwarder, prefix.as_name(), default.as_name()).ok();
+            } else {
+                forwarder.strategy_unset(prefix.as_name()).ok();
+            }
+        }
+        for (prefix, strategy) in &self.strategy {
+            let name = strategy_name(strategy);
+            if let Err(error) = set_strategy(forwarder, prefix.as_name(), name.as_name()) {
+                tracing::warn!("{prefix} keeps its strategy: {error}");
+            }
+        }
+        forwarder.regions_set(self.network.regions.clone());
+        let tables = &self.tables;
+        forwarder.cs_config(Some(tables.cs_packets_max), Some(tables.cs_admit), Some(tables.cs_serve));
+    }
+
+    fn forwarder_config(&self) -> namely_forwarder::Config {
+        let tables = &self.tables;
+        namely_forwarder::Config {
+            // Besides the sockets' faces, management has one.
+            faces_max: self.faces.faces_max.saturating_add(1),
+            pit_entries_max: tables.pit_entries_max,
+            pit_entries_per_face_max: tables.pit_entries_per_face_max,
+            interest_lifetime_ms_max: tables.interest_lifetime_ms_max,
+            cs_packets_max: tables.cs_packets_max,
+            cs_entries_max: tables.cs_entries_max,
+            cs_octets_max: tables.cs_octets_max,
+            cs_admit: tables.cs_admit,
+            cs_serve: tables.cs_serve,
+            unsolicited: unsolicited(tables.cs_unsolicited),
+            fib_entries_max: tables.fib_entries_max,
+            nexthops_max: tables.nexthops_max,
+            rib_routes_max: tables.rib_routes_max,
+            strategy_choices_max: tables.strategy_choices_max,
+            dead_nonces_max: tables.dead_nonces_max,
+            dead_nonce_lifetime_ns: tables.dead_nonce_lifetime_ms.saturating_mul(1_000_000),
+            regions: self.network.regions.clone(),
+            nack_no_route: tables.nack_no_route,
+            ..namely_forwarder::Config::new(sha256)
+        }
+    }
+}
+
+fn unsolicited(policy: Unsolicited) -> UnsolicitedPolicy {
+    match policy {
+        Unsolicited::DropAll => UnsolicitedPolicy::DropAll,
+        Unsolicited::AdmitLocal => UnsolicitedPolicy::AdmitLocal,
+        Unsolicited::AdmitNetwork => UnsolicitedPolicy::AdmitNetwork,
+        Unsolicited::AdmitAll => UnsolicitedPolicy::AdmitAll,
+    }
+}
+
+fn set_strategy<B: PacketBuf, R: lock_api::RawMutex>(
+    forwarder: &Forwarder<B, R>,
+    prefix: NameRef<'_>,
+    strategy: NameRef<'_>,
+) -> Result<(), StrategyError> {
+    forwarder.strategy_set(prefix, strategy).map(|_| ())
+}
+
+/// The name of a strategy that the configuration calls by its full or its short name.
+fn strategy_name(text: &str) -> Name {
+    let full = if text.starts_with('/') { text.to_owned() } else { format!("{STRATEGY_PREFIX}/{text}") };
+    // What is no name at all is no strategy's name either.
+    full.parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+
+    type Tables = Forwarder<Arc<[u8]>, parking_lot::RawMutex>;
+
+    fn config(text: &str) -> Config {
+        Config::parse(text, Path::new("namely.toml")).unwrap()
+    }
+
+    fn choices(forwarder: &Tables) -> Vec<String> {
+        let mut choices: Vec<String> =
+            forwarder.strategy_snapshot().iter().map(|c| format!("{} {}", c.prefix, c.strategy)).collect();
+        choices.sort();
+        choices
+    }
+
+    #[test]
+    fn strategies_have_short_and_full_names_and_a_reload_takes_back_what_is_gone() {
+        let old =
+            config("[strategy]\n\"/\" = \"multicast\"\n\"/a\" = \"/localhost/nfd/strategy/multicast\"\n");
+        let forwarder: Tables = old.forwarder(1).unwrap();
+        let chosen = choices(&forwarder);
+        assert!(chosen.len() == 2 && chosen.iter().all(|choice| choice.contains("multicast")), "{chosen:?}");
+        let new = config("[strategy]\n\"/b\" = \"multicast\"\n");
+        new.apply(&old, &forwarder);
+        let chosen = choices(&forwarder);
+        assert!(chosen.len() == 2 && chosen[0].contains("best-route"), "{chosen:?}");
+        assert!(chosen[1].starts_with("/b ") && chosen[1].contains("multicast"), "{chosen:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_names_its_key() {
+        for (text, hint) in [
+            ("[strategy]\n\"/a\" = \"bogus\"\n", "bogus"),
+            ("[strategy]\n\"/a\" = \"/%\"\n", "/%"),
+            ("[tables]\npit_entries_max = 0\n", "pit_entries_max"),
+        ] {
+            let error = config(text).forwarder::<Arc<[u8]>, parking_lot::RawMutex>(1).err().unwrap();
+            assert!(error.contains(hint), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_default_configuration_is_the_forwarders_default_but_for_faces() {
+        let ours = format!("{:?}", Config { ..Config::default() }.forwarder_config());
+        let theirs = format!(
+            "{:?}",
+            namely_forwarder::Config { faces_max: 4097, ..namely_forwarder::Config::new(sha256) }
+        );
+        assert_eq!(ours, theirs);
+    }
+}

@@ -1,0 +1,219 @@
+//! The control thread: management, faces and routes of the configuration, reload.
+//!
+//! It sleeps until something comes: an Interest for management, a change of a face, a face that was made, a
+//! reload, the stop. Nothing of this runs on the data-plane thread, and nothing there waits for it.
+
+mod face_maker;
+mod faces;
+mod neighbours;
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use namely_mgmt::{Control, CreateError, Credentials, Incoming, Management, Now, Policy};
+use namely_wire::LpHeaders;
+use namely_wire::lp::CACHE_POLICY_NO_CACHE;
+use namely_wire::mgmt::FaceStatus;
+
+use self::face_maker::FaceMaker;
+use self::neighbours::Neighbours;
+use crate::config::Config;
+use crate::dataplane::{
+    ControlEvent, ControlPacket, Core, DataPlane, FaceEvent, FaceEventKind, Inbox, InboxError, InboxWaker,
+};
+
+/// The longest sleep; nothing is due then, it only bounds the wait.
+const SLEEP_MAX: Duration = Duration::from_secs(3600);
+
+/// The control thread's state.
+pub(crate) struct ControlThread {
+    plane: Arc<DataPlane>,
+    core: Arc<Core>,
+    inbox: Inbox,
+    orders: Receiver<Order>,
+    sender: OrderSender,
+    management: Management,
+    neighbours: Neighbours,
+    maker: FaceMaker,
+    config: Config,
+}
+
+/// Something that another thread wants of the control thread.
+pub(crate) enum Order {
+    /// Go over to this configuration and policy.
+    Reload(Box<Config>, Policy),
+    /// A face for management or a neighbour was made.
+    Made(Asker, Result<FaceStatus, CreateError>),
+    /// End.
+    Stop,
+}
+
+/// Who asked for a face.
+pub(crate) enum Asker {
+    /// A `faces/create` command, by its ticket.
+    Command(u64),
+    /// A neighbour of the configuration, by its key.
+    Neighbour(String),
+}
+
+/// Sends orders to the control thread. As many wait as faces are being made, signals came and reloads were asked
+/// for: few.
+#[derive(Clone)]
+pub(crate) struct OrderSender {
+    orders: Sender<Order>,
+    waker: InboxWaker,
+}
+
+impl OrderSender {
+    /// Sends an order; a control thread that has ended takes none.
+    pub(crate) fn send(&self, order: Order) {
+        if self.orders.send(order).is_ok() {
+            self.waker.wake();
+        }
+    }
+}
+
+impl ControlThread {
+    /// The control thread of a router that runs under `config`.
+    pub(crate) fn new(
+        plane: Arc<DataPlane>,
+        core: Arc<Core>,
+        inbox: Inbox,
+        config: Config,
+        policy: Policy,
+    ) -> Self {
+        let (sender, orders) = channel();
+        let version = concat!("namely-", env!("CARGO_PKG_VERSION"));
+        ControlThread {
+            management: Management::new(version, policy, now()),
+            maker: FaceMaker::new(plane.clone()),
+            neighbours: Neighbours::default(),
+            sender: OrderSender { orders: sender, waker: inbox.waker() },
+            plane,
+            core,
+            inbox,
+            orders,
+            config,
+        }
+    }
+
+    /// Where other threads send orders.
+    pub(crate) fn orders(&self) -> OrderSender {
+        self.sender.clone()
+    }
+
+    /// Runs until it is told to stop, or the data plane has stopped.
+    pub(crate) fn run(mut self) {
+        self.neighbours.configure(&self.config, control(&self.plane, &self.core), now().ns);
+        loop {
+            let sleep = self.sleep();
+            match self.inbox.next(sleep) {
+                Ok(ControlEvent::Packet(packet)) => self.packet(&packet),
+                Ok(ControlEvent::Face(event)) => self.face_event(&event),
+                Ok(ControlEvent::Woken) => {
+                    if self.obey().is_break() {
+                        break;
+                    }
+                }
+                Err(InboxError::TimedOut) => {}
+                Err(InboxError::Stopped) => break,
+            }
+        }
+        tracing::debug!(counters = ?self.management.counters(), "management ends");
+        for (reason, count) in self.management.refusals() {
+            tracing::debug!("{count} commands refused: {reason}");
+        }
+    }
+
+    /// Does what is due, and says how long nothing will be.
+    fn sleep(&mut self) -> Duration {
+        let (maker, sender) = (&self.maker, &self.sender);
+        let now_ns = now().ns;
+        let next_ns = self.neighbours.tick(now_ns, &mut |key, spec| {
+            let (sender, asker) = (sender.clone(), Asker::Neighbour(key.to_owned()));
+            maker.make(spec, move |made| sender.send(Order::Made(asker, made)))
+        });
+        next_ns
+            .map_or(SLEEP_MAX, |next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(SLEEP_MAX))
+    }
+
+    /// A packet for the router: an Interest of management. Nothing else is asked for, so nothing else is expected.
+    fn packet(&mut self, packet: &ControlPacket) {
+        let Some(face) = packet.incoming else { return };
+        let credentials = packet.credentials.map_or(Credentials::Unknown, |peer| Credentials::User(peer.uid));
+        let incoming = Incoming { interest: &packet.packet, face_id: face.0, credentials };
+        let mut replies = Vec::new();
+        let control = control(&self.plane, &self.core);
+        let new_face = self.management.handle(incoming, control, now(), &mut replies);
+        if let Some(new_face) = new_face {
+            let (sender, ticket) = (self.sender.clone(), new_face.ticket);
+            let done = move |made| sender.send(Order::Made(Asker::Command(ticket), made));
+            if !self.maker.make(new_face.spec, done) {
+                let busy =
+                    CreateError::Failed("too many faces are being made just now: try again later".into());
+                self.management.face_made(ticket, Err(busy), &mut replies);
+            }
+        }
+        self.reply(replies);
+    }
+
+    fn face_event(&mut self, event: &FaceEvent) {
+        let mut replies = Vec::new();
+        self.management.face_event(&faces::notification(event), now(), &mut replies);
+        self.reply(replies);
+        if event.kind == FaceEventKind::Destroyed {
+            self.neighbours.face_gone(event.face.face_id.0, now().ns);
+        }
+    }
+
+    /// Carries out what other threads asked for.
+    fn obey(&mut self) -> std::ops::ControlFlow<()> {
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::Stop => return std::ops::ControlFlow::Break(()),
+                Order::Reload(config, policy) => self.reload(*config, policy),
+                Order::Made(Asker::Command(ticket), made) => {
+                    let mut replies = Vec::new();
+                    self.management.face_made(ticket, made, &mut replies);
+                    self.reply(replies);
+                }
+                Order::Made(Asker::Neighbour(key), made) => {
+                    self.neighbours.made(&key, made, control(&self.plane, &self.core), now().ns);
+                }
+            }
+        }
+        std::ops::ControlFlow::Continue(())
+    }
+
+    fn reload(&mut self, config: Config, policy: Policy) {
+        crate::log::set_level(&config.log.level);
+        config.apply(&self.config, &self.core);
+        self.management.set_policy(policy);
+        self.neighbours.configure(&config, control(&self.plane, &self.core), now().ns);
+        let restart = self.config.restart_needed(&config);
+        tracing::info!("configuration reloaded");
+        if !restart.is_empty() {
+            tracing::warn!("these take effect with a restart only: {}", restart.join(", "));
+        }
+        self.config = config;
+    }
+
+    /// Sends answers on their way. They are not cached: the next request is to see the present state.
+    fn reply(&self, replies: Vec<Vec<u8>>) {
+        let headers = LpHeaders { cache_policy: Some(CACHE_POLICY_NO_CACHE), ..LpHeaders::default() };
+        for reply in replies {
+            self.plane.inject(reply, headers);
+        }
+    }
+}
+
+fn control<'a>(plane: &'a DataPlane, core: &'a Core) -> Control<'a> {
+    Control { faces: plane, tables: core }
+}
+
+/// The time on both clocks. The first is the data plane's.
+fn now() -> Now {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Now { ns: namely_io::clock::monotonic_ns(), unix_ms: u64::try_from(unix.as_millis()).unwrap_or(u64::MAX) }
+}

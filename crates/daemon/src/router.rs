@@ -1,0 +1,200 @@
+//! A running router: the data plane, the control thread, and what they share.
+
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use namely_mgmt::Policy;
+use namely_transport::paths;
+use namely_wire::FaceUri;
+use namely_wire::mgmt::Scope;
+
+use crate::config::Config;
+use crate::control::{ControlThread, Order, OrderSender};
+use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions};
+use crate::exit::{Exit, Failure};
+
+/// A running router. Dropping it stops it.
+pub struct Router {
+    orders: OrderSender,
+    control: Option<JoinHandle<()>>,
+    plane: Arc<DataPlane>,
+    listening: Vec<FaceUri>,
+}
+
+impl Router {
+    /// Starts a router. When this returns, it listens.
+    ///
+    /// # Errors
+    /// [`Failure`] says what is wrong and with which exit status a program should end.
+    pub fn start(config: Config) -> Result<Router, Failure> {
+        let policy = policy(&config)?;
+        let core: Arc<Core> = Arc::new(config.forwarder(seed()?).map_err(wrong_configuration)?);
+        let (plane, inbox) = DataPlane::start(options(&config), core.clone())
+            .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        route_management(&config, &core, &plane)?;
+        let listening = listen(&config, &plane)?;
+        let plane = Arc::new(plane);
+        let control = ControlThread::new(plane.clone(), core, inbox, config, policy);
+        let orders = control.orders();
+        let thread = std::thread::Builder::new()
+            .name("namely-control".into())
+            .spawn(move || control.run())
+            .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
+        Ok(Router { orders, control: Some(thread), plane, listening })
+    }
+
+    /// What is wrong with a configuration beyond its form: limits, strategies, users, certificates.
+    ///
+    /// # Errors
+    /// [`Failure`] names the key.
+    pub fn check(config: &Config) -> Result<(), Failure> {
+        policy(config)?;
+        let core: Result<Core, String> = config.forwarder(0);
+        core.map(drop).map_err(wrong_configuration)
+    }
+
+    /// The addresses on which it listens, with the ports that were given where 0 was asked for.
+    pub fn listening(&self) -> &[FaceUri] {
+        &self.listening
+    }
+
+    /// Goes over to another configuration, as far as that is possible without a restart.
+    ///
+    /// # Errors
+    /// When the configuration is wrong; the present one then stays in force.
+    pub fn reload(&self, config: Config) -> Result<(), Failure> {
+        Self::check(&config)?;
+        let policy = policy(&config)?;
+        self.orders.send(Order::Reload(Box::new(config), policy));
+        Ok(())
+    }
+
+    /// Whether the control thread has ended by itself, which happens when the data plane cannot go on.
+    pub fn is_over(&self) -> bool {
+        self.control.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Stops: sockets are closed and removed.
+    pub fn stop(mut self) {
+        self.halt();
+    }
+
+    fn halt(&mut self) {
+        self.orders.send(Order::Stop);
+        if let Some(control) = self.control.take()
+            && control.join().is_err()
+        {
+            tracing::error!("the control thread ended by a panic");
+        }
+        self.plane.stop();
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+fn policy(config: &Config) -> Result<Policy, Failure> {
+    config.authorization.policy().map_err(|error| Failure::new(Exit::Configuration, error.to_string()))
+}
+
+fn wrong_configuration(why: String) -> Failure {
+    Failure::new(Exit::Configuration, why)
+}
+
+/// The secret that keys the name hashes.
+fn seed() -> Result<u64, Failure> {
+    let mut octets = [0; 8];
+    rustix::rand::getrandom(&mut octets, rustix::rand::GetRandomFlags::empty()).map_err(|errno| {
+        Failure::new(Exit::Failed, format!("the system gives no random numbers: {errno}"))
+    })?;
+    Ok(u64::from_ne_bytes(octets))
+}
+
+fn options(config: &Config) -> DataPlaneOptions {
+    let mut options = DataPlaneOptions::default();
+    options.io.transports_max = config.faces.faces_max;
+    options.io.udp.idle_ns = config.faces.idle_timeout_s.saturating_mul(1_000_000_000);
+    let threshold = usize::try_from(config.faces.congestion_threshold_octets).unwrap_or(usize::MAX);
+    // 0 means never: no queue is so long.
+    options.marking.threshold_octets = if threshold == 0 { usize::MAX } else { threshold };
+    options
+}
+
+/// Leads management's names to the router's own face.
+fn route_management(config: &Config, core: &Core, plane: &DataPlane) -> Result<(), Failure> {
+    let mut scopes = vec![Scope::Localhost];
+    if config.authorization.localhop_rib {
+        scopes.push(Scope::Localhop);
+    }
+    for scope in scopes {
+        core.fib_add_nexthop(scope.prefix().as_name(), plane.internal_face(), 0)
+            .map_err(|error| Failure::new(Exit::Failed, format!("no route for management: {error}")))?;
+    }
+    Ok(())
+}
+
+fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
+    let mut listening = Vec::new();
+    for uri in &config.faces.listen {
+        let spec = listen_spec(uri, config)?;
+        let local = plane.listen(spec).map_err(|error| cannot_listen(uri, &error.to_string()))?;
+        listening.push(local);
+    }
+    for group in &config.faces.multicast {
+        let Some(address) = group.group.address() else { continue };
+        let options = MulticastOptions {
+            group: address,
+            interface: group.interface.clone(),
+            same_host: group.same_host,
+        };
+        let uri = FaceUri::Device(group.interface.clone());
+        plane
+            .listen(ListenSpec::Multicast(options))
+            .map_err(|error| cannot_listen(&uri, &error.to_string()))?;
+        listening.push(uri);
+    }
+    Ok(listening)
+}
+
+fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
+    match (uri, uri.address()) {
+        (FaceUri::Unix(path), _) => {
+            let path = PathBuf::from(path);
+            if path == paths::listen_socket() {
+                make_default_directory(&path).map_err(|error| cannot_listen(uri, &error))?;
+            }
+            Ok(ListenSpec::Unix { path, mode: config.faces.unix_mode })
+        }
+        (FaceUri::Tcp(_), Some(address)) => Ok(ListenSpec::Tcp(address)),
+        (FaceUri::Udp(_), Some(address)) => Ok(ListenSpec::Udp(address)),
+        _ => Err(wrong_configuration(format!("cannot listen on {uri}"))),
+    }
+}
+
+/// Makes the directory of the default socket. In a place where everybody may write, another user's directory
+/// of that name would let that user take the socket's place.
+fn make_default_directory(socket: &Path) -> Result<(), String> {
+    let Some(directory) = socket.parent() else { return Ok(()) };
+    if !directory.exists() {
+        std::fs::DirBuilder::new()
+            .mode(0o755)
+            .create(directory)
+            .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+    }
+    let owner = std::fs::symlink_metadata(directory).map_err(|error| error.to_string())?.uid();
+    let own = rustix::process::geteuid().as_raw();
+    if owner != own && owner != 0 {
+        return Err(format!("{} belongs to user {owner}: remove it, or use --listen", directory.display()));
+    }
+    Ok(())
+}
+
+fn cannot_listen(uri: &FaceUri, why: &str) -> Failure {
+    Failure::new(Exit::CannotListen, format!("cannot listen on {uri}: {why}"))
+        .hint("is another router running? `--listen URI` chooses other addresses")
+}

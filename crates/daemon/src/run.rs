@@ -1,0 +1,90 @@
+//! The router as a program: configuration, start, signals, reload, stop.
+
+use std::io::Write;
+
+use namely_wire::FaceUri;
+use sd_notify::NotifyState;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::args::DaemonArgs;
+use crate::config::Config;
+use crate::exit::{Exit, Failure};
+use crate::log;
+use crate::router::Router;
+
+/// Runs a router until a signal ends it: what `namelyd` and `namely up` do.
+///
+/// # Errors
+/// [`Failure`] says what is wrong, what to do, and with which exit status to end.
+pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
+    let config = load(args)?;
+    if args.check {
+        Router::check(&config)?;
+        let file = args.config_file().map_or("the default".into(), |path| path.display().to_string());
+        say(&format!("configuration ok: {file}"));
+        return Ok(());
+    }
+    log::set_level(&config.log.level);
+    // Before anything is announced: a signal that comes at once must not end the process by itself.
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
+        .map_err(|error| Failure::new(Exit::Failed, format!("no signals: {error}")))?;
+    let router = Router::start(config)?;
+    announce(router.listening());
+    notify(&[NotifyState::Ready]);
+    for signal in &mut signals {
+        if signal != SIGHUP {
+            break;
+        }
+        reload(args, &router);
+    }
+    notify(&[NotifyState::Stopping]);
+    tracing::info!("stopping");
+    router.stop();
+    Ok(())
+}
+
+fn load(args: &DaemonArgs) -> Result<Config, Failure> {
+    args.load().map_err(|error| Failure::new(Exit::Configuration, error.to_string()))
+}
+
+fn reload(args: &DaemonArgs, router: &Router) {
+    match NotifyState::monotonic_usec_now() {
+        Ok(time) => notify(&[NotifyState::Reloading, time]),
+        Err(_) => notify(&[NotifyState::Reloading]),
+    }
+    if let Err(failure) = load(args).and_then(|config| router.reload(config)) {
+        tracing::error!("not reloaded, the configuration in force stays: {failure}");
+    }
+    notify(&[NotifyState::Ready]);
+}
+
+/// Says where the router is and what to do next. Scripts read the lines that begin with 'listening on' and
+/// 'ready'.
+fn announce(listening: &[FaceUri]) {
+    say(concat!("namelyd ", env!("CARGO_PKG_VERSION")));
+    for uri in listening {
+        say(&format!("listening on {uri}"));
+    }
+    let default = namely_transport::paths::listen_socket();
+    let is_default =
+        |uri: &&FaceUri| matches!(uri, FaceUri::Unix(path) if default.as_os_str() == path.as_str());
+    let router = match (listening.iter().find(is_default), listening.first()) {
+        (None, Some(uri)) => format!(" --router {uri}"),
+        _ => String::new(),
+    };
+    say(&format!("ready; try: namely{router} status, or namely{router} serve DIR --prefix /NAME"));
+}
+
+/// Standard output may be closed: nothing depends on it.
+fn say(line: &str) {
+    let mut output = std::io::stdout();
+    writeln!(output, "{line}").and_then(|()| output.flush()).ok();
+}
+
+/// A service manager that does not listen is none.
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::debug!("the service manager does not hear: {error}");
+    }
+}

@@ -1,0 +1,261 @@
+//! Who may give commands: users of the socket, holders of keys, and nobody else.
+
+mod common;
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command as Process;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::client::{name, named, unix_ms};
+use common::{Client, Daemon, PATIENCE, write};
+use namely_security::{Certificate, KeyType, PrivateKey, Signer, ValidityPeriod, sign_interest};
+use namely_wire::mgmt::{Command, ControlParameters, Dataset, GeneralStatus, Scope};
+use namely_wire::{InterestBuilder, NackReason};
+
+/// A uid without rights of its own, on every Linux machine.
+const NOBODY: u32 = 65534;
+
+/// Tells the test binary, run again as another user, which socket to use.
+const AS_OTHER_USER: &str = "NAMELY_TEST_SOCKET";
+
+/// A key, and its certificate in a file.
+fn key(dir: &Path, uri: &str, days_old: u64) -> (Signer, String) {
+    let key = Arc::new(PrivateKey::generate(KeyType::EcdsaP256).unwrap());
+    let key_name = name(uri);
+    let now_s = unix_ms() / 1000;
+    let begin = now_s - days_old * 86_400;
+    let validity = ValidityPeriod { not_before_s: begin, not_after_s: begin + 86_400 };
+    let certificate = Certificate::self_signed(key_name.as_name(), &key, validity, 1).unwrap();
+    let path = dir.join(format!("{}.cert", key_name.as_name().component(0).unwrap()));
+    write(&path, certificate.to_base64().as_bytes());
+    (Signer::new(key_name, key), path.to_str().unwrap().to_owned())
+}
+
+fn config_with_key(certificate: &str, rights: &str) -> String {
+    format!(
+        "[authorization]\nlocalhop_rib = true\n[[authorization.key]]\ncertificate = \"{certificate}\"\n{rights}\n"
+    )
+}
+
+fn refused(client: &mut Client, command: Command, parameters: &ControlParameters) -> String {
+    let response = client.command(command, parameters);
+    assert_eq!(response.code, 403, "{command}: {}", response.text);
+    assert!(!response.text.is_empty(), "the refusal says why");
+    response.text
+}
+
+#[test]
+fn a_command_over_tcp_needs_a_signature_by_a_configured_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 0);
+    let (mallory, _) = key(dir.path(), "/mallory/KEY/1", 0);
+    let daemon = Daemon::start_with(&config_with_key(&certificate, "register = [\"/alice\"]"), &[]);
+    let mut client = Client::tcp(daemon.tcp());
+
+    // Anyone on this machine may look.
+    assert!(GeneralStatus::decode(&client.dataset(Dataset::StatusGeneral)).is_ok());
+
+    let unsigned = InterestBuilder::new(Command::RibRegister.name(Scope::Localhost, &named("/alice/x")))
+        .nonce(client.next_nonce())
+        .build();
+    let response = client.respond_to(&unsigned);
+    assert_eq!(response.code, 403);
+    assert!(response.text.contains("not signed"), "{}", response.text);
+
+    let text = refused(&mut client, Command::RibRegister, &named("/alice/x"));
+    assert!(text.contains("no key"), "a digest is nobody's: {text}");
+    client.signer = mallory;
+    let text = refused(&mut client, Command::RibRegister, &named("/alice/x"));
+    assert!(text.contains("/mallory/KEY/1"), "{text}");
+
+    client.signer = alice;
+    client.register("/alice/x");
+    let text = refused(&mut client, Command::RibRegister, &named("/bob"));
+    assert!(text.contains("/alice/KEY/1 may not register /bob"), "{text}");
+    refused(&mut client, Command::CsErase, &named("/alice"));
+    assert_eq!(client.routes("/bob"), []);
+}
+
+#[test]
+fn a_command_with_a_damaged_signature_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 0);
+    let daemon = Daemon::start_with(&config_with_key(&certificate, "manage = true"), &[]);
+    let mut client = Client::tcp(daemon.tcp());
+    client.signer = alice;
+    let mut interest =
+        client.command_interest(Command::RibRegister.name(Scope::Localhost, &named("/alice/x")), b"");
+    let last = interest.len() - 1;
+    interest[last] ^= 1;
+    let response = client.respond_to(&interest);
+    assert_eq!(response.code, 403, "{}", response.text);
+    assert_eq!(client.routes("/alice/x"), []);
+}
+
+#[test]
+fn a_replayed_command_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 0);
+    let daemon = Daemon::start_with(&config_with_key(&certificate, "manage = true"), &[]);
+    let mut client = Client::tcp(daemon.tcp());
+    client.signer = alice.clone();
+    let command = Command::RibRegister.name(Scope::Localhost, &named("/alice/x"));
+    let interest = client.command_interest(command.clone(), b"");
+    assert_eq!(client.respond_to(&interest).code, 200);
+    client.ok(Command::RibUnregister, &named("/alice/x"));
+
+    // The same octets but for the Nonce, which no signature covers, over another connection.
+    let mut thief = Client::tcp(daemon.tcp());
+    let view = namely_wire::InterestView::parse(&interest).unwrap();
+    let at = interest.windows(6).position(|w| w[..2] == [10, 4] && w[2..] == view.nonce.unwrap()).unwrap();
+    let mut replay = interest.clone();
+    replay[at + 2..at + 6].copy_from_slice(&[7, 7, 7, 7]);
+    let response = thief.respond_to(&replay);
+    assert_eq!(response.code, 403);
+    assert!(response.text.contains("not newer"), "{}", response.text);
+    assert_eq!(client.routes("/alice/x"), []);
+
+    // And one that was made an hour ago.
+    let stale = sign_interest(&InterestBuilder::new(command), b"", &alice, unix_ms() - 3_600_000).unwrap();
+    let response = thief.respond_to(&stale);
+    assert_eq!(response.code, 403);
+    assert!(response.text.contains("clock"), "{}", response.text);
+}
+
+#[test]
+fn an_expired_certificate_gives_no_rights() {
+    let dir = tempfile::tempdir().unwrap();
+    let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 2);
+    let daemon = Daemon::start_with(&config_with_key(&certificate, "manage = true"), &[]);
+    let mut client = Client::tcp(daemon.tcp());
+    client.signer = alice;
+    refused(&mut client, Command::RibRegister, &named("/alice/x"));
+}
+
+#[test]
+fn localhost_commands_do_not_pass_udp_and_localhop_ones_need_a_signature() {
+    let dir = tempfile::tempdir().unwrap();
+    let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 0);
+    let daemon = Daemon::start_with(&config_with_key(&certificate, "register = [\"/alice\"]"), &[]);
+    let mut client = Client::udp(daemon.udp());
+    let local = InterestBuilder::new(Dataset::StatusGeneral.prefix(Scope::Localhost)).can_be_prefix().build();
+    assert!(client.express(&local, Duration::from_millis(300)).is_none(), "a UDP face is not local");
+
+    client.scope = Scope::Localhop;
+    refused(&mut client, Command::RibRegister, &named("/alice/x"));
+    client.signer = alice;
+    client.register("/alice/x");
+    let text =
+        refused(&mut client, Command::FacesDestroy, &ControlParameters { face_id: Some(1), ..named("/x") });
+    assert!(text.contains("localhop"), "{text}");
+
+    let mut consumer = daemon.connect();
+    consumer.ask("/alice/x/1");
+    assert_eq!(client.serve_one(b"from a neighbour"), name("/alice/x/1"));
+    assert_eq!(consumer.receive(PATIENCE).unwrap().data().content, b"from a neighbour");
+}
+
+#[test]
+fn localhop_does_not_answer_unless_it_is_configured() {
+    let daemon = Daemon::start();
+    let mut client = Client::udp(daemon.udp());
+    let interest = client.command_interest(Command::RibRegister.name(Scope::Localhop, &named("/x")), b"");
+    assert_eq!(client.express(&interest, PATIENCE).unwrap().unwrap_err(), NackReason::NoRoute);
+}
+
+#[test]
+fn another_user_registers_by_default_and_manages_nothing() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let daemon = Daemon::start();
+    as_nobody(&daemon, "registers_and_does_not_manage");
+}
+
+#[test]
+fn rules_for_users_are_enforced() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let rules = "[[authorization.user]]\nuser = 65534\nregister = [\"/nobody\"]\n";
+    let daemon = Daemon::start_with(rules, &[]);
+    as_nobody(&daemon, "registers_under_the_own_prefix_only");
+}
+
+#[test]
+fn a_rule_lets_another_user_manage() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let daemon = Daemon::start_with("[[authorization.user]]\nuser = \"*\"\nmanage = true\n", &[]);
+    as_nobody(&daemon, "manages");
+}
+
+/// Runs one of the ignored tests below as [`NOBODY`].
+fn as_nobody(daemon: &Daemon, test: &str) {
+    // The test binary itself may lie where another user cannot read it.
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let binary = dir.path().join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    for path in [dir.path(), binary.as_path()] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut process = Process::new(&binary);
+    process.args(["--ignored", "--exact", test, "--nocapture"]).env(AS_OTHER_USER, daemon.socket());
+    let output = process.uid(NOBODY).gid(NOBODY).current_dir("/").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn connect_as_other_user() -> Option<Client> {
+    let socket = std::env::var_os(AS_OTHER_USER)?;
+    Some(Client::unix(Path::new(&socket)))
+}
+
+#[test]
+#[ignore = "run as another user by another_user_registers_by_default_and_manages_nothing"]
+fn registers_and_does_not_manage() {
+    let Some(mut client) = connect_as_other_user() else { return };
+    client.register("/anything");
+    assert_eq!(client.routes("/anything").len(), 1);
+    let text = refused(&mut client, Command::RibRegister, &named("/localhost/x"));
+    assert!(text.contains("user 65534"), "{text}");
+    let other = ControlParameters { face_id: Some(client.routes("/anything")[0].face_id + 1), ..named("/y") };
+    refused(&mut client, Command::RibRegister, &other);
+    refused(&mut client, Command::FibAddNexthop, &named("/y"));
+    refused(&mut client, Command::CsErase, &named("/"));
+    refused(&mut client, Command::StrategyChoiceUnset, &named("/y"));
+    let create = ControlParameters { uri: Some("udp4://127.0.0.1:9".into()), ..Default::default() };
+    refused(&mut client, Command::FacesCreate, &create);
+    refused(
+        &mut client,
+        Command::FacesDestroy,
+        &ControlParameters { face_id: Some(256), ..Default::default() },
+    );
+}
+
+#[test]
+#[ignore = "run as another user by rules_for_users_are_enforced"]
+fn registers_under_the_own_prefix_only() {
+    let Some(mut client) = connect_as_other_user() else { return };
+    client.register("/nobody/x");
+    refused(&mut client, Command::RibRegister, &named("/somebody"));
+}
+
+#[test]
+#[ignore = "run as another user by a_rule_lets_another_user_manage"]
+fn manages() {
+    let Some(mut client) = connect_as_other_user() else { return };
+    client.ok(Command::FibAddNexthop, &named("/y"));
+    client.ok(Command::CsErase, &named("/"));
+}

@@ -1,0 +1,177 @@
+//! Every dataset and the face event stream, as clients see them.
+
+mod common;
+
+use common::client::{name, named, read_event};
+use common::{Client, Daemon, PATIENCE, until};
+use namely_wire::mgmt::{
+    ChannelStatus, Command, ControlParameters, Dataset, EventRequest, FaceEventKind, FacePersistency,
+    FaceQueryFilter, FaceScope, FaceStatus, FibEntry, GeneralStatus, RibEntry, Scope, blocks,
+};
+use namely_wire::{ContentType, InterestBuilder};
+
+#[test]
+fn the_general_status_counts_what_passed() {
+    let daemon = Daemon::start();
+    let (mut producer, mut client) = (daemon.connect(), daemon.connect());
+    producer.register("/x");
+    client.ask("/x/1");
+    producer.serve_one(b"x");
+    client.receive(PATIENCE).unwrap();
+    let status = GeneralStatus::decode(&client.dataset(Dataset::StatusGeneral)).unwrap();
+    assert!(status.version.contains("namely"), "{}", status.version);
+    let now_ms = common::client::unix_ms();
+    assert!(status.start_ms <= status.current_ms && status.current_ms <= now_ms);
+    assert!(now_ms - status.start_ms < 10 * 60 * 1000);
+    assert!(status.in_interests >= 3 && status.in_data >= 1 && status.out_data >= 1);
+    assert!(status.satisfied_interests >= 1);
+    assert_eq!(status.cs_entries, 1);
+}
+
+#[test]
+fn the_face_list_shows_each_kind_of_face() {
+    let daemon = Daemon::start();
+    let mut client = daemon.connect();
+    let mut tcp = Client::tcp(daemon.tcp());
+    let mut udp = Client::udp(daemon.udp());
+    let nonce = udp.next_nonce();
+    udp.send(&InterestBuilder::new(name("/nowhere")).nonce(nonce).build());
+    udp.receive(PATIENCE).unwrap();
+    let own = tcp.own_face_by_list();
+    let faces = client.faces();
+    let find = |scheme: &str| faces.iter().find(|face| face.uri.starts_with(scheme)).unwrap();
+    assert_eq!(
+        (find("fd://").face_scope, find("fd://").face_persistency),
+        (FaceScope::Local, FacePersistency::OnDemand)
+    );
+    assert!(find("fd://").local_uri.starts_with("unix://"));
+    let tcp_face = faces.iter().find(|face| face.face_id == own).unwrap();
+    assert_eq!(tcp_face.face_scope, FaceScope::Local, "TCP from this machine");
+    let udp_face = find("udp4://");
+    assert_eq!(udp_face.face_scope, FaceScope::NonLocal, "UDP never is local");
+    assert_eq!(udp_face.face_persistency, FacePersistency::OnDemand);
+    assert!(udp_face.expiration_period_ms.is_some_and(|ms| ms > 0 && ms <= 600_000));
+    assert!(udp_face.in_interests == 1 && udp_face.out_nacks == 1 && udp_face.in_octets > 0);
+}
+
+#[test]
+fn a_face_query_filters() {
+    let daemon = Daemon::start();
+    let mut client = daemon.connect();
+    let own = client.own_face();
+    let _tcp = Client::tcp(daemon.tcp());
+    let mut query = |filter: FaceQueryFilter| -> Vec<FaceStatus> {
+        blocks(&client.dataset_named(filter.name(Scope::Localhost))).collect::<Result<_, _>>().unwrap()
+    };
+    let by_id = query(FaceQueryFilter { face_id: Some(own), ..Default::default() });
+    assert_eq!(by_id.iter().map(|face| face.face_id).collect::<Vec<_>>(), [own]);
+    assert!(query(FaceQueryFilter { face_id: Some(99_999), ..Default::default() }).is_empty());
+    let by_scheme = until("the TCP face is there", || {
+        Some(query(FaceQueryFilter { uri_scheme: Some("tcp4".into()), ..Default::default() }))
+            .filter(|faces| !faces.is_empty())
+    });
+    assert!(
+        by_scheme.iter().all(|face| face.uri.starts_with("tcp4://") || face.local_uri.starts_with("tcp4://"))
+    );
+}
+
+#[test]
+fn the_channels_are_what_the_router_listens_on() {
+    let daemon = Daemon::start();
+    let content = daemon.connect().dataset(Dataset::FacesChannels);
+    let mut channels: Vec<String> =
+        blocks::<ChannelStatus>(&content).map(|channel| channel.unwrap().local_uri).collect();
+    let mut expected: Vec<String> = daemon.listening().iter().map(ToString::to_string).collect();
+    channels.sort();
+    expected.sort();
+    assert_eq!(channels, expected);
+}
+
+#[test]
+fn a_long_dataset_comes_in_segments_of_one_state() {
+    let daemon = Daemon::start();
+    let mut client = daemon.connect();
+    // Far more than one segment takes.
+    for n in 0..700 {
+        client.register(&format!("/a-fairly-long-component-for-a-prefix/{n}"));
+    }
+    for (dataset, least) in [(Dataset::RibList, 700), (Dataset::FibList, 700)] {
+        let content = client.dataset(dataset);
+        assert!(content.len() > 3 * 8000);
+        let count = match dataset {
+            Dataset::RibList => blocks::<RibEntry>(&content).filter(Result::is_ok).count(),
+            _ => blocks::<FibEntry>(&content).filter(Result::is_ok).count(),
+        };
+        assert!(count >= least, "{dataset}: {count}");
+    }
+    // A state stays what it was while it is read.
+    let prefix = Dataset::RibList.prefix(Scope::Localhost);
+    let first = client.fetch(InterestBuilder::new(prefix).can_be_prefix().must_be_fresh());
+    let versioned = first.data().name.without_last(1).to_name();
+    let second = |client: &mut Client| {
+        client.fetch(InterestBuilder::new(versioned.join_segment(1))).data().content.to_vec()
+    };
+    let before = second(&mut client);
+    client.register("/a-fairly-long-component-for-a-prefix/000");
+    assert_eq!(second(&mut client), before);
+    let beyond = client.fetch(InterestBuilder::new(versioned.join_segment(9999)));
+    assert_eq!(beyond.data().content_type, ContentType::Nack);
+}
+
+#[test]
+fn face_events_come_in_order_and_wait_for_a_slow_subscriber() {
+    let daemon = Daemon::start();
+    let mut watcher = daemon.connect();
+    let first = InterestBuilder::new(EventRequest::prefix(Scope::Localhost)).can_be_prefix();
+    watcher.send(&first.must_be_fresh().lifetime_ms(60_000).nonce([5; 4]).build());
+    let mut client = daemon.connect();
+    let own = client.own_face();
+    let (mut seq, mut event) = read_event(&watcher.receive(PATIENCE).unwrap());
+    // The watcher's own face may be the newest event yet.
+    while event.face_id != own {
+        (seq, event) = watcher.face_event(Some(seq + 1));
+    }
+    assert_eq!(event.kind, FaceEventKind::Created);
+    assert!(event.uri.starts_with("fd://") && event.face_scope == FaceScope::Local);
+    drop(client);
+    let (next, event) = watcher.face_event(Some(seq + 1));
+    assert_eq!((next, event.kind, event.face_id), (seq + 1, FaceEventKind::Destroyed, own));
+    // Three more happen before anybody asks.
+    for _ in 0..3 {
+        daemon.connect().own_face();
+    }
+    for n in 2..6 {
+        assert_eq!(watcher.face_event(Some(seq + n)).0, seq + n);
+    }
+}
+
+#[test]
+fn a_permanent_face_goes_down_and_up_with_its_neighbour() {
+    let near = Daemon::start();
+    let far = Daemon::start();
+    let address = far.tcp();
+    let mut client = near.connect();
+    let create = ControlParameters {
+        uri: Some(format!("tcp4://{address}")),
+        face_persistency: Some(FacePersistency::Permanent),
+        ..Default::default()
+    };
+    let id = client.ok(Command::FacesCreate, &create).face_id.unwrap();
+    client.ok(Command::RibRegister, &ControlParameters { face_id: Some(id), ..named("/far") });
+    let (mut seq, mut event) = client.face_event(None);
+    let mut next = |client: &mut Client, kind: FaceEventKind| {
+        while (event.face_id, event.kind) != (id, kind) {
+            (seq, event) = client.face_event(Some(seq + 1));
+        }
+    };
+    let dir = far.kill();
+    next(&mut client, FaceEventKind::Down);
+    assert_eq!(client.routes("/far").len(), 1, "a permanent face keeps its routes");
+    let far = Daemon::start_in(dir, "", &["--listen", &format!("tcp://{address}")]);
+    next(&mut client, FaceEventKind::Up);
+    let mut producer = far.connect();
+    producer.register("/far");
+    client.ask("/far/x");
+    producer.serve_one(b"again");
+    assert_eq!(client.receive(PATIENCE).unwrap().data().content, b"again");
+}

@@ -1,0 +1,301 @@
+//! Start, check, reload and stop of the real program.
+
+mod common;
+
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
+use common::client::{name, named};
+use common::{Client, Daemon, PATIENCE, namelyd, run, until};
+use namely_wire::Name;
+use namely_wire::mgmt::{Command, CsInfo, Dataset, RouteOrigin, StrategyChoice, blocks};
+
+#[test]
+fn it_says_what_it_listens_on_and_what_to_do_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = namelyd();
+    let socket = format!("unix://{}/x.sock", dir.path().display());
+    command.args(["--no-config", "--listen", &socket, "--listen", "udp://127.0.0.1:0"]);
+    let daemon = Daemon::spawn(command, dir).unwrap();
+    let listening: Vec<String> = daemon.listening().iter().map(ToString::to_string).collect();
+    assert_eq!(listening[0], socket);
+    assert!(listening[1].starts_with("udp4://127.0.0.1:") && !listening[1].ends_with(":0"), "{listening:?}");
+    assert_eq!(listening.len(), 2, "just those");
+}
+
+#[test]
+fn help_has_an_example_and_the_exit_statuses() {
+    let mut command = namelyd();
+    command.arg("--help");
+    let (status, output, _) = run(command);
+    assert_eq!(status, 0);
+    for part in ["namelyd --listen unix:///tmp/a.sock", "Exit status", "--route", "--check"] {
+        assert!(output.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn check_tells_a_right_configuration_from_a_wrong_one_without_starting() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("namely.toml");
+    let check = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let mut command = namelyd();
+        command.args(["--check", "--config", path.to_str().unwrap()]);
+        run(command)
+    };
+    let (status, output, _) = check("[tables]\ncs_packets_max = 7\n");
+    assert_eq!(status, 0);
+    assert!(output.contains("namely.toml"), "{output}");
+    for (text, parts) in [
+        ("[tables]\n\ncs_size = 7\n", vec!["namely.toml:3:", "`cs_size`", "`cs_packets_max`"]),
+        ("[tables]\npit_entries_max = 0\n", vec!["pit_entries_max"]),
+        ("[strategy]\n\"/\" = \"no-such\"\n", vec!["no-such", "best-route"]),
+        ("[[authorization.user]]\nuser = \"no such user\"\n", vec!["no such user"]),
+        ("[[authorization.key]]\ncertificate = \"/no/such/file\"\n", vec!["/no/such/file"]),
+    ] {
+        let (status, _, error) = check(text);
+        assert_eq!(status, 78, "{text}: {error}");
+        assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
+    }
+    let mut command = namelyd();
+    command.args(["--config", "/no/such/file.toml"]);
+    let (status, _, error) = run(command);
+    assert_eq!(status, 78);
+    assert!(error.contains("/no/such/file.toml"), "{error}");
+}
+
+#[test]
+fn wrong_options_end_with_status_2() {
+    for words in [vec!["--listen", "nonsense"], vec!["--bogus"], vec!["--no-config", "--config", "x"]] {
+        let mut command = namelyd();
+        command.args(&words);
+        assert_eq!(run(command).0, 2, "{words:?}");
+    }
+}
+
+#[test]
+fn a_second_router_on_one_socket_is_told_so_and_leaves_the_first_alone() {
+    let daemon = Daemon::start();
+    let mut client = daemon.connect();
+    client.register("/x");
+    let mut command = namelyd();
+    command.args(["--no-config", "--listen", &format!("unix://{}", daemon.socket().display())]);
+    let (status, _, error) = run(command);
+    assert_eq!(status, 69, "{error}");
+    assert!(error.contains("x.sock") && error.contains("another"), "{error}");
+    let mut command = namelyd();
+    command.args(["--no-config", "--listen", &format!("tcp://{}", daemon.tcp())]);
+    let (status, _, error) = run(command);
+    assert_eq!(status, 69, "{error}");
+    assert!(error.contains(&daemon.tcp().to_string()), "{error}");
+    assert_eq!(client.routes("/x").len(), 1);
+    daemon.connect().register("/y");
+}
+
+#[test]
+fn a_socket_in_a_place_that_may_not_be_written_is_refused() {
+    let mut command = namelyd();
+    command.args(["--no-config", "--listen", "unix:///proc/namely.sock"]);
+    let (status, _, error) = run(command);
+    assert_eq!(status, 69, "{error}");
+    assert!(error.contains("/proc/namely.sock"), "{error}");
+}
+
+#[test]
+fn sigterm_and_sigint_remove_the_socket_and_end_with_status_0() {
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
+        let daemon = Daemon::start();
+        let mut client = daemon.connect();
+        client.register("/x");
+        daemon.signal(signal);
+        let (status, dir) = daemon.stop();
+        assert_eq!(status.code(), Some(0), "{signal:?}");
+        assert!(!dir.path().join("x.sock").exists());
+        assert!(client.is_closed());
+    }
+}
+
+#[test]
+fn a_router_that_was_killed_leaves_a_socket_that_its_successor_takes_over() {
+    let daemon = Daemon::start();
+    let dir = daemon.kill();
+    assert!(dir.path().join("x.sock").exists(), "nobody could remove it");
+    let daemon = Daemon::start_in(dir, "", &[]);
+    daemon.connect().register("/x");
+}
+
+#[test]
+fn a_restarted_router_does_not_know_old_routes_and_takes_new_ones() {
+    let daemon = Daemon::start();
+    daemon.connect().register("/x");
+    let (_, dir) = daemon.stop();
+    let daemon = Daemon::start_in(dir, "", &[]);
+    let mut client = daemon.connect();
+    assert_eq!(client.routes("/x"), []);
+    client.register("/x");
+}
+
+#[test]
+fn faces_and_routes_of_the_configuration_are_made() {
+    let far = Daemon::start();
+    let mut producer = far.connect();
+    producer.register("/far");
+    let port = far.udp().port();
+    let config = format!(
+        "[[face]]\nremote = \"udp4://localhost:{port}\"\nreliability = true\nroutes = [\"/far\"]\ncost = 7\n\
+         [strategy]\n\"/far\" = \"multicast\"\n"
+    );
+    let near = Daemon::start_with(&config, &["--route", &format!("/other=tcp4://{}", far.tcp())]);
+    let mut client = near.connect();
+    let routes = until("the routes are made", || {
+        let routes = client.routes("/far");
+        (!routes.is_empty() && !client.routes("/other").is_empty()).then_some(routes)
+    });
+    assert_eq!((routes[0].origin, routes[0].cost), (RouteOrigin::STATIC, 7));
+    client.ask("/far/x");
+    producer.serve_one(b"configured");
+    assert_eq!(client.receive(PATIENCE).unwrap().data().content, b"configured");
+    assert!(strategy(&mut client, "/far").unwrap().to_string().contains("multicast"));
+}
+
+fn strategy(client: &mut Client, prefix: &str) -> Option<Name> {
+    let choices = client.dataset(Dataset::StrategyChoiceList);
+    let choices: Vec<StrategyChoice> = blocks(&choices).collect::<Result<_, _>>().unwrap();
+    choices.into_iter().find(|choice| choice.prefix == name(prefix)).map(|choice| choice.strategy)
+}
+
+fn cs_info(client: &mut Client) -> CsInfo {
+    blocks(&client.dataset(Dataset::CsInfo)).next().unwrap().unwrap()
+}
+
+#[test]
+fn a_configured_neighbour_that_is_destroyed_comes_back() {
+    let far = Daemon::start();
+    let config = format!("[[face]]\nremote = \"udp4://{}\"\nroutes = [\"/far\"]\n", far.udp());
+    let near = Daemon::start_with(&config, &[]);
+    let mut client = near.connect();
+    let route = until("the route is made", || client.routes("/far").first().copied());
+    let destroy = namely_wire::mgmt::ControlParameters { face_id: Some(route.face_id), ..Default::default() };
+    client.ok(Command::FacesDestroy, &destroy);
+    until("the route is made again", || client.routes("/far").first().copied());
+}
+
+#[test]
+fn a_reload_changes_what_it_can_and_says_what_needs_a_restart() {
+    let far = Daemon::start();
+    let far_udp = far.udp();
+    let mut daemon =
+        Daemon::start_with("[tables]\ncs_packets_max = 100\n[strategy]\n\"/s\" = \"multicast\"\n", &[]);
+    let mut client = daemon.connect();
+    client.register("/kept");
+    assert_eq!(cs_info(&mut client).capacity, 100);
+
+    let line = daemon.reload(&format!(
+        "[tables]\ncs_packets_max = 200\npit_entries_max = 9\n[strategy]\n\"/t\" = \"multicast\"\n\
+         [[route]]\nprefix = \"/far\"\nto = \"udp4://{far_udp}\"\n"
+    ));
+    assert!(line.contains("reloaded"), "{line}");
+    assert_eq!(cs_info(&mut client).capacity, 200);
+    assert!(strategy(&mut client, "/s").is_none() && strategy(&mut client, "/t").is_some());
+    until("the new route", || client.routes("/far").first().copied());
+    assert_eq!(client.routes("/kept").len(), 1, "applications' routes stay");
+
+    let line = daemon.reload("[tables]\ncs_packets_max = 200\n");
+    assert!(line.contains("reloaded"), "{line}");
+    until("the route goes", || client.routes("/far").is_empty().then_some(()));
+    assert!(strategy(&mut client, "/t").is_none());
+}
+
+#[test]
+fn a_reload_that_needs_a_restart_names_the_keys() {
+    let mut daemon = Daemon::start();
+    daemon.reload("[tables]\npit_entries_max = 9\n");
+    let line = daemon.wait_for_log("restart");
+    assert!(line.contains("tables.pit_entries_max"), "{line}");
+    assert!(!line.contains("faces.listen"), "what the command line says still holds: {line}");
+}
+
+#[test]
+fn a_broken_file_on_reload_changes_nothing_and_is_logged() {
+    let mut daemon = Daemon::start_with("[tables]\ncs_packets_max = 100\n", &[]);
+    let mut client = daemon.connect();
+    for text in ["[tables]\ncs_packets_maxx = 7\n", "[[authorization.user]]\nuser = \"no such user\"\n"] {
+        let line = daemon.reload(text);
+        assert!(line.contains("not reloaded") && !line.contains("restart"), "{line}");
+        assert!(line.contains("cs_packets_maxx") || line.contains("no such user"), "{line}");
+        assert_eq!(cs_info(&mut client).capacity, 100);
+    }
+    daemon.reload("[tables]\ncs_packets_max = 300\n");
+    assert_eq!(cs_info(&mut client).capacity, 300);
+}
+
+#[test]
+fn a_reload_changes_who_may_do_what() {
+    // Over TCP only keys count, so the rights of a key show the change.
+    let dir = tempfile::tempdir().unwrap();
+    let key = std::sync::Arc::new(
+        namely_security::PrivateKey::generate(namely_security::KeyType::Ed25519).unwrap(),
+    );
+    let validity = namely_security::ValidityPeriod { not_before_s: 0, not_after_s: 253_402_300_799 };
+    let key_name = name("/ops/KEY/1");
+    let certificate =
+        namely_security::Certificate::self_signed(key_name.as_name(), &key, validity, 1).unwrap();
+    let path = dir.path().join("ops.cert");
+    std::fs::write(&path, certificate.to_pem()).unwrap();
+    let mut daemon = Daemon::start();
+    let mut client = Client::tcp(daemon.tcp());
+    client.signer = namely_security::Signer::new(key_name, key);
+    assert_eq!(client.command(Command::RibRegister, &named("/ops")).code, 403);
+    let rule =
+        format!("[[authorization.key]]\ncertificate = \"{}\"\nregister = [\"/ops\"]\n", path.display());
+    daemon.reload(&rule);
+    client.register("/ops");
+    daemon.reload("");
+    assert_eq!(client.command(Command::RibRegister, &named("/ops/2")).code, 403);
+}
+
+#[test]
+fn systemd_hears_of_ready_reload_and_stop() {
+    let dir = tempfile::tempdir().unwrap();
+    let notify = UnixDatagram::bind(dir.path().join("notify")).unwrap();
+    notify.set_read_timeout(Some(PATIENCE)).unwrap();
+    let next = |what: &str| loop {
+        let mut text = [0; 512];
+        let octets = notify.recv(&mut text).unwrap_or_else(|_| panic!("systemd is not told {what}"));
+        let text = String::from_utf8_lossy(&text[..octets]).into_owned();
+        if text.contains(what) {
+            return text;
+        }
+    };
+    let path = dir.path().join("namely.toml");
+    std::fs::write(&path, "").unwrap();
+    let socket = format!("unix://{}/x.sock", dir.path().display());
+    let mut command = namelyd();
+    command.args(["--config", path.to_str().unwrap(), "--listen", &socket]);
+    command.env("NOTIFY_SOCKET", dir.path().join("notify"));
+    let other = tempfile::tempdir().unwrap();
+    let daemon = Daemon::spawn(command, other).unwrap();
+    next("READY=1");
+    daemon.signal(rustix::process::Signal::HUP);
+    assert!(next("RELOADING=1").contains("MONOTONIC_USEC="));
+    next("READY=1");
+    daemon.signal(rustix::process::Signal::TERM);
+    next("STOPPING=1");
+}
+
+#[test]
+fn an_idle_router_uses_no_processor_time() {
+    let daemon = Daemon::start();
+    daemon.connect().register("/x");
+    let ticks = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    std::thread::sleep(Duration::from_millis(500));
+    let before = ticks();
+    std::thread::sleep(Duration::from_secs(2));
+    // A tick is 10 ms; a busy loop would take 200.
+    assert!(ticks() - before <= 2, "{} ticks in two idle seconds", ticks() - before);
+}
