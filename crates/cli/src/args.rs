@@ -54,6 +54,10 @@ pub struct Global {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Start a router
+    Up(up::Up),
+    /// Publish a directory under a name
+    Serve(serve::Serve),
     /// Measure the round trip to a name
     Ping(ping::Ping),
     /// Answer pings under a prefix

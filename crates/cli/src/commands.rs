@@ -11,8 +11,10 @@ pub mod ping;
 pub mod pingserver;
 pub mod poke;
 pub mod route;
+pub mod serve;
 pub mod status;
 pub mod strategy;
+pub mod up;
 
 use crate::args::{Cli, Command, Global};
 use crate::failure::Failure;
@@ -31,6 +33,8 @@ pub struct Context<'a> {
 pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
     let ctx = Context { global: &cli.global, out };
     match &cli.command {
+        Command::Up(c) => c.run(&ctx),
+        Command::Serve(c) => c.run(&ctx),
         Command::Ping(c) => c.run(&ctx),
         Command::Pingserver(c) => c.run(&ctx),
         Command::Peek(c) => c.run(&ctx),

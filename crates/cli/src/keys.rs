@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use namely_security::keychain::{KeyChain, KeyChainError, KeyEntry, NewKey};
-use namely_security::{KeyType, Passphrase, Signer, TrustPolicy, read_certificate, validity};
+use namely_security::{Certificate, KeyType, Passphrase, Signer, TrustPolicy, read_certificate, validity};
 use namely_wire::{Name, NameRef};
 
 use crate::commands::Context;
@@ -82,6 +82,14 @@ fn key_for(chain: &KeyChain, name: NameRef<'_>) -> Result<Option<KeyEntry>, Fail
     let keys = chain.list().map_err(key_failure)?.keys;
     let above = keys.into_iter().filter(|k| k.default_of_identity && k.identity().is_prefix_of(name));
     Ok(above.max_by_key(|k| k.identity().len()))
+}
+
+/// The certificates of the keys that may sign below `prefix`: a producer answers for them, so that clients find
+/// the key that signed what they fetch.
+pub fn certificates_for(prefix: &Name) -> Result<Vec<Certificate>, Failure> {
+    let keys = key_chain()?.list().map_err(key_failure)?.keys;
+    let below = keys.into_iter().filter(|k| k.identity().is_prefix_of(prefix.as_name()));
+    Ok(below.flat_map(|k| k.certificates).collect())
 }
 
 fn signer_of(chain: &KeyChain, entry: &KeyEntry) -> Result<Signer, Failure> {

@@ -1,0 +1,97 @@
+//! `namely serve`: a directory under a name.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use clap::{Args, ValueEnum};
+use namely_files::{FileServer, ServeOptions};
+use namely_transport::connection::{Connection, Options};
+use namely_transport::publish::Signing;
+use namely_transport::serve::{register, serve};
+use namely_wire::Name;
+use serde_json::json;
+
+use super::Context;
+use crate::failure::Failure;
+use crate::keys;
+use crate::router::{command_failure, connection_failure};
+
+/// Publish a directory under a name.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely serve ./data --prefix /lab/data")]
+pub struct Serve {
+    /// The directory.
+    dir: PathBuf,
+    /// Its name.
+    #[arg(long, short, value_name = "NAME")]
+    prefix: Name,
+    /// Octets of content in each segment.
+    #[arg(long, value_name = "OCTETS", default_value_t = 8000)]
+    segment_size: usize,
+    /// What vouches for segments: one signature for many through a manifest, or one for each packet.
+    #[arg(long, value_enum, default_value = "manifest")]
+    sign: SignBy,
+    /// Let symbolic links lead out of the directory.
+    #[arg(long)]
+    follow_links: bool,
+}
+
+/// What vouches for segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SignBy {
+    /// One signature for 240 segments.
+    Manifest,
+    /// A signature on each segment.
+    Packet,
+}
+
+impl From<SignBy> for Signing {
+    fn from(by: SignBy) -> Signing {
+        match by {
+            SignBy::Manifest => Signing::Manifest,
+            SignBy::Packet => Signing::PerPacket,
+        }
+    }
+}
+
+impl Serve {
+    /// Serves until it is stopped. A router that goes away is waited for.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let stop = crate::stop::flag()?;
+        let signer = keys::data_signer_or_new(ctx, &self.prefix)?;
+        let options = ServeOptions {
+            segment_octets: self.segment_size,
+            signing: self.sign.into(),
+            links_lead_out: self.follow_links,
+            ..ServeOptions::new(self.prefix.clone())
+        };
+        let mut server = FileServer::new(&self.dir, options, signer)
+            .map_err(|e| Failure::failed(e.to_string()))?
+            .with_certificates(keys::certificates_for(&self.prefix)?);
+        let options = Options { signer: keys::command_signer()?, ..Options::for_server() };
+        let mut connection =
+            Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
+        register(&mut connection, &mut server).map_err(command_failure)?;
+        ctx.out.remark(format!(
+            "serving {} as {} at {}; Ctrl-C stops",
+            self.dir.display(),
+            self.prefix,
+            connection.uri()
+        ));
+        serve(&mut connection, &mut server, &mut || !stop.load(Ordering::Relaxed))
+            .map_err(connection_failure)?;
+        let c = server.counters();
+        ctx.out.answer(
+            || format!("{} Interests, {} segments ({} octets) sent", c.interests, c.segments, c.octets),
+            || {
+                json!({
+                    "prefix": self.prefix.to_string(), "interests": c.interests, "segments": c.segments,
+                    "octets": c.octets, "manifests": c.manifests, "metadata": c.metadata,
+                    "not_found": c.not_found, "gone": c.gone, "refused_paths": c.refused_paths,
+                    "read_errors": c.read_errors,
+                })
+            },
+        );
+        Ok(())
+    }
+}

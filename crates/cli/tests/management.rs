@@ -1,0 +1,133 @@
+//! The commands that manage a router, over the real one.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::Home;
+
+#[test]
+fn routes_are_added_listed_and_removed() {
+    let home = Home::with_router();
+    home.ok(["route", "add", "/far/away", "udp://127.0.0.1:16399", "--cost", "7", "--capture"]);
+    let routes = home.json(["route", "list"]);
+    let route = routes.iter().find(|r| r["prefix"] == "/far/away").expect("the route is listed");
+    assert_eq!((route["cost"].as_u64(), route["flags"].as_str()), (Some(7), Some("inherit,capture")));
+    let fib = home.json(["route", "fib"]);
+    assert!(fib.iter().any(|e| e["prefix"] == "/far/away" && e["face"] == route["face"]));
+    home.ok(["route", "remove", "/far/away", "udp4://127.0.0.1:16399"]);
+    assert!(home.json(["route", "list"]).iter().all(|r| r["prefix"] != "/far/away"));
+}
+
+#[test]
+fn a_route_with_an_expiration_goes_away() {
+    let home = Home::with_router();
+    home.ok(["route", "add", "/soon/gone", "udp://127.0.0.1:16398", "--expires", "1"]);
+    assert!(home.json(["route", "list"]).iter().any(|r| r["prefix"] == "/soon/gone"));
+    home.wait_for("the route's end", || !home.ok(["route", "list"]).contains("/soon/gone"));
+    assert!(!home.ok(["route", "fib"]).contains("/soon/gone"));
+}
+
+#[test]
+fn faces_are_created_changed_and_destroyed() {
+    let home = Home::with_router();
+    let made = home.json(["face", "create", "udp://127.0.0.1:16397", "--persistency", "permanent"]);
+    let id = made[0]["face_id"].as_u64().unwrap();
+    let again = home.json(["face", "create", "udp://127.0.0.1:16397"]);
+    assert_eq!((again[0]["face_id"].as_u64(), again[0]["existed"].as_bool()), (Some(id), Some(true)));
+    home.ok(["face", "update", &id.to_string(), "--congestion-marking", "off", "--reliability", "on"]);
+    let faces = home.json(["face", "list", "--scheme", "udp4"]);
+    let face = faces.iter().find(|f| f["face_id"] == id).unwrap();
+    assert_eq!(
+        (face["congestion_marking"].as_bool(), face["reliability"].as_bool()),
+        (Some(false), Some(true))
+    );
+    assert_eq!(face["persistency"], "permanent");
+    home.ok(["face", "destroy", "udp4://127.0.0.1:16397"]);
+    assert!(home.json(["face", "list"]).iter().all(|f| f["face_id"] != id));
+    assert!(home.fails(4, ["face", "destroy", "udp4://127.0.0.1:16397"]).contains("there is no face"));
+}
+
+#[test]
+fn strategies_are_chosen_by_short_names() {
+    let home = Home::with_router();
+    home.ok(["strategy", "set", "/live", "multicast"]);
+    let choices = home.json(["strategy", "list"]);
+    let live = choices.iter().find(|c| c["prefix"] == "/live").unwrap();
+    assert!(live["strategy"].as_str().unwrap().starts_with("/localhost/nfd/strategy/multicast"));
+    home.ok(["strategy", "unset", "/live"]);
+    assert!(home.json(["strategy", "list"]).iter().all(|c| c["prefix"] != "/live"));
+    assert!(home.fails(4, ["strategy", "set", "/live", "nonesuch"]).contains("refused"));
+}
+
+#[test]
+fn the_content_store_is_configured_and_erased() {
+    let home = Home::with_router();
+    home.ok(["cs", "config", "--capacity", "123", "--serve", "off"]);
+    let info = &home.json(["cs", "info"])[0];
+    assert_eq!((info["capacity"].as_u64(), info["serve"].as_bool()), (Some(123), Some(false)));
+    home.ok(["cs", "erase", "/"]);
+}
+
+#[test]
+fn face_events_are_printed_as_they_happen() {
+    let mut home = Home::with_router();
+    let command = home.namely(["face", "events", "--json"]);
+    home.spawn(command);
+    // The subscription is in place when a later event shows up; events before it are nobody's loss.
+    let mut port = 17000;
+    home.wait_for("an event", || {
+        port += 1;
+        home.ok(["face", "create", &format!("udp://127.0.0.1:{port}")]);
+        let log = home.background_log();
+        log.contains("\"created\"") && log.contains(":170")
+    });
+}
+
+#[test]
+fn status_shows_what_the_router_does() {
+    let home = Home::with_router();
+    let text = home.ok(["status"]);
+    assert!(text.contains("faces") && text.contains("PIT"), "{text}");
+    let value = &home.json(["status"])[0];
+    assert!(value["faces"].as_u64() >= Some(1) && value["router"].as_str().unwrap().starts_with("unix://"));
+}
+
+#[test]
+fn a_name_without_a_route_fails_at_once() {
+    let home = Home::with_router();
+    let start = Instant::now();
+    let error = home.fails(4, ["peek", "/nowhere"]);
+    assert!(error.contains("no route to /nowhere"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(2), "a Nack, not a timeout");
+}
+
+#[test]
+fn without_a_router_every_command_says_how_to_start_one() {
+    let home = Home::new();
+    for command in [&["status"][..], &["peek", "/a"], &["face", "list"], &["ping", "/a", "-c", "1"]] {
+        let error = home.fails(3, command);
+        assert!(error.contains("no router at") && error.contains("namely up"), "{error}");
+    }
+}
+
+#[test]
+fn ping_reaches_a_ping_server_and_fails_without_one() {
+    let mut home = Home::with_router();
+    home.serve("/lab/here", ["pingserver", "/lab/here"]);
+    let result = &home.json(["ping", "/lab/here", "--count", "5", "--interval", "1"])[0];
+    assert_eq!((result["sent"].as_u64(), result["answered"].as_u64()), (Some(5), Some(5)));
+    assert!(result["p50_us"].as_f64() > Some(0.0));
+    home.fails(4, ["ping", "/lab/elsewhere", "--count", "1"]);
+}
+
+#[test]
+fn poke_answers_one_interest_with_standard_input() {
+    let mut home = Home::with_router();
+    std::fs::write(home.path("text"), "hello").unwrap();
+    let mut poke = home.namely(["poke", "/lab/greeting", "--digest"]);
+    poke.stdin(std::fs::File::open(home.path("text")).unwrap());
+    home.spawn(poke);
+    home.wait_for("the route", || home.ok(["route", "list"]).contains("/lab/greeting"));
+    assert_eq!(home.ok(["peek", "/lab/greeting", "--payload"]), "hello");
+}
