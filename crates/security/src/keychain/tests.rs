@@ -315,15 +315,17 @@ fn a_read_only_key_chain_signs_and_says_that_it_cannot_be_changed() {
     let script = "mount --bind \"$NAMELY_TEST_KEYS\" \"$NAMELY_TEST_KEYS\" \
                   && mount -o remount,ro,bind \"$NAMELY_TEST_KEYS\" || exit 77; \
                   exec \"$0\" --ignored --exact keychain::tests::read_only_child";
-    let status = std::process::Command::new("unshare")
+    let output = std::process::Command::new("unshare")
         .args(["--mount", "--map-root-user", "sh", "-c", script])
         .arg(std::env::current_exe().unwrap())
         .env("NAMELY_TEST_KEYS", folder.path().join("keys"))
-        .status();
-    match status {
-        Ok(status) if status.code() == Some(77) => eprintln!("skipped: mounting is not allowed here"),
-        Ok(status) if status.code() == Some(1) => eprintln!("skipped: namespaces are not allowed here"),
-        Ok(status) => assert!(status.success(), "{status}"),
+        .output();
+    match output {
+        Ok(output) if output.status.code() == Some(77) => eprintln!("skipped: mounting is not allowed here"),
+        Ok(output) if output.status.code() == Some(1) => {
+            eprintln!("skipped: namespaces are not allowed here")
+        }
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
         Err(e) => eprintln!("skipped: unshare does not run here ({e})"),
     }
 }

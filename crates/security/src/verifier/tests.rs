@@ -426,6 +426,25 @@ mod chains {
     }
 
     #[test]
+    fn a_certificate_that_no_rule_allows_is_refused_before_its_signer_is_asked_for() {
+        let root = Party::root("/p");
+        let stranger = Party::root("/q").issue("/p/site");
+        let rejection = rejected_with(&mut verifier(&[&root]), &[&stranger], stranger.data("/p/site/x"));
+        assert_eq!(rejection.why, Why::NotAllowed);
+        assert_eq!(rejection.certificate.as_ref().map(Name::as_name), Some(stranger.certificate.name()));
+    }
+
+    #[test]
+    fn a_certificate_that_was_found_useless_is_asked_for_again() {
+        let root = Party::root("/p");
+        let selfish = Party::root("/p/site");
+        let mut verifier = verifier(&[&root]);
+        let data = selfish.data("/p/site/x");
+        assert_eq!(rejected_with(&mut verifier, &[&selfish], data.clone()).why, Why::UntrustedRoot);
+        assert_eq!(needed(&mut verifier, data).as_name(), selfish.certificate.name());
+    }
+
+    #[test]
     fn forged_data_does_not_displace_a_good_certificate() {
         let root = Party::root("/p");
         let site = root.issue("/p/site");
@@ -508,6 +527,24 @@ mod rules {
         ] {
             assert_eq!(rejected(&mut verifier, party.data(uri)).why, Why::NotAllowed, "{uri}");
         }
+    }
+
+    /// A certificate whose IssuerId is `KEY` has a name that reads as another key's name too.
+    #[test]
+    fn a_certificate_name_that_reads_as_a_key_name_does_not_get_around_the_rules() {
+        let root = Party::root("/p");
+        let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+        let key_name = name("/p/guest/KEY/k");
+        let certificate =
+            Certificate::issue(key_name.as_name(), key.public(), &root.signer(), "KEY", year(), 1).unwrap();
+        let guest = Party { key, certificate };
+        let mut policy = TrustPolicy::with_rules(vec![
+            rule("/secret/<>*", "/p/guest/KEY/k/KEY/<>"),
+            rule("/p/<>*", "/p/KEY/<>"),
+        ]);
+        policy.add_anchor(root.certificate.clone());
+        let rejection = rejected_with(&mut Verifier::new(policy), &[&guest], guest.data("/secret/x"));
+        assert_eq!(rejection.why, Why::NotAllowed);
     }
 
     #[test]
