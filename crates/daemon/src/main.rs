@@ -20,7 +20,7 @@ Exit status: 0 stopped, 1 failed, 2 wrong options, 69 cannot listen, 78 wrong co
 
 /// A router for Named Data Networking.
 #[derive(Debug, Parser)]
-#[command(name = "namelyd", version, about, after_help = EXAMPLES)]
+#[command(name = "namelyd", version, after_help = EXAMPLES)]
 struct CommandLine {
     #[command(flatten)]
     daemon: DaemonArgs,

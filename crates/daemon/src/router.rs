@@ -29,6 +29,14 @@ impl Router {
     /// # Errors
     /// [`Failure`] says what is wrong and with which exit status a program should end.
     pub fn start(config: Config) -> Result<Router, Failure> {
+        Self::start_with(config, || {})
+    }
+
+    /// Starts a router that calls `ended` when it no longer runs: it was stopped, or it cannot go on.
+    ///
+    /// # Errors
+    /// As [`Router::start`].
+    pub fn start_with(config: Config, ended: impl FnOnce() + Send + 'static) -> Result<Router, Failure> {
         let policy = policy(&config)?;
         let core: Arc<Core> = Arc::new(config.forwarder(seed()?).map_err(wrong_configuration)?);
         let (plane, inbox) = DataPlane::start(options(&config), core.clone())
@@ -40,7 +48,10 @@ impl Router {
         let orders = control.orders();
         let thread = std::thread::Builder::new()
             .name("namely-control".into())
-            .spawn(move || control.run())
+            .spawn(move || {
+                let _ended = Ended(Some(ended));
+                control.run();
+            })
             .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
         Ok(Router { orders, control: Some(thread), plane, listening })
     }
@@ -71,11 +82,6 @@ impl Router {
         Ok(())
     }
 
-    /// Whether the control thread has ended by itself, which happens when the data plane cannot go on.
-    pub fn is_over(&self) -> bool {
-        self.control.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
     /// Stops: sockets are closed and removed.
     pub fn stop(mut self) {
         self.halt();
@@ -95,6 +101,17 @@ impl Router {
 impl Drop for Router {
     fn drop(&mut self) {
         self.halt();
+    }
+}
+
+/// Tells that the control thread has ended, however it did.
+struct Ended<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for Ended<F> {
+    fn drop(&mut self) {
+        if let Some(ended) = self.0.take() {
+            ended();
+        }
     }
 }
 

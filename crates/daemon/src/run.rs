@@ -29,19 +29,31 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
     // Before anything is announced: a signal that comes at once must not end the process by itself.
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
         .map_err(|error| Failure::new(Exit::Failed, format!("no signals: {error}")))?;
-    let router = Router::start(config)?;
+    let end_of_signals = signals.handle();
+    let router = Router::start_with(config, move || end_of_signals.close())?;
     announce(router.listening());
     notify(&[NotifyState::Ready]);
-    for signal in &mut signals {
-        if signal != SIGHUP {
-            break;
-        }
-        reload(args, &router);
-    }
+    let stop = wait_for_stop(&mut signals, args, &router);
     notify(&[NotifyState::Stopping]);
-    tracing::info!("stopping");
     router.stop();
-    Ok(())
+    match stop {
+        Some(signal) => {
+            tracing::info!("stopped by signal {signal}");
+            Ok(())
+        }
+        None => Err(Failure::new(Exit::Failed, "the router could not go on; its log says why")),
+    }
+}
+
+/// Reloads until a signal says stop; none if the router ended by itself.
+fn wait_for_stop(signals: &mut Signals, args: &DaemonArgs, router: &Router) -> Option<i32> {
+    for signal in signals {
+        if signal != SIGHUP {
+            return Some(signal);
+        }
+        reload(args, router);
+    }
+    None
 }
 
 fn load(args: &DaemonArgs) -> Result<Config, Failure> {

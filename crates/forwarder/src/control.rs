@@ -253,6 +253,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         cs.info()
     }
 
+    /// Changes the content store's limits on index entries and octets, see [`crate::Config`]; Data beyond them
+    /// leaves now.
+    pub fn cs_limit(&self, entries_max: usize, octets_max: u64) {
+        self.cs.lock().limit(entries_max, octets_max);
+    }
+
     /// The state of the content store.
     pub fn cs_info(&self) -> CsInfo {
         self.cs.lock().info()

@@ -53,6 +53,7 @@ impl Config {
         forwarder.regions_set(self.network.regions.clone());
         let tables = &self.tables;
         forwarder.cs_config(Some(tables.cs_packets_max), Some(tables.cs_admit), Some(tables.cs_serve));
+        forwarder.cs_limit(tables.cs_entries_max, tables.cs_octets_max);
     }
 
     fn forwarder_config(&self) -> namely_forwarder::Config {

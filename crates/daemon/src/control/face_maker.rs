@@ -19,13 +19,35 @@ pub(crate) const FACES_IN_MAKING_MAX: usize = 64;
 /// Makes faces, each on a short-lived thread.
 pub(crate) struct FaceMaker {
     plane: Arc<DataPlane>,
-    in_making: Arc<AtomicUsize>,
+    places: Arc<Places>,
+}
+
+/// Places for faces in the making.
+#[derive(Debug, Default)]
+struct Places(AtomicUsize);
+
+/// One place, given back when dropped.
+#[derive(Debug)]
+struct Place(Arc<Places>);
+
+impl Places {
+    /// A place; none if all are taken.
+    fn take(self: &Arc<Self>) -> Option<Place> {
+        let place = Place(self.clone());
+        (self.0.fetch_add(1, Ordering::Relaxed) < FACES_IN_MAKING_MAX).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl FaceMaker {
     /// A maker of faces on `plane`.
     pub(crate) fn new(plane: Arc<DataPlane>) -> Self {
-        FaceMaker { plane, in_making: Arc::default() }
+        FaceMaker { plane, places: Arc::default() }
     }
 
     /// Makes a face and gives the outcome to `done`, on another thread. False if too many are being made.
@@ -34,21 +56,14 @@ impl FaceMaker {
         spec: FaceSpec,
         done: impl FnOnce(Result<FaceStatus, CreateError>) + Send + 'static,
     ) -> bool {
-        if self.in_making.fetch_add(1, Ordering::Relaxed) >= FACES_IN_MAKING_MAX {
-            self.in_making.fetch_sub(1, Ordering::Relaxed);
-            return false;
-        }
-        let (plane, in_making) = (self.plane.clone(), self.in_making.clone());
+        let Some(place) = self.places.take() else { return false };
+        let plane = self.plane.clone();
         let work = move || {
             let made = make(&plane, spec);
-            in_making.fetch_sub(1, Ordering::Relaxed);
+            drop(place);
             done(made);
         };
-        let started = thread::Builder::new().name("namely-face".into()).spawn(work);
-        if started.is_err() {
-            self.in_making.fetch_sub(1, Ordering::Relaxed);
-        }
-        started.is_ok()
+        thread::Builder::new().name("namely-face".into()).spawn(work).is_ok()
     }
 }
 
@@ -74,4 +89,35 @@ fn address(endpoint: Endpoint) -> Result<SocketAddr, CreateError> {
         .into_iter()
         .find(|address| family.admits(&address.ip()))
         .ok_or_else(|| CreateError::Failed(format!("{host} has no address of the IP version asked for")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(uri: &str) -> Endpoint {
+        match uri.parse() {
+            Ok(FaceUri::Udp(endpoint)) => endpoint,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn faces_are_made_up_to_the_limit_at_once() {
+        let places = Arc::new(Places::default());
+        let mut taken: Vec<Place> = (0..FACES_IN_MAKING_MAX).map(|_| places.take().unwrap()).collect();
+        assert!(places.take().is_none());
+        taken.pop();
+        assert!(places.take().is_some(), "a refusal takes no place");
+    }
+
+    #[test]
+    fn names_are_looked_up_for_the_ip_version_that_is_asked_for() {
+        assert_eq!(address(endpoint("udp4://localhost:7")), Ok(([127, 0, 0, 1], 7).into()));
+        assert_eq!(address(endpoint("udp://192.0.2.1:7")), Ok(([192, 0, 2, 1], 7).into()));
+        let Err(CreateError::Failed(why)) = address(endpoint("udp6://127.0.0.1.nip.invalid:7")) else {
+            panic!()
+        };
+        assert!(why.contains("nip.invalid"), "{why}");
+    }
 }

@@ -119,6 +119,13 @@ impl<B: AsRef<[u8]> + Clone> Cs<B> {
         while self.packets.len() > self.info.packets_max && self.evict() {}
     }
 
+    /// Changes how many index entries and octets there may be; Data beyond them leaves now.
+    pub(crate) fn limit(&mut self, entries_max: usize, octets_max: u64) {
+        self.entries_max = entries_max;
+        self.octets_max = octets_max;
+        while (self.index.len() > entries_max || self.info.octets > octets_max) && self.evict() {}
+    }
+
     /// Finds Data that satisfies `ask` at `now_ns`.
     pub(crate) fn find(&mut self, ask: &Ask<'_>, now_ns: u64) -> Lookup<B> {
         if !self.info.serve || self.packets.len() == 0 {

@@ -134,6 +134,22 @@ fn each_limit_holds_and_one_past_it_the_least_recently_used_leaves() {
     }
 }
 
+#[test]
+fn smaller_limits_hold_at_once() {
+    let octets = data(&uri("/a/1"), 0, b"xx").len() as u64;
+    for (entries, octets_max, left) in
+        [(8, 1 << 20, 4), (7, 1 << 20, 3), (100, 3 * octets, 3), (100, 3 * octets - 1, 2)]
+    {
+        let mut store = Store::new(100, 100, 1 << 20);
+        for i in 1..=5 {
+            store.insert(&data(&uri(&alloc::format!("/a/{i}")), 0, b"xx"), 0);
+        }
+        store.cs.limit(entries, octets_max);
+        assert_eq!(store.cs.info().packets, left, "{entries} entries, {octets_max} octets");
+        assert!(store.has("/a/5") && !store.has("/a/1"));
+    }
+}
+
 /// `IS-35`: a long name counts for as many entries as it has prefixes.
 #[test]
 fn long_names_cannot_swamp_the_index() {
