@@ -170,6 +170,39 @@ fn cs_info(client: &mut Client) -> CsInfo {
 }
 
 #[test]
+fn a_neighbour_who_comes_gets_the_routes_that_are_his() {
+    let config = "[[autoreg]]\nprefixes = [\"/edge\"]\nfrom = [\"127.0.0.0/8\"]\ncost = 7\n\
+                  [[autoreg]]\nprefixes = [\"/elsewhere\"]\nfrom = [\"192.0.2.0/24\"]\n";
+    let daemon = Daemon::start_with(config, &[]);
+    let mut client = daemon.connect();
+    assert_eq!(client.routes("/edge"), [], "applications are no neighbours");
+    let mut neighbour = Client::udp(daemon.udp());
+    neighbour.ask("/hello");
+    let route = until("the route is made", || client.routes("/edge").first().copied());
+    assert_eq!((route.origin, route.cost), (RouteOrigin::AUTOREG, 7));
+    neighbour.receive(PATIENCE).unwrap();
+    client.ask("/edge/x");
+    neighbour.serve_one(b"from the edge");
+    assert_eq!(client.receive(PATIENCE).unwrap().data().content, b"from the edge");
+    assert_eq!(client.routes("/elsewhere"), []);
+}
+
+#[test]
+fn a_configured_neighbour_that_is_not_there_yet_is_tried_until_it_is() {
+    let far = Daemon::start();
+    let address = far.tcp();
+    let dir = far.kill();
+    let config = format!(
+        "[[face]]\nremote = \"tcp4://{address}\"\npersistency = \"persistent\"\nroutes = [\"/far\"]\n"
+    );
+    let mut near = Daemon::start_with(&config, &[]);
+    near.wait_for_log("no face to");
+    let _far = Daemon::start_in(dir, "", &["--listen", &format!("tcp://{address}")]);
+    let mut client = near.connect();
+    until("the route is made", || client.routes("/far").first().copied());
+}
+
+#[test]
 fn a_configured_neighbour_that_is_destroyed_comes_back() {
     let far = Daemon::start();
     let config = format!("[[face]]\nremote = \"udp4://{}\"\nroutes = [\"/far\"]\n", far.udp());

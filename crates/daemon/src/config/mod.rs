@@ -5,6 +5,7 @@
 //! test loads.
 
 mod authorization;
+mod autoreg;
 mod faces;
 mod forwarder;
 mod load;
@@ -20,6 +21,7 @@ use namely_wire::Name;
 use serde::Deserialize;
 
 pub use authorization::{Authorization, KeyRule, User, UserRule};
+pub use autoreg::{Autoreg, Subnet};
 pub use faces::{Faces, MulticastGroup, Persistency, StaticFace, StaticRoute};
 pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
 pub use policy::PolicyError;
@@ -42,6 +44,8 @@ pub struct Config {
     pub face: Vec<StaticFace>,
     /// Routes made at start, to a face named by its remote URI.
     pub route: Vec<StaticRoute>,
+    /// Routes for neighbours who make a face to this router.
+    pub autoreg: Vec<Autoreg>,
     /// Who may change what.
     pub authorization: Authorization,
     /// What is written to standard error.

@@ -45,7 +45,8 @@ fn the_documented_sample_loads_and_names_every_key() {
 
 /// The names of all keys: what the refusal of an unknown key lists.
 fn documented_keys() -> Vec<String> {
-    let sections = ["faces", "tables", "network", "log", "[face]", "[route]", "[faces.multicast]"];
+    let sections =
+        ["faces", "tables", "network", "log", "[face]", "[route]", "[autoreg]", "[faces.multicast]"];
     let rules = ["[authorization.user]", "[authorization.key]", "authorization"];
     sections.iter().chain(&rules).flat_map(|section| allowed_keys(section)).collect()
 }
@@ -105,6 +106,7 @@ fn bad_values_say_their_line_and_what_is_allowed() {
         ("[strategy]\nx = \"best-route\"\n", 2, "slash"),
         ("[network]\nregions = [\"/a%\"]\n", 2, "not a name URI"),
         ("[[authorization.user]]\nuser = -3\n", 2, "uid"),
+        ("[[autoreg]]\nprefixes = [\"/a\"]\nfrom = [\"10.0.0.0\"]\n", 3, "192.0.2.0/24"),
         ("[log]\nlevel = \"loud\"\n", 2, "debug"),
         ("[faces\n", 1, ""),
     ] {

@@ -3,6 +3,7 @@
 //! It sleeps until something comes: an Interest for management, a change of a face, a face that was made, a
 //! reload, the stop. Nothing of this runs on the data-plane thread, and nothing there waits for it.
 
+mod autoreg;
 mod face_maker;
 mod faces;
 mod neighbours;
@@ -162,8 +163,13 @@ impl ControlThread {
         let mut replies = Vec::new();
         self.management.face_event(&faces::notification(event), now(), &mut replies);
         self.reply(replies);
-        if event.kind == FaceEventKind::Destroyed {
-            self.neighbours.face_gone(event.face.face_id.0, now().ns);
+        match event.kind {
+            FaceEventKind::Created => {
+                let control = control(&self.plane, &self.core);
+                autoreg::register(&self.config.autoreg, &event.face, control, now().ns);
+            }
+            FaceEventKind::Destroyed => self.neighbours.face_gone(event.face.face_id.0, now().ns),
+            FaceEventKind::Up | FaceEventKind::Down => {}
         }
     }
 
