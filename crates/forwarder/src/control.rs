@@ -115,15 +115,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.faces.hold(face).map(|hold| hold.cell.key)
     }
 
-    /// Whether a face is still there: checked again after it was entered in a table, because it may have
-    /// been released in between and its sweep may be over.
-    fn is_alive(&self, key: FaceKey) -> bool {
-        key == FaceKey::LOCAL || self.faces.hold_key(key).is_some()
-    }
-
-    fn sweep_again(&self, key: FaceKey) {
+    /// Whether a face has gone since its key was read; what was entered for it meanwhile is swept, because
+    /// the sweep of its release may have come too early for that.
+    fn has_gone(&self, key: FaceKey) -> bool {
+        if key == FaceKey::LOCAL || self.faces.hold_key(key).is_some() {
+            return false;
+        }
         self.departed.lock().push_back(key);
         self.sweep_departed();
+        true
     }
 }
 
@@ -132,12 +132,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Adds a next hop to the FIB, or changes its cost. [`FaceId::LOCAL`] leads to the BPT.
     pub fn fib_add_nexthop(&self, name: NameRef<'_>, face: FaceId, cost: u64) -> Result<(), FibError> {
         let key = self.key_of(face).ok_or(FibError::NoFace)?;
+        self.enter_nexthop(name, key, cost)
+    }
+
+    fn enter_nexthop(&self, name: NameRef<'_>, key: FaceKey, cost: u64) -> Result<(), FibError> {
         with_key(&self.hasher, name, |name| self.fib.lock().add(name, key, cost))?;
-        if !self.is_alive(key) {
-            self.sweep_again(key);
-            return Err(FibError::NoFace);
-        }
-        Ok(())
+        if self.has_gone(key) { Err(FibError::NoFace) } else { Ok(()) }
     }
 
     /// Removes a next hop from the FIB; says whether it was there.
@@ -160,13 +160,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// returns.
     pub fn rib_register(&self, name: &Name, route: Route) -> Result<(), RibError> {
         let key = self.key_of(route.face).ok_or(RibError::NoFace)?;
+        self.enter_route(name, key, route)
+    }
+
+    fn enter_route(&self, name: &Name, key: FaceKey, route: Route) -> Result<(), RibError> {
         let fib = &mut FibInstaller { forwarder: self };
         self.rib.lock().register(name, key, route, fib)?;
-        if !self.is_alive(key) {
-            self.sweep_again(key);
-            return Err(RibError::NoFace);
-        }
-        Ok(())
+        if self.has_gone(key) { Err(RibError::NoFace) } else { Ok(()) }
     }
 
     /// Removes a route; says whether it was there.
@@ -201,11 +201,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if hold.cell.layer != FaceLayer::Upper {
             return Err(BindError::NotUpper);
         }
-        let key = hold.cell.key;
+        self.enter_binding(prefix, hold.cell.key)
+    }
+
+    fn enter_binding(&self, prefix: &Name, key: FaceKey) -> Result<Bound, BindError> {
         with_key(&self.hasher, prefix.as_name(), |name| {
             self.bpt.lock().bind(name, prefix.clone(), key)?;
-            if !self.is_alive(key) {
-                self.sweep_again(key);
+            if self.has_gone(key) {
                 return Err(BindError::NoFace);
             }
             let routed = self.fib.lock().leads_to(name, FaceKey::LOCAL);
@@ -321,3 +323,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         entries
     }
 }
+
+#[cfg(test)]
+mod tests;

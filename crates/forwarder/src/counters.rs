@@ -27,7 +27,7 @@ pub enum DropReason {
     UnknownFace,
     /// The packet was meant for a face that is gone: the black hole of an orphaned face.
     FaceGone,
-    /// A `/localhost` packet came from a non-local face, or Data of that scope was to leave through one.
+    /// A `/localhost` packet came from a non-local face, or was to leave through one by NextHopFaceId.
     Scope,
     /// An Interest arrived with HopLimit 0.
     HopLimit,

@@ -50,7 +50,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             add_downstreams(&mut downstreams, entry, ingress, now_ns);
         }
         let from = ingress.id();
-        let data = DataOut { packet, name: view.name, from, congestion_mark: headers.congestion_mark };
+        let data = DataOut { packet, from, congestion_mark: headers.congestion_mark };
         for (face, token) in downstreams {
             match self.faces.hold_key(face) {
                 Some(face) => self.send_data(&face, token, &data, out),

@@ -2,7 +2,7 @@
 
 use lock_api::RawMutex;
 use namely_wire::interest::with_nonce;
-use namely_wire::{DataView, InterestView, LpHeaders, NackReason};
+use namely_wire::{InterestView, LpHeaders, NackReason};
 
 use super::amend::without_hint;
 use super::{DataOut, is_localhost};
@@ -145,11 +145,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     fn answer_from_cache(&self, arrived: &Arrived<'_, B>, packet: &B, out: &mut impl Output<B>) {
-        let Ok(view) = DataView::parse(packet.as_ref()) else { return };
         self.counters.satisfied.add(1);
         // The cache stands in for the producer, who would reflect the mark of a congested upstream path.
         let congestion_mark = arrived.headers.congestion_mark;
-        let data = DataOut { packet, name: view.name, from: FaceId::CONTENT_STORE, congestion_mark };
+        let data = DataOut { packet, from: FaceId::CONTENT_STORE, congestion_mark };
         self.send_data(arrived.ingress, arrived.headers.pit_token, &data, out);
     }
 

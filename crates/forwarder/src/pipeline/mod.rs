@@ -35,7 +35,6 @@ fn is_localhop(name: NameRef<'_>) -> bool {
 /// A Data on its way to the faces that asked.
 struct DataOut<'a, B> {
     packet: &'a B,
-    name: NameRef<'a>,
     /// What IncomingFaceId says.
     from: FaceId,
     congestion_mark: Option<u64>,
@@ -59,7 +58,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Answers a downstream with Data.
+    /// Answers a downstream with Data. Scope needs no check: a non-local face never gets to ask for a name
+    /// that `/localhost` Data satisfies.
     fn send_data(
         &self,
         face: &FaceHold,
@@ -67,10 +67,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         data: &DataOut<'_, B>,
         out: &mut impl Output<B>,
     ) {
-        if !face.cell.is_local() && is_localhost(data.name) {
-            self.counters.dropped(DropReason::Scope);
-            return;
-        }
         let headers = LpHeaders {
             pit_token: token,
             incoming_face_id: face.cell.local_fields().then_some(data.from.0),

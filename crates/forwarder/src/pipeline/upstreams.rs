@@ -32,7 +32,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let mut routing = Routing { strategy, upstreams: Few::new(), is_explicit: false, hop_limited: false };
         if let Some(id) = arrived.headers.next_hop_face_id {
             let face = self.faces.hold(FaceId(id)).ok_or(DropReason::NextHopGone)?;
-            // A privileged application says where its Interest goes: scope does not matter, HopLimit does.
+            // A privileged application says where its Interest goes, even back or one hop further than
+            // `/localhop` allows; but what is of this host stays here.
+            if is_localhost(arrived.ask.view.name) && !face.cell.is_local() {
+                return Err(DropReason::Scope);
+            }
             if arrived.hop_limit_out() == Some(0) && !face.cell.is_local() {
                 return Err(DropReason::HopLimit);
             }

@@ -278,3 +278,44 @@ fn faces_are_opened_and_released_while_another_thread_forwards() {
     assert_eq!((sizes.fib, sizes.rib, sizes.bindings), (1, 0, 0));
     assert_eq!(bench.fw.faces_snapshot().len(), 2);
 }
+
+/// `IS-13`: a route or bind that races the release of its face leaves nothing behind.
+#[test]
+fn what_is_entered_for_a_face_while_it_goes_does_not_stay() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    const ROUNDS: u64 = 500;
+    let bench = Arc::new(Bench::new());
+    // The face of the round, and how many rounds the other thread has finished.
+    let shared = Arc::new((AtomicU64::new(0), AtomicU64::new(0)));
+    let adding = {
+        let (bench, shared) = (bench.clone(), shared.clone());
+        std::thread::spawn(move || {
+            for round in 0..ROUNDS {
+                let names = ["/f", "/r", "/b"].map(|prefix| name(prefix).join_segment(round));
+                let face = loop {
+                    match shared.0.swap(0, Ordering::AcqRel) {
+                        0 => std::thread::yield_now(),
+                        id => break FaceId(id),
+                    }
+                };
+                let _ = bench.fw.fib_add_nexthop(names[0].as_name(), face, 0);
+                let _ = bench.fw.rib_register(&names[1], route_to(face));
+                let _ = bench.fw.bpt_bind(face, &names[2]);
+                shared.1.store(round + 1, Ordering::Release);
+            }
+        })
+    };
+    for round in 0..ROUNDS {
+        let face = bench.app();
+        shared.0.store(face.0, Ordering::Release);
+        (0..round % 256 * 8).for_each(|_| std::hint::spin_loop());
+        bench.fw.face_release(face).unwrap();
+        while shared.1.load(Ordering::Acquire) == round {
+            std::thread::yield_now();
+        }
+    }
+    adding.join().unwrap();
+    while bench.expire().is_some() {}
+    let sizes = bench.fw.table_sizes();
+    assert_eq!((sizes.fib, sizes.rib, sizes.bindings), (0, 0, 0));
+}

@@ -6,4 +6,5 @@ mod control;
 mod exchange;
 mod limits;
 mod pipelines;
+mod simulation;
 mod strategies;

@@ -119,6 +119,60 @@ fn the_same_nonce_from_the_same_point_to_point_face_is_a_retransmission() {
 }
 
 #[test]
+fn a_nonce_that_was_sent_is_known_after_the_downstream_has_used_another() {
+    let bench = Bench::new();
+    let (consumer, upstream) = (bench.remote(), bench.remote());
+    bench.route("/a", upstream, 0);
+    let first = interest("/a").build();
+    bench.receive(consumer, first.clone());
+    bench.receive(consumer, interest("/a").build());
+    let sent = bench.receive(upstream, first);
+    assert!(is_nack(&sent[0].1, NackReason::Duplicate));
+}
+
+#[test]
+fn a_downstream_whose_time_is_over_gets_neither_data_nor_nack_though_others_wait() {
+    let mut bench = Bench::new();
+    let (early, late, upstream) = (bench.remote(), bench.remote(), bench.remote());
+    bench.route("/a", upstream, 0);
+    for (uri, answer) in [("/a/1", "data"), ("/a/2", "nack")] {
+        let packet = interest(uri).build();
+        bench.receive(late, packet.clone());
+        bench.receive(early, interest(uri).lifetime_ms(10).build());
+        bench.advance_ms(10);
+        let sent = match answer {
+            "data" => bench.receive(upstream, data(uri)),
+            _ => bench.nack(upstream, packet, NackReason::NoRoute),
+        };
+        assert_eq!(faces(&sent), [late], "{answer}");
+    }
+}
+
+#[test]
+fn data_that_satisfies_two_interests_of_a_face_is_sent_once_for_each_token() {
+    let bench = Bench::new();
+    let (consumer, upstream) = (bench.remote(), bench.remote());
+    bench.route("/a", upstream, 0);
+    for (tokens, copies) in [([[1], [1]], 1), ([[1], [2]], 2)] {
+        bench.fw.cs_erase(name("/").as_name(), 10);
+        bench.receive_with(consumer, interest("/a").can_be_prefix().build(), token(&tokens[0]));
+        bench.receive_with(consumer, interest("/a/b").build(), token(&tokens[1]));
+        assert_eq!(bench.receive(upstream, data("/a/b")).len(), copies);
+    }
+}
+
+#[test]
+fn an_application_reached_by_fib_and_by_binding_is_asked_once() {
+    let bench = Bench::new();
+    let (consumer, app) = (bench.remote(), bench.app());
+    bench.strategy("/", "/localhost/nfd/strategy/multicast");
+    bench.route("/a", app, 0);
+    bench.route("/a", FaceId::LOCAL, 0);
+    bench.fw.bpt_bind(app, &name("/a/b")).unwrap();
+    assert_eq!(faces(&bench.receive(consumer, interest("/a/b/c").build())), [app]);
+}
+
+#[test]
 fn a_loop_longer_than_the_lifetime_is_caught_by_the_dead_nonce_list() {
     let mut bench = Bench::new();
     let (consumer, upstream) = (bench.remote(), bench.remote());
@@ -300,6 +354,10 @@ fn next_hop_face_id_is_obeyed_only_from_faces_with_local_fields() {
     assert!(bench.receive_with(app, interest("/b").build(), to(FaceId(9999))).is_empty());
     assert_eq!(bench.dropped(DropReason::NextHopGone), 1);
     assert_eq!(faces(&bench.receive(chosen, data("/a"))), [app]);
+    assert!(bench.receive_with(app, interest("/localhost/x").build(), to(chosen)).is_empty());
+    assert_eq!(bench.dropped(DropReason::Scope), 1);
+    assert!(bench.receive_with(app, interest("/c").hop_limit(1).build(), to(chosen)).is_empty());
+    assert_eq!(bench.dropped(DropReason::HopLimit), 1);
 }
 
 #[test]

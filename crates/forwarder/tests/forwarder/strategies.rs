@@ -31,6 +31,33 @@ fn best_route_retries_with_unused_next_hops_then_with_the_one_used_longest_ago()
 }
 
 #[test]
+fn a_next_hop_whose_time_is_over_counts_as_unused() {
+    let mut bench = Bench::new();
+    let upstreams = [bench.remote(), bench.remote(), bench.remote()];
+    upstreams.iter().zip(0..).for_each(|(face, cost)| bench.route("/a", *face, cost));
+    let mut asked = Vec::new();
+    for (lifetime_ms, pause_ms) in [(50, 20), (4000, 80), (4000, 0)] {
+        asked.extend(faces(&bench.receive(bench.app(), interest("/a").lifetime_ms(lifetime_ms).build())));
+        bench.advance_ms(pause_ms);
+    }
+    assert_eq!(asked, [upstreams[0], upstreams[1], upstreams[0]]);
+}
+
+#[test]
+fn when_no_upstream_is_waited_for_any_more_the_cheapest_is_asked_again() {
+    let mut bench = Bench::new();
+    let upstreams = [bench.remote(), bench.remote()];
+    upstreams.iter().zip(0..).for_each(|(face, cost)| bench.route("/a", *face, cost));
+    let first = interest("/a").build();
+    assert_eq!(faces(&bench.receive(bench.app(), first.clone())), [upstreams[0]]);
+    bench.advance_ms(20);
+    assert_eq!(faces(&bench.receive(bench.app(), interest("/a").lifetime_ms(50).build())), [upstreams[1]]);
+    assert!(bench.nack(upstreams[0], first, NackReason::NoRoute).is_empty());
+    bench.advance_ms(80);
+    assert_eq!(faces(&bench.receive(bench.app(), interest("/a").build())), [upstreams[0]]);
+}
+
+#[test]
 fn retransmissions_are_suppressed_for_10_ms_and_longer_each_time() {
     let mut bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
