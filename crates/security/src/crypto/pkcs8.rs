@@ -1,5 +1,4 @@
-//! Encrypted private keys: PKCS#8 with PBES2 (RFC 5958, RFC 8018), as OpenSSL, ndnsec, python-ndn and NDNts
-//! write and read them.
+//! Encrypted private keys: PKCS#8 with PBES2 (RFC 5958, RFC 8018), as OpenSSL and ndnsec write and read them.
 
 use std::fmt;
 

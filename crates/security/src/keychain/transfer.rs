@@ -1,4 +1,4 @@
-//! Keys in and out of a key chain as SafeBags, the form in which `ndnsec`, python-ndn and NDNts exchange them.
+//! Keys in and out of a key chain as SafeBags, the form in which NDN software exchanges them.
 
 use namely_wire::NameRef;
 use namely_wire::certificate::{SafeBagView, encode_safe_bag};
