@@ -19,11 +19,12 @@ pub(crate) enum Content {
     Memory(Vec<u8>),
 }
 
-/// What changes when a file changes.
+/// What changes when a file changes. Not the inode's own time: that changes too when a file loses its name, and
+/// what was begun to be fetched may be fetched to the end. Who changes a file and sets its time back deceives the
+/// server; a client then finds that segments and manifest do not agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) mtime_ns: u64,
-    ctime_ns: u64,
     size: u64,
     device: u64,
     inode: u64,
@@ -33,7 +34,6 @@ impl Mark {
     pub(crate) fn of(stat: &Stat) -> Self {
         Mark {
             mtime_ns: time_ns(stat.st_mtime, stat.st_mtime_nsec),
-            ctime_ns: time_ns(stat.st_ctime, stat.st_ctime_nsec),
             size: u64::try_from(stat.st_size).unwrap_or(0),
             device: stat.st_dev,
             inode: stat.st_ino,

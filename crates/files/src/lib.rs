@@ -5,8 +5,12 @@
 #![forbid(unsafe_code)]
 
 mod content;
+pub mod get;
 mod published;
+pub mod put;
 mod root;
 pub mod server;
 
+pub use get::{GetError, GetOptions, Got, get, get_object, get_to_writer, get_tree};
+pub use put::{Input, Put, PutOptions};
 pub use server::{FileServer, ServeCounters, ServeError, ServeOptions};

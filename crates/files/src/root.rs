@@ -119,11 +119,12 @@ impl Root {
     }
 
     /// The listing of the directory `opened`, which is at `components`: files and directories whose names a client
-    /// can ask for, in the order of their names. None if it is too long.
+    /// can ask for, in the order of their names. None if it takes more than `octets_max`.
     pub(crate) fn listing<'a>(
         &self,
         opened: &Opened,
         components: impl Iterator<Item = Component<'a>>,
+        octets_max: usize,
     ) -> Result<Option<Vec<u8>>, Denied> {
         let mut path = relative_path(components)?;
         let mut entries = Vec::new();
@@ -147,8 +148,8 @@ impl Root {
                 }
                 _ => continue,
             };
-            octets += name.len() + 2;
-            if octets > LISTING_OCTETS_MAX {
+            octets += name.len() + if is_directory { 2 } else { 1 };
+            if octets > octets_max {
                 return Ok(None);
             }
             entries.push((name.to_vec(), is_directory));
@@ -276,11 +277,14 @@ mod tests {
         std::fs::write(served.join(OsStr::from_bytes(b"\xff")), "").unwrap();
         let root = Root::open(&served, false).unwrap();
         let opened = find(&root, "/").unwrap();
-        let listing = root.listing(&opened, std::iter::empty()).unwrap().unwrap();
+        let listing = root.listing(&opened, std::iter::empty(), LISTING_OCTETS_MAX).unwrap().unwrap();
         let entries: Vec<_> = namely_wire::rdr::listing(&listing).map(Result::unwrap).collect();
         let names: Vec<(&str, bool)> =
             entries.iter().map(|e| (std::str::from_utf8(e.name).unwrap(), e.is_directory)).collect();
         let expected = [("file", false), ("inside", false), ("sub", true), ("with space & ünïcode\n", false)];
         assert_eq!(names, expected);
+        let within = |octets_max| root.listing(&opened, std::iter::empty(), octets_max).unwrap();
+        assert!(within(listing.len()).is_some());
+        assert!(within(listing.len() - 1).is_none());
     }
 }

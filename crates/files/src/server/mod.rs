@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use namely_security::{Certificate, MANIFEST_ENTRIES, Signer, sign_data};
+use namely_security::{Certificate, CryptoError, MANIFEST_ENTRIES, Signer, sign_data};
 use namely_transport::connection::Outbox;
 use namely_transport::publish::Signing;
 use namely_transport::segment::SegmentWriter;
@@ -19,10 +19,10 @@ use namely_transport::serve::Producer;
 use namely_wire::rdr::{LISTING_COMPONENT, Metadata, metadata_name};
 use namely_wire::{ContentType, DataBuilder, InterestView, LpHeaders, Name, NameRef, PACKET_OCTETS_MAX};
 
-use self::request::{Part, Request};
+pub(crate) use self::request::{Part, Request};
 use crate::content::{Content, Mark, ReadError, time_ns};
 use crate::published::{Packaging, PublishedObject, Unavailable};
-use crate::root::{Denied, Opened, Root};
+use crate::root::{Denied, LISTING_OCTETS_MAX, Opened, Root};
 
 /// Versions of files that are kept open; the one used longest ago is closed.
 pub const OBJECTS_MAX: usize = 64;
@@ -189,26 +189,6 @@ impl FileServer {
         self.counters
     }
 
-    fn answer_certificate(
-        &mut self,
-        interest: &InterestView<'_>,
-        headers: &LpHeaders,
-        outbox: &mut Outbox,
-    ) -> bool {
-        let matching = |certificate: &&Certificate| {
-            let name = certificate.name();
-            if interest.can_be_prefix { interest.name.is_prefix_of(name) } else { interest.name == name }
-        };
-        // A certificate's name has KEY in it: a short prefix means a file.
-        let Some(certificate) = self.certificates.iter().find(matching) else { return false };
-        if interest.name.len() < certificate.key_name().len() {
-            return false;
-        }
-        outbox.send(headers, certificate.wire());
-        self.counters.certificates += 1;
-        true
-    }
-
     fn answer_request(
         &mut self,
         request: &Request<'_>,
@@ -260,7 +240,7 @@ impl FileServer {
         let content = match (request.is_listing(), opened.is_directory()) {
             (true, true) => {
                 name.push(LISTING_COMPONENT);
-                let listing = self.root.listing(&opened, request.path())?;
+                let listing = self.root.listing(&opened, request.path(), LISTING_OCTETS_MAX)?;
                 Content::Memory(listing.ok_or(Refusal::Unavailable(Unavailable::TooLarge))?)
             }
             (false, false) => Content::file(opened.fd, &opened.stat),
@@ -345,16 +325,24 @@ impl FileServer {
     }
 
     fn count(&mut self, refusal: &Refusal) {
-        let counters = &mut self.counters;
         let counter = match refusal {
-            Refusal::Absent | Refusal::Gone => &mut counters.gone,
-            Refusal::BadPath => &mut counters.refused_paths,
-            Refusal::Unreadable(_) => &mut counters.read_errors,
-            Refusal::Unavailable(Unavailable::PastEnd) => &mut counters.past_end,
-            Refusal::Unavailable(Unavailable::Content(ReadError::Changed)) => &mut counters.gone,
-            Refusal::Unavailable(Unavailable::Content(ReadError::System(_))) => &mut counters.read_errors,
-            Refusal::Unavailable(Unavailable::TooLarge) => &mut counters.too_large,
-            Refusal::Unavailable(Unavailable::Signing(_)) => &mut counters.signing_errors,
+            Refusal::Absent | Refusal::Gone => &mut self.counters.gone,
+            Refusal::BadPath => &mut self.counters.refused_paths,
+            Refusal::Unreadable(_) => &mut self.counters.read_errors,
+            Refusal::Unavailable(unavailable) => return self.counters.count(unavailable),
+        };
+        *counter += 1;
+    }
+}
+
+impl ServeCounters {
+    pub(crate) fn count(&mut self, unavailable: &Unavailable) {
+        let counter = match unavailable {
+            Unavailable::PastEnd => &mut self.past_end,
+            Unavailable::Content(ReadError::Changed) => &mut self.gone,
+            Unavailable::Content(ReadError::System(_)) => &mut self.read_errors,
+            Unavailable::TooLarge => &mut self.too_large,
+            Unavailable::Signing(_) => &mut self.signing_errors,
         };
         *counter += 1;
     }
@@ -362,19 +350,14 @@ impl FileServer {
 
 impl Producer for FileServer {
     fn prefixes(&self) -> Vec<Name> {
-        let mut prefixes = vec![self.prefix.clone()];
-        for certificate in &self.certificates {
-            let key = certificate.key_name();
-            if prefixes.iter().all(|prefix| !prefix.is_prefix_of(key)) {
-                prefixes.push(key.to_name());
-            }
-        }
-        prefixes
+        prefixes(&self.prefix, &self.certificates)
     }
 
     fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox) {
         self.counters.interests += 1;
-        if !self.certificates.is_empty() && self.answer_certificate(interest, headers, outbox) {
+        if let Some(certificate) = certificate(&self.certificates, interest) {
+            outbox.send(headers, certificate.wire());
+            self.counters.certificates += 1;
             return;
         }
         let Some(request) = Request::parse(interest, self.prefix.as_name()) else {
@@ -392,6 +375,31 @@ impl Producer for FileServer {
             }
         }
     }
+}
+
+/// The prefixes to be asked under: the object's or directory's, and those of keys that lie elsewhere.
+pub(crate) fn prefixes(prefix: &Name, certificates: &[Certificate]) -> Vec<Name> {
+    let mut prefixes = vec![prefix.clone()];
+    for certificate in certificates {
+        let key = certificate.key_name();
+        if prefixes.iter().all(|prefix| !prefix.is_prefix_of(key)) {
+            prefixes.push(key.to_name());
+        }
+    }
+    prefixes
+}
+
+/// The certificate that `interest` asks for: by its name, or by that of its key.
+pub(crate) fn certificate<'a>(
+    certificates: &'a [Certificate],
+    interest: &InterestView<'_>,
+) -> Option<&'a Certificate> {
+    certificates.iter().find(|certificate| {
+        let name = certificate.name();
+        // A shorter prefix means an object, though certificates may lie below it too.
+        let is_of_key = interest.can_be_prefix && interest.name.len() >= certificate.key_name().len();
+        interest.name == name || (is_of_key && interest.name.is_prefix_of(name))
+    })
 }
 
 /// The most content of a segment whose name is that of a file right below `prefix`, with a few octets for its
@@ -424,6 +432,8 @@ pub enum ServeError {
         /// The largest size under this prefix.
         octets_max: usize,
     },
+    /// The environment's: the key does not sign.
+    Signing(CryptoError),
 }
 
 impl fmt::Display for ServeError {
@@ -435,6 +445,7 @@ impl fmt::Display for ServeError {
             ServeError::SegmentSize { octets, octets_max } => {
                 write!(f, "segments of {octets} octets: use 1 to {octets_max} under this prefix")
             }
+            ServeError::Signing(error) => write!(f, "cannot sign: {error}"),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::published::is_manifest_keyword;
 
 /// What an Interest asks for, below the server's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Request<'a> {
+pub(crate) enum Request<'a> {
     /// `<path>/32=metadata`, or `<path>/32=ls/32=metadata`.
     Discovery {
         /// The path's components.
@@ -32,7 +32,7 @@ pub(super) enum Request<'a> {
 
 /// A packet of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// A segment, by its number.
     Segment(u64),
     /// A manifest, by its index.
@@ -42,7 +42,7 @@ pub(super) enum Part {
 impl<'a> Request<'a> {
     /// Reads the name of `interest`. A trailing implicit digest is set aside: whoever the answer passes on its way
     /// checks it.
-    pub(super) fn parse(interest: &InterestView<'a>, prefix: NameRef<'_>) -> Option<Self> {
+    pub(crate) fn parse(interest: &InterestView<'a>, prefix: NameRef<'_>) -> Option<Self> {
         let name = match interest.implicit_digest() {
             Some(_) => interest.name.without_last(1),
             None => interest.name,
@@ -71,18 +71,18 @@ impl<'a> Request<'a> {
     }
 
     /// The path's components.
-    pub(super) fn path_name(&self) -> NameRef<'a> {
+    pub(crate) fn path_name(&self) -> NameRef<'a> {
         let (Request::Discovery { path, .. } | Request::Packet { path, .. }) = self;
         *path
     }
 
     /// The path's components, one by one.
-    pub(super) fn path(&self) -> impl Iterator<Item = Component<'a>> + use<'a> {
+    pub(crate) fn path(&self) -> impl Iterator<Item = Component<'a>> + use<'a> {
         self.path_name().components()
     }
 
     /// Whether a directory's listing is meant.
-    pub(super) fn is_listing(&self) -> bool {
+    pub(crate) fn is_listing(&self) -> bool {
         let (Request::Discovery { listing, .. } | Request::Packet { listing, .. }) = self;
         *listing
     }

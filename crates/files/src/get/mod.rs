@@ -1,0 +1,192 @@
+//! Fetching files: verified, streamed to disk, and under the final name only when complete.
+//!
+//! Works with namely's file server, with others that speak the ndn6-file-server protocol, and with any segmented
+//! object; see [`namely_transport::object`] for how objects are found and verified.
+
+mod error;
+mod journal;
+mod part;
+mod tree;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use namely_security::{MANIFEST_ENTRIES, TrustReason, Verified};
+use namely_transport::object::{Flow, Object, ObjectError, Progress, Reader, Sink, Vouching};
+use namely_wire::{Name, NameRef};
+
+pub use self::error::GetError;
+pub use self::part::PART_SUFFIX;
+use self::part::PartFile;
+pub use self::tree::{DEPTH_MAX, TreeGot, TreeProgress, get_tree};
+
+/// How files are fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GetOptions {
+    /// Whether a partial file is gone on with.
+    pub resume: bool,
+    /// Whether the file is on the disk, not only in the system's cache, when it gets its final name.
+    pub sync: bool,
+}
+
+/// A file that was fetched.
+#[derive(Clone, Debug)]
+pub struct Got {
+    /// The versioned name.
+    pub object: Name,
+    /// Where it is.
+    pub path: PathBuf,
+    /// What the fetch was like.
+    pub progress: Progress,
+    /// Octets that had been there already.
+    pub resumed_octets: u64,
+    /// Why its metadata is believed; none for an object without metadata.
+    pub reason: Option<TrustReason>,
+}
+
+/// Finds the file `name`, in its newest version unless it names one.
+pub fn find_file(reader: &mut Reader<'_>, name: NameRef<'_>) -> Result<Object, GetError> {
+    let object = reader.find(name)?;
+    if object.metadata.as_ref().is_some_and(|metadata| metadata.is_directory()) {
+        return Err(GetError::IsDirectory { name: name.to_name() });
+    }
+    Ok(object)
+}
+
+/// Fetches the file `name` to the path `target`, which is replaced if it exists.
+pub fn get(
+    reader: &mut Reader<'_>,
+    name: NameRef<'_>,
+    target: &Path,
+    options: GetOptions,
+    watch: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Got, GetError> {
+    let object = find_file(reader, name)?;
+    get_object(reader, &object, target, options, watch)
+}
+
+/// Fetches an object that was found to the path `target`, which is replaced if it exists. A target that is no
+/// regular file, such as a pipe or `/dev/null`, is written as it is.
+pub fn get_object(
+    reader: &mut Reader<'_>,
+    object: &Object,
+    target: &Path,
+    options: GetOptions,
+    watch: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Got, GetError> {
+    let fault = |error| GetError::Target { path: target.to_owned(), error };
+    match std::fs::metadata(target) {
+        Ok(existing) if existing.is_dir() => {
+            return Err(fault(io::Error::from(io::ErrorKind::IsADirectory)));
+        }
+        Ok(existing) if !existing.is_file() => {
+            let mut file = std::fs::OpenOptions::new().write(true).open(target).map_err(fault)?;
+            let progress = get_to_writer(reader, object, &mut file, watch)?;
+            return Ok(got(object, target, progress, 0));
+        }
+        _ => {}
+    }
+    let group = if object.vouching == Vouching::Manifests { MANIFEST_ENTRIES } else { 1 };
+    let mut part = PartFile::open(target, object, group, options.resume)?;
+    let (segment, resumed_octets) = part.resumed();
+    if let Err(full) = check_space(&part, object) {
+        part.abandon();
+        return Err(full);
+    }
+    let is_whole = resumed_octets > 0 && object.segments == Some(segment);
+    let read =
+        if is_whole { Ok(Progress::default()) } else { reader.read(object, segment, &mut part, watch) };
+    let path = part.path().to_owned();
+    let progress = match read {
+        Ok(progress) => progress,
+        Err(error) => return Err(interrupted(error, path, object, part.abandon())),
+    };
+    let octets = part.octets();
+    if let Some(expected_octets) = object.octets().filter(|expected| *expected != octets) {
+        part.discard();
+        return Err(GetError::Size { object: object.name.clone(), expected_octets, octets });
+    }
+    let file = part.finish(target, options.sync).map_err(|error| failure(error, path, object))?;
+    set_time(&file, object);
+    Ok(got(object, target, progress, resumed_octets))
+}
+
+/// Writes an object to `writer`, verified, in order.
+pub fn get_to_writer(
+    reader: &mut Reader<'_>,
+    object: &Object,
+    writer: &mut dyn Write,
+    watch: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Progress, GetError> {
+    let mut sink = WriterSink(writer);
+    let progress = reader.read(object, 0, &mut sink, watch)?;
+    sink.0.flush().map_err(ObjectError::Sink)?;
+    Ok(progress)
+}
+
+struct WriterSink<'a>(&'a mut dyn Write);
+
+impl Sink for WriterSink<'_> {
+    fn write(&mut self, _: u64, data: &Verified<&[u8]>) -> io::Result<()> {
+        self.0.write_all(data.content())
+    }
+}
+
+fn got(object: &Object, target: &Path, progress: Progress, resumed_octets: u64) -> Got {
+    Got {
+        object: object.name.clone(),
+        path: target.to_owned(),
+        progress,
+        resumed_octets,
+        reason: object.reason.clone(),
+    }
+}
+
+/// An error before anything was fetched, when it is known that it will not fit.
+fn check_space(part: &PartFile, object: &Object) -> Result<(), GetError> {
+    let Some(needed) = object.octets() else { return Ok(()) };
+    let directory =
+        part.path().parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(disk) = rustix::fs::statvfs(directory) else { return Ok(()) };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if needed.saturating_sub(part.resumed().1) > free {
+        let kept_octets = part.resumed().1;
+        return Err(GetError::NoSpace {
+            path: part.path().to_owned(),
+            needed_octets: Some(needed),
+            kept_octets,
+        });
+    }
+    Ok(())
+}
+
+fn interrupted(error: ObjectError, part: PathBuf, object: &Object, kept_octets: u64) -> GetError {
+    match error {
+        ObjectError::Sink(error) if error.kind() == io::ErrorKind::StorageFull => {
+            GetError::NoSpace { path: part, needed_octets: object.octets(), kept_octets }
+        }
+        ObjectError::Sink(error) => GetError::Target { path: part, error },
+        error => GetError::Interrupted { error: Box::new(error), part, kept_octets },
+    }
+}
+
+fn failure(error: io::Error, path: PathBuf, object: &Object) -> GetError {
+    match error.kind() {
+        io::ErrorKind::StorageFull => {
+            GetError::NoSpace { path, needed_octets: object.octets(), kept_octets: 0 }
+        }
+        _ => GetError::Target { path, error },
+    }
+}
+
+/// The file's time is that of the producer's, where that is told; a tree that is fetched again is compared by it.
+fn set_time(file: &std::fs::File, object: &Object) {
+    let mtime_ns = object.metadata.as_ref().and_then(|metadata| metadata.mtime_ns);
+    let time = mtime_ns.and_then(|ns| SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(ns)));
+    if let Some(time) = time
+        && let Err(error) = file.set_modified(time)
+    {
+        tracing::debug!(%error, "the file keeps the time at which it was fetched");
+    }
+}

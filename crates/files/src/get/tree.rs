@@ -1,0 +1,144 @@
+//! Fetching a directory and all that is in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use namely_transport::object::{Flow, Object, Progress, Reader};
+use namely_wire::rdr::{listing, listing_name};
+use namely_wire::{Component, Name, NameRef};
+
+use super::{GetError, GetOptions, get_object};
+use crate::root::LISTING_OCTETS_MAX;
+
+/// Directories within directories that are followed.
+pub const DEPTH_MAX: usize = 64;
+
+/// How far the fetch of a tree is.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeProgress<'a> {
+    /// The file that is being fetched.
+    pub name: &'a Name,
+    /// Files fetched before it.
+    pub files: u64,
+    /// Octets of them.
+    pub octets: u64,
+    /// How far this one is.
+    pub current: &'a Progress,
+}
+
+/// A tree that was fetched.
+#[derive(Debug, Default)]
+pub struct TreeGot {
+    /// Files that were fetched.
+    pub files: u64,
+    /// Files that were there already.
+    pub unchanged: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Octets that were fetched.
+    pub octets: u64,
+    /// Files and directories that could not be fetched, and why.
+    pub failed: Vec<(Name, GetError)>,
+}
+
+/// Fetches the directory `name` into the directory `target`, which is made if there is none. One file that
+/// cannot be fetched does not keep the others: see [`TreeGot::failed`]. With [`GetOptions::resume`] files that are
+/// there with the producer's size and time are not fetched again.
+pub fn get_tree(
+    reader: &mut Reader<'_>,
+    name: NameRef<'_>,
+    target: &Path,
+    options: GetOptions,
+    watch: &mut dyn FnMut(&TreeProgress<'_>) -> Flow,
+) -> Result<TreeGot, GetError> {
+    let object = reader.find(name)?;
+    if !object.metadata.as_ref().is_some_and(|metadata| metadata.is_directory()) {
+        return Err(GetError::NotDirectory { name: name.to_name() });
+    }
+    let mut got = TreeGot::default();
+    let mut pending = vec![Directory { name: name.to_name(), path: target.to_owned(), depth: 0 }];
+    while let Some(directory) = pending.pop() {
+        let entries = match enter(reader, &directory) {
+            Ok(entries) => entries,
+            Err(error) if error.concerns_all() || directory.depth == 0 => return Err(error),
+            Err(error) => {
+                got.failed.push((directory.name, error));
+                continue;
+            }
+        };
+        got.directories += 1;
+        for (file, is_directory) in entries {
+            let name = directory.name.join(Component::generic(file.as_bytes()));
+            let path = directory.path.join(&file);
+            if is_directory {
+                pending.push(Directory { name, path, depth: directory.depth + 1 });
+                continue;
+            }
+            match get_one(reader, &name, &path, options, &mut got, watch) {
+                Ok(()) => {}
+                Err(error) if error.concerns_all() => return Err(error),
+                Err(error) => got.failed.push((name, error)),
+            }
+        }
+    }
+    Ok(got)
+}
+
+struct Directory {
+    name: Name,
+    path: PathBuf,
+    depth: usize,
+}
+
+/// Makes the directory; its entries, as the producer lists them. A name that is more than one path component is
+/// refused by the listing's decoder.
+fn enter(reader: &mut Reader<'_>, directory: &Directory) -> Result<Vec<(String, bool)>, GetError> {
+    if directory.depth > DEPTH_MAX {
+        return Err(GetError::TooDeep { name: directory.name.clone() });
+    }
+    let name = listing_name(directory.name.as_name());
+    let octets = reader.read_to_vec(name.clone(), LISTING_OCTETS_MAX as u64)?;
+    let entries = listing(&octets).map(|entry| {
+        let entry = entry.map_err(|error| GetError::Listing { name: name.clone(), error })?;
+        let file = std::str::from_utf8(entry.name).map_err(|_| GetError::Listing {
+            name: name.clone(),
+            error: namely_wire::DecodeError::BadText,
+        })?;
+        Ok((file.to_owned(), entry.is_directory))
+    });
+    let entries = entries.collect::<Result<Vec<_>, GetError>>()?;
+    fs::create_dir_all(&directory.path)
+        .map_err(|error| GetError::Target { path: directory.path.clone(), error })?;
+    Ok(entries)
+}
+
+fn get_one(
+    reader: &mut Reader<'_>,
+    name: &Name,
+    path: &Path,
+    options: GetOptions,
+    got: &mut TreeGot,
+    watch: &mut dyn FnMut(&TreeProgress<'_>) -> Flow,
+) -> Result<(), GetError> {
+    let object = super::find_file(reader, name.as_name())?;
+    if options.resume && is_there(path, &object) {
+        got.unchanged += 1;
+        return Ok(());
+    }
+    let (files, octets) = (got.files, got.octets);
+    let mut watch_one = |current: &Progress| watch(&TreeProgress { name, files, octets, current });
+    let fetched = get_object(reader, &object, path, options, &mut watch_one)?;
+    got.files += 1;
+    got.octets += fetched.progress.octets;
+    Ok(())
+}
+
+/// Whether the file at `path` has the size and time that the producer tells.
+fn is_there(path: &Path, object: &Object) -> bool {
+    let (Ok(file), Some(metadata)) = (fs::symlink_metadata(path), &object.metadata) else { return false };
+    let time = |ns| SystemTime::UNIX_EPOCH + Duration::from_nanos(ns);
+    file.is_file()
+        && Some(file.len()) == metadata.size_octets
+        && metadata.mtime_ns.is_some_and(|ns| file.modified().is_ok_and(|modified| modified == time(ns)))
+}

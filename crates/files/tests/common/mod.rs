@@ -1,0 +1,74 @@
+//! A file server at the other end of a socket, keys, and files to serve.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use namely_security::validity::ALWAYS;
+use namely_security::{Certificate, KeyType, PrivateKey, Signer, TrustPolicy, Verifier};
+use namely_transport::connection::{Connection, Incoming, Outbox, Packet};
+use namely_transport::fetch;
+use namely_transport::object::{Progress, ReadOptions};
+use namely_transport::serve::Producer;
+use namely_wire::Name;
+
+pub(crate) fn name(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+/// A key for `identity` and its certificate, which is a trust anchor.
+pub(crate) fn key_of(identity: &str) -> (Signer, Certificate) {
+    let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+    let key_name = name(identity).join_generic("KEY").join_generic("k");
+    let certificate = Certificate::self_signed(key_name.as_name(), &key, ALWAYS, 1).unwrap();
+    (Signer::new(key_name, key), certificate)
+}
+
+pub(crate) fn believing(anchor: Certificate) -> Verifier {
+    let mut policy = TrustPolicy::hierarchical();
+    policy.add_anchor(anchor);
+    Verifier::new(policy)
+}
+
+/// Options that give up soon: what does not come here never comes.
+pub(crate) fn quick() -> ReadOptions {
+    let fetch = fetch::Options { silence_ns_max: 1_500_000_000, ..fetch::Options::default() };
+    ReadOptions { lifetime_ms: 300, fetch, attempts: 2 }
+}
+
+/// Octets that differ from place to place.
+pub(crate) fn content(octets: usize, seed: usize) -> Vec<u8> {
+    (0..octets).map(|i| (i * 31 + i / 257 + seed * 7) as u8).collect()
+}
+
+/// Answers Interests that come over `stream` until it is closed.
+pub(crate) fn answer_all(stream: UnixStream, producer: &mut dyn Producer) {
+    let Ok(mut connection) = Connection::from_stream(stream) else { return };
+    let mut answer = |incoming: Incoming<'_>, outbox: &mut Outbox| {
+        if let Packet::Interest(interest) = incoming.packet {
+            producer.answer(&interest, &incoming.answer_headers(), outbox);
+        }
+    };
+    while connection.turn(u64::MAX, &mut answer).is_ok() {}
+}
+
+/// A connection to `producer`, which runs in a thread of its own.
+pub(crate) fn connect(mut producer: impl Producer + Send + 'static) -> Connection {
+    let (near, far) = UnixStream::pair().unwrap();
+    std::thread::spawn(move || answer_all(far, &mut producer));
+    Connection::from_stream(near).unwrap()
+}
+
+/// A watcher that lets everything run.
+pub(crate) fn unwatched(_: &Progress) -> namely_transport::object::Flow {
+    namely_transport::object::Flow::Continue
+}
+
+/// What is in `directory`, by name.
+pub(crate) fn names_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}

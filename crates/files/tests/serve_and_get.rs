@@ -1,0 +1,387 @@
+//! Files served and fetched: every size, every kind of change, every refusal, and what is left on disk.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{FileExt, symlink};
+use std::path::Path;
+
+use common::{believing, connect, content, key_of, name, names_in, quick, unwatched};
+use namely_files::get::{PART_SUFFIX, TreeProgress, find_file};
+use namely_files::{FileServer, GetError, GetOptions, ServeOptions, get, get_to_writer, get_tree};
+use namely_security::{Certificate, Signer, Verified, Verifier};
+use namely_transport::connection::Connection;
+use namely_transport::object::{Flow, ObjectError, Progress, Reader, Sink};
+use namely_transport::publish::Signing;
+
+/// A directory that is served, a directory to fetch to, and the connection between them.
+struct Site {
+    directory: tempfile::TempDir,
+    connection: Connection,
+    verifier: Verifier,
+}
+
+impl Site {
+    fn new(segment_octets: usize) -> Self {
+        Self::with_options(|options| options.segment_octets = segment_octets)
+    }
+
+    fn with_options(change: impl FnOnce(&mut ServeOptions)) -> Self {
+        let (signer, anchor) = key_of("/p");
+        Self::signed_by(signer, anchor, change)
+    }
+
+    fn signed_by(signer: Signer, anchor: Certificate, change: impl FnOnce(&mut ServeOptions)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("served")).unwrap();
+        fs::create_dir(directory.path().join("got")).unwrap();
+        let mut options = ServeOptions::new(name("/p"));
+        change(&mut options);
+        let server = FileServer::new(&directory.path().join("served"), options, signer).unwrap();
+        Site { directory, connection: connect(server), verifier: believing(anchor) }
+    }
+
+    fn served(&self, file: &str) -> std::path::PathBuf {
+        self.directory.path().join("served").join(file)
+    }
+
+    fn got(&self) -> std::path::PathBuf {
+        self.directory.path().join("got")
+    }
+
+    fn get(&mut self, uri: &str) -> Result<namely_files::Got, GetError> {
+        let target = self.got().join("file");
+        let mut reader = Reader::new(&mut self.connection, &mut self.verifier, quick());
+        get(&mut reader, name(uri).as_name(), &target, GetOptions::default(), &mut unwatched)
+    }
+
+    fn tree(&mut self, uri: &str, options: GetOptions) -> Result<namely_files::get::TreeGot, GetError> {
+        let target = self.got();
+        let mut reader = Reader::new(&mut self.connection, &mut self.verifier, quick());
+        get_tree(&mut reader, name(uri).as_name(), &target, options, &mut |_: &TreeProgress<'_>| {
+            Flow::Continue
+        })
+    }
+}
+
+#[test]
+fn files_of_every_edge_size_arrive_as_they_are() {
+    for signing in [Signing::Manifest, Signing::PerPacket] {
+        let mut site = Site::with_options(|options| {
+            options.segment_octets = 50;
+            options.signing = signing;
+        });
+        // Around one segment, several, one manifest's 240, and two.
+        for octets in [0, 1, 49, 50, 51, 99, 100, 101, 11_999, 12_000, 12_001, 24_000, 24_050] {
+            let file = content(octets, octets);
+            fs::write(site.served("f"), &file).unwrap();
+            let got = site.get("/p/f").unwrap_or_else(|error| panic!("{signing:?} {octets}: {error}"));
+            assert!(fs::read(&got.path).unwrap() == file, "{signing:?} {octets}");
+            assert_eq!(got.progress.octets, octets as u64);
+            assert_eq!(names_in(&site.got()), ["file"], "nothing else is left");
+        }
+    }
+}
+
+#[test]
+fn the_file_has_the_producers_time() {
+    let mut site = Site::new(8000);
+    fs::write(site.served("f"), "x").unwrap();
+    let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    fs::File::open(site.served("f")).unwrap().set_modified(time).unwrap();
+    let got = site.get("/p/f").unwrap();
+    assert_eq!(fs::metadata(&got.path).unwrap().modified().unwrap(), time);
+    assert_eq!(got.object.to_string(), "/p/f/v=1000000000000000000");
+}
+
+#[test]
+fn the_end_of_a_file_of_five_gigabytes_is_read_without_the_rest() {
+    let mut site = Site::new(8000);
+    let octets = 5_000_000_000u64;
+    let file = fs::File::create(site.served("big")).unwrap();
+    file.set_len(octets).unwrap();
+    file.write_all_at(b"the end", octets - 7).unwrap();
+    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
+    let object = find_file(&mut reader, name("/p/big").as_name()).unwrap();
+    assert_eq!(object.octets(), Some(octets));
+
+    struct Tail(Vec<u8>);
+    impl Sink for Tail {
+        fn write(&mut self, _: u64, data: &Verified<&[u8]>) -> std::io::Result<()> {
+            self.0 = data.content().to_vec();
+            Ok(())
+        }
+    }
+    let mut tail = Tail(Vec::new());
+    let last = object.segments.unwrap() - 1;
+    let progress = reader.read(&object, last, &mut tail, &mut unwatched).unwrap();
+    assert!(tail.0.ends_with(b"the end"));
+    assert!(progress.segments <= 240);
+    assert_eq!(progress.octets_done, octets);
+}
+
+#[test]
+fn a_file_that_changed_has_a_new_version_and_the_old_one_is_gone() {
+    let mut site = Site::new(100);
+    fs::write(site.served("f"), content(5_000, 1)).unwrap();
+    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
+    let old = find_file(&mut reader, name("/p/f").as_name()).unwrap();
+    let changed = content(5_000, 2);
+    fs::write(site.directory.path().join("served/f"), &changed).unwrap();
+    let error = get_to_writer(&mut reader, &old, &mut Vec::new(), &mut unwatched).unwrap_err();
+    assert!(matches!(error, GetError::Object(ObjectError::Fetch { .. })), "{error}");
+    let got = site.get("/p/f").unwrap();
+    assert_ne!(got.object, old.name);
+    assert!(fs::read(got.path).unwrap() == changed);
+}
+
+#[test]
+fn a_file_that_changes_all_the_time_is_never_mixed() {
+    let mut site = Site::new(100);
+    let path = site.served("f");
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let states: Vec<Vec<u8>> = (0..4).map(|state| vec![b'a' + state; 60_000]).collect();
+    fs::write(&path, &states[0]).unwrap();
+    let writer = std::thread::spawn({
+        let (stop, states) = (stop.clone(), states.clone());
+        move || {
+            let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+            for state in states.iter().cycle() {
+                if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+                file.write_all_at(state, 0).unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(30));
+            }
+        }
+    });
+    let mut whole = 0;
+    for _ in 0..12 {
+        if let Ok(got) = site.get("/p/f") {
+            let file = fs::read(got.path).unwrap();
+            assert!(states.contains(&file), "a mixture of two states");
+            whole += 1;
+        }
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    writer.join().unwrap();
+    let last = site.get("/p/f").unwrap();
+    assert!(states.contains(&fs::read(last.path).unwrap()), "after {whole} whole fetches");
+}
+
+#[test]
+fn a_file_that_lost_its_name_is_fetched_to_the_end_by_who_began() {
+    let mut site = Site::new(100);
+    let file = content(5_000, 1);
+    fs::write(site.served("f"), &file).unwrap();
+    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
+    let object = find_file(&mut reader, name("/p/f").as_name()).unwrap();
+    fs::remove_file(site.directory.path().join("served/f")).unwrap();
+    let mut received = Vec::new();
+    get_to_writer(&mut reader, &object, &mut received, &mut unwatched).unwrap();
+    assert!(received == file);
+    let error = site.get("/p/f").unwrap_err();
+    assert!(matches!(error, GetError::Object(ObjectError::NotFound { .. })), "{error}");
+    assert!(names_in(&site.got()).is_empty());
+}
+
+#[test]
+fn what_is_missing_or_leads_out_is_not_found_and_nothing_is_left() {
+    let mut site = Site::new(8000);
+    fs::write(site.directory.path().join("secret"), "secret").unwrap();
+    symlink("../secret", site.served("link")).unwrap();
+    for uri in ["/p/missing", "/p/link", "/p/...../secret", "/p/%2E%2E%2Fsecret", "/p/a%00b", "/p/%FF"] {
+        let error = site.get(uri).unwrap_err();
+        assert!(matches!(error, GetError::Object(ObjectError::NotFound { .. })), "{uri}: {error}");
+        assert!(error.to_string().contains(&name(uri).to_string()), "{error}");
+        assert!(names_in(&site.got()).is_empty(), "{uri}");
+    }
+}
+
+#[test]
+fn a_wrong_key_is_named_and_nothing_is_left() {
+    let (stranger, _) = key_of("/p");
+    let (_, anchor) = key_of("/p");
+    let mut site = Site::signed_by(stranger, anchor, |_| {});
+    fs::write(site.served("f"), "x").unwrap();
+    let error = site.get("/p/f").unwrap_err();
+    assert!(matches!(error, GetError::Object(ObjectError::Untrusted(_))), "{error}");
+    assert!(error.to_string().contains("/p/KEY/k"), "{error}");
+    assert!(names_in(&site.got()).is_empty());
+}
+
+#[test]
+fn a_directory_is_fetched_only_when_that_is_asked_for() {
+    let mut site = Site::new(8000);
+    fs::create_dir(site.served("d")).unwrap();
+    fs::write(site.served("f"), "x").unwrap();
+    let error = site.get("/p/d").unwrap_err();
+    assert!(matches!(error, GetError::IsDirectory { .. }), "{error}");
+    assert!(error.to_string().contains("--recursive"), "{error}");
+    let error = site.tree("/p/f", GetOptions::default()).unwrap_err();
+    assert!(matches!(error, GetError::NotDirectory { .. }), "{error}");
+}
+
+#[test]
+fn a_tree_arrives_whole_whatever_its_files_are_called() {
+    let mut site = Site::new(100);
+    let files =
+        ["plain", "with space", "ünïcode ☃", "new\nline", "-rf *", "a=b", "v=1", "%41", "...", "q?#&;"];
+    fs::create_dir_all(site.served("d/deeper/empty")).unwrap();
+    for (i, file) in files.iter().enumerate() {
+        fs::write(site.served("d").join(file), content(i * 130, i)).unwrap();
+        fs::write(site.served("d/deeper").join(file), content(i, i)).unwrap();
+    }
+    let got = site.tree("/p/d", GetOptions::default()).unwrap();
+    assert_eq!((got.files, got.directories, got.failed.len()), (20, 3, 0), "{:?}", got.failed);
+    for (i, file) in files.iter().enumerate() {
+        assert!(fs::read(site.got().join(file)).unwrap() == content(i * 130, i), "{file}");
+        assert!(fs::read(site.got().join("deeper").join(file)).unwrap() == content(i, i), "{file}");
+    }
+    assert!(site.got().join("deeper/empty").is_dir());
+
+    // What is there already is not fetched again; what changed is.
+    fs::write(site.served("d/plain"), "changed").unwrap();
+    let again = site.tree("/p/d", GetOptions { resume: true, ..GetOptions::default() }).unwrap();
+    assert_eq!((again.files, again.unchanged), (1, 19));
+    assert_eq!(fs::read(site.got().join("plain")).unwrap(), b"changed");
+}
+
+#[test]
+fn one_file_of_a_tree_that_cannot_be_fetched_does_not_keep_the_others() {
+    let mut site = Site::new(8000);
+    fs::create_dir(site.served("d")).unwrap();
+    for file in ["a", "b", "c"] {
+        fs::write(site.served("d").join(file), file).unwrap();
+    }
+    // In the way of the second file is a directory.
+    fs::create_dir(site.got().join("b")).unwrap();
+    let error = site.tree("/p/d", GetOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("got/b"), "{error}");
+}
+
+#[test]
+fn a_target_that_cannot_be_written_is_named() {
+    let mut site = Site::new(8000);
+    fs::write(site.served("f"), "x").unwrap();
+    let missing = site.got().join("missing/file");
+    for target in [site.got().as_path(), &missing] {
+        let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
+        let error = get(&mut reader, name("/p/f").as_name(), target, GetOptions::default(), &mut unwatched)
+            .unwrap_err();
+        assert!(matches!(error, GetError::Target { .. }), "{error}");
+        assert!(error.to_string().contains(&*target.to_string_lossy()), "{error}");
+    }
+    // What is no regular file is written as it is.
+    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
+    let null = Path::new("/dev/null");
+    get(&mut reader, name("/p/f").as_name(), null, GetOptions::default(), &mut unwatched).unwrap();
+}
+
+#[test]
+fn an_existing_file_is_replaced_only_by_a_complete_one() {
+    let mut site = Site::new(100);
+    fs::write(site.got().join("file"), "old").unwrap();
+    fs::write(site.served("f"), content(5_000, 1)).unwrap();
+    let target = site.got().join("file");
+    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
+    let mut stop = |_: &Progress| Flow::Stop;
+    let error =
+        get(&mut reader, name("/p/f").as_name(), &target, GetOptions::default(), &mut stop).unwrap_err();
+    assert!(error.is_stopped(), "{error}");
+    assert_eq!(fs::read(&target).unwrap(), b"old");
+    site.get("/p/f").unwrap();
+    assert!(fs::read(&target).unwrap() == content(5_000, 1));
+    assert_eq!(names_in(&site.got()), ["file"]);
+}
+
+#[test]
+fn two_fetches_of_one_file_do_not_write_into_each_other() {
+    let mut site = Site::new(100);
+    fs::write(site.served("f"), content(5_000, 1)).unwrap();
+    let part = site.got().join(format!("file{PART_SUFFIX}"));
+    let other = fs::File::create(&part).unwrap();
+    rustix::fs::flock(&other, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let error = site.get("/p/f").unwrap_err();
+    assert!(matches!(error, GetError::Busy { .. }), "{error}");
+    drop(other);
+    site.get("/p/f").unwrap();
+}
+
+#[test]
+fn a_fetch_that_was_stopped_goes_on_where_it_was() {
+    let mut site = Site::new(50);
+    // Four manifests' worth.
+    let file = content(45_000, 3);
+    fs::write(site.served("f"), &file).unwrap();
+    let target = site.got().join("file");
+    let options = GetOptions { resume: true, ..GetOptions::default() };
+    let mut slow = quick();
+    // Few pieces at a time, so that the watcher gets to stop it midway.
+    slow.fetch.congestion = namely_transport::congestion::Algorithm::Fixed(1);
+    slow.fetch.span_max = 1;
+    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, slow);
+    let mut stop_midway =
+        |progress: &Progress| if progress.octets > 20_000 { Flow::Stop } else { Flow::Continue };
+    let started = get(&mut reader, name("/p/f").as_name(), &target, options, &mut stop_midway);
+    let kept = match started {
+        Err(GetError::Interrupted { kept_octets, .. }) => kept_octets,
+        // A fast machine may be done before the watcher is asked.
+        Ok(_) => return,
+        Err(error) => panic!("{error}"),
+    };
+    assert!(kept >= 12_000 && kept.is_multiple_of(12_000), "{kept}");
+    assert!(!target.exists());
+    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
+    let got = get(&mut reader, name("/p/f").as_name(), &target, options, &mut unwatched).unwrap();
+    assert_eq!(got.resumed_octets, kept);
+    assert_eq!(got.progress.octets_done, 45_000);
+    assert!(fs::read(&target).unwrap() == file);
+    assert_eq!(names_in(&site.got()), ["file"]);
+}
+
+#[test]
+fn a_partial_file_of_another_version_is_not_gone_on_with() {
+    let mut site = Site::new(50);
+    fs::write(site.served("f"), content(45_000, 3)).unwrap();
+    let target = site.got().join("file");
+    let options = GetOptions { resume: true, ..GetOptions::default() };
+    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
+    let mut stop = |progress: &Progress| if progress.octets > 0 { Flow::Stop } else { Flow::Continue };
+    let _ = get(&mut reader, name("/p/f").as_name(), &target, options, &mut stop);
+    let changed = content(45_000, 4);
+    fs::write(site.directory.path().join("served/f"), &changed).unwrap();
+    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
+    let got = get(&mut reader, name("/p/f").as_name(), &target, options, &mut unwatched).unwrap();
+    assert_eq!(got.resumed_octets, 0);
+    assert!(fs::read(&target).unwrap() == changed);
+}
+
+#[test]
+fn more_files_than_are_kept_open_are_served_all_the_same() {
+    let mut site = Site::new(100);
+    fs::create_dir(site.served("d")).unwrap();
+    for i in 0..=namely_files::server::OBJECTS_MAX {
+        fs::write(site.served("d").join(format!("{i}")), content(250, i)).unwrap();
+    }
+    let got = site.tree("/p/d", GetOptions::default()).unwrap();
+    assert_eq!(got.files as usize, namely_files::server::OBJECTS_MAX + 1);
+    let again = site.tree("/p/d", GetOptions::default()).unwrap();
+    assert_eq!(again.failed.len(), 0);
+}
+
+#[test]
+fn a_directory_or_segment_size_that_cannot_be_served_is_refused_with_a_reason() {
+    let (signer, _) = key_of("/p");
+    let options = ServeOptions::new(name("/p"));
+    let error = FileServer::new(Path::new("/nonexistent"), options.clone(), signer.clone()).unwrap_err();
+    assert!(error.to_string().contains("/nonexistent"), "{error}");
+    let octets_max = namely_files::server::segment_octets_max(&options.prefix);
+    assert!(octets_max > 8000);
+    let directory = tempfile::tempdir().unwrap();
+    for (segment_octets, accepted) in [(0, false), (octets_max, true), (octets_max + 1, false)] {
+        let options = ServeOptions { segment_octets, ..options.clone() };
+        let server = FileServer::new(directory.path(), options, signer.clone());
+        assert_eq!(server.is_ok(), accepted, "{segment_octets}");
+    }
+}
