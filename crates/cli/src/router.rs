@@ -9,8 +9,8 @@ use std::time::Duration;
 use namely_transport::connection::{Answer, CommandError, Connection, ConnectionError, Options};
 use namely_wire::face_uri::{Endpoint, FaceUri, FaceUriError};
 use namely_wire::mgmt::{
-    Block, Command, ControlParameters, CsInfo, Dataset, EventRequest, FaceEventNotification, FaceQueryFilter,
-    FaceStatus, FibEntry, GeneralStatus, RibEntry, StrategyChoice, blocks, status_code,
+    Block, Command, ControlParameters, Counter, CsInfo, Dataset, EventRequest, FaceEventNotification,
+    FaceQueryFilter, FaceStatus, FibEntry, GeneralStatus, RibEntry, StrategyChoice, blocks, status_code,
 };
 use namely_wire::{DataView, InterestBuilder, NackReason};
 
@@ -151,6 +151,11 @@ impl Router {
     pub fn cs_info(&mut self) -> Result<CsInfo, Failure> {
         let entries = self.entries(Dataset::CsInfo, FaceQueryFilter::default())?;
         entries.into_iter().next().ok_or_else(|| Failure::failed("the router's cs/info is empty"))
+    }
+
+    /// `status/counters`, which only namely's router has.
+    pub fn counters(&mut self) -> Result<Vec<Counter>, Failure> {
+        self.entries(Dataset::StatusCounters, FaceQueryFilter::default())
     }
 
     fn entries<T: Block>(&mut self, dataset: Dataset, filter: FaceQueryFilter) -> Result<Vec<T>, Failure> {

@@ -94,6 +94,15 @@ fn status_shows_what_the_router_does() {
 }
 
 #[test]
+fn status_shows_what_was_dropped_and_why() {
+    let home = Home::with_router();
+    home.fails(4, ["peek", "/nowhere"]);
+    let counters = home.json(["status", "--counters"]);
+    let no_route = counters.iter().find(|c| c["counter"] == "forwarder.no_route").unwrap();
+    assert!(no_route["face"].is_null() && no_route["value"].as_u64() >= Some(1));
+}
+
+#[test]
 fn a_name_without_a_route_fails_at_once() {
     let home = Home::with_router();
     let start = Instant::now();

@@ -5,8 +5,9 @@ mod common;
 use common::client::{name, named, read_event};
 use common::{Client, Daemon, PATIENCE, until};
 use namely_wire::mgmt::{
-    ChannelStatus, Command, ControlParameters, Dataset, EventRequest, FaceEventKind, FacePersistency,
-    FaceQueryFilter, FaceScope, FaceStatus, FibEntry, GeneralStatus, RibEntry, Scope, blocks,
+    ChannelStatus, Command, ControlParameters, Counter, Dataset, EventRequest, FaceEventKind,
+    FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, GeneralStatus, RibEntry, Scope,
+    blocks,
 };
 use namely_wire::{ContentType, InterestBuilder};
 
@@ -26,6 +27,26 @@ fn the_general_status_counts_what_passed() {
     assert!(status.in_interests >= 3 && status.in_data >= 1 && status.out_data >= 1);
     assert!(status.satisfied_interests >= 1);
     assert_eq!(status.cs_entries, 1);
+}
+
+#[test]
+fn what_is_dropped_can_be_read_by_reason() {
+    let daemon = Daemon::start();
+    let mut client = daemon.connect();
+    let mut udp = Client::udp(daemon.udp());
+    udp.ask("/nowhere");
+    udp.receive(PATIENCE).unwrap();
+    udp.send(&[5, 200, 1, 2, 3]);
+    udp.ask("/nowhere/either");
+    udp.receive(PATIENCE).unwrap();
+    let counters = client.dataset(Dataset::StatusCounters);
+    let counters: Vec<Counter> = blocks(&counters).collect::<Result<_, _>>().unwrap();
+    let find = |label: &str, of_face: bool| {
+        counters.iter().find(|c| c.label == label && c.face_id.is_some() == of_face).map(|c| c.value)
+    };
+    assert_eq!(find("link.truncated", false), Some(1), "{counters:?}");
+    assert_eq!(find("link.truncated", true), Some(1));
+    assert_eq!(find("forwarder.no_route", false), Some(2));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! before its FIB has changed, so an Interest sent at once may still find no route).
 
 use namely_wire::mgmt::{
-    CsInfo, FacePersistency, FaceStatus, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin,
+    Counter, CsInfo, FacePersistency, FaceStatus, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin,
     StrategyChoice,
 };
 use namely_wire::{FaceUri, Name, NameRef};
@@ -34,12 +34,18 @@ pub trait Faces {
 
     /// The addresses on which faces are accepted, as URIs.
     fn channels(&self) -> Vec<String>;
+
+    /// What was dropped, by reason, of the whole router and of each face; those that are not zero.
+    fn counters(&self) -> Vec<Counter>;
 }
 
 /// The forwarder's tables.
 pub trait Tables {
     /// Table sizes and packet counters; version and times are filled in by the caller.
     fn status(&self) -> GeneralStatus;
+
+    /// What was dropped, by reason, and how packets went; those that are not zero.
+    fn counters(&self) -> Vec<Counter>;
 
     /// The FIB, in the order of names.
     fn fib(&self) -> Vec<FibEntry>;

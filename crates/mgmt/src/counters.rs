@@ -30,3 +30,25 @@ pub struct Counters {
     /// `faces/create` commands refused because too many faces were being made.
     pub new_faces_refused: u64,
 }
+
+impl Counters {
+    /// Each counter with its name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        [
+            ("commands_done", self.commands_done),
+            ("commands_failed", self.commands_failed),
+            ("commands_refused", self.commands_refused),
+            ("commands_malformed", self.commands_malformed),
+            ("unknown_names", self.unknown_names),
+            ("not_management", self.not_management),
+            ("datasets", self.datasets),
+            ("segments_missing", self.segments_missing),
+            ("datasets_unanswerable", self.datasets_unanswerable),
+            ("events", self.events),
+            ("events_missed", self.events_missed),
+            ("subscriptions_dropped", self.subscriptions_dropped),
+            ("new_faces_refused", self.new_faces_refused),
+        ]
+        .into_iter()
+    }
+}

@@ -1,7 +1,7 @@
 //! The one entry: an Interest for management's names in, Data out.
 
 use namely_wire::mgmt::{
-    Block, Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Dataset,
+    Block, Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Counter, Dataset,
     DatasetRequest, EventRequest, FaceEventNotification, FaceStatus, Request, RequestError, Scope,
     encode_blocks, status_code,
 };
@@ -311,6 +311,7 @@ impl Management {
                 status.current_ms = now.unix_ms;
                 status.to_vec()
             }
+            Dataset::StatusCounters => encode_blocks(&self.all_counters(control)),
             Dataset::FacesList | Dataset::FacesQuery => modules::faces::list(&request.filter, control.faces),
             Dataset::FacesChannels => modules::faces::channels(control.faces),
             Dataset::FibList => encode_blocks(&control.tables.fib()),
@@ -318,6 +319,14 @@ impl Management {
             Dataset::StrategyChoiceList => encode_blocks(&control.tables.strategies()),
             Dataset::CsInfo => encode_blocks(&[control.tables.cs_info()]),
         }
+    }
+
+    fn all_counters(&self, control: Control<'_>) -> Vec<Counter> {
+        let own = self.counters.iter().map(|(name, n)| Counter::new(format!("management.{name}"), n));
+        let refused =
+            self.refusals().map(|(reason, n)| Counter::new(format!("management.refused.{reason}"), n));
+        let own = own.chain(refused).filter(|counter| counter.value > 0);
+        control.tables.counters().into_iter().chain(control.faces.counters()).chain(own).collect()
     }
 
     fn subscribe(&mut self, request: EventRequest, interest: &InterestView<'_>, now: Now) -> Option<Vec<u8>> {

@@ -1,11 +1,12 @@
 //! The forwarder as management sees it.
 
 use namely_forwarder::{
-    FaceId, FibError, Forwarder, PacketBuf, RibError, Route as ForwarderRoute, StrategyError as Refusal,
+    DropReason, FaceId, FibError, Forwarder, PacketBuf, RibError, Route as ForwarderRoute,
+    StrategyError as Refusal,
 };
 use namely_wire::mgmt::{
-    CsInfo, FibEntry, GeneralStatus, NextHop, RibEntry, Route, RouteOrigin, StrategyChoice, cs_flags,
-    route_flags,
+    Counter, CsInfo, FibEntry, GeneralStatus, NextHop, RibEntry, Route, RouteOrigin, StrategyChoice,
+    cs_flags, route_flags,
 };
 use namely_wire::{Name, NameRef};
 
@@ -34,6 +35,24 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
             unsatisfied_interests: counters.unsatisfied,
             ..GeneralStatus::default()
         }
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        let counters = self.counters();
+        let cs = self.cs_info();
+        let drops = DropReason::ALL.iter().map(|reason| (reason.label(), counters.dropped(*reason)));
+        let paths = [
+            ("suppressed", counters.suppressed),
+            ("to_network", counters.to_network),
+            ("to_local", counters.to_local),
+            ("cs_refused", cs.refused),
+            ("cs_evicted", cs.evicted),
+        ];
+        drops
+            .chain(paths)
+            .filter(|(_, n)| *n > 0)
+            .map(|(label, n)| Counter::new(format!("forwarder.{label}"), n))
+            .collect()
     }
 
     fn fib(&self) -> Vec<FibEntry> {

@@ -4,15 +4,16 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use namely_forwarder::{Config, FaceId, FaceSpec as ForwarderFace, Forwarder};
+use namely_forwarder::{Config, FaceId, FaceSpec as ForwarderFace, Forwarder, Received};
 use namely_mgmt::{
     Control, CreateError, Credentials, FaceSettings, Faces, Incoming, Management, NEW_FACES_MAX, NewFace,
     Now, Policy, Rights, UpdateError,
 };
 use namely_security::{Signer, sha256, sign_interest};
 use namely_wire::mgmt::{
-    Block, Command, ControlParameters, ControlResponse, Dataset, FaceEventKind, FaceEventNotification,
-    FacePersistency, FaceScope, FaceStatus, FibEntry, GeneralStatus, LinkType, RibEntry, Scope, blocks,
+    Block, Command, ControlParameters, ControlResponse, Counter, Dataset, FaceEventKind,
+    FaceEventNotification, FacePersistency, FaceScope, FaceStatus, FibEntry, GeneralStatus, LinkType,
+    RibEntry, Scope, blocks,
 };
 use namely_wire::{ContentType, DataView, InterestBuilder, Name};
 
@@ -126,6 +127,10 @@ impl Faces for World {
         self.faces.borrow_mut().remove(&face_id).ok_or(UpdateError::NoSuchFace)?;
         self.tables.face_release(FaceId(face_id)).unwrap();
         Ok(())
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        vec![Counter { label: "link.truncated".into(), face_id: Some(300), value: 2 }]
     }
 
     fn channels(&self) -> Vec<String> {
@@ -312,6 +317,24 @@ fn the_status_says_who_this_is_and_since_when() {
         (status.version.as_str(), status.start_ms, status.current_ms),
         ("test", NOW.unix_ms, NOW.unix_ms)
     );
+}
+
+#[test]
+fn counters_of_faces_tables_and_management_are_one_dataset() {
+    let world = World::new();
+    let own = world.add_face("fd://1");
+    world.command(Command::CsErase, &named("/"), own, USER);
+    let mut sent = Vec::new();
+    let interest = InterestBuilder::new(name("/nowhere")).nonce([1, 2, 3, 4]).build();
+    world.tables.receive(FaceId(own), Received::bare(interest.into()), 0, &mut sent);
+    let counters = world.dataset(Dataset::StatusCounters);
+    let counters: Vec<Counter> = blocks(&counters).collect::<Result<_, _>>().unwrap();
+    let value = |label: &str| counters.iter().find(|c| c.label == label).map(|c| (c.face_id, c.value));
+    assert_eq!(value("forwarder.no_route"), Some((None, 1)));
+    assert_eq!(value("link.truncated"), Some((Some(300), 2)));
+    assert_eq!(value("management.commands_refused"), Some((None, 1)));
+    assert_eq!(value("management.refused.user_not_allowed"), Some((None, 1)));
+    assert_eq!(value("management.commands_failed"), None, "zeros are left out");
 }
 
 #[test]

@@ -393,3 +393,11 @@ proptest! {
         prop_assert!(blocks::<FibEntry>(&typed).count() <= octets.len() + 1);
     }
 }
+
+#[test]
+fn a_counter_belongs_to_the_router_or_to_a_face() {
+    for face_id in [None, Some(300)] {
+        let counter = namely_wire::mgmt::Counter { label: "link.truncated".into(), face_id, value: 70_000 };
+        assert_eq!(namely_wire::mgmt::Counter::decode(&counter.to_vec()), Ok(counter));
+    }
+}

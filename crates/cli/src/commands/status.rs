@@ -1,21 +1,35 @@
 //! `namely status`: what the router is doing, on one screen.
 
 use clap::Args;
+use namely_wire::mgmt::Counter;
 use serde_json::json;
 
 use super::Context;
 use crate::failure::Failure;
+use crate::output::Cell;
 use crate::router::Router;
 
 /// Show what the router is doing.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  namely status --json")]
-pub struct Status {}
+#[command(after_help = "Examples:\n  namely status --json\n  namely status --counters")]
+pub struct Status {
+    /// Show what was dropped and why instead, of the router and of each face (namely's router only)
+    #[arg(long)]
+    counters: bool,
+}
 
 impl Status {
     /// Prints the general status and a summary of faces, routes and the content store.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let mut router = Router::connect(ctx)?;
+        if self.counters {
+            let row = |counter: &Counter| {
+                vec![counter.label.as_str().into(), counter.face_id.into(), counter.value.into()]
+            };
+            let rows: Vec<Vec<Cell>> = router.counters()?.iter().map(row).collect();
+            ctx.out.table(&["counter", "face", "value"], &rows);
+            return Ok(());
+        }
         let general = router.status()?;
         let cs = router.cs_info()?;
         let faces = router.faces()?;

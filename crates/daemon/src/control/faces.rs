@@ -3,7 +3,8 @@
 use namely_forwarder::FaceId;
 use namely_mgmt::{CreateError, FaceSettings, FaceSpec, Faces, UpdateError};
 use namely_wire::mgmt::{
-    FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, LinkType, face_flags,
+    Counter, FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, LinkType,
+    face_flags,
 };
 
 use crate::dataplane::{
@@ -48,6 +49,23 @@ impl Faces for DataPlane {
 
     fn destroy(&self, face_id: u64) -> Result<(), UpdateError> {
         self.destroy_face(FaceId(face_id)).map_err(refusal)
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        let label = |reason: &str| format!("link.{reason}");
+        let total = self.drops();
+        let mut counters: Vec<Counter> =
+            total.iter().map(|(reason, n)| Counter::new(label(reason), n)).collect();
+        for face in self.faces() {
+            let of_face = |(reason, value): &(&'static str, u64)| Counter {
+                label: label(reason),
+                face_id: Some(face.face_id.0),
+                value: *value,
+            };
+            counters.extend(face.counters.drops.iter().map(of_face));
+        }
+        counters.retain(|counter| counter.value > 0);
+        counters
     }
 
     fn channels(&self) -> Vec<String> {

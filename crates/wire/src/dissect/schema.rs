@@ -34,6 +34,8 @@ pub(super) enum Block {
     Responses,
     ControlResponse,
     GeneralStatus,
+    CounterList,
+    Counter,
     FaceList,
     FaceStatus,
     ChannelList,
@@ -141,6 +143,8 @@ fn management_fields(block: Block) -> &'static [Field] {
         }
         Block::ControlResponse => CONTROL_RESPONSE_FIELDS,
         Block::GeneralStatus => GENERAL_STATUS_FIELDS,
+        Block::CounterList => &const { [f(ENTRY, "Counter", Value::Inside(Block::Counter))] },
+        Block::Counter => COUNTER_FIELDS,
         Block::FaceList => &const { [f(ENTRY, "FaceStatus", Value::Inside(Block::FaceStatus))] },
         Block::FaceStatus => FACE_STATUS_FIELDS,
         Block::ChannelList => {
@@ -374,6 +378,12 @@ const CS_INFO_FIELDS: &[Field] = &[
     f(N_CS_ENTRIES, "NCsEntries", COUNT_OF),
     f(N_HITS, "NHits", COUNT_OF),
     f(N_MISSES, "NMisses", COUNT_OF),
+];
+
+const COUNTER_FIELDS: &[Field] = &[
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(COUNTER_LABEL, "Label", Value::Text),
+    f(COUNTER_VALUE, "Value", COUNT_OF),
 ];
 
 const FACE_EVENTS_FIELDS: &[Field] =

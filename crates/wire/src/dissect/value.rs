@@ -130,6 +130,7 @@ fn management_content(elements: &[u8], name: NameRef<'_>) -> Option<Value> {
     };
     Some(Value::Inside(match dataset {
         Dataset::StatusGeneral => Block::GeneralStatus,
+        Dataset::StatusCounters => Block::CounterList,
         Dataset::FacesList | Dataset::FacesQuery => Block::FaceList,
         Dataset::FacesChannels => Block::ChannelList,
         Dataset::FibList => Block::FibList,

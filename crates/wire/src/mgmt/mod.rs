@@ -26,7 +26,7 @@ pub use request::{
     Scope,
 };
 pub use response::ControlResponse;
-pub use status::GeneralStatus;
+pub use status::{Counter, GeneralStatus};
 pub use tables::{CsInfo, FibEntry, NextHop, RibEntry, Route, StrategyChoice};
 pub use values::{
     FaceEventKind, FacePersistency, FaceScope, LinkType, RouteOrigin, cs_flags, face_flags, route_flags,

@@ -63,6 +63,11 @@ pub const N_MEASUREMENTS_ENTRIES: u32 = 134;
 /// In the general status and in CsInfo.
 pub const N_CS_ENTRIES: u32 = 135;
 
+/// In a counter of namely's `status/counters`.
+pub const COUNTER_LABEL: u32 = 200;
+/// In a counter of namely's `status/counters`.
+pub const COUNTER_VALUE: u32 = 202;
+
 pub const N_IN_INTERESTS: u32 = 144;
 pub const N_IN_DATA: u32 = 145;
 pub const N_OUT_INTERESTS: u32 = 146;

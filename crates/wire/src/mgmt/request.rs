@@ -98,6 +98,7 @@ pub enum Command {
 #[allow(missing_docs, reason = "module and verb are the name")]
 pub enum Dataset {
     StatusGeneral,
+    StatusCounters,
     FacesList,
     FacesQuery,
     FacesChannels,
@@ -282,6 +283,7 @@ impl Dataset {
     /// Every dataset.
     pub const ALL: &[Dataset] = &[
         Dataset::StatusGeneral,
+        Dataset::StatusCounters,
         Dataset::FacesList,
         Dataset::FacesQuery,
         Dataset::FacesChannels,
@@ -295,6 +297,7 @@ impl Dataset {
     pub fn words(self) -> (&'static str, &'static str) {
         match self {
             Dataset::StatusGeneral => ("status", "general"),
+            Dataset::StatusCounters => ("status", "counters"),
             Dataset::FacesList => ("faces", "list"),
             Dataset::FacesQuery => ("faces", "query"),
             Dataset::FacesChannels => ("faces", "channels"),

@@ -1,11 +1,13 @@
-//! The general status: the whole Content of `/localhost/nfd/status/general`, without a block around it.
+//! The general status: the whole Content of `/localhost/nfd/status/general`, without a block around it; and the
+//! entries of `status/counters`, which is namely's own.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::block::Block;
 use super::numbers::*;
 use crate::error::DecodeError;
-use crate::fields::Fields;
+use crate::fields::{Fields, put_nni};
 use crate::tlv::Writer;
 
 /// The router's version, times, table sizes and packet counters.
@@ -90,5 +92,41 @@ impl GeneralStatus {
             .nni(N_SATISFIED_INTERESTS, self.satisfied_interests)
             .nni(N_UNSATISFIED_INTERESTS, self.unsatisfied_interests);
         w.into_vec()
+    }
+}
+
+/// One counter of `status/counters`: a dataset that only namely has, for what NFD's datasets have no place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// What is counted, such as `forwarder.no_route`; docs/counters.md lists them.
+    pub label: String,
+    /// The face that it belongs to; none for the whole router.
+    pub face_id: Option<u64>,
+    /// How many.
+    pub value: u64,
+}
+
+impl Counter {
+    /// A counter of the whole router.
+    pub fn new(label: impl Into<String>, value: u64) -> Self {
+        Counter { label: label.into(), face_id: None, value }
+    }
+}
+
+impl Block for Counter {
+    const TYPE: u32 = ENTRY;
+
+    fn decode_value(value: &[u8]) -> Result<Self, DecodeError> {
+        let fields = Fields::lenient(value)?;
+        Ok(Counter {
+            label: fields.text(COUNTER_LABEL)?,
+            face_id: fields.nni_opt(FACE_ID)?,
+            value: fields.nni(COUNTER_VALUE)?,
+        })
+    }
+
+    fn encode_value(&self, w: &mut Writer) {
+        put_nni(w, FACE_ID, self.face_id);
+        w.tlv(COUNTER_LABEL, self.label.as_bytes()).nni(COUNTER_VALUE, self.value);
     }
 }
