@@ -21,7 +21,7 @@ pub enum LinkDrop {
     FragCountChanged,
     /// Peer or network: a fragment that is already here.
     DuplicateFragment,
-    /// Peer: the fragments add up to more than any packet.
+    /// Peer: more octets than a packet may have, in one piece or in fragments.
     MessageTooLarge,
     /// Network: a message stayed incomplete for too long.
     ReassemblyTimeout,

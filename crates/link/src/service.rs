@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use namely_wire::lp::LpFraming;
-use namely_wire::{LpHeaders, LpView, types};
+use namely_wire::{DecodeError, LpHeaders, LpView, PACKET_OCTETS_MAX, types};
 
 use crate::counters::{DropCounters, LinkDrop};
 use crate::fragment::FragmentPlan;
@@ -365,9 +365,18 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         }
     }
 
-    /// Whether these headers may stand on this packet (NFD `GenericLinkService::decode…`).
+    /// Whether this may be a network packet, and whether these headers may stand on it (NFD
+    /// `GenericLinkService::decode…`).
     fn check(&self, mut headers: LpHeaders, packet: &[u8]) -> Result<LpHeaders, LinkDrop> {
-        let is_interest = packet.first().is_some_and(|first| u32::from(*first) == types::INTEREST);
+        if packet.len() > PACKET_OCTETS_MAX {
+            return Err(LinkDrop::MessageTooLarge);
+        }
+        let typ = packet.first().map(|first| u32::from(*first));
+        let is_interest = match typ.ok_or(LinkDrop::Malformed(DecodeError::Truncated))? {
+            types::INTEREST => true,
+            types::DATA => false,
+            typ => return Err(LinkDrop::Malformed(DecodeError::UnexpectedType(typ))),
+        };
         if headers.next_hop_face_id.is_some() && !self.config.local_fields {
             return Err(LinkDrop::LocalFieldRefused);
         }

@@ -4,9 +4,9 @@ use namely_link::{
     FRAGMENTS_MAX, Frame, LinkConfig, LinkKind, LinkService, MarkingConfig, Outbound, Patch, ReassemblyTotal,
     UNACKED_FRAMES_MAX,
 };
-use namely_wire::lp::{LpFraming, encode_lp_header};
+use namely_wire::lp::{LpFraming, encode_lp_header, encode_lp_packet};
 use namely_wire::tlv::Writer;
-use namely_wire::{LP_PACKET_OCTETS_MAX, LpHeaders, LpView, NackReason, PitToken};
+use namely_wire::{LP_PACKET_OCTETS_MAX, LpHeaders, LpView, NackReason, PACKET_OCTETS_MAX, PitToken};
 use proptest::prelude::*;
 
 type Packet = std::sync::Arc<[u8]>;
@@ -208,6 +208,23 @@ fn fields_on_the_wrong_packet_are_refused() {
         assert_eq!(receive(&mut to, &frame, 0).is_some(), passes, "{headers:?} on {typ}");
         assert_eq!(drops(&to, "misplaced_field"), u64::from(!passes));
     }
+}
+
+#[test]
+fn what_is_inside_must_be_an_interest_or_data_that_a_network_packet_may_be() {
+    let carried = |fragment: &[u8]| {
+        let headers = LpHeaders { congestion_mark: Some(1), ..LpHeaders::default() };
+        let mut to = service(config(LinkKind::Stream));
+        let passes = receive(&mut to, &encode_lp_packet(&headers, fragment), 0).is_some();
+        (passes, to.counters().drops.iter().map(|(label, _)| label).collect::<Vec<_>>())
+    };
+    assert_eq!(carried(&packet(5, 50, 1)), (true, vec![]));
+    assert_eq!(carried(&packet(100, 50, 1)), (false, vec!["unexpected_type"]));
+    assert_eq!(carried(&[]), (false, vec!["truncated"]));
+    assert_eq!(carried(&packet(6, PACKET_OCTETS_MAX, 1)), (true, vec![]));
+    assert_eq!(carried(&packet(6, PACKET_OCTETS_MAX + 1, 1)), (false, vec!["message_too_large"]));
+    let bare = packet(6, PACKET_OCTETS_MAX + 1, 1);
+    assert_eq!(receive(&mut service(datagram(1400)), &bare, 0), None);
 }
 
 #[test]
