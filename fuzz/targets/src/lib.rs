@@ -1,0 +1,58 @@
+//! What each fuzz target checks: one function from any octets to nothing, which panics when a promise of the
+//! code under test is broken.
+//!
+//! The fuzzers (`fuzz/run`) and the ordinary tests (`tests/replay.rs`, over the corpora under `fuzz/corpus`) call
+//! the same functions. A target checks more than that nothing panics: that views lie inside their input, that
+//! what is decoded is encoded and decoded again to the same, that limits hold, that forgeries fail.
+#![forbid(unsafe_code)]
+
+mod config;
+mod dissection;
+mod link;
+mod management;
+mod names;
+mod objects;
+mod packets;
+mod security;
+pub mod seeds;
+
+/// One fuzz target.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The name of its binary and of its corpus folder.
+    pub name: &'static str,
+    /// Checks one input.
+    pub run: fn(&[u8]),
+}
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    Target { name: "interest", run: packets::interest },
+    Target { name: "data", run: packets::data },
+    Target { name: "lp", run: packets::link_packet },
+    Target { name: "name_uri", run: names::name_uri },
+    Target { name: "management", run: management::management },
+    Target { name: "metadata", run: objects::metadata },
+    Target { name: "certificate", run: objects::certificate },
+    Target { name: "dissect", run: dissection::dissect },
+    Target { name: "link", run: link::link },
+    Target { name: "stream", run: link::stream },
+    Target { name: "verifier", run: security::verifier },
+    Target { name: "security_files", run: security::files },
+    Target { name: "config", run: config::config },
+];
+
+/// Runs the target called `name` on one input.
+///
+/// # Panics
+/// When the input shows a fault, and when there is no such target.
+pub fn run(name: &str, octets: &[u8]) {
+    let target = TARGETS.iter().find(|t| t.name == name).expect("a name from TARGETS");
+    (target.run)(octets);
+}
+
+/// Whether `inner` lies inside `outer`, as every slice that a view hands out must.
+fn inside(outer: &[u8], inner: &[u8]) -> bool {
+    let (outer, inner) = (outer.as_ptr_range(), inner.as_ptr_range());
+    inner.is_empty() || outer.start <= inner.start && inner.end <= outer.end
+}
