@@ -15,6 +15,9 @@ pub const SEGMENT_OCTETS_MAX: usize = 8000;
 /// Datasets of which later segments are kept. The oldest goes when there is one more.
 pub const SNAPSHOTS_MAX: usize = 32;
 
+/// Octets that all kept states take. The oldest go when there are more; the newest stays, whatever it takes.
+pub const SNAPSHOT_OCTETS_MAX: usize = 64 << 20;
+
 /// How long a dataset's later segments are kept, ns.
 pub const SNAPSHOT_LIFETIME_NS: u64 = 10_000_000_000;
 
@@ -49,10 +52,8 @@ impl Snapshots {
         let first = snapshot.segment(0);
         if snapshot.last_segment() > 0 {
             self.expire(now_ns);
-            if self.kept.len() == SNAPSHOTS_MAX {
-                self.kept.pop_front();
-            }
             self.kept.push_back(snapshot);
+            self.make_room();
         }
         first.unwrap_or_default()
     }
@@ -68,6 +69,13 @@ impl Snapshots {
         let versioned = name.prefix(request.prefix_components + 1);
         let snapshot = self.kept.iter().find(|snapshot| snapshot.name.as_name() == versioned)?;
         snapshot.segment(request.segment.unwrap_or(0))
+    }
+
+    fn make_room(&mut self) {
+        let mut octets: usize = self.kept.iter().map(|snapshot| snapshot.content.len()).sum();
+        while self.kept.len() > SNAPSHOTS_MAX || (octets > SNAPSHOT_OCTETS_MAX && self.kept.len() > 1) {
+            octets -= self.kept.pop_front().map_or(0, |oldest| oldest.content.len());
+        }
     }
 
     fn expire(&mut self, now_ns: u64) {
@@ -188,6 +196,21 @@ mod tests {
                 exists,
                 "{version} {segment}"
             );
+        }
+    }
+
+    #[test]
+    fn states_are_kept_up_to_their_octets_and_the_newest_in_any_case() {
+        let half = SNAPSHOT_OCTETS_MAX / 2;
+        for (sizes, kept) in
+            [([half, half], 2), ([half, half + 1], 1), ([1 << 20, SNAPSHOT_OCTETS_MAX + 1], 1)]
+        {
+            let mut snapshots = Snapshots::default();
+            for octets in sizes {
+                snapshots.publish(prefix().as_name(), content(octets), 1000, 0);
+            }
+            assert_eq!(snapshots.kept.len(), kept, "{sizes:?}");
+            assert_eq!(snapshots.kept.back().unwrap().content.len(), sizes[1]);
         }
     }
 

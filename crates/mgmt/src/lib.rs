@@ -25,7 +25,7 @@ pub use control::{
     UpdateError,
 };
 pub use counters::Counters;
-pub use dataset::{SEGMENT_OCTETS_MAX, SNAPSHOT_LIFETIME_NS, SNAPSHOTS_MAX};
+pub use dataset::{SEGMENT_OCTETS_MAX, SNAPSHOT_LIFETIME_NS, SNAPSHOT_OCTETS_MAX, SNAPSHOTS_MAX};
 pub use events::{EVENTS_MAX, SUBSCRIPTIONS_MAX};
 pub use management::{Incoming, Management, NEW_FACES_MAX, NewFace, Now};
 pub use modules::cs::ERASE_MAX;

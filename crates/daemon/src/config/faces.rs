@@ -2,7 +2,8 @@
 
 use namely_transport::paths;
 use namely_wire::{FaceUri, Name};
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use super::values;
 
@@ -95,6 +96,38 @@ pub struct StaticFace {
     /// The cost of those routes.
     #[serde(default)]
     pub cost: u64,
+}
+
+/// Faces with different remotes, each with settings that its kind can have.
+pub(super) fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<StaticFace>, D::Error> {
+    let faces = Vec::<Checked>::deserialize(deserializer)?;
+    let faces: Vec<StaticFace> = faces.into_iter().map(|face| face.0).collect();
+    match faces
+        .iter()
+        .enumerate()
+        .find(|(i, face)| faces[..*i].iter().any(|other| other.remote == face.remote))
+    {
+        Some((_, face)) => {
+            Err(D::Error::custom(format!("two [[face]] tables have the remote `{}`", face.remote)))
+        }
+        None => Ok(faces),
+    }
+}
+
+/// A face whose settings are possible.
+struct Checked(StaticFace);
+
+impl<'de> Deserialize<'de> for Checked {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let face = StaticFace::deserialize(deserializer)?;
+        if matches!(face.remote, FaceUri::Tcp(_)) && (face.mtu.is_some() || face.reliability) {
+            return Err(D::Error::custom(format!(
+                "`mtu` and `reliability` are for udp faces: leave them out for `{}`",
+                face.remote
+            )));
+        }
+        Ok(Checked(face))
+    }
 }
 
 /// What happens to a face when its link fails.

@@ -34,26 +34,9 @@ impl Config {
     /// Reads the configuration from `text`; `path` is what errors call it.
     pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
         let refuse = |line, reason| ConfigError { path: path.to_owned(), line, reason };
-        let config: Config = toml::from_str(text).map_err(|error| {
+        toml::from_str(text).map_err(|error| {
             refuse(error.span().map(|span| line_of(text, span.start)), error.message().to_owned())
-        })?;
-        config.check().map_err(|reason| refuse(None, reason))?;
-        Ok(config)
-    }
-
-    /// What no single value shows: values that contradict each other.
-    fn check(&self) -> Result<(), String> {
-        for (i, uri) in self.faces.listen.iter().enumerate() {
-            if self.faces.listen[..i].contains(uri) {
-                return Err(format!("faces.listen names {uri} twice"));
-            }
-        }
-        for (i, face) in self.face.iter().enumerate() {
-            if self.face[..i].iter().any(|other| other.remote == face.remote) {
-                return Err(format!("two [[face]] tables have the remote {}", face.remote));
-            }
-        }
-        Ok(())
+        })
     }
 }
 

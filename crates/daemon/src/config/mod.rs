@@ -41,6 +41,7 @@ pub struct Config {
     #[serde(deserialize_with = "values::named")]
     pub strategy: BTreeMap<Name, String>,
     /// Faces made at start and kept.
+    #[serde(deserialize_with = "faces::distinct")]
     pub face: Vec<StaticFace>,
     /// Routes made at start, to a face named by its remote URI.
     pub route: Vec<StaticRoute>,

@@ -118,6 +118,11 @@ fn bad_values_say_their_line_and_what_is_allowed() {
 
 #[test]
 fn contradictions_are_refused() {
+    assert!(
+        refusal("[[face]]\nremote = \"tcp://a\"\nmtu = 1400\n").contains("udp faces"),
+        "a stream has no MTU"
+    );
+    assert!(refusal("[[face]]\nremote = \"tcp://a\"\nreliability = true\n").starts_with("namely.toml:1: "));
     assert!(refusal("[faces]\nlisten = [\"tcp://127.0.0.1\", \"tcp4://127.0.0.1:6363\"]").contains("twice"));
     assert!(
         refusal("[[face]]\nremote = \"udp://192.0.2.1\"\n[[face]]\nremote = \"udp4://192.0.2.1:6363\"\n")

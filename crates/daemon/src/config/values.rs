@@ -28,7 +28,12 @@ pub(super) fn octets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, 
 
 /// URIs that a router can listen on.
 pub(super) fn listen_uris<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<FaceUri>, D::Error> {
-    Ok(Vec::<ListenText>::deserialize(deserializer)?.into_iter().map(|text| text.0).collect())
+    let uris: Vec<FaceUri> =
+        Vec::<ListenText>::deserialize(deserializer)?.into_iter().map(|text| text.0).collect();
+    match uris.iter().enumerate().find(|(i, uri)| uris[..*i].contains(uri)) {
+        Some((_, uri)) => Err(D::Error::custom(format!("`{uri}` is named twice"))),
+        None => Ok(uris),
+    }
 }
 
 /// The URI of a neighbour.
