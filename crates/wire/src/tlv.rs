@@ -61,7 +61,17 @@ pub fn read_var_number(buf: &[u8]) -> Result<(u64, usize), DecodeError> {
 
 /// TYPE, LENGTH and the size of both, of the element that starts `buf`. The VALUE need not be there yet:
 /// this is what delimits packets on a stream.
+#[inline]
 pub fn read_header(buf: &[u8]) -> Result<(u32, usize, usize), DecodeError> {
+    // Most elements of a packet have a TYPE and a LENGTH of one octet each.
+    match *buf {
+        [typ @ 1..=252, length @ 0..=252, ..] => Ok((u32::from(typ), usize::from(length), 2)),
+        _ => read_long_header(buf),
+    }
+}
+
+/// [`read_header`] for TYPEs and LENGTHs of any size.
+fn read_long_header(buf: &[u8]) -> Result<(u32, usize, usize), DecodeError> {
     let (typ, typ_octets) = read_var_number(buf)?;
     let typ = u32::try_from(typ).map_err(|_| DecodeError::BadType)?;
     if typ == 0 {
@@ -76,6 +86,7 @@ pub fn read_header(buf: &[u8]) -> Result<(u32, usize, usize), DecodeError> {
 }
 
 /// Reads the element that starts `buf`; what follows it is left alone.
+#[inline]
 pub fn read_tlv(buf: &[u8]) -> Result<Tlv<'_>, DecodeError> {
     let (typ, length, header) = read_header(buf)?;
     let end = header.checked_add(length).ok_or(DecodeError::LengthTooLarge)?;
