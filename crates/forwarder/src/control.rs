@@ -302,7 +302,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Pending Interests, at most `count` of them.
+    /// Pending Interests, at most `count` of them. Faces that have gone may still be listed.
     pub fn pit_snapshot(&self, count: usize) -> Vec<PitStatus> {
         let mut entries = Vec::new();
         let mut from = Some(1);

@@ -42,11 +42,8 @@ impl<T, const N: usize> Few<T, N> {
         if i < N { self.inline[i].as_ref() } else { self.more.get(i - N) }
     }
 
-    /// Keeps the items for which `keep` says so, in their order.
+    /// Keeps the items for which `keep` says so, in their order. `keep` is asked once for each.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        if self.iter().all(&mut keep) {
-            return;
-        }
         for item in core::mem::replace(self, Self::new()) {
             if keep(&item) {
                 self.push(item);

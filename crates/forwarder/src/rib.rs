@@ -234,11 +234,13 @@ impl Rib {
     }
 
     fn update_beneath(&mut self, name: &Name, fib: &mut impl Install) {
-        let after = (Bound::Excluded(name), Bound::Unbounded);
-        let beneath = self.nodes.range::<Name, _>(after).map(|(n, _)| n);
-        let beneath: Vec<Name> = beneath.take_while(|n| name.is_prefix_of(n.as_name())).cloned().collect();
-        for name in beneath {
-            let _ = self.update(&name, fib);
+        let mut at = name.clone();
+        loop {
+            let mut after = self.nodes.range::<Name, _>((Bound::Excluded(&at), Bound::Unbounded));
+            let next = after.next().map(|(next, _)| next).filter(|next| name.is_prefix_of(next.as_name()));
+            let Some(next) = next.cloned() else { return };
+            let _ = self.update(&next, fib);
+            at = next;
         }
     }
 

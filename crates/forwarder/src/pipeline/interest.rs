@@ -1,16 +1,16 @@
 //! An Interest arrives: scope, hop limit, loop detection, content store, PIT, strategy.
 
-use lock_api::RawMutex;
+use lock_api::{MutexGuard, RawMutex};
 use namely_wire::interest::with_nonce;
 use namely_wire::{InterestView, LpHeaders, NackReason};
 
 use super::amend::without_hint;
+use super::upstreams::Routing;
 use super::{DataOut, is_localhost};
 use crate::ask::Ask;
 use crate::counters::DropReason;
 use crate::cs::Lookup;
 use crate::faces::{FaceHold, FaceId, LinkType};
-use crate::few::Few;
 use crate::forwarder::Forwarder;
 use crate::packet::{Outgoing, Output, PacketBuf, Received};
 use crate::pit::{InRecord, OutRecord, Pit, PitEntry, PitFull};
@@ -156,15 +156,34 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     fn pend(&self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> Result<(), DropReason> {
         let routing = self.upstreams(arrived)?;
         let mut pit = self.pit.lock();
-        let id = match self.enter(&mut pit, arrived) {
-            Ok(id) => id,
+        let entered = self.enter(&mut pit, arrived);
+        match entered.map(|id| (id, self.decide(&mut pit, id, &routing, arrived))) {
             Err(refusal) => {
                 drop(pit);
-                return self.refuse(arrived, refusal, out);
+                self.refuse(arrived, refusal, out)
             }
-        };
-        let Some(entry) = pit.get_mut(id) else { return Ok(()) };
-        let verdict = if routing.is_explicit {
+            Ok((_, Verdict::Suppress)) => {
+                self.counters.suppressed.add(1);
+                Ok(())
+            }
+            Ok((_, Verdict::Forward(chosen))) => {
+                drop(pit);
+                let upstreams = chosen.iter().filter_map(|i| routing.upstreams.get(*i));
+                upstreams.for_each(|upstream| self.send_interest(upstream, arrived, out));
+                Ok(())
+            }
+            Ok((id, Verdict::NoUpstream)) => {
+                self.withdraw(pit, id, arrived);
+                let refusal = if routing.hop_limited { Refusal::HopLimit } else { Refusal::NoRoute };
+                self.refuse(arrived, refusal, out)
+            }
+        }
+    }
+
+    /// Asks the strategy, unless the application has decided itself, and enters who will be asked.
+    fn decide(&self, pit: &mut Pit<B>, id: Id, routing: &Routing, arrived: &Arrived<'_, B>) -> Verdict {
+        let Some(entry) = pit.get_mut(id) else { return Verdict::Suppress };
+        let mut verdict = if routing.is_explicit {
             let mut chosen = Chosen::new();
             chosen.push(0);
             Verdict::Forward(chosen)
@@ -176,35 +195,26 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 now_ns: arrived.now_ns,
             })
         };
-        match verdict {
-            Verdict::Suppress => {
-                self.counters.suppressed.add(1);
-                Ok(())
-            }
-            Verdict::Forward(chosen) => {
-                let mut sent: Few<&Upstream, 4> = Few::new();
-                for upstream in chosen.iter().filter_map(|i| routing.upstreams.get(*i)) {
-                    if self.record_sending(entry, upstream, arrived) {
-                        sent.push(upstream);
-                    }
-                }
-                drop(pit);
-                sent.iter().for_each(|upstream| self.send_interest(upstream, arrived, out));
-                Ok(())
-            }
-            Verdict::NoUpstream => {
-                // The downstream leaves before it is told; others that wait go on waiting.
-                pit.take_downstream(id, arrived.ingress.cell.key);
-                let alone = pit.get_mut(id).is_some_and(|entry| entry.in_records.is_empty());
-                let finished = if alone { pit.take(id) } else { None };
-                drop(pit);
-                if let Some(entry) = finished {
-                    self.counters.unsatisfied.add(1);
-                    self.bury_nonces(&entry, arrived.now_ns);
-                }
-                let refusal = if routing.hop_limited { Refusal::HopLimit } else { Refusal::NoRoute };
-                self.refuse(arrived, refusal, out)
-            }
+        if let Verdict::Forward(chosen) = &mut verdict {
+            chosen.retain(|i| {
+                routing
+                    .upstreams
+                    .get(*i)
+                    .is_some_and(|upstream| self.record_sending(entry, upstream, arrived))
+            });
+        }
+        verdict
+    }
+
+    /// Takes the downstream out before it is told that nobody can be asked; others that wait go on waiting.
+    fn withdraw(&self, mut pit: MutexGuard<'_, R, Pit<B>>, id: Id, arrived: &Arrived<'_, B>) {
+        pit.take_downstream(id, arrived.ingress.cell.key);
+        let is_alone = pit.get_mut(id).is_some_and(|entry| entry.in_records.is_empty());
+        let finished = if is_alone { pit.take(id) } else { None };
+        drop(pit);
+        if let Some(entry) = finished {
+            self.counters.unsatisfied.add(1);
+            self.bury_nonces(&entry, arrived.now_ns);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::counters::DropReason;
 use crate::faces::{FaceHold, LinkType};
 use crate::forwarder::Forwarder;
 use crate::packet::{Output, PacketBuf, Received};
+use crate::pit::PitEntry;
 use crate::strategy::{NackVerdict, Strategy};
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
@@ -53,13 +54,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 let entry = pit.take(id);
                 drop(pit);
                 if let Some(entry) = entry {
-                    self.counters.unsatisfied.add(1);
-                    self.bury_nonces(&entry, now_ns);
-                    let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns);
-                    waiting.for_each(|record| self.nack_downstream(&entry.packet, record, reason, out));
+                    self.nack_all(&entry, reason, now_ns, out);
                 }
             }
         }
         Ok(())
+    }
+    /// Tells every downstream that still waits.
+    fn nack_all(&self, entry: &PitEntry<B>, reason: NackReason, now_ns: u64, out: &mut impl Output<B>) {
+        self.counters.unsatisfied.add(1);
+        self.bury_nonces(entry, now_ns);
+        let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns);
+        waiting.for_each(|record| self.nack_downstream(&entry.packet, record, reason, out));
     }
 }

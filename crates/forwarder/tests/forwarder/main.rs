@@ -4,6 +4,7 @@ mod bench;
 mod caching;
 mod control;
 mod exchange;
+mod hostile;
 mod limits;
 mod pipelines;
 mod simulation;
