@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::cli::Compare;
 use crate::error::Error;
 use crate::files::Object;
+use crate::header;
 use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::measure::{Measure, Samples};
@@ -29,42 +30,26 @@ pub fn run(options: &Compare) -> Result<(), Error> {
     };
     let interrupt = Interrupt::on_signals()?;
     let subjects = subjects(&options.subject);
-    print_header(options, &place, &subjects);
+    let dir = working_dir(options)?;
+    let lines = header::lines(options, &place, &subjects, dir.path(), &interrupt);
+    lines.iter().for_each(|line| beside_results(options, line));
     let present: Vec<&dyn Subject> =
         subjects.iter().map(Box::as_ref).filter(|s| s.missing().is_none()).collect();
-    let run = Run { options, plan: options.plan(), dir: working_dir(options)?, interrupt };
+    let run = Run { options, plan: options.plan(), dir, interrupt };
     let results = run.measure(&present)?;
-    eprintln!("machine at the end: {}", Machine::read());
+    beside_results(options, &format!("machine at the end: {}", Machine::read()));
     if options.json { print_json(&results) } else { print_tables(&results, &present) }
+}
+
+/// Prints what is no result: to standard output above tables, to standard error where JSON lines are alone.
+fn beside_results(options: &Compare, line: &str) {
+    if options.json { eprintln!("{line}") } else { println!("{line}") }
 }
 
 /// The asked subjects, each once, in the order of [`SubjectName`]; the machine's ceiling always stands beside them.
 fn subjects(names: &[SubjectName]) -> Vec<Box<dyn Subject>> {
     let wanted = |name: &&SubjectName| **name == SubjectName::Relay || names.contains(name);
     SubjectName::value_variants().iter().filter(wanted).flat_map(|name| name.subjects()).collect()
-}
-
-fn print_header(options: &Compare, place: &Place, subjects: &[Box<dyn Subject>]) {
-    let mut lines = vec![format!("machine: {}", Machine::read())];
-    lines.push(match place {
-        Place::OwnNamespace => "network: a namespace of its own".to_owned(),
-        Place::Loopback(why) => format!("network: the machine's loopback ({why})"),
-    });
-    lines.push(format!("runs: {} of each subject in each scenario, alternating", options.runs()));
-    for subject in subjects {
-        lines.push(match subject.missing() {
-            Some(what) => format!("{}: absent ({what})", subject.name()),
-            None => {
-                let programs: Vec<String> =
-                    subject.programs().iter().map(|path| path.display().to_string()).collect();
-                format!("{}: {}", subject.name(), programs.join(", "))
-            }
-        });
-    }
-    for line in lines {
-        // Beside JSON lines the header must not stand on standard output.
-        if options.json { eprintln!("{line}") } else { println!("{line}") }
-    }
 }
 
 fn working_dir(options: &Compare) -> Result<TempDir, Error> {

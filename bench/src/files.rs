@@ -54,12 +54,11 @@ fn write_content(path: &Path, number: u32, octets: u64) -> std::io::Result<()> {
 
 /// An error of the subject, with the first differing offset, unless both files hold the same octets.
 pub fn expect_same(source: &Path, output: &Path) -> Result<(), Error> {
-    let open = |path: &Path| {
-        File::open(path).map_err(|e| Error::environment(format!("cannot open {}", path.display()), e))
-    };
+    let missing = |e| Error::Subject(format!("the fetch left no file: {e}"));
+    let unreadable = |e| Error::environment(format!("cannot open {}", source.display()), e);
     let read = |e| Error::environment("cannot compare source and output", e);
-    let mut source = BufReader::with_capacity(1 << 20, open(source)?);
-    let mut output = BufReader::with_capacity(1 << 20, open(output)?);
+    let mut source = BufReader::with_capacity(1 << 20, File::open(source).map_err(unreadable)?);
+    let mut output = BufReader::with_capacity(1 << 20, File::open(output).map_err(missing)?);
     let (mut a, mut b) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     let mut offset = 0u64;
     loop {
@@ -117,5 +116,7 @@ mod tests {
         octets.push(0);
         std::fs::write(&output, &octets).expect("write");
         assert!(expect_same(&object.path, &output).is_err());
+        let absent = expect_same(&object.path, &base.path().join("absent"));
+        assert!(matches!(absent, Err(Error::Subject(_))), "a client that writes nothing is at fault itself");
     }
 }

@@ -12,6 +12,7 @@ pub mod cli;
 pub mod compare;
 pub mod error;
 pub mod files;
+pub mod header;
 pub mod interrupt;
 pub mod machine;
 pub mod measure;

@@ -1,0 +1,81 @@
+//! What stands above the figures: the machine, its load, and exactly which programs were measured.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::cli::Compare;
+use crate::interrupt::Interrupt;
+use crate::machine::Machine;
+use crate::namespace::Place;
+use crate::process::{self, Process};
+use crate::subject::Subject;
+
+/// How long a program may take to say its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(5);
+
+/// The lines above the figures. Programs are asked for their versions, with `dir` for what they write.
+pub fn lines(
+    options: &Compare,
+    place: &Place,
+    subjects: &[Box<dyn Subject>],
+    dir: &Path,
+    interrupt: &Interrupt,
+) -> Vec<String> {
+    let network = match place {
+        Place::OwnNamespace => "a namespace of its own".to_owned(),
+        Place::Loopback(why) => format!("the machine's loopback ({why})"),
+    };
+    let (plan, runs) = (options.plan(), options.runs());
+    let mut lines = vec![
+        format!("machine: {}", Machine::read()),
+        format!("network: {network}"),
+        format!(
+            "runs: {runs} of each subject in each scenario, alternating; objects of {} MiB",
+            plan.object_octets >> 20
+        ),
+    ];
+    lines.extend(subjects.iter().map(|subject| {
+        let what = match subject.missing() {
+            Some(missing) => format!("absent ({missing})"),
+            None => versions(&subject.programs(), dir, interrupt),
+        };
+        format!("{}: {what}", subject.name())
+    }));
+    lines
+}
+
+fn versions(programs: &[PathBuf], dir: &Path, interrupt: &Interrupt) -> String {
+    let versions = programs.iter().map(|program| version(program, dir, interrupt));
+    versions.collect::<Vec<_>>().join(", ")
+}
+
+fn version(program: &Path, dir: &Path, interrupt: &Interrupt) -> String {
+    let name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let output = dir.join("version");
+    let mut command = process::command(program, dir);
+    command.arg("--version");
+    let asked = Process::run("version", command, dir, Some(&output), VERSION_LIMIT, interrupt);
+    let printed = asked.ok().and_then(|_| std::fs::read_to_string(&output).ok()).unwrap_or_default();
+    version_in(&name, &printed)
+}
+
+/// The first line that a program printed, with its name in front if the line is only a number.
+fn version_in(name: &str, printed: &str) -> String {
+    match printed.lines().next() {
+        Some(line) if line.starts_with(|c: char| c.is_ascii_digit()) => format!("{name} {line}"),
+        Some(line) => line.to_owned(),
+        None => format!("{name} of unknown version"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_has_its_programs_name() {
+        assert_eq!(version_in("tool", "24.07\nmore\n"), "tool 24.07");
+        assert_eq!(version_in("tool", "other 1.5\n"), "other 1.5");
+        assert_eq!(version_in("tool", ""), "tool of unknown version");
+    }
+}
