@@ -155,6 +155,22 @@ fn every_command_is_told_from_its_name() {
 }
 
 #[test]
+fn a_command_in_the_older_signed_form_is_understood() {
+    // Packet format 0.2 put timestamp, nonce, SignatureInfo and SignatureValue behind the parameters.
+    let parameters = ControlParameters { name: Some(name("/p")), ..Default::default() };
+    let older = Command::RibRegister
+        .name(Scope::Localhost, &parameters)
+        .join_generic(1_700_000_000_000u64.to_be_bytes())
+        .join_generic([1; 8])
+        .join_generic([22, 3, 27, 1, 0])
+        .join_generic([23, 0]);
+    let wire = InterestBuilder::new(older).build();
+    let Ok(Request::Command(request)) = parse(&wire) else { panic!("not a command") };
+    assert_eq!(request.command, Command::RibRegister);
+    assert_eq!(request.parameters, CommandParameters::Control(Box::new(parameters)));
+}
+
+#[test]
 fn an_announcement_comes_in_application_parameters() {
     let prefix = Command::RibAnnounce.prefix(Scope::Localhop);
     let wire = InterestBuilder::new(prefix.clone()).build_with_parameters(b"announcement", |_| [0; 32]);
