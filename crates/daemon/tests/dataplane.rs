@@ -6,8 +6,8 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use namely_daemon::dataplane::{
-    ControlEvent, ControlPacket, CreateFaceError, FaceEventKind, FaceId, FaceOptions, FaceSpec, FaceState,
-    FaceUpdate, ListenSpec, Persistency, UpdateFaceError,
+    CONTROL_EVENTS_MAX, ControlEvent, ControlPacket, CreateFaceError, FaceEventKind, FaceId, FaceOptions,
+    FaceSpec, FaceState, FaceUpdate, ListenSpec, Persistency, UpdateFaceError,
 };
 use namely_wire::{LpHeaders, NackReason, PitToken};
 use support::{App, PATIENCE, Router, data, data_of, interest, uri, with_token};
@@ -288,4 +288,30 @@ fn a_stopped_data_plane_says_so_and_closes_its_sockets() {
     assert!(inbox.next(Duration::from_millis(1)).is_err());
     assert!(!path.exists());
     assert_eq!(std::io::Read::read(&mut app.stream, &mut [0; 1]).unwrap(), 0);
+}
+
+#[test]
+fn peers_wait_while_the_control_thread_is_far_behind_and_it_misses_no_event() {
+    let router = Router::start();
+    let connect = || std::os::unix::net::UnixStream::connect(router.path()).unwrap();
+    let refused = || router.plane.drops().of("control_busy");
+    let mut connections = 0;
+    while refused() == 0 {
+        (0..64).for_each(|_| drop(connect()));
+        connections += 64;
+        assert!(connections < 2 * CONTROL_EVENTS_MAX, "nobody was refused");
+    }
+    let (mut created, mut destroyed) = (0, 0);
+    while let Ok(ControlEvent::Face(event)) = router.inbox.next(Duration::from_millis(200)) {
+        match event.kind {
+            FaceEventKind::Created => created += 1,
+            FaceEventKind::Destroyed => destroyed += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(created, destroyed);
+    assert!(created + destroyed >= CONTROL_EVENTS_MAX && created <= CONTROL_EVENTS_MAX);
+    let (mut app, _) = router.connect();
+    app.send(&interest("/alive"));
+    app.receive();
 }

@@ -39,9 +39,9 @@ pub struct IoOptions {
     pub queue_octets_max: usize,
     /// The same over all transports.
     pub queue_octets_total_max: usize,
-    /// SO_SNDBUF of every socket, octets.
+    /// SO_SNDBUF of Unix and UDP sockets, octets. The kernel fits those of TCP to the path.
     pub send_buffer_octets: usize,
-    /// SO_RCVBUF of stream sockets, octets.
+    /// SO_RCVBUF of Unix sockets, octets.
     pub stream_receive_buffer_octets: usize,
     /// SO_RCVBUF of datagram sockets, octets: what a burst may hold while the loop is busy elsewhere.
     pub datagram_receive_buffer_octets: usize,

@@ -113,3 +113,34 @@ fn a_permanent_transport_waits_for_its_peer_and_finds_it_again() {
     io.with(move |io| io.close(id));
     assert!(io.is_quiet_for(Duration::from_millis(100)));
 }
+
+#[test]
+fn a_peer_that_does_not_answer_is_given_up_after_the_timeout() {
+    // A listener whose queue is full ignores further connection requests.
+    let flags = rustix::net::SocketFlags::CLOEXEC;
+    let kind = rustix::net::SocketType::STREAM;
+    let busy = rustix::net::socket_with(rustix::net::AddressFamily::INET, kind, flags, None).unwrap();
+    rustix::net::bind(&busy, &SocketAddr::from(ANY_PORT)).unwrap();
+    rustix::net::listen(&busy, 0).unwrap();
+    let address = SocketAddr::try_from(rustix::net::getsockname(&busy).unwrap()).unwrap();
+    let _queued = TcpStream::connect(address).unwrap();
+    let io = Loop::start(quick());
+    let id = connect(&io, address, Persistency::Persistent);
+    assert_eq!(io.closed(id).0, CloseReason::ConnectTimeout);
+}
+
+#[test]
+fn ipv6_works_alike() {
+    let io = Loop::start(IoOptions::default());
+    let address = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 0));
+    if let Err(error) = io.with(move |io| io.listen_tcp(address)) {
+        println!("skipped: {error}");
+        return;
+    }
+    let address = io.with(|io| io.listeners().find_map(|(_, local, _)| local.address())).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let id = io.accepted();
+    stream.write_all(&packet(9000, 1)).unwrap();
+    assert_eq!(io.next_frame(), (id, packet(9000, 1)));
+    assert_eq!(io.status(id).unwrap().remote.scheme(), "tcp6");
+}

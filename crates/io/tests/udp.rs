@@ -294,3 +294,23 @@ fn events_come_in_order() {
     assert!(matches!(io.next(), Seen::Event(Event::Accepted { .. })));
     assert!(matches!(io.next(), Seen::Frame(..)));
 }
+
+#[test]
+fn ipv6_works_alike() {
+    let io = Loop::start(IoOptions::default());
+    let address = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 0));
+    if let Err(error) = io.with(move |io| io.listen_udp(address)) {
+        println!("skipped: {error}");
+        return;
+    }
+    let router = io.with(|io| io.listeners().find_map(|(_, local, _)| local.address())).unwrap();
+    let socket = UdpSocket::bind(address).unwrap();
+    socket.connect(router).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.send(&packet(10, 1)).unwrap();
+    let id = io.accepted();
+    assert_eq!(io.next_frame(), (id, packet(10, 1)));
+    io.send(id, &packet(10, 2));
+    assert_eq!(received(&socket), packet(10, 2));
+    assert_eq!(io.status(id).unwrap().remote.scheme(), "udp6");
+}

@@ -406,6 +406,21 @@ fn the_window_of_unacknowledged_frames_is_bounded() {
 }
 
 #[test]
+fn acknowledgements_that_wait_are_bounded() {
+    let mut to = service(reliable(500));
+    let frame = |n: u64| {
+        let framing = LpFraming { sequence: Some(n), tx_sequence: Some(n), ..LpFraming::default() };
+        let mut out = Vec::new();
+        encode_lp_header(&LpHeaders::default(), &framing, None, None, &mut out);
+        out
+    };
+    (0..4096).for_each(|n| assert_eq!(receive(&mut to, &frame(n), 0), None));
+    assert_eq!(drops(&to, "ack_evicted"), 0, "at the limit");
+    receive(&mut to, &frame(4096), 0);
+    assert_eq!(drops(&to, "ack_evicted"), 1, "one past it");
+}
+
+#[test]
 fn acknowledgements_ride_on_frames_or_go_alone_after_5_ms() {
     let (mut from, mut to) = (service(reliable(1000)), service(reliable(1000)));
     let interest = packet(5, 50, 1);

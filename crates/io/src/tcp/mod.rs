@@ -79,7 +79,7 @@ impl<P: AsRef<[u8]> + Clone> Transports<P> {
         if !self.has_room() {
             return Err(OpenError::TooManyTransports);
         }
-        let socket = start(&peer, local, self.options()).map_err(OpenError::system(doing()))?;
+        let socket = start(&peer, local).map_err(OpenError::system(doing()))?;
         let address = sockets::local_address(&socket).map_err(OpenError::system(doing()))?;
         let kind = Kind::Tcp {
             socket: Some(socket),
@@ -109,10 +109,10 @@ pub(crate) fn bind_error(uri: &str, errno: Errno) -> OpenError {
 }
 
 /// Opens a socket and begins to connect it.
-fn start(peer: &SocketAddr, local: Option<SocketAddr>, options: &IoOptions) -> Result<OwnedFd, Errno> {
+fn start(peer: &SocketAddr, local: Option<SocketAddr>) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(sockets::family_of(peer), SocketType::STREAM, flags, None)?;
-    prepare(&socket, options);
+    prepare(&socket);
     if let Some(local) = local {
         rustix::net::bind(&socket, &local)?;
     }
@@ -122,10 +122,10 @@ fn start(peer: &SocketAddr, local: Option<SocketAddr>, options: &IoOptions) -> R
     }
 }
 
-/// Settings of every connection; where the system refuses one, the connection does without it.
-fn prepare(socket: impl AsFd, options: &IoOptions) {
+/// Settings of every connection; where the system refuses one, the connection does without it. The sizes of buffers
+/// are left to the kernel, which fits them to the path.
+fn prepare(socket: impl AsFd) {
     let socket = socket.as_fd();
-    sockets::set_buffers(socket, options.send_buffer_octets, options.stream_receive_buffer_octets);
     let _ = sockopt::set_tcp_nodelay(socket, true);
     let _ = sockopt::set_socket_keepalive(socket, true);
     let _ = sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE);
@@ -142,7 +142,7 @@ pub(crate) fn accept<P: AsRef<[u8]> + Clone>(io: &mut Transports<P>, id: Transpo
             Ok((socket, peer)) => {
                 let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
                 let Ok(local) = sockets::local_address(&socket) else { continue };
-                prepare(&socket, io.options());
+                prepare(&socket);
                 let kind = Kind::Stream { socket, partial: Partial::default() };
                 welcome(io, id, Transport::new(kind, uri(local), uri(peer), Persistency::OnDemand));
             }
@@ -184,7 +184,7 @@ pub(crate) fn on_timer<P: AsRef<[u8]> + Clone>(io: &mut Transports<P>, id: Trans
         return;
     }
     *partial = Partial::default();
-    match start(peer, None, &options) {
+    match start(peer, None) {
         Ok(connecting) => {
             *socket = Some(connecting);
             io.watch_transport(id, Interest::Write, true);

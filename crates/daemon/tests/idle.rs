@@ -1,0 +1,39 @@
+//! A router with nothing to do does nothing. Alone in its process, so that its thread can be told by its name.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{Router, data, interest};
+
+/// How often the data plane's thread has gone to sleep.
+fn sleeps() -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let status = tasks
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok())
+        .find(|status| status.starts_with("Name:\tdata-plane"))
+        .expect("the data plane has a thread");
+    let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap();
+    line.split_whitespace().last().unwrap().parse().unwrap()
+}
+
+#[test]
+fn an_idle_data_plane_with_faces_routes_and_cached_data_never_wakes_up() {
+    let router = Router::start();
+    router.listen_udp();
+    let ((mut consumer, _), (mut producer, face)) = (router.connect(), router.connect());
+    let _idle: Vec<_> = (0..100).map(|_| router.connect()).collect();
+    router.route("/a", face);
+    for n in 0..10 {
+        consumer.send(&interest(&format!("/a/{n}")));
+        producer.receive();
+        producer.send(&data(&format!("/a/{n}"), 100));
+        consumer.receive();
+    }
+    // What was pending when it was satisfied may be looked at once more.
+    std::thread::sleep(Duration::from_millis(300));
+    let before = sleeps();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(sleeps(), before);
+}

@@ -1,0 +1,36 @@
+//! A process without file descriptors. Alone in its process, whose limit it lowers.
+
+mod support;
+
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use namely_io::IoOptions;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use support::{Loop, eventually, packet};
+
+#[test]
+fn a_listener_without_descriptors_rests_and_then_takes_up_who_waited() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.sock");
+    let io = Loop::start(IoOptions::default());
+    let listened = path.clone();
+    io.with(move |io| io.listen_unix(&listened, 0o600)).unwrap();
+    let client =
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .unwrap();
+    let limit = getrlimit(Resource::Nofile);
+    // The next descriptor would have this number.
+    let next = std::fs::File::open("/dev/null").unwrap().as_raw_fd() as u64;
+    setrlimit(Resource::Nofile, rustix::process::Rlimit { current: Some(next), ..limit }).unwrap();
+    rustix::net::connect(&client, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    eventually(|| io.listener_drops("accept_failed") > 0);
+    std::thread::sleep(Duration::from_millis(500));
+    let failures = io.listener_drops("accept_failed");
+    setrlimit(Resource::Nofile, limit).unwrap();
+    assert!(failures <= 10, "{failures} attempts: the loop spins");
+    let id = io.accepted();
+    rustix::io::write(&client, &packet(10, 1)).unwrap();
+    assert_eq!(io.next_frame(), (id, packet(10, 1)));
+}
