@@ -159,7 +159,7 @@ fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
     let mut listening = Vec::new();
     for uri in &config.faces.listen {
         let spec = listen_spec(uri, config)?;
-        let local = plane.listen(spec).map_err(|error| cannot_listen(uri, &error.to_string()))?;
+        let local = plane.listen(spec).map_err(|error| cannot_listen(error.to_string()))?;
         listening.push(local);
     }
     for group in &config.faces.multicast {
@@ -169,11 +169,8 @@ fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
             interface: group.interface.clone(),
             same_host: group.same_host,
         };
-        let uri = FaceUri::Device(group.interface.clone());
-        plane
-            .listen(ListenSpec::Multicast(options))
-            .map_err(|error| cannot_listen(&uri, &error.to_string()))?;
-        listening.push(uri);
+        plane.listen(ListenSpec::Multicast(options)).map_err(|error| cannot_listen(error.to_string()))?;
+        listening.push(FaceUri::Device(group.interface.clone()));
     }
     Ok(listening)
 }
@@ -183,7 +180,8 @@ fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
         (FaceUri::Unix(path), _) => {
             let path = PathBuf::from(path);
             if path == paths::listen_socket() {
-                make_default_directory(&path).map_err(|error| cannot_listen(uri, &error))?;
+                make_default_directory(&path)
+                    .map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
             }
             Ok(ListenSpec::Unix { path, mode: config.faces.unix_mode })
         }
@@ -211,7 +209,36 @@ fn make_default_directory(socket: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn cannot_listen(uri: &FaceUri, why: &str) -> Failure {
-    Failure::new(Exit::CannotListen, format!("cannot listen on {uri}: {why}"))
-        .hint("is another router running? `--listen URI` chooses other addresses")
+fn cannot_listen(why: String) -> Failure {
+    Failure::new(Exit::CannotListen, why).hint("`--listen URI` chooses other addresses")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_default_directory_is_made_and_may_be_there_already() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("namely/namely.sock");
+        for _ in 0..2 {
+            make_default_directory(&socket).unwrap();
+        }
+        let mode = socket.parent().unwrap().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o022, 0, "nobody else may put a socket there");
+    }
+
+    #[test]
+    fn a_default_directory_of_another_user_is_refused() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can make a directory of another user");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        rustix::fs::chown(dir.path(), Some(rustix::process::Uid::from_raw(65534)), None).unwrap();
+        let why = make_default_directory(&dir.path().join("namely.sock")).unwrap_err();
+        assert!(why.contains("belongs to user 65534"), "{why}");
+    }
 }
