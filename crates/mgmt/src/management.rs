@@ -274,7 +274,7 @@ impl Management {
             _ => &mut self.counters.commands_failed,
         };
         *counter += 1;
-        tracing::debug!(code = response.code, text = response.text, "{name}");
+        tracing::trace!(code = response.code, text = response.text, "{name}");
         reply::data(name, None, &response.to_vec())
     }
 
