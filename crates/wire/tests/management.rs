@@ -204,6 +204,26 @@ fn every_dataset_is_told_from_its_name_with_version_and_segment() {
 }
 
 #[test]
+fn a_signed_request_for_a_dataset_is_answered_under_its_own_name() {
+    for (prefix, components) in [
+        (Dataset::FibList.prefix(Scope::Localhost), 5),
+        (FaceQueryFilter::default().name(Scope::Localhost), 6),
+    ] {
+        let wire = InterestBuilder::new(prefix).build_with_parameters(b"", |_| [0; 32]);
+        let Ok(Request::Dataset(request)) = parse(&wire) else { panic!("not a dataset") };
+        assert_eq!((request.prefix_components, request.version), (components, None));
+        let first = InterestView::parse(&wire).unwrap().name.to_name().join_version(7).join_segment(1);
+        let Ok(Request::Dataset(request)) = parse(&InterestBuilder::new(first).build()) else {
+            panic!("not a segment of a dataset")
+        };
+        assert_eq!(
+            (request.prefix_components, request.version, request.segment),
+            (components, Some(7), Some(1))
+        );
+    }
+}
+
+#[test]
 fn a_face_query_carries_its_filter_in_the_name() {
     let filter = FaceQueryFilter { uri_scheme: Some("udp4".into()), ..Default::default() };
     let wire = InterestBuilder::new(filter.name(Scope::Localhost).join_version(7)).build();

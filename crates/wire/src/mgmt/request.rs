@@ -60,7 +60,8 @@ pub struct DatasetRequest {
     pub dataset: Dataset,
     /// Which faces `faces/query` lists; without restriction for every other dataset.
     pub filter: FaceQueryFilter,
-    /// How many components name the dataset (with its filter), before version and segment.
+    /// How many components name the dataset (with its filter, and a parameters digest if the request was
+    /// signed), before version and segment.
     pub prefix_components: usize,
     /// The version asked for, if a certain one is.
     pub version: Option<u64>,
@@ -167,6 +168,10 @@ impl DatasetRequest {
         if dataset == Dataset::FacesQuery {
             let component = argument(name).ok_or(RequestError::NoParameters)?;
             filter = FaceQueryFilter::decode(component.value).map_err(RequestError::Malformed)?;
+            prefix_components += 1;
+        }
+        // python-ndn signs requests for datasets as it signs commands; the answer's name extends the whole request.
+        if name.component(prefix_components).is_some_and(|c| c.typ == PARAMETERS_DIGEST_COMPONENT) {
             prefix_components += 1;
         }
         let mut rest = name.components().skip(prefix_components);
