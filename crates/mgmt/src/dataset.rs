@@ -1,5 +1,6 @@
-//! Datasets in segments: the first is sent when the dataset is asked for, and the rest of the same state
-//! is kept for a while, because a dataset must not change between its segments.
+//! Datasets in segments: the first is sent when the dataset is asked for, and the same state is kept for a
+//! while, because a dataset must not change between its segments, and because some clients (NDNts) ask for a
+//! dataset only to learn its version and then fetch all segments, the first too.
 
 use std::collections::VecDeque;
 
@@ -12,13 +13,14 @@ use crate::reply;
 /// Octets of Content in one segment; NFD's figure, which leaves room for name and signature.
 pub const SEGMENT_OCTETS_MAX: usize = 8000;
 
-/// Datasets of which later segments are kept. The oldest goes when there is one more.
+/// States of datasets that are kept. When there is one more, the oldest of one segment goes; if there is none, the
+/// oldest: most readers of short datasets have all they need.
 pub const SNAPSHOTS_MAX: usize = 32;
 
 /// Octets that all kept states take. The oldest go when there are more; the newest stays, whatever it takes.
 pub const SNAPSHOT_OCTETS_MAX: usize = 64 << 20;
 
-/// How long a dataset's later segments are kept, ns.
+/// How long a state of a dataset is kept, ns.
 pub const SNAPSHOT_LIFETIME_NS: u64 = 10_000_000_000;
 
 /// States of datasets that are being read.
@@ -37,7 +39,7 @@ struct Snapshot {
 }
 
 impl Snapshots {
-    /// A new state of the dataset named `prefix`: its first segment. The rest is kept if there is any.
+    /// A new state of the dataset named `prefix`: its first segment. The state is kept.
     pub(crate) fn publish(
         &mut self,
         prefix: NameRef<'_>,
@@ -50,11 +52,9 @@ impl Snapshots {
         let name = prefix.to_name().join_version(self.last_version);
         let snapshot = Snapshot { name, content, expires_ns: now_ns + SNAPSHOT_LIFETIME_NS };
         let first = snapshot.segment(0);
-        if snapshot.last_segment() > 0 {
-            self.expire(now_ns);
-            self.kept.push_back(snapshot);
-            self.make_room();
-        }
+        self.expire(now_ns);
+        self.kept.push_back(snapshot);
+        self.make_room();
         first.unwrap_or_default()
     }
 
@@ -72,8 +72,13 @@ impl Snapshots {
     }
 
     fn make_room(&mut self) {
+        if self.kept.len() > SNAPSHOTS_MAX {
+            let mut older = self.kept.iter().take(SNAPSHOTS_MAX);
+            let short = older.position(|snapshot| snapshot.last_segment() == 0);
+            self.kept.remove(short.unwrap_or(0));
+        }
         let mut octets: usize = self.kept.iter().map(|snapshot| snapshot.content.len()).sum();
-        while self.kept.len() > SNAPSHOTS_MAX || (octets > SNAPSHOT_OCTETS_MAX && self.kept.len() > 1) {
+        while octets > SNAPSHOT_OCTETS_MAX && self.kept.len() > 1 {
             octets -= self.kept.pop_front().map_or(0, |oldest| oldest.content.len());
         }
     }
@@ -183,6 +188,26 @@ mod tests {
         let (name, wanted) = request(5, 1);
         assert!(snapshots.segment(name.as_name(), &wanted, SNAPSHOT_LIFETIME_NS - 1).is_some());
         assert!(snapshots.segment(name.as_name(), &wanted, SNAPSHOT_LIFETIME_NS).is_none());
+    }
+
+    #[test]
+    fn a_dataset_of_one_segment_can_be_asked_for_by_its_version() {
+        let mut snapshots = Snapshots::default();
+        let first = snapshots.publish(prefix().as_name(), content(1), 5, 0);
+        let (name, again) = request(5, 0);
+        assert_eq!(snapshots.segment(name.as_name(), &again, 0), Some(first));
+    }
+
+    #[test]
+    fn many_short_datasets_do_not_push_out_a_long_one() {
+        let mut snapshots = Snapshots::default();
+        snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), 1, 0);
+        for n in 0..2 * SNAPSHOTS_MAX {
+            snapshots.publish(prefix().as_name(), content(1), 2 + n as u64, 0);
+        }
+        let (name, long) = request(1, 1);
+        assert!(snapshots.segment(name.as_name(), &long, 0).is_some());
+        assert_eq!(snapshots.kept.len(), SNAPSHOTS_MAX);
     }
 
     #[test]
