@@ -12,8 +12,12 @@ import { readData, uri, writePacket } from "./session.mjs";
 const KEY_PAIRS = { rsa: RSA, ecdsa: ECDSA, ed25519: Ed25519 };
 export const KINDS = ["digest", "hmac", "null", ...Object.keys(KEY_PAIRS)];
 
-/** `{ signer, certificate }` of one kind; only key pairs have a certificate (a self-signed one). */
-export async function makeIdentity({ sign: kind, identity, hmacKey, writeCertificate }) {
+/** `{ signer, certificate }` of one kind. Only key pairs have a certificate: self-signed, or loaded with the key. */
+export async function makeIdentity({ sign: kind, identity, hmacKey, loadKey, loadCertificate, writeCertificate }) {
+  if (loadKey) {
+    const certificate = await readCertificate(loadCertificate);
+    return { signer: await loadSigner(kind, loadKey, certificate), certificate };
+  }
   const subject = new Name(identity);
   switch (kind) {
     case "digest": return { signer: digestSigning };
@@ -51,8 +55,11 @@ export async function commandSigner({ commandSign: kind, commandKey, commandCert
   if (!commandKey) {
     return digestSigning;
   }
-  const certificate = await readCertificate(commandCertificate);
-  const pkcs8 = await readFile(commandKey);
+  return loadSigner(kind, commandKey, await readCertificate(commandCertificate));
+}
+
+async function loadSigner(kind, path, certificate) {
+  const pkcs8 = await readFile(path);
   const pair = await KEY_PAIRS[kind].cryptoGenerate({ importPkcs8: [pkcs8, certificate.publicKeySpki] }, false);
   return createSigner(CertNaming.toKeyName(certificate.name), KEY_PAIRS[kind], pair);
 }
@@ -78,8 +85,12 @@ export async function writeCertificateTo(path, certificate) {
   await writePacket(path, Encoder.encode(certificate.data));
 }
 
-/** Checks packets against the keys it was given, and remembers which types and key locators it saw. */
+/**
+ * Checks packets against the keys it was given, and remembers which types and key locators it saw. `fetch` gets a
+ * certificate by its name when one is missing; it counts if a known key has signed it.
+ */
 export class Checker {
+  fetch = undefined;
   types = {};
   locators = new Set();
   #certified = [];
@@ -90,8 +101,7 @@ export class Checker {
     const checker = new Checker();
     checker.#acceptUnsigned = acceptUnsigned;
     for (const path of paths) {
-      const certificate = await readCertificate(path);
-      checker.#certified.push(await createVerifier(certificate, { algoList: SigningAlgorithmListFull }));
+      await checker.#learn(await readCertificate(path));
     }
     if (hmacKey) {
       const secret = await HMAC.cryptoGenerate({ importRaw: Buffer.from(hmacKey, "hex") }, false);
@@ -107,15 +117,29 @@ export class Checker {
     if (keyLocator?.name) {
       this.locators.add(uri(keyLocator.name));
     }
-    await this.#verifierFor(type, keyLocator).verify(packet);
+    await this.#verifierFor(type, keyLocator, await this.#keyOf(keyLocator)).verify(packet);
   }
 
-  #verifierFor(type, keyLocator) {
+  async #learn(certificate) {
+    this.#certified.push(await createVerifier(certificate, { algoList: SigningAlgorithmListFull }));
+  }
+
+  async #keyOf(keyLocator) {
+    const known = () => keyLocator?.name && this.#certified.find(({ name }) => name.isPrefixOf(keyLocator.name));
+    if (!known() && this.fetch && keyLocator?.name) {
+      const data = await this.fetch(keyLocator.name);
+      await this.verify(data);
+      await this.#learn(Certificate.fromData(data));
+    }
+    return known();
+  }
+
+  #verifierFor(type, keyLocator, key) {
     switch (type) {
       case SigType.Sha256: return digestSigning;
       case SigType.Null: return { verify: async () => this.#requireUnsignedAccepted() };
       case SigType.HmacWithSha256: return this.#hmac ?? unknownKey(keyLocator);
-      default: return this.#certified.find(({ name }) => name.isPrefixOf(keyLocator.name)) ?? unknownKey(keyLocator);
+      default: return key ?? unknownKey(keyLocator);
     }
   }
 

@@ -2,9 +2,9 @@
 import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 
-import { produce as answer } from "@ndn/endpoint";
+import { consume, produce as answer } from "@ndn/endpoint";
 import { Version } from "@ndn/naming-convention2";
-import { Name } from "@ndn/packet";
+import { Interest, Name } from "@ndn/packet";
 import { Metadata, retrieveMetadata, serveMetadata } from "@ndn/rdr";
 import { BufferChunkSource, fetch as fetchSegments, serve } from "@ndn/segmented-object";
 
@@ -21,7 +21,8 @@ export async function produce(face, { name, payload, segmentOctets }, { signer, 
   serve(versioned, source, { signer, pOpts: unannounced });
   serveMetadata(new Metadata(versioned), { prefix, signer, freshnessPeriod: 1000, pOpts: { announcement: prefix } });
   if (certificate) {
-    answer(certificate.name.getPrefix(-2), async () => certificate.data, unannounced);
+    const key = certificate.name.getPrefix(-2);
+    answer(key, async () => certificate.data, { announcement: prefix.isPrefixOf(key) ? false : key });
   }
   await registered;
   emit("ready", { name: uri(versioned) });
@@ -29,8 +30,11 @@ export async function produce(face, { name, payload, segmentOctets }, { signer, 
 }
 
 /** Discovers the newest version through its metadata, fetches all segments and reports what came. */
-export async function fetch({ name, out }, checker) {
+export async function fetch({ name, out, fetchCertificates }, checker) {
   const retx = 3;
+  if (fetchCertificates) {
+    checker.fetch = (locator) => consume(new Interest(locator, Interest.CanBePrefix), { retx });
+  }
   const metadata = await retrieveMetadata(new Name(name), { verifier: checker, retx });
   const result = fetchSegments(metadata.name, { verifier: checker });
   const whole = await result;

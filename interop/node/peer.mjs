@@ -26,6 +26,8 @@ const options = {
   "command-sign": text, "command-key": text, "command-certificate": text,
   certificate: { type: "string", multiple: true },
   "accept-unsigned": { type: "boolean" },
+  "fetch-certificates": { type: "boolean" },
+  "load-key": text, "load-certificate": text,
   name: text, strategy: text, uri: text, "face-id": text, cost: text, origin: text, "expiration-period": text,
 };
 

@@ -29,19 +29,23 @@ export function managementPrefix(face) {
   return getPrefix(face.attributes.local);
 }
 
-/** From now on prefixes of producers are registered with signed commands; resolves when the router has accepted the first. */
+/** From now on prefixes of producers are registered with signed commands; resolves when the router has accepted all. */
 export function registerPrefixes(face, signer) {
   const accepted = new Promise((resolve, reject) => {
     const register = managementPrefix(face).append("rib", "register");
+    let missing = 0;
+    face.fw.addEventListener("annadd", () => { missing += 1; });
     face.fw.addEventListener("pktrx", ({ packet: { l3 } }) => {
       if (!(l3 instanceof Data && register.isPrefixOf(l3.name))) {
         return;
       }
       const { statusCode, statusText } = Decoder.decode(l3.content, ControlResponse);
-      if (statusCode === 200) {
-        resolve();
-      } else {
+      if (statusCode !== 200) {
         reject(new Error(`the router refused the registration: ${statusCode} ${statusText}`));
+      }
+      missing -= 1;
+      if (missing === 0) {
+        resolve();
       }
     });
   });

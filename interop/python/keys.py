@@ -19,25 +19,29 @@ SAFE_BAG = 0x80
 
 
 class Identity:
-    """A key of one kind and, for a key pair, its self-signed certificate."""
+    """A key of one kind and, for a key pair, its certificate: self-signed, or the one that was loaded with the key."""
 
-    def __init__(self, identity, kind, hmac_key=None):
+    def __init__(self, identity, kind, hmac_key=None, key_path=None, certificate_path=None):
         self.kind = kind
         self.certificate_name = None
         self.certificate = None
-        self.key_name = Name.from_str(identity) + [Component.from_str('KEY'), Component.from_bytes(os.urandom(8))]
+        self.key_name = Name.from_str(identity or '/') + [Component.from_str('KEY'), Component.from_bytes(os.urandom(8))]
         if kind in ('digest', 'null'):
             self.signer = {'digest': security.DigestSha256Signer, 'null': security.NullSigner}[kind]()
         elif kind == 'hmac':
             self.signer = security.HmacSha256Signer(self.key_name, hmac_key)
+        elif key_path:
+            self.private_key = load_private_key(kind, key_path)
+            self.certificate = read_packet(certificate_path)
+            self.certificate_name = parse_certificate(self.certificate).name
+            self.signer = signer_for(kind, self.certificate_name, self.private_key)
         else:
             self._key_pair(generate(kind))
 
     def _key_pair(self, private_key):
         self.private_key = private_key
-        self.public_key = spki(private_key)
         self.certificate_name, self.certificate = self_sign(
-            self.key_name, self.public_key, signer_for(self.kind, self.key_name, private_key))
+            self.key_name, spki(private_key), signer_for(self.kind, self.key_name, private_key))
         self.signer = signer_for(self.kind, self.certificate_name, private_key)
 
     def issue(self, request):
@@ -77,12 +81,8 @@ def open_safe_bag(wire, passphrase):
 class CommandSigner:
     """Signs command Interests with a key that the router knows: the library's signer, plus time and nonce."""
 
-    def __init__(self, kind, key_path, certificate_path):
-        with open(key_path, 'rb') as file:
-            der = file.read()
-        private_key = RSA.import_key(der) if kind == 'rsa' else ECC.import_key(der)
-        locator = parse_certificate(read_packet(certificate_path)).name
-        self.signer = signer_for(kind, locator, private_key)
+    def __init__(self, signer):
+        self.signer = signer
         self.last_time = 0
 
     def write_signature_info(self, signature_info):
@@ -96,6 +96,13 @@ class CommandSigner:
 
     def write_signature_value(self, wire, contents):
         return self.signer.write_signature_value(wire, contents)
+
+
+def load_private_key(kind, path):
+    """A private key from a PKCS#8 file."""
+    with open(path, 'rb') as file:
+        der = file.read()
+    return RSA.import_key(der) if kind == 'rsa' else ECC.import_key(der)
 
 
 def pkcs8(private_key):
@@ -135,19 +142,31 @@ def spki(private_key):
 
 
 class Checker:
-    """Checks packets against the keys it was given, and remembers which types and key locators it saw."""
+    """Checks packets against the keys it was given, and remembers which types and key locators it saw.
+
+    `fetch` gets a certificate by its name when one is missing; it counts if a known key has signed it.
+    """
 
     def __init__(self, certificates=(), hmac_key=None, accept_unsigned=False):
         self.keys = {}
         for path in certificates:
-            certificate = parse_certificate(read_packet(path))
-            self.keys[Name.to_bytes(certificate.name[:-2])] = bytes(certificate.content)
+            self.learn(read_packet(path))
         self.hmac_key = hmac_key
         self.accept_unsigned = accept_unsigned
+        self.fetch = None
         self.types = {}
         self.locators = set()
 
+    def learn(self, wire):
+        certificate = parse_certificate(wire)
+        self.keys[Name.to_bytes(certificate.name[:-2])] = bytes(certificate.content)
+
     async def __call__(self, _name, signature, _context):
+        locator = signature.signature_info.key_locator
+        if self.fetch and locator and locator.name and self.key_of(locator.name) is None:
+            wire = await self.fetch(locator.name)
+            if self.check_packet(wire):
+                self.learn(wire)
         return ValidResult.PASS if self.check(signature) else ValidResult.FAIL
 
     def check(self, signature):

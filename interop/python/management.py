@@ -5,7 +5,7 @@ from ndn.encoding import Component, Name
 from ndn.types import InterestNack, InterestTimeout
 
 from objects import express
-from session import emit
+from session import emit, read_response
 
 DATASETS = {
     'faces/list': (nfd_mgmt.FaceStatusMsg, 'face_status', lambda face: {'id': face.face_id, 'uri': face.uri}),
@@ -35,9 +35,8 @@ async def old_command(app, verb, parameters, _signer):
 
 
 def emit_response(content):
-    response = nfd_mgmt.parse_response(content)
-    emit('response', status=response['status_code'], text=response['status_text'],
-         face=response['face_id'], cost=response['cost'])
+    response = read_response(content)
+    emit('response', status=response.status_code, text=response.status_text)
 
 
 async def dataset(app, which):

@@ -3,6 +3,7 @@ import asyncio
 import time
 from hashlib import sha256
 
+from ndn.appv2 import pass_all
 from ndn.encoding import Component, MetaInfo, Name, make_data
 from ndn.types import InterestTimeout
 
@@ -35,9 +36,12 @@ def packets_of(prefix, payload, segment_octets, signer):
 async def produce(app, prefix, payload, segment_octets, identity):
     """Registers `prefix` and serves the object and the identity's certificate until standard input closes."""
     prefix = Name.from_str(prefix)
+    prefixes = [prefix]
     versioned, packets = packets_of(prefix, payload, segment_octets, identity.signer)
     if identity.certificate is not None:
         packets[Name.to_bytes(identity.certificate_name)] = identity.certificate
+        if not Name.is_prefix(prefix, identity.certificate_name):
+            prefixes.append(identity.certificate_name[:-2])
     decoded = {wire_name: Name.from_bytes(wire_name) for wire_name in packets}
 
     def answer(name, _parameters, reply, context):
@@ -48,12 +52,13 @@ async def produce(app, prefix, payload, segment_octets, identity):
         if packet is not None:
             reply(packet)
 
-    app.attach_handler(prefix, answer)
-    if not await app.register(prefix):
-        raise RuntimeError('the router refused the registration')
+    for registered in prefixes:
+        app.attach_handler(registered, answer)
+        if not await app.register(registered):
+            raise RuntimeError(f'the router refused the registration of {Name.to_str(registered)}')
     emit('ready', name=Name.to_str(versioned), packets=len(packets))
     await until_stdin_closes()
-    emit('unregistered', accepted=await app.unregister(prefix))
+    emit('unregistered', accepted=all([await app.unregister(registered) for registered in prefixes]))
 
 
 async def express(app, name, checker, **options):
@@ -64,6 +69,12 @@ async def express(app, name, checker, **options):
         except InterestTimeout:
             if attempt == TRIES - 1:
                 raise
+
+
+async def certificate(app, name):
+    """The octets of a certificate that a key locator names (of a certificate, or of its key)."""
+    _, _, context = await express(app, name, pass_all, can_be_prefix=True, must_be_fresh=False)
+    return bytes(context['raw_packet'])
 
 
 async def discover(app, name, checker):

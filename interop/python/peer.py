@@ -55,6 +55,8 @@ def signing(command):
     command.add_argument('--sign', choices=keys.KINDS, default='digest')
     command.add_argument('--identity', default='/python')
     command.add_argument('--hmac-key', help='hex')
+    command.add_argument('--load-key', help='a PKCS#8 file; without one, a key is made')
+    command.add_argument('--load-certificate', help='the certificate of the loaded key')
     command.add_argument('--write-data', help='where the signed Data goes')
     command.add_argument('--write-certificate', help='where the certificate goes')
 
@@ -69,6 +71,7 @@ def checking(command):
     command.add_argument('--certificate', action='append', default=[], help='a certificate to trust')
     command.add_argument('--hmac-key', help='hex')
     command.add_argument('--accept-unsigned', action='store_true')
+    command.add_argument('--fetch-certificates', action='store_true', help='get missing certificates by name')
 
 
 def parameters(command):
@@ -82,7 +85,7 @@ def parameters(command):
 
 def identity_of(args):
     hmac_key = bytes.fromhex(args.hmac_key) if args.hmac_key else None
-    identity = keys.Identity(args.identity, args.sign, hmac_key)
+    identity = keys.Identity(args.identity, args.sign, hmac_key, args.load_key, args.load_certificate)
     if args.write_certificate and identity.certificate is not None:
         write_packet(args.write_certificate, identity.certificate)
     return identity
@@ -96,7 +99,8 @@ def checker_of(args):
 def command_signer_of(args):
     if not args.command_key:
         return None
-    return keys.CommandSigner(args.command_sign, args.command_key, args.command_certificate)
+    return keys.CommandSigner(keys.Identity(
+        None, args.command_sign, key_path=args.command_key, certificate_path=args.command_certificate).signer)
 
 
 def new_key(args):
@@ -116,7 +120,14 @@ def produce(args):
 
 
 def fetch(args):
-    return run(args.router, lambda app: objects.fetch(app, args.name, checker_of(args), args.out))
+    checker = checker_of(args)
+
+    async def work(app):
+        if args.fetch_certificates:
+            checker.fetch = lambda name: objects.certificate(app, name)
+        await objects.fetch(app, args.name, checker, args.out)
+
+    return run(args.router, work)
 
 
 def command(args):

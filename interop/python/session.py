@@ -9,11 +9,29 @@ import json
 import sys
 from urllib.parse import urlparse
 
-from ndn.app_support.nfd_mgmt import make_command_v2, parse_response
+from ndn.app_support.nfd_mgmt import make_command_v2
 from ndn.appv2 import NDNApp, pass_all
+from ndn.encoding import BytesField, TlvModel, UintField, parse_and_check_tl
 from ndn.transport.prefix_registerer import PrefixRegisterer
 from ndn.transport.stream_face import TcpFace, UnixFace
 from ndn.transport.udp_face import UdpFace
+
+
+CONTROL_RESPONSE = 0x65
+
+
+class ControlResponse(TlvModel):
+    """A response with its body undecoded: the library's model fails on a refusal, which has no body, and on the order
+    of the fields that routers write after faces/create."""
+
+    status_code = UintField(0x66)
+    status_text = BytesField(0x67, is_string=True)
+    body = BytesField(0x68)
+
+
+def read_response(content):
+    """The response to a command."""
+    return ControlResponse.parse(parse_and_check_tl(memoryview(content), CONTROL_RESPONSE))
 
 
 class RemoteUdpFace(UdpFace):
@@ -59,10 +77,10 @@ class SigningRegisterer(PrefixRegisterer):
     async def _command(self, verb, name):
         command = make_command_v2('rib', verb, self.app.face, name=name)
         _, content, _ = await self.app.express(command, pass_all, app_param=b'', signer=self.signer, lifetime=2000)
-        response = parse_response(content)
-        if response['status_code'] != 200:
-            emit('refused', status=response['status_code'], text=response['status_text'])
-        return response['status_code'] == 200
+        response = read_response(content)
+        if response.status_code != 200:
+            emit('refused', status=response.status_code, text=response.status_text)
+        return response.status_code == 200
 
 
 def run(router, work, command_signer=None):

@@ -1,0 +1,103 @@
+//! python-ndn (PyPI) on a Unix socket, TCP and UDP: as a library, and the tools that come with it.
+
+mod behaviour;
+
+use behaviour::{digest_of, text};
+use namely_interop::{Finished, Link, Peer, Router, Running, World, or_skip};
+
+/// Runs `test` with python-ndn, unless it cannot be had here.
+fn with_python_ndn(test: impl FnOnce(&Peer)) {
+    if let Some(peer) = or_skip(Peer::python_ndn()) {
+        test(&peer);
+    }
+}
+
+#[test]
+fn python_ndn_objects_cross_namelyd_over_a_unix_socket() {
+    with_python_ndn(|peer| behaviour::an_object_crosses_namelyd(peer, peer, Link::Unix));
+}
+
+#[test]
+fn python_ndn_objects_cross_namelyd_over_tcp() {
+    with_python_ndn(|peer| behaviour::an_object_crosses_namelyd(peer, peer, Link::Tcp));
+}
+
+#[test]
+fn python_ndn_objects_cross_namelyd_over_udp() {
+    with_python_ndn(|peer| behaviour::an_object_crosses_namelyd(peer, peer, Link::Udp));
+}
+
+#[test]
+fn python_ndn_commands_are_obeyed_for_users_and_known_keys_only() {
+    with_python_ndn(behaviour::commands_are_obeyed_for_users_and_known_keys_only);
+}
+
+#[test]
+fn a_python_ndn_route_lasts_as_long_as_its_application() {
+    with_python_ndn(behaviour::a_route_lasts_as_long_as_its_application);
+}
+
+#[test]
+fn python_ndn_hears_at_once_that_a_name_has_no_route() {
+    with_python_ndn(behaviour::a_name_without_a_route_is_refused_at_once);
+}
+
+#[test]
+fn commands_in_the_old_packet_format_register_for_a_user() {
+    with_python_ndn(|peer| {
+        let world = World::new();
+        let router = Router::namelyd(&world, &[]);
+        let uri = router.uri(Link::Unix);
+        let args = ["command", "--router", &uri, "--old-format", "rib/register", "--name", "/old"];
+        assert_eq!(peer.run(&world, &args).success().event("response")["status"], 200);
+    });
+}
+
+/// A tool of python-ndn, unmodified: it finds its router by NDN_CLIENT_TRANSPORT.
+fn tool(peer: &Peer, world: &World, router: &Router, program: &str, args: &[&str]) -> std::process::Command {
+    let mut command = peer.tool(world, program);
+    command.args(args).env("NDN_CLIENT_TRANSPORT", router.uri(Link::Unix)).env("PYTHONUNBUFFERED", "1");
+    command
+}
+
+#[test]
+fn pyndntools_publish_and_fetch_through_namelyd() {
+    with_python_ndn(|peer| {
+        let world = World::new();
+        let router = Router::namelyd(&world, &[]);
+        let (payload, out) = (world.payload("payload", 50_000, 2), world.path("out"));
+        let args = ["putchunks", "/tools/object", text(&payload)];
+        let producer =
+            Running::start("pyndntools", tool(peer, &world, &router, "pyndntools", &args), world.dir());
+        // The tool says nothing once it is registered; the router knows.
+        while !behaviour::dataset(peer, &world, &router, "rib/list")
+            .iter()
+            .any(|r| r["name"] == "/tools/object")
+        {}
+        let args = ["catchunks", "--fresh", "--output", text(&out), "/tools/object"];
+        Finished::run("pyndntools", tool(peer, &world, &router, "pyndntools", &args), world.dir()).success();
+        assert_eq!(digest_of(&out), digest_of(&payload));
+        drop(producer);
+    });
+}
+
+#[test]
+fn pynfdc_manages_namelyd() {
+    with_python_ndn(|peer| {
+        let world = World::new();
+        let router = Router::namelyd(&world, &[]);
+        let run = |args: &[&str], expected: &str| {
+            let finished = Finished::run("pynfdc", tool(peer, &world, &router, "pynfdc", args), world.dir());
+            let said = finished.lines.join("\n");
+            assert!(said.contains(expected), "pynfdc {args:?}: {said}\n{}", finished.errors);
+        };
+        run(&["status"], "nSatisfiedInterests");
+        run(&["face"], "unix://");
+        run(&["New-Route", "/tools", "256"], "200 OK");
+        run(&["route"], "/tools");
+        run(&["Remove-Route", "/tools", "256"], "200 OK");
+        run(&["Set-Strategy", "/tools", "multicast"], "200 OK");
+        run(&["strategy"], "/localhost/nfd/strategy/multicast");
+        run(&["Remove-Strategy", "/tools"], "200 OK");
+    });
+}
