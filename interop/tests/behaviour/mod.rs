@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 const NO_ROUTE: u64 = 150;
 
 /// Octets of a Data's content that fits a UDP datagram whole: python-ndn has no reassembly.
-pub const SEGMENT_OCTETS: &str = "1000";
+pub(crate) const SEGMENT_OCTETS: &str = "1000";
 
 /// A file's SHA-256 in hex.
-pub fn digest_of(path: &Path) -> String {
+pub(crate) fn digest_of(path: &Path) -> String {
     let octets = std::fs::read(path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
     sha256(&octets).iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 /// A path as text.
-pub fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("temporary paths are UTF-8")
 }
 
@@ -30,7 +30,7 @@ fn on(link: Link, key: &CommandKey) -> Option<&CommandKey> {
 }
 
 /// Peers serve and fetch an object through `namelyd`; every packet's signature holds.
-pub fn an_object_crosses_namelyd(producer: &Peer, consumer: &Peer, link: Link) {
+pub(crate) fn an_object_crosses_namelyd(producer: &Peer, consumer: &Peer, link: Link) {
     let world = World::new();
     let key = producer.new_command_key(&world, "ecdsa");
     let router = Router::namelyd(&world, &[&key]);
@@ -48,7 +48,7 @@ pub fn an_object_crosses_namelyd(producer: &Peer, consumer: &Peer, link: Link) {
 }
 
 /// Commands: what a user of the Unix socket may do, what holders of keys may, and what nobody else may.
-pub fn commands_are_obeyed_for_users_and_known_keys_only(peer: &Peer) {
+pub(crate) fn commands_are_obeyed_for_users_and_known_keys_only(peer: &Peer) {
     let world = World::new();
     let keys = ["rsa", "ecdsa", "ed25519"].map(|kind| peer.new_command_key(&world, kind));
     let stranger_world = World::new();
@@ -86,7 +86,7 @@ pub fn commands_are_obeyed_for_users_and_known_keys_only(peer: &Peer) {
 }
 
 /// A registration shows in the RIB while its application runs, and goes with it.
-pub fn a_route_lasts_as_long_as_its_application(peer: &Peer) {
+pub(crate) fn a_route_lasts_as_long_as_its_application(peer: &Peer) {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
     let payload = world.payload("payload", 10, 1);
@@ -102,13 +102,13 @@ pub fn a_route_lasts_as_long_as_its_application(peer: &Peer) {
 }
 
 /// All entries of a dataset, as the peer reads them.
-pub fn dataset(peer: &Peer, world: &World, router: &Router, name: &str) -> Vec<Value> {
+pub(crate) fn dataset(peer: &Peer, world: &World, router: &Router, name: &str) -> Vec<Value> {
     let finished = peer.run(world, &["dataset", "--router", &router.uri(Link::Unix), name]).success();
     finished.event("dataset")["entries"].as_array().cloned().unwrap_or_default()
 }
 
 /// A name that nobody serves is refused at once, with the reason.
-pub fn a_name_without_a_route_is_refused_at_once(peer: &Peer) {
+pub(crate) fn a_name_without_a_route_is_refused_at_once(peer: &Peer) {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
     for link in [Link::Unix, Link::Tcp, Link::Udp] {
