@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod descriptors;
 mod error;
 mod event_loop;
 pub mod interfaces;

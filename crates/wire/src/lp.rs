@@ -180,36 +180,35 @@ pub fn encode_lp_header(
     fragment_octets: Option<usize>,
     out: &mut Vec<u8>,
 ) {
-    let mut fields = Writer::with_capacity(64);
+    let start = out.len();
+    let mut w = Writer::from_vec(core::mem::take(out));
     if let Some(sequence) = framing.sequence {
-        fields.tlv(LP_SEQUENCE, &sequence.to_be_bytes());
+        w.tlv(LP_SEQUENCE, &sequence.to_be_bytes());
     }
     if framing.frag_index > 0 {
-        fields.nni(LP_FRAG_INDEX, framing.frag_index);
+        w.nni(LP_FRAG_INDEX, framing.frag_index);
     }
     if framing.frag_count > 1 {
-        fields.nni(LP_FRAG_COUNT, framing.frag_count);
+        w.nni(LP_FRAG_COUNT, framing.frag_count);
     }
-    headers.encode_before_fragment(&mut fields);
+    headers.encode_before_fragment(&mut w);
     for ack in &framing.acks {
-        fields.tlv(LP_ACK, &ack.to_be_bytes());
+        w.tlv(LP_ACK, &ack.to_be_bytes());
     }
     if let Some(sequence) = framing.tx_sequence {
-        fields.tlv(LP_TX_SEQUENCE, &sequence.to_be_bytes());
+        w.tlv(LP_TX_SEQUENCE, &sequence.to_be_bytes());
     }
     if headers.non_discovery {
-        fields.tlv(LP_NON_DISCOVERY, &[]);
+        w.tlv(LP_NON_DISCOVERY, &[]);
     }
     if let Some(announcement) = prefix_announcement {
-        fields.tlv(LP_PREFIX_ANNOUNCEMENT, announcement);
+        w.tlv(LP_PREFIX_ANNOUNCEMENT, announcement);
     }
-    let mut fragment_header = Writer::with_capacity(10);
     if let Some(octets) = fragment_octets {
-        fragment_header.header(LP_FRAGMENT, octets);
+        w.header(LP_FRAGMENT, octets);
     }
-    let mut w = Writer::from_vec(core::mem::take(out));
-    w.header(LP_PACKET, fields.len() + fragment_header.len() + fragment_octets.unwrap_or(0));
-    w.raw(fields.as_bytes()).raw(fragment_header.as_bytes());
+    let octets = w.len() - start + fragment_octets.unwrap_or(0);
+    w.header_at(start, LP_PACKET, octets);
     *out = w.into_vec();
 }
 

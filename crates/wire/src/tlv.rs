@@ -250,9 +250,16 @@ impl Writer {
         let start = self.buf.len();
         fill(self);
         let length = self.buf.len() - start;
-        let mut header = Writer::with_capacity(10);
-        header.header(typ, length);
-        self.buf.splice(start..start, header.buf);
+        self.header_at(start, typ, length)
+    }
+
+    /// Puts TYPE and LENGTH in at `position`, before what was written there. Allocates only for the growth of the
+    /// buffer: link headers are made for each packet that is sent.
+    pub(crate) fn header_at(&mut self, position: usize, typ: u32, length: usize) -> &mut Self {
+        let written = self.buf.len();
+        self.header(typ, length);
+        let octets = self.buf.len() - written;
+        self.buf[position..].rotate_right(octets);
         self
     }
 

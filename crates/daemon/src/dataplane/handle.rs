@@ -64,6 +64,12 @@ impl DataPlane {
     /// # Errors
     /// When the system gives no epoll instance, randomness or thread.
     pub fn start(options: DataPlaneOptions, core: Arc<Core>) -> Result<(DataPlane, Inbox), StartError> {
+        let fit = namely_io::descriptors::make_room_for(options.io.transports_max);
+        if fit < options.io.transports_max {
+            tracing::warn!(
+                "the system's limit on open files allows {fit} faces: raise it (ulimit -n) for more"
+            );
+        }
         let mut event_loop = EventLoop::new(options.io)?;
         let waker = event_loop.waker();
         let spec = CoreFaceSpec { local_fields: true, ..CoreFaceSpec::application() };
