@@ -11,6 +11,7 @@ mod exit;
 mod log;
 mod router;
 mod run;
+mod service;
 
 pub use args::DaemonArgs;
 pub use exit::{Exit, Failure};

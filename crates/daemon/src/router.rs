@@ -4,6 +4,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use namely_mgmt::Policy;
 use namely_transport::paths;
@@ -80,6 +81,11 @@ impl Router {
         let policy = policy(&config)?;
         self.orders.send(Order::Reload(Box::new(config), policy));
         Ok(())
+    }
+
+    /// Whether both threads, the control thread and the data plane, answer within `patience`.
+    pub fn is_well(&self, patience: Duration) -> bool {
+        crate::service::is_answered(patience, |answer| self.orders.send(Order::Answer(answer)))
     }
 
     /// Stops: sockets are closed and removed.

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use namely_wire::FaceUri;
-use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -12,6 +11,7 @@ use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::log;
 use crate::router::Router;
+use crate::service::{self, Watchdog};
 
 /// Runs a router until a signal ends it: what `namelyd` and `namely up` do.
 ///
@@ -32,9 +32,16 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
     let end_of_signals = signals.handle();
     let router = Router::start_with(config, move || end_of_signals.close())?;
     announce(router.listening());
-    notify(&[NotifyState::Ready]);
-    let stop = wait_for_stop(&mut signals, args, &router);
-    notify(&[NotifyState::Stopping]);
+    service::ready();
+    let stop = std::thread::scope(|scope| {
+        let watchdog = Watchdog::start(scope, &router);
+        let stop = wait_for_stop(&mut signals, args, &router);
+        service::stopping();
+        if let Some(watchdog) = watchdog {
+            watchdog.stop();
+        }
+        stop
+    });
     router.stop();
     match stop {
         Some(signal) => {
@@ -61,14 +68,11 @@ fn load(args: &DaemonArgs) -> Result<Config, Failure> {
 }
 
 fn reload(args: &DaemonArgs, router: &Router) {
-    match NotifyState::monotonic_usec_now() {
-        Ok(time) => notify(&[NotifyState::Reloading, time]),
-        Err(_) => notify(&[NotifyState::Reloading]),
-    }
+    service::reloading();
     if let Err(failure) = load(args).and_then(|config| router.reload(config)) {
         tracing::error!("not reloaded, the configuration in force stays: {failure}");
     }
-    notify(&[NotifyState::Ready]);
+    service::ready();
 }
 
 /// Says where the router is and what to do next. Scripts read the lines that begin with 'listening on' and
@@ -92,11 +96,4 @@ fn announce(listening: &[FaceUri]) {
 fn say(line: &str) {
     let mut output = std::io::stdout();
     writeln!(output, "{line}").and_then(|()| output.flush()).ok();
-}
-
-/// A service manager that does not listen is none.
-fn notify(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
-        tracing::debug!("the service manager does not hear: {error}");
-    }
 }

@@ -289,7 +289,7 @@ fn a_reload_changes_who_may_do_what() {
 }
 
 #[test]
-fn systemd_hears_of_ready_reload_and_stop() {
+fn systemd_hears_of_ready_health_reload_and_stop() {
     let dir = tempfile::tempdir().unwrap();
     let notify = UnixDatagram::bind(dir.path().join("notify")).unwrap();
     notify.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -306,10 +306,11 @@ fn systemd_hears_of_ready_reload_and_stop() {
     let socket = format!("unix://{}/x.sock", dir.path().display());
     let mut command = namelyd();
     command.args(["--config", path.to_str().unwrap(), "--listen", &socket]);
-    command.env("NOTIFY_SOCKET", dir.path().join("notify"));
+    command.env("NOTIFY_SOCKET", dir.path().join("notify")).env("WATCHDOG_USEC", "200000");
     let other = tempfile::tempdir().unwrap();
     let daemon = Daemon::spawn(command, other).unwrap();
     next("READY=1");
+    next("WATCHDOG=1");
     daemon.signal(rustix::process::Signal::HUP);
     assert!(next("RELOADING=1").contains("MONOTONIC_USEC="));
     next("READY=1");

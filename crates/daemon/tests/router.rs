@@ -45,6 +45,13 @@ fn two_routers_in_one_process_exchange_data() {
 }
 
 #[test]
+fn a_running_router_is_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let router = Router::start(config(&dir.path().join("s"))).unwrap();
+    assert!(router.is_well(PATIENCE));
+}
+
+#[test]
 fn a_router_tells_when_it_has_ended() {
     let dir = tempfile::tempdir().unwrap();
     let (sender, ended) = mpsc::channel();

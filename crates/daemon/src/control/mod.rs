@@ -9,7 +9,7 @@ mod faces;
 mod neighbours;
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use namely_mgmt::{Control, CreateError, Credentials, Incoming, Management, Now, Policy};
@@ -46,6 +46,8 @@ pub(crate) enum Order {
     Reload(Box<Config>, Policy),
     /// A face for management or a neighbour was made.
     Made(Asker, Result<FaceStatus, CreateError>),
+    /// Say that the control thread and the data plane are well.
+    Answer(SyncSender<()>),
     /// End.
     Stop,
 }
@@ -179,6 +181,11 @@ impl ControlThread {
             match order {
                 Order::Stop => return std::ops::ControlFlow::Break(()),
                 Order::Reload(config, policy) => self.reload(*config, policy),
+                Order::Answer(answer) => {
+                    self.plane.channels();
+                    // Whoever asked may have stopped waiting.
+                    answer.try_send(()).ok();
+                }
                 Order::Made(Asker::Command(ticket), made) => {
                     let mut replies = Vec::new();
                     self.management.face_made(ticket, made, &mut replies);

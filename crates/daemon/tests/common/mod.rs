@@ -158,7 +158,11 @@ impl Drop for Daemon {
 /// The `namelyd` that this build made, with nothing from the environment that could change it.
 pub fn namelyd() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_namelyd"));
-    command.env_remove("NAMELY_LOG").env_remove("NOTIFY_SOCKET").env_remove("XDG_CONFIG_HOME");
+    command
+        .env_remove("NAMELY_LOG")
+        .env_remove("NOTIFY_SOCKET")
+        .env_remove("WATCHDOG_USEC")
+        .env_remove("XDG_CONFIG_HOME");
     command.env("HOME", "/nonexistent").stdin(Stdio::null());
     command
 }
