@@ -22,7 +22,8 @@ use namely_daemon::dataplane::{
 };
 use namely_forwarder::{Config, FaceId};
 use namely_link::stream::packet_octets;
-use namely_wire::{DataBuilder, FaceUri, InterestBuilder, Name, SignatureInfo};
+use namely_wire::lp::encode_lp_packet;
+use namely_wire::{DataBuilder, FaceUri, InterestBuilder, LpHeaders, Name, PitToken, SignatureInfo};
 
 /// Any stream to the router.
 trait Stream: Read + Write + Send {}
@@ -83,9 +84,11 @@ impl Cutter {
     }
 }
 
-/// Keeps `window` Interests pending until told to stop.
+/// Keeps `window` Interests, with PIT tokens, pending until told to stop.
 fn consume(stream: Box<dyn Stream>, window: u64, received: &AtomicU64, stop: &AtomicBool) {
-    let mut interest = Template::new(InterestBuilder::new(name()).nonce(*b"nonc").build());
+    let headers = LpHeaders { pit_token: PitToken::new(b"token 8o"), ..LpHeaders::default() };
+    let packet = InterestBuilder::new(name()).nonce(*b"nonc").build();
+    let mut interest = Template::new(encode_lp_packet(&headers, &packet));
     let mut cutter = Cutter::new(stream);
     let mut next = 0u64;
     let mut wanted = window;

@@ -99,3 +99,56 @@ impl<P: AsRef<[u8]>> FrameQueue<P> {
         frames
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namely_link::{LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyTotal};
+    use namely_wire::{LpHeaders, PitToken};
+    use proptest::prelude::*;
+
+    /// A frame with a header, a payload and a patched octet.
+    fn frame(octets: usize, fill: u8) -> Frame<Vec<u8>> {
+        let config = LinkConfig::new(LinkKind::Stream);
+        let mut link: LinkService<Vec<u8>> = LinkService::new(config, ReassemblyTotal::new(0), 0);
+        let headers = LpHeaders { pit_token: PitToken::new(&[fill; 4]), ..LpHeaders::default() };
+        let hop_limit = Some(Patch { offset: octets / 2, value: 99 });
+        let mut made = None;
+        link.send(Outbound { headers, packet: vec![fill; octets], hop_limit }, 0, 0, &mut |f| made = Some(f))
+            .unwrap();
+        made.unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn every_octet_leaves_once_and_in_order_however_writes_are_cut(
+            sizes in prop::collection::vec(1usize..300, 1..30),
+            writes in prop::collection::vec(1usize..500, 1..200),
+            slices_max in 4usize..40,
+        ) {
+            let mut queue = FrameQueue::new();
+            let mut expected = Vec::new();
+            for (n, size) in sizes.iter().enumerate() {
+                let frame = frame(*size, n as u8);
+                expected.extend(frame.slices().concat());
+                queue.push(frame);
+            }
+            prop_assert_eq!(queue.octets(), expected.len());
+            prop_assert_eq!(queue.memory_octets(), expected.len() + sizes.len() * FRAME_OVERHEAD_OCTETS);
+            let (mut sent, mut frames) = (Vec::new(), 0);
+            for limit in writes.into_iter().cycle().take(100_000) {
+                let offered: Vec<u8> = queue.slices(slices_max).iter().flat_map(|s| s.to_vec()).collect();
+                let taken = offered.len().min(limit);
+                sent.extend_from_slice(&offered[..taken]);
+                frames += queue.advance(taken);
+                if queue.is_empty() {
+                    break;
+                }
+                prop_assert!(!offered.is_empty(), "what waits is offered");
+            }
+            prop_assert_eq!(sent, expected);
+            prop_assert_eq!((frames, queue.memory_octets()), (sizes.len() as u64, 0));
+        }
+    }
+}

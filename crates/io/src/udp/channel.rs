@@ -53,7 +53,14 @@ impl<P: AsRef<[u8]> + Clone> Transports<P> {
         drop(probe);
         let socket = open(true, address)?;
         let options = self.options();
-        sockets::set_buffers(&socket, options.send_buffer_octets, options.datagram_receive_buffer_octets);
+        let wanted = options.datagram_receive_buffer_octets;
+        sockets::set_buffers(&socket, options.send_buffer_octets, wanted);
+        // The kernel grants twice what is asked for, to cover its own overhead.
+        if sockopt::socket_recv_buffer_size(&socket).is_ok_and(|granted| granted < wanted) {
+            tracing::info!(
+                "{uri_text}: bursts may be lost, as the system limits receive buffers: raise net.core.rmem_max"
+            );
+        }
         self.add_listener(Listener {
             kind: ListenerKind::Udp(Channel::default()),
             socket,
