@@ -9,7 +9,7 @@ use namely_link::Frame;
 pub(crate) const FRAME_OVERHEAD_OCTETS: usize = 256;
 
 /// Room for frames that an emptied queue keeps.
-const IDLE_FRAMES_MAX: usize = 256;
+const IDLE_FRAMES_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct FrameQueue<P> {
