@@ -54,10 +54,16 @@ pub struct Global {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Serve a real file on one router and fetch it through another, verified
+    Demo(demo::Demo),
     /// Start a router
     Up(up::Up),
     /// Publish a directory under a name
     Serve(serve::Serve),
+    /// Fetch a file or a directory by name, verified
+    Get(get::Get),
+    /// Publish standard input under a name
+    Put(put::Put),
     /// Measure the round trip to a name
     Ping(ping::Ping),
     /// Answer pings under a prefix

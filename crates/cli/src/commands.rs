@@ -2,14 +2,17 @@
 
 pub mod cert;
 pub mod cs;
+pub mod demo;
 pub mod dissect;
 pub mod face;
 pub mod generate;
+pub mod get;
 pub mod key;
 pub mod peek;
 pub mod ping;
 pub mod pingserver;
 pub mod poke;
+pub mod put;
 pub mod route;
 pub mod serve;
 pub mod status;
@@ -33,8 +36,11 @@ pub struct Context<'a> {
 pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
     let ctx = Context { global: &cli.global, out };
     match &cli.command {
+        Command::Demo(c) => c.run(&ctx),
         Command::Up(c) => c.run(&ctx),
         Command::Serve(c) => c.run(&ctx),
+        Command::Get(c) => c.run(&ctx),
+        Command::Put(c) => c.run(&ctx),
         Command::Ping(c) => c.run(&ctx),
         Command::Pingserver(c) => c.run(&ctx),
         Command::Peek(c) => c.run(&ctx),

@@ -8,6 +8,7 @@
 pub mod args;
 pub mod commands;
 pub mod failure;
+pub mod fetching;
 pub mod keys;
 pub mod output;
 pub mod router;

@@ -47,10 +47,17 @@ pub struct CreatedFace {
 impl Router {
     /// Connects to the router that the options name.
     pub fn connect(ctx: &Context<'_>) -> Result<Self, Failure> {
-        let signer = crate::keys::command_signer()?;
-        let options = Options { reconnect: Duration::ZERO, signer };
-        let connection =
-            Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
+        Self::find(ctx.global.router.as_deref())
+    }
+
+    /// Connects to the router at `uri`.
+    pub fn connect_to(uri: &str) -> Result<Self, Failure> {
+        Self::find(Some(uri))
+    }
+
+    fn find(uri: Option<&str>) -> Result<Self, Failure> {
+        let options = Options { reconnect: Duration::ZERO, signer: crate::keys::command_signer()? };
+        let connection = Connection::find(uri, options).map_err(connection_failure)?;
         Ok(Router { connection })
     }
 

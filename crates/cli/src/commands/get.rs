@@ -1,0 +1,146 @@
+//! `namely get`: a file or a directory by name, verified.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use namely_files::get::find_file;
+use namely_files::{GetOptions, get_object, get_to_writer, get_tree};
+use namely_security::Verifier;
+use namely_transport::connection::{Connection, Options};
+use namely_transport::object::Reader;
+use namely_wire::Name;
+use namely_wire::types::GENERIC_COMPONENT;
+use serde_json::json;
+
+use super::Context;
+use crate::failure::{Exit, Failure};
+use crate::fetching::{Transfer, Watch, get_failure, summary_json, summary_text};
+use crate::keys::Trust;
+use crate::output::octets_text;
+use crate::router::connection_failure;
+
+/// Fetch a file or a directory by name, verified.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  namely get /lab/data/run7.root\n  namely get /lab/data --recursive -o copy\n  namely get /lab/data/run7.root -o - | sha256sum"
+)]
+pub struct Get {
+    /// The name.
+    name: Name,
+    /// Where to put it; `-` is standard output. By default the name's last part, in this directory.
+    #[arg(long, short, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Fetch a directory with all that is in it.
+    #[arg(long, short)]
+    recursive: bool,
+    /// Go on with what an earlier, interrupted get left.
+    #[arg(long)]
+    resume: bool,
+    /// Make sure that the file is on the disk before it gets its name.
+    #[arg(long)]
+    sync: bool,
+    #[command(flatten)]
+    trust: Trust,
+    #[command(flatten)]
+    transfer: Transfer,
+}
+
+impl Get {
+    /// Fetches; nothing unverified is left under the final name.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut verifier = Verifier::new(self.trust.policy(ctx)?);
+        let mut connection =
+            Connection::find(ctx.global.router.as_deref(), Options::default()).map_err(connection_failure)?;
+        let mut reader = Reader::new(&mut connection, &mut verifier, self.transfer.options());
+        let watch = Watch::new(ctx.out)?;
+        if self.recursive {
+            return self.tree(ctx, &mut reader, &watch);
+        }
+        let object = find_file(&mut reader, self.name.as_name()).map_err(get_failure)?;
+        let mut see = |progress: &_| watch.see("", progress);
+        if self.output.as_deref() == Some(Path::new("-")) {
+            let mut stdout = std::io::stdout().lock();
+            let progress = get_to_writer(&mut reader, &object, &mut stdout, &mut see).map_err(get_failure)?;
+            drop(watch);
+            ctx.out.remark(summary_text(&progress));
+            return Ok(());
+        }
+        let options = GetOptions { resume: self.resume, sync: self.sync };
+        let got =
+            get_object(&mut reader, &object, &self.target()?, options, &mut see).map_err(get_failure)?;
+        drop(watch);
+        let verified =
+            got.reason.as_ref().map_or_else(|| "each packet's signature".into(), |r| r.to_string());
+        ctx.out.answer(
+            || {
+                let resumed = match got.resumed_octets {
+                    0 => String::new(),
+                    octets => format!(", {} had been there", octets_text(octets)),
+                };
+                format!("{}: {}{resumed}\n  {verified}", got.path.display(), summary_text(&got.progress))
+            },
+            || {
+                let mut value = summary_json(&got.progress);
+                value["name"] = json!(got.object.to_string());
+                value["path"] = json!(got.path);
+                value["resumed_octets"] = json!(got.resumed_octets);
+                value["verified"] = json!(verified);
+                value
+            },
+        );
+        Ok(())
+    }
+
+    fn tree(&self, ctx: &Context<'_>, reader: &mut Reader<'_>, watch: &Watch) -> Result<(), Failure> {
+        let options = GetOptions { resume: self.resume, sync: self.sync };
+        let target = self.target()?;
+        let got = get_tree(reader, self.name.as_name(), &target, options, &mut |p| {
+            watch.see(&format!("file {}: ", p.files + 1), p.current)
+        })
+        .map_err(get_failure)?;
+        ctx.out.answer(
+            || {
+                format!(
+                    "{}: {} files ({}) fetched, {} unchanged, {} directories",
+                    target.display(),
+                    got.files,
+                    octets_text(got.octets),
+                    got.unchanged,
+                    got.directories
+                )
+            },
+            || {
+                json!({
+                    "name": self.name.to_string(), "path": target, "files": got.files, "octets": got.octets,
+                    "unchanged": got.unchanged, "directories": got.directories, "failed": got.failed.len(),
+                })
+            },
+        );
+        let count = got.failed.len();
+        for (name, error) in &got.failed {
+            ctx.out.remark(format!("failed: {name}: {error}"));
+        }
+        match got.failed.into_iter().next() {
+            None => Ok(()),
+            Some((_, error)) => {
+                let first = get_failure(error);
+                Err(Failure::new(first.exit, format!("{count} files were not fetched; the first: {first}"))
+                    .hint("`--resume` fetches only what is missing"))
+            }
+        }
+    }
+
+    /// The path to write: as asked, or the last plain component of the name.
+    fn target(&self) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.output {
+            return Ok(path.clone());
+        }
+        let last = self.name.components().filter(|c| c.typ == GENERIC_COMPONENT).last();
+        let text = last.and_then(|c| std::str::from_utf8(c.value).ok());
+        match text.filter(|t| !t.is_empty() && *t != "." && *t != ".." && !t.contains(['/', '\0'])) {
+            Some(text) => Ok(PathBuf::from(text)),
+            None => Err(Failure::new(Exit::Failed, format!("{} does not end in a file name", self.name))
+                .hint("say where to put it with -o PATH")),
+        }
+    }
+}

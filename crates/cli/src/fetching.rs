@@ -1,0 +1,163 @@
+//! What the commands that fetch share: options of the transfer, the progress bar, and how a fetch fails.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use namely_files::GetError;
+use namely_transport::congestion::Algorithm;
+use namely_transport::object::{Flow, ObjectError, Progress, ReadOptions};
+use serde_json::{Value, json};
+
+use crate::failure::{Exit, Failure};
+use crate::output::{Output, octets_text};
+use crate::router::{connection_failure, nack_failure};
+
+/// How data is fetched.
+#[derive(Debug, Args)]
+pub struct Transfer {
+    /// How the window follows the network: cubic, aimd, or fixed:N.
+    #[arg(long, value_name = "ALGORITHM", default_value = "cubic", help_heading = "Transfer")]
+    congestion: Algorithm,
+    /// Largest window, packets.
+    #[arg(long, value_name = "PACKETS", help_heading = "Transfer")]
+    window: Option<usize>,
+    /// Lifetime of Interests, ms.
+    #[arg(long, value_name = "MS", default_value_t = 2000, help_heading = "Transfer")]
+    lifetime: u64,
+}
+
+impl Transfer {
+    /// The reader's options.
+    pub fn options(&self) -> ReadOptions {
+        let mut options = ReadOptions { lifetime_ms: self.lifetime, ..ReadOptions::default() };
+        options.fetch.congestion = self.congestion;
+        if let Some(window) = self.window {
+            options.fetch.window_max = window.max(1);
+            options.fetch.span_max = options.fetch.span_max.max(2 * window);
+        }
+        options
+    }
+}
+
+/// A progress bar at a terminal, and the flag that stops the fetch.
+#[derive(Debug)]
+pub struct Watch {
+    bar: Option<ProgressBar>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Watch {
+    /// A watch; the bar is shown only where someone can see it.
+    pub fn new(out: &Output) -> Result<Self, Failure> {
+        let bar = out.shows_progress().then(|| {
+            let style = ProgressStyle::with_template("{bar:24} {percent:>3}% {msg}");
+            ProgressBar::new(1).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        Ok(Watch { bar, stop: crate::stop::flag()? })
+    }
+
+    /// Shows how far the fetch is; whether to go on.
+    pub fn see(&self, label: &str, progress: &Progress) -> Flow {
+        if let Some(bar) = &self.bar {
+            bar.set_length(progress.octets_total.unwrap_or(progress.octets_done).max(1));
+            bar.set_position(progress.octets_done);
+            bar.set_message(format!("{label}{}", progress_text(progress)));
+        }
+        if self.stop.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn progress_text(p: &Progress) -> String {
+    let total = p.octets_total.map_or_else(|| "?".into(), octets_text);
+    let left =
+        p.remaining_ns().map_or_else(String::new, |ns| format!(", {} s left", ns.div_ceil(1_000_000_000)));
+    format!(
+        "{} of {total}, {}{left}, {} again, {}",
+        octets_text(p.octets_done),
+        rate_text(p.octets_per_second()),
+        p.fetch.retransmissions,
+        cache_text(p)
+    )
+}
+
+/// A rate as networks count it: `1.52 Gbit/s`.
+pub fn rate_text(octets_per_second: f64) -> String {
+    let bits = octets_per_second * 8.0;
+    if bits >= 1e9 { format!("{:.2} Gbit/s", bits / 1e9) } else { format!("{:.1} Mbit/s", bits / 1e6) }
+}
+
+/// The share that the first router's cache served.
+fn cache_text(p: &Progress) -> String {
+    p.cache_share().map_or_else(|| "cache share unknown".into(), |s| format!("{:.0}% from cache", s * 100.0))
+}
+
+/// One line about a fetch that is over.
+pub fn summary_text(p: &Progress) -> String {
+    format!(
+        "{} in {:.2} s, {}, {} retransmissions, {}",
+        octets_text(p.octets),
+        p.elapsed_ns as f64 / 1e9,
+        rate_text(p.octets_per_second()),
+        p.fetch.retransmissions,
+        cache_text(p)
+    )
+}
+
+/// The same for programs.
+pub fn summary_json(p: &Progress) -> Value {
+    json!({
+        "octets": p.octets, "segments": p.segments, "elapsed_s": p.elapsed_ns as f64 / 1e9,
+        "goodput_mbps": p.octets_per_second() * 8.0 / 1e6, "interests": p.fetch.interests,
+        "retransmissions": p.fetch.retransmissions, "timeouts": p.fetch.timeouts, "nacks": p.fetch.nacks,
+        "marks": p.fetch.marks, "rtt_us": p.rtt_ns / 1000, "cache_share": p.cache_share(),
+    })
+}
+
+/// A fetch that failed.
+pub fn get_failure(error: GetError) -> Failure {
+    let exit = match &error {
+        GetError::Object(error) => exit_of(error),
+        GetError::Interrupted { error, .. } => exit_of(error),
+        GetError::IsDirectory { .. } | GetError::NotDirectory { .. } | GetError::Listing { .. } => {
+            Exit::NotFound
+        }
+        _ => Exit::Failed,
+    };
+    match error {
+        GetError::Object(ObjectError::Connection(error)) => connection_failure(error),
+        GetError::Object(ObjectError::Refused { name, reason }) => nack_failure(&name.to_string(), reason),
+        other => {
+            let text = other.to_string();
+            match text.rsplit_once("; ") {
+                Some((message, hint)) => Failure::new(exit, message).hint(hint),
+                None => Failure::new(exit, text),
+            }
+        }
+    }
+}
+
+fn exit_of(error: &ObjectError) -> Exit {
+    match error {
+        ObjectError::Connection(_) => Exit::NoRouter,
+        ObjectError::Refused { .. } | ObjectError::NotFound { .. } => Exit::NotFound,
+        ObjectError::NoAnswer { .. } | ObjectError::Fetch { .. } => Exit::Timeout,
+        ObjectError::Untrusted(_)
+        | ObjectError::NoCertificate { .. }
+        | ObjectError::Corrupt(_)
+        | ObjectError::Manifest { .. }
+        | ObjectError::Malformed { .. }
+        | ObjectError::Stray { .. } => Exit::NotVerified,
+        ObjectError::Stopped => Exit::Interrupted,
+        ObjectError::Sink(_) | ObjectError::TooLarge { .. } => Exit::Failed,
+    }
+}

@@ -1,0 +1,94 @@
+//! The documents are true: tests that docs/status.md and docs/limits.md name exist, and every acceptance row
+//! of the requirements is in docs/status.md.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the workspace is above the crate")
+}
+
+/// Every `fn name` of the repository's Rust sources.
+fn functions(dir: &Path, found: &mut HashSet<String>) {
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !matches!(name.as_str(), "target" | ".git" | "node_modules") {
+                functions(&path, found);
+            }
+        } else if name.ends_with(".rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let names = text.split("fn ").skip(1).map(|rest| {
+                rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
+            });
+            found.extend(names);
+        }
+    }
+}
+
+/// The words in backquotes of a table cell.
+fn quoted(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+fn rows(document: &str) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(root().join(document)).unwrap();
+    text.lines()
+        .filter(|l| l.starts_with("| ") && !l.starts_with("| ---"))
+        .map(|l| l.trim_matches('|').split(" | ").map(|c| c.trim().to_string()).collect())
+        .collect()
+}
+
+#[test]
+fn every_test_that_the_status_names_exists() {
+    let mut known = HashSet::new();
+    functions(&root(), &mut known);
+    let mut rows_seen = 0;
+    for row in rows("docs/status.md").iter().filter(|r| r[0] != "row") {
+        rows_seen += 1;
+        let [id, _, state, shown] = &row[..] else { panic!("row {:?} has not four cells", row[0]) };
+        assert!(matches!(state.as_str(), "works" | "part" | "open"), "{id}: state {state:?}");
+        let tests = quoted(shown);
+        assert!(*state != "works" || !tests.is_empty(), "{id} works but names no test");
+        for test in tests {
+            assert!(known.contains(test), "{id} names the test {test}, which does not exist");
+        }
+    }
+    assert!(rows_seen > 0, "docs/status.md has no rows");
+}
+
+#[test]
+fn every_limit_names_a_test_that_exists() {
+    let mut known = HashSet::new();
+    functions(&root(), &mut known);
+    let limits = rows("docs/limits.md");
+    assert!(limits.len() > 10, "docs/limits.md lists the limits");
+    for row in &limits {
+        let Some(last) = row.last() else { continue };
+        for test in quoted(last) {
+            assert!(known.contains(test), "limit {:?} names the test {test}, which does not exist", row[0]);
+        }
+    }
+}
+
+#[test]
+fn every_requirement_is_in_the_status() {
+    let dir = root().join("../shared/acceptance");
+    let Ok(files) = fs::read_dir(&dir) else {
+        println!("skipped: the requirements are not beside this checkout");
+        return;
+    };
+    let listed: HashSet<String> = rows("docs/status.md").into_iter().map(|r| r[0].clone()).collect();
+    for file in files.flatten() {
+        for line in fs::read_to_string(file.path()).unwrap().lines().filter(|l| l.starts_with("| ")) {
+            let id = line.trim_matches('|').split('|').next().unwrap_or_default().trim();
+            let is_row = id.split_once('-').is_some_and(|(a, n)| a.len() <= 2 && n.parse::<u32>().is_ok());
+            assert!(!is_row || listed.contains(id), "{id} is missing in docs/status.md");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The commands that README.md and docs/ show run, in their order, in one shell, and succeed.
+//!
+//! Every ```` ```console ```` block's lines that start with `$ ` are run; a line without it is output, which the
+//! block shows for the reader. Each document is one session in an empty home and working directory.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest run of one document's commands.
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the workspace is above the crate")
+}
+
+/// The commands of a document's console blocks.
+fn commands(document: &Path) -> Vec<String> {
+    let text = fs::read_to_string(document).unwrap();
+    let mut commands = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if let (true, Some(command)) = (inside, line.strip_prefix("$ ")) {
+            commands.push(command.to_string());
+        }
+    }
+    commands
+}
+
+/// Runs the commands in one shell; what it printed, if one failed or the time was over.
+fn run(document: &Path) -> Result<usize, String> {
+    let commands = commands(document);
+    if commands.is_empty() {
+        return Ok(0);
+    }
+    let home = tempfile::tempdir().unwrap();
+    let log = fs::File::create(home.path().join("log")).unwrap();
+    let bin = Path::new(env!("CARGO_BIN_EXE_namely")).parent().unwrap();
+    let mut script = String::from("set -euo pipefail\n");
+    for command in &commands {
+        script += &format!("echo '$ '{}\n{command}\n", quote(command));
+    }
+    let mut shell = Command::new("bash")
+        .stdin(Stdio::piped())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .current_dir(home.path())
+        .env_clear()
+        .env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()))
+        .env("HOME", home.path())
+        .env("XDG_RUNTIME_DIR", home.path())
+        .env("NAMELY_ROUTER", format!("unix://{}/namely.sock", home.path().display()))
+        // The session's own process group: background commands end with it.
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let end = Instant::now() + LIMIT;
+    let status = loop {
+        match shell.try_wait().unwrap() {
+            Some(status) => break Some(status),
+            None if Instant::now() > end => break None,
+            None => std::thread::sleep(Duration::from_millis(50)),
+        }
+    };
+    let group = rustix::process::Pid::from_raw(shell.id() as i32).unwrap();
+    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
+    std::thread::sleep(Duration::from_millis(300));
+    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    let _ = shell.wait();
+    let printed = fs::read_to_string(home.path().join("log")).unwrap_or_default();
+    match status {
+        Some(status) if status.success() => Ok(commands.len()),
+        Some(status) => Err(format!("{}: {status}\n{printed}", document.display())),
+        None => Err(format!("{}: not done in {LIMIT:?}\n{printed}", document.display())),
+    }
+}
+
+fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[test]
+fn the_readme_s_commands_run() {
+    let count = run(&root().join("README.md")).unwrap_or_else(|e| panic!("{e}"));
+    assert!(count > 5, "the README has a tour");
+}
+
+#[test]
+fn the_documents_commands_run() {
+    for entry in fs::read_dir(root().join("docs")).unwrap().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|e| e == "md") {
+            let count = run(&path).unwrap_or_else(|e| panic!("{e}"));
+            println!("{}: {count} commands", path.display());
+        }
+    }
+}
