@@ -1,0 +1,239 @@
+//! Files by name through the real router: what arrives, what is refused and why, and what is left behind.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Home, write_file};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A home with a router that serves `data` as `/lab`.
+fn lab() -> Home {
+    let mut home = Home::with_router();
+    fs::create_dir_all(home.path("data/sub")).unwrap();
+    write_file(&home.path("data/a.bin"), 100_000, 1);
+    write_file(&home.path("data/sub/b.bin"), 1, 2);
+    home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    home
+}
+
+fn same(a: &Path, b: &Path) {
+    assert!(fs::read(a).unwrap() == fs::read(b).unwrap(), "{} and {} differ", a.display(), b.display());
+}
+
+/// What lies in a directory, sorted.
+fn entries(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_arrives_verified_under_its_own_name() {
+    let home = lab();
+    let got = &home.json(["get", "/lab/a.bin"])[0];
+    same(&home.path("data/a.bin"), &home.path("a.bin"));
+    assert_eq!(got["octets"].as_u64(), Some(100_000));
+    assert!(got["verified"].as_str().unwrap().contains("/lab/KEY/"), "{got}");
+    assert_eq!(got["retransmissions"].as_u64(), Some(0), "nothing is lost on a Unix socket");
+}
+
+#[test]
+fn a_tree_arrives_whole_and_again_only_what_changed() {
+    let home = lab();
+    let first = &home.json(["get", "/lab", "--recursive", "-o", "copy"])[0];
+    assert_eq!((first["files"].as_u64(), first["unchanged"].as_u64()), (Some(2), Some(0)));
+    same(&home.path("data/sub/b.bin"), &home.path("copy/sub/b.bin"));
+    let again = &home.json(["get", "/lab", "--recursive", "-o", "copy", "--resume"])[0];
+    assert_eq!((again["files"].as_u64(), again["unchanged"].as_u64()), (Some(0), Some(2)));
+}
+
+#[test]
+fn standard_output_gets_the_verified_content() {
+    let home = lab();
+    let output = home.namely(["get", "/lab/a.bin", "-o", "-", "--quiet"]).output().unwrap();
+    assert!(output.status.success() && output.stdout == fs::read(home.path("data/a.bin")).unwrap());
+}
+
+#[test]
+fn a_stranger_is_not_believed_until_the_certificate_is_trusted() {
+    let home = lab();
+    let stranger = Home::new();
+    let get = |home: &Home| {
+        let router = format!("unix://{}", lab_socket(&stranger, home));
+        let mut command = stranger.namely(["get", "/lab/a.bin", "-o", "x"]);
+        common::ended(command.env("NAMELY_ROUTER", router).output().unwrap())
+    };
+    let refused = get(&home);
+    assert_eq!(refused.code, Some(6), "{refused:?}");
+    assert!(refused.stderr.contains("/lab") && refused.stderr.contains("namely cert trust"), "{refused:?}");
+    assert!(!stranger.path("x").exists(), "nothing unverified is left");
+    fs::write(stranger.path("lab.cert"), home.ok(["cert", "export", "/lab"])).unwrap();
+    stranger.ok(["cert", "trust", "lab.cert"]);
+    let believed = get(&home);
+    assert_eq!(believed.code, Some(0), "{believed:?}");
+    same(&home.path("data/a.bin"), &stranger.path("x"));
+}
+
+fn lab_socket(_: &Home, lab: &Home) -> String {
+    lab.path("namely.sock").display().to_string()
+}
+
+#[test]
+fn an_expired_certificate_is_named_and_nothing_is_left() {
+    let mut home = Home::with_router();
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/f"), 10, 3);
+    home.ok(["key", "new", "/old", "--days", "0"]);
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    home.serve("/old", ["serve", "data", "--prefix", "/old"]);
+    let error = home.fails(6, ["get", "/old/f", "-o", "out"]);
+    assert!(error.contains("/old/KEY/") && error.contains("expired"), "{error}");
+    assert!(!home.path("out").exists());
+}
+
+#[test]
+fn what_does_not_exist_and_what_has_no_route_are_told_apart() {
+    let home = lab();
+    let missing = home.fails(4, ["get", "/lab/missing.bin"]);
+    assert!(missing.contains("no such object"), "{missing}");
+    let start = std::time::Instant::now();
+    let nowhere = home.fails(4, ["get", "/nowhere/f"]);
+    assert!(nowhere.contains("no route"), "{nowhere}");
+    assert!(start.elapsed() < std::time::Duration::from_secs(2), "at once, not by timeout");
+    let directory = home.fails(4, ["get", "/lab/sub"]);
+    assert!(directory.contains("--recursive"), "{directory}");
+    assert_eq!(entries(&home.path("")).iter().filter(|e| e.contains(".part")).count(), 0);
+}
+
+#[test]
+fn caches_answer_when_the_producer_is_gone() {
+    let mut home = Home::with_router();
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/f"), 50_000, 4);
+    let producer = home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    home.ok(["get", "/lab/f", "-o", "first"]);
+    // Metadata is fresh for a second only; with the versioned name the content store answers for longer.
+    let name = home.json(["get", "/lab/f", "-o", "again"])[0]["name"].as_str().unwrap().to_string();
+    home.stop(producer);
+    home.ok(["get", &name, "-o", "cached"]);
+    same(&home.path("data/f"), &home.path("cached"));
+}
+
+#[test]
+fn a_router_that_restarts_finds_its_producers_again() {
+    let mut home = Home::new();
+    let router = home.start_router();
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/f"), 50_000, 5);
+    home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    home.stop(router);
+    home.start_router();
+    home.wait_for("the prefix", || home.ok(["route", "list"]).contains("/lab"));
+    home.ok(["get", "/lab/f", "-o", "out"]);
+    same(&home.path("data/f"), &home.path("out"));
+}
+
+#[test]
+fn a_get_that_was_killed_goes_on_with_resume() {
+    let mut home = Home::with_router();
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/big"), 40_000_000, 6);
+    home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    let part = home.path("out.part");
+    let mut get = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:2"]).spawn().unwrap();
+    let written = || fs::metadata(&part).map(|m| m.len()).unwrap_or(0);
+    home.wait_for("a part of the file", || written() > 5_000_000);
+    kill_process(Pid::from_raw(get.id() as i32).unwrap(), Signal::KILL).unwrap();
+    get.wait().unwrap();
+    assert!(!home.path("out").exists(), "an incomplete file has not its final name");
+    let got = &home.json(["get", "/lab/big", "-o", "out", "--resume"])[0];
+    assert!(got["resumed_octets"].as_u64() > Some(0), "{got}");
+    same(&home.path("data/big"), &home.path("out"));
+    assert!(!part.exists());
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_verified_for_resume() {
+    let mut home = Home::with_router();
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/big"), 40_000_000, 7);
+    home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    let mut command = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:2"]);
+    let get = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let part = home.path("out.part");
+    home.wait_for("a part of the file", || fs::metadata(&part).map(|m| m.len()).unwrap_or(0) > 5_000_000);
+    kill_process(Pid::from_raw(get.id() as i32).unwrap(), Signal::INT).unwrap();
+    let end = common::ended(get.wait_with_output().unwrap());
+    assert_eq!(end.code, Some(130), "{end:?}");
+    assert!(end.stderr.contains("--resume"), "{end:?}");
+    home.ok(["get", "/lab/big", "-o", "out", "--resume"]);
+    same(&home.path("data/big"), &home.path("out"));
+}
+
+#[test]
+fn a_full_disk_is_named_and_leaves_nothing_under_the_final_name() {
+    let home = lab();
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can mount a small disk");
+        return;
+    }
+    fs::create_dir(home.path("disk")).unwrap();
+    // A mount namespace of its own: the small disk is gone with the shell.
+    let script = format!(
+        "mount -t tmpfs -o size=40k none disk && {} get /lab/a.bin -o disk/out; code=$?; ls disk; exit $code",
+        env!("CARGO_BIN_EXE_namely")
+    );
+    let mut shell = std::process::Command::new("unshare");
+    shell.args(["-m", "sh", "-c", &script]).current_dir(home.path("")).env("NAMELY_HOME", home.path("home"));
+    let end = common::ended(shell.env("NAMELY_ROUTER", home.router_uri()).output().unwrap());
+    if end.stderr.contains("mount") && end.stderr.contains("denied") {
+        println!("skipped: mounting is not allowed here: {}", end.stderr);
+        return;
+    }
+    assert_eq!(end.code, Some(1), "{end:?}");
+    assert!(end.stderr.contains("no space left"), "{end:?}");
+    assert!(!end.stdout.lines().any(|l| l == "out"), "{end:?}");
+}
+
+#[test]
+fn what_a_program_prints_is_published_and_fetched() {
+    let mut home = Home::with_router();
+    write_file(&home.path("input"), 20_001, 8);
+    let mut put = home.namely(["put", "/lab/printed"]);
+    put.stdin(fs::File::open(home.path("input")).unwrap());
+    home.spawn(put);
+    home.wait_for("the prefix", || home.ok(["route", "list"]).contains("/lab/printed"));
+    home.ok(["get", "/lab/printed", "-o", "out"]);
+    same(&home.path("input"), &home.path("out"));
+}
+
+#[test]
+fn per_packet_signatures_of_every_kind_of_key_are_verified() {
+    let mut home = Home::with_router();
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/f"), 30_000, 9);
+    for kind in ["ed25519", "ecdsa", "rsa"] {
+        let prefix = format!("/lab/{kind}");
+        home.ok(["key", "new", &prefix, "--type", kind]);
+        home.serve(&prefix, ["serve", "data", "--prefix", &prefix, "--sign", "packet", "--segment-size", "4000"]);
+        home.ok(["get", &format!("{prefix}/f"), "-o", kind]);
+        same(&home.path("data/f"), &home.path(kind));
+    }
+}
+
+#[test]
+fn the_demonstration_runs_and_says_where_packets_came_from() {
+    let home = Home::new();
+    write_file(&home.path("file"), 300_000, 10);
+    let legs = home.json(["demo", "--file", "file"]);
+    assert_eq!(legs.len(), 2);
+    assert!(legs[0]["packets_from"]["producer"].as_u64() > Some(30), "{}", legs[0]);
+    assert_eq!(legs[1]["packets_from"]["producer"].as_u64(), Some(0));
+    assert!(legs[1]["packets_from"]["near_router"].as_u64() > Some(30), "{}", legs[1]);
+    assert!(legs[0]["verified"].as_str().unwrap().contains("/demo/KEY/"));
+    let text = home.ok(["demo", "--file", "file"]);
+    assert!(text.contains("both copies are equal to the file"), "{text}");
+}
