@@ -105,7 +105,7 @@ fn what_does_not_exist_and_what_has_no_route_are_told_apart() {
     assert!(start.elapsed() < std::time::Duration::from_secs(2), "at once, not by timeout");
     let directory = home.fails(4, ["get", "/lab/sub"]);
     assert!(directory.contains("--recursive"), "{directory}");
-    assert_eq!(entries(&home.path("")).iter().filter(|e| e.contains(".part")).count(), 0);
+    assert_eq!(entries(&home.path("")).iter().filter(|e| e.contains("namely-part")).count(), 0);
 }
 
 #[test]
@@ -140,12 +140,13 @@ fn a_router_that_restarts_finds_its_producers_again() {
 fn a_get_that_was_killed_goes_on_with_resume() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
-    write_file(&home.path("data/big"), 40_000_000, 6);
+    write_file(&home.path("data/big"), 150_000_000, 6);
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
-    let part = home.path("out.part");
+    let part = home.path("out.namely-part");
     let mut get = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:2"]).spawn().unwrap();
-    let written = || fs::metadata(&part).map(|m| m.len()).unwrap_or(0);
-    home.wait_for("a part of the file", || written() > 5_000_000);
+    // The journal tells how much of the part a later fetch need not get again.
+    let journal = home.path("out.namely-part.journal");
+    home.wait_for("a journal of the part", || fs::metadata(&journal).is_ok_and(|m| m.len() > 0));
     kill_process(Pid::from_raw(get.id() as i32).unwrap(), Signal::KILL).unwrap();
     get.wait().unwrap();
     assert!(!home.path("out").exists(), "an incomplete file has not its final name");
@@ -159,12 +160,12 @@ fn a_get_that_was_killed_goes_on_with_resume() {
 fn ctrl_c_keeps_what_was_verified_for_resume() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
-    write_file(&home.path("data/big"), 40_000_000, 7);
+    write_file(&home.path("data/big"), 100_000_000, 7);
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     let mut command = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:2"]);
     let get = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let part = home.path("out.part");
-    home.wait_for("a part of the file", || fs::metadata(&part).map(|m| m.len()).unwrap_or(0) > 5_000_000);
+    let part = home.path("out.namely-part");
+    home.wait_for("a part of the file", || fs::metadata(&part).map(|m| m.len()).unwrap_or(0) > 1_000_000);
     kill_process(Pid::from_raw(get.id() as i32).unwrap(), Signal::INT).unwrap();
     let end = common::ended(get.wait_with_output().unwrap());
     assert_eq!(end.code, Some(130), "{end:?}");
@@ -218,7 +219,10 @@ fn per_packet_signatures_of_every_kind_of_key_are_verified() {
     for kind in ["ed25519", "ecdsa", "rsa"] {
         let prefix = format!("/lab/{kind}");
         home.ok(["key", "new", &prefix, "--type", kind]);
-        home.serve(&prefix, ["serve", "data", "--prefix", &prefix, "--sign", "packet", "--segment-size", "4000"]);
+        home.serve(
+            &prefix,
+            ["serve", "data", "--prefix", &prefix, "--sign", "packet", "--segment-size", "4000"],
+        );
         home.ok(["get", &format!("{prefix}/f"), "-o", kind]);
         same(&home.path("data/f"), &home.path(kind));
     }

@@ -73,7 +73,7 @@ impl fmt::Display for KeyChainError {
                 write!(f, "{} says \"{found}\", which this program does not know: update it", path.display())
             }
             KeyChainError::Empty => {
-                f.write_str("the key chain has no key: make one with `namely key gen NAME`")
+                f.write_str("the key chain has no key: make one with `namely key new NAME`")
             }
             KeyChainError::NotFound(name) => {
                 write!(f, "the key chain has no {name}: `namely key list` shows what it has")
