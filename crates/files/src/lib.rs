@@ -6,6 +6,7 @@
 
 mod content;
 pub mod get;
+mod group;
 mod published;
 pub mod put;
 mod root;

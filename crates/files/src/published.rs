@@ -4,17 +4,25 @@
 use std::collections::VecDeque;
 
 use namely_security::manifest::ManifestError;
-use namely_security::{CryptoError, MANIFEST_ENTRIES, Manifest, Signer, sign_data};
+use namely_security::{CryptoError, MANIFEST_ENTRIES, Signer, sign_data};
 use namely_transport::connection::Outbox;
 use namely_transport::publish::Signing;
 use namely_transport::segment::{SegmentWriter, segment_count, segment_name};
 use namely_wire::{Component, DataBuilder, LpHeaders, Name, NameRef, PACKET_OCTETS_MAX};
 
 use crate::content::{Content, ReadError};
+use crate::group::{Group, GroupBuilder, GroupError, Source};
 
 /// Manifests of one object that are kept with the digests they list; the one used longest ago gives way. Several
 /// clients at different places of a large file each need their own.
 pub(crate) const GROUPS_MAX: usize = 16;
+
+/// Of these, groups whose content is kept too: a client asks for a manifest one group ahead of its segments, and
+/// another client may be a little behind.
+const GROUPS_KEPT_MAX: usize = 3;
+
+/// The upcoming group is read a bit further each time that so many segments were sent: as many as are read then.
+const STEP_SEGMENTS: u64 = 8;
 
 /// How objects are cut and signed.
 #[derive(Clone, Debug)]
@@ -34,14 +42,8 @@ pub(crate) struct PublishedObject {
     segments: u64,
     segment_octets: usize,
     groups: VecDeque<Group>,
-}
-
-/// The segments that one manifest covers.
-#[derive(Debug)]
-struct Group {
-    index: u64,
-    manifest: Manifest,
-    wire: Vec<u8>,
+    /// The group that will be asked for next, read while the segments before it are sent.
+    upcoming: Option<GroupBuilder>,
 }
 
 /// Why there is no such packet.
@@ -69,11 +71,12 @@ impl From<CryptoError> for Unavailable {
     }
 }
 
-impl From<ManifestError> for Unavailable {
-    fn from(error: ManifestError) -> Self {
+impl From<GroupError> for Unavailable {
+    fn from(error: GroupError) -> Self {
         match error {
-            ManifestError::Signing(error) => Unavailable::Signing(error),
-            _ => Unavailable::TooLarge,
+            GroupError::Content(error) => Unavailable::Content(error),
+            GroupError::Manifest(ManifestError::Signing(error)) => Unavailable::Signing(error),
+            GroupError::Manifest(_) => Unavailable::TooLarge,
         }
     }
 }
@@ -90,6 +93,16 @@ impl PublishedObject {
             segments,
             segment_octets: packaging.segment_octets,
             groups: VecDeque::new(),
+            upcoming: None,
+        }
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source {
+            content: &self.content,
+            writer: &self.writer,
+            segment_octets: self.segment_octets,
+            segments: self.segments,
         }
     }
 
@@ -110,36 +123,49 @@ impl PublishedObject {
         self.writer.octets(self.last_segment(), self.segment_octets) <= PACKET_OCTETS_MAX
     }
 
-    /// Octets of content that `segment` has.
-    fn content_octets(&self, segment: u64) -> Result<(u64, usize), Unavailable> {
-        if segment >= self.segments {
-            return Err(Unavailable::PastEnd);
-        }
-        let offset = segment * self.segment_octets as u64;
-        let left = self.content.octets().saturating_sub(offset);
-        Ok((offset, self.segment_octets.min(usize::try_from(left).unwrap_or(usize::MAX))))
-    }
-
     /// Queues segment `segment`. Returns its octets of content.
     pub(crate) fn send_segment(
-        &self,
+        &mut self,
         segment: u64,
         packaging: &Packaging,
         headers: &LpHeaders,
         outbox: &mut Outbox,
     ) -> Result<usize, Unavailable> {
-        let (offset, octets) = self.content_octets(segment)?;
+        if segment >= self.segments {
+            return Err(Unavailable::PastEnd);
+        }
+        let (offset, octets) = self.source().place(segment);
         if packaging.signing == Signing::PerPacket {
             let wire = self.signed_segment(segment, offset, octets, packaging)?;
             outbox.send(headers, &wire);
             return Ok(octets);
         }
-        let digest = self.known_digest(segment);
+        let group = self.groups.iter().find(|group| group.index == segment / MANIFEST_ENTRIES);
+        let digest = group.and_then(|group| group.manifest.digest(segment)).copied();
+        let kept = group.and_then(|group| group.content(segment, self.segment_octets));
         outbox.compose(headers, self.writer.octets(segment, octets), |buf| {
-            let read = |buf: &mut Vec<u8>| self.content.read(offset, octets, buf);
-            self.writer.write(segment, octets, digest, buf, read).map(|_| ())
+            let fill = |buf: &mut Vec<u8>| match kept {
+                Some(content) => {
+                    buf.extend_from_slice(content);
+                    Ok(())
+                }
+                None => self.content.read(offset, octets, buf),
+            };
+            self.writer.write(segment, octets, digest, buf, fill).map(|_| ())
         })?;
+        if segment.is_multiple_of(STEP_SEGMENTS) {
+            self.prepare();
+        }
         Ok(octets)
+    }
+
+    /// Reads a bit of the group that will be asked for next.
+    fn prepare(&mut self) {
+        let Some(mut upcoming) = self.upcoming.take() else { return };
+        // A file that cannot be read now is found out when the manifest is asked for.
+        if upcoming.step(&self.source()).is_ok() {
+            self.upcoming = Some(upcoming);
+        }
     }
 
     fn signed_segment(
@@ -161,11 +187,6 @@ impl PublishedObject {
         if wire.len() > PACKET_OCTETS_MAX { Err(Unavailable::TooLarge) } else { Ok(wire) }
     }
 
-    fn known_digest(&self, segment: u64) -> Option<[u8; 32]> {
-        let index = segment / MANIFEST_ENTRIES;
-        self.groups.iter().find(|group| group.index == index)?.manifest.digest(segment).copied()
-    }
-
     /// Queues manifest `index`, made now if it is not kept.
     pub(crate) fn send_manifest(
         &mut self,
@@ -185,26 +206,44 @@ impl PublishedObject {
             self.groups.pop_front();
         }
         self.groups.push_back(group);
+        if let Some(old) =
+            self.groups.len().checked_sub(GROUPS_KEPT_MAX + 1).and_then(|i| self.groups.get_mut(i))
+        {
+            old.release();
+        }
+        let next = index + 1;
+        let is_wanted = next <= self.last_segment() / MANIFEST_ENTRIES
+            && self.groups.iter().all(|group| group.index != next)
+            && self.upcoming.as_ref().is_none_or(|upcoming| upcoming.index() != next);
+        if is_wanted {
+            self.upcoming = Some(GroupBuilder::new(next, &self.source()));
+        }
         Ok(())
     }
 
-    /// Hashes the segments of one manifest and signs it.
-    fn make_group(&self, index: u64, packaging: &Packaging) -> Result<Group, Unavailable> {
-        let last_index = self.last_segment() / MANIFEST_ENTRIES;
-        if packaging.signing != Signing::Manifest || index > last_index {
+    fn make_group(&mut self, index: u64, packaging: &Packaging) -> Result<Group, Unavailable> {
+        if packaging.signing != Signing::Manifest || index > self.last_segment() / MANIFEST_ENTRIES {
             return Err(Unavailable::PastEnd);
         }
-        let mut manifest = Manifest::new(index);
-        let mut packet = Vec::with_capacity(PACKET_OCTETS_MAX);
-        let first = index * MANIFEST_ENTRIES;
-        for segment in first..self.segments.min(first + MANIFEST_ENTRIES) {
-            let (offset, octets) = self.content_octets(segment)?;
-            packet.clear();
-            let read = |buf: &mut Vec<u8>| self.content.read(offset, octets, buf);
-            manifest.push(self.writer.write(segment, octets, None, &mut packet, read)?);
+        let begun = self.upcoming.take_if(|upcoming| upcoming.index() == index);
+        let builder = begun.unwrap_or_else(|| GroupBuilder::new(index, &self.source()));
+        let mut group = builder.finish(self.name(), &self.source(), packaging)?;
+        if matches!(self.content, Content::Memory(_)) {
+            group.release();
         }
-        let wire = manifest.sign(self.name(), Some(last_index), packaging.freshness_ms, &packaging.signer)?;
-        Ok(Group { index, manifest, wire })
+        Ok(group)
+    }
+
+    /// Octets of content held besides the content itself.
+    pub(crate) fn octets_kept(&self) -> usize {
+        let upcoming = self.upcoming.as_ref().map_or(0, GroupBuilder::octets_kept);
+        upcoming + self.groups.iter().map(Group::octets_kept).sum::<usize>()
+    }
+
+    /// Forgets what [`PublishedObject::octets_kept`] counts; it is read again when it is asked for.
+    pub(crate) fn release(&mut self) {
+        self.upcoming = None;
+        self.groups.iter_mut().for_each(Group::release);
     }
 }
 

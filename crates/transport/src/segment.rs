@@ -1,7 +1,7 @@
 //! The packets of segmented objects, written in place: Data signed with DigestSha256, and the Interests that ask
 //! for numbered pieces.
 
-use namely_security::sha256;
+use namely_security::crypto::{Sha256, sha256};
 use namely_wire::tlv::{Writer, nni_octets, tlv_octets};
 use namely_wire::types::*;
 use namely_wire::{Name, NameRef, SignatureInfo};
@@ -79,6 +79,23 @@ impl SegmentWriter {
         (0..=room).rev().find(|content| self.octets(last_segment, *content) <= packet_octets_max)
     }
 
+    /// The digest of `segment` with `content`: what [`SegmentWriter::write`] returns.
+    pub fn digest(&self, segment: u64, content: &[u8]) -> [u8; 32] {
+        let mut before = Writer::with_capacity(self.object.len() + 64);
+        self.write_before_content(segment, content.len(), &mut before);
+        let mut hash = Sha256::new();
+        hash.update(before.as_bytes()).update(content).update(&self.signature_info);
+        hash.finish()
+    }
+
+    /// The signed portion up to the Content's octets.
+    fn write_before_content(&self, segment: u64, content_octets: usize, w: &mut Writer) {
+        w.header(NAME, self.name_octets(segment))
+            .raw(&self.object)
+            .nni(u32::from(SEGMENT_COMPONENT), segment);
+        w.raw(&self.meta_info).header(CONTENT, content_octets);
+    }
+
     /// Appends the Data of `segment` to `out`. `fill` must append exactly `content_octets`. `digest` is the
     /// SHA-256 of the signed portion if it is known already; otherwise it is computed. Returns it. When `fill`
     /// fails, what was appended is of no use and the caller truncates it.
@@ -93,10 +110,7 @@ impl SegmentWriter {
         let mut w = Writer::from_vec(std::mem::take(out));
         w.header(DATA, self.value_octets(segment, content_octets));
         let signed_from = w.len();
-        w.header(NAME, self.name_octets(segment))
-            .raw(&self.object)
-            .nni(u32::from(SEGMENT_COMPONENT), segment);
-        w.raw(&self.meta_info).header(CONTENT, content_octets);
+        self.write_before_content(segment, content_octets, &mut w);
         *out = w.into_vec();
         fill(out)?;
         out.extend_from_slice(&self.signature_info);
@@ -201,7 +215,9 @@ mod tests {
             let built = sign_data(&builder, &content, &Signer::digest_sha256()).unwrap();
             prop_assert_eq!(&written[6..], &built[..]);
             prop_assert_eq!(writer.octets(segment, content.len()), built.len());
-            prop_assert!(built.ends_with(&filled.unwrap()));
+            let digest = filled.unwrap();
+            prop_assert!(built.ends_with(&digest));
+            prop_assert_eq!(writer.digest(segment, &content), digest);
         }
 
         #[test]

@@ -130,20 +130,20 @@ fn a_lossless_local_path_is_filled_without_a_single_retransmission() {
 fn the_default_window_does_not_flood_a_path_that_never_drops() {
     let mut fetch = Fetch::new(Options::default(), 0);
     fetch.set_end(1 << 20).unwrap();
-    // Each Data costs 15 us of the same queue: the more are outstanding, the longer each waits.
+    // Each Data costs 100 us of the same queue: the more are outstanding, the longer each waits.
     let mut outstanding = std::collections::VecDeque::new();
     let mut now_ns = 0;
     for _ in 0..100_000 {
         while let Some(piece) = fetch.request(now_ns) {
             outstanding.push_back(piece);
         }
-        now_ns += 15_000;
+        now_ns += 100_000;
         let piece = outstanding.pop_front().unwrap();
         fetch.on_data(piece, false, now_ns);
         fetch.advance(piece + 1);
     }
-    let waits_ms = outstanding.len() as f64 * 0.015;
-    assert!(waits_ms < 12.0, "{} packets wait", outstanding.len());
+    let waits_ms = outstanding.len() as f64 * 0.1;
+    assert!(waits_ms < 60.0, "{} packets wait", outstanding.len());
 }
 
 #[test]

@@ -27,6 +27,10 @@ use crate::root::{Denied, LISTING_OCTETS_MAX, Opened, Root};
 /// Versions of files that are kept open; the one used longest ago is closed.
 pub const OBJECTS_MAX: usize = 64;
 
+/// Octets of content that are kept between hashing and sending, over all objects. One object may exceed it by
+/// itself, by four groups of 240 segments at most.
+pub const KEPT_OCTETS_MAX: usize = 32 << 20;
+
 /// How a directory is served.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
@@ -222,6 +226,7 @@ impl FileServer {
             }
             (Ok(_), Part::Manifest(_)) => {
                 self.counters.manifests += 1;
+                self.keep_within_bounds(object.as_bytes());
                 Ok(())
             }
             (Err(unavailable), _) => {
@@ -230,6 +235,18 @@ impl FileServer {
                 }
                 Err(unavailable.into())
             }
+        }
+    }
+
+    /// Makes the objects used longest ago forget what they keep beyond the limit; not the one in use.
+    fn keep_within_bounds(&mut self, in_use: &[u8]) {
+        let mut kept: usize = self.objects.values().map(|entry| entry.object.octets_kept()).sum();
+        while kept > KEPT_OCTETS_MAX {
+            let others = self.objects.iter_mut().filter(|(name, _)| name.as_slice() != in_use);
+            let holding = others.filter(|(_, entry)| entry.object.octets_kept() > 0);
+            let Some((_, oldest)) = holding.min_by_key(|(_, entry)| entry.used) else { return };
+            kept -= oldest.object.octets_kept();
+            oldest.object.release();
         }
     }
 

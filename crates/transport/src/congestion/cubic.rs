@@ -15,8 +15,9 @@ const BETA: f64 = 0.7;
 /// Scale of the cubic curve, packets per second cubed (RFC 9438, 5).
 const C: f64 = 0.4;
 
-/// The standing queue at which growth stops: this long, or a quarter of the empty path's round trip.
-const QUEUE_NS: u64 = 5_000_000;
+/// The standing queue at which growth stops: this long, or a quarter of the empty path's round trip. More than the
+/// time for which a busy host keeps a process waiting, which looks the same.
+const QUEUE_NS: u64 = 25_000_000;
 
 /// Share of lost packets above which loss means congestion, whatever the queue looks like.
 const LOSS_MAX: f64 = 0.15;
@@ -133,9 +134,9 @@ mod tests {
             cubic.on_data(&path(0, 10 * MS, 10 * MS), true);
         }
         assert_eq!(cubic.window(), 20);
-        cubic.on_data(&path(MS, 10 * MS, 16 * MS), true);
+        cubic.on_data(&path(MS, 10 * MS, 36 * MS), true);
         for _ in 0..100 {
-            cubic.on_data(&path(2 * MS, 10 * MS, 16 * MS), true);
+            cubic.on_data(&path(2 * MS, 10 * MS, 36 * MS), true);
         }
         assert_eq!(cubic.window(), 20, "no growth into a standing queue");
     }
