@@ -136,6 +136,12 @@ fn a_router_that_restarts_finds_its_producers_again() {
     same(&home.path("data/f"), &home.path("out"));
 }
 
+/// Waits until a part of the file `out` is there; the journal tells how much a later fetch need not get again.
+fn wait_for_journal(home: &Home) {
+    let journal = home.path("out.namely-part.journal");
+    home.wait_for("a journal of the part", || fs::metadata(&journal).is_ok_and(|m| m.len() > 0));
+}
+
 #[test]
 fn a_get_that_was_killed_goes_on_with_resume() {
     let mut home = Home::with_router();
@@ -144,9 +150,7 @@ fn a_get_that_was_killed_goes_on_with_resume() {
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     let part = home.path("out.namely-part");
     let mut get = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:2"]).spawn().unwrap();
-    // The journal tells how much of the part a later fetch need not get again.
-    let journal = home.path("out.namely-part.journal");
-    home.wait_for("a journal of the part", || fs::metadata(&journal).is_ok_and(|m| m.len() > 0));
+    wait_for_journal(&home);
     kill_process(Pid::from_raw(get.id() as i32).unwrap(), Signal::KILL).unwrap();
     get.wait().unwrap();
     assert!(!home.path("out").exists(), "an incomplete file has not its final name");
@@ -164,8 +168,7 @@ fn ctrl_c_keeps_what_was_verified_for_resume() {
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     let mut command = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:2"]);
     let get = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let part = home.path("out.namely-part");
-    home.wait_for("a part of the file", || fs::metadata(&part).map(|m| m.len()).unwrap_or(0) > 1_000_000);
+    wait_for_journal(&home);
     kill_process(Pid::from_raw(get.id() as i32).unwrap(), Signal::INT).unwrap();
     let end = common::ended(get.wait_with_output().unwrap());
     assert_eq!(end.code, Some(130), "{end:?}");
