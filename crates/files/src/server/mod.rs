@@ -295,7 +295,9 @@ impl FileServer {
             ..Metadata::default()
         };
         if opened.is_directory() && !request.is_listing() {
-            let name = self.prefix.join_name(request.path_name());
+            // The listing's name, as in ndn6-file-server: clients go on with it without asking for `32=ls`.
+            let mut name = self.prefix.join_name(request.path_name());
+            name.push(LISTING_COMPONENT);
             metadata.name = name.join_version(Mark::of(&stat).mtime_ns);
         } else {
             metadata.name = self.publish(request, opened)?;

@@ -1,4 +1,5 @@
 //! A file server at the other end of a socket, keys, and files to serve.
+#![allow(dead_code, reason = "each test program uses its part")]
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
