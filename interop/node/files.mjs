@@ -66,7 +66,7 @@ class Server {
     const discovery = suffix[0]?.equals(MetadataKeyword);
     try {
       const resource = await this.resource(path);
-      return discovery ? await this.metadata(resource) : await this.segment(resource, suffix);
+      return discovery ? await this.metadata(resource, name) : await this.segment(resource, suffix);
     } catch {
       return discovery ? this.refusal(name) : undefined;
     }
@@ -80,10 +80,10 @@ class Server {
     const status = await stat(file, { bigint: true });
     const base = this.prefix.append(...path.map((part) => new Component(TT.GenericNameComponent, part)));
     const unversioned = status.isDirectory() ? base.append(lsKeyword) : base;
-    return { file, status, base, versioned: unversioned.append(Version, status.mtimeNs) };
+    return { file, status, versioned: unversioned.append(Version, status.mtimeNs) };
   }
 
-  async metadata({ status, base, versioned }) {
+  async metadata({ status, versioned }, name) {
     const metadata = new FileMetadata(versioned);
     metadata.mode = Number(status.mode);
     metadata.mtime = new Date(Number(status.mtimeMs));
@@ -93,7 +93,7 @@ class Server {
       metadata.segmentSize = this.segmentOctets;
       metadata.lastSeg = Math.max(0, Math.ceil(size / this.segmentOctets) - 1);
     }
-    return makeMetadataPacket(metadata, { prefix: base, signer: this.signer, freshnessPeriod: 1000 });
+    return makeMetadataPacket(metadata, { prefix: name.getPrefix(-1), signer: this.signer, freshnessPeriod: 1000 });
   }
 
   async segment({ file, status, versioned }, [version, segment]) {

@@ -59,9 +59,14 @@ impl Peer {
         world.command(self.program.with_file_name(name))
     }
 
-    /// Makes a key pair of `kind` for commands: `(private key, certificate)`.
+    /// Makes a key pair of `kind` for commands.
     pub fn new_command_key(&self, world: &World, kind: &str) -> CommandKey {
-        let file = |end| world.path(&format!("{}-{kind}-command.{end}", self.name));
+        self.new_key(world, kind, "/operator")
+    }
+
+    /// Makes a key pair of `kind` with a self-signed certificate.
+    pub fn new_key(&self, world: &World, kind: &str, identity: &str) -> CommandKey {
+        let file = |end| world.path(&format!("{}-{kind}{}.{end}", self.name, identity.replace('/', "-")));
         let key = CommandKey { kind: kind.to_owned(), private: file("pkcs8"), certificate: file("cert") };
         self.run(
             world,
@@ -70,7 +75,7 @@ impl Peer {
                 "--sign",
                 kind,
                 "--identity",
-                "/operator",
+                identity,
                 "--write-key",
                 text(&key.private),
                 "--write-certificate",

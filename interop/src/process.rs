@@ -65,22 +65,45 @@ impl Running {
     /// # Panics
     /// If the process ends or reports an error before, or takes too long.
     pub fn event(&mut self, event: &str) -> Value {
+        loop {
+            let value = self.answer();
+            match value["event"].as_str() {
+                Some(said) if said == event => return value,
+                Some("error") => panic!("{} failed: {value}{}", self.what, self.quote()),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next JSON line.
+    ///
+    /// # Panics
+    /// If the process ends before, or takes too long.
+    pub fn answer(&mut self) -> Value {
         let deadline = Instant::now() + LIMIT;
         loop {
             let line = match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) => line,
-                Err(RecvTimeoutError::Timeout) => panic!("{} did not say {event}{}", self.what, self.quote()),
-                Err(RecvTimeoutError::Disconnected) => {
-                    panic!("{} ended before {event}{}", self.what, self.quote())
-                }
+                Err(RecvTimeoutError::Timeout) => panic!("{} says no more{}", self.what, self.quote()),
+                Err(RecvTimeoutError::Disconnected) => panic!("{} ended{}", self.what, self.quote()),
             };
-            self.seen.push(line.clone());
-            let Ok(value) = serde_json::from_str::<Value>(&line) else { continue };
-            match value["event"].as_str() {
-                Some(said) if said == event => return value,
-                Some("error") => panic!("{} failed: {line}{}", self.what, self.quote()),
-                _ => {}
+            self.seen.push(line);
+            if let Some(Ok(value)) = self.seen.last().map(|line| serde_json::from_str(line)) {
+                return value;
             }
+        }
+    }
+
+    /// Waits until it wrote `text` to standard error.
+    ///
+    /// # Panics
+    /// If it ends before, or takes too long.
+    pub fn remark(&mut self, text: &str) {
+        let deadline = Instant::now() + LIMIT;
+        while !self.errors_text().contains(text) {
+            let in_time = self.is_running() && Instant::now() < deadline;
+            assert!(in_time, "{} did not remark '{text}'{}", self.what, self.quote());
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::peer::CommandKey;
 use crate::process::Running;
 use crate::world::{World, program, text};
 
@@ -36,14 +35,14 @@ pub struct Router {
 }
 
 impl Router {
-    /// `namelyd` with a Unix socket, TCP and UDP. Holders of `keys` may register any prefix and manage; users of the Unix
-    /// socket may register any prefix, as by default.
-    pub fn namelyd(world: &World, keys: &[&CommandKey]) -> Self {
+    /// `namelyd` with a Unix socket, TCP and UDP. Holders of the keys of `certificates` may register any prefix and
+    /// manage; users of the Unix socket may register any prefix, as by default.
+    pub fn namelyd(world: &World, certificates: &[&Path]) -> Self {
         let socket = world.path("namely.sock");
         start(
             |port| {
                 let config = world.path("namely.toml");
-                std::fs::write(&config, configuration(&socket, port, keys))
+                std::fs::write(&config, configuration(&socket, port, certificates))
                     .expect("a file in the temporary directory");
                 let mut command = world.command(program("namelyd"));
                 command.arg("--config").arg(config);
@@ -145,16 +144,16 @@ fn free_port() -> u16 {
     }
 }
 
-fn configuration(socket: &Path, port: u16, keys: &[&CommandKey]) -> String {
+fn configuration(socket: &Path, port: u16, certificates: &[&Path]) -> String {
     let mut text = format!(
         "[faces]\nlisten = [\"unix://{}\", \"tcp://127.0.0.1:{port}\", \"udp://127.0.0.1:{port}\"]\n\
          [authorization]\nlocalhop_rib = true\n",
         socket.display()
     );
-    for key in keys {
+    for certificate in certificates {
         text += &format!(
             "[[authorization.key]]\ncertificate = \"{}\"\nregister = [\"/\"]\nmanage = true\n",
-            key.certificate.display()
+            certificate.display()
         );
     }
     text

@@ -78,6 +78,32 @@ impl World {
         Running::start("namely", self.namely_command(args), self.dir())
     }
 
+    /// Starts `namely --router ROUTER serve DIRECTORY ARGS` and waits until the prefix is registered.
+    pub fn serve(&self, router: &str, directory: &Path, args: &[&str]) -> Running {
+        let mut command = self.command(program("namely"));
+        command.args(["--router", router, "serve"]).arg(directory).args(args);
+        let mut server = Running::start("namely serve", command, self.dir());
+        server.remark("serving ");
+        server
+    }
+
+    /// Starts `namely --router ROUTER put ARGS` with the file `input` as its standard input, and waits until it is
+    /// published.
+    pub fn put(&self, router: &str, input: &Path, args: &[&str]) -> Running {
+        let mut command = self.command("/bin/sh");
+        let script = "input=$1; shift; exec \"$@\" < \"$input\"";
+        command.args(["-c", script, "sh", text(input)]).arg(program("namely"));
+        command.args(["--json", "--router", router, "put"]).args(args);
+        let mut publication = Running::start("namely put", command, self.dir());
+        publication.answer();
+        publication
+    }
+
+    /// `namely --router ROUTER get NAME -o OUT ARGS`.
+    pub fn get(&self, router: &str, name: &str, out: &Path, args: &[&str]) -> Finished {
+        self.namely([&["--router", router, "get", name, "-o", text(out)], args].concat())
+    }
+
     /// Makes a key in the world's key chain and returns the path of its exported certificate.
     pub fn namely_key(&self, identity: &str, key_type: &str) -> PathBuf {
         self.namely(["key", "new", identity, "--type", key_type]).success();

@@ -2,7 +2,12 @@
 
 mod behaviour;
 
+use behaviour::{SEGMENT_OCTETS, digest_of, text};
 use namely_interop::{Link, Peer, Router, World, or_skip};
+use serde_json::json;
+
+/// Exit status of `namely get` when there is no such data.
+const NOT_FOUND: i32 = 4;
 
 /// Runs `test` with NDNts, unless it cannot be had here.
 fn with_ndnts(test: impl FnOnce(&Peer)) {
@@ -24,6 +29,102 @@ fn ndnts_objects_cross_namelyd_over_tcp() {
 #[test]
 fn ndnts_objects_cross_namelyd_over_udp() {
     with_ndnts(|peer| behaviour::an_object_crosses_namelyd(peer, peer, Link::Udp));
+}
+
+#[test]
+fn ndnts_fetches_a_served_file_over_a_unix_socket() {
+    with_ndnts(|peer| behaviour::it_fetches_a_served_file(peer, Link::Unix, "ed25519", "8000"));
+}
+
+#[test]
+fn ndnts_fetches_a_served_file_over_tcp() {
+    with_ndnts(|peer| behaviour::it_fetches_a_served_file(peer, Link::Tcp, "ecdsa", SEGMENT_OCTETS));
+}
+
+#[test]
+fn ndnts_fetches_a_served_file_over_udp_in_fragments() {
+    with_ndnts(|peer| behaviour::it_fetches_a_served_file(peer, Link::Udp, "rsa", "8000"));
+}
+
+#[test]
+fn namely_fetches_an_object_of_ndnts_over_a_unix_socket() {
+    with_ndnts(|peer| behaviour::namely_fetches_its_object(peer, Link::Unix, "8000"));
+}
+
+#[test]
+fn namely_fetches_an_object_of_ndnts_over_tcp() {
+    with_ndnts(|peer| behaviour::namely_fetches_its_object(peer, Link::Tcp, SEGMENT_OCTETS));
+}
+
+#[test]
+fn namely_fetches_an_object_of_ndnts_over_udp_in_large_segments() {
+    with_ndnts(|peer| behaviour::namely_fetches_its_object(peer, Link::Udp, "8000"));
+}
+
+#[test]
+fn namely_fetches_objects_of_ndnts_under_every_signature_type() {
+    with_ndnts(behaviour::namely_fetches_every_signature_type);
+}
+
+#[test]
+fn certificates_of_ndnts_and_namely_are_fetched_by_name() {
+    with_ndnts(behaviour::certificates_are_fetched_by_name);
+}
+
+#[test]
+fn ndnts_fetches_what_namely_puts() {
+    with_ndnts(behaviour::it_fetches_what_namely_puts);
+}
+
+#[test]
+fn the_file_client_of_ndnts_reads_a_served_directory() {
+    with_ndnts(|peer| {
+        let world = World::new();
+        let certificate = world.namely_key("/lab", "ed25519");
+        let router = Router::namelyd(&world, &[]);
+        let (large, small) = (world.payload("data/large", 100_000, 8), world.payload("data/sub/small", 1, 9));
+        world.payload("data/sub/empty", 0, 10);
+        let uri = router.uri(Link::Unix);
+        let server = world.serve(&uri, &world.path("data"), &["--prefix", "/lab/data"]);
+        let walk = ["walk-files", "--router", &uri, "--certificate", text(&certificate), "/lab/data"];
+        let walked = peer.run(&world, &walk).success();
+        let files = walked.events("file");
+        let found =
+            |path: &str| files.iter().find(|file| file["path"] == path).unwrap_or_else(|| panic!("{path}"));
+        assert_eq!((files.len(), walked.events("directory").len()), (3, 2));
+        for (path, file, octets) in [("large", &large, 100_000), ("sub/small", &small, 1)] {
+            let seen = found(path);
+            assert_eq!((&seen["sha256"], &seen["size"]), (&json!(digest_of(file)), &json!(octets)), "{path}");
+            let modified = std::fs::metadata(file).and_then(|m| m.modified()).expect("a file");
+            let modified =
+                modified.duration_since(std::time::UNIX_EPOCH).expect("it is not that old").as_millis();
+            assert_eq!(seen["mtime_ms"], json!(modified as u64), "{path}");
+        }
+        assert_eq!(found("sub/empty")["octets"], 0);
+        drop(server);
+    });
+}
+
+#[test]
+fn namely_gets_a_directory_from_a_file_server_of_ndnts() {
+    with_ndnts(|peer| {
+        let world = World::new();
+        let router = Router::namelyd(&world, &[]);
+        let uri = router.uri(Link::Unix);
+        let (large, small) = (world.payload("data/large", 100_000, 8), world.payload("data/sub/small", 1, 9));
+        let directory = world.path("data");
+        let args =
+            ["serve-files", "--directory", text(&directory), "--sign", "ecdsa", "--identity", "/ndnts"];
+        let producer = peer.produce(&world, &uri, None, &[&args[..], &["/ndnts/files"]].concat());
+        let out = world.path("copy");
+        let trust = text(&producer.certificate).to_owned();
+        world.get(&uri, "/ndnts/files", &out, &["--recursive", "--trust", &trust]).success();
+        for (path, file) in [("large", large), ("sub/small", small)] {
+            assert_eq!(digest_of(&out.join(path)), digest_of(&file), "{path}");
+        }
+        let absent = world.get(&uri, "/ndnts/files/absent", &world.path("absent"), &["--trust", &trust]);
+        assert_eq!(absent.status.code(), Some(NOT_FOUND), "{}", absent.errors);
+    });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod behaviour;
 
-use behaviour::{digest_of, text};
+use behaviour::{SEGMENT_OCTETS, digest_of, text};
 use namely_interop::{Finished, Link, Peer, Router, Running, World, or_skip};
 
 /// Runs `test` with python-ndn, unless it cannot be had here.
@@ -25,6 +25,51 @@ fn python_ndn_objects_cross_namelyd_over_tcp() {
 #[test]
 fn python_ndn_objects_cross_namelyd_over_udp() {
     with_python_ndn(|peer| behaviour::an_object_crosses_namelyd(peer, peer, Link::Udp));
+}
+
+#[test]
+fn python_ndn_fetches_a_served_file_over_a_unix_socket() {
+    with_python_ndn(|peer| behaviour::it_fetches_a_served_file(peer, Link::Unix, "ed25519", SEGMENT_OCTETS));
+}
+
+#[test]
+fn python_ndn_fetches_a_served_file_over_tcp() {
+    with_python_ndn(|peer| behaviour::it_fetches_a_served_file(peer, Link::Tcp, "ecdsa", "8000"));
+}
+
+#[test]
+fn python_ndn_fetches_a_served_file_over_udp() {
+    with_python_ndn(|peer| behaviour::it_fetches_a_served_file(peer, Link::Udp, "rsa", SEGMENT_OCTETS));
+}
+
+#[test]
+fn namely_fetches_an_object_of_python_ndn_over_a_unix_socket() {
+    with_python_ndn(|peer| behaviour::namely_fetches_its_object(peer, Link::Unix, SEGMENT_OCTETS));
+}
+
+#[test]
+fn namely_fetches_an_object_of_python_ndn_over_tcp() {
+    with_python_ndn(|peer| behaviour::namely_fetches_its_object(peer, Link::Tcp, "8000"));
+}
+
+#[test]
+fn namely_fetches_an_object_of_python_ndn_over_udp() {
+    with_python_ndn(|peer| behaviour::namely_fetches_its_object(peer, Link::Udp, SEGMENT_OCTETS));
+}
+
+#[test]
+fn namely_fetches_objects_of_python_ndn_under_every_signature_type() {
+    with_python_ndn(behaviour::namely_fetches_every_signature_type);
+}
+
+#[test]
+fn certificates_of_python_ndn_and_namely_are_fetched_by_name() {
+    with_python_ndn(behaviour::certificates_are_fetched_by_name);
+}
+
+#[test]
+fn python_ndn_fetches_what_namely_puts() {
+    with_python_ndn(behaviour::it_fetches_what_namely_puts);
 }
 
 #[test]

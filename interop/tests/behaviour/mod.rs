@@ -3,12 +3,15 @@
 
 use std::path::Path;
 
-use namely_interop::{CommandKey, Link, Peer, Router, World};
+use namely_interop::{CommandKey, Link, Peer, Router, SIGNATURE_TYPES, World};
 use namely_security::sha256;
 use serde_json::{Value, json};
 
 /// NackReason: no route.
 const NO_ROUTE: u64 = 150;
+
+/// Exit status of `namely get` when what came is not what a trusted producer signed.
+const NOT_VERIFIED: i32 = 6;
 
 /// Octets of a Data's content that fits a UDP datagram whole: python-ndn has no reassembly.
 pub(crate) const SEGMENT_OCTETS: &str = "1000";
@@ -33,7 +36,7 @@ fn on(link: Link, key: &CommandKey) -> Option<&CommandKey> {
 pub(crate) fn an_object_crosses_namelyd(producer: &Peer, consumer: &Peer, link: Link) {
     let world = World::new();
     let key = producer.new_command_key(&world, "ecdsa");
-    let router = Router::namelyd(&world, &[&key]);
+    let router = Router::namelyd(&world, &[&key.certificate]);
     let payload = world.payload("payload", 100_123, 1);
     let produce =
         ["produce", "--payload", text(&payload), "--segment-octets", SEGMENT_OCTETS, "--sign", "ed25519"];
@@ -47,13 +50,145 @@ pub(crate) fn an_object_crosses_namelyd(producer: &Peer, consumer: &Peer, link: 
     assert_eq!(fetched["signature_types"], json!({"5": 102}), "metadata and segments are signed");
 }
 
+/// A peer fetches a file that namely serves; the file's server registers over the same kind of link. Segments are either
+/// each signed, or by digest with a manifest that this peer does not know: their metadata is signed in both cases.
+pub(crate) fn it_fetches_a_served_file(peer: &Peer, link: Link, key_type: &str, segment_octets: &str) {
+    let number = signature_type(key_type).to_string();
+    for sign in ["packet", "manifest"] {
+        let world = World::new();
+        let certificate = world.namely_key("/lab", key_type);
+        let router = Router::namelyd(&world, &[&certificate]);
+        let file = world.payload("data/runs/run7", 150_001, 3);
+        let args = ["--prefix", "/lab/data", "--segment-size", segment_octets, "--sign", sign];
+        let server = world.serve(&router.uri(link), &world.path("data"), &args);
+        let trust = ["--certificate", text(&certificate)];
+        let fetched = peer.fetch(&world, &router.uri(link), "/lab/data/runs/run7", &trust);
+        assert_eq!(fetched["sha256"], digest_of(&file), "{sign}: {fetched}");
+        let types = &fetched["signature_types"];
+        let segments = fetched["segments"].as_u64().unwrap_or_default();
+        let expected = match sign {
+            "packet" => json!({ number.clone(): segments + 1 }),
+            _ => json!({ number.clone(): 1, "0": segments }),
+        };
+        assert_eq!(types, &expected, "{sign}");
+        drop(server);
+    }
+}
+
+/// namely fetches an object that a peer produces, over the same kind of link. Under the wrong key nothing is left.
+pub(crate) fn namely_fetches_its_object(peer: &Peer, link: Link, segment_octets: &str) {
+    let world = World::new();
+    let key = peer.new_command_key(&world, "ecdsa");
+    let strangers = World::new();
+    let stranger = strangers.namely_key("/peer", "ecdsa");
+    let router = Router::namelyd(&world, &[&key.certificate]);
+    let payload = world.payload("payload", 150_001, 4);
+    let produce =
+        ["produce", "--payload", text(&payload), "--segment-octets", segment_octets, "--sign", "ecdsa"];
+    let object = ["--identity", "/peer", "/peer/object"];
+    let producer = peer.produce(&world, &router.uri(link), on(link, &key), &[&produce[..], &object].concat());
+    let out = world.path("out");
+    let refused = world.get(&router.uri(link), "/peer/object", &out, &["--trust", text(&stranger)]);
+    assert_eq!((refused.status.code(), out.exists()), (Some(NOT_VERIFIED), false), "{}", refused.errors);
+    let trust = ["--trust", text(&producer.certificate)];
+    let got = world.get(&router.uri(link), "/peer/object", &out, &trust).success().values();
+    assert_eq!(digest_of(&out), digest_of(&payload));
+    assert_eq!(got[0]["name"], json!(producer.name));
+}
+
+/// Objects under every signature type: namely believes those of trusted keys, and says no to the rest unless told to be
+/// content with less.
+pub(crate) fn namely_fetches_every_signature_type(peer: &Peer) {
+    let world = World::new();
+    let router = Router::namelyd(&world, &[]);
+    let uri = router.uri(Link::Unix);
+    let payload = world.payload("payload", 5000, 5);
+    for (kind, _) in SIGNATURE_TYPES {
+        let name = format!("/peer/{kind}");
+        let produce = ["produce", "--payload", text(&payload), "--sign", kind, "--hmac-key", "00112233"];
+        let producer =
+            peer.produce(&world, &uri, None, &[&produce[..], &["--identity", "/peer", &name]].concat());
+        let certificate = text(&producer.certificate).to_owned();
+        let enough: &[&str] = match kind {
+            "digest" => &["--digest-only"],
+            "null" | "hmac" => &["--insecure"],
+            _ => &["--trust", &certificate],
+        };
+        let out = world.path(kind);
+        let refused = world.get(&uri, &name, &out, &[]);
+        assert_eq!(
+            (refused.status.code(), out.exists()),
+            (Some(NOT_VERIFIED), false),
+            "{kind}: {}",
+            refused.errors
+        );
+        world.get(&uri, &name, &out, enough).success();
+        assert_eq!(digest_of(&out), digest_of(&payload), "{kind}");
+    }
+}
+
+/// The consumer trusts the issuer only, and fetches the producer's certificate by name: in both directions.
+pub(crate) fn certificates_are_fetched_by_name(peer: &Peer) {
+    let world = World::new();
+    let router = Router::namelyd(&world, &[]);
+    let uri = router.uri(Link::Unix);
+    let payload = world.payload("data/file", 5000, 6);
+    let issuer = world.namely_key("/lab", "ecdsa");
+
+    let key = peer.new_key(&world, "ed25519", "/lab/alice");
+    let issued = world.path("alice.cert");
+    let lines = world.namely(["cert", "issue", text(&key.certificate), "--key", "/lab"]).success().lines;
+    std::fs::write(&issued, lines.join("\n")).expect("a file");
+    let produce =
+        ["produce", "--payload", text(&payload), "--sign", "ed25519", "--load-key", text(&key.private)];
+    let object = ["--load-certificate", text(&issued), "/lab/alice/object"];
+    let producer = peer.produce(&world, &uri, None, &[&produce[..], &object].concat());
+    let consumer = World::new();
+    let out = consumer.path("out");
+    consumer.get(&uri, "/lab/alice/object", &out, &["--trust", text(&issuer)]).success();
+    assert_eq!(digest_of(&out), digest_of(&payload));
+    drop(producer);
+
+    let request = consumer.namely_key("/lab/bob", "ed25519");
+    let lines = world.namely(["cert", "issue", text(&request), "--key", "/lab"]).success().lines;
+    let issued = consumer.path("bob.cert");
+    std::fs::write(&issued, lines.join("\n")).expect("a file");
+    let certificate = consumer.namely(["cert", "import", text(&issued)]).success().values().remove(0);
+    let name = certificate["certificate"].as_str().expect("the certificate's name");
+    consumer.namely(["key", "default", name]).success();
+    let server = consumer.serve(&uri, &world.path("data"), &["--prefix", "/lab/bob/data"]);
+    let trust = ["--certificate", text(&issuer), "--fetch-certificates"];
+    let fetched = peer.fetch(&world, &uri, "/lab/bob/data/file", &trust);
+    assert_eq!(fetched["sha256"], digest_of(&payload), "{fetched}");
+    drop(server);
+}
+
+/// A peer fetches what `namely put` publishes.
+pub(crate) fn it_fetches_what_namely_puts(peer: &Peer) {
+    let world = World::new();
+    let certificate = world.namely_key("/lab", "ed25519");
+    let router = Router::namelyd(&world, &[]);
+    let uri = router.uri(Link::Unix);
+    let payload = world.payload("payload", 50_000, 7);
+    let publication = world.put(&uri, &payload, &["/lab/notes", "--segment-size", SEGMENT_OCTETS]);
+    let fetched = peer.fetch(&world, &uri, "/lab/notes", &["--certificate", text(&certificate)]);
+    assert_eq!(fetched["sha256"], digest_of(&payload), "{fetched}");
+    drop(publication);
+}
+
+fn signature_type(kind: &str) -> u64 {
+    let (_, number) =
+        SIGNATURE_TYPES.into_iter().find(|(known, _)| *known == kind).expect("a signature type");
+    number
+}
+
 /// Commands: what a user of the Unix socket may do, what holders of keys may, and what nobody else may.
 pub(crate) fn commands_are_obeyed_for_users_and_known_keys_only(peer: &Peer) {
     let world = World::new();
     let keys = ["rsa", "ecdsa", "ed25519"].map(|kind| peer.new_command_key(&world, kind));
     let stranger_world = World::new();
     let stranger = peer.new_command_key(&stranger_world, "ecdsa");
-    let router = Router::namelyd(&world, &keys.each_ref());
+    let router = Router::namelyd(&world, &keys.each_ref().map(|key| key.certificate.as_path()));
     let command = |link, key: Option<&CommandKey>, args: &[&str]| {
         let uri = router.uri(link);
         let mut all = vec!["command", "--router", &uri];
