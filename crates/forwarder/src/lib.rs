@@ -4,9 +4,10 @@
 //! a socket, a file or randomness, uses no floats, and runs wherever there are an allocator and a lock. The
 //! same code serves a daemon, a simulator and a kernel.
 //!
-//! The contract: call [`Forwarder::receive`] with each packet that a face yields, hand to its face each
-//! packet that the [`Output`] is given, and call [`Forwarder::expire`] no later than the time it returned
-//! last. Time is nanoseconds on any clock that does not run backwards. All methods take `&self`.
+//! The contract: call [`Forwarder::receive`] with each packet that a face yields, and hand to its face each
+//! packet that the [`Output`] is given. Call [`Forwarder::expire`] after packets were received or routes
+//! changed (once for a batch is enough), and again no later than the time it then returned. Time is
+//! nanoseconds on any clock that does not run backwards. All methods take `&self`.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -209,6 +209,23 @@ fn a_digest_picks_one_of_several_data_of_one_name() {
 }
 
 #[test]
+fn a_digest_that_comes_after_its_packet_left_is_not_given_to_the_next_one() {
+    let mut store = Store::new(1, 100, 1 << 20);
+    let [first, second] = [data(&uri("/a"), 0, b"1"), data(&uri("/a"), 0, b"2")];
+    store.insert(&first, 0);
+    let value = digest(&first);
+    let full = uri("/a").join(Component { typ: types::IMPLICIT_DIGEST_COMPONENT, value: &value });
+    let builder = InterestBuilder::new(full);
+    let wire = builder.clone().nonce([0; 4]).build();
+    let view = InterestView::parse(&wire).unwrap();
+    let hashes = store.hasher.prefixes(view.name);
+    let Lookup::DigestNeeded(undigested) = store.cs.find(&Ask::new(&view, &hashes), 0) else { panic!() };
+    store.insert(&second, 0);
+    store.cs.set_digest(&undigested, digest(&first));
+    assert!(store.find(&builder, 0).is_none());
+}
+
+#[test]
 fn the_capacity_and_the_flags_change_at_run_time() {
     let mut store = Store::new(4, 100, 1 << 20);
     (0..4).for_each(|i| store.insert(&data(&uri("/a").join_segment(i), 0, b""), 0));

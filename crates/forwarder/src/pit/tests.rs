@@ -159,7 +159,7 @@ fn at_each_limit_an_interest_is_taken_and_one_past_it_refused() {
     assert_eq!(enter("/2", 2, 0), Err(PitFull::Face));
     assert_eq!(enter("/1", 3, 0), Err(PitFull::InRecords));
     assert_eq!(enter("/1", 3, 2 * MS), Ok(()), "downstreams whose time is over make room");
-    assert_eq!(enter("/2", 1, 2 * MS), Ok(()), "and count no longer against their face");
+    assert_eq!(enter("/2", 2, 2 * MS), Ok(()), "and count no longer against their face");
 }
 
 #[derive(Clone, Debug)]

@@ -159,6 +159,28 @@ fn data_for_a_face_that_went_falls_into_a_counted_black_hole() {
     assert_eq!((counters.faces_freed, counters.faces_orphaned), (0, 1));
 }
 
+/// `IS-14`: the face is held when it is released, and what was meant for it goes into the black hole.
+#[test]
+fn an_upstream_that_goes_between_choice_and_sending_swallows_the_interest() {
+    struct ReleaseOther<'a>(&'a Bench, [FaceId; 2], Vec<FaceId>);
+    impl namely_forwarder::Output<Packet> for ReleaseOther<'_> {
+        fn send(&mut self, face: FaceId, _: namely_forwarder::Outgoing<Packet>) {
+            self.2.push(face);
+            let other = if face == self.1[0] { self.1[1] } else { self.1[0] };
+            assert_eq!(self.0.fw.face_release(other), Ok(Released::Orphaned));
+        }
+    }
+    let bench = Bench::new();
+    let (consumer, upstreams) = (bench.app(), [bench.remote(), bench.remote()]);
+    bench.strategy("/", "/multicast");
+    upstreams.iter().for_each(|face| bench.route("/a", *face, 0));
+    let mut out = ReleaseOther(&bench, upstreams, Vec::new());
+    let packet: Packet = interest("/a").build().into();
+    bench.fw.receive(consumer, Received::bare(packet), bench.now_ns, &mut out);
+    assert_eq!(out.2, upstreams[..1]);
+    assert_eq!(bench.dropped(DropReason::FaceGone), 1);
+}
+
 #[test]
 fn a_face_that_gets_a_used_id_gets_nothing_of_its_predecessor() {
     let bench = Bench::with(Config { faces_max: 2, ..config() });

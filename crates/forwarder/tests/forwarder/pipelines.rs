@@ -404,6 +404,21 @@ fn a_forwarding_hint_leads_until_the_producer_region_takes_it_out() {
 }
 
 #[test]
+fn the_first_name_of_a_hint_that_has_a_route_decides_alone() {
+    let bench = Bench::new();
+    let (app, one, other) = (bench.app(), bench.remote(), bench.remote());
+    bench.strategy("/", "/multicast");
+    bench.route("/one", one, 0);
+    bench.route("/other", other, 0);
+    let hinted = |first, second| {
+        let builder = interest("/a").forwarding_hint(name(first));
+        builder.forwarding_hint(name(second)).build()
+    };
+    assert_eq!(faces(&bench.receive(app, hinted("/one/x", "/other"))), [one]);
+    assert_eq!(faces(&bench.receive(app, hinted("/other/x", "/one"))), [other]);
+}
+
+#[test]
 fn a_router_in_the_region_may_refuse_without_the_hint() {
     let bench = Bench::new();
     let (app, upstream) = (bench.app(), bench.remote());
