@@ -58,3 +58,20 @@ fn an_unknown_scenario_is_wrong_usage() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("udp-2routers"));
 }
+
+#[test]
+fn namely_moves_files_in_every_scenario_without_a_failure() {
+    let scenarios = ["unix-8000", "unix-1200", "tcp-8000", "udp-2routers", "cache-unix"];
+    let lines = compare(&["--subject", "namely"]);
+    if lines.iter().all(|line| line["subject"] != "namely") {
+        eprintln!("skipped: namelyd and namely are not built; `cargo test --workspace` builds them");
+        return;
+    }
+    for scenario in scenarios {
+        assert_eq!(median(&lines, scenario, "namely", "failed"), Some(0.0), "{scenario}");
+        assert!(median(&lines, scenario, "namely", "goodput_mbps").is_some_and(|g| g > 0.0), "{scenario}");
+    }
+    assert_eq!(median(&lines, "ping-unix", "namely", "failed"), Some(0.0));
+    assert_eq!(median(&lines, "memory", "namely", "failed"), Some(0.0));
+    assert!(median(&lines, "idle", "namely", "cpu_percent").is_some());
+}

@@ -31,7 +31,7 @@ pub const READY_LIMIT: Duration = Duration::from_secs(60);
 /// What the command line calls a subject; one name may stand for several ways to use the same programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum SubjectName {
-    /// namelyd with namely serve and namely get
+    /// namelyd with namely serve and namely get, and with ndn-tools
     Namely,
     /// NFD with ndn-tools
     Nfd,
@@ -45,7 +45,7 @@ impl SubjectName {
     /// The subjects that the name stands for.
     pub fn subjects(self) -> Vec<Box<dyn Subject>> {
         match self {
-            SubjectName::Namely => vec![Box::new(namely::Namely::find())],
+            SubjectName::Namely => namely::Namely::find_all().into_iter().map(boxed).collect(),
             SubjectName::Nfd => nfd::Nfd::find_all().into_iter().map(boxed).collect(),
             SubjectName::Ndnd => ndnd::Ndnd::find_all().into_iter().map(boxed).collect(),
             SubjectName::Relay => relay::Relay::all().into_iter().map(boxed).collect(),

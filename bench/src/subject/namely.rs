@@ -1,39 +1,47 @@
-//! namely: `namelyd`, `namely serve`, `namely get`, `namely ping`.
+//! namely: `namelyd`, `namely serve`, `namely get`, `namely ping`; and `namelyd` with ndn-tools, which isolates the
+//! router.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::ndn_tools::wait_for_ping_server;
+use super::ndn_tools::{NdnTools, Pipeline, wait_for_ping_server};
 use super::programs::Program;
 use super::{Fetch, Network, PREFIX, Publication, READY_LIMIT, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
 use crate::probe;
 use crate::process::{self, Process};
-use crate::scenario::{Kind, Scenario};
+use crate::scenario::{Kind, Scenario, Transport};
 
 /// Its content store has a limit in octets too; as with the peers, only the limit in packets shall bind.
 const CS_OCTETS_MAX: &str = "1GiB";
 
-/// namely with its own tools.
+/// namelyd with its own tools or with ndn-tools.
 #[derive(Debug)]
 pub(super) struct Namely {
     router: Program,
     client: Program,
+    tools: Option<NdnTools>,
 }
 
 impl Namely {
-    pub(super) fn find() -> Self {
-        Namely {
+    /// With its own tools, and with ndn-tools.
+    pub(super) fn find_all() -> [Self; 2] {
+        [None, Some(NdnTools::find())].map(|tools| Namely {
             router: Program::find(&["namelyd"], "NAMELY_BIN_DIR", true),
             client: Program::find(&["namely"], "NAMELY_BIN_DIR", true),
-        }
+            tools,
+        })
     }
 
     fn start_router(&self, site: &Site<'_>, index: usize) -> Result<Process, Error> {
         let socket = site.socket(index);
         let mut command = process::command(self.router.path(), site.dir);
-        command.args(["--no-config", "--listen", &format!("unix://{}", socket.display())]);
+        match self.configuration(site)? {
+            Some(file) => command.arg("--config").arg(file),
+            None => command.arg("--no-config"),
+        };
+        command.args(["--listen", &format!("unix://{}", socket.display())]);
         command.args(["--listen", &format!("tcp://127.0.0.1:{}", site.ports[index])]);
         command.args(["--listen", &site.udp_uri(index, "udp")]);
         command.args(["--cs-packets-max", &site.scenario.cs_packets().to_string()]);
@@ -47,6 +55,31 @@ impl Namely {
         Ok(router)
     }
 
+    /// A configuration file where one is needed: over TCP the router takes registrations by signature only, so the
+    /// producer gets a key and the router its certificate.
+    fn configuration(&self, site: &Site<'_>) -> Result<Option<PathBuf>, Error> {
+        if site.scenario.transport() != Transport::Tcp {
+            return Ok(None);
+        }
+        let certificate = site.dir.join("producer.cert");
+        self.own_tool(site, &["key", "new", PREFIX])?;
+        self.own_tool(site, &["cert", "export", PREFIX, "-o", &certificate.to_string_lossy()])?;
+        let file = site.dir.join("namely.toml");
+        let text = format!(
+            "[[authorization.key]]\ncertificate = \"{}\"\nregister = [\"{PREFIX}\"]\n",
+            certificate.display()
+        );
+        std::fs::write(&file, text)
+            .map_err(|e| Error::environment(format!("cannot write {}", file.display()), e))?;
+        Ok(Some(file))
+    }
+
+    fn own_tool(&self, site: &Site<'_>, arguments: &[&str]) -> Result<(), Error> {
+        let mut command = process::command(self.client.path(), site.dir);
+        command.args(arguments);
+        Process::run("namely key", command, site.dir, None, READY_LIMIT, site.interrupt).map(|_| ())
+    }
+
     fn command(&self, site: &Site<'_>, router: &str) -> Command {
         let mut command = process::command(self.client.path(), site.dir);
         command.args(["--router", router]);
@@ -56,7 +89,7 @@ impl Namely {
 
 impl Subject for Namely {
     fn name(&self) -> &'static str {
-        "namely"
+        if self.tools.is_some() { "namely-tools" } else { "namely" }
     }
 
     fn family(&self) -> SubjectName {
@@ -64,32 +97,53 @@ impl Subject for Namely {
     }
 
     fn mode(&self, scenario: Scenario) -> String {
-        match scenario.kind() {
-            Kind::Transfer | Kind::Cached | Kind::Memory => "namely get, its default; verified".to_owned(),
-            Kind::Ping => "namely ping".to_owned(),
-            Kind::Idle => String::new(),
+        match (scenario.kind(), &self.tools) {
+            (Kind::Transfer | Kind::Cached | Kind::Memory, Some(_)) => {
+                NdnTools::mode(Pipeline::Fixed, scenario)
+            }
+            (Kind::Transfer | Kind::Cached | Kind::Memory, None) => {
+                "namely get, its default; verified".to_owned()
+            }
+            (Kind::Ping, Some(_)) => "ndnping".to_owned(),
+            (Kind::Ping, None) => "namely ping".to_owned(),
+            (Kind::Idle, _) => String::new(),
         }
     }
 
     fn missing(&self) -> Option<String> {
-        self.router.missing().or_else(|| self.client.missing())
+        let tools = || self.tools.as_ref().and_then(NdnTools::missing);
+        self.router.missing().or_else(|| self.client.missing()).or_else(tools)
     }
 
     fn programs(&self) -> Vec<PathBuf> {
-        vec![self.router.path().to_path_buf(), self.client.path().to_path_buf()]
+        let router = self.router.path().to_path_buf();
+        match &self.tools {
+            Some(tools) => [vec![router], tools.programs()].concat(),
+            None => vec![router, self.client.path().to_path_buf()],
+        }
     }
 
-    fn unsupported(&self, _scenario: Scenario) -> Option<&'static str> {
-        None
+    fn unsupported(&self, scenario: Scenario) -> Option<&'static str> {
+        match (&self.tools, scenario.kind()) {
+            (Some(_), Kind::Memory | Kind::Idle) => Some("the router is that of namely"),
+            (Some(_), _) if scenario.transport() == Transport::Tcp => {
+                Some("ndn-tools cannot sign with a key that the router was told to trust")
+            }
+            _ => None,
+        }
     }
 
     fn start(&self, site: &Site<'_>) -> Result<Network, Error> {
         let routers =
             (0..site.routers()).map(|i| self.start_router(site, i)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Network::new(site, routers, "tcp"))
+        let scheme = if self.tools.is_some() { "tcp4" } else { "tcp" };
+        Ok(Network::new(site, routers, scheme))
     }
 
     fn publish(&self, site: &Site<'_>, network: &Network, object: &Object) -> Result<Publication, Error> {
+        if let Some(tools) = &self.tools {
+            return tools.publish(site, network, object);
+        }
         let prefix = format!("{PREFIX}/object-{}", object.number);
         let name = format!("{prefix}/{}", Object::FILE_NAME);
         let mut command = self.command(site, &network.producer);
@@ -107,12 +161,18 @@ impl Subject for Namely {
     }
 
     fn fetch(&self, site: &Site<'_>, network: &Network, name: &str, output: &Path) -> Fetch {
+        if let Some(tools) = &self.tools {
+            return tools.fetch(site, network, name, Pipeline::Fixed);
+        }
         let mut command = self.command(site, &network.consumer);
         command.args(["--quiet", "get", name, "-o"]).arg(output);
         Fetch { command, content_on_stdout: false }
     }
 
     fn serve_pings(&self, site: &Site<'_>, network: &Network) -> Result<Process, Error> {
+        if let Some(tools) = &self.tools {
+            return tools.serve_pings(site, network);
+        }
         let mut command = self.command(site, &network.producer);
         command.args(["pingserver", PREFIX]);
         let server = Process::start("namely pingserver", command, site.dir, None)?;
@@ -121,6 +181,9 @@ impl Subject for Namely {
     }
 
     fn ping(&self, site: &Site<'_>, network: &Network, count: u32, interval_ms: u64) -> Command {
+        if let Some(tools) = &self.tools {
+            return tools.ping(site, network, count, interval_ms);
+        }
         let mut command = self.command(site, &network.consumer);
         let (count, interval) = (count.to_string(), interval_ms.to_string());
         command.args(["ping", PREFIX, "--count", &count, "--interval", &interval, "--json"]);
