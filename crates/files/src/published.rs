@@ -234,6 +234,11 @@ impl PublishedObject {
         Ok(group)
     }
 
+    #[cfg(test)]
+    pub(crate) fn groups_kept(&self) -> usize {
+        self.groups.len()
+    }
+
     /// Octets of content held besides the content itself.
     pub(crate) fn octets_kept(&self) -> usize {
         let upcoming = self.upcoming.as_ref().map_or(0, GroupBuilder::octets_kept);

@@ -137,6 +137,12 @@ fn a_file_that_changed_has_a_new_version_and_the_old_one_is_gone() {
     fs::write(site.directory.path().join("served/f"), &changed).unwrap();
     let error = get_to_writer(&mut reader, &old, &mut Vec::new(), &mut unwatched).unwrap_err();
     assert!(matches!(error, GetError::Object(ObjectError::Fetch { .. })), "{error}");
+    let target = site.got().join("old");
+    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
+    let options = GetOptions::default();
+    let error = namely_files::get_object(&mut reader, &old, &target, options, &mut unwatched).unwrap_err();
+    assert!(matches!(error, GetError::Changed { .. }), "{error}");
+    assert!(names_in(&site.got()).is_empty());
     let got = site.get("/p/f").unwrap();
     assert_ne!(got.object, old.name);
     assert!(fs::read(got.path).unwrap() == changed);
@@ -391,4 +397,82 @@ fn a_directory_or_segment_size_that_cannot_be_served_is_refused_with_a_reason() 
         let server = FileServer::new(directory.path(), options, signer.clone());
         assert_eq!(server.is_ok(), accepted, "{segment_octets}");
     }
+}
+
+/// Answers with packets by name, or by a prefix of it.
+struct Packets(Vec<(namely_wire::Name, Vec<u8>)>);
+
+impl namely_transport::serve::Producer for Packets {
+    fn prefixes(&self) -> Vec<namely_wire::Name> {
+        Vec::new()
+    }
+
+    fn answer(
+        &mut self,
+        interest: &namely_wire::InterestView<'_>,
+        headers: &namely_wire::LpHeaders,
+        outbox: &mut namely_transport::connection::Outbox,
+    ) {
+        if let Some((_, wire)) = self.0.iter().find(|(name, _)| interest.name.is_prefix_of(name.as_name())) {
+            outbox.send(headers, wire);
+        }
+    }
+}
+
+#[test]
+fn a_listing_cannot_lead_out_of_the_target() {
+    use namely_security::sign_data;
+    use namely_wire::rdr::{Metadata, listing_name, metadata_name};
+    for listing in [&b"../evil\0"[..], b"..\0", b"/tmp/evil\0", b"a/b\0", b"unfinished"] {
+        let (signer, anchor) = key_of("/p");
+        let object = listing_name(name("/p/d").as_name()).join_version(1);
+        let metadata = |of: namely_wire::Name, mode| {
+            let packet = metadata_name(of.as_name(), 1);
+            let metadata = Metadata { mode, ..Metadata::new(object.clone()) };
+            let builder = namely_wire::DataBuilder::new(packet.as_name()).freshness_ms(1);
+            (packet.clone(), sign_data(&builder, &metadata.to_vec(), &signer).unwrap())
+        };
+        let segment = object.join_segment(0);
+        let last = namely_wire::Name::new().join_segment(0);
+        let builder = namely_wire::DataBuilder::new(segment.as_name());
+        let builder = builder.final_block_id(last.as_name().last().unwrap());
+        let packets = vec![
+            metadata(name("/p/d"), Some(0o040_755)),
+            metadata(listing_name(name("/p/d").as_name()), None),
+            (segment.clone(), sign_data(&builder, listing, &signer).unwrap()),
+        ];
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("got");
+        let mut connection = connect(Packets(packets));
+        let mut verifier = believing(anchor);
+        let mut reader = Reader::new(&mut connection, &mut verifier, quick());
+        let mut watch = |_: &TreeProgress<'_>| Flow::Continue;
+        let options = GetOptions::default();
+        let error = get_tree(&mut reader, name("/p/d").as_name(), &target, options, &mut watch).unwrap_err();
+        assert!(matches!(error, GetError::Listing { .. }), "{error}");
+        assert!(names_in(directory.path()).is_empty(), "{:?}", names_in(directory.path()));
+    }
+}
+
+#[test]
+fn directories_are_followed_as_deep_as_the_limit_and_no_deeper() {
+    let mut site = Site::new(8000);
+    let depth_max = namely_files::get::DEPTH_MAX;
+    // A path of a server has as many components at most, so the last directory is one that it serves.
+    let deepest: std::path::PathBuf = std::iter::repeat_n("d", depth_max).collect();
+    fs::create_dir_all(site.served(".").join(&deepest)).unwrap();
+    fs::write(site.served("d/f"), "x").unwrap();
+    let got = site.tree("/p", GetOptions::default()).unwrap();
+    assert_eq!(
+        (got.directories as usize, got.files, got.failed.len()),
+        (depth_max + 1, 1, 0),
+        "{:?}",
+        got.failed
+    );
+    assert!(site.got().join(&deepest).is_dir());
+
+    fs::create_dir(site.served(".").join(&deepest).join("d")).unwrap();
+    let got = site.tree("/p", GetOptions::default()).unwrap();
+    assert_eq!((got.directories as usize, got.failed.len()), (depth_max + 1, 1));
+    assert!(matches!(got.failed[0].1, GetError::TooDeep { .. }), "{}", got.failed[0].1);
 }

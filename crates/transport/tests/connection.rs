@@ -5,7 +5,9 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{ScriptedRouter, data, nack};
-use namely_transport::connection::{Answer, CommandError, Connection, ConnectionError, Options, Packet};
+use namely_transport::connection::{
+    Answer, CommandError, Connection, ConnectionError, OUTBOX_OCTETS_MAX, Options, Packet,
+};
 use namely_wire::face_uri::FaceUri;
 use namely_wire::{DataView, InterestBuilder, LpHeaders, NackReason, Name, PitToken};
 
@@ -164,4 +166,103 @@ fn garbage_between_packets_is_counted_and_the_next_packet_is_handled() {
     far.write_all(&[0; 8]).unwrap();
     assert!(connection.turn(connection.now_ns() + 1_000_000_000, &mut |_, _| {}).is_err());
     assert_eq!(connection.counters().streams_broken, 1);
+}
+
+#[test]
+fn a_router_that_does_not_read_is_not_answered_beyond_the_outbox() {
+    use std::io::{Read, Write};
+    let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut server = Connection::from_stream(near).unwrap();
+    far.set_nonblocking(true).unwrap();
+    let wire = interest("/a").build();
+    let mut asked = 0;
+    let mut answered = 0;
+    let mut largest = 0;
+    // Ask until neither side takes any more.
+    for _ in 0..2_000 {
+        while asked < 20_000 && far.write(&wire).is_ok_and(|octets| octets == wire.len()) {
+            asked += 1;
+        }
+        server
+            .turn(server.now_ns() + 1_000_000, &mut |incoming, outbox| {
+                let Packet::Interest(interest) = incoming.packet else { panic!("{incoming:?}") };
+                outbox.send(&incoming.answer_headers(), &data(&interest, &[0; 8000]));
+                answered += 1;
+                largest = largest.max(outbox.len());
+            })
+            .unwrap();
+    }
+    assert!(answered < asked, "the rest waits in the socket: {answered} of {asked}");
+    assert!((OUTBOX_OCTETS_MAX..OUTBOX_OCTETS_MAX + 8800).contains(&largest), "{largest}");
+    // Once the router reads, the rest is answered.
+    let mut buf = vec![0; 1 << 20];
+    let mut received = 0;
+    let started = Instant::now();
+    while answered < asked || !server.outbox().is_empty() {
+        while let Ok(octets) = far.read(&mut buf) {
+            received += octets;
+        }
+        server
+            .turn(server.now_ns() + 1_000_000, &mut |incoming, outbox| {
+                let Packet::Interest(interest) = incoming.packet else { panic!("{incoming:?}") };
+                outbox.send(&incoming.answer_headers(), &data(&interest, &[0; 8000]));
+                answered += 1;
+            })
+            .unwrap();
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+    assert!(received + (4 << 20) > asked * 8000, "{received} octets of {asked} answers");
+}
+
+#[test]
+fn a_router_is_reached_over_tcp_and_udp_and_packets_of_any_size_pass() {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, UdpSocket};
+    let packet = |octets: usize| {
+        let name = InterestBuilder::new("/a".parse().unwrap()).build();
+        data(&namely_wire::InterestView::parse(&name).unwrap(), &vec![5; octets])
+    };
+    let largest = packet(8800 - packet(8000).len() + 8000);
+    assert_eq!(largest.len(), 8800);
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri: FaceUri = format!("tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let mut client = Connection::to(uri, Options::default()).unwrap();
+    let (mut router, _) = listener.accept().unwrap();
+    client.outbox().send(&LpHeaders::default(), &largest);
+    client.turn(0, &mut |_, _| {}).unwrap();
+    let mut received = vec![0; 8800];
+    router.read_exact(&mut received).unwrap();
+    assert!(received == largest);
+    router.write_all(&largest).unwrap();
+    assert_eq!(size_of_next_data(&mut client), 8800);
+
+    let router = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri: FaceUri = format!("udp://{}", router.local_addr().unwrap()).parse().unwrap();
+    let mut client = Connection::to(uri, Options::default()).unwrap();
+    let token = LpHeaders { pit_token: PitToken::new(&[7; 32]), ..LpHeaders::default() };
+    client.outbox().send(&token, &largest);
+    client.turn(0, &mut |_, _| {}).unwrap();
+    // With its token it is longer than a datagram may be, so it comes in two; sent back, they are one again.
+    let mut datagram = vec![0; 10_000];
+    for _ in 0..2 {
+        let (octets, from) = router.recv_from(&mut datagram).unwrap();
+        assert!(octets <= 8800);
+        router.send_to(&datagram[..octets], from).unwrap();
+    }
+    assert_eq!(size_of_next_data(&mut client), 8800);
+}
+
+fn size_of_next_data(client: &mut Connection) -> usize {
+    let mut size = 0;
+    let deadline_ns = client.now_ns() + 5_000_000_000;
+    while size == 0 && client.now_ns() < deadline_ns {
+        client
+            .turn(deadline_ns, &mut |incoming, _| {
+                let Packet::Data(data) = incoming.packet else { panic!("{incoming:?}") };
+                size = data.wire.len();
+            })
+            .unwrap();
+    }
+    size
 }

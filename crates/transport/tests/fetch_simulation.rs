@@ -273,6 +273,45 @@ fn no_more_than_the_span_is_asked_for_ahead_of_what_was_delivered() {
 }
 
 #[test]
+fn no_window_grows_past_its_limit() {
+    for congestion in [Algorithm::Cubic, Algorithm::Aimd, Algorithm::Fixed(1000)] {
+        for window_max in [1, 2, 100] {
+            let options = Options { congestion, window_max, ..Options::default() };
+            let mut fetch = Fetch::new(options, 0);
+            for piece in 0..1000 {
+                while fetch.request(piece * MS).is_some() {}
+                assert!(fetch.window() <= window_max.max(2), "{congestion:?} {}", fetch.window());
+                fetch.on_data(piece, false, piece * MS + 1000);
+                fetch.advance(piece + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_piece_that_never_comes_though_others_do_ends_the_fetch_after_its_last_attempt() {
+    let options = Options { congestion: Algorithm::Fixed(4), attempts_max: 5, ..Options::default() };
+    let mut fetch = Fetch::new(options, 0);
+    let mut now_ns = 0;
+    let mut asked = 0;
+    while fetch.failure().is_none() {
+        while let Some(piece) = fetch.request(now_ns) {
+            now_ns += 1000;
+            match piece {
+                3 => asked += 1,
+                piece => {
+                    fetch.on_data(piece, false, now_ns);
+                }
+            }
+        }
+        now_ns = fetch.next_timeout_ns().max(now_ns + 1000);
+        fetch.expire(now_ns);
+    }
+    assert_eq!(fetch.failure(), Some(Failure::Unanswered { piece: 3, attempts: 5 }));
+    assert_eq!(asked, 5);
+}
+
+#[test]
 fn an_end_that_becomes_known_late_ends_the_wait_for_what_does_not_exist() {
     let mut fetch = Fetch::new(Options::default(), 0);
     while fetch.request(0).is_some() {}

@@ -21,6 +21,13 @@ pub enum GetError {
         /// Octets in it that a later fetch need not get again.
         kept_octets: u64,
     },
+    /// The producer's: the version that was being fetched is there no longer.
+    Changed {
+        /// What was being fetched.
+        object: Name,
+        /// What there is now.
+        newer: Name,
+    },
     /// The caller's: it is a directory, and only a file was asked for.
     IsDirectory {
         /// Its name.
@@ -115,6 +122,9 @@ impl fmt::Display for GetError {
                     "{error}; {kept_octets} verified octets are in {}: go on with --resume",
                     part.display()
                 )
+            }
+            GetError::Changed { object, newer } => {
+                write!(f, "{object} changed while it was fetched, and is now {newer}: fetch it again")
             }
             GetError::IsDirectory { name } => {
                 write!(f, "{name} is a directory: fetch all that is in it with --recursive")

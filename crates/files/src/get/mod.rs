@@ -100,7 +100,13 @@ pub fn get_object(
     let path = part.path().to_owned();
     let progress = match read {
         Ok(progress) => progress,
-        Err(error) => return Err(interrupted(error, path, object, part.abandon())),
+        Err(error) => {
+            let Some(newer) = newer_version(reader, &error, object) else {
+                return Err(interrupted(error, path, object, part.abandon()));
+            };
+            part.discard();
+            return Err(GetError::Changed { object: object.name.clone(), newer });
+        }
     };
     let octets = part.octets();
     if let Some(expected_octets) = object.octets().filter(|expected| *expected != octets) {
@@ -159,6 +165,15 @@ fn check_space(part: &PartFile, object: &Object) -> Result<(), GetError> {
         });
     }
     Ok(())
+}
+
+/// What took the place of `object`, if that is why its segments come no longer.
+fn newer_version(reader: &mut Reader<'_>, error: &ObjectError, object: &Object) -> Option<Name> {
+    if !matches!(error, ObjectError::Fetch { .. }) || object.metadata.is_none() {
+        return None;
+    }
+    let found = reader.find(object.name.as_name().without_last(1)).ok()?;
+    (found.name != object.name).then_some(found.name)
 }
 
 fn interrupted(error: ObjectError, part: PathBuf, object: &Object, kept_octets: u64) -> GetError {

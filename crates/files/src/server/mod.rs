@@ -4,6 +4,8 @@
 //! changes has a new version, and the old one is answered no longer: no object ever mixes two states of a file.
 
 mod request;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;

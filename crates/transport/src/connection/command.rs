@@ -118,11 +118,12 @@ impl Connection {
 
     /// Asks the router to say of each packet where it came from (IncomingFaceId), so that the share that its
     /// content store answered can be told. Nobody waits for the response: a router that does not do it, or not
-    /// over this kind of face, goes on as before.
+    /// over this kind of face, goes on as before. Asked once of each router.
     pub fn ask_for_origins(&mut self) {
-        if !self.local {
+        if !self.local || self.origins_asked == Some(self.epoch) {
             return;
         }
+        self.origins_asked = Some(self.epoch);
         let flags = Some(face_flags::LOCAL_FIELDS);
         let parameters = ControlParameters { flags, mask: flags, ..ControlParameters::default() };
         let nonce = self.nonces.next();

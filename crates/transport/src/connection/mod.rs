@@ -138,6 +138,8 @@ pub struct Connection {
     registrations: Registrations,
     commands: CommandSigner,
     epoch: u64,
+    /// The epoch in which the router was asked to tell where packets come from.
+    origins_asked: Option<u64>,
     started: Instant,
     nonces: Nonces,
 }
@@ -197,6 +199,7 @@ impl Connection {
             socket: Some(socket),
             retry: Retry::default(),
             epoch: 0,
+            origins_asked: None,
             started: Instant::now(),
             nonces: Nonces::from_system().map_err(|e| ConnectionError::System(e.into()))?,
         })

@@ -68,6 +68,7 @@ impl Reader<'_> {
         let mut watch_at_ns = 0;
         let mut epoch = self.connection.epoch();
         loop {
+            self.connection.ask_for_origins();
             pull.ask(self.connection);
             let due_ns = pull.fetch.next_timeout_ns().min(watch_at_ns);
             self.connection.turn(due_ns, &mut |incoming, _| pull.take(&incoming, Some(self.verifier)))?;

@@ -1,0 +1,110 @@
+use std::os::unix::net::UnixStream;
+
+use namely_security::Signer;
+use namely_transport::connection::Connection;
+use namely_wire::InterestBuilder;
+
+use super::*;
+use crate::published::GROUPS_MAX;
+
+/// A server of a directory with `files` files of `octets` each, cut into segments of `segment_octets`.
+struct Subject {
+    _directory: tempfile::TempDir,
+    server: FileServer,
+    connection: Connection,
+    _far: UnixStream,
+}
+
+impl Subject {
+    fn new(files: usize, octets: usize, segment_octets: usize) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for file in 0..files {
+            std::fs::write(directory.path().join(file.to_string()), vec![7; octets]).unwrap();
+        }
+        let options = ServeOptions { segment_octets, ..ServeOptions::new("/p".parse().unwrap()) };
+        let server = FileServer::new(directory.path(), options, Signer::digest_sha256()).unwrap();
+        let (near, far) = UnixStream::pair().unwrap();
+        let connection = Connection::from_stream(near).unwrap();
+        Subject { _directory: directory, server, connection, _far: far }
+    }
+
+    /// Asks for `name`; whether something was answered.
+    fn ask(&mut self, name: Name) -> bool {
+        let wire = InterestBuilder::new(name).can_be_prefix().build();
+        let interest = InterestView::parse(&wire).unwrap();
+        let before = self.connection.outbox().packets();
+        self.server.answer(&interest, &LpHeaders::default(), self.connection.outbox());
+        self.connection.outbox().packets() > before
+    }
+
+    fn discover(&mut self, file: usize) -> Name {
+        let name: Name = format!("/p/{file}").parse().unwrap();
+        assert!(self.ask(namely_wire::rdr::discovery_name(name.as_name())));
+        let mut objects = self.server.objects.values();
+        objects.find(|entry| name.is_prefix_of(entry.object.name())).unwrap().object.name().to_name()
+    }
+}
+
+#[test]
+fn files_are_kept_open_up_to_the_limit_and_then_the_one_used_longest_ago_is_closed() {
+    let mut subject = Subject::new(OBJECTS_MAX + 1, 10, 100);
+    let first = subject.discover(0);
+    for file in 1..OBJECTS_MAX {
+        subject.discover(file);
+    }
+    assert_eq!(subject.server.objects.len(), OBJECTS_MAX);
+    assert!(subject.ask(first.join_segment(0)));
+    subject.discover(OBJECTS_MAX);
+    assert_eq!(subject.server.objects.len(), OBJECTS_MAX);
+    assert!(subject.server.objects.contains_key(first.as_bytes()), "it was used a moment ago");
+    assert!(
+        subject.server.objects.values().all(|entry| entry.object.name().component(1).unwrap().value != b"1")
+    );
+}
+
+#[test]
+fn manifests_are_kept_up_to_the_limit_and_made_again_beyond_it() {
+    // One group more than are kept; segments of one octet.
+    let mut subject = Subject::new(1, 240 * (GROUPS_MAX + 1), 1);
+    let object = subject.discover(0);
+    for index in (0..=GROUPS_MAX as u64).chain([0]) {
+        assert!(subject.ask(namely_security::manifest_name(object.as_name(), index)));
+        let kept = subject.server.objects.values().next().unwrap().object.groups_kept();
+        assert!(kept <= GROUPS_MAX, "{kept}");
+    }
+    assert_eq!(subject.server.counters().manifests, GROUPS_MAX as u64 + 2);
+    assert!(!subject.ask(namely_security::manifest_name(object.as_name(), GROUPS_MAX as u64 + 1)));
+    assert_eq!(subject.server.counters().past_end, 1);
+}
+
+#[test]
+fn content_is_kept_up_to_the_limit_and_the_object_used_longest_ago_forgets_first() {
+    // Each object keeps two groups of 1.9 MB after its first manifest: the one made and the one under way.
+    let mut subject = Subject::new(20, 240 * 8000 * 2, 8000);
+    for file in 0..20 {
+        let object = subject.discover(file);
+        assert!(subject.ask(namely_security::manifest_name(object.as_name(), 0)));
+        let kept: usize = subject.server.objects.values().map(|entry| entry.object.octets_kept()).sum();
+        assert!(kept <= KEPT_OCTETS_MAX, "{kept}");
+        // What was forgotten is read again.
+        assert!(subject.ask(object.join_segment(0)));
+    }
+    let kept: usize = subject.server.objects.values().map(|entry| entry.object.octets_kept()).sum();
+    assert!(kept > KEPT_OCTETS_MAX / 2, "what fits is kept: {kept}");
+}
+
+#[test]
+fn what_is_not_answered_is_counted_by_reason() {
+    let mut subject = Subject::new(1, 1000, 100);
+    let object = subject.discover(0);
+    assert!(subject.ask(object.join_segment(9)));
+    assert!(!subject.ask(object.join_segment(10)));
+    assert!(!subject.ask("/p/0/v=1/seg=0".parse().unwrap()));
+    assert!(!subject.ask("/p/0".parse().unwrap()));
+    assert!(!subject.ask("/p/...../0/v=1/seg=0".parse().unwrap()));
+    assert!(subject.ask("/p/missing/32=metadata".parse().unwrap()));
+    let counters = subject.server.counters();
+    assert_eq!((counters.past_end, counters.unknown, counters.refused_paths), (1, 1, 1));
+    assert_eq!((counters.not_found, counters.segments, counters.octets), (1, 1, 100));
+    assert_eq!(counters.gone, 2, "another version, and a file that is not there");
+}

@@ -1,0 +1,57 @@
+//! What was read from a stream, published and fetched.
+
+mod common;
+
+use std::path::Path;
+
+use common::{believing, connect, content, key_of, name, quick};
+use namely_files::{Input, Put, PutOptions, ServeError};
+use namely_transport::object::{ObjectError, Reader};
+use namely_transport::publish::Signing;
+
+const MEMORY_OCTETS_MAX: usize = 10_000;
+
+fn input(octets: &[u8]) -> Input {
+    Input::read(&mut &octets[..], MEMORY_OCTETS_MAX, &std::env::temp_dir()).unwrap()
+}
+
+#[test]
+fn small_input_stays_in_memory_and_large_input_goes_to_a_file_that_nobody_sees() {
+    let directory = tempfile::tempdir().unwrap();
+    for (octets, in_memory) in [(0, true), (MEMORY_OCTETS_MAX, true), (MEMORY_OCTETS_MAX + 1, false)] {
+        let octets = content(octets, 1);
+        let input = Input::read(&mut &octets[..], MEMORY_OCTETS_MAX, directory.path()).unwrap();
+        assert_eq!((input.octets(), input.is_in_memory()), (octets.len() as u64, in_memory));
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+    let missing = Path::new("/nonexistent");
+    assert!(Input::read(&mut &content(MEMORY_OCTETS_MAX + 1, 1)[..], MEMORY_OCTETS_MAX, missing).is_err());
+}
+
+#[test]
+fn what_was_put_is_fetched_as_it_was() {
+    for signing in [Signing::Manifest, Signing::PerPacket] {
+        // In memory, and spooled over several manifests.
+        for octets in [0, 1, 5_000, 60_000] {
+            let (signer, anchor) = key_of("/p");
+            let octets = content(octets, 5);
+            let options = PutOptions { segment_octets: 100, signing, ..PutOptions::new(name("/p/o"), 3) };
+            let put = Put::new(input(&octets), options, signer).unwrap();
+            assert_eq!(put.object().to_string(), "/p/o/v=3");
+            let mut connection = connect(put);
+            let mut verifier = believing(anchor);
+            let mut reader = Reader::new(&mut connection, &mut verifier, quick());
+            assert!(reader.read_to_vec(name("/p/o"), 1 << 20).unwrap() == octets, "{signing:?}");
+            let other = reader.read_to_vec(name("/p/o/v=4"), 1 << 20).unwrap_err();
+            assert!(matches!(other, ObjectError::NoAnswer { .. }), "{other}");
+        }
+    }
+}
+
+#[test]
+fn a_segment_size_that_does_not_fit_is_refused() {
+    let (signer, _) = key_of("/p");
+    let options = PutOptions { segment_octets: 8800, ..PutOptions::new(name("/p/o"), 3) };
+    let refused = Put::new(input(b"x"), options, signer).unwrap_err();
+    assert!(matches!(refused, ServeError::SegmentSize { octets: 8800, .. }), "{refused}");
+}
