@@ -6,6 +6,8 @@
 //! makes a test print `skipped: <why>` and pass; with `NAMELY_INTEROP_REQUIRED=1` it fails instead.
 #![forbid(unsafe_code)]
 
+use std::time::{Duration, Instant};
+
 mod install;
 mod peer;
 mod process;
@@ -19,6 +21,19 @@ pub use world::World;
 
 /// Environment variable that turns a skipped test into a failed one.
 pub const REQUIRED_VARIABLE: &str = "NAMELY_INTEROP_REQUIRED";
+
+/// Waits until `holds`.
+///
+/// # Panics
+/// If it takes too long; `what` says what does not hold.
+#[track_caller]
+pub fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + process::LIMIT;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not so");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
 
 /// The value, or `None` after printing why the test is skipped.
 ///

@@ -57,10 +57,11 @@ impl Router {
         let nfd = find("nfd", "NFD_BIN")?;
         let socket = world.path("nfd.sock");
         let config = world.path("nfd.conf");
-        std::fs::write(&config, NFD_CONFIGURATION.replace("SOCKET", text(&socket)))
-            .map_err(|e| format!("cannot write {}: {e}", config.display()))?;
         Ok(start(
-            |_| {
+            |port| {
+                let text =
+                    NFD_CONFIGURATION.replace("SOCKET", text(&socket)).replace("PORT", &port.to_string());
+                std::fs::write(&config, text).expect("a file in the temporary directory");
                 let mut command = world.command(&nfd);
                 command.arg("--config").arg(&config);
                 (command, socket.clone())
@@ -77,11 +78,12 @@ impl Router {
         let socket = world.path("ndnd.sock");
         let config = world.path("ndnd.yml");
         std::fs::write(&config, NDND_CONFIGURATION.replace("SOCKET", text(&socket)))
-            .map_err(|e| format!("cannot write {}: {e}", config.display()))?;
+            .expect("a file in the temporary directory");
         Ok(start(
             |_| {
                 let mut command = world.command("unshare");
-                command.args(isolation).arg(&ndnd).args(["fw", "run"]).arg(&config);
+                command.args(isolation).args(["/bin/sh", "-c", LOOPBACK_UP, "sh"]);
+                command.arg(&ndnd).args(["fw", "run"]).arg(&config);
                 (command, socket.clone())
             },
             world,
@@ -179,14 +181,18 @@ fn find(name: &str, variable: &str) -> Result<PathBuf, String> {
 /// Options of `unshare` with which this user may have a network namespace.
 fn isolation() -> Result<&'static [&'static str], String> {
     let works = |options: &[&str]| {
-        let status = Command::new("unshare").args(options).arg("true").stderr(Stdio::null()).status();
-        status.is_ok_and(|status| status.success())
+        let mut command = Command::new("unshare");
+        command.args(options).args(["/bin/sh", "-c", LOOPBACK_UP, "sh", "true"]).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
     };
     [&["--net"][..], &["--user", "--map-root-user", "--net"][..]]
         .into_iter()
         .find(|options| works(options))
         .ok_or_else(|| "no network namespace for NDNd, which listens on every address".to_owned())
 }
+
+/// In a new network namespace: the loopback interface is enabled, then the arguments are run.
+const LOOPBACK_UP: &str = "ip link set lo up && exec \"$@\"";
 
 /// Any local application may do everything: the tests are about namely's tools.
 const NFD_CONFIGURATION: &str = "\
@@ -199,7 +205,7 @@ tables {
     /localhost/nfd /localhost/nfd/strategy/best-route
   }
 }
-face_system { unix { path SOCKET } }
+face_system { unix { path SOCKET } udp { listen no mcast no port PORT } }
 authorizations { authorize { certfile any privileges { faces fib cs strategy-choice } } }
 rib { localhost_security { trust-anchor { type any } } }
 ";

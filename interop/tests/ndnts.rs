@@ -3,7 +3,7 @@
 mod behaviour;
 
 use behaviour::{SEGMENT_OCTETS, digest_of, text};
-use namely_interop::{Link, Peer, Router, World, or_skip};
+use namely_interop::{Link, Peer, Router, World, eventually, or_skip};
 use serde_json::json;
 
 /// Exit status of `namely get` when there is no such data.
@@ -140,6 +140,45 @@ fn an_ndnts_route_lasts_as_long_as_its_application() {
 #[test]
 fn ndnts_hears_at_once_that_a_name_has_no_route() {
     with_ndnts(behaviour::a_name_without_a_route_is_refused_at_once);
+}
+
+#[test]
+fn objects_cross_namelyd_between_python_ndn_and_ndnts() {
+    with_ndnts(|ndnts| {
+        let Some(python_ndn) = or_skip(Peer::python_ndn()) else { return };
+        behaviour::an_object_crosses_namelyd(&python_ndn, ndnts, Link::Unix);
+        behaviour::an_object_crosses_namelyd(ndnts, &python_ndn, Link::Udp);
+    });
+}
+
+#[test]
+fn ndnts_registers_again_when_namelyd_was_restarted() {
+    with_ndnts(|peer| {
+        let world = World::new();
+        let router = Router::namelyd(&world, &[]);
+        let payload = world.payload("payload", 5000, 11);
+        let uri = router.uri(Link::Unix);
+        let args = [
+            "produce",
+            "--payload",
+            text(&payload),
+            "--sign",
+            "ecdsa",
+            "--identity",
+            "/peer",
+            "/peer/object",
+        ];
+        let producer = peer.produce(&world, &uri, None, &args);
+        assert!(router.stop(), "namelyd stops cleanly under a running application");
+        let restarted = Router::namelyd(&world, &[]);
+        assert_eq!(restarted.uri(Link::Unix), uri);
+        let out = world.path("out");
+        let trust = ["--trust", text(&producer.certificate)];
+        eventually("the object is there again", || {
+            world.get(&uri, "/peer/object", &out, &trust).status.success()
+        });
+        assert_eq!(digest_of(&out), digest_of(&payload));
+    });
 }
 
 #[test]

@@ -3,7 +3,8 @@
 mod behaviour;
 
 use behaviour::{SEGMENT_OCTETS, digest_of, text};
-use namely_interop::{Finished, Link, Peer, Router, Running, World, or_skip};
+use namely_interop::{Finished, Link, Peer, Router, Running, World, eventually, or_skip};
+use serde_json::Value;
 
 /// Runs `test` with python-ndn, unless it cannot be had here.
 fn with_python_ndn(test: impl FnOnce(&Peer)) {
@@ -115,10 +116,10 @@ fn pyndntools_publish_and_fetch_through_namelyd() {
         let producer =
             Running::start("pyndntools", tool(peer, &world, &router, "pyndntools", &args), world.dir());
         // The tool says nothing once it is registered; the router knows.
-        while !behaviour::dataset(peer, &world, &router, "rib/list")
-            .iter()
-            .any(|r| r["name"] == "/tools/object")
-        {}
+        let is_registered = |route: &Value| route["name"] == "/tools/object";
+        eventually("the prefix is registered", || {
+            behaviour::dataset(peer, &world, &router, "rib/list").iter().any(is_registered)
+        });
         let args = ["catchunks", "--fresh", "--output", text(&out), "/tools/object"];
         Finished::run("pyndntools", tool(peer, &world, &router, "pyndntools", &args), world.dir()).success();
         assert_eq!(digest_of(&out), digest_of(&payload));
