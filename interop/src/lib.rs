@@ -16,7 +16,7 @@ mod world;
 
 pub use peer::{CommandKey, Peer, Producer, SIGNATURE_TYPES};
 pub use process::{Finished, Running};
-pub use router::{Link, Router};
+pub use router::{Link, Router, find_tool};
 pub use world::World;
 
 /// Environment variable that turns a skipped test into a failed one.

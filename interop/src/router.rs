@@ -161,21 +161,25 @@ fn configuration(socket: &Path, port: u16, certificates: &[&Path]) -> String {
     text
 }
 
-/// A program from an environment variable or the PATH.
+/// A router from an environment variable, else as [`find_tool`] finds it.
 fn find(name: &str, variable: &str) -> Result<PathBuf, String> {
-    if let Some(path) = std::env::var_os(variable) {
-        let path = PathBuf::from(path);
-        return if path.is_file() {
-            Ok(path)
-        } else {
-            Err(format!("{variable}={} is no file", path.display()))
-        };
+    match std::env::var_os(variable).map(PathBuf::from) {
+        Some(path) if path.is_file() => Ok(path),
+        Some(path) => Err(format!("{variable}={} is no file", path.display())),
+        None => find_tool(name),
     }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders)
+}
+
+/// Somebody else's program, in the folder that NDN_TOOLS_DIR names or on the PATH.
+pub fn find_tool(name: &str) -> Result<PathBuf, String> {
+    let folder = std::env::var_os("NDN_TOOLS_DIR").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    folder
+        .into_iter()
+        .chain(std::env::split_paths(&path))
         .map(|folder| folder.join(name))
         .find(|path| path.is_file())
-        .ok_or_else(|| format!("{name} not found (PATH, or {variable})"))
+        .ok_or_else(|| format!("{name} not found (on the PATH or in NDN_TOOLS_DIR)"))
 }
 
 /// Options of `unshare` with which this user may have a network namespace.

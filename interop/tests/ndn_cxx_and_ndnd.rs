@@ -1,0 +1,204 @@
+//! Programs built on ndn-cxx (ndn-tools, nfdc, ndnsec) and NDNd's clients, unmodified, with `namelyd` and namely's tools.
+//! They are used where they are installed: on the PATH, or in the folder that NDN_TOOLS_DIR names.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use namely_interop::{Finished, Link, Router, Running, World, eventually, find_tool, or_skip};
+
+/// One test's world, with a router and the programs found.
+struct Site {
+    world: World,
+    router: Router,
+}
+
+impl Site {
+    fn new() -> Self {
+        let world = World::new();
+        let router = Router::namelyd(&world, &[]);
+        Site { world, router }
+    }
+
+    fn uri(&self) -> String {
+        self.router.uri(Link::Unix)
+    }
+
+    /// A command of somebody else's program, which finds its router by NDN_CLIENT_TRANSPORT.
+    fn command(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = self.world.command(program);
+        command.args(args).env("NDN_CLIENT_TRANSPORT", self.uri());
+        command
+    }
+
+    fn run(&self, program: &Path, args: &[&str]) -> Finished {
+        Finished::run("tool", self.command(program, args), self.world.dir())
+    }
+
+    /// Runs a program whose output is octets; what it wrote.
+    fn octets(&self, program: &Path, args: &[&str]) -> Vec<u8> {
+        let output = self.command(program, args).stdin(Stdio::null()).output().expect("the program starts");
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
+
+    /// Starts a producer with `input` as its standard input and waits until `prefix` is registered.
+    fn produce(&self, program: &Path, args: &[&str], input: &Path, prefix: &str) -> Running {
+        let mut command =
+            self.command(Path::new("/bin/sh"), &["-c", "input=$1; shift; exec \"$@\" < \"$input\"", "sh"]);
+        command.arg(input).arg(program).args(args);
+        let producer = Running::start("producer", command, self.world.dir());
+        eventually("the prefix is registered", || {
+            let routes = self.world.namely(["--router", &self.uri(), "route", "list"]).success().values();
+            routes.iter().any(|route| route["prefix"] == prefix)
+        });
+        producer
+    }
+}
+
+/// Runs `test` with the programs, unless one is not installed.
+fn with_tools<const N: usize>(names: [&str; N], test: impl FnOnce(&Site, [&Path; N])) {
+    let found: Result<Vec<PathBuf>, String> = names.iter().map(|name| find_tool(name)).collect();
+    if let Some(paths) = or_skip(found) {
+        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        test(&Site::new(), paths.try_into().expect("as many as were asked for"));
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("temporary paths are UTF-8")
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()))
+}
+
+#[test]
+fn ndncatchunks_fetches_a_served_file_and_its_directory() {
+    with_tools(["ndncatchunks"], |site, [catchunks]| {
+        let file = site.world.payload("data/file", 300_001, 1);
+        let server = site.world.serve(&site.uri(), &site.world.path("data"), &["--prefix", "/lab/data"]);
+        assert!(
+            site.octets(catchunks, &["-q", "/lab/data/file"]) == read(&file),
+            "the file arrives as it is"
+        );
+        assert_eq!(site.octets(catchunks, &["-q", "/lab/data/32=ls"]), b"file\0");
+        drop(server);
+    });
+}
+
+#[test]
+fn namely_gets_what_ndnputchunks_publishes() {
+    with_tools(["ndnputchunks"], |site, [putchunks]| {
+        let input = site.world.payload("input", 300_001, 2);
+        let args = ["-s", "8000", "-S", "id:/localhost/identity/digest-sha256", "/tools/object"];
+        let producer = site.produce(putchunks, &args, &input, "/tools/object");
+        let out = site.world.path("out");
+        site.world.get(&site.uri(), "/tools/object", &out, &["--digest-only"]).success();
+        assert!(read(&out) == read(&input), "the object arrives as it is");
+        drop(producer);
+    });
+}
+
+#[test]
+fn ndnping_and_namely_ping_each_others_servers() {
+    with_tools(["ndnping", "ndnpingserver"], |site, [ping, server]| {
+        let ours = site.world.start_namely(["--router", &site.uri(), "pingserver", "/lab/ours"]);
+        let theirs = site.produce(server, &["/lab/theirs"], Path::new("/dev/null"), "/lab/theirs/ping");
+        eventually("ndnping is answered", || {
+            site.run(ping, &["-c", "1", "-i", "10", "/lab/ours"]).lines.join("\n").contains("1 received")
+        });
+        site.world.namely(["--router", &site.uri(), "ping", "/lab/theirs", "-c", "1"]).success();
+        drop((ours, theirs));
+    });
+}
+
+#[test]
+fn nfdc_manages_namelyd() {
+    with_tools(["nfdc"], |site, [nfdc]| {
+        for (args, expected) in [
+            ("status", "version=namely"),
+            ("face create udp4://127.0.0.1:9", "face-created"),
+            ("face list", "remote=udp4://127.0.0.1:9 "),
+            ("route add /lab udp4://127.0.0.1:9 cost 7", "route-add-accepted"),
+            ("route list", "prefix=/lab "),
+            ("route remove /lab udp4://127.0.0.1:9", "route-removed"),
+            ("fib list", "/localhost/nfd"),
+            ("strategy set /lab multicast", "strategy-set"),
+            ("strategy list", "prefix=/lab strategy=/localhost/nfd/strategy/multicast"),
+            ("strategy unset /lab", "strategy-unset"),
+            ("cs config capacity 1000", "capacity=1000"),
+            ("cs erase /lab", "cs-erased"),
+            ("cs info", "capacity=1000"),
+            ("channel list", "tcp4://127.0.0.1"),
+            ("face destroy udp4://127.0.0.1:9", "face-destroyed"),
+        ] {
+            let words: Vec<&str> = args.split(' ').collect();
+            let finished = site.run(nfdc, &words);
+            let said = finished.lines.join("\n");
+            assert!(said.contains(expected), "nfdc {args}: {said}\n{}", finished.errors);
+        }
+    });
+}
+
+#[test]
+fn keys_travel_in_safe_bags_to_and_from_ndnsec() {
+    with_tools(["ndnsec"], |site, [ndnsec]| {
+        for kind in ["rsa", "ecdsa"] {
+            let identity = format!("/lab/{kind}");
+            site.world.namely_key(&identity, kind);
+            let bag = site.world.path("ours.safebag");
+            site.world.namely(["cert", "export", &identity, "--private", "-o", text(&bag)]).success();
+            site.run(ndnsec, &["import", "-P", World::PASSPHRASE, text(&bag)]).success();
+        }
+        let identities = site.run(ndnsec, &["list"]).success().lines.join("\n");
+        assert!(identities.contains("/lab/rsa") && identities.contains("/lab/ecdsa"), "{identities}");
+        site.run(ndnsec, &["key-gen", "-t", "e", "/lab/theirs"]).success();
+        let bag = site.world.path("theirs.safebag");
+        site.run(ndnsec, &["export", "-P", World::PASSPHRASE, "-o", text(&bag), "-i", "/lab/theirs"])
+            .success();
+        site.world.namely(["cert", "import", "--private", text(&bag)]).success();
+        let keys = site.world.namely(["key", "list"]).success().values();
+        assert!(
+            keys.iter().any(|key| key["key"].as_str().is_some_and(|name| name.starts_with("/lab/theirs/")))
+        );
+    });
+}
+
+#[test]
+fn ndnd_cat_fetches_a_served_file() {
+    with_tools(["ndnd"], |site, [ndnd]| {
+        let file = site.world.payload("data/file", 300_001, 1);
+        let server = site.world.serve(&site.uri(), &site.world.path("data"), &["--prefix", "/lab/data"]);
+        assert!(site.octets(ndnd, &["cat", "/lab/data/file"]) == read(&file), "the file arrives as it is");
+        drop(server);
+    });
+}
+
+#[test]
+fn namely_gets_what_ndnd_put_publishes() {
+    with_tools(["ndnd"], |site, [ndnd]| {
+        let input = site.world.payload("input", 300_001, 2);
+        let producer = site.produce(ndnd, &["put", "/tools/object"], &input, "/tools/object");
+        let out = site.world.path("out");
+        site.world.get(&site.uri(), "/tools/object", &out, &["--insecure"]).success();
+        assert!(read(&out) == read(&input), "the object arrives as it is");
+        drop(producer);
+    });
+}
+
+#[test]
+fn ndnd_and_namely_ping_each_others_servers() {
+    with_tools(["ndnd"], |site, [ndnd]| {
+        let ours = site.world.start_namely(["--router", &site.uri(), "pingserver", "/lab/ours"]);
+        let theirs =
+            site.produce(ndnd, &["pingserver", "/lab/theirs"], Path::new("/dev/null"), "/lab/theirs");
+        eventually("ndnd ping is answered", || {
+            site.run(ndnd, &["ping", "/lab/ours", "-c", "1", "-i", "10"])
+                .lines
+                .join("\n")
+                .contains(", 0% lost")
+        });
+        site.world.namely(["--router", &site.uri(), "ping", "/lab/theirs", "-c", "1"]).success();
+        drop((ours, theirs));
+    });
+}
