@@ -38,6 +38,9 @@ fn a_file_arrives_verified_under_its_own_name() {
     assert_eq!(got["octets"].as_u64(), Some(100_000));
     assert!(got["verified"].as_str().unwrap().contains("/lab/KEY/"), "{got}");
     assert_eq!(got["retransmissions"].as_u64(), Some(0), "nothing is lost on a Unix socket");
+    assert_eq!(got["cache_share"].as_f64(), Some(0.0), "everything came from the producer");
+    let again = &home.json(["get", got["name"].as_str().unwrap(), "-o", "again"])[0];
+    assert_eq!(again["cache_share"].as_f64(), Some(1.0), "and now from the cache");
 }
 
 #[test]
