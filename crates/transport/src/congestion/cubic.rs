@@ -111,10 +111,10 @@ fn has_queue(path: &Path) -> bool {
 
 /// Share of the window that the path holds without its queue, with a quarter of tolerance.
 fn without_queue(path: &Path) -> f64 {
-    if path.rtt_recent_ns == 0 {
+    if path.rtt_round_ns == 0 {
         return 1.0;
     }
-    1.25 * path.rtt_min_ns as f64 / path.rtt_recent_ns as f64
+    1.25 * path.rtt_min_ns as f64 / path.rtt_round_ns as f64
 }
 
 #[cfg(test)]
@@ -124,7 +124,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn path(now_ns: u64, rtt_min_ns: u64, rtt_recent_ns: u64) -> Path {
-        Path { now_ns, rtt_min_ns, rtt_recent_ns, rtt_smoothed_ns: rtt_recent_ns, ..Path::default() }
+        Path { now_ns, rtt_min_ns, rtt_recent_ns, rtt_round_ns: rtt_recent_ns, ..Path::default() }
     }
 
     #[test]

@@ -22,8 +22,11 @@ pub struct Path {
     pub now_ns: u64,
     /// The least round trip of the last seconds: the path without queues, as far as known. 0: none measured.
     pub rtt_min_ns: u64,
-    /// The least round trip within the last round trip: what exceeds `rtt_min_ns` is a standing queue.
+    /// The least of the latest few round trips: tells a queue as soon as it grows.
     pub rtt_recent_ns: u64,
+    /// The least round trip within the last full round trip: what exceeds `rtt_min_ns` is a standing queue, and not
+    /// a host that was busy for a moment.
+    pub rtt_round_ns: u64,
     /// The smoothed round trip.
     pub rtt_smoothed_ns: u64,
     /// Share of the latest packets that were lost, 0 to 1.

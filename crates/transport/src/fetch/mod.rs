@@ -487,7 +487,12 @@ impl Fetch {
     fn congested(&mut self, signal: Signal, sent_ns: u64, now_ns: u64) {
         if sent_ns >= self.decreased_at_ns {
             self.decreased_at_ns = now_ns;
+            let window = self.control.window();
             self.control.on_congestion(&self.path(now_ns), signal);
+            if self.control.window() < window {
+                // What was lost before the decrease is paid for.
+                self.loss = 0.0;
+            }
         }
     }
 
@@ -496,6 +501,7 @@ impl Fetch {
             now_ns,
             rtt_min_ns: self.rtt.min_ns(),
             rtt_recent_ns: self.rtt.recent_min_ns(),
+            rtt_round_ns: self.rtt.last_round_min_ns(),
             rtt_smoothed_ns: self.rtt.smoothed_ns(),
             loss: self.loss,
             in_flight: self.in_flight,

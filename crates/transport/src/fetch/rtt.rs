@@ -41,6 +41,10 @@ pub(super) struct Rtt {
     max: Extreme,
     recent_ns: [u64; RECENT],
     samples: usize,
+    /// The least of the round trip under way, and of the one before it.
+    round_min_ns: u64,
+    previous_round_min_ns: u64,
+    round_ends_at_ns: u64,
     backoff: u32,
     patience: u32,
 }
@@ -80,6 +84,12 @@ impl Rtt {
         self.max.update(rtt_ns, now_ns, MAX_WINDOW_NS, u64::max);
         self.recent_ns[self.samples % RECENT] = rtt_ns;
         self.samples += 1;
+        if now_ns >= self.round_ends_at_ns {
+            self.previous_round_min_ns = if self.round_min_ns == 0 { rtt_ns } else { self.round_min_ns };
+            self.round_min_ns = rtt_ns;
+            self.round_ends_at_ns = now_ns.saturating_add(self.smoothed_ns);
+        }
+        self.round_min_ns = self.round_min_ns.min(rtt_ns);
         self.backoff = 0;
     }
 
@@ -115,6 +125,10 @@ impl Rtt {
 
     pub(super) fn recent_min_ns(&self) -> u64 {
         self.recent_ns.iter().take(self.samples).copied().min().unwrap_or(0)
+    }
+
+    pub(super) fn last_round_min_ns(&self) -> u64 {
+        self.previous_round_min_ns
     }
 
     pub(super) fn smoothed_ns(&self) -> u64 {
