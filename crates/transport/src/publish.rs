@@ -14,6 +14,10 @@ use namely_wire::{DataBuilder, DataView, InterestView, Name, NameRef, PACKET_OCT
 use crate::matching::answers;
 use crate::segment::{SegmentWriter, segment_count, segment_name};
 
+/// Largest packet made unless another size is asked for: routers that take no link packet above
+/// [`PACKET_OCTETS_MAX`] still pass it with a PIT token of any length and a mark.
+pub const PACKET_OCTETS_DEFAULT: usize = PACKET_OCTETS_MAX - 64;
+
 /// How segments are signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signing {
@@ -39,7 +43,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            packet_octets_max: PACKET_OCTETS_MAX,
+            packet_octets_max: PACKET_OCTETS_DEFAULT,
             signing: Signing::Manifest,
             freshness_ms: 10_000,
             metadata_freshness_ms: 1_000,

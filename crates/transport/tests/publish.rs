@@ -140,6 +140,22 @@ fn a_packet_too_small_for_the_name_is_refused_with_a_reason() {
 }
 
 #[test]
+fn a_packet_of_the_default_size_fits_a_link_packet_of_8800_octets_with_any_token() {
+    let (signer, _) = producer(KeyType::Ed25519);
+    let name: Name = "/p/data".parse().unwrap();
+    let publication =
+        Publication::new(name.as_name(), 1, &content(20_000), &Options::default(), &signer).unwrap();
+    let largest = publication.packets().max_by_key(|packet| packet.len()).unwrap();
+    assert!(largest.len() > 8700);
+    let headers = namely_wire::LpHeaders {
+        pit_token: namely_wire::PitToken::new(&[7; 32]),
+        congestion_mark: Some(1),
+        ..Default::default()
+    };
+    assert!(namely_wire::lp::encode_lp_packet(&headers, largest).len() <= 8800);
+}
+
+#[test]
 fn only_what_matches_is_answered() {
     let (signer, _) = producer(KeyType::Ed25519);
     let name: Name = "/p/data".parse().unwrap();

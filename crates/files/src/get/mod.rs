@@ -155,6 +155,10 @@ fn check_space(part: &PartFile, object: &Object) -> Result<(), GetError> {
     let directory =
         part.path().parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Ok(disk) = rustix::fs::statvfs(directory) else { return Ok(()) };
+    if disk.f_blocks == 0 {
+        // Some file systems do not count.
+        return Ok(());
+    }
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     if needed.saturating_sub(part.resumed().1) > free {
         let kept_octets = part.resumed().1;

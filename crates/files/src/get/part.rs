@@ -142,15 +142,15 @@ impl PartFile {
     /// The fetch ended early: keeps what a later one can go on with, and says how many octets; nothing else is
     /// left behind.
     pub(super) fn abandon(mut self) -> u64 {
-        let kept = self.flush().or_else(|_| self.file.set_len(self.checkpoint.1));
-        let kept = kept.and_then(|()| self.file.sync_data());
-        if self.checkpoint.0 > 0
-            && self.checkpoint.1 <= self.written
-            && kept.and_then(|()| self.note(true)).is_ok()
-        {
+        if self.flush().is_err() {
+            // Some of the buffer may have been written; it is fetched again.
+            let _ = self.file.set_len(self.written);
+        }
+        let is_written = self.checkpoint.0 > 0 && self.checkpoint.1 <= self.written;
+        if is_written && self.file.sync_data().and_then(|()| self.note(true)).is_ok() {
             return self.checkpoint.1;
         }
-        if self.noted.0 > 0 && self.noted.1 <= self.written {
+        if self.noted.0 > 0 {
             return self.noted.1;
         }
         self.discard();

@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use namely_security::{Certificate, CryptoError, MANIFEST_ENTRIES, Signer, sign_data};
 use namely_transport::connection::Outbox;
-use namely_transport::publish::Signing;
+use namely_transport::publish::{PACKET_OCTETS_DEFAULT, Signing};
 use namely_transport::segment::SegmentWriter;
 use namely_transport::serve::Producer;
 use namely_wire::rdr::{LISTING_COMPONENT, Metadata, metadata_name};
@@ -428,7 +428,7 @@ pub(crate) fn certificate<'a>(
 pub fn segment_octets_max(prefix: &Name) -> usize {
     let name = prefix.join_generic([0; 32]).join_version(u64::MAX);
     let writer = SegmentWriter::new(name.as_name(), Some(u64::MAX), u64::MAX);
-    writer.content_octets_max(u64::MAX, PACKET_OCTETS_MAX).unwrap_or(0)
+    writer.content_octets_max(u64::MAX, PACKET_OCTETS_DEFAULT).unwrap_or(0)
 }
 
 fn wall_clock_ns() -> u64 {
