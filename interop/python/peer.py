@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 
+import classic
 import keys
 import management
 import objects
@@ -30,6 +31,10 @@ def arguments():
     add('new-key', signing, lambda c: c.add_argument('--write-key', required=True), router=False)
     add('produce', signing, command_signing, lambda c: c.add_argument('--payload', required=True),
         lambda c: c.add_argument('--segment-octets', type=int, default=1000), name)
+    add('classic-produce', lambda c: c.add_argument('--payload', required=True),
+        lambda c: c.add_argument('--segment-octets', type=int, default=1000),
+        lambda c: c.add_argument('--write-certificate', help='ignored: it signs with digests'), name)
+    add('classic-fetch', name)
     add('fetch', checking, name, lambda c: c.add_argument('--out'))
     add('command', parameters, command_signing, lambda c: c.add_argument('--old-format', action='store_true'))
     add('dataset', lambda c: c.add_argument('which', choices=sorted(management.DATASETS)))
@@ -119,6 +124,11 @@ def produce(args):
                command_signer_of(args))
 
 
+def classic_produce(args):
+    with open(args.payload, 'rb') as file:
+        return classic.produce(args.router, args.name, file.read(), args.segment_octets)
+
+
 def fetch(args):
     checker = checker_of(args)
 
@@ -182,6 +192,7 @@ def import_safe_bag(args):
 def main():
     args = arguments()
     actions = {
+        'classic-produce': classic_produce, 'classic-fetch': lambda a: classic.fetch(a.router, a.name),
         'new-key': new_key, 'produce': produce, 'fetch': fetch, 'command': command, 'sign': sign, 'check': check, 'issue': issue,
         'export-safe-bag': export_safe_bag, 'import-safe-bag': import_safe_bag,
         'dataset': lambda a: run(a.router, lambda app: management.dataset(app, a.which)),

@@ -136,6 +136,9 @@ fn run(command: &mut Command, what: &str) -> Result<(), String> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing was said");
+    let mut lines = said.lines().rev();
+    // npm ends with where its log is; what went wrong stands above.
+    let last = lines.find(|line| !line.trim().is_empty() && !line.contains("complete log of this run"));
+    let last = last.unwrap_or("nothing was said");
     Err(format!("{what} failed ({}): {last}", output.status))
 }

@@ -99,6 +99,33 @@ fn commands_in_the_old_packet_format_register_for_a_user() {
     });
 }
 
+#[test]
+fn applications_on_the_older_interface_of_python_ndn_serve_and_fetch() {
+    with_python_ndn(|peer| {
+        let world = World::new();
+        let certificate = world.namely_key("/lab", "ecdsa");
+        let router = Router::namelyd(&world, &[]);
+        let uri = router.uri(Link::Unix);
+        let payload = world.payload("data/file", 20_500, 4);
+        let produce = ["classic-produce", "--payload", text(&payload), "/classic/object"];
+        let producer = peer.produce(&world, &uri, None, &produce);
+        let fetched = peer.run(&world, &["classic-fetch", "--router", &uri, "/classic/object"]).success();
+        assert_eq!(fetched.event("fetched")["sha256"], digest_of(&payload));
+        let out = world.path("out");
+        world.get(&uri, "/classic/object", &out, &["--digest-only"]).success();
+        assert_eq!(digest_of(&out), digest_of(&payload));
+        drop(producer);
+
+        let server = world.serve(&uri, &world.path("data"), &["--prefix", "/lab/data"]);
+        let got =
+            world.get(&uri, "/lab/data/file", &out, &["--trust", text(&certificate)]).success().values();
+        let versioned = got[0]["name"].as_str().expect("the object's versioned name");
+        let fetched = peer.run(&world, &["classic-fetch", "--router", &uri, versioned]).success();
+        assert_eq!(fetched.event("fetched")["sha256"], digest_of(&payload));
+        drop(server);
+    });
+}
+
 /// A tool of python-ndn, unmodified: it finds its router by NDN_CLIENT_TRANSPORT.
 fn tool(peer: &Peer, world: &World, router: &Router, program: &str, args: &[&str]) -> std::process::Command {
     let mut command = peer.tool(world, program);
