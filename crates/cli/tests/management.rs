@@ -14,7 +14,7 @@ fn routes_are_added_listed_and_removed() {
     let route = routes.iter().find(|r| r["prefix"] == "/far/away").expect("the route is listed");
     assert_eq!((route["cost"].as_u64(), route["flags"].as_str()), (Some(7), Some("inherit,capture")));
     let fib = home.json(["route", "fib"]);
-    assert!(fib.iter().any(|e| e["prefix"] == "/far/away" && e["face"] == route["face"]));
+    assert!(fib.iter().any(|e| e["prefix"] == "/far/away" && e["face_id"] == route["face_id"]));
     home.ok(["route", "remove", "/far/away", "udp4://127.0.0.1:16399"]);
     assert!(home.json(["route", "list"]).iter().all(|r| r["prefix"] != "/far/away"));
 }

@@ -45,7 +45,7 @@ impl List {
         let entries: Vec<RibEntry> = Router::connect(ctx)?.rib()?;
         let rows: Vec<Vec<Cell>> =
             entries.iter().flat_map(|e| e.routes.iter().map(move |r| route_row(&e.prefix, r))).collect();
-        ctx.out.table(&["prefix", "face", "origin", "cost", "flags", "expires ms"], &rows);
+        ctx.out.table(&["prefix", "face id", "origin", "cost", "flags", "expires ms"], &rows);
         Ok(())
     }
 }
@@ -77,7 +77,7 @@ impl Fib {
                 e.next_hops.iter().map(|n| vec![e.prefix.to_string().into(), n.face_id.into(), n.cost.into()])
             })
             .collect();
-        ctx.out.table(&["prefix", "face", "cost"], &rows);
+        ctx.out.table(&["prefix", "face id", "cost"], &rows);
         Ok(())
     }
 }

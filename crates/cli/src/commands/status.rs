@@ -27,7 +27,7 @@ impl Status {
                 vec![counter.label.as_str().into(), counter.face_id.into(), counter.value.into()]
             };
             let rows: Vec<Vec<Cell>> = router.counters()?.iter().map(row).collect();
-            ctx.out.table(&["counter", "face", "value"], &rows);
+            ctx.out.table(&["counter", "face id", "value"], &rows);
             return Ok(());
         }
         let general = router.status()?;
