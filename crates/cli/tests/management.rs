@@ -99,7 +99,7 @@ fn status_shows_what_was_dropped_and_why() {
     home.fails(4, ["peek", "/nowhere"]);
     let counters = home.json(["status", "--counters"]);
     let no_route = counters.iter().find(|c| c["counter"] == "forwarder.no_route").unwrap();
-    assert!(no_route["face"].is_null() && no_route["value"].as_u64() >= Some(1));
+    assert!(no_route["face_id"].is_null() && no_route["value"].as_u64() >= Some(1));
 }
 
 #[test]
