@@ -47,6 +47,27 @@ fn an_interest_ends_with_data_a_nack_or_a_timeout() {
 }
 
 #[test]
+fn an_interest_that_is_lost_goes_out_again_before_its_lifetime_is_over() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let dir = tempfile::tempdir().unwrap();
+    let (path, uri) = uri(&dir);
+    // The first is lost, the second meets congestion, the third is answered.
+    let router =
+        ScriptedRouter::start(&path, 200, |interest, _| match ASKED.fetch_add(1, Ordering::Relaxed) {
+            0 => Vec::new(),
+            1 => nack(interest, NackReason::Congestion),
+            _ => data(interest, b"hello"),
+        });
+    let mut connection = Connection::to(uri, Options::default()).unwrap();
+    let patient = interest("/a").lifetime_ms(20_000);
+    let answer = connection.express_retrying(&patient, 1).unwrap();
+    assert!(matches!(answer, Answer::Data(_)), "{answer:?}");
+    assert_eq!(ASKED.load(Ordering::Relaxed), 3);
+    router.kill();
+}
+
+#[test]
 fn a_prefix_is_registered_again_after_the_router_restarted() {
     let dir = tempfile::tempdir().unwrap();
     let (path, uri) = uri(&dir);

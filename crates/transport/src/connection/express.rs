@@ -27,31 +27,26 @@ pub struct Reply {
     pub rtt_ns: u64,
 }
 
+/// When an Interest that is to be repeated goes out again for the first time; then after twice as long.
+const REPEAT_NS: u64 = 500_000_000;
+
 impl Connection {
     /// Sends `interest` with a fresh Nonce and waits for its answer, at most its lifetime. Other packets that
     /// come meanwhile are dropped: it is for clients that only ask.
     pub fn express(&mut self, interest: &InterestBuilder) -> Result<Answer, ConnectionError> {
-        let nonce = self.nonces().next();
-        self.express_wire(&interest.clone().nonce(nonce).build(), &mut |_, _| {})
+        let wire = self.fresh(interest);
+        self.exchange_one(&wire, None, 1, &mut |_, _| {})
     }
 
-    /// [`Connection::express`], `attempts` times as long as there is no answer, each time with a new Nonce. A
-    /// Nack for congestion or a duplicate counts as no answer.
+    /// [`Connection::express`] for `attempts` times the Interest's lifetime. It goes out again after half a second,
+    /// a second, and so on, each time with a new Nonce; a Nack for congestion or a duplicate counts as no answer.
     pub fn express_retrying(
         &mut self,
         interest: &InterestBuilder,
         attempts: u32,
     ) -> Result<Answer, ConnectionError> {
-        let mut answer = Answer::Timeout;
-        for _ in 0..attempts.max(1) {
-            answer = self.express(interest)?;
-            match &answer {
-                Answer::Data(_) => break,
-                Answer::Nack(NackReason::Congestion | NackReason::Duplicate) | Answer::Timeout => {}
-                Answer::Nack(_) => break,
-            }
-        }
-        Ok(answer)
+        let wire = self.fresh(interest);
+        self.exchange_one(&wire, Some(interest), attempts.max(1), &mut |_, _| {})
     }
 
     /// Sends the Interest `wire` as it is (a signed one, say) and waits for its answer, at most its lifetime;
@@ -61,15 +56,37 @@ impl Connection {
         wire: &[u8],
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
     ) -> Result<Answer, ConnectionError> {
+        self.exchange_one(wire, None, 1, handler)
+    }
+
+    fn fresh(&mut self, interest: &InterestBuilder) -> Vec<u8> {
+        let nonce = self.nonces.next();
+        interest.clone().nonce(nonce).build()
+    }
+
+    /// Sends `wire`, and `again` with other Nonces as long as there is no answer.
+    fn exchange_one(
+        &mut self,
+        wire: &[u8],
+        again: Option<&InterestBuilder>,
+        lifetimes: u32,
+        handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+    ) -> Result<Answer, ConnectionError> {
         let interest = InterestView::parse(wire).map_err(ConnectionError::BadInterest)?;
         let lifetime_ns = interest.lifetime_or_default_ms().saturating_mul(1_000_000);
         let mut sent_ns = self.now_ns();
-        let deadline_ns = sent_ns.saturating_add(lifetime_ns);
+        let deadline_ns = sent_ns.saturating_add(lifetime_ns.saturating_mul(u64::from(lifetimes)));
+        let mut pause_ns = REPEAT_NS.min(lifetime_ns);
         let mut epoch = self.epoch();
         self.outbox().send(&LpHeaders::default(), wire);
         let mut answer = None;
         loop {
-            self.turn(deadline_ns, &mut |incoming, outbox| match taken(&interest, &incoming) {
+            let repeat_ns = if again.is_some() { sent_ns.saturating_add(pause_ns) } else { u64::MAX };
+            self.turn(deadline_ns.min(repeat_ns), &mut |incoming, outbox| match taken(
+                &interest,
+                &incoming,
+                again.is_some(),
+            ) {
                 Some(taken) if answer.is_none() => answer = Some(taken),
                 _ => handler(incoming, outbox),
             })?;
@@ -86,17 +103,27 @@ impl Connection {
                 epoch = self.epoch();
                 sent_ns = now_ns;
                 self.outbox().send(&LpHeaders::default(), wire);
+            } else if now_ns >= repeat_ns
+                && let Some(interest) = again
+            {
+                sent_ns = now_ns;
+                pause_ns = pause_ns.saturating_mul(2);
+                let wire = self.fresh(interest);
+                self.outbox().send(&LpHeaders::default(), &wire);
             }
         }
     }
 }
 
-/// The answer that `incoming` is to `interest`, if it is one.
-fn taken(interest: &InterestView<'_>, incoming: &Incoming<'_>) -> Option<Answer> {
+/// The answer that `incoming` is to `interest`, if it is one. Of an Interest that is repeated, the Nack of any
+/// of its Nonces counts, unless it says no more than that another one is under way or that it came too soon.
+fn taken(interest: &InterestView<'_>, incoming: &Incoming<'_>, repeated: bool) -> Option<Answer> {
     match incoming.packet {
         Packet::Data(data) if answers(interest, &data) => Some(Answer::Data(reply(&data, incoming.headers))),
-        Packet::Nack(refused, reason) if refused.name == interest.name && refused.nonce == interest.nonce => {
-            Some(Answer::Nack(reason))
+        Packet::Nack(refused, reason) if refused.name == interest.name => {
+            let passing = matches!(reason, NackReason::Congestion | NackReason::Duplicate);
+            let counts = if repeated { !passing } else { refused.nonce == interest.nonce };
+            counts.then_some(Answer::Nack(reason))
         }
         _ => None,
     }

@@ -7,8 +7,8 @@
 const RTO_INITIAL_NS: u64 = 1_000_000_000;
 
 /// Bounds of the timeout without backoff. The lower one is above most pauses of a busy host's scheduler or disk;
-/// real loss is found earlier, by the Data that overtake it.
-const RTO_NS: (u64, u64) = (200_000_000, 60_000_000_000);
+/// real loss is found earlier, by the Data that overtake it, but for the last segment's.
+const RTO_NS: (u64, u64) = (500_000_000, 60_000_000_000);
 
 /// What backoff makes of the timeout at most: in silence only single Interests go out, which harms nobody.
 const BACKED_OFF_NS_MAX: u64 = 2_000_000_000;
@@ -146,14 +146,14 @@ mod tests {
     fn the_timeout_starts_at_a_second_follows_the_path_and_doubles_on_silence() {
         let mut rtt = Rtt::default();
         assert_eq!(rtt.timeout_ns(), RTO_INITIAL_NS);
-        (0..100).for_each(|i| rtt.sample(400 * MS, i * MS));
-        assert!((400 * MS..500 * MS).contains(&rtt.timeout_ns()), "{}", rtt.timeout_ns());
+        (0..100).for_each(|i| rtt.sample(600 * MS, i * MS));
+        assert!((600 * MS..700 * MS).contains(&rtt.timeout_ns()), "{}", rtt.timeout_ns());
         rtt.back_off();
-        assert!(rtt.timeout_ns() >= 800 * MS);
+        assert!(rtt.timeout_ns() >= 1200 * MS);
         (0..10).for_each(|_| rtt.back_off());
         assert_eq!(rtt.timeout_ns(), BACKED_OFF_NS_MAX);
-        rtt.sample(400 * MS, 101 * MS);
-        assert!(rtt.timeout_ns() < 500 * MS, "Data ends the backoff");
+        rtt.sample(600 * MS, 101 * MS);
+        assert!(rtt.timeout_ns() < 700 * MS, "Data ends the backoff");
         (0..100).for_each(|i| rtt.sample(5_000 * MS, i * MS));
         assert!(rtt.timeout_ns() >= 5_000 * MS, "a long path is waited for");
     }
