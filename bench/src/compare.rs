@@ -16,7 +16,7 @@ use crate::machine::Machine;
 use crate::measure::{Measure, Samples};
 use crate::metric::Metric;
 use crate::namespace::{self, Place};
-use crate::report::{Results, print_json, print_tables};
+use crate::report::{Results, print_json, print_table};
 use crate::scenario::{Kind, Plan, Scenario};
 use crate::subject::{Site, Subject, SubjectName, free_ports};
 
@@ -36,9 +36,9 @@ pub fn run(options: &Compare) -> Result<(), Error> {
     let present: Vec<&dyn Subject> =
         subjects.iter().map(Box::as_ref).filter(|s| s.missing().is_none()).collect();
     let run = Run { options, plan: options.plan(), dir, interrupt };
-    let results = run.measure(&present)?;
-    beside_results(options, &format!("machine at the end: {}", Machine::read()));
-    if options.json { print_json(&results) } else { print_tables(&results, &present) }
+    run.measure(&present)?;
+    beside_results(options, &format!("\nmachine at the end: {}", Machine::read()));
+    Ok(())
 }
 
 /// Prints what is no result: to standard output above tables, to standard error where JSON lines are alone.
@@ -73,24 +73,33 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn measure(&self, subjects: &[&dyn Subject]) -> Result<Results, Error> {
-        let mut results = Results::default();
-        let all = Scenario::value_variants();
-        let wanted = |s: &&Scenario| self.options.scenario.is_empty() || self.options.scenario.contains(s);
-        for scenario in all.iter().copied().filter(|s| wanted(&s)) {
-            let taking_part: Vec<&dyn Subject> =
-                subjects.iter().copied().filter(|s| s.unsupported(scenario).is_none()).collect();
+    fn measure(&self, subjects: &[&dyn Subject]) -> Result<(), Error> {
+        let wanted = |s: &Scenario| self.options.scenario.is_empty() || self.options.scenario.contains(s);
+        for scenario in Scenario::value_variants().iter().copied().filter(wanted) {
             for (subject, why) in subjects.iter().filter_map(|s| Some((s, s.unsupported(scenario)?))) {
                 eprintln!("{}: without {} ({why})", scenario.name(), subject.name());
             }
-            let object = self.object(scenario)?;
-            for round in 0..self.options.runs() as usize {
-                for turn in 0..taking_part.len() {
-                    // Each round starts with another subject, so that no one always follows the same one.
-                    let subject = taking_part[(round + turn) % taking_part.len()];
-                    let samples = self.measure_once(subject, scenario, object.as_ref(), round)?;
-                    results.add(scenario, subject.name(), &samples);
-                }
+            let taking_part: Vec<&dyn Subject> =
+                subjects.iter().copied().filter(|s| s.unsupported(scenario).is_none()).collect();
+            let results = self.rounds(scenario, &taking_part)?;
+            if self.options.json {
+                print_json(&results, scenario)?;
+            } else {
+                print_table(&results, scenario, &taking_part)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rounds(&self, scenario: Scenario, subjects: &[&dyn Subject]) -> Result<Results, Error> {
+        let mut results = Results::default();
+        let object = self.object(scenario)?;
+        for round in 0..self.options.runs() as usize {
+            for turn in 0..subjects.len() {
+                // Each round starts with another subject, so that no one always follows the same one.
+                let subject = subjects[(round + turn) % subjects.len()];
+                let samples = self.measure_once(subject, scenario, object.as_ref(), round)?;
+                results.add(scenario, subject.name(), &samples);
             }
         }
         Ok(results)

@@ -48,14 +48,9 @@ impl Results {
         summarise(samples)
     }
 
-    fn scenarios(&self) -> Vec<Scenario> {
-        let mut scenarios: Vec<Scenario> = self.samples.keys().map(|(scenario, ..)| *scenario).collect();
-        scenarios.dedup();
-        scenarios
-    }
-
-    fn lines(&self) -> impl Iterator<Item = Line> {
-        self.samples.keys().filter_map(|&(scenario, subject, metric)| {
+    fn lines(&self, of: Scenario) -> impl Iterator<Item = Line> {
+        let keys = self.samples.keys().filter(move |(scenario, ..)| *scenario == of);
+        keys.filter_map(|&(scenario, subject, metric)| {
             let Summary { median, min, max, runs } = self.summary(scenario, subject, metric)?;
             let (scenario, metric, unit) = (scenario.name(), metric.name(), metric.unit());
             Some(Line { scenario, subject, metric, median, min, max, unit, runs })
@@ -63,27 +58,21 @@ impl Results {
     }
 }
 
-/// Prints one JSON object a line on standard output.
-pub fn print_json(results: &Results) -> Result<(), Error> {
+/// Prints what `scenario` came to on standard output, one JSON object a line.
+pub fn print_json(results: &Results, scenario: Scenario) -> Result<(), Error> {
     let mut out = io::stdout().lock();
-    let printed = results.lines().try_for_each(|line| {
+    let printed = results.lines(scenario).try_for_each(|line| {
         let text = serde_json::to_string(&line).map_err(io::Error::other)?;
         writeln!(out, "{text}")
     });
     printed.map_err(cannot_print)
 }
 
-/// Prints one table for each scenario on standard output.
-pub fn print_tables(results: &Results, subjects: &[&dyn Subject]) -> Result<(), Error> {
-    let mut out = io::stdout().lock();
-    for scenario in results.scenarios() {
-        let table = table(results, scenario, subjects);
-        writeln!(out, "\n{}\n{}", scenario.name(), align(&table)).map_err(cannot_print)?;
-        for line in ratios(results, scenario, subjects) {
-            writeln!(out, "{line}").map_err(cannot_print)?;
-        }
-    }
-    Ok(())
+/// Prints what `scenario` came to on standard output, as a table.
+pub fn print_table(results: &Results, scenario: Scenario, subjects: &[&dyn Subject]) -> Result<(), Error> {
+    let table = align(&table(results, scenario, subjects));
+    let ratios: String = ratios(results, scenario, subjects).iter().map(|line| format!("\n{line}")).collect();
+    writeln!(io::stdout(), "\n{}\n{table}{ratios}", scenario.name()).map_err(cannot_print)
 }
 
 fn cannot_print(e: io::Error) -> Error {
@@ -197,7 +186,8 @@ mod tests {
         for goodput in [900.0, 1000.0, 1200.0] {
             results.add(Scenario::Udp2Routers, "nfd", &[(Metric::Goodput, goodput)]);
         }
-        let lines: Vec<_> = results.lines().map(|l| serde_json::to_string(&l).expect("JSON")).collect();
+        let lines: Vec<_> =
+            results.lines(Scenario::Udp2Routers).map(|l| serde_json::to_string(&l).expect("JSON")).collect();
         let expected = concat!(
             r#"{"scenario":"udp-2routers","subject":"nfd","metric":"goodput_mbps","#,
             r#""median":1000.0,"min":900.0,"max":1200.0,"unit":"Mbit/s","runs":3}"#
