@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use namely_transport::congestion::Algorithm;
-use namely_transport::fetch::{Counters, Failure, Fetch, Options, Taken};
+use namely_transport::fetch::{Arrival, Counters, Failure, Fetch, Options, Taken};
 use namely_wire::NackReason;
 use proptest::prelude::*;
 
@@ -98,7 +98,7 @@ fn run(path: PathModel, pieces: u64, options: Options, seed: u64, pause: Option<
             && at_ns <= now_ns
         {
             arrivals.pop();
-            let taken = fetch.on_data(piece, marked, now_ns);
+            let taken = fetch.on_data(piece, Arrival { marked, ..Arrival::at(now_ns) });
             assert_eq!(taken == Taken::New, here.insert(piece), "each piece is new exactly once");
             while here.contains(&delivered) {
                 delivered += 1;
@@ -139,7 +139,7 @@ fn the_default_window_does_not_flood_a_path_that_never_drops() {
         }
         now_ns += 100_000;
         let piece = outstanding.pop_front().unwrap();
-        fetch.on_data(piece, false, now_ns);
+        fetch.on_data(piece, Arrival::at(now_ns));
         fetch.advance(piece + 1);
     }
     let waits_ms = outstanding.len() as f64 * 0.1;
@@ -193,6 +193,23 @@ fn answers_from_near_and_far_are_not_taken_for_loss() {
 }
 
 #[test]
+fn what_the_routers_cache_answers_overtakes_nothing() {
+    for from_cache in [true, false] {
+        let options = Options { congestion: Algorithm::Fixed(2), ..Options::default() };
+        let mut fetch = Fetch::new(options, 0);
+        fetch.request(0);
+        // The producer of the first piece takes 300 ms; the rest is in the cache.
+        for piece in 1..300 {
+            let now_ns = piece * MS;
+            while fetch.request(now_ns).is_some() {}
+            fetch.on_data(piece, Arrival { from_cache, ..Arrival::at(now_ns + 1000) });
+            fetch.expire(now_ns + 1000);
+        }
+        assert_eq!(fetch.counters().losses == 0, from_cache);
+    }
+}
+
+#[test]
 fn silence_ends_the_fetch_in_time_and_says_for_how_long() {
     let path = PathModel { lost: 1000, ..CLEAN };
     let outcome = run(path, 10, Options::default(), 1, None);
@@ -212,7 +229,7 @@ fn a_refusal_before_any_data_ends_the_fetch_at_once_and_a_later_one_after_a_whil
 
     let mut fetch = Fetch::new(Options::default(), 0);
     let first = fetch.request(0).unwrap();
-    fetch.on_data(first, false, MS);
+    fetch.on_data(first, Arrival::at(MS));
     fetch.advance(1);
     let mut now_ns = MS;
     let mut asked = 0;
@@ -233,7 +250,7 @@ fn a_router_that_restarts_midway_costs_only_what_was_outstanding() {
     let mut fetch = Fetch::new(Options::default(), 0);
     fetch.set_end(20).unwrap();
     let asked: Vec<u64> = std::iter::from_fn(|| fetch.request(0)).collect();
-    fetch.on_data(0, false, MS);
+    fetch.on_data(0, Arrival::at(MS));
     fetch.advance(1);
     let window = fetch.window();
     fetch.on_reconnect(5_000 * MS);
@@ -247,7 +264,7 @@ fn a_corrupt_piece_is_asked_for_again_even_when_it_had_been_taken() {
     let mut fetch = Fetch::new(Options { congestion: Algorithm::Fixed(2), ..Options::default() }, 0);
     fetch.set_end(2).unwrap();
     assert_eq!((fetch.request(0), fetch.request(0), fetch.request(0)), (Some(0), Some(1), None));
-    fetch.on_data(0, false, MS);
+    fetch.on_data(0, Arrival::at(MS));
     fetch.on_corrupt(0);
     fetch.on_corrupt(1);
     assert_eq!((fetch.request(MS), fetch.request(MS)), (Some(0), Some(1)));
@@ -261,10 +278,10 @@ fn no_more_than_the_span_is_asked_for_ahead_of_what_was_delivered() {
         let mut fetch = Fetch::new(options, 0);
         assert_eq!(std::iter::from_fn(|| fetch.request(0)).count(), span_max);
         // The last one came; the first is still missing.
-        fetch.on_data(span_max as u64 - 1, false, MS);
+        fetch.on_data(span_max as u64 - 1, Arrival::at(MS));
         assert_eq!(fetch.request(MS), None);
         (0..span_max as u64).for_each(|piece| {
-            fetch.on_data(piece, false, MS);
+            fetch.on_data(piece, Arrival::at(MS));
         });
         fetch.advance(1);
         assert_eq!(fetch.request(MS), Some(span_max as u64));
@@ -281,7 +298,7 @@ fn no_window_grows_past_its_limit() {
             for piece in 0..1000 {
                 while fetch.request(piece * MS).is_some() {}
                 assert!(fetch.window() <= window_max.max(2), "{congestion:?} {}", fetch.window());
-                fetch.on_data(piece, false, piece * MS + 1000);
+                fetch.on_data(piece, Arrival::at(piece * MS + 1000));
                 fetch.advance(piece + 1);
             }
         }
@@ -300,7 +317,7 @@ fn a_piece_that_never_comes_though_others_do_ends_the_fetch_after_its_last_attem
             match piece {
                 3 => asked += 1,
                 piece => {
-                    fetch.on_data(piece, false, now_ns);
+                    fetch.on_data(piece, Arrival::at(now_ns));
                 }
             }
         }
@@ -315,8 +332,8 @@ fn a_piece_that_never_comes_though_others_do_ends_the_fetch_after_its_last_attem
 fn an_end_that_becomes_known_late_ends_the_wait_for_what_does_not_exist() {
     let mut fetch = Fetch::new(Options::default(), 0);
     while fetch.request(0).is_some() {}
-    fetch.on_data(0, false, MS);
-    fetch.on_data(1, false, MS);
+    fetch.on_data(0, Arrival::at(MS));
+    fetch.on_data(1, Arrival::at(MS));
     fetch.set_end(2).unwrap();
     fetch.advance(2);
     assert!(fetch.is_complete());

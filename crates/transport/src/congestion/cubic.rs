@@ -109,9 +109,10 @@ fn has_queue(path: &Path) -> bool {
     path.rtt_recent_ns.saturating_sub(path.rtt_min_ns) > QUEUE_NS.max(path.rtt_min_ns / 4)
 }
 
-/// Share of the window that the path holds without its queue, with a quarter of tolerance.
+/// Share of the window that the path holds without its queue. Round trips vary by themselves: up to a quarter more
+/// is no queue.
 fn without_queue(path: &Path) -> f64 {
-    if path.rtt_round_ns == 0 {
+    if 4 * path.rtt_round_ns <= 5 * path.rtt_min_ns {
         return 1.0;
     }
     1.25 * path.rtt_min_ns as f64 / path.rtt_round_ns as f64
@@ -161,7 +162,7 @@ mod tests {
     fn a_loss_without_a_queue_leaves_the_window_and_one_with_a_queue_does_not() {
         let mut cubic = Cubic::new(1000);
         (0..90).for_each(|_| cubic.on_data(&path(0, 10 * MS, 10 * MS), true));
-        cubic.on_congestion(&path(0, 10 * MS, 11 * MS), Signal::Loss);
+        cubic.on_congestion(&path(0, 10 * MS, 12 * MS), Signal::Loss);
         assert_eq!(cubic.window(), 100);
         cubic.on_congestion(&path(0, 10 * MS, 15 * MS), Signal::Loss);
         assert_eq!(cubic.window(), 83);

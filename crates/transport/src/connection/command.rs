@@ -5,12 +5,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use namely_security::{CryptoError, Signer, sign_interest};
 use namely_wire::mgmt::{Block, Command, ControlParameters, ControlResponse, Scope, face_flags};
-use namely_wire::{DataView, DecodeError, InterestBuilder, LpHeaders, NackReason};
+use namely_wire::{DataView, DecodeError, InterestBuilder, NackReason};
 
 use super::{Answer, Connection, ConnectionError};
 
 /// How long one command waits for its response. A router that has just started may be slow.
 pub(super) const COMMAND_LIFETIME_MS: u64 = 2_000;
+
+/// How long a fetch waits at its start for the router's word that it will tell where packets come from.
+const ORIGINS_LIFETIME_MS: u64 = 200;
 
 /// How often a command without a response is sent.
 pub(super) const COMMAND_ATTEMPTS: u32 = 3;
@@ -83,12 +86,12 @@ impl CommandSigner {
         command: Command,
         parameters: &ControlParameters,
         nonce: [u8; 4],
+        lifetime_ms: u64,
     ) -> Result<Vec<u8>, CryptoError> {
         let clock_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as u64);
         self.last_time_ms = clock_ms.max(self.last_time_ms + 1);
-        let builder = InterestBuilder::new(command.name(scope, parameters))
-            .nonce(nonce)
-            .lifetime_ms(COMMAND_LIFETIME_MS);
+        let builder =
+            InterestBuilder::new(command.name(scope, parameters)).nonce(nonce).lifetime_ms(lifetime_ms);
         sign_interest(&builder, &[], &self.signer, self.last_time_ms)
     }
 }
@@ -105,7 +108,7 @@ impl Connection {
             let nonce = self.nonces.next();
             let interest = self
                 .commands
-                .interest(self.scope(), command, parameters, nonce)
+                .interest(self.scope(), command, parameters, nonce, COMMAND_LIFETIME_MS)
                 .map_err(CommandError::Signing)?;
             match self.express_wire(&interest, &mut |_, _| {})? {
                 Answer::Data(reply) => return response(&reply.wire),
@@ -117,20 +120,25 @@ impl Connection {
     }
 
     /// Asks the router to say of each packet where it came from (IncomingFaceId), so that the share that its
-    /// content store answered can be told. Nobody waits for the response: a router that does not do it, or not
-    /// over this kind of face, goes on as before. Asked once of each router.
-    pub fn ask_for_origins(&mut self) {
+    /// content store answered can be told. Asked once of each router, and waited for a moment only: a router that
+    /// does not do it, or not over this kind of face, goes on as before.
+    pub fn ask_for_origins(&mut self) -> Result<(), ConnectionError> {
         if !self.local || self.origins_asked == Some(self.epoch) {
-            return;
+            return Ok(());
         }
         self.origins_asked = Some(self.epoch);
         let flags = Some(face_flags::LOCAL_FIELDS);
         let parameters = ControlParameters { flags, mask: flags, ..ControlParameters::default() };
         let nonce = self.nonces.next();
-        match self.commands.interest(Scope::Localhost, Command::FacesUpdate, &parameters, nonce) {
-            Ok(interest) => self.outbox.send(&LpHeaders::default(), &interest),
-            Err(error) => tracing::debug!(%error, "origins are not asked for"),
+        let (scope, command) = (Scope::Localhost, Command::FacesUpdate);
+        match self.commands.interest(scope, command, &parameters, nonce, ORIGINS_LIFETIME_MS) {
+            Ok(interest) => {
+                let answer = self.express_wire(&interest, &mut |_, _| {})?;
+                tracing::debug!(?answer, "asked where packets come from");
+            }
+            Err(error) => tracing::debug!(%error, "not asked where packets come from"),
         }
+        Ok(())
     }
 
     /// Where this connection's commands go: `/localhost` for a router that sees the client as local.

@@ -121,7 +121,13 @@ impl Entry {
         }
         let parameters = ControlParameters { name: Some(self.prefix.clone()), ..Default::default() };
         let nonce = context.nonces.next();
-        match context.commands.interest(context.scope, Command::RibRegister, &parameters, nonce) {
+        match context.commands.interest(
+            context.scope,
+            Command::RibRegister,
+            &parameters,
+            nonce,
+            COMMAND_LIFETIME_MS,
+        ) {
             Ok(interest) => {
                 outbox.send(&LpHeaders::default(), &interest);
                 self.attempts += 1;

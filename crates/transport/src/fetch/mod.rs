@@ -9,14 +9,14 @@
 //! 4. [`Fetch::expire`]; then again, until [`Fetch::is_complete`] or [`Fetch::failure`].
 //!
 //! ```
-//! use namely_transport::fetch::{Fetch, Options};
+//! use namely_transport::fetch::{Arrival, Fetch, Options};
 //! let mut fetch = Fetch::new(Options::default(), 0);
 //! fetch.set_end(3)?;
 //! let mut now_ns = 0;
 //! while !fetch.is_complete() {
 //!     let piece = fetch.request(now_ns).expect("nothing is outstanding");
 //!     now_ns += 1_000_000;
-//!     fetch.on_data(piece, false, now_ns);
+//!     fetch.on_data(piece, Arrival::at(now_ns));
 //!     fetch.advance(piece + 1);
 //! }
 //! # Ok::<(), namely_transport::fetch::Failure>(())
@@ -99,6 +99,25 @@ pub struct Counters {
     pub nacks: u64,
     /// Data with a congestion mark.
     pub marks: u64,
+}
+
+/// How a Data came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// When.
+    pub now_ns: u64,
+    /// With a congestion mark.
+    pub marked: bool,
+    /// From the content store of the first router, as the router says. It overtook nothing then: what was asked for
+    /// before may just be farther away.
+    pub from_cache: bool,
+}
+
+impl Arrival {
+    /// Unmarked, from nobody knows where.
+    pub fn at(now_ns: u64) -> Self {
+        Arrival { now_ns, ..Arrival::default() }
+    }
 }
 
 /// What a Data was to a fetch.
@@ -296,9 +315,9 @@ impl Fetch {
         self.slots.get_mut(i)
     }
 
-    /// The Data of `piece` came, with a congestion mark or not, and it is what it should be as far as the
-    /// caller can tell by now.
-    pub fn on_data(&mut self, piece: u64, marked: bool, now_ns: u64) -> Taken {
+    /// The Data of `piece` came, and it is what it should be as far as the caller can tell by now.
+    pub fn on_data(&mut self, piece: u64, arrival: Arrival) -> Taken {
+        let now_ns = arrival.now_ns;
         let rtt_min_ns = self.rtt.min_ns();
         let limited = self.in_flight >= self.control.window();
         let taken = match self.slot(piece) {
@@ -320,9 +339,11 @@ impl Fetch {
             self.counters.spurious += 1;
             self.rtt.spurious();
         }
-        let answered_ns =
-            if attempts == 1 { &mut self.answered_sent_ns } else { &mut self.perhaps_answered_sent_ns };
-        *answered_ns = sent_ns.max(*answered_ns);
+        match attempts {
+            _ if arrival.from_cache => {}
+            1 => self.answered_sent_ns = sent_ns.max(self.answered_sent_ns),
+            _ => self.perhaps_answered_sent_ns = sent_ns.max(self.perhaps_answered_sent_ns),
+        }
         if state == State::InFlight {
             self.in_flight -= 1;
         }
@@ -330,7 +351,7 @@ impl Fetch {
         self.note_progress(now_ns);
         self.loss -= self.loss / LOSS_MEMORY;
         self.control.on_data(&self.path(now_ns), limited);
-        if marked {
+        if arrival.marked {
             self.counters.marks += 1;
             self.congested(Signal::Mark, sent_ns, now_ns);
         }

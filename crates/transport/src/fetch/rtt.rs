@@ -21,7 +21,7 @@ const BACKOFF_MAX: u32 = 8;
 const RECENT: usize = 16;
 
 /// Least time after which an overtaken Interest counts as lost: caches answer out of order within this.
-const EARLY_NS_MIN: u64 = 10_000_000;
+const EARLY_NS_MIN: u64 = 20_000_000;
 
 /// How long a least round trip is remembered: paths change.
 const MIN_WINDOW_NS: u64 = 10_000_000_000;

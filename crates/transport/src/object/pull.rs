@@ -18,7 +18,7 @@ use super::{
     CERTIFICATES_MAX, Object, ObjectError, Reader, Sink, Vouching, fetch_certificate, wall_clock_ns,
 };
 use crate::connection::{Connection, Incoming, Packet};
-use crate::fetch::{Failure, Fetch, Taken};
+use crate::fetch::{Arrival, Failure, Fetch, Taken};
 use crate::segment::PieceInterest;
 
 /// How often one piece may come and be wrong before the reading fails: a damaged copy in a cache is worked
@@ -63,12 +63,12 @@ impl Reader<'_> {
         if let Some(whole) = &object.whole {
             return read_whole(whole, sink);
         }
+        self.connection.ask_for_origins()?;
         let fetch = Fetch::new(self.options.fetch, self.connection.now_ns());
         let mut pull = Pull::new(object, first_segment, fetch, self.options.lifetime_ms, sink)?;
         let mut watch_at_ns = 0;
         let mut epoch = self.connection.epoch();
         loop {
-            self.connection.ask_for_origins();
             pull.ask(self.connection);
             let due_ns = pull.fetch.next_timeout_ns().min(watch_at_ns);
             self.connection.turn(due_ns, &mut |incoming, _| pull.take(&incoming, Some(self.verifier)))?;
@@ -218,9 +218,12 @@ impl<'a> Pull<'a> {
         match incoming.packet {
             Packet::Data(data) => {
                 let Some(number) = self.number(data.name) else { return };
-                self.note_origin(incoming.headers);
-                let marked = incoming.headers.is_marked();
-                if self.fetch.on_data(number, marked, incoming.received_ns) == Taken::New {
+                let arrival = Arrival {
+                    now_ns: incoming.received_ns,
+                    marked: incoming.headers.is_marked(),
+                    from_cache: self.note_origin(incoming.headers),
+                };
+                if self.fetch.on_data(number, arrival) == Taken::New {
                     self.take_new(number, &data, verifier);
                 }
             }
@@ -433,11 +436,13 @@ impl<'a> Pull<'a> {
         self.layout.number(piece)
     }
 
-    fn note_origin(&mut self, headers: &LpHeaders) {
-        if let Some(face) = headers.incoming_face_id {
-            self.progress.origin_told += 1;
-            self.progress.from_cache += u64::from(face == FACE_OF_CONTENT_STORE);
-        }
+    /// Whether the router says that the Data came from its content store.
+    fn note_origin(&mut self, headers: &LpHeaders) -> bool {
+        let Some(face) = headers.incoming_face_id else { return false };
+        let from_cache = face == FACE_OF_CONTENT_STORE;
+        self.progress.origin_told += 1;
+        self.progress.from_cache += u64::from(from_cache);
+        from_cache
     }
 
     fn progress(&self, now_ns: u64) -> Progress {
