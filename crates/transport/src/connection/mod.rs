@@ -179,11 +179,14 @@ impl Connection {
         Self::open(vec![Candidate { uri, named_by: NamedBy::Caller }], options)
     }
 
-    /// Speaks over a stream that is connected already, such as one end of a socket pair. It cannot reconnect.
+    /// Speaks over a stream that is connected already, such as one end of a socket pair. It cannot reconnect, and the
+    /// other end need not be a router.
     pub fn from_stream(stream: UnixStream) -> Result<Self, ConnectionError> {
         let socket = Socket::from_stream(stream).map_err(ConnectionError::System)?;
         let options = Options { reconnect: Duration::ZERO, ..Options::default() };
-        Self::over(socket, FaceUri::Fd(0), options)
+        let mut connection = Self::over(socket, FaceUri::Fd(0), options)?;
+        connection.origins_asked = Some(connection.epoch);
+        Ok(connection)
     }
 
     fn over(socket: Socket, uri: FaceUri, options: Options) -> Result<Self, ConnectionError> {
