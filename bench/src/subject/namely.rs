@@ -1,5 +1,5 @@
-//! namely: `namelyd`, `namely serve`, `namely get`, `namely ping`; and `namelyd` with ndn-tools, which isolates the
-//! router.
+//! namely: `namelyd`, `namely serve`, `namely get`, `namely ping`; the same with BLAKE3 manifests; and `namelyd`
+//! with ndn-tools, which isolates the router.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,19 +19,34 @@ const CS_OCTETS_MAX: &str = "1GiB";
 /// namelyd with its own tools or with ndn-tools.
 #[derive(Debug)]
 pub(super) struct Namely {
+    name: &'static str,
     router: Program,
     client: Program,
+    /// What `namely serve` is told beside its defaults.
+    serve_arguments: &'static [&'static str],
     tools: Option<NdnTools>,
 }
 
 impl Namely {
-    /// With its own tools, and with ndn-tools.
-    pub(super) fn find_all() -> [Self; 2] {
-        [None, Some(NdnTools::find())].map(|tools| Namely {
+    /// With its own tools by default and with BLAKE3, and with ndn-tools.
+    pub(super) fn find_all() -> [Self; 3] {
+        let with = |name, serve_arguments, tools| Namely {
+            name,
             router: Program::find(&["namelyd"], "NAMELY_BIN_DIR", true),
             client: Program::find(&["namely"], "NAMELY_BIN_DIR", true),
+            serve_arguments,
             tools,
-        })
+        };
+        [
+            with("namely", &[], None),
+            with("namely-blake3", &["--sign", "manifest-blake3"], None),
+            with("namely-tools", &[], Some(NdnTools::find())),
+        ]
+    }
+
+    /// Whether it differs from the default only in how segments are hashed.
+    fn is_variant(&self) -> bool {
+        !self.serve_arguments.is_empty()
     }
 
     fn start_router(&self, site: &Site<'_>, index: usize) -> Result<Process, Error> {
@@ -89,7 +104,7 @@ impl Namely {
 
 impl Subject for Namely {
     fn name(&self) -> &'static str {
-        if self.tools.is_some() { "namely-tools" } else { "namely" }
+        self.name
     }
 
     fn family(&self) -> SubjectName {
@@ -102,7 +117,8 @@ impl Subject for Namely {
                 NdnTools::mode(Pipeline::Fixed, scenario)
             }
             (Kind::Transfer | Kind::Cached | Kind::Memory, None) => {
-                "namely get, its default; verified".to_owned()
+                let hash = if self.is_variant() { "BLAKE3 manifests" } else { "its default" };
+                format!("namely get, {hash}; verified")
             }
             (Kind::Ping, Some(_)) => "ndnping".to_owned(),
             (Kind::Ping, None) => "namely ping".to_owned(),
@@ -126,6 +142,9 @@ impl Subject for Namely {
     fn unsupported(&self, scenario: Scenario) -> Option<&'static str> {
         match (&self.tools, scenario.kind()) {
             (Some(_), Kind::Memory | Kind::Idle) => Some("the router is that of namely"),
+            (None, Kind::Memory | Kind::Idle | Kind::Ping) if self.is_variant() => {
+                Some("it differs from namely only in how segments are hashed")
+            }
             (Some(_), _) if scenario.transport() == Transport::Tcp => {
                 Some("ndn-tools cannot sign with a key that the router was told to trust")
             }
@@ -149,6 +168,7 @@ impl Subject for Namely {
         let mut command = self.command(site, &network.producer);
         command.arg("serve").arg(&object.dir).args(["--prefix", &prefix]);
         command.args(["--segment-size", &site.scenario.segment_octets().to_string()]);
+        command.args(self.serve_arguments);
         let producer = Process::start("namely serve", command, site.dir, None)?;
         let versioned = probe::versioned_name(&network.socket, &name, READY_LIMIT, site.interrupt)?;
         let publish_time = Some(producer.age());

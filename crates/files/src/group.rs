@@ -37,6 +37,8 @@ pub(crate) struct GroupBuilder {
     index: u64,
     manifest: Manifest,
     octets: Vec<u8>,
+    /// The signed portion that was hashed last.
+    scratch: Vec<u8>,
     next: u64,
     end: u64,
 }
@@ -51,8 +53,9 @@ impl GroupBuilder {
         let octets = usize::try_from(last - start).unwrap_or(0) + last_octets;
         GroupBuilder {
             index,
-            manifest: Manifest::new(index),
+            manifest: Manifest::new(index, source.writer.hash()),
             octets: Vec::with_capacity(octets),
+            scratch: Vec::new(),
             next: first,
             end,
         }
@@ -81,7 +84,7 @@ impl GroupBuilder {
         let mut rest = &self.octets[start..];
         for segment in self.next..end {
             let (content, others) = rest.split_at(source.segment_octets.min(rest.len()));
-            self.manifest.push(source.writer.digest(segment, content));
+            self.manifest.push(source.writer.digest(segment, content, &mut self.scratch));
             rest = others;
         }
         self.next = end;

@@ -85,7 +85,8 @@ impl PublishedObject {
     /// The object with the versioned name `name`.
     pub(crate) fn new(name: Name, content: Content, packaging: &Packaging) -> Self {
         let segments = segment_count(content.octets(), packaging.segment_octets as u64);
-        let writer = SegmentWriter::new(name.as_name(), Some(segments - 1), packaging.freshness_ms);
+        let (freshness_ms, hash) = (packaging.freshness_ms, packaging.signing.hash());
+        let writer = SegmentWriter::new(name.as_name(), Some(segments - 1), freshness_ms, hash);
         PublishedObject {
             name,
             content,
@@ -222,7 +223,7 @@ impl PublishedObject {
     }
 
     fn make_group(&mut self, index: u64, packaging: &Packaging) -> Result<Group, Unavailable> {
-        if packaging.signing != Signing::Manifest || index > self.last_segment() / MANIFEST_ENTRIES {
+        if packaging.signing == Signing::PerPacket || index > self.last_segment() / MANIFEST_ENTRIES {
             return Err(Unavailable::PastEnd);
         }
         let begun = self.upcoming.take_if(|upcoming| upcoming.index() == index);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use namely_security::{Certificate, MANIFEST_ENTRIES, Signer, sign_data};
+use namely_security::{Certificate, ManifestHash, Signer, sign_data};
 use namely_transport::connection::Outbox;
 use namely_transport::publish::Signing;
 use namely_transport::serve::Producer;
@@ -77,7 +77,7 @@ impl PutOptions {
             name,
             version,
             segment_octets: 8000,
-            signing: Signing::Manifest,
+            signing: Signing::Manifest(ManifestHash::Sha256),
             freshness_ms: 10_000,
             metadata_freshness_ms: 1_000,
         }
@@ -114,7 +114,7 @@ impl Put {
             last_segment: Some(object.last_segment()),
             segment_size_octets: Some(options.segment_octets as u64),
             size_octets: Some(object.content().octets()),
-            manifest_entries: (options.signing == Signing::Manifest).then_some(MANIFEST_ENTRIES),
+            manifest_entries: options.signing.manifest_entries(),
             ..Metadata::new(name)
         };
         let packet = metadata_name(options.name.as_name(), options.version);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use common::{believing, connect, content, key_of, name, quick};
 use namely_files::{Input, Put, PutOptions, ServeError};
+use namely_security::ManifestHash;
 use namely_transport::object::{ObjectError, Reader};
 use namely_transport::publish::Signing;
 
@@ -30,7 +31,9 @@ fn small_input_stays_in_memory_and_large_input_goes_to_a_file_that_nobody_sees()
 
 #[test]
 fn what_was_put_is_fetched_as_it_was() {
-    for signing in [Signing::Manifest, Signing::PerPacket] {
+    for signing in
+        [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
+    {
         // In memory, and spooled over several manifests.
         for octets in [0, 1, 5_000, 60_000] {
             let (signer, anchor) = key_of("/p");

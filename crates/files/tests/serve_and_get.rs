@@ -9,7 +9,7 @@ use std::path::Path;
 use common::{believing, connect, content, key_of, name, names_in, quick, unwatched};
 use namely_files::get::{PART_SUFFIX, TreeProgress, find_file};
 use namely_files::{FileServer, GetError, GetOptions, ServeOptions, get, get_to_writer, get_tree};
-use namely_security::{Certificate, Signer, Verified, Verifier};
+use namely_security::{Certificate, ManifestHash, Signer, Verified, Verifier};
 use namely_transport::connection::Connection;
 use namely_transport::object::{Flow, ObjectError, Progress, Reader, Sink};
 use namely_transport::publish::Signing;
@@ -73,7 +73,9 @@ impl Site {
 
 #[test]
 fn files_of_every_edge_size_arrive_as_they_are() {
-    for signing in [Signing::Manifest, Signing::PerPacket] {
+    for signing in
+        [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
+    {
         let mut site = Site::with_options(|options| {
             options.segment_octets = 50;
             options.signing = signing;

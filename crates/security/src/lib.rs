@@ -26,7 +26,9 @@ pub use certificate::{Certificate, CertificateError};
 pub use command::{CommandRefusal, CommandVerifier};
 pub use crypto::{CryptoError, HmacKey, KeyType, Passphrase, PrivateKey, PublicKey, sha256};
 pub use keychain::{KeyChain, KeyChainError, KeyEntry, Listing, NewKey};
-pub use manifest::{MANIFEST_ENTRIES, Manifest, VerifiedManifest, manifest_index, manifest_name};
+pub use manifest::{
+    MANIFEST_ENTRIES, Manifest, ManifestHash, VerifiedManifest, manifest_index, manifest_name,
+};
 pub use signer::{Signer, sign_data, sign_interest};
 pub use text::{CertificateFileError, read_certificate};
 pub use trust::{Pattern, PolicyFileError, Rejection, Rule, TrustPolicy, Why};

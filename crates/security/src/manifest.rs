@@ -1,9 +1,10 @@
 //! Manifests: one signature for many segments. The format is described octet by octet in `docs/manifest.md`.
 //!
-//! Manifest `k` of an object is a signed Data that lists the SHA-256 digests of the signed portions of
-//! [`MANIFEST_ENTRIES`] consecutive segments, from segment `k * MANIFEST_ENTRIES` on. A segment signed with
-//! DigestSha256 carries that same digest as its SignatureValue: either side hashes each segment once, and a
-//! client that knows no manifests can still check that a segment is intact.
+//! Manifest `k` of an object is a signed Data that lists the digests of the signed portions of
+//! [`MANIFEST_ENTRIES`] consecutive segments, from segment `k * MANIFEST_ENTRIES` on. With SHA-256, a segment
+//! signed with DigestSha256 carries that same digest as its SignatureValue: either side hashes each segment
+//! once, and a client that knows no manifests can still check that a segment is intact. With BLAKE3 hashing
+//! is faster, segments carry no signature (SignatureNull), and only a client that knows manifests can check them.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,7 +16,7 @@ use namely_wire::{
     SignatureType,
 };
 
-use crate::crypto::{CryptoError, DIGEST_OCTETS, sha256};
+use crate::crypto::{CryptoError, DIGEST_OCTETS, blake3, sha256};
 use crate::signer::{Signer, sign_data};
 use crate::verified::{ManifestTrust, PacketOctets, Spans, TrustReason, Verified};
 
@@ -30,8 +31,46 @@ pub const MANIFEST_KEYWORD: &[u8] = b"manifest";
 /// The version of the format; other versions are refused.
 pub const MANIFEST_VERSION: u64 = 1;
 
-/// HashAlgorithm of SHA-256, the only one so far.
-pub const MANIFEST_HASH_SHA256: u64 = 1;
+/// With what segments are hashed (HT-15).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ManifestHash {
+    /// SHA-256, which every NDN client knows.
+    #[default]
+    Sha256,
+    /// BLAKE3, for clients that know manifests.
+    Blake3,
+}
+
+impl ManifestHash {
+    /// The number in HashAlgorithm.
+    pub fn number(self) -> u64 {
+        match self {
+            ManifestHash::Sha256 => 1,
+            ManifestHash::Blake3 => 2,
+        }
+    }
+
+    /// The algorithm of a number.
+    pub fn from_number(number: u64) -> Option<Self> {
+        [ManifestHash::Sha256, ManifestHash::Blake3].into_iter().find(|hash| hash.number() == number)
+    }
+
+    /// The digest of a segment's signed portion.
+    pub fn digest(self, signed_portion: &[u8]) -> [u8; DIGEST_OCTETS] {
+        match self {
+            ManifestHash::Sha256 => sha256(signed_portion),
+            ManifestHash::Blake3 => blake3(signed_portion),
+        }
+    }
+
+    /// The SignatureType of segments whose manifests use this hash.
+    pub fn signature_type(self) -> SignatureType {
+        match self {
+            ManifestHash::Sha256 => SignatureType::DigestSha256,
+            ManifestHash::Blake3 => SignatureType::Null,
+        }
+    }
+}
 
 // TYPE numbers from the range for applications, odd so that a reader that does not know one stops.
 const TLV_VERSION: u32 = 0xf601;
@@ -53,14 +92,15 @@ pub fn manifest_index(segment: u64) -> u64 {
 /// The digests of consecutive segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
+    hash: ManifestHash,
     first_segment: u64,
     digests: Vec<[u8; DIGEST_OCTETS]>,
 }
 
 impl Manifest {
     /// Manifest `index`, of no segments yet.
-    pub fn new(index: u64) -> Self {
-        Manifest { first_segment: index.saturating_mul(MANIFEST_ENTRIES), digests: Vec::new() }
+    pub fn new(index: u64, hash: ManifestHash) -> Self {
+        Manifest { hash, first_segment: index.saturating_mul(MANIFEST_ENTRIES), digests: Vec::new() }
     }
 
     /// Adds the next segment by its digest; false, and nothing is added, when the manifest is full.
@@ -70,6 +110,11 @@ impl Manifest {
             self.digests.push(digest);
         }
         room
+    }
+
+    /// With what the segments are hashed.
+    pub fn hash(&self) -> ManifestHash {
+        self.hash
     }
 
     /// The segments listed.
@@ -87,7 +132,7 @@ impl Manifest {
     pub fn encode(&self) -> Vec<u8> {
         let mut w = Writer::with_capacity(self.digests.len() * DIGEST_OCTETS + 40);
         w.nni(TLV_VERSION, MANIFEST_VERSION)
-            .nni(TLV_HASH_ALGORITHM, MANIFEST_HASH_SHA256)
+            .nni(TLV_HASH_ALGORITHM, self.hash.number())
             .nni(TLV_FIRST_SEGMENT, self.first_segment)
             .nni(TLV_COUNT, self.digests.len() as u64)
             .tlv(TLV_DIGESTS, self.digests.as_flattened());
@@ -102,9 +147,7 @@ impl Manifest {
             return Err(ManifestError::UnknownVersion(version));
         }
         let algorithm = next(&mut reader, TLV_HASH_ALGORITHM)?.nni()?;
-        if algorithm != MANIFEST_HASH_SHA256 {
-            return Err(ManifestError::UnknownHash(algorithm));
-        }
+        let hash = ManifestHash::from_number(algorithm).ok_or(ManifestError::UnknownHash(algorithm))?;
         let first_segment = next(&mut reader, TLV_FIRST_SEGMENT)?.nni()?;
         let count = next(&mut reader, TLV_COUNT)?.nni()?;
         let (digests, rest) = next(&mut reader, TLV_DIGESTS)?.value.as_chunks::<DIGEST_OCTETS>();
@@ -118,7 +161,7 @@ impl Manifest {
         {
             return Err(ManifestError::Inconsistent);
         }
-        Ok(Manifest { first_segment, digests: digests.to_vec() })
+        Ok(Manifest { hash, first_segment, digests: digests.to_vec() })
     }
 
     /// The signed Data of this manifest of `object`. `last_index` is the number of the object's last manifest,
@@ -193,7 +236,7 @@ impl VerifiedManifest {
         self.manifest.segments()
     }
 
-    /// Verifies a segment of the object: one SHA-256 pass, no signature.
+    /// Verifies a segment of the object: one pass of hashing, no signature.
     pub fn verify<B: PacketOctets>(&self, segment: B) -> Result<Verified<B>, SegmentRejection> {
         let spans = self.check(segment.as_ref())?;
         Ok(Verified::new(segment, spans, TrustReason::Manifest(Arc::clone(&self.trust))))
@@ -210,11 +253,16 @@ impl VerifiedManifest {
         let Some(listed) = self.manifest.digest(number) else {
             return reject(SegmentFault::NotListed(self.segments()));
         };
-        // The manifest vouches for the signed portion. That the segment's own signature is that digest too
-        // leaves no octet of it unchecked.
-        if view.signature_type != SignatureType::DigestSha256
-            || view.signature_value != listed
-            || sha256(view.signed_portion) != *listed
+        // The manifest vouches for the signed portion. That the segment's own signature is that digest too, or
+        // empty, leaves no octet of it unchecked.
+        let hash = self.manifest.hash;
+        let own_signature: &[u8] = match hash {
+            ManifestHash::Sha256 => listed,
+            ManifestHash::Blake3 => &[],
+        };
+        if view.signature_type != hash.signature_type()
+            || view.signature_value != own_signature
+            || hash.digest(view.signed_portion) != *listed
         {
             return reject(SegmentFault::BadDigest);
         }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use namely_security::manifest::ManifestError;
-use namely_security::{CryptoError, MANIFEST_ENTRIES, Manifest, Signer, manifest_name, sign_data};
+use namely_security::{
+    CryptoError, MANIFEST_ENTRIES, Manifest, ManifestHash, Signer, manifest_name, sign_data,
+};
 use namely_wire::rdr::{Metadata, discovery_name, metadata_name};
 use namely_wire::{DataBuilder, DataView, InterestView, Name, NameRef, PACKET_OCTETS_MAX, SignatureType};
 
@@ -21,10 +23,25 @@ pub const PACKET_OCTETS_DEFAULT: usize = PACKET_OCTETS_MAX - 64;
 /// How segments are signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signing {
-    /// A key signs manifests; each segment carries its digest.
-    Manifest,
+    /// A key signs manifests, which list the segments by their digests.
+    Manifest(ManifestHash),
     /// The signer signs each segment.
     PerPacket,
+}
+
+impl Signing {
+    /// How segments are hashed; without manifests nobody asks.
+    pub fn hash(self) -> ManifestHash {
+        match self {
+            Signing::Manifest(hash) => hash,
+            Signing::PerPacket => ManifestHash::default(),
+        }
+    }
+
+    /// ManifestEntries of the metadata: none without manifests.
+    pub fn manifest_entries(self) -> Option<u64> {
+        matches!(self, Signing::Manifest(_)).then_some(MANIFEST_ENTRIES)
+    }
 }
 
 /// How an object is published.
@@ -44,7 +61,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             packet_octets_max: PACKET_OCTETS_DEFAULT,
-            signing: Signing::Manifest,
+            signing: Signing::Manifest(ManifestHash::Sha256),
             freshness_ms: 10_000,
             metadata_freshness_ms: 1_000,
         }
@@ -73,7 +90,9 @@ impl Publication {
         let segments = segment_count(content.len() as u64, segment_octets as u64);
         let mut publication = Publication { object, segments, packets: BTreeMap::new() };
         match options.signing {
-            Signing::Manifest => publication.add_under_manifests(content, segment_octets, options, signer)?,
+            Signing::Manifest(hash) => {
+                publication.add_under_manifests(content, segment_octets, hash, options, signer)?
+            }
             Signing::PerPacket => publication.add_signed(content, segment_octets, options, signer)?,
         }
         publication.add_metadata(name, version, content.len(), segment_octets, options, signer)?;
@@ -110,13 +129,14 @@ impl Publication {
         &mut self,
         content: &[u8],
         segment_octets: usize,
+        hash: ManifestHash,
         options: &Options,
         signer: &Signer,
     ) -> Result<(), PublishError> {
         let last = self.segments - 1;
-        let writer = SegmentWriter::new(self.object.as_name(), Some(last), options.freshness_ms);
+        let writer = SegmentWriter::new(self.object.as_name(), Some(last), options.freshness_ms, hash);
         let last_index = last / MANIFEST_ENTRIES;
-        let mut manifest = Manifest::new(0);
+        let mut manifest = Manifest::new(0, hash);
         for (segment, payload) in (0..).zip(pieces(content, segment_octets)) {
             let mut wire = Vec::with_capacity(writer.octets(segment, payload.len()));
             let digest = writer.write(segment, payload.len(), None, &mut wire, |out| {
@@ -127,7 +147,7 @@ impl Publication {
             manifest.push(digest);
             let index = segment / MANIFEST_ENTRIES;
             if segment == last || (segment + 1).is_multiple_of(MANIFEST_ENTRIES) {
-                let full = std::mem::replace(&mut manifest, Manifest::new(index + 1));
+                let full = std::mem::replace(&mut manifest, Manifest::new(index + 1, hash));
                 let wire =
                     full.sign(self.object.as_name(), Some(last_index), options.freshness_ms, signer)?;
                 self.packets.insert(manifest_name(self.object.as_name(), index), wire);
@@ -169,7 +189,7 @@ impl Publication {
             last_segment: Some(self.segments - 1),
             segment_size_octets: Some(segment_octets as u64),
             size_octets: Some(octets as u64),
-            manifest_entries: (options.signing == Signing::Manifest).then_some(MANIFEST_ENTRIES),
+            manifest_entries: options.signing.manifest_entries(),
             ..Metadata::new(self.object.clone())
         };
         let packet = metadata_name(name, version);
@@ -198,9 +218,10 @@ fn segment_octets(
 ) -> Result<usize, PublishError> {
     let packet_octets_max = options.packet_octets_max.min(PACKET_OCTETS_MAX);
     let too_small = PublishError::PacketTooSmall { name: object.clone(), packet_octets_max };
-    let writer = SegmentWriter::new(object.as_name(), Some(content_octets as u64), options.freshness_ms);
+    let (last, hash) = (Some(content_octets as u64), options.signing.hash());
+    let writer = SegmentWriter::new(object.as_name(), last, options.freshness_ms, hash);
     let signature_octets = match options.signing {
-        Signing::Manifest => 0,
+        Signing::Manifest(_) => 0,
         Signing::PerPacket => extra_signature_octets(signer),
     };
     let room = packet_octets_max.checked_sub(signature_octets);

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 
 use namely_security::validity::ALWAYS;
 use namely_security::{
-    Certificate, KeyType, MANIFEST_ENTRIES, Manifest, PrivateKey, Signer, TrustPolicy, Verified, Verifier,
-    manifest_name, sign_data,
+    Certificate, KeyType, MANIFEST_ENTRIES, Manifest, ManifestHash, PrivateKey, Signer, TrustPolicy,
+    Verified, Verifier, manifest_name, sign_data,
 };
 use namely_transport::connection::{Connection, Packet};
 use namely_transport::fetch;
@@ -101,7 +101,9 @@ fn read(connection: &mut Connection, verifier: &mut Verifier, uri: &str) -> Resu
 
 #[test]
 fn objects_are_read_whole_and_verified_whoever_vouches_for_their_segments() {
-    for signing in [Signing::Manifest, Signing::PerPacket] {
+    for signing in
+        [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
+    {
         // The largest one spans three manifests.
         for octets in [0, 1, 5_000, 100_000] {
             let (signer, anchor) = key_of("/p");
@@ -118,7 +120,9 @@ fn objects_are_read_whole_and_verified_whoever_vouches_for_their_segments() {
 
 #[test]
 fn a_version_that_is_named_is_read_without_metadata() {
-    for signing in [Signing::Manifest, Signing::PerPacket] {
+    for signing in
+        [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
+    {
         let (signer, anchor) = key_of("/p");
         let object = content(70_000);
         let publication =
@@ -142,7 +146,9 @@ fn a_single_packet_without_version_or_segment_is_an_object_too() {
 
 #[test]
 fn a_certificate_that_is_missing_is_fetched_by_its_name() {
-    for signing in [Signing::Manifest, Signing::PerPacket] {
+    for signing in
+        [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
+    {
         let (root, anchor) = key_of("/p");
         let key = Arc::new(PrivateKey::generate(KeyType::EcdsaP256).unwrap());
         let key_name = name("/p/site/KEY/s");
@@ -184,7 +190,11 @@ fn a_certificate_that_nobody_has_is_named() {
 #[test]
 fn a_damaged_segment_is_fetched_again_and_one_that_stays_damaged_ends_the_reading() {
     for (damaged_answers, survives) in [(1, true), (2, true), (u32::MAX, false)] {
-        for signing in [Signing::Manifest, Signing::PerPacket] {
+        for signing in [
+            Signing::Manifest(ManifestHash::Sha256),
+            Signing::Manifest(ManifestHash::Blake3),
+            Signing::PerPacket,
+        ] {
             let (signer, anchor) = key_of("/p");
             let object = content(20_000);
             let publication =
@@ -244,19 +254,19 @@ fn a_manifest_that_lies_is_refused_though_it_is_well_signed() {
         name("/p/o").as_name(),
         7,
         &content(3000),
-        &small_packets(Signing::Manifest),
+        &small_packets(Signing::Manifest(ManifestHash::Sha256)),
         &signer,
     )
     .unwrap();
     // Manifest 1 under the name of manifest 0; one that lists nothing; one that lists other digests.
     let wrong_place = {
-        let manifest = Manifest::new(1);
+        let manifest = Manifest::new(1, ManifestHash::Sha256);
         let name = manifest_name(object.as_name(), 0);
         let builder = DataBuilder::new(name.as_name()).content_type(ContentType::Manifest);
         sign_data(&builder, &manifest.encode(), &signer).unwrap()
     };
-    let empty = Manifest::new(0).sign(object.as_name(), Some(0), 0, &signer).unwrap();
-    let mut others = Manifest::new(0);
+    let empty = Manifest::new(0, ManifestHash::Sha256).sign(object.as_name(), Some(0), 0, &signer).unwrap();
+    let mut others = Manifest::new(0, ManifestHash::Sha256);
     while others.push([7; 32]) {}
     let others = others.sign(object.as_name(), Some(0), 0, &signer).unwrap();
     let lies = [wrong_place, empty, others];
@@ -318,7 +328,7 @@ fn metadata_that_leads_elsewhere_is_refused() {
 #[test]
 fn a_producer_that_falls_silent_midway_is_named_with_the_segment_that_is_missing() {
     let (signer, anchor) = key_of("/p");
-    let options = small_packets(Signing::Manifest);
+    let options = small_packets(Signing::Manifest(ManifestHash::Sha256));
     let publication =
         Publication::new(name("/p/o").as_name(), 7, &content(50_000), &options, &signer).unwrap();
     let (_producer, mut connection) = Producer::start(move |interest| {
@@ -335,7 +345,7 @@ fn a_producer_that_falls_silent_midway_is_named_with_the_segment_that_is_missing
 fn digests_alone_are_enough_when_only_intactness_is_asked_for() {
     let (signer, _) = key_of("/p");
     let object = content(20_000);
-    let options = small_packets(Signing::Manifest);
+    let options = small_packets(Signing::Manifest(ManifestHash::Sha256));
     let publication = Publication::new(name("/p/o").as_name(), 7, &object, &options, &signer).unwrap();
     let (_producer, mut connection) = Producer::of(publication);
     for policy in [TrustPolicy::digest_only(), TrustPolicy::insecure_accept_all()] {
@@ -373,7 +383,7 @@ fn segments_of_unequal_sizes_and_an_end_known_only_at_the_end_are_read() {
 #[test]
 fn more_than_the_caller_takes_is_refused() {
     let (signer, anchor) = key_of("/p");
-    let options = small_packets(Signing::Manifest);
+    let options = small_packets(Signing::Manifest(ManifestHash::Sha256));
     let publication = Publication::new(name("/p/o").as_name(), 7, &content(2000), &options, &signer).unwrap();
     let (_producer, mut connection) = Producer::of(publication);
     let mut verifier = believing(anchor);
@@ -397,7 +407,7 @@ impl Sink for Segments {
 #[test]
 fn a_reading_may_start_in_the_middle_of_the_object_at_a_groups_boundary() {
     let (signer, anchor) = key_of("/p");
-    let options = small_packets(Signing::Manifest);
+    let options = small_packets(Signing::Manifest(ManifestHash::Sha256));
     let publication =
         Publication::new(name("/p/o").as_name(), 7, &content(140_000), &options, &signer).unwrap();
     let segments = publication.segments();

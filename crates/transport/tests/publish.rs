@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use namely_security::validity::ALWAYS;
 use namely_security::{
-    Certificate, KeyType, MANIFEST_ENTRIES, PrivateKey, Signer, TrustPolicy, Verdict, Verified,
+    Certificate, KeyType, MANIFEST_ENTRIES, ManifestHash, PrivateKey, Signer, TrustPolicy, Verdict, Verified,
     VerifiedManifest, Verifier, manifest_name,
 };
 use namely_transport::publish::{Options, Publication, PublishError, Signing};
@@ -70,7 +70,9 @@ fn content(octets: usize) -> Vec<u8> {
 #[test]
 fn objects_of_every_edge_size_are_cut_to_the_mtu_and_read_back_verified() {
     let name: Name = "/p/data".parse().unwrap();
-    for signing in [Signing::Manifest, Signing::PerPacket] {
+    for signing in
+        [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
+    {
         let (signer, mut verifier) = producer(KeyType::Ed25519);
         let options = Options { packet_octets_max: MTU, signing, ..Options::default() };
         // The payload of one full segment, learnt from an object of two.
@@ -98,7 +100,11 @@ fn is_manifest(packet: &[u8]) -> bool {
 fn every_suite_signs_per_packet_and_by_manifest() {
     let name: Name = "/p/data".parse().unwrap();
     for key_type in [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa] {
-        for signing in [Signing::Manifest, Signing::PerPacket] {
+        for signing in [
+            Signing::Manifest(ManifestHash::Sha256),
+            Signing::Manifest(ManifestHash::Blake3),
+            Signing::PerPacket,
+        ] {
             let (signer, mut verifier) = producer(key_type);
             let options = Options { packet_octets_max: MTU, signing, ..Options::default() };
             let object = content(5000);

@@ -181,6 +181,11 @@ impl SignatureInfo {
         Self::new(SignatureType::DigestSha256, None)
     }
 
+    /// SignatureNull: no signature at all.
+    pub fn null() -> Self {
+        Self::new(SignatureType::Null, None)
+    }
+
     /// Appends the element under TYPE `typ` (SignatureInfo or InterestSignatureInfo).
     pub fn encode(&self, typ: u32, w: &mut Writer) {
         w.nested(typ, |w| {

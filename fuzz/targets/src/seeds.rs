@@ -2,7 +2,7 @@
 //!
 //! Fuzzers start from these; the ordinary tests see that `fuzz/corpus` holds them.
 
-use namely_security::{HmacKey, Manifest, Signer, sha256, sign_data};
+use namely_security::{HmacKey, Manifest, ManifestHash, Signer, sha256, sign_data};
 use namely_wire::certificate::{build_certificate, encode_safe_bag};
 use namely_wire::lp::{LpFraming, encode_lp_header, encode_lp_packet};
 use namely_wire::mgmt::{
@@ -490,7 +490,7 @@ fn packets_to_verify() -> Group {
 }
 
 fn manifest() -> Manifest {
-    let mut manifest = Manifest::new(1);
+    let mut manifest = Manifest::new(1, ManifestHash::Sha256);
     manifest.push([1; 32]);
     manifest.push([2; 32]);
     manifest
@@ -505,7 +505,7 @@ fn files() -> Group {
         ("raw", anchor().wire().to_vec()),
         ("policy", policy.as_bytes().to_vec()),
         ("manifest", manifest().encode()),
-        ("manifest-empty", Manifest::new(0).encode()),
+        ("manifest-empty", Manifest::new(0, ManifestHash::Blake3).encode()),
     ]
 }
 

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use namely_security::{Certificate, CryptoError, MANIFEST_ENTRIES, Signer, sign_data};
+use namely_security::{Certificate, CryptoError, ManifestHash, Signer, sign_data};
 use namely_transport::connection::Outbox;
 use namely_transport::publish::{PACKET_OCTETS_DEFAULT, Signing};
 use namely_transport::segment::SegmentWriter;
@@ -56,7 +56,7 @@ impl ServeOptions {
         ServeOptions {
             prefix,
             segment_octets: 8000,
-            signing: Signing::Manifest,
+            signing: Signing::Manifest(ManifestHash::Sha256),
             freshness_ms: 10_000,
             metadata_freshness_ms: 1_000,
             links_lead_out: false,
@@ -307,8 +307,7 @@ impl FileServer {
                 metadata.last_segment = Some(entry.object.last_segment());
                 metadata.size_octets = Some(entry.object.content().octets());
                 metadata.segment_size_octets = Some(self.packaging.segment_octets as u64);
-                let has_manifests = self.packaging.signing == Signing::Manifest;
-                metadata.manifest_entries = has_manifests.then_some(MANIFEST_ENTRIES);
+                metadata.manifest_entries = self.packaging.signing.manifest_entries();
             }
         }
         self.send_metadata(request, ContentType::Blob, &metadata.to_vec(), headers, outbox)?;
@@ -427,7 +426,7 @@ pub(crate) fn certificate<'a>(
 /// own name. Files with longer names may need smaller segments.
 pub fn segment_octets_max(prefix: &Name) -> usize {
     let name = prefix.join_generic([0; 32]).join_version(u64::MAX);
-    let writer = SegmentWriter::new(name.as_name(), Some(u64::MAX), u64::MAX);
+    let writer = SegmentWriter::new(name.as_name(), Some(u64::MAX), u64::MAX, ManifestHash::Sha256);
     writer.content_octets_max(u64::MAX, PACKET_OCTETS_DEFAULT).unwrap_or(0)
 }
 

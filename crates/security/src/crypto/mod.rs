@@ -17,7 +17,7 @@ pub use self::pkcs8::{
     is_encrypted_pem, private_key_from_pem, private_key_to_pem,
 };
 
-/// Octets of a SHA-256 digest.
+/// Octets of a digest, of either hash.
 pub const DIGEST_OCTETS: usize = 32;
 
 /// SHA-256 of `octets`, in one pass.
@@ -62,6 +62,17 @@ impl fmt::Debug for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sha256")
     }
+}
+
+/// BLAKE3 with an output of 32 octets, in one pass: on processors with wide registers several times as fast as
+/// SHA-256 for octets in the thousands.
+///
+/// ```
+/// let digest = namely_security::crypto::blake3(b"abc");
+/// assert_eq!(digest[..4], [0x64, 0x37, 0xb3, 0xac]);
+/// ```
+pub fn blake3(octets: &[u8]) -> [u8; DIGEST_OCTETS] {
+    *blake3::hash(octets).as_bytes()
 }
 
 /// SHA-256 of several runs of octets, as if they were one.

@@ -14,26 +14,40 @@ fn name(uri: &str) -> Name {
     uri.parse().unwrap()
 }
 
-fn segment(object: &Name, number: u64, content: &[u8]) -> Vec<u8> {
+fn segment_under(hash: ManifestHash, object: &Name, number: u64, content: &[u8]) -> Vec<u8> {
     let name = object.join_segment(number);
-    sign_data(&DataBuilder::new(name.as_name()), content, &Signer::digest_sha256()).unwrap()
+    let signer = match hash {
+        ManifestHash::Sha256 => Signer::digest_sha256(),
+        ManifestHash::Blake3 => Signer::null(),
+    };
+    sign_data(&DataBuilder::new(name.as_name()), content, &signer).unwrap()
 }
 
-fn digest_of(segment: &[u8]) -> [u8; DIGEST_OCTETS] {
-    DataView::parse(segment).unwrap().signature_value.try_into().unwrap()
+fn segment(object: &Name, number: u64, content: &[u8]) -> Vec<u8> {
+    segment_under(ManifestHash::Sha256, object, number, content)
+}
+
+fn digest_of(hash: ManifestHash, segment: &[u8]) -> [u8; DIGEST_OCTETS] {
+    hash.digest(DataView::parse(segment).unwrap().signed_portion)
 }
 
 /// An object of `count` segments and the verified manifest `index` of it.
 fn object(index: u64, count: u64) -> (Name, Vec<Vec<u8>>, VerifiedManifest) {
+    object_under(ManifestHash::Sha256, index, count)
+}
+
+fn object_under(hash: ManifestHash, index: u64, count: u64) -> (Name, Vec<Vec<u8>>, VerifiedManifest) {
     let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
     let key_name = name("/p/KEY/k");
     let anchor = Certificate::self_signed(key_name.as_name(), &key, validity::ALWAYS, 1).unwrap();
     let object = name("/p/file/v=7");
-    let mut manifest = Manifest::new(index);
+    let mut manifest = Manifest::new(index, hash);
     let segments: Vec<Vec<u8>> = (0..count)
-        .map(|i| segment(&object, index * MANIFEST_ENTRIES + i, format!("segment {i}").as_bytes()))
+        .map(|i| {
+            segment_under(hash, &object, index * MANIFEST_ENTRIES + i, format!("segment {i}").as_bytes())
+        })
         .collect();
-    segments.iter().for_each(|s| assert!(manifest.push(digest_of(s))));
+    segments.iter().for_each(|s| assert!(manifest.push(digest_of(hash, s))));
     let wire = manifest.sign(object.as_name(), Some(index), 1000, &Signer::new(key_name, key)).unwrap();
     let mut policy = TrustPolicy::hierarchical();
     policy.add_anchor(anchor);
@@ -64,12 +78,15 @@ fn a_verified_manifest_vouches_for_exactly_its_segments() {
 
 #[test]
 fn a_segment_tampered_with_in_any_octet_is_refused() {
-    let (_, segments, manifest) = object(0, 1);
-    for i in 0..segments[0].len() {
-        for bit in [0x01, 0x80] {
-            let mut tampered = segments[0].clone();
-            tampered[i] ^= bit;
-            assert!(manifest.verify(tampered).is_err(), "octet {i}");
+    for hash in [ManifestHash::Sha256, ManifestHash::Blake3] {
+        let (_, segments, manifest) = object_under(hash, 0, 1);
+        assert!(manifest.verify(segments[0].clone()).is_ok());
+        for i in 0..segments[0].len() {
+            for bit in [0x01, 0x80] {
+                let mut tampered = segments[0].clone();
+                tampered[i] ^= bit;
+                assert!(manifest.verify(tampered).is_err(), "{hash:?} octet {i}");
+            }
         }
     }
 }
@@ -80,11 +97,14 @@ fn a_segment_signed_otherwise_is_refused_though_its_name_is_listed() {
     let name = object.join_segment(0);
     let null = sign_data(&DataBuilder::new(name.as_name()), b"segment 0", &Signer::null()).unwrap();
     assert_eq!(manifest.verify(null).unwrap_err().why, SegmentFault::BadDigest);
+    let (object, _, manifest) = object_under(ManifestHash::Blake3, 0, 2);
+    let digest = segment(&object, 0, b"segment 0");
+    assert_eq!(manifest.verify(digest).unwrap_err().why, SegmentFault::BadDigest);
 }
 
 #[test]
 fn a_full_manifest_takes_no_more_and_fits_a_packet_with_the_longest_signature() {
-    let mut manifest = Manifest::new(0);
+    let mut manifest = Manifest::new(0, ManifestHash::Sha256);
     for _ in 0..MANIFEST_ENTRIES {
         assert!(manifest.push([7; DIGEST_OCTETS]));
     }
@@ -106,7 +126,7 @@ fn a_full_manifest_takes_no_more_and_fits_a_packet_with_the_longest_signature() 
 
 #[test]
 fn only_data_named_and_typed_as_a_manifest_is_opened_as_one() {
-    let content = Manifest::new(0).encode();
+    let content = Manifest::new(0, ManifestHash::Sha256).encode();
     let open = |uri: &str, content_type| {
         let name = name(uri);
         let builder = DataBuilder::new(name.as_name()).content_type(content_type);
@@ -141,7 +161,7 @@ fn contents_that_contradict_themselves_are_refused() {
     };
     assert!(encode(1, 1, 240, 2, &[0; 64]).is_ok());
     assert_eq!(encode(2, 1, 240, 2, &[0; 64]), Err(ManifestError::UnknownVersion(2)));
-    assert_eq!(encode(1, 2, 240, 2, &[0; 64]), Err(ManifestError::UnknownHash(2)));
+    assert_eq!(encode(1, 3, 240, 2, &[0; 64]), Err(ManifestError::UnknownHash(3)));
     for (first, count, octets) in
         [(241, 2, 64), (240, 3, 64), (240, 2, 65), (0, 241, 241 * 32), (u64::MAX / 240 * 240, 200, 200 * 32)]
     {
@@ -152,7 +172,7 @@ fn contents_that_contradict_themselves_are_refused() {
 
 #[test]
 fn unknown_elements_are_skipped_unless_they_are_critical() {
-    let manifest = Manifest { first_segment: 0, digests: vec![[3; 32]] };
+    let manifest = Manifest { hash: ManifestHash::Sha256, first_segment: 0, digests: vec![[3; 32]] };
     let mut with_even = manifest.encode();
     with_even.extend_from_slice(&[253, 0xf6, 0x0a, 1, 0]);
     assert_eq!(Manifest::decode(&with_even), Ok(manifest.clone()));
@@ -165,7 +185,7 @@ fn unknown_elements_are_skipped_unless_they_are_critical() {
 /// The dump in docs/manifest.md is what the code makes.
 #[test]
 fn the_documented_example_is_right() {
-    let mut manifest = Manifest::new(1);
+    let mut manifest = Manifest::new(1, ManifestHash::Sha256);
     manifest.push(sha256(b"first"));
     manifest.push(sha256(b"second"));
     let documented = include_str!("../../../../docs/manifest.md");
@@ -184,8 +204,10 @@ proptest! {
 
     #[test]
     fn every_manifest_comes_back(index in 0u64..1 << 50, digests in proptest::collection::vec(any::<[u8; 32]>(), 0..240)) {
-        let manifest = Manifest { first_segment: index * MANIFEST_ENTRIES, digests };
-        prop_assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
+        for hash in [ManifestHash::Sha256, ManifestHash::Blake3] {
+            let manifest = Manifest { hash, first_segment: index * MANIFEST_ENTRIES, digests: digests.clone() };
+            prop_assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
+        }
     }
 
     #[test]

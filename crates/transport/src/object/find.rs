@@ -1,7 +1,7 @@
 //! Finding an object: its newest version by RDR metadata, or what answers to its prefix.
 
 use namely_security::manifest::MANIFEST_KEYWORD;
-use namely_security::{MANIFEST_ENTRIES, TrustPolicy, Verdict, Verified, Verifier};
+use namely_security::{MANIFEST_ENTRIES, TrustPolicy, Verdict, Verified, Verifier, manifest_name};
 use namely_wire::rdr::{METADATA_COMPONENT, Metadata, discovery_name};
 use namely_wire::{Component, ContentType, DataView, InterestBuilder, Name, NameRef, SignatureType, types};
 
@@ -64,17 +64,29 @@ impl Reader<'_> {
 
     /// The object that `data` is a segment of. Nothing of the packet is believed yet but its place: it is
     /// fetched again, and verified then.
-    fn object_of_segment(&self, data: &DataView<'_>) -> Object {
+    fn object_of_segment(&mut self, data: &DataView<'_>) -> Object {
         let last = data.final_block_id.and_then(|last| last.segment());
-        let has_digest_only = data.signature_type == SignatureType::DigestSha256;
         let object = unknown(data.name.without_last(1).to_name());
         match last {
-            // Where origins count, a segment that has but a digest can only be vouched for by a manifest.
-            Some(last) if has_digest_only && self.verifier.policy().is_authenticating() => {
+            // Where origins count, a segment that no key signed can only be vouched for by a manifest.
+            Some(last) if self.verifier.policy().is_authenticating() && self.has_manifests(data) => {
                 let segments = Some(last.saturating_add(1));
                 Object { segments, vouching: Vouching::Manifests, ..object }
             }
             _ => object,
+        }
+    }
+
+    /// Whether manifests vouch for the object that `data` is a segment of: taken for granted of a digest; a segment
+    /// without any signature may as well be of an object that nobody vouches for.
+    fn has_manifests(&mut self, data: &DataView<'_>) -> bool {
+        match data.signature_type {
+            SignatureType::DigestSha256 => true,
+            SignatureType::Null => {
+                let first = manifest_name(data.name.without_last(1), 0);
+                self.answer(&self.interest(first), data.name).is_ok()
+            }
+            _ => false,
         }
     }
 
