@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::clock;
 use crate::error::OpenError;
+use crate::mmsg;
 use crate::options::IoOptions;
 use crate::stream;
 use crate::tcp;
@@ -18,8 +19,7 @@ use crate::udp;
 use crate::unix;
 use crate::waker::Waker;
 
-/// Octets read from a stream at once, and hence the most that one stream is served per turn. Also longer than any
-/// datagram.
+/// Octets read from a stream at once, and hence the most that one stream is served per turn.
 const READ_OCTETS_MAX: usize = 256 << 10;
 
 /// Sockets served per turn; the others come next.
@@ -64,7 +64,7 @@ impl<P: AsRef<[u8]> + Clone> EventLoop<P> {
         Ok(EventLoop {
             transports: Transports::new(options, epoll),
             waker,
-            scratch: vec![0; READ_OCTETS_MAX],
+            scratch: vec![0; mmsg::RECEIVE_OCTETS],
         })
     }
 
@@ -164,7 +164,7 @@ fn serve_source<P: AsRef<[u8]> + Clone>(
                 return;
             }
             if is_stream {
-                stream::read(io, id, scratch, handler);
+                stream::read(io, id, &mut scratch[..READ_OCTETS_MAX], handler);
             } else if is_multicast {
                 udp::read_multicast(io, id, scratch, handler);
             } else {

@@ -8,13 +8,14 @@
 //! There is one folder per kind of face. Nothing here looks into a packet further than its TYPE and LENGTH: names are
 //! for others. Peers cannot make it panic, spin or keep memory without bound; whatever is dropped is counted under a
 //! named reason.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod clock;
 pub mod descriptors;
 mod error;
 mod event_loop;
 pub mod interfaces;
+mod mmsg;
 mod options;
 mod queue;
 mod sockets;

@@ -9,6 +9,7 @@ use namely_io::{
     CloseReason, Event, IoOptions, MulticastOptions, OpenError, Persistency, TransportId, UdpOptions,
 };
 use namely_wire::face_uri::FaceUri;
+use support::namespace::Namespace;
 use support::{Loop, PATIENCE, Seen, eventually, packet};
 
 fn loopback() -> SocketAddr {
@@ -224,6 +225,54 @@ fn many_datagrams_leave_in_order() {
     for n in 0..150 {
         assert_eq!(received(&socket), packet(100, n));
     }
+}
+
+#[test]
+fn datagrams_of_mixed_lengths_leave_and_arrive_whole_and_in_order() {
+    let (io, router) = listening(IoOptions::default());
+    let echo = Loop::echo(IoOptions::default());
+    let id = echo.with(move |io| io.open_udp(router, None, Persistency::Persistent)).unwrap();
+    echo.send(id, &packet(10, 0));
+    let far = io.accepted();
+    assert_eq!(io.next_frame(), (far, packet(10, 0)));
+    let lengths =
+        [8000, 8000, 8000, 8000, 300, 300, 299, 8000, 50, 8796, 8796, 8796, 8796, 8796, 8796, 8796, 8796, 20];
+    let packets: Vec<Vec<u8>> =
+        lengths.iter().cycle().take(180).enumerate().map(|(n, octets)| packet(*octets, n as u8)).collect();
+    let frames: Vec<_> = packets.iter().map(|packet| support::frame(packet)).collect();
+    io.with(move |io| {
+        for frame in frames {
+            io.admit(far).unwrap();
+            io.push(far, frame);
+        }
+    });
+    for packet in packets {
+        assert_eq!(echo.next_frame(), (id, packet.clone()), "out");
+        assert_eq!(io.next_frame(), (far, packet), "and back");
+    }
+}
+
+#[test]
+fn what_is_longer_than_the_path_takes_leaves_one_by_one_and_the_rest_in_runs() {
+    let Some(namespace) = Namespace::new() else { return };
+    assert!(namespace.ip("link set lo up mtu 1500"));
+    namespace.enter(|| {
+        let (io, router) = listening(IoOptions::default());
+        let (socket, id) = known(&io, router);
+        let lengths = [8000, 8000, 8000, 1400, 1400, 1400, 1453, 1453];
+        let packets = lengths.map(|octets| packet(octets, octets as u8));
+        let frames: Vec<_> = packets.iter().map(|packet| support::frame(packet)).collect();
+        io.with(move |io| {
+            for frame in frames {
+                io.admit(id).unwrap();
+                io.push(id, frame);
+            }
+        });
+        for packet in packets {
+            assert_eq!(received(&socket), packet);
+        }
+        assert_eq!(io.status(id).unwrap().counters.drops.iter().count(), 0);
+    });
 }
 
 fn multicast(group: &str, same_host: bool) -> MulticastOptions {

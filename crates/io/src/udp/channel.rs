@@ -11,9 +11,10 @@ use namely_link::stream::packet_octets;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
-use super::{DATAGRAMS_PER_TURN_MAX, datagrams, peer, uri};
+use super::{DATAGRAMS_PER_TURN_MAX, peer, uri};
 use crate::error::OpenError;
 use crate::event_loop::{Handler, dispatch};
+use crate::mmsg;
 use crate::options::Persistency;
 use crate::sockets;
 use crate::tcp::bind_error;
@@ -55,6 +56,7 @@ impl<P: AsRef<[u8]> + Clone> Transports<P> {
         let options = self.options();
         let wanted = options.datagram_receive_buffer_octets;
         sockets::set_buffers(&socket, options.send_buffer_octets, wanted);
+        mmsg::coalesce(&socket);
         // The kernel grants twice what is asked for, to cover its own overhead.
         if sockopt::socket_recv_buffer_size(&socket).is_ok_and(|granted| granted < wanted) {
             tracing::info!(
@@ -117,26 +119,43 @@ pub(crate) fn read_channel<P: AsRef<[u8]> + Clone>(
     scratch: &mut [u8],
     handler: &mut impl Handler<P>,
 ) {
-    for _ in 0..DATAGRAMS_PER_TURN_MAX {
+    let mut count = 0;
+    while count < DATAGRAMS_PER_TURN_MAX {
         let Some(listener) = io.listener_mut(id) else { return };
-        match datagrams::receive(&listener.socket, scratch) {
-            Ok((octets, Some(peer))) => {
-                let datagram = &scratch[..octets];
-                if let Some(transport) = transport_of(io, id, peer, datagram) {
-                    dispatch(io, handler);
-                    if let Some(transport) = io.transport_mut(transport) {
-                        transport.counters.in_frames += 1;
-                        transport.counters.in_octets += octets as u64;
-                    }
-                    if io.contains(transport) {
-                        handler.frame(io, transport, None, datagram);
+        match mmsg::receive(&listener.socket, scratch, true) {
+            Ok(received) => {
+                for (range, from) in received.datagrams() {
+                    count += 1;
+                    if let Some(peer) = from {
+                        take(io, id, peer, &scratch[range], handler);
                     }
                 }
+                if received.is_last() {
+                    return;
+                }
             }
-            Ok((_, None)) => (),
             Err(Errno::AGAIN) => return,
-            Err(_) => (),
+            Err(_) => count += 1,
         }
+    }
+}
+
+/// Hands a datagram to its peer's transport.
+fn take<P: AsRef<[u8]> + Clone>(
+    io: &mut Transports<P>,
+    id: TransportId,
+    peer: SocketAddr,
+    datagram: &[u8],
+    handler: &mut impl Handler<P>,
+) {
+    let Some(transport) = transport_of(io, id, peer, datagram) else { return };
+    dispatch(io, handler);
+    if let Some(transport) = io.transport_mut(transport) {
+        transport.counters.in_frames += 1;
+        transport.counters.in_octets += datagram.len() as u64;
+    }
+    if io.contains(transport) {
+        handler.frame(io, transport, None, datagram);
     }
 }
 

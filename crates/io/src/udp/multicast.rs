@@ -9,9 +9,10 @@ use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 use socket2::{InterfaceIndexOrAddress, SockRef};
 
-use super::{DATAGRAMS_PER_TURN_MAX, datagrams, uri};
+use super::{DATAGRAMS_PER_TURN_MAX, uri};
 use crate::error::OpenError;
 use crate::event_loop::Handler;
+use crate::mmsg;
 use crate::options::{MulticastOptions, Persistency};
 use crate::sockets;
 use crate::transport::{Kind, Transport, TransportId};
@@ -59,6 +60,7 @@ fn receiver(group: &SocketAddr, index: u32) -> std::io::Result<OwnedFd> {
     let socket = SockRef::from(&receiver);
     // Other programs on this machine may listen to the group too.
     socket.set_reuse_address(true)?;
+    mmsg::coalesce(&receiver);
     match group {
         SocketAddr::V4(group) => {
             socket.set_multicast_all_v4(false)?;
@@ -116,18 +118,32 @@ pub(crate) fn read_multicast<P: AsRef<[u8]> + Clone>(
     scratch: &mut [u8],
     handler: &mut impl Handler<P>,
 ) {
-    for _ in 0..DATAGRAMS_PER_TURN_MAX {
+    let mut count = 0;
+    while count < DATAGRAMS_PER_TURN_MAX {
         let Some(transport) = io.transport_mut(id) else { return };
         let Kind::Multicast { receiver, own, .. } = &transport.kind else { return };
-        match datagrams::receive(receiver, scratch) {
-            Ok((_, from)) if from.is_some_and(|from| is_same(&from, own)) => (),
-            Ok((octets, from)) => {
-                transport.counters.in_frames += 1;
-                transport.counters.in_octets += octets as u64;
-                handler.frame(io, id, from, &scratch[..octets]);
+        let own = *own;
+        match mmsg::receive(receiver, scratch, true) {
+            Ok(received) => {
+                for (range, from) in received.datagrams() {
+                    count += 1;
+                    if from.is_some_and(|from| is_same(&from, &own)) {
+                        continue;
+                    }
+                    let Some(transport) = io.transport_mut(id) else { return };
+                    transport.counters.in_frames += 1;
+                    transport.counters.in_octets += range.len() as u64;
+                    handler.frame(io, id, from, &scratch[range]);
+                }
+                if received.is_last() {
+                    return;
+                }
             }
             Err(Errno::AGAIN) => return,
-            Err(_) => transport.counters.drops.count("receive_failed"),
+            Err(_) => {
+                transport.counters.drops.count("receive_failed");
+                count += 1;
+            }
         }
     }
 }

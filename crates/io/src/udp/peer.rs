@@ -6,9 +6,10 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
-use super::{DATAGRAMS_PER_TURN_MAX, channel, datagrams, uri};
+use super::{DATAGRAMS_PER_TURN_MAX, channel, uri};
 use crate::error::{CloseReason, OpenError};
 use crate::event_loop::Handler;
+use crate::mmsg;
 use crate::options::{IoOptions, Persistency};
 use crate::sockets;
 use crate::transport::{Kind, Transport, TransportId};
@@ -67,6 +68,7 @@ pub(crate) fn connect(
     let doing = || format!("opening a UDP socket to {peer}");
     let socket = sockets::open(sockets::family_of(peer), SocketType::DGRAM)?;
     sockets::set_buffers(&socket, options.send_buffer_octets, options.datagram_receive_buffer_octets);
+    mmsg::coalesce(&socket);
     if is_shared {
         sockopt::set_socket_reuseport(&socket, true).map_err(OpenError::system(doing()))?;
     }
@@ -88,20 +90,29 @@ pub(crate) fn read<P: AsRef<[u8]> + Clone>(
     handler: &mut impl Handler<P>,
 ) {
     let now_ns = io.now_ns();
-    for _ in 0..DATAGRAMS_PER_TURN_MAX {
+    let mut count = 0;
+    while count < DATAGRAMS_PER_TURN_MAX {
         let Some(transport) = io.transport_mut(id) else { return };
         let Kind::Udp { socket, active_ns, .. } = &mut transport.kind else { return };
-        match datagrams::receive(&*socket, scratch) {
-            Ok((octets, _)) => {
+        match mmsg::receive(&*socket, scratch, false) {
+            Ok(received) => {
                 *active_ns = now_ns;
-                transport.counters.in_frames += 1;
-                transport.counters.in_octets += octets as u64;
-                handler.frame(io, id, None, &scratch[..octets]);
+                for (range, _) in received.datagrams() {
+                    let Some(transport) = io.transport_mut(id) else { return };
+                    transport.counters.in_frames += 1;
+                    transport.counters.in_octets += range.len() as u64;
+                    handler.frame(io, id, None, &scratch[range]);
+                    count += 1;
+                }
+                if received.is_last() {
+                    return;
+                }
             }
             Err(Errno::AGAIN) => return,
             Err(Errno::INTR) => (),
             Err(errno) => {
                 transport.counters.drops.count("refused");
+                count += 1;
                 // Nobody is there any more. A peer that comes back gets a new transport.
                 if transport.persistency == Persistency::OnDemand {
                     io.fail(id, CloseReason::System(errno));

@@ -1,6 +1,8 @@
 //! A running event loop that tells the test what it sees and does what the test says.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod namespace;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};

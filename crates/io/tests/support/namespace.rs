@@ -1,0 +1,66 @@
+//! A network namespace of the test's own.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Gone when dropped, with the devices in it.
+pub(crate) struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    /// None, with the reason printed, where there cannot be one.
+    pub(crate) fn new() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: network namespaces need root");
+            return None;
+        }
+        let name = format!("namely-io-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let namespace = Namespace { name };
+        namespace.try_ip(&["netns", "add", &namespace.name]).then_some(namespace)
+    }
+
+    /// Runs `ip` with the words of `command`, in this namespace. False, with the reason printed, when it fails.
+    pub(crate) fn ip(&self, command: &str) -> bool {
+        let arguments: Vec<&str> = ["-n", &self.name].into_iter().chain(command.split_whitespace()).collect();
+        self.try_ip(&arguments)
+    }
+
+    fn try_ip(&self, arguments: &[&str]) -> bool {
+        match Command::new("ip").args(arguments).output() {
+            Ok(output) if output.status.success() => true,
+            Ok(output) => {
+                println!("skipped: ip {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+                false
+            }
+            Err(error) => {
+                println!("skipped: there is no ip command: {error}");
+                false
+            }
+        }
+    }
+
+    /// Runs `work` on a thread in this namespace; threads that it starts are in it too.
+    pub(crate) fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let file = File::open(format!("/run/netns/{}", self.name)).unwrap();
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(move || {
+                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+                work()
+            });
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.name]).output();
+    }
+}
