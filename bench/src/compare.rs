@@ -110,7 +110,7 @@ impl Run<'_> {
             Kind::Transfer | Kind::Cached => {
                 Object::create(&self.objects(), 0, self.plan.object_octets_of(scenario)).map(Some)
             }
-            Kind::Ping | Kind::Memory | Kind::Idle => Ok(None),
+            Kind::Flows | Kind::Ping | Kind::Memory | Kind::Idle => Ok(None),
         }
     }
 

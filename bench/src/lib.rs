@@ -14,6 +14,7 @@ pub mod error;
 pub mod files;
 pub mod header;
 pub mod interrupt;
+pub mod load;
 pub mod machine;
 pub mod measure;
 pub mod metric;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::files::{Object, expect_same};
+use crate::load::Load;
 use crate::metric::Metric;
 use crate::process::{Outcome, Process};
 use crate::rtt::Pings;
@@ -34,6 +35,7 @@ impl Measure<'_> {
         match site.scenario.kind() {
             Kind::Transfer => self.transfer(subject, site),
             Kind::Cached => self.cached(subject, site),
+            Kind::Flows => self.flows(subject, site),
             Kind::Ping => self.ping(subject, site),
             Kind::Memory => self.memory(subject, site),
             Kind::Idle => self.idle(subject, site),
@@ -116,6 +118,19 @@ impl Measure<'_> {
         expect_same(&object.path, &output)?;
         remove_if_there(&output)?;
         Ok(outcome)
+    }
+
+    fn flows(&self, subject: &dyn Subject, site: &Site<'_>) -> Result<Samples, Error> {
+        let load = Load::find()?;
+        let network = subject.start(site)?;
+        let _server = load.serve(site, &network)?;
+        let cpu_time = || network.routers.iter().map(Process::cpu_time).sum::<Duration>();
+        let before = cpu_time();
+        let measured = load.run(site, &network, Duration::from_secs(self.plan.load_s))?;
+        let used = cpu_time().saturating_sub(before);
+        let mut samples = measured.samples;
+        samples.push((Metric::CpuPerExchange, used.as_secs_f64() * 1e6 / measured.exchanges.max(1.0)));
+        Ok(samples)
     }
 
     fn ping(&self, subject: &dyn Subject, site: &Site<'_>) -> Result<Samples, Error> {

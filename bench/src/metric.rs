@@ -21,6 +21,8 @@ pub enum Metric {
     CpuPerGibConsumer,
     /// From the producer's start to its first answer: what publishing costs before anything is fetched.
     PublishTime,
+    /// Jain's index of the flows' goodput: 1 when all get the same, 1/n when one gets all.
+    Fairness,
     /// Median round trip.
     P50,
     /// Round trip that 99 of 100 do not exceed.
@@ -48,6 +50,7 @@ impl Metric {
             Metric::CpuPerGibProducer => "cpu_s_per_gib_producer",
             Metric::CpuPerGibConsumer => "cpu_s_per_gib_consumer",
             Metric::PublishTime => "publish_s",
+            Metric::Fairness => "fairness",
             Metric::P50 => "p50_us",
             Metric::P99 => "p99_us",
             Metric::RssIdle => "rss_idle_mib",
@@ -65,6 +68,7 @@ impl Metric {
             Metric::CpuPerExchange | Metric::CpuPerExchangeProducer | Metric::CpuPerExchangeConsumer => "us",
             Metric::CpuPerGibRouter | Metric::CpuPerGibProducer | Metric::CpuPerGibConsumer => "s/GiB",
             Metric::PublishTime => "s",
+            Metric::Fairness => "1",
             Metric::P50 | Metric::P99 => "us",
             Metric::RssIdle | Metric::Rss => "MiB",
             Metric::CpuIdle => "%",

@@ -93,6 +93,14 @@ fn columns(kind: Kind) -> &'static [Column] {
             Column("consumer", Metric::CpuPerGibConsumer, 2, false),
             Column("publish s", Metric::PublishTime, 2, false),
         ],
+        Kind::Flows => &[
+            Column("goodput Mbit/s", Metric::Goodput, 0, true),
+            Column("exchanges/s", Metric::Exchanges, 0, false),
+            Column("router CPU us/exchange", Metric::CpuPerExchange, 1, false),
+            Column("fairness", Metric::Fairness, 3, true),
+            Column("p50 us", Metric::P50, 0, false),
+            Column("p99 us", Metric::P99, 0, false),
+        ],
         Kind::Ping => &[Column("p50 us", Metric::P50, 1, true), Column("p99 us", Metric::P99, 1, true)],
         Kind::Memory => &[
             Column("idle MiB", Metric::RssIdle, 1, false),
@@ -136,7 +144,7 @@ fn cell(column: &Column, summary: Option<Summary>) -> String {
 /// namely against the best way to use each peer.
 fn ratios(results: &Results, scenario: Scenario, subjects: &[&dyn Subject]) -> Vec<String> {
     let (metric, more_is_better) = match scenario.kind() {
-        Kind::Transfer | Kind::Cached => (Metric::Goodput, true),
+        Kind::Transfer | Kind::Cached | Kind::Flows => (Metric::Goodput, true),
         Kind::Ping => (Metric::P50, false),
         Kind::Memory => (Metric::Rss, false),
         Kind::Idle => return Vec::new(),

@@ -20,6 +20,9 @@ pub enum Scenario {
     /// A file from the router's content store over Unix sockets, its producer stopped
     #[value(name = "cache-unix")]
     CacheUnix,
+    /// Several flows of generated Data through one router over Unix sockets at once
+    #[value(name = "multiflow")]
+    Multiflow,
     /// Round trips through one router over Unix sockets
     #[value(name = "ping-unix")]
     PingUnix,
@@ -38,6 +41,8 @@ pub enum Kind {
     Transfer,
     /// Fetch one object again after its producer has gone.
     Cached,
+    /// Generated load in several flows.
+    Flows,
     /// Round trips.
     Ping,
     /// Memory before and after objects.
@@ -64,6 +69,7 @@ impl Scenario {
             Scenario::Tcp8000 => "tcp-8000",
             Scenario::Udp2Routers => "udp-2routers",
             Scenario::CacheUnix => "cache-unix",
+            Scenario::Multiflow => "multiflow",
             Scenario::PingUnix => "ping-unix",
             Scenario::Memory => "memory",
             Scenario::Idle => "idle",
@@ -77,6 +83,7 @@ impl Scenario {
                 Kind::Transfer
             }
             Scenario::CacheUnix => Kind::Cached,
+            Scenario::Multiflow => Kind::Flows,
             Scenario::PingUnix => Kind::Ping,
             Scenario::Memory => Kind::Memory,
             Scenario::Idle => Kind::Idle,
@@ -119,6 +126,8 @@ pub struct Plan {
     pub memory_objects: u32,
     /// Round trips in one run of [`Scenario::PingUnix`].
     pub pings: u32,
+    /// How long one run of [`Scenario::Multiflow`] lasts, in seconds.
+    pub load_s: u64,
     /// How long one run of [`Scenario::Idle`] watches, in milliseconds.
     pub idle_ms: u64,
 }
@@ -129,12 +138,12 @@ impl Plan {
 
     /// The sizes that published figures use.
     pub fn full(object_mib: u64) -> Self {
-        Plan { object_octets: object_mib << 20, memory_objects: 10, pings: 1000, idle_ms: 5000 }
+        Plan { object_octets: object_mib << 20, memory_objects: 10, pings: 1000, load_s: 5, idle_ms: 5000 }
     }
 
     /// Sizes that show only that everything works.
     pub fn quick() -> Self {
-        Plan { object_octets: 8 << 20, memory_objects: 3, pings: 100, idle_ms: 1000 }
+        Plan { object_octets: 8 << 20, memory_objects: 3, pings: 100, load_s: 1, idle_ms: 1000 }
     }
 
     /// The size of each object in `scenario`, in octets.

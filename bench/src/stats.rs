@@ -31,6 +31,14 @@ pub fn percentile(samples: &[f64], percent: f64) -> Option<f64> {
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
 }
 
+/// Jain's fairness index of `shares`: their sum squared over their number times the sum of their squares; `None` when
+/// there are none, or nothing was shared.
+pub fn jain(shares: &[f64]) -> Option<f64> {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+}
+
 fn sorted(samples: &[f64]) -> Vec<f64> {
     let mut sorted: Vec<f64> = samples.iter().copied().filter(|s| s.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
@@ -50,6 +58,14 @@ mod tests {
     #[test]
     fn an_even_number_of_samples_has_the_mean_of_the_middle_two() {
         assert_eq!(summarise(&[4.0, 1.0, 2.0, 100.0]).map(|s| s.median), Some(3.0));
+    }
+
+    #[test]
+    fn equal_shares_are_fair_and_one_for_all_is_not() {
+        assert_eq!(jain(&[5.0; 4]), Some(1.0));
+        assert_eq!(jain(&[8.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain(&[]), None);
+        assert_eq!(jain(&[0.0, 0.0]), None);
     }
 
     #[test]

@@ -72,6 +72,9 @@ fn namely_moves_files_in_every_scenario_without_a_failure() {
         assert!(median(&lines, scenario, "namely", "goodput_mbps").is_some_and(|g| g > 0.0), "{scenario}");
     }
     assert_eq!(median(&lines, "ping-unix", "namely", "failed"), Some(0.0));
+    assert_eq!(median(&lines, "multiflow", "namely", "failed"), Some(0.0));
+    let fairness = median(&lines, "multiflow", "namely", "fairness");
+    assert!(fairness.is_some_and(|f| (0.25..=1.0).contains(&f)), "{fairness:?}");
     assert_eq!(median(&lines, "memory", "namely", "failed"), Some(0.0));
     assert!(median(&lines, "idle", "namely", "cpu_percent").is_some());
 }

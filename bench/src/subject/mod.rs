@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+pub(crate) use self::programs::Program;
+
 use crate::error::Error;
 use crate::files::Object;
 use crate::interrupt::Interrupt;

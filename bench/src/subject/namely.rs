@@ -120,6 +120,7 @@ impl Subject for Namely {
                 let hash = if self.is_variant() { "BLAKE3 manifests" } else { "its default" };
                 format!("namely get, {hash}; verified")
             }
+            (Kind::Flows, _) => crate::load::mode(),
             (Kind::Ping, Some(_)) => "ndnping".to_owned(),
             (Kind::Ping, None) => "namely ping".to_owned(),
             (Kind::Idle, _) => String::new(),
@@ -141,8 +142,8 @@ impl Subject for Namely {
 
     fn unsupported(&self, scenario: Scenario) -> Option<&'static str> {
         match (&self.tools, scenario.kind()) {
-            (Some(_), Kind::Memory | Kind::Idle) => Some("the router is that of namely"),
-            (None, Kind::Memory | Kind::Idle | Kind::Ping) if self.is_variant() => {
+            (Some(_), Kind::Flows | Kind::Memory | Kind::Idle) => Some("the router is that of namely"),
+            (None, Kind::Flows | Kind::Memory | Kind::Idle | Kind::Ping) if self.is_variant() => {
                 Some("it differs from namely only in how segments are hashed")
             }
             (Some(_), _) if scenario.transport() == Transport::Tcp => {

@@ -97,6 +97,7 @@ impl Subject for Ndnd {
                 NdnTools::mode(Pipeline::Fixed, scenario)
             }
             (Kind::Transfer | Kind::Cached | Kind::Memory, None) => "ndnd cat; nothing verified".to_owned(),
+            (Kind::Flows, _) => crate::load::mode(),
             (Kind::Ping, Some(_)) => "ndnping".to_owned(),
             (Kind::Ping, None) => "ndnd ping".to_owned(),
             (Kind::Idle, _) => String::new(),
@@ -117,7 +118,7 @@ impl Subject for Ndnd {
             (None, _) if scenario == Scenario::Unix1200 => {
                 Some("ndnd put has no option for the segment size")
             }
-            (Some(_), Kind::Memory | Kind::Idle) => Some("the router is that of ndnd"),
+            (Some(_), Kind::Flows | Kind::Memory | Kind::Idle) => Some("the router is that of ndnd"),
             _ => None,
         }
     }

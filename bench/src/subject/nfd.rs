@@ -67,6 +67,7 @@ impl Subject for Nfd {
     fn mode(&self, scenario: Scenario) -> String {
         match scenario.kind() {
             Kind::Transfer | Kind::Cached | Kind::Memory => NdnTools::mode(self.pipeline, scenario),
+            Kind::Flows => crate::load::mode(),
             Kind::Ping => "ndnping".to_owned(),
             Kind::Idle => String::new(),
         }

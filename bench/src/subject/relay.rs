@@ -94,7 +94,7 @@ impl Subject for Relay {
 
     fn unsupported(&self, scenario: Scenario) -> Option<&'static str> {
         match (scenario.kind(), self.unit) {
-            (Kind::Memory | Kind::Idle, _) => Some("it is no router"),
+            (Kind::Flows | Kind::Memory | Kind::Idle, _) => Some("it is no router"),
             (Kind::Ping, Some(_)) => Some("a ping is smaller than one read"),
             (_, Some(_)) if scenario.has_two_routers() => Some("64 KiB do not fit a datagram"),
             _ => None,

@@ -68,6 +68,9 @@ pub enum Command {
     Ping(ping::Ping),
     /// Answer pings under a prefix
     Pingserver(pingserver::Pingserver),
+    /// Measure throughput and latency through a router with generated load
+    #[command(subcommand)]
+    Perf(perf::Perf),
     /// Send one Interest and print what answers
     Peek(peek::Peek),
     /// Answer one Interest with standard input

@@ -9,6 +9,7 @@ pub mod generate;
 pub mod get;
 pub mod key;
 pub mod peek;
+pub mod perf;
 pub mod ping;
 pub mod pingserver;
 pub mod poke;
@@ -43,6 +44,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Put(c) => c.run(&ctx),
         Command::Ping(c) => c.run(&ctx),
         Command::Pingserver(c) => c.run(&ctx),
+        Command::Perf(c) => c.run(&ctx),
         Command::Peek(c) => c.run(&ctx),
         Command::Poke(c) => c.run(&ctx),
         Command::Status(c) => c.run(&ctx),

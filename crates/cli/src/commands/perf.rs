@@ -1,0 +1,54 @@
+//! `namely perf`: generated load through a router, measured: a server that answers everything below its prefix, and
+//! a client that asks at a window or at a rate.
+//!
+//! Both ends do as little for a packet as they can (templates, no allocation, one write for a batch), because they
+//! are there to measure what is between them.
+
+mod client;
+mod flow;
+mod outstanding;
+mod packets;
+mod report;
+mod server;
+mod signing;
+
+use clap::Subcommand;
+
+use super::Context;
+use crate::failure::Failure;
+
+/// Where server and client meet unless told otherwise.
+const PREFIX: &str = "/perf";
+
+/// Payload of an answer unless told otherwise, octets: what file servers of NDN use.
+const PAYLOAD_OCTETS: usize = 8000;
+
+/// Largest payload of an answer, octets: it leaves room for a name and a signature in the largest packet.
+const PAYLOAD_OCTETS_MAX: usize = 8600;
+
+/// Most connections of one process.
+const FLOWS_MAX: u16 = 1024;
+
+/// Measure throughput and latency through a router with generated load.
+#[derive(Debug, Subcommand)]
+pub enum Perf {
+    /// Answer every Interest below a prefix with generated Data
+    Server(server::Server),
+    /// Ask a server at a window or a rate, and print what comes
+    Client(client::Client),
+}
+
+impl Perf {
+    /// Serves or measures until it is done or stopped.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        match self {
+            Perf::Server(c) => c.run(ctx),
+            Perf::Client(c) => c.run(ctx),
+        }
+    }
+}
+
+/// A failure of one of the threads' connections, as the command's own.
+fn thread_failure() -> Failure {
+    Failure::failed("a flow ended by a fault of namely's own")
+}

@@ -1,0 +1,335 @@
+//! `namely perf client`: asks, on one thread for each flow, and prints what comes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, mpsc};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use namely_transport::connection::{Answer, Connection, Options};
+use namely_transport::nonce::Nonces;
+use namely_wire::{DataView, InterestBuilder, Name};
+use serde_json::Value;
+
+use super::flow::{Flow, Plan, Tally};
+use super::outstanding::Outstanding;
+use super::packets::InterestTemplate;
+use super::report::{Second, Summary, TITLES};
+use super::signing::Checker;
+use super::{FLOWS_MAX, PREFIX, thread_failure};
+use crate::commands::Context;
+use crate::failure::{Exit, Failure};
+use crate::router::{connection_failure, nack_failure};
+
+/// Interests under way unless told otherwise: as fast as answers come, and at a rate.
+const WINDOW: u32 = 64;
+const WINDOW_AT_A_RATE: u32 = 4096;
+
+/// Most Interests under way, and most names of `--cached`.
+const WINDOW_MAX: u32 = 1 << 16;
+const CACHED_MAX: u32 = 1 << 24;
+
+/// Components of a name unless told otherwise.
+const NAME_COMPONENTS: usize = 4;
+
+/// Most components and octets of a name.
+const NAME_COMPONENTS_MAX: u16 = 256;
+const NAME_OCTETS_MAX: u16 = 4096;
+
+/// How often a flow looks whether it shall stop.
+const LOOK_NS: u64 = 100_000_000;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Ask a server at a window or a rate, and print what comes.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely perf client --duration 10 --window 128 --flows 4")]
+pub struct Client {
+    /// The prefix of the server.
+    #[arg(long, value_name = "NAME", default_value = PREFIX)]
+    prefix: Name,
+    /// How long, seconds.
+    #[arg(long, short = 't', value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    duration: u64,
+    /// Interests of each flow under way at once [default: 64; at a rate 4096].
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WINDOW_MAX)))]
+    window: Option<u32>,
+    /// Interests a second of all flows together, whether or not they are answered; nothing is asked for twice.
+    #[arg(long, value_name = "PPS", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    rate: Option<u64>,
+    /// Flows, each with a connection and a thread of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=FLOWS_MAX as i64))]
+    flows: u16,
+    /// Ask for N names again and again, which caches answer, instead of for each name once.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(CACHED_MAX)))]
+    cached: Option<u32>,
+    /// Components of each name, the prefix's included [default: 4, or as many as it takes].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(NAME_COMPONENTS_MAX)))]
+    name_components: Option<u16>,
+    /// Octets of each name's components together; a name is not cut to fit.
+    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u16).range(1..=i64::from(NAME_OCTETS_MAX)))]
+    name_length: Option<u16>,
+    /// Octets of payload that each answer must have [default: those of the first answer].
+    #[arg(long, value_name = "OCTETS")]
+    payload: Option<usize>,
+    /// Lifetime of the Interests, ms: what is not answered by then is a timeout.
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    lifetime: u64,
+    /// Check each answer's signature and every octet of its payload.
+    #[arg(long)]
+    verify: bool,
+}
+
+/// What a flow reports to the thread that prints.
+struct Report {
+    flow: usize,
+    /// From 1; the last one may be short.
+    second: u64,
+    length: Duration,
+    tally: Tally,
+}
+
+impl Client {
+    /// Measures for the duration or until it is stopped; fails when nothing right was answered.
+    pub(super) fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let stop = crate::stop::flag()?;
+        let session: u32 = u32::from_be_bytes(
+            Nonces::from_system().map_err(|e| Failure::failed(format!("no random numbers: {e}")))?.next(),
+        );
+        let connect = |_| {
+            let options = Options { signer: crate::keys::command_signer()?, ..Options::default() };
+            Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)
+        };
+        let mut connections = (0..self.flows).map(connect).collect::<Result<Vec<_>, _>>()?;
+        let Some(first) = connections.first_mut() else { return Ok(()) };
+        let payload_octets = self.probe(first, session)?;
+        self.announce(ctx, first, payload_octets, session)?;
+        let plans = (0..self.flows).map(|flow| self.plan(flow, session, payload_octets));
+        let plans = plans.collect::<Result<Vec<_>, _>>()?;
+        let summary = self.measure(ctx, connections, plans, &stop)?;
+        ctx.out.answer(|| summary.text(), || summary.json());
+        outcome(&summary.total, &self.prefix)
+    }
+
+    /// The base of a flow's names: `<prefix>/<flow>/<session>`, and what the options ask for beyond that.
+    fn base(&self, flow: u16, session: u32) -> Result<Name, Failure> {
+        let head = self.prefix.join_generic(flow.to_string());
+        let id = format!("{session:08x}");
+        // The number at the end of a name is a component too.
+        let least = head.len() + 2;
+        let components = self.name_components.map_or(NAME_COMPONENTS.max(least), usize::from);
+        if components < least {
+            return Err(Failure::failed(format!(
+                "--name-components must be at least {least}: {}, the flow, the session and a number",
+                self.prefix
+            )));
+        }
+        let filled = |padding: usize| {
+            let mut name = head.join_generic(id.clone() + &"x".repeat(padding));
+            (least..components).for_each(|i| name = name.join_generic(format!("{i:08}")));
+            name
+        };
+        let Some(wanted) = self.name_length.map(usize::from) else { return Ok(filled(0)) };
+        let octets = |padding: usize| filled(padding).join_generic([0; 8]).as_bytes().len();
+        let shortest = octets(0);
+        if wanted < shortest {
+            return Err(Failure::failed(format!("--name-length must be at least {shortest} here")));
+        }
+        // LENGTH itself grows with the padding: the longest name that is not longer than wanted.
+        let padding = (0..=wanted - shortest).rev().find(|padding| octets(*padding) <= wanted);
+        Ok(filled(padding.unwrap_or(0)))
+    }
+
+    fn template(&self, flow: u16, session: u32) -> Result<InterestTemplate, Failure> {
+        InterestTemplate::new(&self.base(flow, session)?, self.lifetime)
+            .ok_or_else(|| Failure::failed("the names do not fit a packet"))
+    }
+
+    fn plan(&self, flow: u16, session: u32, payload_octets: usize) -> Result<(Plan, Outstanding), Failure> {
+        let checker = self.verify.then(Checker::new).transpose();
+        let plan = Plan {
+            template: self.template(flow, session)?,
+            rate: self.rate.map(|rate| (rate / u64::from(self.flows)).max(1)),
+            lifetime_ns: self.lifetime * 1_000_000,
+            payload_octets,
+            checker: checker.map_err(|e| Failure::failed(format!("cannot verify: {e}")))?,
+        };
+        let default = if self.rate.is_some() { WINDOW_AT_A_RATE } else { WINDOW };
+        let window = self.window.unwrap_or(default);
+        let outstanding = match self.cached {
+            Some(names) => Outstanding::cyclic(window, names),
+            None => Outstanding::distinct(window),
+        };
+        Ok((plan, outstanding))
+    }
+
+    /// Asks once before anything is measured, so that a wrong prefix is told at once; the payload's size.
+    fn probe(&self, connection: &mut Connection, session: u32) -> Result<usize, Failure> {
+        let name = self.base(0, session)?.join_generic(u64::MAX.to_be_bytes());
+        let interest = InterestBuilder::new(name).lifetime_ms(self.lifetime.max(1000));
+        let hint = "is `namely perf server` running for this prefix?";
+        match connection.express(&interest).map_err(connection_failure)? {
+            Answer::Data(reply) => {
+                let data = DataView::parse(&reply.wire)
+                    .map_err(|e| Failure::failed(format!("the answer is malformed: {e}")))?;
+                Ok(self.payload.unwrap_or(data.content.len()))
+            }
+            Answer::Nack(reason) => Err(nack_failure(&self.prefix.to_string(), reason).hint(hint)),
+            Answer::Timeout => {
+                Err(Failure::new(Exit::Timeout, format!("no answer from {}", self.prefix)).hint(hint))
+            }
+        }
+    }
+
+    fn announce(
+        &self,
+        ctx: &Context<'_>,
+        connection: &Connection,
+        payload_octets: usize,
+        session: u32,
+    ) -> Result<(), Failure> {
+        let name = self.base(0, session)?.join_generic([0; 8]);
+        let how = match (self.rate, self.window) {
+            (Some(rate), _) => format!("{rate} Interests a second"),
+            (None, window) => format!("a window of {} each", window.unwrap_or(WINDOW)),
+        };
+        ctx.out.remark(format!(
+            "{} flows with {how} at {}; {payload_octets} octets of payload, names of {} components in {} octets",
+            self.flows,
+            connection.uri(),
+            name.len(),
+            name.as_bytes().len()
+        ));
+        if !ctx.out.is_json() {
+            ctx.out.answer(|| TITLES.to_owned(), || Value::Null);
+        }
+        Ok(())
+    }
+
+    fn measure(
+        &self,
+        ctx: &Context<'_>,
+        connections: Vec<Connection>,
+        plans: Vec<(Plan, Outstanding)>,
+        stop: &AtomicBool,
+    ) -> Result<Summary, Failure> {
+        let (reports, inbox) = mpsc::channel();
+        let start = Barrier::new(connections.len());
+        let started = Instant::now();
+        std::thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for (flow, (connection, plan)) in connections.into_iter().zip(plans).enumerate() {
+                let (reports, start) = (reports.clone(), &start);
+                threads.push(scope.spawn(move || {
+                    start.wait();
+                    let ended = self.flow(flow, connection, plan, &reports, stop);
+                    // One that cannot go on ends the measurement.
+                    stop.fetch_or(ended.is_err(), Ordering::Relaxed);
+                    ended
+                }));
+            }
+            drop(reports);
+            let mut printer = Printer::new(ctx, threads.len());
+            inbox.iter().for_each(|report| printer.take(&report));
+            for thread in threads {
+                thread.join().map_err(|_| thread_failure())??;
+            }
+            Ok(printer.finish(started.elapsed()))
+        })
+    }
+
+    /// One flow, to its end.
+    fn flow(
+        &self,
+        index: usize,
+        mut connection: Connection,
+        (plan, outstanding): (Plan, Outstanding),
+        reports: &mpsc::Sender<Report>,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let nonces = connection.nonces().clone();
+        let started_ns = connection.now_ns();
+        let mut flow = Flow::new(plan, outstanding, nonces, started_ns);
+        let end_ns = started_ns + self.duration * SECOND_NS;
+        let (mut second, mut second_from_ns, mut now_ns) = (1, started_ns, started_ns);
+        while now_ns < end_ns && !stop.load(Ordering::Relaxed) {
+            flow.expire(now_ns, connection.outbox());
+            flow.fill(now_ns, connection.outbox());
+            let second_ends_ns = (started_ns + second * SECOND_NS).min(end_ns);
+            let deadline_ns = flow.due_ns(now_ns).min(second_ends_ns).min(now_ns + LOOK_NS);
+            let turn = connection.turn(deadline_ns, &mut |incoming, outbox| flow.take(&incoming, outbox));
+            turn.map_err(connection_failure)?;
+            now_ns = connection.now_ns();
+            if now_ns >= started_ns + second * SECOND_NS && now_ns < end_ns {
+                report(&mut flow, index, second, now_ns - second_from_ns, reports);
+                (second, second_from_ns) = ((now_ns - started_ns) / SECOND_NS + 1, now_ns);
+            }
+        }
+        report(&mut flow, index, second, now_ns - second_from_ns, reports);
+        Ok(())
+    }
+}
+
+fn report(flow: &mut Flow, index: usize, second: u64, length_ns: u64, reports: &mpsc::Sender<Report>) {
+    let tally = std::mem::replace(&mut flow.tally, Tally::new());
+    // The thread that prints outlives the flows.
+    let _ = reports.send(Report { flow: index, second, length: Duration::from_nanos(length_ns), tally });
+}
+
+/// Whether the measurement was worth its name.
+fn outcome(total: &Tally, prefix: &Name) -> Result<(), Failure> {
+    if total.wrong > 0 {
+        let message = format!("{} answers were not what the server should send", total.wrong);
+        return Err(Failure::new(Exit::NotVerified, message));
+    }
+    match (total.exchanges, total.nacks) {
+        (0, 0) => Err(Failure::new(Exit::Timeout, format!("no answer from {prefix}"))),
+        (0, _) => Err(Failure::new(Exit::NotFound, format!("{prefix} was refused"))),
+        _ => Ok(()),
+    }
+}
+
+/// Puts the flows' seconds together and prints each as soon as all flows have reported it.
+struct Printer<'a> {
+    ctx: &'a Context<'a>,
+    flows: usize,
+    total: Tally,
+    flow_octets: Vec<u64>,
+    /// Seconds that some flow has not reported yet: how many have, the longest length, the sum.
+    open: BTreeMap<u64, (usize, Duration, Tally)>,
+}
+
+impl<'a> Printer<'a> {
+    fn new(ctx: &'a Context<'a>, flows: usize) -> Self {
+        Printer { ctx, flows, total: Tally::new(), flow_octets: vec![0; flows], open: BTreeMap::new() }
+    }
+
+    fn take(&mut self, report: &Report) {
+        self.total.add(&report.tally);
+        self.flow_octets[report.flow] += report.tally.payload_octets;
+        let open = self.open.entry(report.second).or_insert_with(|| (0, Duration::ZERO, Tally::new()));
+        open.0 += 1;
+        open.1 = open.1.max(report.length);
+        open.2.add(&report.tally);
+        while let Some(first) = self.open.first_entry().filter(|e| e.get().0 == self.flows) {
+            let (number, (_, length, tally)) = first.remove_entry();
+            self.print(number, length, &tally);
+        }
+    }
+
+    fn print(&self, number: u64, length: Duration, tally: &Tally) {
+        // A rest of a second that is too short for a rate says nothing.
+        if length < Duration::from_millis(10) {
+            return;
+        }
+        let second = Second { number, tally, length };
+        self.ctx.out.answer(|| second.text(), || second.json());
+    }
+
+    fn finish(mut self, length: Duration) -> Summary {
+        while let Some((number, (_, length, tally))) = self.open.pop_first() {
+            self.print(number, length, &tally);
+        }
+        Summary { total: self.total, length, flow_octets: self.flow_octets }
+    }
+}

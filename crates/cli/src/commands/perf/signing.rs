@@ -1,0 +1,148 @@
+//! How generated Data are signed and checked. The keys are part of the program and no secret: they are there to
+//! cost what signatures cost, not to prove anything.
+
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use namely_security::crypto::{HmacKey, PrivateKey, sha256};
+use namely_security::{CryptoError, Signer};
+use namely_wire::types::SIGNATURE_VALUE;
+use namely_wire::{DataView, Name, SignatureInfo, SignatureType};
+
+use super::PAYLOAD_OCTETS_MAX;
+
+/// Name of the keys in KeyLocator.
+const KEY_NAME: &str = "/namely-perf/KEY/1";
+
+/// The shared key of `hmac`; no secret.
+const HMAC_SECRET: [u8; 32] = *b"namely perf: no secret but a key";
+
+/// The private key of `ed25519`, a PKCS#8 document of RFC 8410 around 32 octets; no secret.
+const ED25519_HEADER: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+
+/// How a server signs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SignWith {
+    /// Not at all: SignatureType 200, which costs nothing at either end
+    Null,
+    /// SHA-256 of each packet
+    Sha256,
+    /// Ed25519
+    Ed25519,
+    /// HMAC with SHA-256
+    Hmac,
+}
+
+impl SignWith {
+    /// The signing itself.
+    pub(super) fn signing(self) -> Result<Signing, CryptoError> {
+        Ok(match self {
+            SignWith::Null => Signing::Null,
+            SignWith::Sha256 => Signing::Digest,
+            SignWith::Ed25519 => {
+                Signing::Key { signer: Signer::new(key_name(), Arc::new(ed25519()?)), octets: 64 }
+            }
+            SignWith::Hmac => {
+                let key = HmacKey::new(&HMAC_SECRET);
+                Signing::Key { signer: Signer::hmac(key_name(), key), octets: 32 }
+            }
+        })
+    }
+}
+
+fn key_name() -> Name {
+    KEY_NAME.parse().unwrap_or_default()
+}
+
+fn ed25519() -> Result<PrivateKey, CryptoError> {
+    PrivateKey::from_pkcs8(&[&ED25519_HEADER[..], &HMAC_SECRET].concat())
+}
+
+/// Makes SignatureInfo and SignatureValue.
+#[derive(Clone, Debug)]
+pub(super) enum Signing {
+    /// None.
+    Null,
+    /// SHA-256.
+    Digest,
+    /// With a key; its signatures have this many octets.
+    Key { signer: Signer, octets: usize },
+}
+
+impl Signing {
+    pub(super) fn info(&self) -> SignatureInfo {
+        match self {
+            Signing::Null => SignatureInfo::new(SignatureType::Null, None),
+            Signing::Digest => SignatureInfo::digest_sha256(),
+            Signing::Key { signer, .. } => signer.signature_info(),
+        }
+    }
+
+    /// Octets of SignatureValue's VALUE.
+    pub(super) fn value_octets(&self) -> usize {
+        match self {
+            Signing::Null => 0,
+            Signing::Digest => 32,
+            Signing::Key { octets, .. } => *octets,
+        }
+    }
+
+    /// Appends SignatureValue to the Data whose signed portion begins at `signed_from` and ends with `out`.
+    pub(super) fn append_value(&self, signed_from: usize, out: &mut Vec<u8>) -> Result<(), CryptoError> {
+        let header = [SIGNATURE_VALUE as u8, self.value_octets() as u8];
+        match self {
+            Signing::Null => out.extend_from_slice(&header),
+            Signing::Digest => {
+                let digest = sha256(&out[signed_from..]);
+                out.extend_from_slice(&header);
+                out.extend_from_slice(&digest);
+            }
+            Signing::Key { signer, .. } => {
+                let value = signer.sign(&[&out[signed_from..]])?;
+                out.extend_from_slice(&header);
+                out.extend_from_slice(&value);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The payload of `octets` that servers send: the same octets each time, so that a client can tell a changed one.
+pub(super) fn payload(octets: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let next = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..octets).map(next).collect()
+}
+
+/// Checks content and signature of what came.
+#[derive(Debug)]
+pub(super) struct Checker {
+    payload: Vec<u8>,
+    hmac: HmacKey,
+    ed25519: PrivateKey,
+}
+
+impl Checker {
+    pub(super) fn new() -> Result<Self, CryptoError> {
+        let hmac = HmacKey::new(&HMAC_SECRET);
+        Ok(Checker { payload: payload(PAYLOAD_OCTETS_MAX), hmac, ed25519: ed25519()? })
+    }
+
+    /// Whether `data` is what a server sends, signed as it says.
+    pub(super) fn is_right(&self, data: &DataView<'_>) -> bool {
+        let (signed, value) = (&[data.signed_portion][..], data.signature_value);
+        let signature = match data.signature_type {
+            SignatureType::Null => value.is_empty(),
+            SignatureType::DigestSha256 => sha256(data.signed_portion) == value,
+            SignatureType::HmacWithSha256 => self.hmac.verify(signed, value),
+            SignatureType::Ed25519 => self.ed25519.public().verify(signed, value),
+            _ => false,
+        };
+        signature && self.payload.starts_with(data.content)
+    }
+}

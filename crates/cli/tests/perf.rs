@@ -1,0 +1,153 @@
+//! `namely perf`, over a real router: what the client prints is what happened.
+
+mod common;
+
+use common::Home;
+use serde_json::Value;
+
+fn summary(lines: &[Value]) -> &Value {
+    lines.iter().find(|line| line["kind"] == "summary").expect("a summary")
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value[key].as_f64().unwrap_or_else(|| panic!("{key} in {value}"))
+}
+
+#[test]
+fn a_window_is_measured_each_second_and_in_all() {
+    let mut home = Home::with_router();
+    home.serve("/perf", ["perf", "server"]);
+    let lines = home.json(["perf", "client", "--duration", "2", "--window", "16"]);
+    let seconds: Vec<&Value> = lines.iter().filter(|line| line["kind"] == "second").collect();
+    assert!(!seconds.is_empty() && seconds[0]["second"] == 1);
+    let total = summary(&lines);
+    let exchanges: u64 = seconds.iter().filter_map(|s| s["exchanges"].as_u64()).sum();
+    assert!(exchanges > 0 && Some(exchanges) <= total["exchanges"].as_u64());
+    assert_eq!(total["payload_octets"].as_u64(), total["exchanges"].as_u64().map(|n| n * 8000));
+    let quantiles = ["min_us", "p50_us", "p90_us", "p99_us", "p99_9_us", "max_us"].map(|k| number(total, k));
+    assert!(quantiles[0] > 0.0 && quantiles.is_sorted(), "{quantiles:?}");
+    assert_eq!((total["wrong"].as_u64(), total["nacks"].as_u64()), (Some(0), Some(0)));
+    // What was under way at the end has no answer, and nothing else.
+    let unanswered =
+        number(total, "interests") - number(total, "exchanges") - number(total, "retransmissions");
+    assert!((0.0..=16.0).contains(&unanswered), "{total}");
+}
+
+#[test]
+fn every_signature_is_made_and_verified() {
+    for sign in ["null", "sha256", "ed25519", "hmac"] {
+        let mut home = Home::with_router();
+        home.serve(
+            "/lab/load",
+            ["perf", "server", "--prefix", "/lab/load", "--payload", "1200", "--sign", sign],
+        );
+        let client =
+            ["perf", "client", "--prefix", "/lab/load", "--duration", "1", "--verify", "--payload", "1200"];
+        let lines = home.json(client);
+        let total = summary(&lines);
+        assert!(number(total, "exchanges") > 0.0 && total["wrong"] == 0, "{sign}: {total}");
+    }
+}
+
+#[test]
+fn each_flow_gets_its_share_over_connections_of_its_own() {
+    let mut home = Home::with_router();
+    home.serve("/perf/2", ["perf", "server", "--flows", "3", "--payload", "1200"]);
+    let lines = home.json(["perf", "client", "--flows", "3", "--duration", "1"]);
+    let goodput = summary(&lines)["flow_goodput_mbps"].as_array().unwrap().clone();
+    assert_eq!(goodput.len(), 3);
+    assert!(goodput.iter().all(|g| g.as_f64() > Some(0.0)), "{goodput:?}");
+}
+
+#[test]
+fn a_rate_is_kept_and_not_exceeded() {
+    let mut home = Home::with_router();
+    home.serve("/perf", ["perf", "server", "--payload", "100"]);
+    let lines = home.json(["perf", "client", "--rate", "500", "--duration", "2"]);
+    let total = summary(&lines);
+    // The last ones may be due after the end; a busy machine sends late, never more.
+    assert!((1.0..=1000.0).contains(&number(total, "interests")), "{total}");
+    assert!(number(total, "interests") + number(total, "held_back") > 900.0, "{total}");
+    assert_eq!(total["retransmissions"], 0);
+}
+
+#[test]
+fn distinct_names_are_not_answered_by_the_cache_and_a_cached_set_is() {
+    let mut home = Home::with_router();
+    home.serve("/perf", ["perf", "server", "--payload", "100"]);
+    let hits = || home.json(["cs", "info"])[0]["hits"].as_u64().unwrap();
+    home.json(["perf", "client", "--duration", "1"]);
+    let before = hits();
+    assert!(before < 10, "{before} hits of names that are asked for once");
+    let lines = home.json(["perf", "client", "--duration", "1", "--cached", "100", "--window", "10"]);
+    let exchanges = summary(&lines)["exchanges"].as_u64().unwrap();
+    assert!(
+        exchanges > 200 && hits() - before > exchanges / 2,
+        "{exchanges} exchanges, {} hits",
+        hits() - before
+    );
+}
+
+#[test]
+fn names_are_as_long_as_asked_for() {
+    let mut home = Home::with_router();
+    home.serve("/perf", ["perf", "server", "--payload", "100"]);
+    let client =
+        home.run(["perf", "client", "--duration", "1", "--name-components", "16", "--name-length", "300"]);
+    assert_eq!(client.code, Some(0), "{client:?}");
+    assert!(client.stderr.contains("names of 16 components in 300 octets"), "{client:?}");
+    home.fails(1, ["perf", "client", "--name-components", "3"]);
+    home.fails(1, ["perf", "client", "--name-length", "20"]);
+}
+
+#[test]
+fn without_a_server_it_fails_at_once_and_says_why() {
+    let home = Home::with_router();
+    let error = home.fails(4, ["perf", "client", "--duration", "600"]);
+    assert!(error.contains("no route to /perf") && error.contains("perf server"), "{error}");
+}
+
+#[test]
+fn a_payload_of_another_size_is_no_success() {
+    let mut home = Home::with_router();
+    home.serve("/perf", ["perf", "server", "--payload", "1200"]);
+    let error = home.fails(6, ["perf", "client", "--duration", "1", "--payload", "1300"]);
+    assert!(error.contains("not what the server should send"), "{error}");
+}
+
+#[test]
+fn a_server_that_stops_is_seen_as_timeouts_or_refusals_and_the_client_ends_in_time() {
+    let mut home = Home::with_router();
+    let server = home.serve("/perf", ["perf", "server"]);
+    let client = home.namely(["perf", "client", "--duration", "4", "--lifetime", "200", "--json"]);
+    let index = home.spawn(client);
+    home.wait_for("a second", || home.background_log().contains("\"kind\":\"second\""));
+    home.stop(server);
+    home.wait_for("the summary", || summaries(&home) == 2);
+    home.stop(index);
+    let log = home.background_log();
+    let client = log
+        .lines()
+        .filter_map(|l| serde_json::from_str::<Value>(l).ok())
+        .find(|v| v["kind"] == "summary" && !v["interests"].is_null());
+    let client = client.expect("the client's summary");
+    assert!(number(&client, "timeouts") + number(&client, "nacks") > 0.0, "{client}");
+}
+
+fn summaries(home: &Home) -> usize {
+    // The server prints text, the client JSON.
+    let log = home.background_log();
+    log.matches("\"kind\":\"summary\"").count() + usize::from(log.contains("answered ("))
+}
+
+#[test]
+fn ctrl_c_ends_with_a_summary() {
+    let mut home = Home::with_router();
+    home.serve("/perf", ["perf", "server"]);
+    let client = home.namely(["perf", "client", "--duration", "600"]);
+    let index = home.spawn(client);
+    home.wait_for("two seconds", || home.background_log().lines().any(|l| l.trim_start().starts_with("2 ")));
+    home.stop(index);
+    let log = home.background_log();
+    assert!(log.contains("latency us: min") && log.contains("p99.9"), "{log}");
+}
