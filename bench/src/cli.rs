@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::instructions::Work;
 use crate::plain::PlainCommand;
 use crate::scenario::{Plan, Scenario};
 use crate::subject::SubjectName;
+use crate::tables::TablesScenario;
 
 /// Side-by-side benchmarks of namely and its peers.
 #[derive(Debug, Parser)]
@@ -23,6 +25,18 @@ pub enum Command {
     /// Measure subjects beside one another, alternating in one run
     #[command(after_help = HELP)]
     Compare(Compare),
+    /// Measure the forwarding core alone: its tables, without sockets
+    #[command(after_help = TABLES_HELP)]
+    Tables(Tables),
+    /// Count the instructions of fixed work under valgrind and compare them with a snapshot
+    #[command(after_help = INSTRUCTIONS_HELP)]
+    Instructions(Instructions),
+    /// One scenario of `tables` in a process of its own
+    #[command(hide = true)]
+    TablesCase(TablesCase),
+    /// What `instructions` counts
+    #[command(hide = true)]
+    InstructionsWork(InstructionsWork),
     /// One plain process of the relay subject
     #[command(subcommand, hide = true)]
     Plain(PlainCommand),
@@ -37,6 +51,83 @@ A subject whose programs are absent is named and left out.
 
 Example:
   cargo build --release && cargo run --release -p namely-bench -- compare --subject namely,nfd,ndnd";
+
+const TABLES_HELP: &str = "Packets are written into a pool's buffers outside the timed part; timed is what the core does with them.
+exchanges/s is over wall time in the core (each worker's added up); ns/exchange and ns/lookup are CPU time, which other
+programs on the machine change less.
+octets/entry is growth of resident memory beyond the packets, divided by the entries.
+
+Example:
+  cargo run --release -p namely-bench -- tables --scenario core-4c-1M,core-2workers --runs 3";
+
+const INSTRUCTIONS_HELP: &str = "Counts depend on the compiler and its profile: use a release build.
+
+Example:
+  cargo run --release -p namely-bench -- instructions
+  cargo run --release -p namely-bench -- instructions --renew";
+
+/// Options of `tables`.
+#[derive(Debug, Args)]
+pub struct Tables {
+    /// Which scenarios; all when not given
+    #[arg(long, value_delimiter = ',')]
+    pub scenario: Vec<TablesScenario>,
+    /// Runs of each scenario [default: 5; with --quick 1]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: Option<u32>,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Small tables and one short run: shows that everything works, not how fast it is
+    #[arg(long)]
+    pub quick: bool,
+}
+
+impl Tables {
+    /// How many runs.
+    pub fn runs(&self) -> u32 {
+        self.runs.unwrap_or(if self.quick { 1 } else { 5 })
+    }
+
+    /// Which scenarios, each once.
+    pub fn scenarios(&self) -> impl Iterator<Item = TablesScenario> {
+        let wanted = |s: &TablesScenario| self.scenario.is_empty() || self.scenario.contains(s);
+        TablesScenario::value_variants().iter().copied().filter(wanted)
+    }
+}
+
+/// Options of `instructions`.
+#[derive(Debug, Args)]
+pub struct Instructions {
+    /// The file of counts to compare with
+    #[arg(long, default_value = "bench/instructions.json")]
+    pub snapshot: PathBuf,
+    /// Write the counts to the file instead of comparing them
+    #[arg(long)]
+    pub renew: bool,
+}
+
+/// Options of one scenario's process.
+#[derive(Debug, Args)]
+pub struct TablesCase {
+    /// The scenario
+    pub scenario: TablesScenario,
+    /// Runs
+    #[arg(long)]
+    pub runs: u32,
+    /// Small
+    #[arg(long)]
+    pub quick: bool,
+}
+
+/// Options of counted work.
+#[derive(Debug, Args)]
+pub struct InstructionsWork {
+    /// Which work
+    pub work: Work,
+    /// How often it is done
+    pub times: u64,
+}
 
 /// Options of `compare`.
 #[derive(Debug, Args)]

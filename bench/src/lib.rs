@@ -4,6 +4,8 @@
 //! every round of one run and inside one network namespace, and reports medians. Every fetched file is compared
 //! with its source octet by octet; a fetch that fails is counted and shown, never left out.
 //!
+//! `tables` measures the forwarding core alone, `instructions` counts what fixed work costs it.
+//!
 //! This crate never speaks for a subject: a rate is an object's size over the wall time of the client process, and
 //! CPU time is what the kernel accounts to each process.
 #![forbid(unsafe_code)]
@@ -13,6 +15,7 @@ pub mod compare;
 pub mod error;
 pub mod files;
 pub mod header;
+pub mod instructions;
 pub mod interrupt;
 pub mod load;
 pub mod machine;
@@ -28,3 +31,4 @@ pub mod rtt;
 pub mod scenario;
 pub mod stats;
 pub mod subject;
+pub mod tables;

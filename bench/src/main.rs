@@ -5,11 +5,15 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
-use namely_bench::{compare, plain};
+use namely_bench::{compare, instructions, plain, tables};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Compare(options) => compare::run(&options),
+        Command::Tables(options) => tables::run(&options),
+        Command::TablesCase(options) => tables::run_case(&options),
+        Command::Instructions(options) => instructions::run(&options),
+        Command::InstructionsWork(options) => instructions::work(&options),
         Command::Plain(command) => plain::run(&command),
     };
     match result {

@@ -33,6 +33,14 @@ pub enum Metric {
     Rss,
     /// CPU time of the router over wall time while nothing happens.
     CpuIdle,
+    /// CPU time in the core for one Interest-Data exchange.
+    NsPerExchange,
+    /// CPU time in the core for an Interest that one table decides.
+    NsPerLookup,
+    /// Time to add an entry.
+    NsPerInsert,
+    /// Memory of an entry beyond its packet.
+    BytesPerEntry,
     /// Fetches that failed, summed over all runs.
     Failed,
 }
@@ -56,6 +64,10 @@ impl Metric {
             Metric::RssIdle => "rss_idle_mib",
             Metric::Rss => "rss_mib",
             Metric::CpuIdle => "cpu_percent",
+            Metric::NsPerExchange => "ns_per_exchange",
+            Metric::NsPerLookup => "ns_per_lookup",
+            Metric::NsPerInsert => "ns_per_insert",
+            Metric::BytesPerEntry => "bytes_per_entry",
             Metric::Failed => "failed",
         }
     }
@@ -72,6 +84,8 @@ impl Metric {
             Metric::P50 | Metric::P99 => "us",
             Metric::RssIdle | Metric::Rss => "MiB",
             Metric::CpuIdle => "%",
+            Metric::NsPerExchange | Metric::NsPerLookup | Metric::NsPerInsert => "ns",
+            Metric::BytesPerEntry => "octets",
             Metric::Failed => "fetches",
         }
     }

@@ -19,15 +19,15 @@ pub struct Results {
 
 /// One line of JSON output.
 #[derive(Debug, Serialize)]
-struct Line {
-    scenario: &'static str,
-    subject: &'static str,
-    metric: &'static str,
-    median: f64,
-    min: f64,
-    max: f64,
-    unit: &'static str,
-    runs: usize,
+pub(crate) struct Line {
+    pub(crate) scenario: &'static str,
+    pub(crate) subject: &'static str,
+    pub(crate) metric: &'static str,
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+    pub(crate) unit: &'static str,
+    pub(crate) runs: usize,
 }
 
 impl Results {
@@ -60,12 +60,13 @@ impl Results {
 
 /// Prints what `scenario` came to on standard output, one JSON object a line.
 pub fn print_json(results: &Results, scenario: Scenario) -> Result<(), Error> {
-    let mut out = io::stdout().lock();
-    let printed = results.lines(scenario).try_for_each(|line| {
-        let text = serde_json::to_string(&line).map_err(io::Error::other)?;
-        writeln!(out, "{text}")
-    });
-    printed.map_err(cannot_print)
+    results.lines(scenario).try_for_each(|line| print(&line))
+}
+
+/// Prints one line of JSON on standard output.
+pub(crate) fn print(line: &Line) -> Result<(), Error> {
+    let text = serde_json::to_string(line).map_err(io::Error::other);
+    text.and_then(|text| writeln!(io::stdout(), "{text}")).map_err(cannot_print)
 }
 
 /// Prints what `scenario` came to on standard output, as a table.
@@ -163,7 +164,7 @@ fn ratios(results: &Results, scenario: Scenario, subjects: &[&dyn Subject]) -> V
 }
 
 /// Pads every column to its widest cell; the last is left as it is.
-fn align(rows: &[Vec<String>]) -> String {
+pub(crate) fn align(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..columns).map(|i| width(i).unwrap_or(0)).collect();

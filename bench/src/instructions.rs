@@ -1,0 +1,222 @@
+//! `instructions`: what fixed work costs the core, in instructions, beside a snapshot.
+//!
+//! Instructions do not depend on how busy the machine is, so that a change of a few percent shows in one run. What
+//! is counted is the difference between doing the work twice as often and once: starting the program and
+//! making the tables cancels out.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use clap::ValueEnum;
+
+use crate::cli::{Instructions, InstructionsWork};
+use crate::error::Error;
+use crate::tables::{BATCH, Bench, Case, Kind, Pace};
+
+/// Work that is counted. The names are those in the snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Work {
+    /// Exchanges with names of 4 components
+    #[value(name = "exchange-4c")]
+    Exchange4c,
+    /// Exchanges with names of 16 components
+    #[value(name = "exchange-16c")]
+    Exchange16c,
+    /// Exchanges without a content store
+    #[value(name = "exchange-4c-nocs")]
+    Exchange4cNoCs,
+    /// Interests that the content store answers
+    #[value(name = "cs-hit-4c")]
+    CsHit4c,
+}
+
+/// How often work is done, and twice as often.
+const TIMES: u64 = 64 * BATCH as u64;
+
+/// How far above its snapshot a count may be, and how far below before it is said to be worth renewing; in percent.
+const TOLERANCE_PERCENT: u64 = 3;
+
+/// ns of the core's clock for each packet.
+const PACKET_NS: u64 = 250;
+
+impl Work {
+    fn name(self) -> &'static str {
+        match self {
+            Work::Exchange4c => "exchange-4c",
+            Work::Exchange16c => "exchange-16c",
+            Work::Exchange4cNoCs => "exchange-4c-nocs",
+            Work::CsHit4c => "cs-hit-4c",
+        }
+    }
+
+    /// Small tables that are full from the start, so that every exchange does the same.
+    fn case(self) -> Case {
+        let case = Case {
+            kind: Kind::Exchange,
+            components: 4,
+            routes: 1000,
+            pending: 100,
+            cached: 500,
+            workers: 1,
+            run_ns: 0,
+            warm_up: 2000,
+        };
+        match self {
+            Work::Exchange4c => case,
+            Work::Exchange16c => Case { components: 16, ..case },
+            Work::Exchange4cNoCs => Case { cached: 0, ..case },
+            Work::CsHit4c => Case { kind: Kind::CsHit, pending: 0, warm_up: case.cached as u64, ..case },
+        }
+    }
+}
+
+/// Does the work and nothing else; valgrind counts.
+pub fn work(options: &InstructionsWork) -> Result<(), Error> {
+    let case = options.work.case();
+    let bench = Bench::new(&case)?;
+    bench.add_routes()?;
+    let mut worker = bench.worker(0)?;
+    worker.set_pace(Pace::Fixed(PACKET_NS));
+    worker.ask(case.pending as u64);
+    worker.exchange(case.warm_up);
+    worker.expect_sent(case.pending as u64 + case.warm_up, case.warm_up)?;
+    match case.kind {
+        Kind::CsHit => {
+            worker.ask_cached(options.times, case.cached as u64);
+            worker.expect_sent(0, options.times)
+        }
+        _ => {
+            worker.exchange(options.times);
+            worker.expect_sent(options.times, options.times)
+        }
+    }
+}
+
+type Counts = BTreeMap<String, u64>;
+
+/// Counts, and compares or renews.
+pub fn run(options: &Instructions) -> Result<(), Error> {
+    if cfg!(debug_assertions) {
+        return Err(Error::Usage("counts of a debug build mean nothing: build with --release".to_owned()));
+    }
+    if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
+        println!("skipped: valgrind is not installed");
+        return Ok(());
+    }
+    let mut counts = Counts::new();
+    for work in Work::value_variants() {
+        let count = counted(*work, 2 * TIMES)?.saturating_sub(counted(*work, TIMES)?) / TIMES;
+        counts.insert(work.name().to_owned(), count);
+    }
+    if options.renew {
+        return write(&options.snapshot, &counts);
+    }
+    let (lines, failed) = compare(&read(&options.snapshot)?, &counts);
+    lines.iter().for_each(|line| println!("{line}"));
+    if failed { Err(Error::Subject(ADVICE.to_owned())) } else { Ok(()) }
+}
+
+const ADVICE: &str = "more instructions than in the snapshot. If the change is worth it: \
+    cargo run --release -p namely-bench -- instructions --renew";
+
+/// Instructions of a whole process that does `work` so many times.
+fn counted(work: Work, times: u64) -> Result<u64, Error> {
+    let program = std::env::current_exe().map_err(|e| Error::environment("cannot find this program", e))?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .args(["instructions-work", work.name(), &times.to_string()])
+        .output()
+        .map_err(|e| Error::environment("cannot start valgrind", e))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let count = collected(&said).filter(|_| output.status.success());
+    count.ok_or_else(|| Error::Subject(format!("valgrind counted nothing: {said}")))
+}
+
+/// The count in what callgrind says at its end.
+fn collected(said: &str) -> Option<u64> {
+    let line = said.lines().find_map(|line| line.split_once("Collected :"))?;
+    line.1.trim().parse().ok()
+}
+
+/// A line for each work, and whether any count is too high or cannot be compared.
+fn compare(snapshot: &Counts, counts: &Counts) -> (Vec<String>, bool) {
+    let mut failed = false;
+    let line = |(name, count): (&String, &u64)| {
+        let Some(before) = snapshot.get(name) else {
+            failed = true;
+            return format!("{name}: {count} instructions, not in the snapshot");
+        };
+        let change = *count as f64 / (*before).max(1) as f64 - 1.0;
+        let verdict = if count * 100 > before * (100 + TOLERANCE_PERCENT) {
+            failed = true;
+            "FAILED"
+        } else if count * 100 < before * (100 - TOLERANCE_PERCENT) {
+            "fewer: worth renewing the snapshot"
+        } else {
+            "ok"
+        };
+        format!("{name}: {count} instructions, snapshot {before} ({:+.1} %): {verdict}", change * 100.0)
+    };
+    let lines = counts.iter().map(line).collect();
+    (lines, failed)
+}
+
+fn read(path: &Path) -> Result<Counts, Error> {
+    let reading = |e: std::io::Error| Error::environment(format!("cannot read {}", path.display()), e);
+    let text = std::fs::read_to_string(path).map_err(reading)?;
+    serde_json::from_str(&text).map_err(|e| reading(e.into()))
+}
+
+fn write(path: &Path, counts: &Counts) -> Result<(), Error> {
+    let writing = |e: std::io::Error| Error::environment(format!("cannot write {}", path.display()), e);
+    let text = serde_json::to_string_pretty(counts).map_err(|e| writing(e.into()))?;
+    std::fs::write(path, text + "\n").map_err(writing)?;
+    counts.iter().for_each(|(name, count)| println!("{name}: {count} instructions"));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(counts: &[(&str, u64)]) -> Counts {
+        counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+    }
+
+    #[test]
+    fn three_percent_more_pass_and_a_little_more_than_that_fails() {
+        let snapshot = counts(&[("a", 1000)]);
+        assert!(!compare(&snapshot, &counts(&[("a", 1030)])).1);
+        assert!(compare(&snapshot, &counts(&[("a", 1031)])).1);
+        assert!(compare(&snapshot, &counts(&[("b", 1)])).1, "work without a snapshot cannot pass");
+        let (lines, failed) = compare(&snapshot, &counts(&[("a", 900)]));
+        assert!(!failed && lines[0].contains("-10.0 %") && lines[0].contains("renewing"), "{lines:?}");
+    }
+
+    #[test]
+    fn the_count_is_found_in_what_callgrind_says() {
+        let said = "==1== Events    : Ir\n==1== Collected : 12345\n==1==\n";
+        assert_eq!(collected(said), Some(12345));
+        assert_eq!(collected("==1== nothing"), None);
+    }
+
+    #[test]
+    fn the_snapshot_in_the_repository_has_every_work() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json");
+        let snapshot = read(&path).expect("the snapshot");
+        let names: Vec<&str> = Work::value_variants().iter().map(|work| work.name()).collect();
+        assert!(names.iter().all(|name| snapshot.contains_key(*name)), "{snapshot:?}");
+        assert_eq!(snapshot.len(), names.len());
+    }
+
+    #[test]
+    fn each_work_does_what_it_says_and_the_command_line_knows_it() {
+        for kind in Work::value_variants() {
+            work(&InstructionsWork { work: *kind, times: 2 * BATCH as u64 }).expect("done");
+            let value = kind.to_possible_value().map(|v| v.get_name().to_owned());
+            assert_eq!(value.as_deref(), Some(kind.name()));
+        }
+    }
+}

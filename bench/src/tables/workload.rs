@@ -1,0 +1,366 @@
+//! What the core is made to do, and what of it is timed.
+
+use std::sync::{Arc, Barrier};
+use std::time::Instant;
+
+use namely_forwarder::{Config, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received};
+use namely_wire::LpHeaders;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::Samples;
+use super::case::{Case, Kind};
+use super::packets::{Names, Ring, Template};
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::procfs;
+
+/// Packets between two readings of the clock: as many as one turn of an event loop may bring.
+pub const BATCH: usize = 64;
+
+/// Longer than any run: no Interest ends before its Data comes.
+const LIFETIME_MS: u64 = 600_000;
+
+/// Numbers of one worker's packets begin here times its place, so that no two workers share a name.
+const WORKER_NUMBERS: u64 = 1 << 40;
+
+type Packet = Arc<[u8]>;
+type Core = Forwarder<Packet, parking_lot::RawMutex>;
+
+/// A forwarder with routes, and what workers need to use it.
+pub struct Bench {
+    core: Core,
+    names: Names,
+    case: Case,
+    upstream: FaceId,
+}
+
+impl Bench {
+    /// A forwarder without routes.
+    pub fn new(case: &Case) -> Result<Self, Error> {
+        let mut config = Config::new(|_| [0; 32]);
+        let room = case.cached.max(1);
+        config.pit_entries_max = (case.pending * case.workers * 2).max(config.pit_entries_max);
+        config.pit_entries_per_face_max = config.pit_entries_max;
+        config.cs_admit = case.cached > 0;
+        config.cs_serve = case.cached > 0;
+        config.cs_packets_max = case.cached;
+        config.cs_entries_max = room * (case.components + 1);
+        config.cs_octets_max = u64::MAX >> 1;
+        config.fib_entries_max = (case.routes as usize + 1).max(config.fib_entries_max);
+        let names = Names { routes: case.routes, components: case.components };
+        let core = Core::new(config, 1).map_err(|e| Error::Usage(e.to_string()))?;
+        let upstream = core.face_register(FaceSpec::remote()).map_err(|e| Error::Usage(e.to_string()))?;
+        Ok(Bench { core, names, case: *case, upstream })
+    }
+
+    /// Adds all routes.
+    pub fn add_routes(&self) -> Result<(), Error> {
+        for route in 0..self.case.routes {
+            let name = self.names.route(route);
+            let added = self.core.fib_add_nexthop(name.as_name(), self.upstream, 10);
+            added.map_err(|e| Error::Subject(format!("route {route}: {e}")))?;
+        }
+        Ok(())
+    }
+
+    /// A worker with a downstream face and buffers of its own.
+    pub fn worker(&self, place: u64) -> Result<Worker<'_>, Error> {
+        let spec = FaceSpec { local_fields: true, ..FaceSpec::application() };
+        let downstream = self.core.face_register(spec).map_err(|e| Error::Usage(e.to_string()))?;
+        let held = self.case.pending + 2 * BATCH;
+        Ok(Worker {
+            bench: self,
+            downstream,
+            interests: Ring::new(Template::interest(self.names, LIFETIME_MS), held),
+            data: Ring::new(Template::data(self.names), self.case.cached + 2 * BATCH),
+            batch: Vec::with_capacity(BATCH),
+            sink: Sink { upstream: self.upstream, interests: 0, data: 0 },
+            asked: place * WORKER_NUMBERS,
+            answered: place * WORKER_NUMBERS,
+            nonce: place * WORKER_NUMBERS,
+            now_ns: 1_000_000_000,
+            timed_ns: 0,
+            cpu_ns: 0,
+            pace: Pace::Clock,
+        })
+    }
+}
+
+/// Where the time that the core is told comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// From the time spent in the core.
+    Clock,
+    /// So many nanoseconds for each packet: the same work in each run, whatever the machine.
+    Fixed(u64),
+}
+
+/// Counts what the core sends.
+struct Sink {
+    upstream: FaceId,
+    interests: u64,
+    data: u64,
+}
+
+impl Output<Packet> for Sink {
+    fn send(&mut self, face: FaceId, _packet: Outgoing<Packet>) {
+        let sent = if face == self.upstream { &mut self.interests } else { &mut self.data };
+        *sent += 1;
+    }
+}
+
+/// One thread's faces, buffers and position in the sequence of names.
+pub struct Worker<'a> {
+    bench: &'a Bench,
+    downstream: FaceId,
+    interests: Ring,
+    data: Ring,
+    batch: Vec<Received<Packet>>,
+    sink: Sink,
+    asked: u64,
+    answered: u64,
+    nonce: u64,
+    now_ns: u64,
+    timed_ns: u64,
+    cpu_ns: u64,
+    pace: Pace,
+}
+
+impl Worker<'_> {
+    /// Where the core's time comes from, from now on.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+    }
+
+    /// Sends `count` Interests that no Data answers yet.
+    pub fn ask(&mut self, count: u64) {
+        let end = self.asked + count;
+        while self.asked < end {
+            for _ in 0..(end - self.asked).min(BATCH as u64) {
+                let packet = self.interest(self.asked);
+                self.batch.push(Received::bare(packet));
+                self.asked += 1;
+            }
+            self.turn(self.downstream);
+        }
+    }
+
+    /// Answers the `count` Interests that have waited the longest.
+    pub fn answer(&mut self, count: u64) {
+        let end = self.answered + count;
+        while self.answered < end {
+            for _ in 0..(end - self.answered).min(BATCH as u64) {
+                self.batch.push(Received::bare(self.data.packet(self.answered, 0)));
+                self.answered += 1;
+            }
+            self.turn(self.bench.upstream);
+        }
+    }
+
+    /// `count` exchanges: Interests with new names, and Data for as many of those that have waited the longest.
+    pub fn exchange(&mut self, count: u64) {
+        let mut left = count;
+        while left > 0 {
+            let turn = left.min(BATCH as u64);
+            self.ask(turn);
+            self.answer(turn);
+            left -= turn;
+        }
+    }
+
+    /// Asks again for `count` names among the first `cached` ones.
+    pub fn ask_cached(&mut self, count: u64, cached: u64) {
+        for start in (0..count).step_by(BATCH) {
+            for _ in start..count.min(start + BATCH as u64) {
+                // A step that is coprime to nearly every size: names in no order that caches could profit from.
+                let packet = self.interest(self.nonce.wrapping_mul(0x9e37_79b9_7f4a_7c15) % cached);
+                self.batch.push(Received::bare(packet));
+            }
+            self.turn(self.downstream);
+        }
+    }
+
+    /// Asks for `count` new names in a way that ends right after the content store: for a face that is gone.
+    pub fn ask_uncached(&mut self, count: u64) {
+        let headers = LpHeaders { next_hop_face_id: Some(u64::from(u32::MAX)), ..LpHeaders::default() };
+        for start in (0..count).step_by(BATCH) {
+            for _ in start..count.min(start + BATCH as u64) {
+                let packet = self.interest(self.asked);
+                self.asked += 1;
+                self.batch.push(Received { packet, headers });
+            }
+            self.turn(self.downstream);
+        }
+    }
+
+    fn interest(&mut self, number: u64) -> Packet {
+        self.nonce += 1;
+        self.interests.packet(number, self.nonce)
+    }
+
+    /// Gives the batch to the core, as one turn of a loop does: this alone is timed.
+    fn turn(&mut self, face: FaceId) {
+        let elapsed_ns = match self.pace {
+            // No clock is read: valgrind, under which this runs, maps none.
+            Pace::Fixed(ns) => {
+                let packets = self.batch.len() as u64;
+                self.receive_batch(face);
+                ns * packets
+            }
+            Pace::Clock => {
+                let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
+                self.receive_batch(face);
+                let elapsed_ns = started.elapsed().as_nanos() as u64;
+                self.cpu_ns += thread_cpu_ns() - cpu_before_ns;
+                elapsed_ns
+            }
+        };
+        self.timed_ns += elapsed_ns;
+        self.now_ns += elapsed_ns;
+    }
+
+    fn receive_batch(&mut self, face: FaceId) {
+        for received in self.batch.drain(..) {
+            self.bench.core.receive(face, received, self.now_ns, &mut self.sink);
+        }
+        self.bench.core.expire(self.now_ns, &mut self.sink);
+    }
+
+    /// An error if the core sent anything but `interests` and `data` since the last time.
+    pub fn expect_sent(&mut self, interests: u64, data: u64) -> Result<(), Error> {
+        let sent = (std::mem::take(&mut self.sink.interests), std::mem::take(&mut self.sink.data));
+        if sent == (interests, data) {
+            return Ok(());
+        }
+        let counters = self.bench.core.counters();
+        let message =
+            format!("{sent:?} Interests and Data went out, not {:?}: {counters:?}", (interests, data));
+        Err(Error::Subject(message))
+    }
+
+    /// Repeats `work`, in steps of [`BATCH`], until the core was busy for `ns`.
+    fn run(&mut self, ns: u64, mut work: impl FnMut(&mut Self, u64)) -> Done {
+        let (start_ns, cpu_start_ns, mut count) = (self.timed_ns, self.cpu_ns, 0);
+        while self.timed_ns - start_ns < ns {
+            work(self, BATCH as u64);
+            count += BATCH as u64;
+        }
+        Done { count, ns: self.timed_ns - start_ns, cpu_ns: self.cpu_ns - cpu_start_ns }
+    }
+}
+
+/// What one run of a worker came to.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    count: u64,
+    /// Wall time in the core.
+    ns: u64,
+    /// CPU time in the core: what the work cost, even when other programs had the processor in between.
+    cpu_ns: u64,
+}
+
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Measures a scenario `runs` times.
+pub(super) fn measure(case: &Case, runs: u32) -> Result<Samples, Error> {
+    let bench = Bench::new(case)?;
+    match case.kind {
+        Kind::Routes => routes(&bench),
+        Kind::Exchange | Kind::Pending => {
+            bench.add_routes()?;
+            exchanges(&bench, runs)
+        }
+        Kind::CsHit | Kind::CsMiss => {
+            bench.add_routes()?;
+            cached(&bench, runs)
+        }
+    }
+}
+
+fn routes(bench: &Bench) -> Result<Samples, Error> {
+    let (before, started) = (resident_octets()?, Instant::now());
+    bench.add_routes()?;
+    let (routes, took_ns) = (bench.case.routes as f64, started.elapsed().as_nanos() as f64);
+    let octets = resident_octets()?.saturating_sub(before);
+    Ok(vec![
+        (Metric::NsPerInsert, vec![took_ns / routes]),
+        (Metric::BytesPerEntry, vec![octets as f64 / routes]),
+    ])
+}
+
+fn exchanges(bench: &Bench, runs: u32) -> Result<Samples, Error> {
+    let pending = bench.case.pending as u64;
+    let mut workers =
+        (0..bench.case.workers as u64).map(|i| bench.worker(i)).collect::<Result<Vec<_>, _>>()?;
+    let before = resident_octets()?;
+    workers.iter_mut().for_each(|worker| worker.ask(pending));
+    let octets = resident_octets()?.saturating_sub(before) as f64;
+    for worker in &mut workers {
+        worker.exchange(bench.case.warm_up);
+        worker.expect_sent(pending + bench.case.warm_up, bench.case.warm_up)?;
+    }
+    let (mut rates, mut times) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        let done = together(&mut workers)?;
+        rates.push(done.iter().map(|done| done.count as f64 * 1e9 / done.ns as f64).sum());
+        let (count, cpu_ns) = done.iter().fold((0, 0), |sum, done| (sum.0 + done.count, sum.1 + done.cpu_ns));
+        times.push(cpu_ns as f64 / count as f64);
+    }
+    let mut samples = vec![(Metric::Exchanges, rates), (Metric::NsPerExchange, times)];
+    if bench.case.kind == Kind::Pending {
+        samples.push((Metric::BytesPerEntry, vec![octets / pending as f64]));
+    }
+    Ok(samples)
+}
+
+/// One run of each worker, all at the same time.
+fn together(workers: &mut [Worker<'_>]) -> Result<Vec<Done>, Error> {
+    let barrier = Barrier::new(workers.len());
+    let barrier = &barrier;
+    let ended = || Error::Subject("a worker panicked".to_owned());
+    let results: Vec<Result<Done, Error>> = std::thread::scope(|scope| {
+        let start = |worker| scope.spawn(move || one_run(worker, barrier));
+        let threads: Vec<_> = workers.iter_mut().map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(ended()))).collect()
+    });
+    results.into_iter().collect()
+}
+
+fn one_run(worker: &mut Worker<'_>, barrier: &Barrier) -> Result<Done, Error> {
+    barrier.wait();
+    let done = worker.run(worker.bench.case.run_ns, Worker::exchange);
+    worker.expect_sent(done.count, done.count).map(|()| done)
+}
+
+fn cached(bench: &Bench, runs: u32) -> Result<Samples, Error> {
+    let room = bench.case.cached as u64;
+    let mut worker = bench.worker(0)?;
+    let before = resident_octets()?;
+    worker.exchange(room);
+    let octets = resident_octets()?.saturating_sub(before) as f64;
+    worker.expect_sent(room, room)?;
+    let is_hit = bench.case.kind == Kind::CsHit;
+    let mut times = Vec::new();
+    for _ in 0..runs {
+        let Done { count, cpu_ns, .. } = worker.run(bench.case.run_ns, |worker, count| {
+            if is_hit { worker.ask_cached(count, room) } else { worker.ask_uncached(count) }
+        });
+        worker.expect_sent(0, if is_hit { count } else { 0 })?;
+        times.push(cpu_ns as f64 / count as f64);
+    }
+    let mut samples = vec![(Metric::NsPerLookup, times)];
+    if is_hit {
+        samples.push((Metric::BytesPerEntry, vec![octets / room as f64]));
+    }
+    Ok(samples)
+}
+
+fn resident_octets() -> Result<u64, Error> {
+    let status = std::fs::read_to_string("/proc/self/status")
+        .map_err(|e| Error::environment("cannot read /proc/self/status", e))?;
+    let kib = procfs::resident_kib(&status).ok_or_else(|| Error::Subject("no VmRSS".to_owned()))?;
+    Ok(kib * 1024)
+}
