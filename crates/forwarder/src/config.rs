@@ -132,7 +132,7 @@ pub enum UnsolicitedPolicy {
     AdmitAll,
 }
 
-/// A configuration that no forwarder can have: the caller's fault.
+/// A configuration that no forwarder can have: the caller's fault, or for want of memory the environment's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// A limit is 0 where the router cannot work without at least one.
@@ -147,6 +147,8 @@ pub enum ConfigError {
         /// The largest value it may have.
         most: usize,
     },
+    /// There is no memory for tables of this size.
+    OutOfMemory,
 }
 
 impl fmt::Display for ConfigError {
@@ -156,6 +158,7 @@ impl fmt::Display for ConfigError {
             ConfigError::TooLarge { limit, most } => {
                 write!(f, "{limit} is too large: set it to {most} or less")
             }
+            ConfigError::OutOfMemory => f.write_str("no memory for tables of this size: lower their limits"),
         }
     }
 }

@@ -88,12 +88,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Holds a face: its cell stays until it is put, even if the face is released in between.
-    pub fn face_hold(&self, face: FaceId) -> Option<FaceHold> {
+    pub fn face_hold(&self, face: FaceId) -> Option<FaceHold<'_>> {
         self.faces.hold(face)
     }
 
     /// Puts a held face. Dropping the hold does the same.
-    pub fn face_put(&self, face: FaceHold) {
+    pub fn face_put(&self, face: FaceHold<'_>) {
         drop(face);
     }
 
@@ -112,7 +112,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if face == FaceId::LOCAL {
             return Some(FaceKey::LOCAL);
         }
-        self.faces.hold(face).map(|hold| hold.cell.key)
+        self.faces.hold(face).map(|hold| hold.key())
     }
 
     /// Whether a face has gone since its key was read; what was entered for it meanwhile is swept, because
@@ -198,10 +198,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Binds a prefix to an application's face (`IS-06`, `IS-07`).
     pub fn bpt_bind(&self, face: FaceId, prefix: &Name) -> Result<Bound, BindError> {
         let hold = self.faces.hold(face).ok_or(BindError::NoFace)?;
-        if hold.cell.layer != FaceLayer::Upper {
+        if hold.layer() != FaceLayer::Upper {
             return Err(BindError::NotUpper);
         }
-        self.enter_binding(prefix, hold.cell.key)
+        self.enter_binding(prefix, hold.key())
     }
 
     fn enter_binding(&self, prefix: &Name, key: FaceKey) -> Result<Bound, BindError> {
@@ -277,11 +277,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// How full the tables are.
     pub fn table_sizes(&self) -> TableSizes {
         TableSizes {
-            pit: self.pit.lock().len(),
+            pit: self.pit.len(),
             fib: self.fib.lock().len(),
             rib: self.rib.lock().len(),
             bindings: self.bpt.lock().len(),
-            dead_nonces: self.dead_nonces.lock().len(),
+            dead_nonces: self.dead_nonces.len(),
             cs: self.cs.lock().info().packets,
         }
     }
@@ -307,7 +307,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let mut entries = Vec::new();
         let mut from = Some(1);
         while let Some(id) = from.filter(|_| entries.len() < count) {
-            from = self.pit.lock().walk(id, WALK_PLACES, |entry| {
+            from = self.pit.walk(id, WALK_PLACES, |entry| {
                 if entries.len() < count {
                     entries.push(PitStatus {
                         name: NameRef::parse_value(entry.name()).map(Name::from).unwrap_or_default(),

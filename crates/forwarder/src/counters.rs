@@ -14,6 +14,10 @@ impl Counter {
     pub(crate) fn value(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+
+    fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Why a packet was dropped. Each has one counter; [`DropReason::label`] is its stable name.
@@ -144,6 +148,13 @@ pub(crate) struct FaceCounters {
 }
 
 impl FaceCounters {
+    /// Starts again from 0, for another face.
+    pub(crate) fn reset(&self) {
+        let received = [&self.in_interests, &self.in_data, &self.in_nacks];
+        let sent = [&self.out_interests, &self.out_data, &self.out_nacks];
+        received.into_iter().chain(sent).for_each(Counter::reset);
+    }
+
     pub(crate) fn read(&self) -> PacketCounts {
         PacketCounts {
             in_interests: self.in_interests.value(),

@@ -3,76 +3,166 @@
 //!
 //! Names are not kept. A key mixes the Nonce into the name's keyed 64-bit hash; the one thing a false match
 //! could do is refuse an Interest once, whose sender then tries again with another Nonce.
+//!
+//! The list is in parts, chosen by the key, each with a lock of its own. A part is a ring: the oldest Nonce gives its
+//! place to the newest. Memory is reserved when the list is made, and one look costs the same however many there are.
 
-use alloc::collections::VecDeque;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 
-use crate::chains::{Chained, Chains};
+use lock_api::{Mutex, RawMutex};
+
+use crate::config::ConfigError;
 use crate::hash::{STEP, mix};
+use crate::pool::boxed;
 use crate::slab::{Id, NONE};
+use crate::sync::{AtomicU32, Ordering};
+
+/// Parts of a large list, and the fewest Nonces of a part.
+const PARTS: usize = if cfg!(loom) { 1 } else { 16 };
+const PART_ENTRIES_MIN: usize = 1024;
 
 /// Remembered Nonces, oldest first out.
-pub(crate) struct DeadNonces {
-    table: Chains<DeadNonce>,
-    oldest_first: VecDeque<Id>,
-    entries_max: usize,
+pub(crate) struct DeadNonces<R> {
+    parts: Box<[Part<R>]>,
     lifetime_ns: u64,
 }
 
+#[repr(align(64))]
+struct Part<R> {
+    ring: Mutex<R, Ring>,
+    /// Nonces in the ring, written under its lock: nobody locks an empty one to look into it.
+    len: AtomicU32,
+}
+
+/// Nonces in the order they came, and chains of those with like keys.
+struct Ring {
+    heads: Box<[Id]>,
+    nonces: Vec<DeadNonce>,
+    /// Where the oldest is, counted from 0.
+    oldest: usize,
+    len: usize,
+    entries_max: usize,
+}
+
+#[derive(Clone, Copy)]
 struct DeadNonce {
     key: u64,
-    next: Id,
     forgotten_at_ns: u64,
+    /// The next of its chain; ids are places counted from 1.
+    next: Id,
 }
 
-impl Chained for DeadNonce {
-    fn hash(&self) -> u64 {
-        self.key
-    }
-    fn next(&self) -> Id {
-        self.next
-    }
-    fn set_next(&mut self, next: Id) {
-        self.next = next;
-    }
-}
-
-impl DeadNonces {
-    pub(crate) fn new(entries_max: usize, lifetime_ns: u64) -> Self {
-        DeadNonces {
-            table: Chains::new(entries_max),
-            oldest_first: VecDeque::new(),
-            entries_max,
-            lifetime_ns,
-        }
+impl<R: RawMutex> DeadNonces<R> {
+    pub(crate) fn new(entries_max: usize, lifetime_ns: u64) -> Result<Self, ConfigError> {
+        let parts = (entries_max / PART_ENTRIES_MIN).clamp(1, PARTS);
+        let (each, more) = (entries_max / parts, entries_max % parts);
+        let mut rings = (0..parts).map(|i| Ring::new(each + usize::from(i < more)));
+        let mut failed = None;
+        let parts = boxed(parts, || {
+            let ring = rings.next().unwrap_or(Err(ConfigError::OutOfMemory));
+            let ring = ring.unwrap_or_else(|error| {
+                failed = Some(error);
+                Ring::none()
+            });
+            Part { ring: Mutex::new(ring), len: AtomicU32::new(0) }
+        })?;
+        failed.map_or(Ok(DeadNonces { parts, lifetime_ns }), Err)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.table.len()
+        self.parts.iter().map(|part| part.len.load(Ordering::Relaxed) as usize).sum()
     }
 
     pub(crate) fn contains(&self, name_hash: u64, nonce: [u8; 4], now_ns: u64) -> bool {
-        self.table.find(key(name_hash, nonce), |dead| dead.forgotten_at_ns > now_ns).is_some()
+        let key = key(name_hash, nonce);
+        let part = self.part(key);
+        part.len.load(Ordering::Acquire) > 0 && part.ring.lock().contains(key, now_ns)
     }
 
-    pub(crate) fn add(&mut self, name_hash: u64, nonce: [u8; 4], now_ns: u64) {
-        self.forget(now_ns);
-        let forgotten_at_ns = now_ns.saturating_add(self.lifetime_ns);
-        let id = self.table.insert(DeadNonce { key: key(name_hash, nonce), next: NONE, forgotten_at_ns });
-        self.oldest_first.push_back(id);
+    pub(crate) fn add(&self, name_hash: u64, nonce: [u8; 4], now_ns: u64) {
+        let key = key(name_hash, nonce);
+        let part = self.part(key);
+        let mut ring = part.ring.lock();
+        ring.forget(now_ns);
+        ring.add(key, now_ns.saturating_add(self.lifetime_ns));
+        part.len.store(ring.len as u32, Ordering::Release);
     }
 
-    /// Makes room for one: drops what is past its time, and the oldest if the list is full. At most two
+    fn part(&self, key: u64) -> &Part<R> {
+        // The low bits choose the chain.
+        &self.parts[(key >> 32) as usize % self.parts.len()]
+    }
+}
+
+impl Ring {
+    fn new(entries_max: usize) -> Result<Self, ConfigError> {
+        let mut nonces = Vec::new();
+        nonces.try_reserve_exact(entries_max).map_err(|_| ConfigError::OutOfMemory)?;
+        let heads = boxed(entries_max.next_power_of_two(), || NONE)?;
+        Ok(Ring { heads, nonces, oldest: 0, len: 0, entries_max })
+    }
+
+    fn none() -> Self {
+        Ring { heads: Box::new([]), nonces: Vec::new(), oldest: 0, len: 0, entries_max: 0 }
+    }
+
+    fn contains(&self, key: u64, now_ns: u64) -> bool {
+        let mut id = self.heads[self.chain(key)];
+        while let Some(dead) = self.nonces.get((id as usize).wrapping_sub(1)) {
+            if dead.key == key && dead.forgotten_at_ns > now_ns {
+                return true;
+            }
+            id = dead.next;
+        }
+        false
+    }
+
+    /// Enters a Nonce at the end; there is room.
+    fn add(&mut self, key: u64, forgotten_at_ns: u64) {
+        let place = (self.oldest + self.len) % self.entries_max;
+        let chain = self.chain(key);
+        let dead = DeadNonce { key, forgotten_at_ns, next: self.heads[chain] };
+        match self.nonces.get_mut(place) {
+            Some(old) => *old = dead,
+            None => self.nonces.push(dead),
+        }
+        self.heads[chain] = place as Id + 1;
+        self.len += 1;
+    }
+
+    /// Makes room for one: drops what is past its time, and the oldest if the ring is full. At most two
     /// entries a call, so that no single packet pays for many.
     fn forget(&mut self, now_ns: u64) {
         for _ in 0..2 {
-            let Some(oldest) = self.oldest_first.front().and_then(|id| self.table.get(*id)) else { return };
-            if oldest.forgotten_at_ns > now_ns && self.table.len() < self.entries_max {
+            let Some(oldest) = self.nonces.get(self.oldest).filter(|_| self.len > 0).copied() else { return };
+            if oldest.forgotten_at_ns > now_ns && self.len < self.entries_max {
                 return;
             }
-            if let Some(id) = self.oldest_first.pop_front() {
-                self.table.remove(id);
-            }
+            self.unlink(self.oldest as Id + 1, oldest);
+            self.oldest = (self.oldest + 1) % self.entries_max;
+            self.len -= 1;
         }
+    }
+
+    fn unlink(&mut self, id: Id, dead: DeadNonce) {
+        let chain = self.chain(dead.key);
+        if self.heads[chain] == id {
+            self.heads[chain] = dead.next;
+            return;
+        }
+        let mut at = self.heads[chain];
+        while let Some(before) = self.nonces.get_mut((at as usize).wrapping_sub(1)) {
+            if before.next == id {
+                before.next = dead.next;
+                return;
+            }
+            at = before.next;
+        }
+    }
+
+    fn chain(&self, key: u64) -> usize {
+        key as usize & (self.heads.len() - 1)
     }
 }
 
@@ -84,9 +174,13 @@ fn key(name_hash: u64, nonce: [u8; 4]) -> u64 {
 mod tests {
     use super::*;
 
+    fn list(entries_max: usize, lifetime_ns: u64) -> DeadNonces<parking_lot::RawMutex> {
+        DeadNonces::new(entries_max, lifetime_ns).unwrap()
+    }
+
     #[test]
     fn a_nonce_is_remembered_for_its_lifetime_under_its_name_only() {
-        let mut list = DeadNonces::new(8, 100);
+        let list = list(8, 100);
         list.add(1, [1, 2, 3, 4], 0);
         assert!(list.contains(1, [1, 2, 3, 4], 99));
         assert!(!list.contains(1, [1, 2, 3, 4], 100));
@@ -96,7 +190,7 @@ mod tests {
 
     #[test]
     fn at_the_limit_all_are_remembered_and_one_past_it_the_oldest_is_forgotten() {
-        let mut list = DeadNonces::new(4, 1000);
+        let list = list(4, 1000);
         (0..4).for_each(|n| list.add(7, [n; 4], 0));
         assert!((0..4).all(|n| list.contains(7, [n; 4], 1)));
         list.add(7, [4; 4], 1);
@@ -107,10 +201,21 @@ mod tests {
 
     #[test]
     fn the_same_nonce_twice_lives_as_long_as_the_later_one() {
-        let mut list = DeadNonces::new(4, 100);
+        let list = list(4, 100);
         list.add(7, [1; 4], 0);
         list.add(7, [1; 4], 50);
         list.add(7, [2; 4], 120);
         assert!(list.contains(7, [1; 4], 120));
+    }
+
+    #[test]
+    fn many_nonces_in_parts_come_and_go_in_their_order() {
+        let list = list(16 * PART_ENTRIES_MIN, 1000);
+        assert_eq!(list.parts.len(), PARTS);
+        let nonce = |n: u32| n.to_be_bytes();
+        (0..100_000u32).for_each(|n| list.add(u64::from(n), nonce(n), u64::from(n)));
+        assert!(list.len() <= 16 * PART_ENTRIES_MIN);
+        assert!((99_500..100_000u32).all(|n| list.contains(u64::from(n), nonce(n), 100_000)));
+        assert!(!list.contains(1, nonce(1), 100_000));
     }
 }

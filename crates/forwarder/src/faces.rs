@@ -1,22 +1,24 @@
 //! The face table: upper faces (applications, internal services) and lower faces (channels to remote hosts
 //! or groups) behind one kind of id (`IS-09`, `IS-10`, `IS-12`), and the permanent face `local` (`IS-11`).
 //!
-//! The control path registers and releases; the data path holds and puts (`IS-13`). The user count is the
-//! reference count of the face's cell: `register` makes the first reference and `hold` another; `release`
-//! drops the first one without waiting for the others. If others remain the face is an orphan: its id reads
-//! 0 and whatever is sent to it falls into a counted black hole; the last `put` frees the shell (`IS-14`).
+//! The control path registers and releases; the data path holds and puts (`IS-13`), each with one atomic
+//! operation on the face's cell and without a lock. The cell counts its users: `register` makes the first and
+//! `hold` another; `release` takes the first one off without waiting for the others. If others remain the face
+//! is an orphan: its id reads 0 and whatever is sent to it falls into a counted black hole; the last `put`
+//! frees the cell for another face (`IS-14`).
 //!
 //! Other tables name a face by [`FaceKey`], never by the public id: ids are used again, keys are not.
 
 use alloc::collections::VecDeque;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lock_api::{Mutex, RawMutex};
 
+use crate::config::ConfigError;
 use crate::counters::{FaceCounters, PacketCounts};
+use crate::pool::Pool;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Names a face to everybody outside the forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -162,57 +164,177 @@ impl FaceKey {
     }
 }
 
-/// A face as its holders see it.
+/// A face as its holders see it. One cache line: who holds a face counts its packets as well.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct FaceCell {
-    pub(crate) key: FaceKey,
-    pub(crate) layer: FaceLayer,
-    pub(crate) scope: FaceScope,
-    pub(crate) link_type: LinkType,
-    local_fields: AtomicBool,
-    id: AtomicU64,
+    // The registration's generation, RELEASED, and the number of users.
+    state: AtomicU64,
+    spec: AtomicU32,
     pub(crate) counters: FaceCounters,
 }
 
+/// The bit of a cell's state that says that the face has been released.
+const RELEASED: u64 = 1 << 31;
+
+/// The bits of a cell's state that count users.
+const USERS: u64 = RELEASED - 1;
+
 impl FaceCell {
-    /// The face's id, or [`FaceId::NONE`] once it is released.
-    pub(crate) fn id(&self) -> FaceId {
-        FaceId(self.id.load(Ordering::Acquire))
+    fn new() -> Self {
+        FaceCell {
+            state: AtomicU64::new(RELEASED),
+            spec: AtomicU32::new(0),
+            counters: FaceCounters::default(),
+        }
     }
 
-    pub(crate) fn local_fields(&self) -> bool {
-        self.local_fields.load(Ordering::Relaxed)
+    /// Adds a user if the face is registered, and under `generation` if one is given; says which it is.
+    fn hold(&self, generation: Option<u32>) -> Option<u32> {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            let own = (state >> 32) as u32;
+            if state & RELEASED != 0 || generation.is_some_and(|generation| generation != own) {
+                return None;
+            }
+            match self.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(own),
+                Err(now) => state = now,
+            }
+        }
     }
 
-    pub(crate) fn is_local(&self) -> bool {
-        self.scope == FaceScope::Local
+    fn put(&self) {
+        self.state.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Whether nobody uses the cell, so that it can be registered anew.
+    fn is_free(&self) -> bool {
+        self.state.load(Ordering::Acquire) & (RELEASED | USERS) == RELEASED
+    }
+
+    /// Registers a face in a free cell, under the table's lock.
+    fn register(&self, spec: FaceSpec) -> u32 {
+        let generation = ((self.state.load(Ordering::Relaxed) >> 32) as u32).wrapping_add(1);
+        self.spec.store(spec.pack(), Ordering::Relaxed);
+        self.counters.reset();
+        self.state.store(u64::from(generation) << 32 | 1, Ordering::Release);
+        generation
+    }
+
+    /// Takes the registration's user off, under the table's lock.
+    fn release(&self) -> Option<(u32, Released)> {
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state & RELEASED == 0 {
+            let next = (state | RELEASED) - 1;
+            match self.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => {
+                    let released = if next & USERS == 0 { Released::Freed } else { Released::Orphaned };
+                    return Some(((next >> 32) as u32, released));
+                }
+                Err(now) => state = now,
+            }
+        }
+        None
     }
 
     fn spec(&self) -> FaceSpec {
+        FaceSpec::unpack(self.spec.load(Ordering::Relaxed))
+    }
+
+    /// The face in a snapshot, if the cell is that of a registered one.
+    fn status(&self, slot: u32) -> Option<FaceStatus> {
+        let state = self.state.load(Ordering::Acquire);
+        let key = FaceKey { slot, generation: (state >> 32) as u32 };
+        (state & RELEASED == 0).then(|| FaceStatus {
+            id: key.id(),
+            spec: self.spec(),
+            users: (state & USERS) as usize,
+            packets: self.counters.read(),
+        })
+    }
+}
+
+impl FaceSpec {
+    const LOWER: u32 = 1;
+    const LOCAL: u32 = 1 << 1;
+    const LOCAL_FIELDS: u32 = 1 << 2;
+    const LINK_SHIFT: u32 = 3;
+
+    fn pack(self) -> u32 {
+        let link = match self.link_type {
+            LinkType::PointToPoint => 0,
+            LinkType::MultiAccess => 1,
+            LinkType::AdHoc => 2,
+        };
+        let bit = |set: bool, bit: u32| if set { bit } else { 0 };
+        bit(self.layer == FaceLayer::Lower, Self::LOWER)
+            | bit(self.scope == FaceScope::Local, Self::LOCAL)
+            | bit(self.local_fields, Self::LOCAL_FIELDS)
+            | (link << Self::LINK_SHIFT)
+    }
+
+    fn unpack(bits: u32) -> Self {
         FaceSpec {
-            layer: self.layer,
-            scope: self.scope,
-            link_type: self.link_type,
-            local_fields: self.local_fields(),
+            layer: if bits & Self::LOWER != 0 { FaceLayer::Lower } else { FaceLayer::Upper },
+            scope: if bits & Self::LOCAL != 0 { FaceScope::Local } else { FaceScope::NonLocal },
+            link_type: match bits >> Self::LINK_SHIFT {
+                0 => LinkType::PointToPoint,
+                1 => LinkType::MultiAccess,
+                _ => LinkType::AdHoc,
+            },
+            local_fields: bits & Self::LOCAL_FIELDS != 0,
         }
     }
 }
 
 /// A held face: `face_hold` makes one, and dropping it is `face_put`.
-#[derive(Clone, Debug)]
-pub struct FaceHold {
-    pub(crate) cell: Arc<FaceCell>,
+#[derive(Debug)]
+pub struct FaceHold<'a> {
+    cell: &'a FaceCell,
+    key: FaceKey,
 }
 
-impl FaceHold {
+impl FaceHold<'_> {
     /// The face's id; [`FaceId::NONE`] once the face is orphaned.
     pub fn id(&self) -> FaceId {
-        self.cell.id()
+        let released = self.cell.state.load(Ordering::Acquire) & RELEASED != 0;
+        if released { FaceId::NONE } else { self.key.id() }
     }
 
     /// The packets that the face has carried.
     pub fn packets(&self) -> PacketCounts {
         self.cell.counters.read()
+    }
+
+    pub(crate) fn key(&self) -> FaceKey {
+        self.key
+    }
+
+    pub(crate) fn counters(&self) -> &FaceCounters {
+        &self.cell.counters
+    }
+
+    pub(crate) fn layer(&self) -> FaceLayer {
+        self.cell.spec().layer
+    }
+
+    pub(crate) fn link_type(&self) -> LinkType {
+        self.cell.spec().link_type
+    }
+
+    pub(crate) fn is_local(&self) -> bool {
+        self.cell.spec().scope == FaceScope::Local
+    }
+
+    pub(crate) fn local_fields(&self) -> bool {
+        self.cell.spec().local_fields
+    }
+}
+
+impl Drop for FaceHold<'_> {
+    fn drop(&mut self) {
+        self.cell.put();
     }
 }
 
@@ -225,128 +347,128 @@ pub enum Released {
     Orphaned,
 }
 
+/// How many freed ids rest before the first of them is given out again, while there are unused ones.
+const FACE_IDS_RESTING: usize = 64;
+
+/// Orphans for which the table has cells beside those of `faces_max` faces. A worker holds few faces, and none
+/// longer than it takes to process a packet.
+const ORPHANS_MAX: usize = 1024;
+
+/// Slots that a table of `faces_max` faces can have.
+pub(crate) fn slots_max(faces_max: usize) -> usize {
+    faces_max.saturating_add(ORPHANS_MAX)
+}
+
 /// The table of registered faces.
 pub(crate) struct Faces<R> {
+    cells: Pool<FaceCell, 64>,
     table: Mutex<R, Table>,
 }
 
+/// What the control path alone uses.
 struct Table {
-    slots: Vec<Slot>,
+    /// Slots that were ever used.
+    slots: u32,
     // The slot that has been free the longest is used first, so that an id rests before it returns.
     free: VecDeque<u32>,
+    registered: usize,
     faces_max: usize,
     retired: PacketCounts,
 }
 
-struct Slot {
-    generation: u32,
-    cell: Option<Arc<FaceCell>>,
-}
-
 impl<R: RawMutex> Faces<R> {
-    pub(crate) fn new(faces_max: usize) -> Self {
-        let table =
-            Table { slots: Vec::new(), free: VecDeque::new(), faces_max, retired: PacketCounts::default() };
-        Faces { table: Mutex::new(table) }
+    pub(crate) fn new(faces_max: usize) -> Result<Self, ConfigError> {
+        let retired = PacketCounts::default();
+        let table = Table { slots: 0, free: VecDeque::new(), registered: 0, faces_max, retired };
+        Ok(Faces { cells: Pool::new(slots_max(faces_max))?, table: Mutex::new(table) })
     }
 
     pub(crate) fn register(&self, spec: FaceSpec) -> Result<FaceId, FaceError> {
         let mut table = self.table.lock();
-        let slot = table.vacant_slot()?;
-        let generation = table.slots[slot as usize].generation;
-        let key = FaceKey { slot, generation };
-        table.slots[slot as usize].cell = Some(Arc::new(FaceCell {
-            key,
-            layer: spec.layer,
-            scope: spec.scope,
-            link_type: spec.link_type,
-            local_fields: AtomicBool::new(spec.local_fields),
-            id: AtomicU64::new(key.id().0),
-            counters: FaceCounters::default(),
-        }));
-        Ok(key.id())
+        let (slot, cell) = self.vacant(&mut table).ok_or(FaceError::TableFull)?;
+        let generation = cell.register(spec);
+        table.registered += 1;
+        Ok(FaceKey { slot, generation }.id())
     }
 
     /// Takes the face out of the table; never waits for its holders. The caller clears other tables.
     pub(crate) fn release(&self, id: FaceId) -> Result<(FaceKey, Released), FaceError> {
+        if id == FaceId::LOCAL {
+            return Err(FaceError::Permanent);
+        }
         let mut table = self.table.lock();
-        let slot = table.slot_of(id)?;
-        let place = &mut table.slots[slot as usize];
-        let Some(cell) = place.cell.take() else { return Err(FaceError::NotFound) };
-        place.generation = place.generation.wrapping_add(1);
+        let (slot, cell) = self.cell_of(id).ok_or(FaceError::NotFound)?;
+        let packets = cell.counters.read();
+        let (generation, released) = cell.release().ok_or(FaceError::NotFound)?;
+        table.registered -= 1;
         table.free.push_back(slot);
-        table.retired.add(cell.counters.read());
-        drop(table);
-        let key = cell.key;
-        cell.id.store(FaceId::NONE.0, Ordering::Release);
-        let released = if Arc::into_inner(cell).is_some() { Released::Freed } else { Released::Orphaned };
-        Ok((key, released))
+        table.retired.add(packets);
+        Ok((FaceKey { slot, generation }, released))
     }
 
-    pub(crate) fn hold(&self, id: FaceId) -> Option<FaceHold> {
-        let table = self.table.lock();
-        let slot = table.slot_of(id).ok()?;
-        table.slots.get(slot as usize)?.cell.clone().map(|cell| FaceHold { cell })
+    pub(crate) fn hold(&self, id: FaceId) -> Option<FaceHold<'_>> {
+        let (slot, cell) = self.cell_of(id)?;
+        let generation = cell.hold(None)?;
+        Some(FaceHold { cell, key: FaceKey { slot, generation } })
     }
 
-    pub(crate) fn hold_key(&self, key: FaceKey) -> Option<FaceHold> {
-        let table = self.table.lock();
-        let cell = table.slots.get(key.slot as usize)?.cell.as_ref()?;
-        (cell.key == key).then(|| FaceHold { cell: cell.clone() })
+    pub(crate) fn hold_key(&self, key: FaceKey) -> Option<FaceHold<'_>> {
+        let cell = self.cells.get(key.slot as usize)?;
+        cell.hold(Some(key.generation))?;
+        Some(FaceHold { cell, key })
     }
 
     pub(crate) fn set_local_fields(&self, id: FaceId, enabled: bool) -> Result<(), FaceError> {
         let face = self.hold(id).ok_or(FaceError::NotFound)?;
-        face.cell.local_fields.store(enabled, Ordering::Relaxed);
+        if enabled {
+            face.cell.spec.fetch_or(FaceSpec::LOCAL_FIELDS, Ordering::Relaxed);
+        } else {
+            face.cell.spec.fetch_and(!FaceSpec::LOCAL_FIELDS, Ordering::Relaxed);
+        }
         Ok(())
     }
 
     pub(crate) fn snapshot(&self) -> Vec<FaceStatus> {
-        let table = self.table.lock();
-        let cells = table.slots.iter().filter_map(|slot| slot.cell.as_ref());
-        cells
-            .map(|cell| FaceStatus {
-                id: cell.key.id(),
-                spec: cell.spec(),
-                users: Arc::strong_count(cell),
-                packets: cell.counters.read(),
-            })
-            .collect()
+        let slots = self.table.lock().slots;
+        (0..slots).filter_map(|slot| self.cells.get(slot as usize)?.status(slot)).collect()
     }
 
     /// The packets of all faces, those released included.
     pub(crate) fn packets(&self) -> PacketCounts {
+        // Under the lock, so that a face that is released meanwhile counts once.
         let table = self.table.lock();
         let mut sum = table.retired;
-        table.slots.iter().filter_map(|s| s.cell.as_ref()).for_each(|c| sum.add(c.counters.read()));
+        let faces = (0..table.slots).filter_map(|slot| self.cells.get(slot as usize)?.status(slot));
+        faces.for_each(|face| sum.add(face.packets));
         sum
     }
-}
 
-impl Table {
-    fn vacant_slot(&mut self) -> Result<u32, FaceError> {
-        if self.slots.len() - self.free.len() >= self.faces_max {
-            return Err(FaceError::TableFull);
-        }
-        let rested = self.free.len() > FACE_IDS_RESTING || self.slots.len() >= self.faces_max;
-        if rested && let Some(slot) = self.free.pop_front() {
-            return Ok(slot);
-        }
-        self.slots.push(Slot { generation: 0, cell: None });
-        Ok(self.slots.len() as u32 - 1)
+    fn cell_of(&self, id: FaceId) -> Option<(u32, &FaceCell)> {
+        let slot = id.0.checked_sub(FaceId::FIRST.0).and_then(|slot| u32::try_from(slot).ok())?;
+        Some((slot, self.cells.get(slot as usize)?))
     }
 
-    fn slot_of(&self, id: FaceId) -> Result<u32, FaceError> {
-        if id == FaceId::LOCAL {
-            return Err(FaceError::Permanent);
+    /// A slot for a new face: one that has rested, else one never used, else any that is free.
+    fn vacant(&self, table: &mut Table) -> Option<(u32, &FaceCell)> {
+        if table.registered >= table.faces_max {
+            return None;
         }
-        let slot = id.0.checked_sub(FaceId::FIRST.0).and_then(|slot| u32::try_from(slot).ok());
-        slot.filter(|slot| (*slot as usize) < self.slots.len()).ok_or(FaceError::NotFound)
+        if table.free.len() > FACE_IDS_RESTING || table.slots as usize >= table.faces_max {
+            for _ in 0..table.free.len() {
+                let slot = table.free.pop_front()?;
+                match self.cells.get(slot as usize).filter(|cell| cell.is_free()) {
+                    Some(cell) => return Some((slot, cell)),
+                    // An orphan: its cell is another's later.
+                    None => table.free.push_back(slot),
+                }
+            }
+        }
+        let slot = table.slots;
+        let cell = self.cells.get_or_make(slot as usize, FaceCell::new)?;
+        table.slots += 1;
+        Some((slot, cell))
     }
 }
-
-/// How many freed ids rest before the first of them is given out again, while there are unused ones.
-const FACE_IDS_RESTING: usize = 64;
 
 #[cfg(test)]
 mod tests;

@@ -44,11 +44,39 @@ impl<T, const N: usize> Few<T, N> {
 
     /// Keeps the items for which `keep` says so, in their order. `keep` is asked once for each.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        for item in core::mem::replace(self, Self::new()) {
-            if keep(&item) {
-                self.push(item);
+        let mut free = 0;
+        for i in 0..N {
+            if let Some(item) = self.inline[i].take_if(|item| keep(item)) {
+                self.inline[free] = Some(item);
+                free += 1;
+            } else {
+                self.inline[i] = None;
             }
         }
+        self.more.retain(keep);
+        let moved = self.more.drain(..self.more.len().min(N - free));
+        self.inline[free..].iter_mut().zip(moved).for_each(|(place, item)| *place = Some(item));
+    }
+
+    /// Whether the next item needs storage that is not there yet; see [`Few::lend`].
+    pub(crate) fn needs_storage(&self) -> bool {
+        self.more.capacity() == 0 && self.inline.iter().all(Option::is_some)
+    }
+
+    /// Gives storage for items beyond the first `N`, whose capacity is used again instead of allocating.
+    pub(crate) fn lend(&mut self, storage: Vec<T>) {
+        if self.more.is_empty() {
+            self.more = storage;
+            self.more.clear();
+        }
+    }
+
+    /// Forgets all items and takes the storage out, if there is any.
+    pub(crate) fn reclaim(&mut self) -> Option<Vec<T>> {
+        self.inline = [const { None }; N];
+        let mut storage = core::mem::take(&mut self.more);
+        storage.clear();
+        (storage.capacity() > 0).then_some(storage)
     }
 }
 
@@ -80,5 +108,20 @@ mod tests {
         assert_eq!(few.clone().into_iter().collect::<Vec<_>>(), [1, 3]);
         few.push(9);
         assert_eq!(few.iter().copied().collect::<Vec<_>>(), [1, 3, 9]);
+        few.retain(|i| *i != 1);
+        assert_eq!(few.iter().copied().collect::<Vec<_>>(), [3, 9]);
+    }
+
+    #[test]
+    fn storage_is_lent_and_reclaimed() {
+        let mut few: Few<u32, 1> = Few::new();
+        few.push(1);
+        assert!(few.needs_storage());
+        few.lend(Vec::with_capacity(8));
+        assert!(!few.needs_storage());
+        few.push(2);
+        let storage = few.reclaim().unwrap();
+        assert!(few.is_empty() && storage.is_empty() && storage.capacity() == 8);
+        assert!(few.reclaim().is_none());
     }
 }

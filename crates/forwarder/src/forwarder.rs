@@ -26,13 +26,13 @@ pub struct Forwarder<B, R> {
     pub(crate) hasher: NameHasher,
     nonces: AtomicU64,
     pub(crate) faces: Faces<R>,
-    pub(crate) pit: Mutex<R, Pit<B>>,
+    pub(crate) pit: Pit<B, R>,
     pub(crate) cs: Mutex<R, Cs<B>>,
     pub(crate) fib: Mutex<R, Fib>,
     pub(crate) rib: Mutex<R, Rib>,
     pub(crate) bpt: Mutex<R, Bpt>,
     pub(crate) strategies: Mutex<R, StrategyChoice>,
-    pub(crate) dead_nonces: Mutex<R, DeadNonces>,
+    pub(crate) dead_nonces: DeadNonces<R>,
     pub(crate) regions: Mutex<R, Vec<Name>>,
     /// Released faces that tables still mention.
     pub(crate) departed: Mutex<R, VecDeque<FaceKey>>,
@@ -45,26 +45,26 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub fn new(config: Config, seed: u64) -> Result<Self, ConfigError> {
         config.check()?;
         let hasher = NameHasher::new((mix(seed), mix(seed.wrapping_add(STEP))));
-        Ok(Forwarder::with_hasher(config, seed, hasher))
+        Forwarder::with_hasher(config, seed, hasher)
     }
 
-    pub(crate) fn with_hasher(config: Config, seed: u64, hasher: NameHasher) -> Self {
-        Forwarder {
+    pub(crate) fn with_hasher(config: Config, seed: u64, hasher: NameHasher) -> Result<Self, ConfigError> {
+        Ok(Forwarder {
             hasher,
             nonces: AtomicU64::new(mix(!seed)),
-            faces: Faces::new(config.faces_max),
-            pit: Mutex::new(Pit::new(&config)),
+            faces: Faces::new(config.faces_max)?,
+            pit: Pit::new(&config)?,
             cs: Mutex::new(Cs::new(&config)),
             fib: Mutex::new(Fib::new(config.fib_entries_max, config.nexthops_max)),
             rib: Mutex::new(Rib::new(config.rib_routes_max)),
             bpt: Mutex::new(Bpt::new(config.bindings_max)),
             strategies: Mutex::new(StrategyChoice::new(config.strategy_choices_max)),
-            dead_nonces: Mutex::new(DeadNonces::new(config.dead_nonces_max, config.dead_nonce_lifetime_ns)),
+            dead_nonces: DeadNonces::new(config.dead_nonces_max, config.dead_nonce_lifetime_ns)?,
             regions: Mutex::new(config.regions.clone()),
             departed: Mutex::new(VecDeque::new()),
             counters: Counters::default(),
             config,
-        }
+        })
     }
 
     /// Processes one packet that `face` received. What is to be sent goes to `out`; what is dropped is

@@ -34,15 +34,19 @@
 //!
 //! # Locks
 //!
-//! Each table has one lock. A lock is held while one table is read or changed and for nothing else: no two
-//! are held together, except that the RIB's is held while the FIB's is taken for each change it makes (RIB
-//! before FIB, never the other way). [`Output::send`] is called with no lock held, so it may call back.
+//! The PIT has a lock for each bucket and one for each entry; its order is bucket, entry, and then a stripe of its
+//! free list or a timer wheel, never back. The dead-nonce list has a lock for each of its parts. Faces are held and
+//! put without a lock. Each other table has one lock, held while that table is read or changed and for nothing else:
+//! no locks of two tables are held together, except that the RIB's is held while the FIB's is taken for each change
+//! it makes (RIB before FIB, never the other way). [`Output::send`] is called with no lock held, so it may call back.
 //!
 //! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide describes.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod ask;
 mod bpt;
@@ -60,10 +64,12 @@ mod hash;
 mod packet;
 mod pipeline;
 mod pit;
+mod pool;
 mod prefix_table;
 mod rib;
 mod slab;
 mod strategy;
+mod sync;
 mod wheel;
 
 pub use bpt::{BindError, Bound};

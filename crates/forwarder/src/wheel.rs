@@ -7,6 +7,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::config::ConfigError;
 use crate::slab::{Id, NONE};
 
 /// Nanoseconds of a tick, as a power of two.
@@ -20,12 +21,36 @@ const PLACE_MASK: u64 = PLACES as u64 - 1;
 struct Timer {
     prev: Id,
     next: Id,
-    /// Place in `heads` plus 1, or 0 when no deadline is set.
-    place: u32,
-    tick: u64,
+    /// The tick, and in the lowest bits the place in `heads` plus 1; 0 when no deadline is set.
+    tick_and_place: u64,
 }
 
-const UNSET: Timer = Timer { prev: NONE, next: NONE, place: 0, tick: 0 };
+/// Bits of [`Timer::tick_and_place`] for the place. A tick fits the rest: nanoseconds of 64 bits have ticks of 44.
+const PLACE_BITS: u32 = LEVEL_SHIFT + 2;
+
+impl Timer {
+    fn new(next: Id, tick: u64, place: usize) -> Self {
+        Timer { prev: NONE, next, tick_and_place: tick << PLACE_BITS | (place as u64 + 1) }
+    }
+
+    fn is_set(&self) -> bool {
+        self.tick_and_place != 0
+    }
+
+    fn tick(&self) -> u64 {
+        self.tick_and_place >> PLACE_BITS
+    }
+
+    fn place(&self) -> usize {
+        (self.tick_and_place & ((1 << PLACE_BITS) - 1)) as usize - 1
+    }
+}
+
+/// Memory of one timer.
+#[cfg(test)]
+pub(crate) const TIMER_OCTETS: usize = size_of::<Timer>();
+
+const UNSET: Timer = Timer { prev: NONE, next: NONE, tick_and_place: 0 };
 
 /// Deadlines by entry id.
 #[derive(Clone, Debug)]
@@ -49,8 +74,18 @@ impl Wheel {
         }
     }
 
-    /// Sets the deadline of `id`, or moves it.
-    pub(crate) fn set(&mut self, id: Id, deadline_ns: u64, now_ns: u64) {
+    /// A wheel that allocates nothing for ids up to `ids`.
+    pub(crate) fn with_room(ids: usize) -> Result<Self, ConfigError> {
+        let mut timers = Vec::new();
+        timers.try_reserve_exact(ids + 1).map_err(|_| ConfigError::OutOfMemory)?;
+        let mut heads = Vec::new();
+        heads.try_reserve_exact(2 * PLACES).map_err(|_| ConfigError::OutOfMemory)?;
+        heads.resize(2 * PLACES, NONE);
+        Ok(Wheel { timers, heads, occupied: [Bitmap::default(), Bitmap::default()], current: 0, len: 0 })
+    }
+
+    /// Sets the deadline of `id`, or moves it; returns the tick at which it fires.
+    pub(crate) fn set(&mut self, id: Id, deadline_ns: u64, now_ns: u64) -> u64 {
         self.remove(id);
         if self.len == 0 {
             // Nothing is due before now, so an idle wheel need not be turned through the time it slept.
@@ -59,12 +94,13 @@ impl Wheel {
         let tick = deadline_ns.div_ceil(1 << TICK_SHIFT).max((now_ns >> TICK_SHIFT).max(self.current) + 1);
         self.len += 1;
         self.link(id, tick);
+        tick
     }
 
     pub(crate) fn remove(&mut self, id: Id) {
-        let Some(timer) = self.timers.get(id as usize).copied().filter(|t| t.place != 0) else { return };
+        let Some(timer) = self.timers.get(id as usize).copied().filter(Timer::is_set) else { return };
         self.len -= 1;
-        let place = timer.place as usize - 1;
+        let place = timer.place();
         match self.timers.get_mut(timer.prev as usize).filter(|_| timer.prev != NONE) {
             Some(before) => before.next = timer.next,
             None => self.heads[place] = timer.next,
@@ -127,7 +163,7 @@ impl Wheel {
         self.occupied[1].clear(place - PLACES);
         while id != NONE {
             let timer = self.timers[id as usize];
-            self.link(id, timer.tick);
+            self.link(id, timer.tick());
             id = timer.next;
         }
     }
@@ -142,7 +178,7 @@ impl Wheel {
         if next != NONE {
             self.timers[next as usize].prev = id;
         }
-        self.timers[index] = Timer { prev: NONE, next, place: place as u32 + 1, tick };
+        self.timers[index] = Timer::new(next, tick, place);
         self.occupied[place / PLACES].set(place % PLACES);
     }
 

@@ -11,7 +11,7 @@ type Table = Faces<parking_lot::RawMutex>;
 /// `IS-09`, `IS-10`: upper and lower faces share one space of ids.
 #[test]
 fn upper_and_lower_faces_get_unique_ids() {
-    let faces = Table::new(100);
+    let faces = Table::new(100).unwrap();
     let specs = [FaceSpec::application(), FaceSpec::remote(), FaceSpec::group()];
     let mut ids: Vec<FaceId> = (0..30).map(|i| faces.register(specs[i % 3]).unwrap()).collect();
     assert!(ids.iter().all(|id| *id >= FaceId::FIRST));
@@ -23,7 +23,7 @@ fn upper_and_lower_faces_get_unique_ids() {
 /// `IS-11`: `local` is permanent.
 #[test]
 fn the_face_local_cannot_be_released_or_held_as_a_socket() {
-    let faces = Table::new(1);
+    let faces = Table::new(1).unwrap();
     assert_eq!(faces.release(FaceId::LOCAL).map(|_| ()), Err(FaceError::Permanent));
     assert!(faces.hold(FaceId::LOCAL).is_none());
     assert!(faces.register(FaceSpec::application()).is_ok(), "it takes no place in the table");
@@ -31,7 +31,7 @@ fn the_face_local_cannot_be_released_or_held_as_a_socket() {
 
 #[test]
 fn at_the_limit_a_face_is_registered_and_one_past_it_refused() {
-    let faces = Table::new(2);
+    let faces = Table::new(2).unwrap();
     let first = faces.register(FaceSpec::remote()).unwrap();
     assert!(faces.register(FaceSpec::remote()).is_ok());
     assert_eq!(faces.register(FaceSpec::remote()), Err(FaceError::TableFull));
@@ -42,7 +42,7 @@ fn at_the_limit_a_face_is_registered_and_one_past_it_refused() {
 
 #[test]
 fn a_released_id_rests_and_its_key_never_returns() {
-    let faces = Table::new(1000);
+    let faces = Table::new(1000).unwrap();
     let first = faces.register(FaceSpec::remote()).unwrap();
     let (key, _) = faces.release(first).unwrap();
     for _ in 0..FACE_IDS_RESTING {
@@ -53,17 +53,47 @@ fn a_released_id_rests_and_its_key_never_returns() {
     let again = faces.register(FaceSpec::remote()).unwrap();
     assert_eq!(again, first);
     assert!(faces.hold_key(key).is_none());
-    assert!(faces.hold(first).is_some_and(|hold| hold.cell.key != key));
+    assert!(faces.hold(first).is_some_and(|hold| hold.key() != key));
 }
 
 #[test]
 fn the_packets_of_released_faces_stay_in_the_sum() {
-    let faces = Table::new(10);
+    let faces = Table::new(10).unwrap();
     let id = faces.register(FaceSpec::remote()).unwrap();
-    faces.hold(id).unwrap().cell.counters.in_data.add(3);
+    faces.hold(id).unwrap().counters().in_data.add(3);
     faces.release(id).unwrap();
     assert_eq!(faces.packets().in_data, 3);
     assert!(faces.snapshot().is_empty());
+}
+
+/// `IS-14`: the cell of an orphan is nobody else's until it is put.
+#[test]
+fn an_orphans_cell_is_used_again_only_after_the_last_put() {
+    let faces = Table::new(1).unwrap();
+    let first = faces.register(FaceSpec::remote()).unwrap();
+    let orphan = faces.hold(first).unwrap();
+    assert_eq!(faces.release(first).map(|(_, released)| released), Ok(Released::Orphaned));
+    let second = faces.register(FaceSpec::remote()).unwrap();
+    assert_ne!(second, first, "the orphan still has the cell");
+    assert_eq!(orphan.id(), FaceId::NONE);
+    faces.release(second).unwrap();
+    drop(orphan);
+    assert_eq!(faces.register(FaceSpec::application()), Ok(first));
+    assert_eq!(faces.snapshot().iter().map(|face| face.spec).collect::<Vec<_>>(), [FaceSpec::application()]);
+}
+
+#[test]
+fn a_spec_is_kept_as_it_was_given() {
+    for layer in [FaceLayer::Upper, FaceLayer::Lower] {
+        for scope in [FaceScope::Local, FaceScope::NonLocal] {
+            for link_type in [LinkType::PointToPoint, LinkType::MultiAccess, LinkType::AdHoc] {
+                for local_fields in [false, true] {
+                    let spec = FaceSpec { layer, scope, link_type, local_fields };
+                    assert_eq!(FaceSpec::unpack(spec.pack()), spec);
+                }
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,9 +119,9 @@ proptest! {
     /// face that is still held; the last put frees the shell.
     #[test]
     fn user_counts_follow_the_model(steps in proptest::collection::vec(step(), 1..100)) {
-        let faces = Table::new(1000);
+        let faces = Table::new(1000).unwrap();
         let mut registered: Vec<FaceId> = Vec::new();
-        let mut held: Vec<(FaceId, FaceHold, bool)> = Vec::new();
+        let mut held: Vec<(FaceId, FaceHold<'_>, bool)> = Vec::new();
         for step in steps {
             match step {
                 Step::Register => registered.push(faces.register(FaceSpec::remote()).unwrap()),
@@ -110,11 +140,11 @@ proptest! {
                 }
                 Step::Put(i) if !held.is_empty() => {
                     let i = i % held.len();
-                    let shell = Arc::downgrade(&held[i].1.cell);
-                    let others = held.iter().filter(|(_, hold, _)| Arc::as_ptr(&hold.cell) == shell.as_ptr()).count() - 1;
                     let (_, hold, alive) = held.remove(i);
+                    let (key, cell) = (hold.key(), hold.cell);
+                    let others = held.iter().filter(|(_, other, _)| other.key() == key).count();
                     drop(hold);
-                    prop_assert_eq!(shell.upgrade().is_none(), others == 0 && !alive);
+                    prop_assert_eq!(cell.is_free(), others == 0 && !alive);
                 }
                 _ => {}
             }

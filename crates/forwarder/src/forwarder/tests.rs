@@ -54,7 +54,7 @@ struct Player {
 
 impl Player {
     fn new(hasher: NameHasher) -> Self {
-        let forwarder = Forwarder::with_hasher(Config::new(|_| [0; 32]), 5, hasher);
+        let forwarder = Forwarder::with_hasher(Config::new(|_| [0; 32]), 5, hasher).unwrap();
         let specs = [FaceSpec::application(), FaceSpec::remote(), FaceSpec::remote(), FaceSpec::group()];
         let faces = specs.map(|spec| forwarder.face_register(spec).unwrap());
         Player { forwarder, faces, now_ns: 0 }

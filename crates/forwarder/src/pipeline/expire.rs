@@ -8,6 +8,7 @@ use crate::faces::FaceKey;
 use crate::fib::FibError;
 use crate::forwarder::Forwarder;
 use crate::packet::{Output, PacketBuf};
+use crate::pit::Expired;
 use crate::prefix_table::with_key;
 use crate::rib::Install;
 
@@ -28,13 +29,18 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub fn expire(&self, now_ns: u64, _out: &mut impl Output<B>) -> Option<u64> {
         let mut budget = EXPIRED_PER_CALL_MAX;
         while budget > 0 {
-            let entry = self.pit.lock().take_expired(now_ns);
-            let Some(entry) = entry else { break };
-            self.counters.unsatisfied.add(1);
-            self.bury_nonces(&entry, now_ns);
+            match self.pit.take_expired(now_ns) {
+                None => break,
+                Some(Expired::Nothing) => {}
+                Some(Expired::Entry(entry)) => {
+                    self.counters.unsatisfied.add(1);
+                    self.bury_nonces(&entry, now_ns);
+                    self.pit.recycle(entry);
+                }
+            }
             budget -= 1;
         }
-        let pit = self.pit.lock().next_deadline_ns();
+        let pit = self.pit.next_deadline_ns();
         let more = if self.sweep_departed() { Some(now_ns.saturating_add(RIB_RETRY_NS)) } else { None };
         [pit, self.expire_routes(now_ns), more].into_iter().flatten().min()
     }

@@ -1,6 +1,6 @@
 //! An Interest arrives: scope, hop limit, loop detection, content store, PIT, strategy.
 
-use lock_api::{MutexGuard, RawMutex};
+use lock_api::RawMutex;
 use namely_wire::interest::with_nonce;
 use namely_wire::{InterestView, LpHeaders, NackReason};
 
@@ -13,13 +13,12 @@ use crate::cs::Lookup;
 use crate::faces::{FaceHold, FaceId, LinkType};
 use crate::forwarder::Forwarder;
 use crate::packet::{Outgoing, Output, PacketBuf, Received};
-use crate::pit::{InRecord, OutRecord, Pit, PitEntry, PitFull};
-use crate::slab::Id;
+use crate::pit::{Entered, InRecord, OutRecord, Pended, PitEntry, PitFull};
 use crate::strategy::{Chosen, Pending, Strategy, Upstream, Verdict};
 
 /// An Interest that has passed the checks which need no table.
 pub(super) struct Arrived<'a, B> {
-    pub(super) ingress: &'a FaceHold,
+    pub(super) ingress: &'a FaceHold<'a>,
     pub(super) packet: &'a B,
     pub(super) headers: &'a LpHeaders,
     pub(super) ask: Ask<'a>,
@@ -36,7 +35,7 @@ impl<B> Arrived<'_, B> {
 
     fn in_record(&self) -> InRecord {
         InRecord {
-            face: self.ingress.cell.key,
+            face: self.ingress.key(),
             nonce: self.nonce,
             token: self.headers.pit_token,
             expires_at_ns: self.now_ns.saturating_add(self.lifetime_ns),
@@ -47,22 +46,22 @@ impl<B> Arrived<'_, B> {
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_interest(
         &self,
-        ingress: &FaceHold,
+        ingress: &FaceHold<'_>,
         received: Received<B>,
         now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
-        ingress.cell.counters.in_interests.add(1);
+        ingress.counters().in_interests.add(1);
         let Received { packet, headers } = &received;
         let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
         // Packet spec, `interest.rst`: an Interest that arrives with HopLimit 0 is dropped.
         if view.hop_limit == Some(0) {
             return Err(DropReason::HopLimit);
         }
-        if is_localhost(view.name) && !ingress.cell.is_local() {
+        if is_localhost(view.name) && !ingress.is_local() {
             return Err(DropReason::Scope);
         }
-        if headers.next_hop_face_id.is_some() && !ingress.cell.local_fields() {
+        if headers.next_hop_face_id.is_some() && !ingress.local_fields() {
             return Err(DropReason::NextHopRefused);
         }
         match self.amended(&view)? {
@@ -99,7 +98,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     fn process_interest(
         &self,
-        ingress: &FaceHold,
+        ingress: &FaceHold<'_>,
         packet: &B,
         view: &InterestView<'_>,
         headers: &LpHeaders,
@@ -117,7 +116,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             lifetime_ns: lifetime_ms.saturating_mul(1_000_000),
             now_ns,
         };
-        if self.dead_nonces.lock().contains(hashes.whole(), arrived.nonce, now_ns) {
+        if self.dead_nonces.contains(hashes.whole(), arrived.nonce, now_ns) {
             return self.refuse_loop(&arrived, out);
         }
         match self.find_cached(&arrived.ask, now_ns) {
@@ -155,25 +154,23 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Enters the Interest in the PIT and sends it where the strategy says.
     fn pend(&self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> Result<(), DropReason> {
         let routing = self.upstreams(arrived)?;
-        let mut pit = self.pit.lock();
-        let entered = self.enter(&mut pit, arrived);
-        match entered.map(|id| (id, self.decide(&mut pit, id, &routing, arrived))) {
-            Err(refusal) => {
-                drop(pit);
-                self.refuse(arrived, refusal, out)
-            }
-            Ok((_, Verdict::Suppress)) => {
+        let mut pended = match self.enter(arrived) {
+            Ok(pended) => pended,
+            Err(refusal) => return self.refuse(arrived, refusal, out),
+        };
+        match self.decide(&mut pended, &routing, arrived) {
+            Verdict::Suppress => {
                 self.counters.suppressed.add(1);
                 Ok(())
             }
-            Ok((_, Verdict::Forward(chosen))) => {
-                drop(pit);
+            Verdict::Forward(chosen) => {
+                drop(pended);
                 let upstreams = chosen.iter().filter_map(|i| routing.upstreams.get(*i));
                 upstreams.for_each(|upstream| self.send_interest(upstream, arrived, out));
                 Ok(())
             }
-            Ok((id, Verdict::NoUpstream)) => {
-                self.withdraw(pit, id, arrived);
+            Verdict::NoUpstream => {
+                self.withdraw(pended, arrived);
                 let refusal = if routing.hop_limited { Refusal::HopLimit } else { Refusal::NoRoute };
                 self.refuse(arrived, refusal, out)
             }
@@ -181,8 +178,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Asks the strategy, unless the application has decided itself, and enters who will be asked.
-    fn decide(&self, pit: &mut Pit<B>, id: Id, routing: &Routing, arrived: &Arrived<'_, B>) -> Verdict {
-        let Some(entry) = pit.get_mut(id) else { return Verdict::Suppress };
+    fn decide(
+        &self,
+        pended: &mut Pended<'_, B, R>,
+        routing: &Routing<'_>,
+        arrived: &Arrived<'_, B>,
+    ) -> Verdict {
+        let Some(entry) = pended.entry() else { return Verdict::Suppress };
         let mut verdict = if routing.is_explicit {
             let mut chosen = Chosen::new();
             chosen.push(0);
@@ -207,33 +209,43 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Takes the downstream out before it is told that nobody can be asked; others that wait go on waiting.
-    fn withdraw(&self, mut pit: MutexGuard<'_, R, Pit<B>>, id: Id, arrived: &Arrived<'_, B>) {
-        pit.take_downstream(id, arrived.ingress.cell.key);
-        let is_alone = pit.get_mut(id).is_some_and(|entry| entry.in_records.is_empty());
-        let finished = if is_alone { pit.take(id) } else { None };
-        drop(pit);
-        if let Some(entry) = finished {
+    fn withdraw(&self, mut pended: Pended<'_, B, R>, arrived: &Arrived<'_, B>) {
+        let key = pended.key();
+        let Some(entry) = pended.entry() else { return };
+        self.pit.take_downstream(entry, arrived.ingress.key());
+        let is_alone = entry.in_records.is_empty();
+        drop(pended);
+        if !is_alone {
+            return;
+        }
+        if let Some(entry) = self.pit.take_if(key, |entry| entry.in_records.is_empty()) {
             self.counters.unsatisfied.add(1);
             self.bury_nonces(&entry, arrived.now_ns);
+            self.pit.recycle(entry);
         }
     }
 
     /// Finds or makes the PIT entry and enters the downstream.
-    fn enter(&self, pit: &mut Pit<B>, arrived: &Arrived<'_, B>) -> Result<Id, Refusal> {
+    fn enter(&self, arrived: &Arrived<'_, B>) -> Result<Pended<'_, B, R>, Refusal> {
         let record = arrived.in_record();
-        let Some(id) = pit.find(&arrived.ask) else {
-            let id = pit.insert(arrived.packet, &arrived.ask, record, arrived.now_ns)?;
-            return Ok(id);
+        let mut pended = match self.pit.enter(arrived.packet, &arrived.ask, record, arrived.now_ns)? {
+            Entered::New(pended) => return Ok(pended),
+            Entered::Known(pended) => pended,
         };
-        if pit.get_mut(id).is_some_and(|entry| has_looped(entry, arrived)) {
+        if pended.entry().is_some_and(|entry| has_looped(entry, arrived)) {
             return Err(Refusal::Loop);
         }
-        pit.add_downstream(id, record, arrived.now_ns)?;
-        Ok(id)
+        self.pit.add_downstream(&mut pended, record, arrived.now_ns)?;
+        Ok(pended)
     }
 
     /// Enters or renews the out-record of an upstream; false if the entry has too many.
-    fn record_sending(&self, entry: &mut PitEntry<B>, upstream: &Upstream, arrived: &Arrived<'_, B>) -> bool {
+    fn record_sending(
+        &self,
+        entry: &mut PitEntry<B>,
+        upstream: &Upstream<'_>,
+        arrived: &Arrived<'_, B>,
+    ) -> bool {
         let mut record = OutRecord {
             face: upstream.key(),
             nonce: arrived.nonce,
@@ -251,15 +263,16 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             self.counters.dropped(DropReason::OutRecordsFull);
             return false;
         }
+        self.pit.reserve_upstream(entry);
         entry.out_records.push(record);
         true
     }
 
-    fn send_interest(&self, upstream: &Upstream, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) {
+    fn send_interest(&self, upstream: &Upstream<'_>, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) {
         let path = if upstream.is_bound { &self.counters.to_local } else { &self.counters.to_network };
         path.add(1);
         let headers = LpHeaders {
-            incoming_face_id: upstream.face.cell.local_fields().then_some(arrived.ingress.id().0),
+            incoming_face_id: upstream.face.local_fields().then_some(arrived.ingress.id().0),
             congestion_mark: arrived.headers.congestion_mark,
             ..LpHeaders::default()
         };
@@ -316,9 +329,9 @@ impl From<PitFull> for Refusal {
 /// Whether the Interest's Nonce is one that the pending entry has seen. On a point-to-point link the same
 /// Nonce from the same face is a retransmission, not a loop.
 fn has_looped<B>(entry: &PitEntry<B>, arrived: &Arrived<'_, B>) -> bool {
-    let (ingress, nonce) = (arrived.ingress.cell.key, arrived.nonce);
+    let (ingress, nonce) = (arrived.ingress.key(), arrived.nonce);
     let from_same = entry.in_records.iter().any(|record| record.face == ingress && record.nonce == nonce);
-    if from_same && arrived.ingress.cell.link_type == LinkType::PointToPoint {
+    if from_same && arrived.ingress.link_type() == LinkType::PointToPoint {
         return false;
     }
     from_same

@@ -44,7 +44,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Sends a packet through a face, or into the black hole if the face has been released (`IS-14`).
     fn emit(
         &self,
-        face: &FaceHold,
+        face: &FaceHold<'_>,
         counter: impl FnOnce(&FaceCounters) -> &Counter,
         packet: Outgoing<B>,
         out: &mut impl Output<B>,
@@ -52,7 +52,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         match face.id() {
             FaceId::NONE => self.counters.dropped(DropReason::FaceGone),
             id => {
-                counter(&face.cell.counters).add(1);
+                counter(face.counters()).add(1);
                 out.send(id, packet);
             }
         }
@@ -62,14 +62,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// that `/localhost` Data satisfies.
     fn send_data(
         &self,
-        face: &FaceHold,
+        face: &FaceHold<'_>,
         token: Option<PitToken>,
         data: &DataOut<'_, B>,
         out: &mut impl Output<B>,
     ) {
         let headers = LpHeaders {
             pit_token: token,
-            incoming_face_id: face.cell.local_fields().then_some(data.from.0),
+            incoming_face_id: face.local_fields().then_some(data.from.0),
             congestion_mark: data.congestion_mark,
             ..LpHeaders::default()
         };
@@ -81,13 +81,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// them, so there it is not sent.
     fn send_nack(
         &self,
-        face: &FaceHold,
+        face: &FaceHold<'_>,
         token: Option<PitToken>,
         packet: B,
         reason: NackReason,
         out: &mut impl Output<B>,
     ) {
-        if face.cell.link_type != LinkType::PointToPoint {
+        if face.link_type() != LinkType::PointToPoint {
             return;
         }
         let headers = LpHeaders { pit_token: token, nack: Some(reason), ..LpHeaders::default() };
@@ -112,7 +112,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return;
         }
         let name_hash = self.hasher.whole(entry.name());
-        let mut dead_nonces = self.dead_nonces.lock();
-        entry.out_records.iter().for_each(|record| dead_nonces.add(name_hash, record.nonce, now_ns));
+        entry.out_records.iter().for_each(|record| self.dead_nonces.add(name_hash, record.nonce, now_ns));
     }
 }

@@ -9,19 +9,19 @@ use crate::faces::{FaceHold, LinkType};
 use crate::forwarder::Forwarder;
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::PitEntry;
-use crate::strategy::{NackVerdict, Strategy};
+use crate::strategy::{NackVerdict, Strategy, StrategyKind};
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_nack(
         &self,
-        ingress: &FaceHold,
+        ingress: &FaceHold<'_>,
         received: Received<B>,
         reason: NackReason,
         now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
-        ingress.cell.counters.in_nacks.add(1);
-        if ingress.cell.link_type != LinkType::PointToPoint {
+        ingress.counters().in_nacks.add(1);
+        if ingress.link_type() != LinkType::PointToPoint {
             return Err(DropReason::NackLinkType);
         }
         let view = InterestView::parse(received.packet.as_ref()).map_err(|_| DropReason::Malformed)?;
@@ -30,36 +30,39 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let ask = Ask::new(&view, &hashes);
         let strategy = self.strategies.lock().find(ask.key());
 
-        let mut pit = self.pit.lock();
-        let id = pit.find_sent(&ask, ingress.cell.key, nonce).ok_or(DropReason::NackUnmatched)?;
-        let Some(entry) = pit.get_mut(id) else { return Ok(()) };
+        let upstream = ingress.key();
+        let mut pended = self.pit.find_sent(&ask, upstream, nonce).ok_or(DropReason::NackUnmatched)?;
+        let key = pended.key();
+        let Some(entry) = pended.entry() else { return Ok(()) };
         entry
             .out_records
             .iter_mut()
-            .filter(|record| record.face == ingress.cell.key)
+            .filter(|record| record.face == upstream)
             .for_each(|record| record.nack = Some(reason));
-        let in_records = &entry.in_records;
-        let is_downstream = |face| in_records.iter().any(|record| record.face == face);
-        match strategy.receive_nack(&entry.out_records, &is_downstream) {
+        match verdict(strategy, entry) {
             NackVerdict::Wait => {}
             NackVerdict::TellOne(face, reason) => {
                 let kept = entry.packet.clone();
-                let record = pit.take_downstream(id, face);
-                drop(pit);
+                let record = self.pit.take_downstream(entry, face);
+                drop(pended);
                 if let Some(record) = record {
                     self.nack_downstream(&kept, &record, reason, out);
                 }
             }
             NackVerdict::TellAll(reason) => {
-                let entry = pit.take(id);
-                drop(pit);
-                if let Some(entry) = entry {
+                drop(pended);
+                // Unless a retransmission has gone to somebody else in between.
+                let refused =
+                    |entry: &PitEntry<B>| matches!(verdict(strategy, entry), NackVerdict::TellAll(_));
+                if let Some(entry) = self.pit.take_if(key, refused) {
                     self.nack_all(&entry, reason, now_ns, out);
+                    self.pit.recycle(entry);
                 }
             }
         }
         Ok(())
     }
+
     /// Tells every downstream that still waits.
     fn nack_all(&self, entry: &PitEntry<B>, reason: NackReason, now_ns: u64, out: &mut impl Output<B>) {
         self.counters.unsatisfied.add(1);
@@ -67,4 +70,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns);
         waiting.for_each(|record| self.nack_downstream(&entry.packet, record, reason, out));
     }
+}
+
+fn verdict<B>(strategy: StrategyKind, entry: &PitEntry<B>) -> NackVerdict {
+    let is_downstream = |face| entry.in_records.iter().any(|record| record.face == face);
+    strategy.receive_nack(&entry.out_records, &is_downstream)
 }

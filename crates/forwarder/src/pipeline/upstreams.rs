@@ -16,9 +16,9 @@ use crate::prefix_table::with_key;
 use crate::strategy::{StrategyKind, Upstream, Upstreams};
 
 /// The outcome of name resolution for one Interest.
-pub(super) struct Routing {
+pub(super) struct Routing<'a> {
     pub(super) strategy: StrategyKind,
-    pub(super) upstreams: Upstreams,
+    pub(super) upstreams: Upstreams<'a>,
     /// The application chose the one upstream itself, by NextHopFaceId.
     pub(super) is_explicit: bool,
     /// Some next hop was left out because HopLimit ends here.
@@ -27,17 +27,17 @@ pub(super) struct Routing {
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Resolves the name: the upstreams the Interest may go to, cheapest first.
-    pub(super) fn upstreams(&self, arrived: &Arrived<'_, B>) -> Result<Routing, DropReason> {
+    pub(super) fn upstreams(&self, arrived: &Arrived<'_, B>) -> Result<Routing<'_>, DropReason> {
         let strategy = self.strategies.lock().find(arrived.ask.key());
         let mut routing = Routing { strategy, upstreams: Few::new(), is_explicit: false, hop_limited: false };
         if let Some(id) = arrived.headers.next_hop_face_id {
             let face = self.faces.hold(FaceId(id)).ok_or(DropReason::NextHopGone)?;
             // A privileged application says where its Interest goes, even back or one hop further than
             // `/localhop` allows; but what is of this host stays here.
-            if is_localhost(arrived.ask.view.name) && !face.cell.is_local() {
+            if is_localhost(arrived.ask.view.name) && !face.is_local() {
                 return Err(DropReason::Scope);
             }
-            if arrived.hop_limit_out() == Some(0) && !face.cell.is_local() {
+            if arrived.hop_limit_out() == Some(0) && !face.is_local() {
                 return Err(DropReason::HopLimit);
             }
             routing.upstreams.push(Upstream { face, is_bound: false });
@@ -77,7 +77,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         faces
     }
 
-    fn add_upstream(&self, arrived: &Arrived<'_, B>, hop: FaceKey, routing: &mut Routing) {
+    fn add_upstream<'a>(&'a self, arrived: &Arrived<'_, B>, hop: FaceKey, routing: &mut Routing<'a>) {
         let is_bound = hop == FaceKey::LOCAL;
         let key = if is_bound { self.bpt.lock().find(arrived.ask.key()) } else { Some(hop) };
         let Some(key) = key else {
@@ -89,7 +89,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if !may_go(arrived, &face) || routing.upstreams.iter().any(|known| known.key() == key) {
             return;
         }
-        if arrived.hop_limit_out() == Some(0) && !face.cell.is_local() {
+        if arrived.hop_limit_out() == Some(0) && !face.is_local() {
             routing.hop_limited = true;
             return;
         }
@@ -98,10 +98,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 }
 
 /// Whether scope and link allow the Interest to leave through `face`.
-fn may_go<B>(arrived: &Arrived<'_, B>, face: &FaceHold) -> bool {
-    let (name, ingress) = (arrived.ask.view.name, &arrived.ingress.cell);
-    if face.cell.key == ingress.key && face.cell.link_type != LinkType::AdHoc {
+fn may_go<B>(arrived: &Arrived<'_, B>, face: &FaceHold<'_>) -> bool {
+    let (name, ingress) = (arrived.ask.view.name, arrived.ingress);
+    if face.key() == ingress.key() && face.link_type() != LinkType::AdHoc {
         return false;
     }
-    face.cell.is_local() || !(is_localhost(name) || is_localhop(name) && !ingress.is_local())
+    face.is_local() || !(is_localhost(name) || is_localhop(name) && !ingress.is_local())
 }

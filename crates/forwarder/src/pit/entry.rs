@@ -3,10 +3,8 @@
 use namely_wire::{NackReason, NameRef, PitToken};
 
 use crate::ask::Ask;
-use crate::chains::Chained;
 use crate::faces::FaceKey;
 use crate::few::Few;
-use crate::slab::Id;
 
 /// A run of octets in the kept packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,10 +63,10 @@ pub(crate) type OutRecords = Few<OutRecord, 1>;
 /// One pending Interest. Its name is never copied: it lies in the packet.
 #[derive(Debug)]
 pub(crate) struct PitEntry<B> {
-    pub(super) hash: u64,
-    pub(super) next: Id,
     /// Components of the name that the hash covers: all but a trailing implicit digest.
     pub(super) components: u8,
+    /// Who lends storage for more records than one.
+    pub(super) stripe: u8,
     name: Span,
     hint: Span,
     flags: Flags,
@@ -99,34 +97,23 @@ impl Flags {
     }
 }
 
-impl<B> Chained for PitEntry<B> {
-    fn hash(&self) -> u64 {
-        self.hash
-    }
-    fn next(&self) -> Id {
-        self.next
-    }
-    fn set_next(&mut self, next: Id) {
-        self.next = next;
-    }
-}
-
 impl<B: AsRef<[u8]>> PitEntry<B> {
-    /// An entry for `packet`, the Interest that `ask` views, without records.
-    pub(super) fn new(packet: B, ask: &Ask<'_>) -> Self {
+    /// An entry for `packet`, the Interest that `ask` views, with its first downstream.
+    pub(super) fn new(packet: B, ask: &Ask<'_>, record: InRecord, stripe: u8) -> Self {
         let view = ask.view;
+        let mut in_records = Few::new();
+        in_records.push(record);
         PitEntry {
-            hash: ask.hash(),
-            next: crate::slab::NONE,
             components: ask.components as u8,
+            stripe,
             name: Span::of(view.wire, view.name.as_bytes()),
             hint: view.forwarding_hint_value.map(|hint| Span::of(view.wire, hint)).unwrap_or_default(),
             flags: Flags::of(ask),
             packet,
-            in_records: Few::new(),
+            in_records,
             out_records: Few::new(),
             suppression_ns: 0,
-            expires_at_ns: 0,
+            expires_at_ns: record.expires_at_ns,
         }
     }
 

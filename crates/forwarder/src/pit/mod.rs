@@ -1,40 +1,117 @@
 //! The pending Interest table: a separate-chaining hash table keyed by Interest name, whose entries point
-//! into the one packet each keeps (`IS-27`).
+//! into the one packet each keeps (`IS-27`). All workers share it; none waits for another unless both are at
+//! the same bucket or the same entry.
+//!
+//! Each bucket has a lock, and so has each entry (`IS-34`). Whoever looks for an entry holds its bucket's lock
+//! while walking the chain, locks the entry found, lets go of the bucket, and works under the entry's lock. The
+//! order is bucket, entry, and then one of: a stripe of the free list, a timer wheel. Nobody who holds an entry
+//! takes a bucket's lock, and nobody holds two buckets' or two entries' locks. To take out an entry that was found
+//! earlier, one comes by the bucket again and makes sure that it is still the same: see [`Pit::take_if`].
 //!
 //! An Interest whose name ends in an implicit digest is filed under its name without the digest, so that a
 //! Data finds it by the name it carries; the digest of a Data is needed only if such an entry is found.
 
+mod deadlines;
 mod entry;
+mod ids;
+mod pending;
 #[cfg(test)]
 mod tests;
 
 use alloc::boxed::Box;
-use alloc::vec;
-use alloc::vec::Vec;
 
+use lock_api::{Mutex, MutexGuard, RawMutex};
 use namely_wire::NameRef;
 use namely_wire::name::COMPONENTS_MAX;
 
 use crate::ask::Ask;
-use crate::chains::Chains;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::faces::FaceKey;
+use crate::few::Few;
 use crate::hash::NameHashes;
-use crate::slab::Id;
-use crate::wheel::Wheel;
+use crate::pool::{Pool, boxed};
+use crate::slab::{Id, NONE};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::wheel::TICK_SHIFT;
+use deadlines::{Deadlines, tick_of};
+use ids::{Ids, Link};
+use pending::PendingByFace;
 
 pub(crate) use entry::{InRecord, OutRecord, OutRecords, PitEntry, Span};
 
+/// Fewest and most buckets. More entries than the most make chains longer, never wrong.
+const BUCKETS_MIN: usize = if cfg!(loom) { 1 } else { 16 };
+const BUCKETS_MAX: usize = 1 << 22;
+
+/// Entries that one look for what a Data satisfies takes at once.
+pub(crate) const MATCHES_AT_ONCE: usize = 4;
+
 /// The table of pending Interests.
-pub(crate) struct Pit<B> {
-    entries: Chains<PitEntry<B>>,
-    deadlines: Wheel,
+pub(crate) struct Pit<B, R> {
+    buckets: Box<[Mutex<R, Id>]>,
+    slots: Pool<Slot<B, R>>,
+    ids: Ids<R>,
+    deadlines: Deadlines<R>,
     // How many entries with CanBePrefix have n components: a Data probes no other proper prefix.
-    prefix_lengths: Box<[u32]>,
+    prefix_lengths: Box<[AtomicU32]>,
     by_face: PendingByFace,
-    entries_max: usize,
     entries_per_face_max: usize,
     in_records_max: usize,
+}
+
+/// A place for an entry.
+struct Slot<B, R> {
+    /// The keyed hash of the entry's name. Written under the bucket's and the entry's lock.
+    hash: AtomicU64,
+    link: Link,
+    state: Mutex<R, State<B>>,
+}
+
+struct State<B> {
+    /// Counts the entries that the place has held: tells an entry from a later one.
+    serial: u32,
+    /// The tick for which the place's timer is set; 0 when it is not.
+    timer_tick: u64,
+    entry: Option<PitEntry<B>>,
+}
+
+impl<B, R: RawMutex> Slot<B, R> {
+    fn new() -> Self {
+        let state = State { serial: 0, timer_tick: 0, entry: None };
+        Slot { hash: AtomicU64::new(0), link: Link::new(), state: Mutex::new(state) }
+    }
+}
+
+/// A pending Interest under its lock.
+pub(crate) struct Pended<'a, B, R: RawMutex> {
+    id: Id,
+    slot: &'a Slot<B, R>,
+    state: MutexGuard<'a, R, State<B>>,
+}
+
+/// Names an entry that was found earlier and may be gone by now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryKey {
+    id: Id,
+    serial: u32,
+}
+
+impl<B, R: RawMutex> Pended<'_, B, R> {
+    pub(crate) fn key(&self) -> EntryKey {
+        EntryKey { id: self.id, serial: self.state.serial }
+    }
+
+    pub(crate) fn entry(&mut self) -> Option<&mut PitEntry<B>> {
+        self.state.entry.as_mut()
+    }
+}
+
+/// What became of an Interest's way into the table.
+pub(crate) enum Entered<'a, B, R: RawMutex> {
+    /// There was no entry; this one has the record as its downstream.
+    New(Pended<'a, B, R>),
+    /// The entry that asks the same; nothing was changed.
+    Known(Pended<'a, B, R>),
 }
 
 /// Why a new Interest or a new downstream was refused.
@@ -45,142 +122,192 @@ pub(crate) enum PitFull {
     InRecords,
 }
 
-/// What a Data finds.
-pub(crate) enum DataMatch<B> {
-    /// An entry that it satisfies, taken out of the table.
-    Entry(PitEntry<B>),
-    /// An entry asks for this name by digest: compute the Data's and ask again.
+/// Entries that a Data satisfies, taken out of the table.
+pub(crate) type Satisfied<B> = Few<PitEntry<B>, MATCHES_AT_ONCE>;
+
+/// What a look for entries that a Data satisfies came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Matched {
+    /// All are taken.
+    All,
+    /// As many as are taken at once; there may be more.
+    Some,
+    /// An entry asks for this name by digest: compute the Data's and look again.
     DigestNeeded,
-    /// No (further) entry.
-    None,
 }
 
-impl<B: AsRef<[u8]> + Clone> Pit<B> {
-    pub(crate) fn new(config: &Config) -> Self {
-        Pit {
-            entries: Chains::new(config.pit_entries_max),
-            deadlines: Wheel::new(),
-            prefix_lengths: vec![0; COMPONENTS_MAX + 1].into(),
-            by_face: PendingByFace::default(),
-            entries_max: config.pit_entries_max,
+/// What a fired timer stood for.
+pub(crate) enum Expired<B> {
+    /// An entry whose time is over, taken out of the table.
+    Entry(PitEntry<B>),
+    /// An entry that was satisfied or renewed meanwhile.
+    Nothing,
+}
+
+impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
+    pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
+        let entries_max = config.pit_entries_max;
+        let buckets = entries_max.clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
+        Ok(Pit {
+            buckets: boxed(if cfg!(loom) { BUCKETS_MIN } else { buckets }, || Mutex::new(NONE))?,
+            slots: Pool::new(entries_max)?,
+            ids: Ids::new(entries_max)?,
+            deadlines: Deadlines::new(entries_max)?,
+            prefix_lengths: boxed(COMPONENTS_MAX + 1, || AtomicU32::new(0))?,
+            by_face: PendingByFace::new(config.faces_max)?,
             entries_per_face_max: config.pit_entries_per_face_max,
             in_records_max: config.in_records_max,
-        }
+        })
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.ids.used()
     }
 
-    /// The entry that asks the same.
-    pub(crate) fn find(&self, ask: &Ask<'_>) -> Option<Id> {
-        self.entries.find(ask.hash(), |entry| entry.is_same_as(ask))
+    /// Finds the entry that asks the same, or makes one for the Interest `packet` with `record` as its
+    /// downstream.
+    pub(crate) fn enter(
+        &self,
+        packet: &B,
+        ask: &Ask<'_>,
+        record: InRecord,
+        now_ns: u64,
+    ) -> Result<Entered<'_, B, R>, PitFull> {
+        // A place is prepared before the bucket is locked: most Interests need one.
+        let prepared = self.ids.take(record.face.slot, |id| Some(&self.slot_or_make(id)?.link));
+        let hash = ask.hash();
+        let mut bucket = self.bucket(hash).lock();
+        if let Some(known) = self.find(*bucket, hash, |entry| entry.is_same_as(ask)) {
+            drop(bucket);
+            self.give_back(prepared);
+            return Ok(Entered::Known(known));
+        }
+        let Some((id, slot)) = prepared.and_then(|id| Some((id, self.slot(id)?))) else {
+            return Err(PitFull::Table);
+        };
+        if !self.by_face.add(record.face, self.entries_per_face_max) {
+            drop(bucket);
+            self.give_back(prepared);
+            return Err(PitFull::Face);
+        }
+        if ask.view.can_be_prefix {
+            self.prefix_lengths[ask.components].fetch_add(1, Ordering::Relaxed);
+        }
+        let mut state = slot.state.lock();
+        state.entry = Some(PitEntry::new(packet.clone(), ask, record, slot.link.stripe()));
+        slot.hash.store(hash, Ordering::Relaxed);
+        slot.link.next.store(*bucket, Ordering::Relaxed);
+        *bucket = id;
+        drop(bucket);
+        let mut pended = Pended { id, slot, state };
+        self.set_timer(&mut pended, record.expires_at_ns, now_ns);
+        Ok(Entered::New(pended))
     }
 
     /// The entry of this name and these selectors that was last sent to `upstream` with `nonce`. The
     /// forwarding hint does not count: a router in the producer's region takes it out before it refuses.
-    pub(crate) fn find_sent(&self, ask: &Ask<'_>, upstream: FaceKey, nonce: [u8; 4]) -> Option<Id> {
-        self.entries.find(ask.hash(), |entry| {
+    pub(crate) fn find_sent(
+        &self,
+        ask: &Ask<'_>,
+        upstream: FaceKey,
+        nonce: [u8; 4],
+    ) -> Option<Pended<'_, B, R>> {
+        let bucket = self.bucket(ask.hash()).lock();
+        self.find(*bucket, ask.hash(), |entry| {
             entry.has_name_and_selectors(ask)
                 && entry.out_records.iter().any(|r| r.face == upstream && r.nonce == nonce)
         })
     }
 
-    pub(crate) fn get_mut(&mut self, id: Id) -> Option<&mut PitEntry<B>> {
-        self.entries.get_mut(id)
-    }
-
-    /// Makes an entry for an Interest that has none, with `record` as its downstream.
-    pub(crate) fn insert(
-        &mut self,
-        packet: &B,
-        ask: &Ask<'_>,
-        record: InRecord,
-        now_ns: u64,
-    ) -> Result<Id, PitFull> {
-        if self.entries.len() >= self.entries_max {
-            return Err(PitFull::Table);
-        }
-        if self.by_face.count(record.face) >= self.entries_per_face_max {
-            return Err(PitFull::Face);
-        }
-        let mut entry = PitEntry::new(packet.clone(), ask);
-        entry.in_records.push(record);
-        entry.expires_at_ns = record.expires_at_ns;
-        if entry.can_be_prefix() {
-            self.prefix_lengths[ask.components] += 1;
-        }
-        self.by_face.add(record.face);
-        let id = self.entries.insert(entry);
-        self.deadlines.set(id, record.expires_at_ns, now_ns);
-        Ok(id)
-    }
-
     /// Enters `record` as a downstream of an entry, new or renewed, and moves the entry's deadline to that of
     /// its last downstream.
-    pub(crate) fn add_downstream(&mut self, id: Id, record: InRecord, now_ns: u64) -> Result<(), PitFull> {
-        let Some(entry) = self.entries.get_mut(id) else { return Ok(()) };
+    pub(crate) fn add_downstream(
+        &self,
+        pended: &mut Pended<'_, B, R>,
+        record: InRecord,
+        now_ns: u64,
+    ) -> Result<(), PitFull> {
+        let Some(entry) = pended.state.entry.as_mut() else { return Ok(()) };
         if let Some(own) = entry.in_records.iter_mut().find(|r| r.face == record.face) {
             *own = record;
         } else {
-            if self.by_face.count(record.face) >= self.entries_per_face_max {
+            if !self.by_face.add(record.face, self.entries_per_face_max) {
                 return Err(PitFull::Face);
             }
             if entry.in_records.len() >= self.in_records_max {
-                for expired in entry.in_records.iter().filter(|r| r.expires_at_ns <= now_ns) {
-                    self.by_face.sub(expired.face);
-                }
+                let expired = entry.in_records.iter().filter(|r| r.expires_at_ns <= now_ns);
+                expired.for_each(|r| self.by_face.sub(r.face));
                 entry.in_records.retain(|r| r.expires_at_ns > now_ns);
             }
             if entry.in_records.len() >= self.in_records_max {
+                self.by_face.sub(record.face);
                 return Err(PitFull::InRecords);
             }
+            if entry.in_records.needs_storage() {
+                entry.in_records.lend(self.ids.in_storage(entry.stripe));
+            }
             entry.in_records.push(record);
-            self.by_face.add(record.face);
         }
         let last = entry.in_records.iter().map(|r| r.expires_at_ns).max().unwrap_or(now_ns);
         if last != entry.expires_at_ns {
             entry.expires_at_ns = last;
-            self.deadlines.set(id, last, now_ns);
+            self.set_timer(pended, last, now_ns);
         }
         Ok(())
     }
 
+    /// Makes room for one more out-record.
+    pub(crate) fn reserve_upstream(&self, entry: &mut PitEntry<B>) {
+        if entry.out_records.needs_storage() {
+            entry.out_records.lend(self.ids.out_storage(entry.stripe));
+        }
+    }
+
     /// Takes `face` out of an entry's downstreams, as a Nack to it does.
-    pub(crate) fn take_downstream(&mut self, id: Id, face: FaceKey) -> Option<InRecord> {
-        let entry = self.entries.get_mut(id)?;
+    pub(crate) fn take_downstream(&self, entry: &mut PitEntry<B>, face: FaceKey) -> Option<InRecord> {
         let record = entry.in_records.iter().find(|r| r.face == face).copied()?;
         entry.in_records.retain(|r| r.face != face);
         self.by_face.sub(face);
         Some(record)
     }
 
-    /// Takes an entry out.
-    pub(crate) fn take(&mut self, id: Id) -> Option<PitEntry<B>> {
-        let entry = self.entries.remove(id)?;
-        self.deadlines.remove(id);
-        if entry.can_be_prefix() {
-            self.prefix_lengths[usize::from(entry.components)] -= 1;
+    /// Takes an entry out if it is still there and `condition` holds. The caller holds no entry.
+    pub(crate) fn take_if(
+        &self,
+        key: EntryKey,
+        condition: impl FnOnce(&PitEntry<B>) -> bool,
+    ) -> Option<PitEntry<B>> {
+        let slot = self.slot(key.id)?;
+        // If the place holds another entry by now, this may be the wrong bucket; the serial then says so.
+        let mut bucket = self.bucket(slot.hash.load(Ordering::Relaxed)).lock();
+        let mut state = slot.state.lock();
+        if state.serial != key.serial || !state.entry.as_ref().is_some_and(condition) {
+            return None;
         }
-        entry.in_records.iter().for_each(|record| self.by_face.sub(record.face));
+        self.unlink(&mut bucket, key.id, slot);
+        let mut entry = state.take()?;
+        drop(state);
+        drop(bucket);
+        self.forget(key.id, slot, &mut entry);
         Some(entry)
     }
 
-    /// Takes out one entry that Data named `name` satisfies (`IS-28`): first those of its whole name, then
-    /// for each proper prefix, longest first, those with CanBePrefix. `digest` is the Data's, once known.
-    pub(crate) fn take_match(
-        &mut self,
+    /// Takes out entries that Data named `name` satisfies (`IS-28`): first those of its whole name, then for
+    /// each proper prefix, longest first, those with CanBePrefix. `digest` is the Data's, once known.
+    pub(crate) fn take_matches(
+        &self,
         name: NameRef<'_>,
         hashes: &NameHashes,
         digest: Option<&[u8; 32]>,
-    ) -> DataMatch<B> {
+        satisfied: &mut Satisfied<B>,
+    ) -> Matched {
         let components = hashes.len();
         let mut digest_needed = false;
         for n in (0..=components).rev() {
-            if n < components && self.prefix_lengths[n] == 0 {
+            if n < components && self.prefix_lengths[n].load(Ordering::Relaxed) == 0 {
                 continue;
             }
-            let found = self.entries.find(hashes.hash(n), |entry| {
+            let matches = |entry: &PitEntry<B>| {
                 usize::from(entry.components) == n
                     && entry.may_match(name, components)
                     && match (entry.digest(), digest) {
@@ -191,63 +318,157 @@ impl<B: AsRef<[u8]> + Clone> Pit<B> {
                             false
                         }
                     }
-            });
-            if let Some(entry) = found.and_then(|id| self.take(id)) {
-                return DataMatch::Entry(entry);
+            };
+            self.take_from_bucket(hashes.hash(n), matches, satisfied);
+            if satisfied.len() >= MATCHES_AT_ONCE {
+                return Matched::Some;
             }
         }
-        if digest_needed { DataMatch::DigestNeeded } else { DataMatch::None }
+        if digest_needed { Matched::DigestNeeded } else { Matched::All }
     }
 
-    /// Takes out one entry whose time is over.
-    pub(crate) fn take_expired(&mut self, now_ns: u64) -> Option<PitEntry<B>> {
+    /// Takes what `matches` out of one chain, until `satisfied` is full.
+    fn take_from_bucket(
+        &self,
+        hash: u64,
+        mut matches: impl FnMut(&PitEntry<B>) -> bool,
+        satisfied: &mut Satisfied<B>,
+    ) {
+        while satisfied.len() < MATCHES_AT_ONCE {
+            let mut bucket = self.bucket(hash).lock();
+            let Some(mut pended) = self.find(*bucket, hash, &mut matches) else { return };
+            let Pended { id, slot, .. } = pended;
+            self.unlink(&mut bucket, id, slot);
+            let entry = pended.state.take();
+            drop(pended);
+            drop(bucket);
+            if let Some(mut entry) = entry {
+                self.forget(id, slot, &mut entry);
+                satisfied.push(entry);
+            }
+        }
+    }
+
+    /// Handles one timer that has fired; none if none has.
+    pub(crate) fn take_expired(&self, now_ns: u64) -> Option<Expired<B>> {
         let id = self.deadlines.pop_due(now_ns)?;
-        self.take(id)
+        let slot = self.slot(id)?;
+        let mut pended = Pended { id, slot, state: slot.state.lock() };
+        pended.state.timer_tick = 0;
+        let key = pended.key();
+        let Some(expires_at_ns) = pended.entry().map(|entry| entry.expires_at_ns) else {
+            return Some(Expired::Nothing);
+        };
+        if !is_over(expires_at_ns, now_ns) {
+            self.set_timer(&mut pended, expires_at_ns, now_ns);
+            return Some(Expired::Nothing);
+        }
+        drop(pended);
+        let entry = self.take_if(key, |entry| is_over(entry.expires_at_ns, now_ns));
+        Some(entry.map_or(Expired::Nothing, Expired::Entry))
     }
 
+    /// When [`Pit::take_expired`] should be called next; none while nothing is pending.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
-        self.deadlines.next_deadline_ns()
+        self.deadlines.next_ns().filter(|_| self.len() > 0)
     }
 
-    /// Visits the entries of `count` places from `from`; says where to go on.
+    /// Visits the entries of `count` places from `from`, each under its own lock; says where to go on.
     pub(crate) fn walk(&self, from: Id, count: Id, mut visit: impl FnMut(&PitEntry<B>)) -> Option<Id> {
-        let until = from.saturating_add(count).min(self.entries.end());
-        (from.max(1)..until).filter_map(|id| self.entries.get(id)).for_each(&mut visit);
-        (until < self.entries.end()).then_some(until)
+        let until = from.saturating_add(count).min(self.ids.end());
+        for slot in (from.max(1)..until).filter_map(|id| self.slot(id)) {
+            slot.state.lock().entry.iter().for_each(&mut visit);
+        }
+        (until < self.ids.end()).then_some(until)
+    }
+
+    fn bucket(&self, hash: u64) -> &Mutex<R, Id> {
+        &self.buckets[hash as usize & (self.buckets.len() - 1)]
+    }
+
+    fn slot(&self, id: Id) -> Option<&Slot<B, R>> {
+        self.slots.get((id as usize).wrapping_sub(1))
+    }
+
+    fn slot_or_make(&self, id: Id) -> Option<&Slot<B, R>> {
+        self.slots.get_or_make((id as usize).wrapping_sub(1), Slot::new)
+    }
+
+    /// The first entry of a chain, whose bucket the caller holds, with that very hash that `matches` confirms.
+    fn find(
+        &self,
+        head: Id,
+        hash: u64,
+        mut matches: impl FnMut(&PitEntry<B>) -> bool,
+    ) -> Option<Pended<'_, B, R>> {
+        let mut id = head;
+        while let Some(slot) = self.slot(id) {
+            if slot.hash.load(Ordering::Relaxed) == hash {
+                let state = slot.state.lock();
+                if state.entry.as_ref().is_some_and(&mut matches) {
+                    return Some(Pended { id, slot, state });
+                }
+            }
+            id = slot.link.next.load(Ordering::Relaxed);
+        }
+        None
+    }
+
+    /// Takes a place out of the chain that starts at `head`; the caller holds the bucket.
+    fn unlink(&self, head: &mut Id, id: Id, slot: &Slot<B, R>) {
+        let next = slot.link.next.load(Ordering::Relaxed);
+        if *head == id {
+            *head = next;
+            return;
+        }
+        let mut at = *head;
+        while let Some(before) = self.slot(at) {
+            at = before.link.next.load(Ordering::Relaxed);
+            if at == id {
+                before.link.next.store(next, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// Undoes the counts of an entry that was taken out and frees its place.
+    fn forget(&self, id: Id, slot: &Slot<B, R>, entry: &mut PitEntry<B>) {
+        if entry.can_be_prefix() {
+            self.prefix_lengths[usize::from(entry.components)].fetch_sub(1, Ordering::Relaxed);
+        }
+        entry.in_records.iter().for_each(|record| self.by_face.sub(record.face));
+        self.ids.give(id, &slot.link);
+    }
+
+    /// Gives the storage that a finished entry was lent back, for others.
+    pub(crate) fn recycle(&self, mut entry: PitEntry<B>) {
+        self.ids.keep(entry.stripe, entry.in_records.reclaim(), entry.out_records.reclaim());
+    }
+
+    fn give_back(&self, prepared: Option<Id>) {
+        if let Some((id, slot)) = prepared.and_then(|id| Some((id, self.slot(id)?))) {
+            self.ids.give(id, &slot.link);
+        }
+    }
+
+    /// Makes sure that the place's timer fires no later than `deadline_ns`.
+    fn set_timer(&self, pended: &mut Pended<'_, B, R>, deadline_ns: u64, now_ns: u64) {
+        let timer_tick = pended.state.timer_tick;
+        if timer_tick == 0 || tick_of(deadline_ns) < timer_tick {
+            pended.state.timer_tick = self.deadlines.set(pended.id, deadline_ns, now_ns);
+        }
     }
 }
 
-/// How many downstream records each face has. A face that is gone leaves its records to expire; its slot's
-/// next user starts from 0.
-#[derive(Debug, Default)]
-struct PendingByFace {
-    slots: Vec<(u32, usize)>,
+impl<B> State<B> {
+    /// Takes the entry out; its place will hold another one.
+    fn take(&mut self) -> Option<PitEntry<B>> {
+        self.serial = self.serial.wrapping_add(1);
+        self.entry.take()
+    }
 }
 
-impl PendingByFace {
-    fn count(&self, face: FaceKey) -> usize {
-        match self.slots.get(face.slot as usize) {
-            Some((generation, count)) if *generation == face.generation => *count,
-            _ => 0,
-        }
-    }
-
-    fn add(&mut self, face: FaceKey) {
-        let slot = face.slot as usize;
-        if slot >= self.slots.len() {
-            self.slots.resize(slot + 1, (0, 0));
-        }
-        if self.slots[slot].0 == face.generation {
-            self.slots[slot].1 += 1;
-        } else {
-            self.slots[slot] = (face.generation, 1);
-        }
-    }
-
-    fn sub(&mut self, face: FaceKey) {
-        match self.slots.get_mut(face.slot as usize) {
-            Some((generation, count)) if *generation == face.generation => *count = count.saturating_sub(1),
-            _ => {}
-        }
-    }
+/// Whether a deadline's tick has come.
+fn is_over(expires_at_ns: u64, now_ns: u64) -> bool {
+    tick_of(expires_at_ns) <= now_ns >> TICK_SHIFT
 }

@@ -12,6 +12,7 @@ use super::*;
 use crate::hash::NameHasher;
 
 type Packet = Arc<[u8]>;
+type Table = Pit<Packet, parking_lot::RawMutex>;
 
 const MS: u64 = 1_000_000;
 
@@ -33,13 +34,13 @@ fn record(slot: u32, expires_at_ns: u64) -> InRecord {
     InRecord { face: face(slot), nonce: [0; 4], token: None, expires_at_ns }
 }
 
-fn pit(config: &Config) -> Pit<Packet> {
-    Pit::new(config)
+fn pit(config: &Config) -> Table {
+    Pit::new(config).unwrap()
 }
 
 /// Enters an Interest as the pipeline does.
 fn enter(
-    pit: &mut Pit<Packet>,
+    pit: &Table,
     hasher: &NameHasher,
     packet: &Packet,
     record: InRecord,
@@ -47,25 +48,32 @@ fn enter(
 ) -> Result<Id, PitFull> {
     let view = InterestView::parse(packet).unwrap();
     let hashes = hasher.prefixes(view.name);
-    let ask = Ask::new(&view, &hashes);
-    match pit.find(&ask) {
-        Some(id) => pit.add_downstream(id, record, now_ns).map(|()| id),
-        None => pit.insert(packet, &ask, record, now_ns),
+    match pit.enter(packet, &Ask::new(&view, &hashes), record, now_ns)? {
+        Entered::New(pended) => Ok(pended.id),
+        Entered::Known(mut pended) => pit.add_downstream(&mut pended, record, now_ns).map(|()| pended.id),
     }
 }
 
 /// The entries that a Data takes, and whether its digest was needed.
-fn satisfy(pit: &mut Pit<Packet>, hasher: &NameHasher, wire: &[u8]) -> (Vec<PitEntry<Packet>>, bool) {
+fn satisfy(pit: &Table, hasher: &NameHasher, wire: &[u8]) -> (Vec<PitEntry<Packet>>, bool) {
     let view = DataView::parse(wire).unwrap();
     let hashes = hasher.prefixes(view.name);
     let (mut taken, mut known) = (Vec::new(), None);
     loop {
-        match pit.take_match(view.name, &hashes, known.as_ref()) {
-            DataMatch::Entry(entry) => taken.push(entry),
-            DataMatch::DigestNeeded => known = Some(digest(wire)),
-            DataMatch::None => return (taken, known.is_some()),
+        let mut satisfied = Satisfied::new();
+        let matched = pit.take_matches(view.name, &hashes, known.as_ref(), &mut satisfied);
+        taken.extend(satisfied);
+        match matched {
+            Matched::All => return (taken, known.is_some()),
+            Matched::Some => {}
+            Matched::DigestNeeded => known = Some(digest(wire)),
         }
     }
+}
+
+/// Runs `with` on an entry.
+fn look<T>(pit: &Table, id: Id, with: impl FnOnce(&PitEntry<Packet>) -> T) -> T {
+    with(pit.slot(id).unwrap().state.lock().entry.as_ref().unwrap())
 }
 
 fn interest(uri: &str) -> InterestBuilder {
@@ -76,35 +84,109 @@ fn interest(uri: &str) -> InterestBuilder {
 #[test]
 fn an_entry_keeps_the_first_interest_and_of_duplicates_only_face_and_lifetime() {
     let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
-    let mut pit = pit(&config);
+    let pit = pit(&config);
     let first: Packet = interest("/a/b").build().into();
     let second: Packet = interest("/a/b").nonce([2; 4]).build().into();
-    let id = enter(&mut pit, &hasher, &first, record(1, 100 * MS), 0).unwrap();
-    assert_eq!(enter(&mut pit, &hasher, &second, record(2, 300 * MS), 0), Ok(id));
+    let id = enter(&pit, &hasher, &first, record(1, 100 * MS), 0).unwrap();
+    assert_eq!(enter(&pit, &hasher, &second, record(2, 300 * MS), 0), Ok(id));
     assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 1));
-    let entry = pit.get_mut(id).unwrap();
-    assert_eq!(entry.expires_at_ns, 300 * MS);
-    assert_eq!(entry.in_records.iter().map(|r| r.face.slot).collect::<Vec<_>>(), [1, 2]);
+    look(&pit, id, |entry| {
+        assert_eq!(entry.expires_at_ns, 300 * MS);
+        assert_eq!(entry.in_records.iter().map(|r| r.face.slot).collect::<Vec<_>>(), [1, 2]);
+    });
 }
 
 /// `IS-27`: the name is never copied.
 #[test]
 fn the_name_of_an_entry_lies_in_the_packet_it_keeps() {
     let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
-    let mut pit = pit(&config);
+    let pit = pit(&config);
     let packet: Packet = interest("/a/b").build().into();
-    let id = enter(&mut pit, &hasher, &packet, record(1, MS), 0).unwrap();
-    let name = pit.get_mut(id).unwrap().name().as_ptr_range();
+    let id = enter(&pit, &hasher, &packet, record(1, MS), 0).unwrap();
+    let name = look(&pit, id, |entry| entry.name().as_ptr_range());
     let octets = packet.as_ptr_range();
     assert!(octets.start <= name.start && name.end <= octets.end);
-    // An entry, its deadline and its bucket take less than 256 octets beside the packet.
-    assert!(size_of::<PitEntry<Packet>>() + 24 + 4 <= 256, "{}", size_of::<PitEntry<Packet>>());
+}
+
+/// `IS-27`, `IS-34`: a bucket with its lock takes 8 octets, so that 65,536 buckets of each of three tables take
+/// 1.5 MB; a million pending Interests take at most 256 MiB beside their packets.
+#[test]
+fn a_million_entries_with_locks_timers_and_buckets_take_at_most_256_mebibytes() {
+    type Lock = parking_lot::RawMutex;
+    assert_eq!(size_of::<Mutex<Lock, Id>>(), 8);
+    let timer = crate::wheel::TIMER_OCTETS;
+    let entry = size_of::<Slot<Packet, Lock>>() + timer + size_of::<Mutex<Lock, Id>>();
+    assert!(entry * 1_000_000 <= 256 << 20, "{entry}");
+}
+
+/// `IS-33`, `IS-34`: of Interests of one name that come at once one makes the entry.
+#[test]
+fn interests_of_one_name_that_come_at_once_make_one_entry() {
+    let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
+    let pit = pit(&config);
+    for round in 0..200 {
+        let packet: Packet = interest(&alloc::format!("/a/{round}")).build().into();
+        let start = std::sync::Barrier::new(2);
+        let new = std::thread::scope(|scope| {
+            let enter = |slot| {
+                let view = InterestView::parse(&packet).unwrap();
+                let hashes = hasher.prefixes(view.name);
+                start.wait();
+                let entered = pit.enter(&packet, &Ask::new(&view, &hashes), record(slot, MS), 0);
+                usize::from(matches!(entered, Ok(Entered::New(_))))
+            };
+            let threads = [1, 2].map(|slot| scope.spawn(move || enter(slot)));
+            threads.map(|thread| thread.join().unwrap()).iter().sum::<usize>()
+        });
+        assert_eq!((new, pit.len()), (1, round + 1));
+    }
+}
+
+/// An entry that was found is taken only if it is still the same.
+#[test]
+fn a_stale_key_takes_nothing() {
+    let (config, hasher) = (Config { pit_entries_max: 1, ..Config::new(digest) }, NameHasher::new((1, 2)));
+    let pit = pit(&config);
+    let id = enter(&pit, &hasher, &interest("/a").build().into(), record(1, MS), 0).unwrap();
+    let key = EntryKey { id, serial: pit.slot(id).unwrap().state.lock().serial };
+    assert!(pit.take_if(key, |_| false).is_none());
+    assert!(pit.take_if(key, |_| true).is_some());
+    assert!(pit.take_if(key, |_| true).is_none());
+    assert_eq!(enter(&pit, &hasher, &interest("/b").build().into(), record(1, MS), 0), Ok(id));
+    assert!(pit.take_if(key, |_| true).is_none(), "another entry has the place now");
+    assert_eq!(pit.len(), 1);
+}
+
+/// A place whose timer still runs for an earlier entry keeps the deadline of the present one.
+#[test]
+fn a_timer_left_behind_ends_nothing_and_delays_nothing() {
+    let (config, hasher) = (Config { pit_entries_max: 1, ..Config::new(digest) }, NameHasher::new((1, 2)));
+    let pit = pit(&config);
+    let satisfied = |uri: &str| satisfy(&pit, &hasher, &data(&uri.parse().unwrap(), 0)).0.len();
+    let enter = |uri: &str, until_ms, now_ms| {
+        enter(&pit, &hasher, &interest(uri).build().into(), record(1, until_ms * MS), now_ms * MS).unwrap();
+    };
+    enter("/a", 100, 0);
+    assert_eq!(satisfied("/a"), 1);
+    assert_eq!(pit.next_deadline_ns(), None, "nothing is pending");
+    enter("/b", 300, 10);
+    assert!(matches!(pit.take_expired(150 * MS), Some(Expired::Nothing)));
+    assert!(pit.take_expired(250 * MS).is_none());
+    assert!(matches!(pit.take_expired(302 * MS), Some(Expired::Entry(_))));
+    enter("/c", 500, 310);
+    assert_eq!(satisfied("/c"), 1);
+    enter("/d", 400, 320);
+    assert!(
+        matches!(pit.take_expired(402 * MS), Some(Expired::Entry(_))),
+        "an earlier deadline moves the timer"
+    );
+    assert_eq!((pit.len(), pit.next_deadline_ns()), (0, None));
 }
 
 #[test]
 fn selectors_and_forwarding_hint_make_different_entries() {
     let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
-    let mut pit = pit(&config);
+    let pit = pit(&config);
     let variants = [
         interest("/a"),
         interest("/a").can_be_prefix(),
@@ -114,29 +196,29 @@ fn selectors_and_forwarding_hint_make_different_entries() {
         interest("/a").forwarding_hint("/i".parse().unwrap()),
     ];
     for builder in &variants {
-        enter(&mut pit, &hasher, &builder.build().into(), record(1, MS), 0).unwrap();
-        enter(&mut pit, &hasher, &builder.clone().lifetime_ms(9).build().into(), record(2, MS), 0).unwrap();
+        enter(&pit, &hasher, &builder.build().into(), record(1, MS), 0).unwrap();
+        enter(&pit, &hasher, &builder.clone().lifetime_ms(9).build().into(), record(2, MS), 0).unwrap();
     }
     assert_eq!(pit.len(), variants.len());
-    let (taken, _) = satisfy(&mut pit, &hasher, &data(&"/a".parse().unwrap(), 0));
+    let (taken, _) = satisfy(&pit, &hasher, &data(&"/a".parse().unwrap(), 0));
     assert_eq!(taken.len(), variants.len());
 }
 
 #[test]
 fn a_digest_is_computed_only_if_an_interest_asks_by_digest_for_the_very_name() {
     let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
-    let mut pit = pit(&config);
+    let pit = pit(&config);
     let name: Name = "/a/b".parse().unwrap();
     let wanted = data(&name, 1);
     let full = name.join(Component { typ: types::IMPLICIT_DIGEST_COMPONENT, value: &digest(&wanted) });
     let asking: Packet = InterestBuilder::new(full).nonce([1; 4]).build().into();
-    enter(&mut pit, &hasher, &asking, record(1, MS), 0).unwrap();
-    enter(&mut pit, &hasher, &interest("/a").can_be_prefix().build().into(), record(1, MS), 0).unwrap();
-    let (taken, needed) = satisfy(&mut pit, &hasher, &data(&"/a/c".parse().unwrap(), 1));
+    enter(&pit, &hasher, &asking, record(1, MS), 0).unwrap();
+    enter(&pit, &hasher, &interest("/a").can_be_prefix().build().into(), record(1, MS), 0).unwrap();
+    let (taken, needed) = satisfy(&pit, &hasher, &data(&"/a/c".parse().unwrap(), 1));
     assert_eq!((taken.len(), needed), (1, false));
-    let (taken, needed) = satisfy(&mut pit, &hasher, &data(&name, 2));
+    let (taken, needed) = satisfy(&pit, &hasher, &data(&name, 2));
     assert_eq!((taken.len(), needed), (0, true));
-    let (taken, needed) = satisfy(&mut pit, &hasher, &wanted);
+    let (taken, needed) = satisfy(&pit, &hasher, &wanted);
     assert_eq!((taken.len(), needed), (1, true));
 }
 
@@ -145,9 +227,9 @@ fn at_each_limit_an_interest_is_taken_and_one_past_it_refused() {
     let hasher = NameHasher::new((1, 2));
     let config =
         Config { pit_entries_max: 3, pit_entries_per_face_max: 2, in_records_max: 2, ..Config::new(digest) };
-    let mut pit = pit(&config);
-    let mut enter = |uri: &str, slot, now_ns| {
-        enter(&mut pit, &hasher, &interest(uri).build().into(), record(slot, now_ns + MS), now_ns).map(|_| ())
+    let pit = pit(&config);
+    let enter = |uri: &str, slot, now_ns| {
+        enter(&pit, &hasher, &interest(uri).build().into(), record(slot, now_ns + MS), now_ns).map(|_| ())
     };
     assert_eq!(enter("/1", 1, 0), Ok(()));
     assert_eq!(enter("/2", 1, 0), Ok(()));
@@ -237,7 +319,7 @@ proptest! {
         mask in prop_oneof![Just(0), Just(1), Just(u64::MAX)],
     ) {
         let (config, hasher) = (Config::new(digest), NameHasher::colliding(mask));
-        let mut pit = pit(&config);
+        let pit = pit(&config);
         let mut model: Vec<Asked> = Vec::new();
         let mut now_ns = 0;
         for step in steps {
@@ -252,7 +334,7 @@ proptest! {
                     };
                     let packet = ask_packet(&name, can_be_prefix, must_be_fresh);
                     let expires = now_ns + lifetime;
-                    prop_assert!(enter(&mut pit, &hasher, &packet, record(face, expires), now_ns).is_ok());
+                    prop_assert!(enter(&pit, &hasher, &packet, record(face, expires), now_ns).is_ok());
                     let same = |asked: &&mut Asked| asked.packet == packet;
                     if let Some(asked) = model.iter_mut().find(same) {
                         asked.faces.retain(|(known, _)| *known != face);
@@ -263,7 +345,7 @@ proptest! {
                 }
                 Step::Data { name, content } => {
                     let wire = data(&name, content);
-                    let (taken, _) = satisfy(&mut pit, &hasher, &wire);
+                    let (taken, _) = satisfy(&pit, &hasher, &wire);
                     let exact_last = taken.windows(2).any(|pair| pair[0].name().len() < pair[1].name().len()
                         && pair[1].digest().is_none());
                     prop_assert!(!exact_last, "longer names match first");
@@ -288,8 +370,12 @@ proptest! {
                 }
                 Step::Expire { passed } => {
                     now_ns += passed;
-                    let mut gone: Vec<Packet> =
-                        core::iter::from_fn(|| pit.take_expired(now_ns)).map(|entry| entry.packet).collect();
+                    let mut gone: Vec<Packet> = core::iter::from_fn(|| pit.take_expired(now_ns))
+                        .filter_map(|expired| match expired {
+                            Expired::Entry(entry) => Some(entry.packet),
+                            Expired::Nothing => None,
+                        })
+                        .collect();
                     let (mut expected, tick_ns) = (Vec::new(), 1 << crate::wheel::TICK_SHIFT);
                     model.retain(|asked| {
                         let last = asked.faces.iter().map(|(_, at)| *at).max().unwrap();

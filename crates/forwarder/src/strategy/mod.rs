@@ -1,8 +1,8 @@
 //! Forwarding strategies: who is asked for a pending Interest, and what a Nack from upstream means.
 //!
 //! The set is closed and known at compile time. To add one: implement [`Strategy`], add it to
-//! [`StrategyKind`], and its name to the table in `choice`. A strategy sees one pending Interest under the
-//! PIT's lock and decides; it sends nothing itself.
+//! [`StrategyKind`], and its name to the table in `choice`. A strategy sees one pending Interest under its
+//! lock and decides; it sends nothing itself.
 
 mod best_route;
 mod choice;
@@ -20,27 +20,27 @@ pub(crate) use choice::{StrategyChoice, StrategyKind};
 
 /// A next hop that this Interest may go to: scope, hop limit and the face it came from allow it. Cheapest
 /// first.
-#[derive(Clone, Debug)]
-pub(crate) struct Upstream {
-    pub(crate) face: FaceHold,
+#[derive(Debug)]
+pub(crate) struct Upstream<'a> {
+    pub(crate) face: FaceHold<'a>,
     /// Whether the FIB said `local` and the BPT this face: the local delivering path.
     pub(crate) is_bound: bool,
 }
 
-impl Upstream {
+impl Upstream<'_> {
     pub(crate) fn key(&self) -> FaceKey {
-        self.face.cell.key
+        self.face.key()
     }
 }
 
-pub(crate) type Upstreams = Few<Upstream, 4>;
+pub(crate) type Upstreams<'a> = Few<Upstream<'a>, 4>;
 
 /// Positions in [`Upstreams`] to send to.
 pub(crate) type Chosen = Few<usize, 4>;
 
 /// A pending Interest as a strategy may see and mark it.
 pub(crate) struct Pending<'a> {
-    pub(crate) upstreams: &'a Upstreams,
+    pub(crate) upstreams: &'a Upstreams<'a>,
     pub(crate) out_records: &'a mut OutRecords,
     /// The entry's suppression interval, ns; 0 until the first retransmission.
     pub(crate) suppression_ns: &'a mut u32,

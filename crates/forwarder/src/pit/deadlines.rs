@@ -1,0 +1,115 @@
+//! When entries end: timer wheels, each for a group of ids, so that workers seldom wait for each other here.
+//!
+//! An entry that is satisfied leaves its timer where it is. If its place holds another entry by the time the timer
+//! fires, the timer is set anew; as lifetimes are much alike, an exchange touches no wheel at all.
+
+use alloc::boxed::Box;
+
+use lock_api::{Mutex, RawMutex};
+
+use super::ids::RUN;
+use crate::config::ConfigError;
+use crate::pool::boxed;
+use crate::slab::Id;
+use crate::sync::{AtomicU64, Ordering};
+use crate::wheel::{TICK_SHIFT, Wheel};
+
+/// Groups of ids.
+const GROUPS: usize = if cfg!(loom) { 1 } else { 16 };
+
+/// Timers by entry id.
+pub(super) struct Deadlines<R> {
+    groups: Box<[Group<R>]>,
+}
+
+#[repr(align(64))]
+struct Group<R> {
+    wheel: Mutex<R, Wheel>,
+    /// When to look at the wheel; `u64::MAX` when it holds nothing. Written under the lock.
+    due_ns: AtomicU64,
+}
+
+/// The first tick that is not before `deadline_ns`.
+pub(super) fn tick_of(deadline_ns: u64) -> u64 {
+    deadline_ns.div_ceil(1 << TICK_SHIFT)
+}
+
+impl<R: RawMutex> Deadlines<R> {
+    pub(super) fn new(ids_max: usize) -> Result<Self, ConfigError> {
+        // Runs of ids go round the groups.
+        let ids = ids_max.div_ceil(RUN * GROUPS) * RUN;
+        let mut failed = None;
+        let groups = boxed(GROUPS, || {
+            let wheel = Wheel::with_room(ids).unwrap_or_else(|error| {
+                failed = Some(error);
+                Wheel::new()
+            });
+            Group { wheel: Mutex::new(wheel), due_ns: AtomicU64::new(u64::MAX) }
+        })?;
+        failed.map_or(Ok(Deadlines { groups }), Err)
+    }
+
+    /// Sets or moves the timer of `id`; returns the tick at which it fires.
+    pub(super) fn set(&self, id: Id, deadline_ns: u64, now_ns: u64) -> u64 {
+        let (group, local) = self.place(id);
+        let mut wheel = group.wheel.lock();
+        let tick = wheel.set(local, deadline_ns, now_ns);
+        let due_ns = tick << TICK_SHIFT;
+        if due_ns < group.due_ns.load(Ordering::Relaxed) {
+            group.due_ns.store(due_ns, Ordering::Release);
+        }
+        tick
+    }
+
+    /// Takes one id whose timer has fired.
+    pub(super) fn pop_due(&self, now_ns: u64) -> Option<Id> {
+        self.groups.iter().enumerate().find_map(|(g, group)| {
+            if group.due_ns.load(Ordering::Acquire) > now_ns {
+                return None;
+            }
+            let mut wheel = group.wheel.lock();
+            let local = wheel.pop_due(now_ns);
+            if local.is_none() {
+                group.due_ns.store(wheel.next_deadline_ns().unwrap_or(u64::MAX), Ordering::Release);
+            }
+            local.map(|local| global(g, local))
+        })
+    }
+
+    /// When [`Deadlines::pop_due`] should be called next.
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        let due_ns = self.groups.iter().map(|group| group.due_ns.load(Ordering::Acquire)).min();
+        due_ns.filter(|due_ns| *due_ns != u64::MAX)
+    }
+
+    fn place(&self, id: Id) -> (&Group<R>, Id) {
+        let i = id as usize - 1;
+        let (run, offset) = (i / RUN, i % RUN);
+        (&self.groups[run % GROUPS], (run / GROUPS * RUN + offset) as Id + 1)
+    }
+}
+
+fn global(group: usize, local: Id) -> Id {
+    let i = local as usize - 1;
+    let (run, offset) = (i / RUN * GROUPS + group, i % RUN);
+    (run * RUN + offset) as Id + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn every_id_has_a_place_of_its_own_and_comes_back() {
+        let deadlines = Deadlines::<parking_lot::RawMutex>::new(5000).unwrap();
+        for id in 1..=5000 {
+            deadlines.set(id, u64::from(id % 7) << TICK_SHIFT, 0);
+        }
+        assert!(deadlines.next_ns().is_some());
+        let mut fired: Vec<Id> = core::iter::from_fn(|| deadlines.pop_due(8 << TICK_SHIFT)).collect();
+        fired.sort_unstable();
+        assert_eq!(fired, (1..=5000).collect::<Vec<_>>());
+        assert_eq!(deadlines.next_ns(), None);
+    }
+}
