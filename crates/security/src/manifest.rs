@@ -3,8 +3,8 @@
 //! Manifest `k` of an object is a signed Data that lists the digests of the signed portions of
 //! [`MANIFEST_ENTRIES`] consecutive segments, from segment `k * MANIFEST_ENTRIES` on. With SHA-256, a segment
 //! signed with DigestSha256 carries that same digest as its SignatureValue: either side hashes each segment
-//! once, and a client that knows no manifests can still check that a segment is intact. With BLAKE3 hashing
-//! is faster, segments carry no signature (SignatureNull), and only a client that knows manifests can check them.
+//! once, and a client that knows no manifests can still check that a segment is intact. With BLAKE3
+//! segments carry no signature (SignatureNull), and only a client that knows manifests can check them.
 
 use std::fmt;
 use std::ops::Range;

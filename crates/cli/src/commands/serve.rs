@@ -42,7 +42,7 @@ pub struct Serve {
 pub enum SignBy {
     /// One signature for 240 segments, which carry SHA-256 digests that every NDN client can check.
     Manifest,
-    /// The same with BLAKE3 digests: less work at both ends, but only namely's clients can check segments.
+    /// The same with BLAKE3 digests, for processors without SHA instructions; only namely's clients can check segments.
     ManifestBlake3,
     /// A signature on each segment.
     Packet,
