@@ -63,9 +63,12 @@ fn strategies_are_chosen_by_short_names() {
 #[test]
 fn the_content_store_is_configured_and_erased() {
     let home = Home::with_router();
-    home.ok(["cs", "config", "--capacity", "123", "--serve", "off"]);
+    home.ok(["cs", "config", "--capacity", "123", "--serve", "off", "--policy", "arc"]);
     let info = &home.json(["cs", "info"])[0];
     assert_eq!((info["capacity"].as_u64(), info["serve"].as_bool()), (Some(123), Some(false)));
+    assert_eq!(info["policy"], "arc");
+    assert_eq!(home.json(["status"])[0]["cs"]["policy"], "arc");
+    assert!(home.fails(7, ["cs", "config", "--policy", "clock"]).contains("s3-fifo"), "says which there are");
     home.ok(["cs", "erase", "/"]);
 }
 

@@ -280,7 +280,7 @@ fn the_content_store_is_configured_filled_and_erased() {
         producer.serve_one(b"cached");
         client.receive(PATIENCE).unwrap();
     }
-    let info = |client: &mut Client| list::<CsInfo>(client, Dataset::CsInfo)[0];
+    let info = |client: &mut Client| list::<CsInfo>(client, Dataset::CsInfo).remove(0);
     let before = info(&mut client);
     assert_eq!((before.entries, before.flags), (3, cs_flags::ENABLE_ADMIT | cs_flags::ENABLE_SERVE));
     client.fetch(InterestBuilder::new(name("/cs/1")));
@@ -302,6 +302,32 @@ fn the_content_store_is_configured_filled_and_erased() {
     let body = client.ok(Command::CsConfig, &settings);
     assert_eq!((body.capacity, body.flags), (Some(1234), Some(cs_flags::ENABLE_ADMIT)));
     assert_eq!((info(&mut client).capacity, info(&mut client).flags), (1234, cs_flags::ENABLE_ADMIT));
+}
+
+/// `IS-36`.
+#[test]
+fn the_policy_of_the_content_store_changes_at_run_time_and_an_unknown_one_is_refused_with_the_list() {
+    let daemon = Daemon::start();
+    let (mut producer, mut client) = (daemon.connect(), daemon.connect());
+    producer.register("/cs");
+    for n in 0..3 {
+        client.ask(&format!("/cs/{n}"));
+        producer.serve_one(b"cached");
+        client.receive(PATIENCE).unwrap();
+    }
+    let info = |client: &mut Client| list::<CsInfo>(client, Dataset::CsInfo).remove(0);
+    assert_eq!(info(&mut client).policy.as_deref(), Some("s3-fifo"));
+    let to = |policy: &str| ControlParameters { cs_policy: Some(policy.into()), ..Default::default() };
+    for policy in ["arc", "lru", "sieve", "lfu", "fifo", "noop", "s3-fifo"] {
+        let body = client.ok(Command::CsConfig, &to(policy));
+        assert_eq!((body.cs_policy.as_deref(), body.capacity), (Some(policy), Some(65_536)));
+        let now = info(&mut client);
+        assert_eq!((now.policy.as_deref(), now.entries), (Some(policy), 3));
+    }
+    let refused = client.command(Command::CsConfig, &to("clock"));
+    assert_eq!(refused.code, 400);
+    assert!(refused.text.contains("s3-fifo") && refused.text.contains("arc"), "{}", refused.text);
+    assert_eq!(info(&mut client).policy.as_deref(), Some("s3-fifo"));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use core::fmt;
 
 use namely_wire::Name;
 
+use crate::cs::CsPolicy;
 use crate::slab::ENTRIES_MAX;
 
 /// SHA-256, supplied by the home: the core has no cryptography of its own.
@@ -26,13 +27,15 @@ pub struct Config {
     pub out_records_max: usize,
     /// Longest time an Interest is kept pending, ms; a longer InterestLifetime is cut to it.
     pub interest_lifetime_ms_max: u64,
-    /// Most Data packets in the content store: the capacity that `cs/config` sets. The oldest go first.
+    /// Most Data packets in the content store: the capacity that `cs/config` sets.
     pub cs_packets_max: usize,
     /// Most index entries in the content store: one for each prefix of each cached name, so that long
     /// names cannot swamp the index. In force together with the other two limits.
     pub cs_entries_max: usize,
     /// Most octets of Data in the content store.
     pub cs_octets_max: u64,
+    /// Which Data leaves the content store first.
+    pub cs_policy: CsPolicy,
     /// Whether the content store takes Data in.
     pub cs_admit: bool,
     /// Whether the content store answers Interests.
@@ -75,6 +78,7 @@ impl Config {
             cs_packets_max: 65_536,
             cs_entries_max: 1_048_576,
             cs_octets_max: 256 << 20,
+            cs_policy: CsPolicy::default(),
             cs_admit: true,
             cs_serve: true,
             unsolicited: UnsolicitedPolicy::DropAll,

@@ -10,7 +10,7 @@ use namely_wire::{Name, NameRef};
 
 use crate::bpt::{BindError, Bound};
 use crate::counters::{DropReason, ForwarderCounters};
-use crate::cs::CsInfo;
+use crate::cs::{CsChange, CsInfo};
 use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceSpec, FaceStatus, Released};
 use crate::fib::{FibEntry, FibError};
 use crate::forwarder::Forwarder;
@@ -248,27 +248,26 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         choices.into_iter().map(status).collect()
     }
 
-    /// Changes the content store's capacity in packets, and whether it admits and serves; what is none stays.
-    pub fn cs_config(&self, packets_max: Option<usize>, admit: Option<bool>, serve: Option<bool>) -> CsInfo {
-        let mut cs = self.cs.lock();
-        cs.configure(packets_max, admit, serve);
-        cs.info()
+    /// Changes the content store.
+    pub fn cs_config(&self, change: &CsChange) -> CsInfo {
+        self.cs.configure(change);
+        self.cs.info()
     }
 
     /// Changes the content store's limits on index entries and octets, see [`crate::Config`]; Data beyond them
     /// leaves now.
     pub fn cs_limit(&self, entries_max: usize, octets_max: u64) {
-        self.cs.lock().limit(entries_max, octets_max);
+        self.cs.limit(entries_max, octets_max);
     }
 
     /// The state of the content store.
     pub fn cs_info(&self) -> CsInfo {
-        self.cs.lock().info()
+        self.cs.info()
     }
 
     /// Erases up to `count` Data at or under `prefix`; returns how many went and whether more remain.
     pub fn cs_erase(&self, prefix: NameRef<'_>, count: usize) -> (usize, bool) {
-        with_key(&self.hasher, prefix, |key| self.cs.lock().erase(key, count))
+        with_key(&self.hasher, prefix, |key| self.cs.erase(key, count))
     }
 }
 
@@ -282,7 +281,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             rib: self.rib.lock().len(),
             bindings: self.bpt.lock().len(),
             dead_nonces: self.dead_nonces.len(),
-            cs: self.cs.lock().info().packets,
+            cs: self.cs.info().packets,
         }
     }
 

@@ -36,7 +36,8 @@
 //!
 //! The PIT has a lock for each bucket and one for each entry; its order is bucket, entry, and then a stripe of its
 //! free list or a timer wheel, never back. The dead-nonce list has a lock for each of its parts. Faces are held and
-//! put without a lock. Each other table has one lock, held while that table is read or changed and for nothing else:
+//! put without a lock. The content store has a lock for each bucket and each node, and one for its policy and
+//! limits, which is taken alone. Each other table has one lock, held while that table is read or changed and for nothing else:
 //! no locks of two tables are held together, except that the RIB's is held while the FIB's is taken for each change
 //! it makes (RIB before FIB, never the other way). [`Output::send`] is called with no lock held, so it may call back.
 //!
@@ -76,7 +77,7 @@ pub use bpt::{BindError, Bound};
 pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
 pub use control::{PitStatus, StrategyStatus, TableSizes};
 pub use counters::{DropReason, ForwarderCounters, PacketCounts};
-pub use cs::CsInfo;
+pub use cs::{CsChange, CsInfo, CsPolicy, PolicyModel, UnknownPolicy};
 pub use faces::{
     FaceError, FaceHold, FaceId, FaceLayer, FaceScope, FaceSpec, FaceStatus, LinkType, Released,
 };

@@ -3,6 +3,7 @@
 //! A call that returns has taken effect: a response is only sent after it (NFD answers `rib/register`
 //! before its FIB has changed, so an Interest sent at once may still find no route).
 
+use namely_forwarder::CsPolicy;
 use namely_wire::mgmt::{
     Counter, CsInfo, FacePersistency, FaceStatus, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin,
     StrategyChoice,
@@ -124,6 +125,8 @@ pub struct CsSettings {
     pub admit: Option<bool>,
     /// Whether Interests are answered.
     pub serve: Option<bool>,
+    /// What leaves first.
+    pub policy: Option<CsPolicy>,
 }
 
 /// Why a face was not made.

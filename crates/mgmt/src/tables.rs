@@ -1,7 +1,7 @@
 //! The forwarder as management sees it.
 
 use namely_forwarder::{
-    DropReason, FaceId, FibError, Forwarder, PacketBuf, RibError, Route as ForwarderRoute,
+    CsChange, DropReason, FaceId, FibError, Forwarder, PacketBuf, RibError, Route as ForwarderRoute,
     StrategyError as Refusal,
 };
 use namely_wire::mgmt::{
@@ -146,12 +146,14 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
             entries: info.packets as u64,
             hits: info.hits,
             misses: info.misses,
+            policy: Some(info.policy.name().to_owned()),
         }
     }
 
     fn cs_configure(&self, settings: &CsSettings) {
         let packets_max = settings.capacity.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        self.cs_config(packets_max, settings.admit, settings.serve);
+        let CsSettings { admit, serve, policy, .. } = *settings;
+        self.cs_config(&CsChange { packets_max, admit, serve, policy });
     }
 
     fn cs_erase(&self, prefix: NameRef<'_>, count: u64) -> (u64, bool) {

@@ -97,10 +97,14 @@ fn dataset_entries_have_the_octets_that_the_protocol_gives() {
     let channel = ChannelStatus { local_uri: "fd://3".into() };
     assert_eq!(channel.to_vec(), [130, 8, 129, 6, b'f', b'd', b':', b'/', b'/', b'3']);
 
-    let info = CsInfo { capacity: 20_000, flags: 3, entries: 5, hits: 6, misses: 7 };
+    let mut info = CsInfo { capacity: 20_000, flags: 3, entries: 5, hits: 6, misses: 7, policy: None };
     let octets = [128, 16, 131, 2, 0x4e, 0x20, 108, 1, 3, 135, 1, 5, 129, 1, 6, 130, 1, 7];
     assert_eq!(info.to_vec(), octets);
-    assert_eq!(CsInfo::decode(&octets), Ok(info));
+    assert_eq!(CsInfo::decode(&octets), Ok(info.clone()));
+    info.policy = Some("lru".into());
+    let with_policy = [&[128, 21][..], &octets[2..], &[204, 3, b'l', b'r', b'u']].concat();
+    assert_eq!(info.to_vec(), with_policy);
+    assert_eq!(CsInfo::decode(&with_policy), Ok(info));
 
     let choice = StrategyChoice { prefix: name("/"), strategy: name("/s") };
     assert_eq!(choice.to_vec(), [128, 9, 7, 0, 107, 5, 7, 3, 8, 1, b's']);
@@ -116,7 +120,7 @@ fn a_dataset_of_a_newer_router_stays_readable() {
     content.tlv(CsInfo::TYPE, value.as_bytes());
     entry.encode(&mut content);
     let entries: Result<Vec<CsInfo>, _> = blocks(content.as_bytes()).collect();
-    assert_eq!(entries, Ok(vec![entry, entry]));
+    assert_eq!(entries, Ok(vec![entry.clone(), entry]));
 }
 
 #[test]
@@ -370,11 +374,12 @@ prop_compose! {
         strategy in prop::option::of(any_name()),
         uri in prop::option::of("[ -~]{0,20}"),
         local_uri in prop::option::of("\\PC{0,10}"),
+        cs_policy in prop::option::of("[a-z0-9-]{0,8}"),
         numbers in prop::array::uniform12(prop::option::of(any::<u64>())),
         persistency in prop::option::of(0u64..3),
     ) -> ControlParameters {
         ControlParameters {
-            name, strategy, uri, local_uri,
+            name, strategy, uri, local_uri, cs_policy,
             face_id: numbers[0],
             origin: numbers[1].map(RouteOrigin),
             cost: numbers[2],

@@ -251,6 +251,7 @@ fn parameters() -> ControlParameters {
         base_congestion_marking_interval_ns: Some(100_000_000),
         default_congestion_threshold_octets: Some(65_536),
         mtu: Some(1400),
+        cs_policy: Some("arc".into()),
     }
 }
 
@@ -331,7 +332,18 @@ fn management() -> Group {
         ("fib", fib()),
         ("rib", RibEntry { prefix: name("/p"), routes: vec![route, route] }.to_vec()),
         ("strategies", encode_blocks(&[choice.clone(), choice])),
-        ("cs", CsInfo { capacity: 1, flags: 3, entries: 0, hits: 300, misses: 70_000 }.to_vec()),
+        (
+            "cs",
+            CsInfo {
+                capacity: 1,
+                flags: 3,
+                entries: 0,
+                hits: 300,
+                misses: 70_000,
+                policy: Some("arc".into()),
+            }
+            .to_vec(),
+        ),
         ("status", GeneralStatus { version: "namely".into(), start_ms: 1, ..Default::default() }.to_vec()),
         ("filter", filter.to_vec()),
         ("event", face_event().to_vec()),

@@ -40,11 +40,13 @@ pub struct Info {}
 impl Info {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let info = Router::connect(ctx)?.cs_info()?;
+        // NFD does not say.
+        let policy = info.policy.as_deref().unwrap_or("-");
         let on = |bit| if info.flags & bit != 0 { "on" } else { "off" };
         ctx.out.answer(
             || {
                 format!(
-                    "entries   {} of {}\nhits      {}\nmisses    {}\nadmit     {}\nserve     {}",
+                    "entries   {} of {}\nhits      {}\nmisses    {}\nadmit     {}\nserve     {}\npolicy    {policy}",
                     info.entries,
                     info.capacity,
                     info.hits,
@@ -56,7 +58,7 @@ impl Info {
             || {
                 json!({
                     "entries": info.entries, "capacity": info.capacity, "hits": info.hits, "misses": info.misses,
-                    "admit": info.flags & cs_flags::ENABLE_ADMIT != 0, "serve": info.flags & cs_flags::ENABLE_SERVE != 0,
+                    "policy": info.policy, "admit": info.flags & cs_flags::ENABLE_ADMIT != 0, "serve": info.flags & cs_flags::ENABLE_SERVE != 0,
                 })
             },
         );
@@ -77,11 +79,18 @@ pub struct Config {
     /// Whether stored Data may answer.
     #[arg(long, value_enum, value_name = "on|off")]
     serve: Option<Switch>,
+    /// What leaves first: s3-fifo, lru, fifo, lfu, arc or sieve (namely's router only).
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
 }
 
 impl Config {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let mut parameters = ControlParameters { capacity: self.capacity, ..Default::default() };
+        let mut parameters = ControlParameters {
+            capacity: self.capacity,
+            cs_policy: self.policy.clone(),
+            ..Default::default()
+        };
         for (switch, bit) in [(self.admit, cs_flags::ENABLE_ADMIT), (self.serve, cs_flags::ENABLE_SERVE)] {
             let Some(switch) = switch else { continue };
             *parameters.mask.get_or_insert(0) |= bit;
@@ -90,8 +99,11 @@ impl Config {
         let now = Router::connect(ctx)?.command(Command::CsConfig, &parameters)?;
         let capacity = now.capacity.unwrap_or_default();
         ctx.out.answer(
-            || format!("capacity {capacity} packets"),
-            || json!({"capacity": capacity, "flags": now.flags}),
+            || match &now.cs_policy {
+                Some(policy) => format!("capacity {capacity} packets, policy {policy}"),
+                None => format!("capacity {capacity} packets"),
+            },
+            || json!({"capacity": capacity, "flags": now.flags, "policy": now.cs_policy}),
         );
         Ok(())
     }

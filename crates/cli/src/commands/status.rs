@@ -44,8 +44,12 @@ impl Status {
                 format!("FIB         {} prefixes", general.fib_entries),
                 format!("PIT         {} pending Interests", general.pit_entries),
                 format!(
-                    "CS          {} of {} packets, {} hits, {} misses",
-                    cs.entries, cs.capacity, cs.hits, cs.misses
+                    "CS          {} of {} packets, {} hits, {} misses{}",
+                    cs.entries,
+                    cs.capacity,
+                    cs.hits,
+                    cs.misses,
+                    cs.policy.as_ref().map(|policy| format!(", policy {policy}")).unwrap_or_default()
                 ),
                 format!("Interests   {} in, {} out", general.in_interests, general.out_interests),
                 format!("Data        {} in, {} out", general.in_data, general.out_data),
@@ -61,7 +65,7 @@ impl Status {
             json!({
                 "version": general.version, "router": router.uri(), "up_s": up_s, "faces": faces.len(), "routes": routes,
                 "fib_entries": general.fib_entries, "pit_entries": general.pit_entries,
-                "cs": {"entries": cs.entries, "capacity": cs.capacity, "hits": cs.hits, "misses": cs.misses},
+                "cs": {"entries": cs.entries, "capacity": cs.capacity, "hits": cs.hits, "misses": cs.misses, "policy": cs.policy},
                 "in": {"interests": general.in_interests, "data": general.in_data, "nacks": general.in_nacks},
                 "out": {"interests": general.out_interests, "data": general.out_data, "nacks": general.out_nacks},
                 "satisfied_interests": general.satisfied_interests,

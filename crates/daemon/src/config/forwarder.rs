@@ -1,6 +1,6 @@
 //! From the configuration to the forwarder that it describes.
 
-use namely_forwarder::{Forwarder, PacketBuf, StrategyError, UnsolicitedPolicy};
+use namely_forwarder::{CsChange, Forwarder, PacketBuf, StrategyError, UnsolicitedPolicy};
 use namely_security::sha256;
 use namely_wire::{Name, NameRef};
 
@@ -52,7 +52,12 @@ impl Config {
         }
         forwarder.regions_set(self.network.regions.clone());
         let tables = &self.tables;
-        forwarder.cs_config(Some(tables.cs_packets_max), Some(tables.cs_admit), Some(tables.cs_serve));
+        forwarder.cs_config(&CsChange {
+            packets_max: Some(tables.cs_packets_max),
+            admit: Some(tables.cs_admit),
+            serve: Some(tables.cs_serve),
+            policy: Some(tables.cs_policy),
+        });
         forwarder.cs_limit(tables.cs_entries_max, tables.cs_octets_max);
     }
 
@@ -67,6 +72,7 @@ impl Config {
             cs_packets_max: tables.cs_packets_max,
             cs_entries_max: tables.cs_entries_max,
             cs_octets_max: tables.cs_octets_max,
+            cs_policy: tables.cs_policy,
             cs_admit: tables.cs_admit,
             cs_serve: tables.cs_serve,
             unsolicited: unsolicited(tables.cs_unsolicited),

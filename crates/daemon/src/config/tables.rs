@@ -1,5 +1,6 @@
 //! Limits of the forwarder's tables.
 
+use namely_forwarder::CsPolicy;
 use serde::Deserialize;
 
 use super::values;
@@ -15,6 +16,9 @@ pub struct Tables {
     /// Octets that the content store's packets may take, as a number or as text such as `"256MiB"`.
     #[serde(deserialize_with = "values::octets")]
     pub cs_octets_max: u64,
+    /// What leaves the content store first.
+    #[serde(deserialize_with = "values::text")]
+    pub cs_policy: CsPolicy,
     /// Whether Data enters the content store.
     pub cs_admit: bool,
     /// Whether the content store answers Interests.
@@ -49,6 +53,7 @@ impl Default for Tables {
             cs_packets_max: 65_536,
             cs_entries_max: 1_048_576,
             cs_octets_max: 256 << 20,
+            cs_policy: CsPolicy::default(),
             cs_admit: true,
             cs_serve: true,
             cs_unsolicited: Unsolicited::DropAll,

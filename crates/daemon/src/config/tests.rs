@@ -102,6 +102,7 @@ fn bad_values_say_their_line_and_what_is_allowed() {
         ("[tables]\ncs_octets_max = \"99999999999GiB\"\n", 2, "256MiB"),
         ("[tables]\npit_entries_max = \"many\"\n", 2, "usize"),
         ("[tables]\ncs_unsolicited = \"keep\"\n", 2, "admit-local"),
+        ("[tables]\ncs_policy = \"clock\"\n", 2, "s3-fifo"),
         ("[faces]\nunix_mode = 0o1000\n", 2, "0o666"),
         ("[strategy]\nx = \"best-route\"\n", 2, "slash"),
         ("[network]\nregions = [\"/a%\"]\n", 2, "not a name URI"),
@@ -173,7 +174,8 @@ fn a_missing_or_huge_file_says_so() {
 #[test]
 fn a_reload_tells_what_needs_a_restart() {
     let old = parse("").unwrap();
-    let live = parse("[tables]\ncs_packets_max = 1\n[log]\nlevel = \"debug\"\n").unwrap();
+    let live =
+        parse("[tables]\ncs_packets_max = 1\ncs_policy = \"arc\"\n[log]\nlevel = \"debug\"\n").unwrap();
     assert_eq!(old.restart_needed(&live), Vec::<&str>::new());
     let other = parse("[tables]\npit_entries_max = 1\n[faces]\nlisten = []\n").unwrap();
     assert_eq!(old.restart_needed(&other), ["tables.pit_entries_max", "faces.listen"]);

@@ -21,6 +21,16 @@ pub(super) fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeM
     Ok(table.into_iter().map(|(name, value)| (name.0, value)).collect())
 }
 
+/// Text that names one of a few things; who does not know it says which there are.
+pub(super) fn text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: std::str::FromStr<Err: std::fmt::Display>,
+{
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
+}
+
 /// Octets: a number, or text with a unit.
 pub(super) fn octets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     deserializer.deserialize_any(OctetsVisitor)

@@ -1,39 +1,59 @@
-//! The content store: cached Data, found by whole name, by any prefix, or by implicit digest.
+//! The content store: cached Data, found by whole name, by any prefix, or by implicit digest; one for all
+//! workers.
 //!
 //! Three limits are in force at once (`IS-35`): packets, index entries and octets. A Data is copied nowhere:
 //! the store keeps a reference to the received packet and its index points into it.
+//!
+//! A lookup takes the lock of one bucket and one node, and of those below it if the name is a prefix; the
+//! policy says whether a hit needs its lock too ([`OnHit`]). An insertion takes two buckets one after the
+//! other, then the policy's lock alone; what leaves for it is taken out after that, again bucket by bucket.
 
-mod index;
+mod ledger;
 mod policy;
+mod pool;
+#[cfg(test)]
+mod stress;
 #[cfg(test)]
 mod tests;
+mod tree;
 
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use lock_api::{Mutex, RawMutex};
 use namely_wire::DataView;
 
 use crate::ask::Ask;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
+use crate::counters::Counter;
 use crate::pit::Span;
 use crate::prefix_table::Key;
-use crate::slab::{Id, Slab};
-use index::Index;
-use policy::{Lru, Policy};
+use ledger::{Entered, Ledger, Limits, Need, Owned};
+use policy::{Arrival, OnHit};
+pub use policy::{CsPolicy, PolicyModel, UnknownPolicy};
+use tree::{Filed, Handle, Tree};
 
 /// Most Data that one lookup examines under one name. A cache may miss; it may not make one Interest pay
 /// for all stale Data under a short prefix.
 pub(crate) const CS_EXAMINED_MAX: usize = 64;
+
+/// Hash buckets for each packet of the limit: a name of two components has two nodes, and prefixes are shared.
+const BUCKETS_PER_PACKET: usize = 2;
 
 /// The state of the content store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsInfo {
     /// Most packets it may hold.
     pub packets_max: usize,
+    /// How it chooses what leaves first.
+    pub policy: CsPolicy,
     /// Whether it takes Data in.
     pub admit: bool,
     /// Whether it answers.
     pub serve: bool,
     /// Packets it holds.
     pub packets: usize,
-    /// Index entries it holds: one for each prefix of each name.
+    /// Index entries it is charged for: one for each prefix of each name.
     pub entries: usize,
     /// Octets it holds.
     pub octets: u64,
@@ -47,25 +67,51 @@ pub struct CsInfo {
     pub evicted: u64,
 }
 
-pub(crate) struct Cs<B> {
-    packets: Slab<Cached<B>>,
-    index: Index,
-    policy: Lru,
-    serial: u64,
-    entries_max: usize,
-    octets_max: u64,
-    info: CsInfo,
+/// Changes of the content store; what is none stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CsChange {
+    /// Most packets it may hold.
+    pub packets_max: Option<usize>,
+    /// Whether it takes Data in.
+    pub admit: Option<bool>,
+    /// Whether it answers.
+    pub serve: Option<bool>,
+    /// How it chooses what leaves first.
+    pub policy: Option<CsPolicy>,
+}
+
+pub(crate) struct Cs<B, R> {
+    tree: Tree<B, R>,
+    ledger: Mutex<R, Ledger>,
+    limits: Limits,
+    admit: AtomicBool,
+    serve: AtomicBool,
+    /// What the policy wants to know of a hit: its lock, or a mark up to so much.
+    on_hit: AtomicU8,
+    tallies: [Tally; TALLIES],
+    refused: Counter,
+}
+
+/// In [`Cs::on_hit`].
+const LOCK: u8 = u8::MAX;
+
+/// Hits and misses are counted apart for groups of names: workers that look for different names do not
+/// wait for one another's cache line.
+const TALLIES: usize = 16;
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Tally {
+    hits: Counter,
+    misses: Counter,
 }
 
 struct Cached<B> {
     packet: B,
     name: Span,
-    first_entry: Id,
     fresh_until_ns: u64,
     /// The implicit digest, once somebody needed it.
-    digest: Option<[u8; 32]>,
-    /// Tells a packet from a later one with the same id.
-    serial: u64,
+    digest: Option<Box<[u8; 32]>>,
 }
 
 impl<B: AsRef<[u8]>> Cached<B> {
@@ -84,212 +130,268 @@ pub(crate) enum Lookup<B> {
 
 /// A cached packet whose digest is not known yet.
 pub(crate) struct Undigested<B> {
-    id: Id,
-    serial: u64,
+    handle: Handle,
     pub(crate) packet: B,
 }
 
-impl<B: AsRef<[u8]> + Clone> Cs<B> {
-    pub(crate) fn new(config: &Config) -> Self {
-        Cs {
-            packets: Slab::new(),
-            index: Index::new(config.cs_entries_max),
-            policy: Lru::default(),
-            serial: 0,
-            entries_max: config.cs_entries_max,
-            octets_max: config.cs_octets_max,
-            info: CsInfo {
-                packets_max: config.cs_packets_max,
-                admit: config.cs_admit,
-                serve: config.cs_serve,
-                ..CsInfo::default()
+impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
+    pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
+        let ledger = Ledger::new(config.cs_policy, config.cs_packets_max);
+        let buckets = config.cs_packets_max.saturating_mul(BUCKETS_PER_PACKET).min(config.cs_entries_max);
+        // A name whose first Data left while another stays has one node more than entries.
+        let nodes = config.cs_entries_max.saturating_add(config.cs_packets_max);
+        Ok(Cs {
+            tree: Tree::new(buckets, nodes)?,
+            on_hit: AtomicU8::new(on_hit(&ledger)),
+            ledger: Mutex::new(ledger),
+            limits: Limits {
+                packets: AtomicUsize::new(config.cs_packets_max),
+                entries: AtomicUsize::new(config.cs_entries_max),
+                octets: AtomicU64::new(config.cs_octets_max),
             },
-        }
+            admit: AtomicBool::new(config.cs_admit),
+            serve: AtomicBool::new(config.cs_serve),
+            tallies: Default::default(),
+            refused: Counter::default(),
+        })
     }
 
     pub(crate) fn info(&self) -> CsInfo {
-        CsInfo { packets: self.packets.len(), entries: self.index.len(), ..self.info }
+        let ledger = self.ledger.lock();
+        CsInfo {
+            packets_max: self.limits.packets.load(Relaxed),
+            policy: ledger.kind,
+            admit: self.admit.load(Relaxed),
+            serve: self.serve.load(Relaxed),
+            packets: ledger.packets,
+            entries: ledger.entries,
+            octets: ledger.octets,
+            hits: self.tallies.iter().map(|tally| tally.hits.value()).sum(),
+            misses: self.tallies.iter().map(|tally| tally.misses.value()).sum(),
+            refused: self.refused.value(),
+            evicted: ledger.evicted,
+        }
     }
 
     /// Changes what is given; Data beyond a smaller capacity leaves now.
-    pub(crate) fn configure(&mut self, packets_max: Option<usize>, admit: Option<bool>, serve: Option<bool>) {
-        self.info.packets_max = packets_max.unwrap_or(self.info.packets_max);
-        self.info.admit = admit.unwrap_or(self.info.admit);
-        self.info.serve = serve.unwrap_or(self.info.serve);
-        while self.packets.len() > self.info.packets_max && self.evict() {}
+    pub(crate) fn configure(&self, change: &CsChange) {
+        let set = |flag: &AtomicBool, value: Option<bool>| {
+            if let Some(value) = value {
+                flag.store(value, Relaxed);
+            }
+        };
+        set(&self.admit, change.admit);
+        set(&self.serve, change.serve);
+        let mut ledger = self.ledger.lock();
+        if let Some(packets) = change.packets_max {
+            self.limits.packets.store(packets, Relaxed);
+        }
+        if let Some(policy) = change.policy {
+            ledger.change(policy, self.limits.packets.load(Relaxed), &self.tree);
+            self.on_hit.store(on_hit(&ledger), Relaxed);
+        }
+        drop(ledger);
+        self.shrink();
     }
 
     /// Changes how many index entries and octets there may be; Data beyond them leaves now.
-    pub(crate) fn limit(&mut self, entries_max: usize, octets_max: u64) {
-        self.entries_max = entries_max;
-        self.octets_max = octets_max;
-        while (self.index.len() > entries_max || self.info.octets > octets_max) && self.evict() {}
+    pub(crate) fn limit(&self, entries_max: usize, octets_max: u64) {
+        let ledger = self.ledger.lock();
+        self.limits.entries.store(entries_max, Relaxed);
+        self.limits.octets.store(octets_max, Relaxed);
+        drop(ledger);
+        self.shrink();
+    }
+
+    fn shrink(&self) {
+        loop {
+            let mut ledger = self.ledger.lock();
+            let fits = ledger.fits(&self.limits, (0, 0, 0));
+            let Some(owned) = (!fits).then(|| ledger.evict(Arrival::New, &self.tree)).flatten() else {
+                return;
+            };
+            drop(ledger);
+            self.take_out(owned);
+        }
     }
 
     /// Finds Data that satisfies `ask` at `now_ns`.
-    pub(crate) fn find(&mut self, ask: &Ask<'_>, now_ns: u64) -> Lookup<B> {
-        if !self.info.serve || self.packets.len() == 0 {
-            self.info.misses += 1;
-            return Lookup::Miss;
+    pub(crate) fn find(&self, ask: &Ask<'_>, now_ns: u64) -> Lookup<B> {
+        let tally = &self.tallies[(ask.hash() >> 32) as usize % TALLIES];
+        let lookup = match self.serve.load(Relaxed) && ask.components > 0 {
+            true => self.search(ask, now_ns),
+            false => Lookup::Miss,
+        };
+        match lookup {
+            Lookup::Hit(_) => tally.hits.add(1),
+            Lookup::Miss => tally.misses.add(1),
+            Lookup::DigestNeeded(_) => {}
         }
-        match self.search(ask, now_ns) {
-            Search::Found(id) => {
-                self.info.hits += 1;
-                self.policy.used(id);
-                self.packets.get(id).map_or(Lookup::Miss, |cached| Lookup::Hit(cached.packet.clone()))
+        lookup
+    }
+
+    fn search(&self, ask: &Ask<'_>, now_ns: u64) -> Lookup<B> {
+        let mut lookup = Lookup::Miss;
+        let mut hit = None;
+        let below = ask.view.can_be_prefix && ask.digest.is_none();
+        self.tree.visit(ask.key(), ask.components, below, CS_EXAMINED_MAX, &mut |handle, cached| {
+            if ask.view.must_be_fresh && now_ns >= cached.fresh_until_ns {
+                return false;
             }
-            Search::DigestNeeded(id) => self.packets.get(id).map_or(Lookup::Miss, |cached| {
-                let packet = cached.packet.clone();
-                Lookup::DigestNeeded(Undigested { id, serial: cached.serial, packet })
-            }),
-            Search::Nothing => {
-                self.info.misses += 1;
-                Lookup::Miss
+            if let Some(asked) = ask.digest {
+                match &cached.digest {
+                    None => {
+                        lookup = Lookup::DigestNeeded(Undigested { handle, packet: cached.packet.clone() });
+                        return true;
+                    }
+                    Some(digest) if digest[..] != *asked => return false,
+                    Some(_) => {}
+                }
             }
+            lookup = Lookup::Hit(cached.packet.clone());
+            hit = Some(handle);
+            true
+        });
+        if let Some(handle) = hit {
+            self.used(handle);
+        }
+        lookup
+    }
+
+    /// Tells the policy that a Data answered, or arrived again.
+    fn used(&self, handle: Handle) {
+        match self.on_hit.load(Relaxed) {
+            0 => {}
+            LOCK => self.ledger.lock().hit(handle),
+            most => self.tree.raise(handle.id, most),
         }
     }
 
-    pub(crate) fn set_digest(&mut self, of: &Undigested<B>, digest: [u8; 32]) {
-        if let Some(cached) = self.packets.get_mut(of.id).filter(|cached| cached.serial == of.serial) {
-            cached.digest = Some(digest);
-        }
+    pub(crate) fn set_digest(&self, of: &Undigested<B>, digest: [u8; 32]) {
+        self.tree.with(of.handle, |cached| cached.digest = Some(Box::new(digest)));
     }
 
     /// Takes a Data in, or renews it if the very same packet is there.
     pub(crate) fn insert(
-        &mut self,
+        &self,
         packet: &B,
         view: &DataView<'_>,
         key: Key<'_>,
         digest: Option<[u8; 32]>,
         now_ns: u64,
     ) {
-        if !self.info.admit || self.info.packets_max == 0 {
+        if !self.admit.load(Relaxed) || self.limits.packets.load(Relaxed) == 0 {
             return;
         }
-        let fresh_until_ns = now_ns.saturating_add(view.freshness_ms.saturating_mul(1_000_000));
-        if let Some(id) = self.find_same(view, key) {
-            self.policy.used(id);
-            if let Some(cached) = self.packets.get_mut(id) {
-                cached.fresh_until_ns = fresh_until_ns;
-            }
+        let (octets, components) = (view.wire.len(), key.hashes.len());
+        let too_large = components > self.limits.entries.load(Relaxed)
+            || octets as u64 > self.limits.octets.load(Relaxed)
+            || octets > usize::from(u16::MAX);
+        if components == 0 || too_large {
+            self.refused.add(1);
             return;
         }
-        let (octets, components) = (view.wire.len() as u64, key.hashes.len());
-        if components == 0 || components > self.entries_max || octets > self.octets_max {
-            self.info.refused += 1;
-            return;
-        }
-        self.make_room(octets, components);
-        self.serial += 1;
-        let id = self.packets.insert(Cached {
+        let cached = Cached {
             packet: packet.clone(),
             name: Span::of(view.wire, view.name.as_bytes()),
-            first_entry: 0,
-            fresh_until_ns,
-            digest,
-            serial: self.serial,
-        });
-        let packets = &self.packets;
-        let first_entry = self.index.insert(id, key, |id| packets.get(id).map_or(&[], Cached::name));
-        if let Some(cached) = self.packets.get_mut(id) {
-            cached.first_entry = first_entry;
+            fresh_until_ns: now_ns.saturating_add(view.freshness_ms.saturating_mul(1_000_000)),
+            digest: digest.map(Box::new),
+        };
+        let filed = self.tree.insert(cached, key, |known| known.packet.as_ref() == view.wire);
+        match filed {
+            Filed::Renewed(handle) => self.used(handle),
+            Filed::Full => self.refused.add(1),
+            Filed::New(handle) => {
+                let hash = key.hashes.whole();
+                self.enter(handle, Need { hash, entries: components as u8, octets: octets as u16 });
+            }
         }
-        self.policy.inserted(id);
-        self.info.octets += octets;
+    }
+
+    /// Enters a Data that is in the index, making room for it.
+    fn enter(&self, handle: Handle, need: Need) {
+        let mut arrival = None;
+        loop {
+            let mut ledger = self.ledger.lock();
+            let arrival = *arrival.get_or_insert_with(|| ledger.arriving(need.hash));
+            let (entered, left) = ledger.enter(handle, need, arrival, &self.limits, &self.tree);
+            drop(ledger);
+            if let Some(owned) = left {
+                self.take_out(owned);
+            }
+            match entered {
+                Entered::Yes => return,
+                Entered::NotYet => {}
+                // The limits became smaller meanwhile.
+                Entered::Never => {
+                    self.take_out(Owned { id: handle.id, hash: need.hash });
+                    self.refused.add(1);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes a Data out of the index, by its owner; its memory is given back with no lock held.
+    fn take_out(&self, owned: Owned) {
+        drop(self.tree.remove(owned.id, owned.hash));
     }
 
     /// Counts a Data that was not to be cached.
-    pub(crate) fn refuse(&mut self) {
-        self.info.refused += 1;
+    pub(crate) fn refuse(&self) {
+        self.refused.add(1);
     }
 
-    /// Removes up to `count` Data at or under `prefix`; returns how many went and whether more remain.
-    pub(crate) fn erase(&mut self, prefix: Key<'_>, count: usize) -> (usize, bool) {
+    /// Removes up to `count` Data at or under `prefix`; returns how many went and whether more remain, or
+    /// are coming in at this moment.
+    pub(crate) fn erase(&self, prefix: Key<'_>, count: usize) -> (usize, bool) {
         let mut erased = 0;
         loop {
-            let Some(id) = self.any_under(prefix) else { return (erased, false) };
             if erased == count {
-                return (erased, true);
+                return (erased, self.any_under(prefix).is_some());
             }
-            self.remove(id);
+            let owned = if prefix.hashes.len() == 0 {
+                self.ledger.lock().disown_any()
+            } else {
+                let Some(handle) = self.any_under(prefix) else { return (erased, false) };
+                self.ledger.lock().disown(handle)
+            };
+            match owned {
+                Some(owned) => self.take_out(owned),
+                None => return (erased, prefix.hashes.len() > 0),
+            }
             erased += 1;
         }
     }
 
-    fn search(&self, ask: &Ask<'_>, now_ns: u64) -> Search {
-        let name_of = |id| self.packets.get(id).map_or(&[][..], Cached::name);
-        if ask.components == 0 {
-            return Search::Nothing;
-        }
-        let Some(node) = self.index.find(ask.key(), ask.components, &name_of) else { return Search::Nothing };
-        let usable = |id: &Id| {
-            !ask.view.must_be_fresh || self.packets.get(*id).is_some_and(|c| now_ns < c.fresh_until_ns)
-        };
-        if let Some(asked) = ask.digest {
-            for id in self.index.exact(node).take(CS_EXAMINED_MAX).filter(usable) {
-                match self.packets.get(id).and_then(|cached| cached.digest) {
-                    None => return Search::DigestNeeded(id),
-                    Some(digest) if digest == asked => return Search::Found(id),
-                    Some(_) => {}
-                }
-            }
-            return Search::Nothing;
-        }
-        let mut found = self.index.exact(node).take(CS_EXAMINED_MAX).find(usable);
-        if found.is_none() && ask.view.can_be_prefix {
-            found = self.index.extended(node).take(CS_EXAMINED_MAX).find(usable);
-        }
-        found.map_or(Search::Nothing, Search::Found)
-    }
-
-    /// The cached packet with the same octets.
-    fn find_same(&self, view: &DataView<'_>, key: Key<'_>) -> Option<Id> {
-        let name_of = |id| self.packets.get(id).map_or(&[][..], Cached::name);
-        let node = self.index.find(key, key.hashes.len(), &name_of)?;
-        let same = |id: &Id| self.packets.get(*id).is_some_and(|c| c.packet.as_ref() == view.wire);
-        self.index.exact(node).take(CS_EXAMINED_MAX).find(same)
-    }
-
-    fn any_under(&self, prefix: Key<'_>) -> Option<Id> {
+    fn any_under(&self, prefix: Key<'_>) -> Option<Handle> {
         if prefix.hashes.len() == 0 {
-            return self.policy.victim();
+            return self.ledger.lock().any();
         }
-        let name_of = |id| self.packets.get(id).map_or(&[][..], Cached::name);
-        let node = self.index.find(prefix, prefix.hashes.len(), &name_of)?;
-        self.index.exact(node).next().or_else(|| self.index.extended(node).next())
+        let mut any = None;
+        self.tree.visit(prefix, prefix.hashes.len(), true, 1, &mut |handle, _| {
+            any = Some(handle);
+            true
+        });
+        any
     }
 
-    fn make_room(&mut self, octets: u64, components: usize) {
-        while self.packets.len() >= self.info.packets_max
-            || self.index.len() + components > self.entries_max
-            || self.info.octets + octets > self.octets_max
-        {
-            if !self.evict() {
-                return;
-            }
-        }
-    }
-
-    fn evict(&mut self) -> bool {
-        let Some(id) = self.policy.victim() else { return false };
-        self.info.evicted += 1;
-        self.remove(id);
-        true
-    }
-
-    fn remove(&mut self, id: Id) {
-        let Some(first_entry) = self.packets.get(id).map(|cached| cached.first_entry) else { return };
-        self.index.remove(first_entry);
-        self.policy.removed(id);
-        if let Some(cached) = self.packets.remove(id) {
-            self.info.octets -= cached.packet.as_ref().len() as u64;
-        }
+    /// Checks what must hold whenever nobody is using the store.
+    #[cfg(test)]
+    fn check(&self) {
+        let ledger = self.ledger.lock();
+        ledger.check();
+        assert!(ledger.fits(&self.limits, (0, 0, 0)), "all limits hold");
+        // Beyond one node for each entry: a name whose first Data left while another stays.
+        let most = ledger.entries + ledger.packets;
+        assert!((ledger.packets..=most).contains(&self.tree.nodes()));
+        assert_eq!(self.tree.packets(), ledger.packets, "what is in the index is on the policy's lists");
     }
 }
 
-enum Search {
-    Found(Id),
-    DigestNeeded(Id),
-    Nothing,
+fn on_hit(ledger: &Ledger) -> u8 {
+    match ledger.on_hit() {
+        OnHit::Lock => LOCK,
+        OnHit::Mark(most) => most,
+    }
 }

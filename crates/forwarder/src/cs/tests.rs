@@ -30,19 +30,25 @@ fn uri(uri: &str) -> Name {
 }
 
 struct Store {
-    cs: Cs<Packet>,
+    cs: Cs<Packet, parking_lot::RawMutex>,
     hasher: NameHasher,
 }
 
 impl Store {
+    /// With LRU, whose order is easy to see.
     fn new(packets_max: usize, entries_max: usize, octets_max: u64) -> Self {
+        Store::with(CsPolicy::Lru, packets_max, entries_max, octets_max)
+    }
+
+    fn with(policy: CsPolicy, packets_max: usize, entries_max: usize, octets_max: u64) -> Self {
         let config = Config {
             cs_packets_max: packets_max,
             cs_entries_max: entries_max,
             cs_octets_max: octets_max,
+            cs_policy: policy,
             ..Config::new(digest)
         };
-        Store { cs: Cs::new(&config), hasher: NameHasher::new((1, 2)) }
+        Store { cs: Cs::new(&config).unwrap(), hasher: NameHasher::new((1, 2)) }
     }
 
     fn insert(&mut self, packet: &Packet, now_ns: u64) {
@@ -70,6 +76,18 @@ impl Store {
         self.find(&InterestBuilder::new(uri(name)), 0).is_some()
     }
 
+    fn holds(&self, packet: &Packet) -> bool {
+        let view = DataView::parse(packet).unwrap();
+        let mut holds = false;
+        with_key(&self.hasher, view.name, |key| {
+            self.cs.tree.visit(key, key.hashes.len(), false, usize::MAX, &mut |_, cached| {
+                holds |= cached.packet == *packet;
+                holds
+            });
+        });
+        holds
+    }
+
     fn erase(&mut self, name: &str, count: usize) -> (usize, bool) {
         with_key(&self.hasher, uri(name).as_name(), |key| self.cs.erase(key, count))
     }
@@ -94,7 +112,7 @@ fn each_prefix_of_a_name_finds_its_data_up_to_the_longest_name() {
         }
         assert_eq!(store.erase("/", 10), (1, false));
         assert_eq!(
-            (store.cs.info().entries, store.cs.info().octets, store.cs.index.is_empty()),
+            (store.cs.info().entries, store.cs.info().octets, store.cs.tree.nodes() == 0),
             (0, 0, true)
         );
     }
@@ -229,15 +247,15 @@ fn a_digest_that_comes_after_its_packet_left_is_not_given_to_the_next_one() {
 fn the_capacity_and_the_flags_change_at_run_time() {
     let mut store = Store::new(4, 100, 1 << 20);
     (0..4).for_each(|i| store.insert(&data(&uri("/a").join_segment(i), 0, b""), 0));
-    store.cs.configure(Some(2), None, None);
+    store.cs.configure(&CsChange { packets_max: Some(2), ..CsChange::default() });
     assert_eq!(store.cs.info().packets, 2);
     assert!(store.has("/a/seg=3") && !store.has("/a/seg=1"));
-    store.cs.configure(None, Some(false), None);
+    store.cs.configure(&CsChange { admit: Some(false), ..CsChange::default() });
     store.insert(&data(&uri("/b"), 0, b""), 0);
     assert!(!store.has("/b"));
-    store.cs.configure(None, Some(true), Some(false));
+    store.cs.configure(&CsChange { admit: Some(true), serve: Some(false), ..CsChange::default() });
     assert!(!store.has("/a/seg=3"));
-    store.cs.configure(Some(0), None, Some(true));
+    store.cs.configure(&CsChange { packets_max: Some(0), serve: Some(true), ..CsChange::default() });
     store.insert(&data(&uri("/b"), 0, b""), 0);
     assert_eq!((store.cs.info().packets, store.cs.info().octets), (0, 0));
 }
@@ -256,6 +274,7 @@ enum Step {
     Find { name: Name, by_digest: Option<(u64, u8)>, can_be_prefix: bool, must_be_fresh: bool },
     Erase { name: Name, count: usize },
     Pass { ms: u64 },
+    Change { policy: CsPolicy },
 }
 
 fn name() -> impl Strategy<Value = Name> {
@@ -274,34 +293,40 @@ fn step() -> impl Strategy<Value = Step> {
         }),
         1 => (name(), 1usize..3).prop_map(|(name, count)| Step::Erase { name, count }),
         1 => (1u64..40).prop_map(|ms| Step::Pass { ms }),
+        1 => proptest::sample::select(&CsPolicy::ALL[..]).prop_map(|policy| Step::Change { policy }),
     ]
+}
+
+/// Whether the limits leave `model` room for one more Data of so many octets and entries.
+fn fits(model: &[Kept], octets: usize, entries: usize, limits: (usize, usize, u64)) -> bool {
+    let all_entries: usize = model.iter().map(|kept| kept.name.len()).sum();
+    let all_octets: usize = model.iter().map(|kept| kept.packet.len()).sum();
+    model.len() < limits.0 && all_entries + entries <= limits.1 && (all_octets + octets) as u64 <= limits.2
 }
 
 /// What the limits leave of `model`, least recently used first out, so that `octets` and `entries` fit.
 fn make_room(model: &mut Vec<Kept>, octets: usize, entries: usize, limits: (usize, usize, u64)) {
-    let fits = |model: &Vec<Kept>| {
-        let all_entries: usize = model.iter().map(|kept| kept.name.len()).sum();
-        let all_octets: usize = model.iter().map(|kept| kept.packet.len()).sum();
-        model.len() < limits.0
-            && all_entries + entries <= limits.1
-            && (all_octets + octets) as u64 <= limits.2
-    };
-    while !fits(model) {
+    while !fits(model, octets, entries, limits) {
         let oldest = model.iter().enumerate().min_by_key(|(_, kept)| kept.used).unwrap().0;
         model.remove(oldest);
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
-    /// `IS-30`, `IS-31`, `IS-35`.
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    /// `IS-30`, `IS-31`, `IS-35`, `IS-36`: which Data leaves is checked for LRU; for every policy, that none
+    /// leaves without need, and that what the index has and what the policy and the limits know agree.
     #[test]
     fn answers_and_evicts_as_a_searched_list_does_even_when_hashes_collide(
         steps in proptest::collection::vec(step(), 1..100),
         mask in prop_oneof![Just(0), Just(1), Just(u64::MAX)],
         limits in prop_oneof![Just((4, 1000, 1u64 << 20)), Just((1000, 12, 1 << 20)), Just((1000, 1000, 400))],
+        policy in proptest::sample::select(&CsPolicy::ALL[..]),
     ) {
-        let mut store = Store { hasher: NameHasher::colliding(mask), ..Store::new(limits.0, limits.1, limits.2) };
+        let mut store = Store {
+            hasher: NameHasher::colliding(mask),
+            ..Store::with(policy, limits.0, limits.1, limits.2)
+        };
         let mut model: Vec<Kept> = Vec::new();
         let mut now_ns = 0;
         for (time, step) in steps.into_iter().enumerate() {
@@ -313,7 +338,13 @@ proptest! {
                     if let Some(kept) = model.iter_mut().find(|kept| kept.packet == packet) {
                         (kept.fresh_until_ns, kept.used) = (fresh_until_ns, time);
                     } else {
-                        make_room(&mut model, packet.len(), name.len(), limits);
+                        if policy == CsPolicy::Lru {
+                            make_room(&mut model, packet.len(), name.len(), limits);
+                        } else if !fits(&model, packet.len(), name.len(), limits) {
+                            let all = model.len();
+                            model.retain(|kept| store.holds(&kept.packet));
+                            prop_assert!(model.len() < all && fits(&model, packet.len(), name.len(), limits));
+                        }
                         model.push(Kept { name, packet, fresh_until_ns, used: time });
                     }
                 }
@@ -352,13 +383,16 @@ proptest! {
                     let erased = with_key(&store.hasher, name.as_name(), |key| store.cs.erase(key, count));
                     prop_assert_eq!(erased, (under.min(count), under > count));
                     // Which ones go is the store's choice: learn it.
-                    model.retain(|kept| {
-                        let view = DataView::parse(&kept.packet).unwrap();
-                        with_key(&store.hasher, view.name, |key| store.cs.find_same(&view, key)).is_some()
-                    });
+                    model.retain(|kept| store.holds(&kept.packet));
                 }
                 Step::Pass { ms } => now_ns += ms * MS,
+                Step::Change { policy: to } if policy != CsPolicy::Lru => {
+                    store.cs.configure(&CsChange { policy: Some(to), ..CsChange::default() });
+                }
+                Step::Change { .. } => {}
             }
+            prop_assert!(model.iter().all(|kept| store.holds(&kept.packet)));
+            store.cs.check();
             let info = store.cs.info();
             prop_assert_eq!(info.packets, model.len());
             prop_assert_eq!(info.entries, model.iter().map(|kept| kept.name.len()).sum::<usize>());
@@ -366,6 +400,6 @@ proptest! {
         }
         let all = with_key(&store.hasher, Name::new().as_name(), |key| store.cs.erase(key, usize::MAX));
         prop_assert_eq!(all, (model.len(), false));
-        prop_assert!(store.cs.index.is_empty(), "no node outlives its entries");
+        prop_assert!(store.cs.tree.nodes() == 0, "no node outlives its Data");
     }
 }

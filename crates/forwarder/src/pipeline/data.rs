@@ -36,9 +36,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return Err(DropReason::Unsolicited);
         }
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
-            self.cs.lock().refuse();
+            self.cs.refuse();
         } else {
-            self.cs.lock().insert(packet, &view, Key::new(view.name, &hashes), digest, now_ns);
+            self.cs.insert(packet, &view, Key::new(view.name, &hashes), digest, now_ns);
         }
         let data = DataOut { packet, from: ingress.id(), congestion_mark: headers.congestion_mark };
         loop {

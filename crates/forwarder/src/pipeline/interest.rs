@@ -131,13 +131,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Looks in the content store, computing digests of cached packets only where the Interest asks by one.
     fn find_cached(&self, ask: &Ask<'_>, now_ns: u64) -> Option<B> {
         loop {
-            let lookup = self.cs.lock().find(ask, now_ns);
+            let lookup = self.cs.find(ask, now_ns);
             match lookup {
                 Lookup::Hit(packet) => return Some(packet),
                 Lookup::Miss => return None,
                 Lookup::DigestNeeded(cached) => {
                     let digest = (self.config.sha256)(cached.packet.as_ref());
-                    self.cs.lock().set_digest(&cached, digest);
+                    self.cs.set_digest(&cached, digest);
                 }
             }
         }

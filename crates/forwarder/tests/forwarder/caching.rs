@@ -1,7 +1,7 @@
 //! The content store as consumers meet it.
 
 use crate::bench::*;
-use namely_forwarder::{Config, DropReason, FaceId};
+use namely_forwarder::{Config, CsChange, DropReason, FaceId};
 use namely_wire::{InterestBuilder, LpHeaders};
 
 /// A forwarder that has fetched `packets` once.
@@ -78,7 +78,8 @@ fn the_cache_is_configured_and_erased_at_run_time() {
     let (consumer, upstream) = filled(&bench, &packets);
     assert_eq!(bench.fw.cs_erase(name("/a/0").as_name(), 9), (1, false));
     assert_eq!(bench.fw.cs_erase(name("/a").as_name(), 1), (1, true));
-    let info = bench.fw.cs_config(Some(1), None, Some(false));
+    let change = CsChange { packets_max: Some(1), serve: Some(false), ..CsChange::default() };
+    let info = bench.fw.cs_config(&change);
     assert_eq!((info.packets, info.packets_max, info.admit, info.serve), (1, 1, true, false));
     assert_eq!(faces(&bench.receive(consumer, interest("/a/3").build())), [upstream]);
 }

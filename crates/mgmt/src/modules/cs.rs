@@ -1,5 +1,6 @@
 //! `cs/config` and `cs/erase`.
 
+use namely_forwarder::CsPolicy;
 use namely_wire::mgmt::{ControlParameters, ControlResponse, cs_flags};
 
 use super::{MaskedFlags, bad, required_name};
@@ -13,15 +14,19 @@ pub(crate) fn config(
     tables: &dyn Tables,
 ) -> Result<ControlResponse, ControlResponse> {
     let flags = MaskedFlags::of(parameters)?;
+    let policy = parameters.cs_policy.as_deref().map(str::parse::<CsPolicy>).transpose();
+    let policy = policy.map_err(|unknown| bad(unknown.to_string()))?;
     tables.cs_configure(&CsSettings {
         capacity: parameters.capacity,
         admit: flags.bit(cs_flags::ENABLE_ADMIT),
         serve: flags.bit(cs_flags::ENABLE_SERVE),
+        policy,
     });
     let info = tables.cs_info();
     Ok(ControlResponse::ok(&ControlParameters {
         capacity: Some(info.capacity),
         flags: Some(info.flags),
+        cs_policy: info.policy,
         ..Default::default()
     }))
 }

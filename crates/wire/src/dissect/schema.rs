@@ -294,6 +294,7 @@ const CONTROL_PARAMETERS_FIELDS: &[Field] = &[
     f(BASE_CONGESTION_MARKING_INTERVAL, "BaseCongestionMarkingInterval", Value::Number("ns")),
     f(DEFAULT_CONGESTION_THRESHOLD, "DefaultCongestionThreshold", Value::Number("octets")),
     f(MTU, "Mtu", Value::Number("octets")),
+    f(CS_POLICY, "CsPolicy", Value::Text),
 ];
 
 const FACE_FIELDS_OF_FILTER: &[Field] = &[
@@ -378,6 +379,7 @@ const CS_INFO_FIELDS: &[Field] = &[
     f(N_CS_ENTRIES, "NCsEntries", COUNT_OF),
     f(N_HITS, "NHits", COUNT_OF),
     f(N_MISSES, "NMisses", COUNT_OF),
+    f(CS_POLICY, "CsPolicy", Value::Text),
 ];
 
 const COUNTER_FIELDS: &[Field] = &[

@@ -52,9 +52,11 @@ pub struct ControlParameters {
     pub default_congestion_threshold_octets: Option<u64>,
     /// Mtu, octets.
     pub mtu: Option<u64>,
+    /// CsPolicy: what leaves the content store first. Namely's own.
+    pub cs_policy: Option<String>,
 }
 
-const KNOWN: [u32; 16] = [
+const KNOWN: [u32; 17] = [
     NAME,
     FACE_ID,
     URI,
@@ -71,6 +73,7 @@ const KNOWN: [u32; 16] = [
     BASE_CONGESTION_MARKING_INTERVAL,
     DEFAULT_CONGESTION_THRESHOLD,
     MTU,
+    CS_POLICY,
 ];
 
 impl Block for ControlParameters {
@@ -95,6 +98,7 @@ impl Block for ControlParameters {
             base_congestion_marking_interval_ns: fields.nni_opt(BASE_CONGESTION_MARKING_INTERVAL)?,
             default_congestion_threshold_octets: fields.nni_opt(DEFAULT_CONGESTION_THRESHOLD)?,
             mtu: fields.nni_opt(MTU)?,
+            cs_policy: fields.text_opt(CS_POLICY)?,
         })
     }
 
@@ -119,5 +123,6 @@ impl Block for ControlParameters {
         put_nni(w, BASE_CONGESTION_MARKING_INTERVAL, self.base_congestion_marking_interval_ns);
         put_nni(w, DEFAULT_CONGESTION_THRESHOLD, self.default_congestion_threshold_octets);
         put_nni(w, MTU, self.mtu);
+        put_text(w, CS_POLICY, self.cs_policy.as_deref());
     }
 }

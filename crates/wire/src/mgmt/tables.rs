@@ -1,12 +1,13 @@
 //! Datasets about tables: `fib/list`, `rib/list`, `strategy-choice/list`, `cs/info`.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::block::Block;
 use super::numbers::*;
 use super::values::RouteOrigin;
 use crate::error::DecodeError;
-use crate::fields::{Fields, put_nni};
+use crate::fields::{Fields, put_nni, put_text};
 use crate::name::Name;
 use crate::tlv::Writer;
 
@@ -145,7 +146,7 @@ impl Block for StrategyChoice {
 }
 
 /// CsInfo: the one entry of `cs/info`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsInfo {
     /// Capacity, packets.
     pub capacity: u64,
@@ -157,6 +158,8 @@ pub struct CsInfo {
     pub hits: u64,
     /// NMisses.
     pub misses: u64,
+    /// CsPolicy: what leaves first. Only namely says so.
+    pub policy: Option<String>,
 }
 
 impl Block for CsInfo {
@@ -170,6 +173,7 @@ impl Block for CsInfo {
             entries: fields.nni(N_CS_ENTRIES)?,
             hits: fields.nni(N_HITS)?,
             misses: fields.nni(N_MISSES)?,
+            policy: fields.text_opt(CS_POLICY)?,
         })
     }
 
@@ -179,5 +183,6 @@ impl Block for CsInfo {
             .nni(N_CS_ENTRIES, self.entries)
             .nni(N_HITS, self.hits)
             .nni(N_MISSES, self.misses);
+        put_text(w, CS_POLICY, self.policy.as_deref());
     }
 }

@@ -1,0 +1,192 @@
+//! What is in the content store and what may be: the policy, and the three limits, behind one lock.
+//!
+//! A Data is on the policy's lists from its insertion until somebody takes it off them, who thereby owns it
+//! and takes it out of the index next. What is on its way out is no longer counted here, so each worker may
+//! hold one Data beyond the limits for a moment.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use super::CsPolicy;
+use super::policy::{Arrival, Marks, OnHit, Policy, Record, Records};
+use super::tree::Handle;
+use crate::slab::Id;
+
+/// The limits, readable without the lock and changed under it.
+pub(super) struct Limits {
+    pub(super) packets: AtomicUsize,
+    pub(super) entries: AtomicUsize,
+    pub(super) octets: AtomicU64,
+}
+
+/// What a Data takes of the limits, and the hash of its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Need {
+    pub(super) hash: u64,
+    pub(super) entries: u8,
+    pub(super) octets: u16,
+}
+
+/// A Data that its owner is to take out of the index.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owned {
+    pub(super) id: Id,
+    pub(super) hash: u64,
+}
+
+/// Whether a Data was entered.
+pub(super) enum Entered {
+    Yes,
+    /// One more must leave first.
+    NotYet,
+    /// It does not fit into an empty store.
+    Never,
+}
+
+pub(super) struct Ledger {
+    pub(super) kind: CsPolicy,
+    policy: Box<dyn Policy>,
+    records: Records,
+    pub(super) packets: usize,
+    pub(super) entries: usize,
+    pub(super) octets: u64,
+    pub(super) evicted: u64,
+}
+
+impl Ledger {
+    pub(super) fn new(kind: CsPolicy, packets_max: usize) -> Self {
+        Ledger {
+            kind,
+            policy: kind.make(packets_max),
+            records: Records::default(),
+            packets: 0,
+            entries: 0,
+            octets: 0,
+            evicted: 0,
+        }
+    }
+
+    pub(super) fn on_hit(&self) -> OnHit {
+        self.policy.on_hit()
+    }
+
+    /// Whether all limits hold, with `more` packets, entries and octets.
+    pub(super) fn fits(&self, limits: &Limits, more: (usize, usize, u64)) -> bool {
+        self.packets + more.0 <= limits.packets.load(Relaxed)
+            && self.entries + more.1 <= limits.entries.load(Relaxed)
+            && self.octets + more.2 <= limits.octets.load(Relaxed)
+    }
+
+    pub(super) fn arriving(&mut self, hash: u64) -> Arrival {
+        self.policy.arriving(hash)
+    }
+
+    /// Takes off the lists what leaves next.
+    pub(super) fn evict(&mut self, arrival: Arrival, marks: &dyn Marks) -> Option<Owned> {
+        let id = self.policy.evict(arrival, &mut self.records, marks)?;
+        self.evicted += 1;
+        Some(self.settle(id))
+    }
+
+    /// Enters a Data if it fits, after at most one other has left for it.
+    pub(super) fn enter(
+        &mut self,
+        handle: Handle,
+        need: Need,
+        arrival: Arrival,
+        limits: &Limits,
+        marks: &dyn Marks,
+    ) -> (Entered, Option<Owned>) {
+        let more = (1, usize::from(need.entries), u64::from(need.octets));
+        let mut left = None;
+        if !self.fits(limits, more) {
+            left = self.evict(arrival, marks);
+            if !self.fits(limits, more) {
+                return (if left.is_some() { Entered::NotYet } else { Entered::Never }, left);
+            }
+        }
+        let mut record = Record::new(need.hash);
+        (record.generation, record.octets, record.components) =
+            (handle.generation, need.octets, need.entries);
+        self.records.set(handle.id, record);
+        self.packets += more.0;
+        self.entries += more.1;
+        self.octets += more.2;
+        self.policy.inserted(handle.id, arrival, &mut self.records);
+        (Entered::Yes, left)
+    }
+
+    /// A Data was used, if it is still there.
+    pub(super) fn hit(&mut self, handle: Handle) {
+        let listed = self.records.listed(handle.id);
+        if listed.is_some_and(|record| record.generation == handle.generation)
+            && self.policy.on_hit() == OnHit::Lock
+        {
+            self.policy.hit(handle.id, &mut self.records);
+        }
+    }
+
+    /// Takes a Data off the lists; none if somebody else did, or it is not on them yet.
+    pub(super) fn disown(&mut self, handle: Handle) -> Option<Owned> {
+        self.records.listed(handle.id).filter(|record| record.generation == handle.generation)?;
+        self.policy.removed(handle.id, &mut self.records);
+        Some(self.settle(handle.id))
+    }
+
+    /// Any Data.
+    pub(super) fn any(&self) -> Option<Handle> {
+        let mut first = None;
+        self.policy.lists(&mut |list| first = first.or_else(|| list.iter(&self.records).next()));
+        first.map(|id| Handle { id, generation: self.records.record(id).generation })
+    }
+
+    /// Takes any Data off the lists.
+    pub(super) fn disown_any(&mut self) -> Option<Owned> {
+        let any = self.any()?;
+        self.disown(any)
+    }
+
+    fn settle(&mut self, id: Id) -> Owned {
+        let record = self.records.record(id);
+        self.packets -= 1;
+        self.entries -= usize::from(record.components);
+        self.octets -= u64::from(record.octets);
+        Owned { id, hash: record.hash }
+    }
+
+    /// Changes the policy. All Data stay, and come into the new one in the order in which they would have left
+    /// the old one, as if nobody had asked for them yet.
+    pub(super) fn change(&mut self, kind: CsPolicy, packets_max: usize, marks: &dyn Marks) {
+        if kind == self.kind {
+            return;
+        }
+        let mut ids = Vec::with_capacity(self.packets);
+        self.policy.lists(&mut |list| ids.extend(list.iter(&self.records)));
+        (self.kind, self.policy) = (kind, kind.make(packets_max));
+        for id in ids {
+            marks.set_mark(id, 0);
+            self.policy.inserted(id, Arrival::New, &mut self.records);
+        }
+    }
+
+    /// Checks the ledger against its lists. Only for a store that nobody is using.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        let mut totals = (0, 0, 0);
+        self.policy.lists(&mut |list| {
+            let ids: Vec<Id> = list.iter(&self.records).collect();
+            assert_eq!(ids.len(), list.count());
+            for id in ids {
+                let record = self.records.listed(id).expect("what is in a list says so");
+                totals = (
+                    totals.0 + 1,
+                    totals.1 + usize::from(record.components),
+                    totals.2 + u64::from(record.octets),
+                );
+            }
+        });
+        assert_eq!(totals, (self.packets, self.entries, self.octets));
+        assert!(self.policy.ghosts() <= 2 * self.packets.max(8), "ghosts are bounded");
+    }
+}

@@ -1,0 +1,141 @@
+//! ARC (Megiddo and Modha, FAST 2003): a list for what was used once and one for what was used again, each
+//! with ghosts of what left it. A miss that one of the ghosts would have been a hit for moves the border
+//! between the two lists its way.
+
+use super::ghosts::Ghosts;
+use super::{Arrival, List, Marks, OnHit, Policy, Records};
+use crate::slab::Id;
+
+/// The border is kept in so many parts of a packet.
+const PARTS: u64 = 256;
+
+pub(super) struct Adaptive {
+    once: List,
+    again: List,
+    once_ghosts: Ghosts,
+    again_ghosts: Ghosts,
+    /// What `once` should have, in [`PARTS`] of a packet.
+    target: u64,
+}
+
+impl Adaptive {
+    pub(super) fn new(packets: usize) -> Self {
+        Adaptive {
+            once: List::new(1),
+            again: List::new(2),
+            once_ghosts: Ghosts::new(packets),
+            again_ghosts: Ghosts::new(packets),
+            target: 0,
+        }
+    }
+
+    fn packets(&self) -> usize {
+        self.once.len() + self.again.len()
+    }
+
+    /// How far a ghost hit moves the border: further, the fewer ghosts of its kind there are.
+    fn step(own: usize, other: usize) -> u64 {
+        (other as u64 * PARTS / (own as u64).max(1)).max(PARTS)
+    }
+
+    fn evict_once(&mut self, remember: bool, records: &mut Records) -> Option<Id> {
+        let id = self.once.pop_oldest(records)?;
+        let hash = records.hash(id);
+        if remember && !self.once_ghosts.contains(hash) {
+            self.once_ghosts.push(hash);
+        }
+        Some(id)
+    }
+
+    fn evict_again(&mut self, records: &mut Records) -> Option<Id> {
+        let id = self.again.pop_oldest(records)?;
+        let hash = records.hash(id);
+        if !self.again_ghosts.contains(hash) {
+            self.again_ghosts.push(hash);
+        }
+        Some(id)
+    }
+
+    /// The paper's REPLACE.
+    fn replace(&mut self, arrival: Arrival, records: &mut Records) -> Option<Id> {
+        let once = self.once.len() as u64 * PARTS;
+        let beyond = once > self.target || (arrival == Arrival::Frequent && once == self.target);
+        if (beyond && once > 0) || self.again.len() == 0 {
+            self.evict_once(true, records)
+        } else {
+            self.evict_again(records)
+        }
+    }
+}
+
+impl Policy for Adaptive {
+    fn on_hit(&self) -> OnHit {
+        OnHit::Lock
+    }
+
+    fn arriving(&mut self, hash: u64) -> Arrival {
+        let (once, again) = (self.once_ghosts.len(), self.again_ghosts.len());
+        if self.once_ghosts.remove(hash) {
+            self.target = (self.target + Self::step(once, again)).min(self.packets() as u64 * PARTS);
+            Arrival::Recent
+        } else if self.again_ghosts.remove(hash) {
+            self.target = self.target.saturating_sub(Self::step(again, once));
+            Arrival::Frequent
+        } else {
+            Arrival::New
+        }
+    }
+
+    fn evict(&mut self, arrival: Arrival, records: &mut Records, _marks: &dyn Marks) -> Option<Id> {
+        let packets = self.packets();
+        if arrival == Arrival::New {
+            // The ghosts and the lists together remember twice what the store holds.
+            if self.once.len() + self.once_ghosts.len() >= packets {
+                if self.once.len() == packets {
+                    while self.once_ghosts.pop_oldest() {}
+                    return self.evict_once(false, records);
+                }
+                while self.once.len() + self.once_ghosts.len() >= packets && self.once_ghosts.pop_oldest() {}
+            }
+            while packets + self.once_ghosts.len() + self.again_ghosts.len() >= 2 * packets
+                && self.again_ghosts.pop_oldest()
+            {}
+        }
+        self.replace(arrival, records)
+    }
+
+    fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records) {
+        if arrival == Arrival::New {
+            self.once.push(id, records);
+        } else {
+            self.again.push(id, records);
+        }
+    }
+
+    fn hit(&mut self, id: Id, records: &mut Records) {
+        if records.list(id) == self.once.number() {
+            self.once.remove(id, records);
+            self.again.push(id, records);
+        } else {
+            self.again.renew(id, records);
+        }
+    }
+
+    fn removed(&mut self, id: Id, records: &mut Records) {
+        if records.list(id) == self.once.number() {
+            self.once.remove(id, records);
+        } else {
+            self.again.remove(id, records);
+        }
+    }
+
+    fn lists(&self, show: &mut dyn FnMut(&List)) {
+        show(&self.once);
+        show(&self.again);
+    }
+
+    #[cfg(test)]
+    fn ghosts(&self) -> usize {
+        self.once_ghosts.len() + self.again_ghosts.len()
+    }
+}

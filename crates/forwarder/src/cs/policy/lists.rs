@@ -1,0 +1,184 @@
+//! Doubly linked lists of ids through one array that grows in pieces.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::slab::{Id, NONE};
+
+/// Items made at a time.
+const CHUNK: usize = 1024;
+
+/// An array that grows in pieces and never moves what is in it.
+pub(super) struct Chunked<T> {
+    chunks: Vec<Box<[T]>>,
+}
+
+impl<T> Default for Chunked<T> {
+    fn default() -> Self {
+        Chunked { chunks: Vec::new() }
+    }
+}
+
+impl<T: Clone + Default> Chunked<T> {
+    /// Makes places up to and with `id`.
+    pub(super) fn reach(&mut self, id: Id) {
+        while id as usize >= self.chunks.len() * CHUNK {
+            self.chunks.push(vec![T::default(); CHUNK].into());
+        }
+    }
+
+    /// The item `id`, which was reached before.
+    #[inline]
+    pub(super) fn at(&self, id: Id) -> &T {
+        &self.chunks[id as usize / CHUNK][id as usize % CHUNK]
+    }
+
+    #[inline]
+    pub(super) fn at_mut(&mut self, id: Id) -> &mut T {
+        &mut self.chunks[id as usize / CHUNK][id as usize % CHUNK]
+    }
+}
+
+/// What is kept of a Data for the policy and the limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::cs) struct Record {
+    newer: Id,
+    older: Id,
+    /// Of its name.
+    pub(in crate::cs) hash: u64,
+    /// [`super::super::tree::Handle::generation`].
+    pub(in crate::cs) generation: u32,
+    pub(in crate::cs) octets: u16,
+    pub(in crate::cs) components: u8,
+    /// The list it is in; 0: none.
+    list: u8,
+}
+
+impl Record {
+    /// Of a Data that is in no list.
+    pub(in crate::cs) fn new(hash: u64) -> Self {
+        Record { hash, ..Record::default() }
+    }
+}
+
+/// The records of all ids.
+#[derive(Default)]
+pub(in crate::cs) struct Records(Chunked<Record>);
+
+impl Records {
+    /// Sets the record of a Data that is in no list.
+    pub(in crate::cs) fn set(&mut self, id: Id, record: Record) {
+        self.0.reach(id);
+        *self.0.at_mut(id) = record;
+    }
+
+    /// The record of a Data that is in a list.
+    pub(in crate::cs) fn listed(&self, id: Id) -> Option<&Record> {
+        let known = self.0.chunks.len() * CHUNK > id as usize;
+        known.then(|| self.0.at(id)).filter(|record| record.list != 0)
+    }
+
+    pub(in crate::cs) fn hash(&self, id: Id) -> u64 {
+        self.0.at(id).hash
+    }
+
+    /// The list that `id` is in; 0: none.
+    pub(super) fn list(&self, id: Id) -> u8 {
+        self.0.at(id).list
+    }
+
+    /// The record that was set last for `id`.
+    pub(in crate::cs) fn record(&self, id: Id) -> Record {
+        *self.0.at(id)
+    }
+}
+
+/// A list of ids, each of which is in one list at most.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cs) struct List {
+    number: u8,
+    newest: Id,
+    oldest: Id,
+    len: usize,
+}
+
+impl List {
+    /// An empty list with a number above 0 of its own.
+    pub(super) const fn new(number: u8) -> Self {
+        List { number, newest: NONE, oldest: NONE, len: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn number(&self) -> u8 {
+        self.number
+    }
+
+    pub(super) fn oldest(&self) -> Option<Id> {
+        (self.oldest != NONE).then_some(self.oldest)
+    }
+
+    pub(super) fn newest(&self) -> Option<Id> {
+        (self.newest != NONE).then_some(self.newest)
+    }
+
+    pub(super) fn newer(&self, id: Id, records: &Records) -> Option<Id> {
+        let newer = records.0.at(id).newer;
+        (newer != NONE).then_some(newer)
+    }
+
+    /// How many ids there are.
+    #[cfg(test)]
+    pub(in crate::cs) fn count(&self) -> usize {
+        self.len
+    }
+
+    /// All ids, the oldest first.
+    pub(in crate::cs) fn iter<'a>(&self, records: &'a Records) -> impl Iterator<Item = Id> + use<'a> {
+        let list = *self;
+        core::iter::successors(self.oldest(), move |id| list.newer(*id, records))
+    }
+
+    pub(super) fn push(&mut self, id: Id, records: &mut Records) {
+        let older = core::mem::replace(&mut self.newest, id);
+        let record = records.0.at_mut(id);
+        (record.newer, record.older, record.list) = (NONE, older, self.number);
+        match older {
+            NONE => self.oldest = id,
+            older => records.0.at_mut(older).newer = id,
+        }
+        self.len += 1;
+    }
+
+    pub(super) fn remove(&mut self, id: Id, records: &mut Records) {
+        let record = records.0.at_mut(id);
+        let (newer, older) = (record.newer, record.older);
+        record.list = 0;
+        match newer {
+            NONE => self.newest = older,
+            newer => records.0.at_mut(newer).older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            older => records.0.at_mut(older).newer = newer,
+        }
+        self.len -= 1;
+    }
+
+    pub(super) fn pop_oldest(&mut self, records: &mut Records) -> Option<Id> {
+        let id = self.oldest()?;
+        self.remove(id, records);
+        Some(id)
+    }
+
+    /// Puts what is in the list to its newest end.
+    pub(super) fn renew(&mut self, id: Id, records: &mut Records) {
+        if self.newest != id {
+            self.remove(id, records);
+            self.push(id, records);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! S3-FIFO (Yang et al., SOSP 2023): most of what comes in once is never asked for again, so it passes
+//! through a small queue; what was asked for there moves to the main queue, where each use since buys
+//! another round. What left the small queue is remembered for a while, and goes straight to the main queue
+//! if it comes again.
+
+use super::ghosts::Ghosts;
+use super::{Arrival, EVICTION_SCAN_MAX, List, Marks, OnHit, Policy, Records};
+use crate::slab::Id;
+
+/// The small queue's share of the store: one in so many.
+const SMALL_SHARE: usize = 10;
+/// Most uses that are counted.
+const MARK_MAX: u8 = 3;
+/// Uses in the small queue that make a Data move to the main one.
+const PROMOTE: u8 = 2;
+
+pub(super) struct S3Fifo {
+    small: List,
+    main: List,
+    ghosts: Ghosts,
+}
+
+impl S3Fifo {
+    pub(super) fn new(packets: usize) -> Self {
+        S3Fifo { small: List::new(1), main: List::new(2), ghosts: Ghosts::new(packets) }
+    }
+
+    fn remember(&mut self, hash: u64, packets: usize) {
+        let most = packets - packets / SMALL_SHARE;
+        while self.ghosts.len() >= most.max(1) && self.ghosts.pop_oldest() {}
+        if !self.ghosts.contains(hash) {
+            self.ghosts.push(hash);
+        }
+    }
+}
+
+impl Policy for S3Fifo {
+    fn on_hit(&self) -> OnHit {
+        OnHit::Mark(MARK_MAX)
+    }
+
+    fn arriving(&mut self, hash: u64) -> Arrival {
+        if self.ghosts.remove(hash) { Arrival::Frequent } else { Arrival::New }
+    }
+
+    fn evict(&mut self, _arrival: Arrival, records: &mut Records, marks: &dyn Marks) -> Option<Id> {
+        let packets = self.small.len() + self.main.len();
+        let mut examined = 0;
+        loop {
+            examined += 1;
+            let is_last = examined > EVICTION_SCAN_MAX;
+            let from_main = self.small.len() * SMALL_SHARE < packets && self.main.len() > 0;
+            if from_main || self.small.len() == 0 {
+                let id = self.main.oldest()?;
+                let mark = marks.mark(id);
+                if mark == 0 || is_last {
+                    self.main.remove(id, records);
+                    return Some(id);
+                }
+                marks.set_mark(id, mark - 1);
+                self.main.renew(id, records);
+            } else {
+                let id = self.small.pop_oldest(records)?;
+                if marks.mark(id) < PROMOTE || is_last {
+                    self.remember(records.hash(id), packets);
+                    return Some(id);
+                }
+                marks.set_mark(id, 0);
+                self.main.push(id, records);
+            }
+        }
+    }
+
+    fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records) {
+        if arrival == Arrival::New {
+            self.small.push(id, records);
+        } else {
+            self.main.push(id, records);
+        }
+    }
+
+    fn removed(&mut self, id: Id, records: &mut Records) {
+        if records.list(id) == self.small.number() {
+            self.small.remove(id, records);
+        } else {
+            self.main.remove(id, records);
+        }
+    }
+
+    fn lists(&self, show: &mut dyn FnMut(&List)) {
+        show(&self.small);
+        show(&self.main);
+    }
+
+    #[cfg(test)]
+    fn ghosts(&self) -> usize {
+        self.ghosts.len()
+    }
+}

@@ -1,0 +1,52 @@
+//! SIEVE (Zhang et al., NSDI 2024): one queue in the order of arrival, and a hand that goes from the oldest to
+//! the newest and round again, passing over what was asked for since it last came by.
+
+use super::{Arrival, EVICTION_SCAN_MAX, List, Marks, OnHit, Policy, Records};
+use crate::slab::Id;
+
+pub(super) struct Sieve {
+    queue: List,
+    /// Where the hand is; none: at the oldest.
+    hand: Option<Id>,
+}
+
+impl Default for Sieve {
+    fn default() -> Self {
+        Sieve { queue: List::new(1), hand: None }
+    }
+}
+
+impl Policy for Sieve {
+    fn on_hit(&self) -> OnHit {
+        OnHit::Mark(1)
+    }
+
+    fn evict(&mut self, _arrival: Arrival, records: &mut Records, marks: &dyn Marks) -> Option<Id> {
+        let mut id = self.hand.or(self.queue.oldest())?;
+        for _ in 0..EVICTION_SCAN_MAX {
+            if marks.mark(id) == 0 {
+                break;
+            }
+            marks.set_mark(id, 0);
+            id = self.queue.newer(id, records).or(self.queue.oldest())?;
+        }
+        self.hand = self.queue.newer(id, records);
+        self.queue.remove(id, records);
+        Some(id)
+    }
+
+    fn inserted(&mut self, id: Id, _arrival: Arrival, records: &mut Records) {
+        self.queue.push(id, records);
+    }
+
+    fn removed(&mut self, id: Id, records: &mut Records) {
+        if self.hand == Some(id) {
+            self.hand = self.queue.newer(id, records);
+        }
+        self.queue.remove(id, records);
+    }
+
+    fn lists(&self, show: &mut dyn FnMut(&List)) {
+        show(&self.queue);
+    }
+}

@@ -1,0 +1,154 @@
+//! Policies that are an order and nothing more: FIFO, LRU, LFU, and one for tests.
+
+use alloc::boxed::Box;
+
+use super::{Arrival, List, Marks, OnHit, Policy, Records};
+use crate::slab::Id;
+
+/// First in, first out.
+pub(super) struct Fifo(List);
+
+/// Least recently used leaves first.
+pub(super) struct Lru(List);
+
+/// What came last leaves first.
+pub(super) struct Noop(List);
+
+impl Default for Fifo {
+    fn default() -> Self {
+        Fifo(List::new(1))
+    }
+}
+
+impl Default for Lru {
+    fn default() -> Self {
+        Lru(List::new(1))
+    }
+}
+
+impl Default for Noop {
+    fn default() -> Self {
+        Noop(List::new(1))
+    }
+}
+
+impl Policy for Fifo {
+    fn on_hit(&self) -> OnHit {
+        OnHit::Mark(0)
+    }
+
+    fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &dyn Marks) -> Option<Id> {
+        self.0.pop_oldest(records)
+    }
+
+    fn inserted(&mut self, id: Id, _arrival: Arrival, records: &mut Records) {
+        self.0.push(id, records);
+    }
+
+    fn removed(&mut self, id: Id, records: &mut Records) {
+        self.0.remove(id, records);
+    }
+
+    fn lists(&self, show: &mut dyn FnMut(&List)) {
+        show(&self.0);
+    }
+}
+
+impl Policy for Lru {
+    fn on_hit(&self) -> OnHit {
+        OnHit::Lock
+    }
+
+    fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &dyn Marks) -> Option<Id> {
+        self.0.pop_oldest(records)
+    }
+
+    fn inserted(&mut self, id: Id, _arrival: Arrival, records: &mut Records) {
+        self.0.push(id, records);
+    }
+
+    fn hit(&mut self, id: Id, records: &mut Records) {
+        self.0.renew(id, records);
+    }
+
+    fn removed(&mut self, id: Id, records: &mut Records) {
+        self.0.remove(id, records);
+    }
+
+    fn lists(&self, show: &mut dyn FnMut(&List)) {
+        show(&self.0);
+    }
+}
+
+impl Policy for Noop {
+    fn on_hit(&self) -> OnHit {
+        OnHit::Mark(0)
+    }
+
+    fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &dyn Marks) -> Option<Id> {
+        let id = self.0.newest()?;
+        self.0.remove(id, records);
+        Some(id)
+    }
+
+    fn inserted(&mut self, id: Id, _arrival: Arrival, records: &mut Records) {
+        self.0.push(id, records);
+    }
+
+    fn removed(&mut self, id: Id, records: &mut Records) {
+        self.0.remove(id, records);
+    }
+
+    fn lists(&self, show: &mut dyn FnMut(&List)) {
+        show(&self.0);
+    }
+}
+
+/// Uses that LFU tells apart: more count as so many.
+pub(super) const LFU_USES_MAX: usize = 255;
+
+/// Least frequently used leaves first, the least recently used among those: a list for each number of uses.
+pub(super) struct Lfu {
+    /// The list at `n - 1` has what was used `n` times, and the number `n`.
+    lists: Box<[List; LFU_USES_MAX]>,
+    /// No list below this one has anything in it.
+    least: usize,
+}
+
+impl Default for Lfu {
+    fn default() -> Self {
+        Lfu { lists: Box::new(core::array::from_fn(|i| List::new(i as u8 + 1))), least: 0 }
+    }
+}
+
+impl Policy for Lfu {
+    fn on_hit(&self) -> OnHit {
+        OnHit::Lock
+    }
+
+    fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &dyn Marks) -> Option<Id> {
+        while self.least < LFU_USES_MAX - 1 && self.lists[self.least].len() == 0 {
+            self.least += 1;
+        }
+        self.lists[self.least].pop_oldest(records)
+    }
+
+    fn inserted(&mut self, id: Id, _arrival: Arrival, records: &mut Records) {
+        self.least = 0;
+        self.lists[0].push(id, records);
+    }
+
+    fn hit(&mut self, id: Id, records: &mut Records) {
+        let uses = usize::from(records.list(id));
+        self.lists[uses - 1].remove(id, records);
+        self.lists[uses.min(LFU_USES_MAX - 1)].push(id, records);
+    }
+
+    fn removed(&mut self, id: Id, records: &mut Records) {
+        self.lists[usize::from(records.list(id)) - 1].remove(id, records);
+    }
+
+    fn lists(&self, show: &mut dyn FnMut(&List)) {
+        self.lists.iter().for_each(show);
+    }
+}

@@ -1,0 +1,162 @@
+//! Where the content store's nodes and buckets live: in pools that grow in pieces and are read without a lock.
+//!
+//! A node that is free is on a stack whose links are in the nodes themselves, so taking one and giving it
+//! back are one atomic exchange each and allocate nothing once the pool has grown to its size.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use lock_api::{Mutex, RawMutex};
+
+use crate::config::ConfigError;
+use crate::pool::Pool;
+use crate::slab::{Id, NONE};
+
+/// Places of the smallest pool: its limits can be raised so far at run time. A pool's places cost 8 octets for each
+/// 1024 of them until they are used.
+const PLACES_MIN: usize = 1 << 22;
+
+/// What lives in [`Nodes`].
+pub(super) trait Pooled: Default {
+    /// Where the pool keeps the next free item while this one is free.
+    fn next_free(&self) -> &AtomicU32;
+}
+
+/// Items with fixed places, numbered from 1.
+pub(super) struct Nodes<T> {
+    places: Pool<T>,
+    places_max: u32,
+    /// The first free item, and above it how often that has changed: a compare-and-swap that was overtaken
+    /// by others fails even if the same item is first again.
+    free: AtomicU64,
+    /// Items ever taken for the first time.
+    made: AtomicU32,
+}
+
+impl<T: Pooled> Nodes<T> {
+    /// For `places` items, or more.
+    pub(super) fn new(places: usize) -> Result<Self, ConfigError> {
+        let places = places.clamp(PLACES_MIN, u32::MAX as usize - 1);
+        Ok(Nodes {
+            places: Pool::new(places)?,
+            places_max: places as u32,
+            free: AtomicU64::new(0),
+            made: AtomicU32::new(0),
+        })
+    }
+
+    /// The item `id`, if it was ever taken.
+    #[inline]
+    pub(super) fn get(&self, id: Id) -> Option<&T> {
+        self.places.get((id as usize).wrapping_sub(1))
+    }
+
+    /// A free item; none when all places are taken, or there is no memory for a new one.
+    pub(super) fn take(&self) -> Option<(Id, &T)> {
+        let mut head = self.free.load(Ordering::Acquire);
+        while let Some(item) = self.get(head as u32) {
+            let next = item.next_free().load(Ordering::Relaxed);
+            match self.swing(head, next) {
+                Ok(_) => return Some((head as u32, item)),
+                Err(now) => head = now,
+            }
+        }
+        let made = |n: u32| (n < self.places_max).then_some(n + 1);
+        let place = self.made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, made).ok()?;
+        Some((place + 1, self.places.get_or_make(place as usize, T::default)?))
+    }
+
+    /// Gives an item back that [`Nodes::take`] gave out; nobody may use it any more.
+    pub(super) fn give(&self, id: Id) {
+        let Some(item) = self.get(id) else { return };
+        let mut head = self.free.load(Ordering::Relaxed);
+        loop {
+            item.next_free().store(head as u32, Ordering::Relaxed);
+            match self.swing(head, id) {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    fn swing(&self, head: u64, to: Id) -> Result<u64, u64> {
+        let new = ((head >> 32).wrapping_add(1) << 32) | u64::from(to);
+        self.free.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    /// Items that are not free. Only for a pool that nobody is using.
+    #[cfg(test)]
+    pub(super) fn taken(&self) -> usize {
+        let mut free = 0;
+        let mut id = self.free.load(Ordering::Acquire) as u32;
+        while let Some(item) = self.get(id) {
+            free += 1;
+            id = item.next_free().load(Ordering::Relaxed);
+        }
+        self.made.load(Ordering::Acquire) as usize - free
+    }
+}
+
+/// A hash bucket: its lock, and the first node of its chain.
+pub(super) type Bucket<R> = Mutex<R, Id>;
+
+/// Fewest and most buckets. More entries than buckets make chains longer, never wrong.
+const BUCKETS_MIN: usize = 16;
+const BUCKETS_MAX: usize = 1 << 24;
+
+/// The buckets of a hash table. Their number is fixed, so no packet pays for a rehash.
+pub(super) struct Buckets<R> {
+    pool: Pool<Bucket<R>>,
+    mask: usize,
+}
+
+impl<R: RawMutex> Buckets<R> {
+    /// A bucket for each of `entries`, within bounds.
+    pub(super) fn new(entries: usize) -> Result<Self, ConfigError> {
+        let buckets = entries.clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
+        Ok(Buckets { pool: Pool::new(buckets)?, mask: buckets - 1 })
+    }
+
+    /// The bucket of `hash`, if anything was ever in it or near it.
+    #[inline]
+    pub(super) fn get(&self, hash: u64) -> Option<&Bucket<R>> {
+        self.pool.get(hash as usize & self.mask)
+    }
+
+    /// The bucket of `hash`; none if there is no memory for it.
+    #[inline]
+    pub(super) fn get_or_make(&self, hash: u64) -> Option<&Bucket<R>> {
+        self.pool.get_or_make(hash as usize & self.mask, || Mutex::new(NONE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    use crate::pool::CHUNK;
+
+    #[derive(Default)]
+    struct Item(AtomicU32);
+
+    impl Pooled for Item {
+        fn next_free(&self) -> &AtomicU32 {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn items_keep_their_places_while_the_pool_grows_and_are_used_again() {
+        let pool = Nodes::<Item>::new(0).unwrap();
+        assert!(pool.get(NONE).is_none() && pool.get(1).is_none());
+        let ids: Vec<Id> = (0..3 * CHUNK).map(|_| pool.take().unwrap().0).collect();
+        assert!(ids.iter().enumerate().all(|(i, id)| *id as usize == i + 1));
+        let places: Vec<_> = ids.iter().map(|id| pool.get(*id).unwrap() as *const Item).collect();
+        assert_eq!(pool.taken(), 3 * CHUNK);
+        (5..8).for_each(|id| pool.give(id));
+        assert_eq!(pool.taken(), 3 * CHUNK - 3);
+        let again: Vec<Id> = (0..4).map(|_| pool.take().unwrap().0).collect();
+        assert_eq!(again, [7, 6, 5, 3 * CHUNK as Id + 1]);
+        assert!(ids.iter().zip(places).all(|(id, place)| core::ptr::eq(pool.get(*id).unwrap(), place)));
+    }
+}

@@ -1,0 +1,104 @@
+//! Several workers at one store, and what must hold when they are done.
+
+extern crate std;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use std::thread;
+
+use namely_wire::{DataBuilder, InterestBuilder, InterestView, Name, SignatureInfo};
+
+use super::*;
+use crate::hash::{NameHasher, STEP, mix};
+use crate::prefix_table::with_key;
+
+type Packet = Arc<[u8]>;
+type Store = Cs<Packet, parking_lot::RawMutex>;
+
+const WORKERS: u64 = 4;
+const STEPS: u64 = 6_000;
+
+fn digest(_: &[u8]) -> [u8; 32] {
+    [7; 32]
+}
+
+/// One of few names of 1 to 5 components, so that workers meet at every node; the deeper ones share prefixes.
+fn name(random: u64) -> Name {
+    let components = 1 + random % 5;
+    (0..components).fold(Name::new(), |name, i| name.join_generic([(random >> (8 + 2 * i)) as u8 & 3]))
+}
+
+fn work(store: &Store, hasher: &NameHasher, worker: u64) {
+    let mut state = worker << 32;
+    for step in 0..STEPS {
+        state = state.wrapping_add(STEP);
+        let random = mix(state);
+        let name = name(random);
+        match random >> 56 {
+            0..100 => {
+                let content = [(random >> 32) as u8 & 1];
+                let builder = DataBuilder::new(name.as_name()).freshness_ms(1);
+                let packet: Packet =
+                    builder.build(&content, &SignatureInfo::digest_sha256()).finish(&[0; 32]).into();
+                let view = DataView::parse(&packet).unwrap();
+                with_key(hasher, view.name, |key| store.insert(&packet, &view, key, None, step));
+            }
+            100..250 => {
+                let mut builder = InterestBuilder::new(name.clone()).nonce([0; 4]);
+                if random & 1 << 40 != 0 {
+                    builder = builder.can_be_prefix();
+                }
+                let wire = builder.build();
+                let view = InterestView::parse(&wire).unwrap();
+                let hashes = hasher.prefixes(view.name);
+                if let Lookup::Hit(packet) = store.find(&Ask::new(&view, &hashes), 0) {
+                    let found = DataView::parse(&packet).unwrap();
+                    assert!(name.is_prefix_of(found.name), "an answer has the name that was asked for");
+                }
+            }
+            250..252 => {
+                with_key(hasher, name.as_name(), |key| store.erase(key, 3));
+            }
+            252 => store.limit(60 + random as usize % 60, 4000),
+            253 => {
+                let policy = CsPolicy::ALL[random as usize % CsPolicy::ALL.len()];
+                store.configure(&CsChange { policy: Some(policy), ..CsChange::default() });
+            }
+            _ => store
+                .configure(&CsChange { packets_max: Some(20 + random as usize % 20), ..CsChange::default() }),
+        }
+    }
+}
+
+/// `IS-34`: for every policy to start with; workers change it as they go.
+#[test]
+fn workers_that_insert_find_evict_and_erase_at_once_leave_a_consistent_store() {
+    for (policy, mask) in CsPolicy::ALL.into_iter().zip([u64::MAX, 3, u64::MAX, 0, u64::MAX, 7, u64::MAX]) {
+        let config = Config {
+            cs_packets_max: 30,
+            cs_entries_max: 100,
+            cs_octets_max: 4000,
+            cs_policy: policy,
+            ..Config::new(digest)
+        };
+        let store = Store::new(&config).unwrap();
+        let hasher = NameHasher::colliding(mask);
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..WORKERS)
+                .map(|worker| {
+                    scope.spawn({
+                        let (s, h) = (&store, &hasher);
+                        move || work(s, h, worker)
+                    })
+                })
+                .collect();
+            workers.into_iter().for_each(|worker| worker.join().unwrap());
+        });
+        store.check();
+        assert!(store.info().packets > 0 && store.info().evicted > 0);
+        let all = with_key(&hasher, Name::new().as_name(), |key| store.erase(key, usize::MAX));
+        assert!(!all.1);
+        assert_eq!((store.info().packets, store.info().entries, store.info().octets), (0, 0, 0));
+        assert_eq!(store.tree.nodes(), 0, "{policy:?}: no node outlives its Data");
+    }
+}
