@@ -29,6 +29,10 @@ pub struct DaemonArgs {
     #[arg(long, value_name = "PREFIX=URI", value_parser = parse_route)]
     pub route: Vec<StaticRoute>,
 
+    /// Threads that move packets; 0 for one per core
+    #[arg(long, value_name = "THREADS", value_parser = parse_workers)]
+    pub workers: Option<usize>,
+
     /// Most packets in the content store; 0 for none
     #[arg(long, value_name = "PACKETS")]
     pub cs_packets_max: Option<usize>,
@@ -67,6 +71,9 @@ impl DaemonArgs {
             config.faces.listen.clone_from(&self.listen);
         }
         config.route.extend(self.route.iter().cloned());
+        if let Some(workers) = self.workers {
+            config.faces.workers = workers;
+        }
         if let Some(packets) = self.cs_packets_max {
             config.tables.cs_packets_max = packets;
         }
@@ -89,6 +96,10 @@ fn parse_route(text: &str) -> Result<StaticRoute, String> {
     let prefix: Name = prefix.parse().map_err(|error| format!("{prefix}: {error}"))?;
     let to = uri.parse::<FaceUri>().map_err(|error| format!("{uri}: {error}"))?;
     Ok(StaticRoute::new(prefix, values::check_remote_uri(to)?))
+}
+
+fn parse_workers(text: &str) -> Result<usize, String> {
+    values::check_workers(text.parse().map_err(|error| format!("{error}"))?)
 }
 
 fn parse_log(text: &str) -> Result<String, String> {
@@ -121,13 +132,13 @@ mod tests {
             .unwrap();
         let words =
             ["--listen", "udp://127.0.0.1:2", "--cs-octets-max", "1MiB", "--route", "/a=udp://192.0.2.1"];
-        let mut words = words.to_vec();
+        let mut words = [&words[..], &["--workers", "64"]].concat();
         words.extend(["--config", path.to_str().unwrap()]);
         let config = parse(&words).unwrap().load().unwrap();
         let listeners: Vec<String> = config.faces.listen.iter().map(ToString::to_string).collect();
         assert_eq!(listeners, ["udp4://127.0.0.1:2"]);
         assert_eq!((config.tables.cs_octets_max, config.tables.pit_entries_max), (1 << 20, 7));
-        assert_eq!(config.route[0].prefix.to_string(), "/a");
+        assert_eq!((config.route[0].prefix.to_string(), config.faces.workers), ("/a".into(), 64));
     }
 
     #[test]
@@ -147,6 +158,7 @@ mod tests {
             (["--route", "/a=unix:///x"], "udp://host:port"),
             (["--cs-octets-max", "1MB"], "256MiB"),
             (["--log", "loud"], "debug"),
+            (["--workers", "65"], "at most 64"),
         ] {
             let message = parse(&words).unwrap_err();
             assert!(message.contains(hint), "{words:?}: {message}");

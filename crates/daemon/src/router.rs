@@ -139,7 +139,8 @@ fn seed() -> Result<u64, Failure> {
 }
 
 fn options(config: &Config) -> DataPlaneOptions {
-    let mut options = DataPlaneOptions::default();
+    let workers = std::num::NonZeroUsize::new(config.faces.workers);
+    let mut options = DataPlaneOptions { workers, ..DataPlaneOptions::default() };
     options.io.transports_max = config.faces.faces_max;
     options.io.udp.idle_ns = config.faces.idle_timeout_s.saturating_mul(1_000_000_000);
     let threshold = usize::try_from(config.faces.congestion_threshold_octets).unwrap_or(usize::MAX);

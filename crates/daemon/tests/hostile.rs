@@ -257,6 +257,7 @@ fn a_consumer_that_never_reads_is_bounded_and_harms_no_other() {
     }
     support::eventually(|| counter(&router, lazy_face, "queue_full") > 100);
     assert!(router.plane.face(lazy_face).unwrap().counters.queue_octets <= (1 << 20) + 8800);
+    support::eventually(|| router.core.table_sizes().pit == 0);
     let (mut other, _) = router.connect();
     let start = Instant::now();
     other.send(&interest("/a/399"));

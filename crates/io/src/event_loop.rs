@@ -1,7 +1,8 @@
-//! The loop: sleep until a socket is ready or a timer is due, read, write what was queued, again.
+//! The loop of one worker: sleep until a socket is ready or a timer is due, read, write what was queued, again.
 
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -11,16 +12,10 @@ use crate::clock;
 use crate::error::OpenError;
 use crate::mmsg;
 use crate::options::IoOptions;
-use crate::stream;
-use crate::tcp;
-use crate::transport::{Kind, TransportId, TransportState};
-use crate::transports::{Event, ListenerKind, Source, Transports};
-use crate::udp;
-use crate::unix;
+use crate::shared::{Shared, Station, WORKERS_MAX};
+use crate::transport::TransportId;
+use crate::transports::{Event, Transports};
 use crate::waker::Waker;
-
-/// Octets read from a stream at once, and hence the most that one stream is served per turn.
-const READ_OCTETS_MAX: usize = 256 << 10;
 
 /// Sockets served per turn; the others come next.
 const READY_MAX: usize = 256;
@@ -46,31 +41,49 @@ pub trait Handler<P> {
     fn tick(&mut self, io: &mut Transports<P>) -> Option<u64>;
 }
 
-/// An event loop; it does nothing until [`EventLoop::run`].
+/// The event loop of one worker; it does nothing until [`EventLoop::run`].
 pub struct EventLoop<P> {
     transports: Transports<P>,
-    waker: Waker,
     scratch: Vec<u8>,
 }
 
-impl<P: AsRef<[u8]> + Clone> EventLoop<P> {
-    /// A loop without transports.
+impl<P: AsRef<[u8]> + Clone + Send + 'static> EventLoop<P> {
+    /// The only worker, without transports.
+    ///
+    /// # Errors
+    /// Environment: the system refused a resource.
     pub fn new(options: IoOptions) -> Result<Self, OpenError> {
-        let epoll =
-            epoll::create(CreateFlags::CLOEXEC).map_err(OpenError::system("opening an epoll instance"))?;
-        let waker = Waker::new().map_err(OpenError::system("opening an eventfd"))?;
-        epoll::add(&epoll, &waker, EventData::new_u64(WAKER), EventFlags::IN)
-            .map_err(OpenError::system("watching the eventfd"))?;
-        Ok(EventLoop {
-            transports: Transports::new(options, epoll),
-            waker,
-            scratch: vec![0; mmsg::RECEIVE_OCTETS],
-        })
+        Ok(Self::worker(&Shared::new(options, vec![station(0)?]), 0))
+    }
+
+    /// As many workers as asked for, but at least one and at most [`WORKERS_MAX`]. New transports go to the one that
+    /// reads the fewest, wherever they are opened.
+    ///
+    /// # Errors
+    /// Environment: the system refused a resource.
+    pub fn workers(options: IoOptions, workers: usize) -> Result<Vec<Self>, OpenError> {
+        let workers = workers.clamp(1, WORKERS_MAX);
+        let stations = (0..workers).map(station).collect::<Result<_, _>>()?;
+        let shared = Shared::new(options, stations);
+        Ok((0..workers).map(|index| Self::worker(&shared, index)).collect())
+    }
+
+    fn worker(shared: &Arc<Shared<P>>, index: usize) -> Self {
+        let transports = Transports::new(shared.clone(), shared.stations[index].clone());
+        EventLoop {
+            transports,
+            scratch: vec![0; mmsg::RECEIVE_OCTETS.max(shared.options.read_octets_per_turn)],
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> Arc<Shared<P>> {
+        self.transports.shared.clone()
     }
 
     /// Wakes this loop from another thread.
     pub fn waker(&self) -> Waker {
-        self.waker.clone()
+        self.transports.station.waker.clone()
     }
 
     /// The transports, to open the first ones.
@@ -82,19 +95,22 @@ impl<P: AsRef<[u8]> + Clone> EventLoop<P> {
     ///
     /// # Errors
     /// Environment: the system cannot wait for sockets any more.
-    pub fn run(&mut self, handler: &mut impl Handler<P>) -> Result<(), Errno> {
+    pub fn run(&mut self, handler: &mut dyn Handler<P>) -> Result<(), Errno> {
         let mut due_ns = None;
         let mut ready = Vec::with_capacity(READY_MAX);
         loop {
             self.wait(due_ns, &mut ready)?;
-            self.transports.set_now(clock::monotonic_ns());
-            let flow = self.serve(&ready, handler);
-            self.transports.run_timers();
-            dispatch(&mut self.transports, handler);
-            due_ns = handler.tick(&mut self.transports);
-            self.transports.flush_dirty();
-            dispatch(&mut self.transports, handler);
+            let io = &mut self.transports;
+            io.set_now(clock::monotonic_ns());
+            let flow = serve(io, &ready, &mut self.scratch, handler);
+            io.run_timers(handler);
+            dispatch(io, handler);
+            due_ns = handler.tick(io);
+            io.flush_all();
+            io.serve_notes(handler);
+            dispatch(io, handler);
             if flow.is_break() {
+                io.finish();
                 return Ok(());
             }
         }
@@ -109,68 +125,51 @@ impl<P: AsRef<[u8]> + Clone> EventLoop<P> {
         });
         ready.clear();
         let spare = rustix::buffer::spare_capacity(ready);
-        match epoll::wait(&self.transports.epoll, spare, timeout.as_ref()) {
+        match epoll::wait(&self.transports.station.epoll, spare, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(errno),
         }
     }
+}
 
-    fn serve(&mut self, ready: &[epoll::Event], handler: &mut impl Handler<P>) -> ControlFlow<()> {
-        let mut flow = ControlFlow::Continue(());
-        for event in ready {
-            let (number, flags) = (event.data.u64(), event.flags);
-            if number == WAKER {
-                self.waker.reset();
-                flow = handler.woken(&mut self.transports);
-            } else {
-                serve_source(&mut self.transports, TransportId(number), flags, &mut self.scratch, handler);
-            }
-            dispatch(&mut self.transports, handler);
+fn station<P>(index: usize) -> Result<Arc<Station<P>>, OpenError> {
+    let epoll =
+        epoll::create(CreateFlags::CLOEXEC).map_err(OpenError::system("opening an epoll instance"))?;
+    let waker = Waker::new().map_err(OpenError::system("opening an eventfd"))?;
+    epoll::add(&epoll, &waker, EventData::new_u64(WAKER), EventFlags::IN)
+        .map_err(OpenError::system("watching the eventfd"))?;
+    Ok(Station::new(index, epoll, waker))
+}
+
+fn serve<P: AsRef<[u8]> + Clone + Send + 'static>(
+    io: &mut Transports<P>,
+    ready: &[epoll::Event],
+    scratch: &mut [u8],
+    handler: &mut dyn Handler<P>,
+) -> ControlFlow<()> {
+    let mut flow = ControlFlow::Continue(());
+    for event in ready {
+        let (number, flags) = (event.data.u64(), event.flags);
+        if number == WAKER {
+            io.station.waker.reset();
+            io.serve_notes(handler);
+            flow = handler.woken(io);
+        } else {
+            let is_readable = flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP);
+            let is_writable = flags.contains(EventFlags::OUT);
+            io.serve_ready(TransportId(number), is_readable, is_writable, scratch, handler);
         }
-        flow
+        dispatch(io, handler);
     }
+    flow
 }
 
 /// Tells the handler what happened.
-pub(crate) fn dispatch<P: AsRef<[u8]> + Clone>(io: &mut Transports<P>, handler: &mut impl Handler<P>) {
+pub(crate) fn dispatch<P: AsRef<[u8]> + Clone + Send + 'static>(
+    io: &mut Transports<P>,
+    handler: &mut dyn Handler<P>,
+) {
     while let Some(event) = io.events.pop_front() {
         handler.event(io, event);
-    }
-}
-
-fn serve_source<P: AsRef<[u8]> + Clone>(
-    io: &mut Transports<P>,
-    id: TransportId,
-    flags: EventFlags,
-    scratch: &mut [u8],
-    handler: &mut impl Handler<P>,
-) {
-    match io.source_mut(id) {
-        Some(Source::Listener(listener)) => match &listener.kind {
-            ListenerKind::Unix { .. } => unix::accept(io, id),
-            ListenerKind::Tcp => tcp::accept(io, id),
-            ListenerKind::Udp(_) => udp::read_channel(io, id, scratch, handler),
-        },
-        Some(Source::Transport(transport)) => {
-            if transport.state == TransportState::Connecting || transport.state == TransportState::Down {
-                return tcp::on_connected(io, id);
-            }
-            let (is_stream, is_multicast) =
-                (transport.kind.is_stream(), matches!(transport.kind, Kind::Multicast { .. }));
-            if flags.contains(EventFlags::OUT) {
-                io.flush(id);
-            }
-            if !flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP) {
-                return;
-            }
-            if is_stream {
-                stream::read(io, id, &mut scratch[..READ_OCTETS_MAX], handler);
-            } else if is_multicast {
-                udp::read_multicast(io, id, scratch, handler);
-            } else {
-                udp::read(io, id, scratch, handler);
-            }
-        }
-        None => (),
     }
 }

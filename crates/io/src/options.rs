@@ -39,6 +39,10 @@ pub struct IoOptions {
     pub queue_octets_max: usize,
     /// The same over all transports.
     pub queue_octets_total_max: usize,
+    /// Most octets that are read from one stream in a turn, before others have theirs.
+    pub read_octets_per_turn: usize,
+    /// Most datagrams that are read from one socket in a turn, before others have theirs.
+    pub read_datagrams_per_turn: usize,
     /// SO_SNDBUF of Unix and UDP sockets, octets. The kernel fits those of TCP to the path.
     pub send_buffer_octets: usize,
     /// SO_RCVBUF of Unix sockets, octets.
@@ -88,6 +92,8 @@ impl Default for IoOptions {
             transports_max: 8192,
             queue_octets_max: 8 << 20,
             queue_octets_total_max: 256 << 20,
+            read_octets_per_turn: 256 << 10,
+            read_datagrams_per_turn: 64,
             send_buffer_octets: 1 << 20,
             stream_receive_buffer_octets: 1 << 20,
             datagram_receive_buffer_octets: 8 << 20,

@@ -5,8 +5,6 @@ use std::io::IoSlice;
 
 use namely_link::Frame;
 
-use crate::udp::Segmentation;
-
 /// What a waiting frame is charged beside its octets, so that many small frames are bounded too.
 pub(crate) const FRAME_OVERHEAD_OCTETS: usize = 256;
 
@@ -19,18 +17,11 @@ pub(crate) struct FrameQueue<P> {
     octets: usize,
     /// Octets of the first frame that are sent already (streams).
     sent_octets: usize,
-    /// How the socket takes datagrams of one length.
-    pub(crate) segmentation: Segmentation,
 }
 
 impl<P: AsRef<[u8]>> FrameQueue<P> {
     pub(crate) fn new() -> Self {
-        FrameQueue {
-            frames: VecDeque::new(),
-            octets: 0,
-            sent_octets: 0,
-            segmentation: Segmentation::default(),
-        }
+        FrameQueue { frames: VecDeque::new(), octets: 0, sent_octets: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -104,7 +95,7 @@ impl<P: AsRef<[u8]>> FrameQueue<P> {
     /// Forgets everything. Returns how many frames that were.
     pub(crate) fn clear(&mut self) -> u64 {
         let frames = self.frames.len() as u64;
-        *self = FrameQueue { segmentation: self.segmentation, ..FrameQueue::new() };
+        *self = FrameQueue::new();
         frames
     }
 }

@@ -1,20 +1,26 @@
-//! The listeners and transports of one event loop.
+//! The listeners and transports of one worker: the halves that receive, timers, and what is to be flushed.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::os::fd::OwnedFd;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use namely_link::{DropCounters, Frame};
+use namely_link::{DropCounters, Frame, LinkDrop, Outbound};
+use namely_wire::LpView;
 use namely_wire::face_uri::FaceUri;
 
 use crate::clock;
 use crate::error::{CloseReason, OpenError};
+use crate::event_loop::{Handler, dispatch};
+use crate::kind::{Acceptor, NewTransport, Receiver};
 use crate::options::{IoOptions, Persistency};
-use crate::queue::FRAME_OVERHEAD_OCTETS;
+use crate::port::{Aftermath, FlushEnd, Port, SendError, SendTurn, TransportState};
+use crate::shared::{Note, Shared, Station};
 use crate::sockets::{self, Interest};
-use crate::tcp;
-use crate::transport::{Kind, Transport, TransportCounters, TransportId, TransportState, TransportStatus};
-use crate::udp;
-use crate::{stream, unix};
+use crate::transport::{TransportId, TransportStatus};
+use crate::turn::{AcceptTurn, Turn};
+
+/// Octets queued or sent before a worker adds them to the sum over all workers.
+const CHARGE_OCTETS: isize = 64 << 10;
 
 /// Something that happened to a transport.
 #[derive(Debug)]
@@ -41,93 +47,72 @@ pub enum Event {
     },
 }
 
-/// Why a packet cannot be sent now. Counted at the transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendError {
-    /// There is no such transport.
-    Gone,
-    /// The transport has no peer at present.
-    Down,
-    /// As much waits as may wait.
-    QueueFull,
-}
-
-/// How far a transport's queue was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flushed {
-    All,
-    /// More can be written in the next turn.
-    Some,
-    /// The socket takes no more.
-    Blocked,
-}
-
-/// A socket that makes transports.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    pub(crate) kind: ListenerKind,
-    pub(crate) socket: OwnedFd,
+/// Something that makes transports.
+pub(crate) struct Listener<P> {
+    /// None during its turn.
+    pub(crate) acceptor: Option<Box<dyn Acceptor<P>>>,
     pub(crate) local: FaceUri,
     pub(crate) drops: DropCounters,
 }
 
-#[derive(Debug)]
-pub(crate) enum ListenerKind {
-    /// The file goes with the listener.
-    Unix {
-        _file: unix::SocketFile,
-    },
-    Tcp,
-    Udp(udp::Channel),
+/// A transport that is read here.
+pub(crate) struct Transport<P> {
+    pub(crate) port: Arc<Port<P>>,
+    /// None during its turn.
+    receiver: Option<Box<dyn Receiver<P>>>,
 }
 
-#[derive(Debug)]
 pub(crate) enum Source<P> {
-    Listener(Box<Listener>),
-    Transport(Box<Transport<P>>),
+    Listener(Listener<P>),
+    Transport(Transport<P>),
 }
 
-#[derive(Debug)]
 struct Slot<P> {
     generation: u32,
     timer_ns: Option<u64>,
     source: Option<Source<P>>,
 }
 
-/// Everything an event loop listens to. A handler opens, sends on and closes transports here.
-#[derive(Debug)]
+/// Everything a worker listens to and reads. A handler opens, sends on and closes transports here.
 pub struct Transports<P> {
-    pub(crate) options: IoOptions,
-    pub(crate) epoll: OwnedFd,
+    pub(crate) shared: Arc<Shared<P>>,
+    pub(crate) station: Arc<Station<P>>,
     slots: Vec<Slot<P>>,
     free: Vec<usize>,
-    open: usize,
-    queues_memory_octets: usize,
-    dirty: Vec<TransportId>,
     pub(crate) events: VecDeque<Event>,
     timers: BTreeSet<(u64, TransportId)>,
+    /// Link services whose timers are served here.
+    link_timers: BTreeMap<(u64, TransportId), Arc<Port<P>>>,
+    to_flush: Vec<Arc<Port<P>>>,
+    /// Octets queued here less octets sent here that the sum over all workers does not have yet.
+    charge: isize,
     now_ns: u64,
 }
 
-impl<P: AsRef<[u8]> + Clone> Transports<P> {
-    pub(crate) fn new(options: IoOptions, epoll: OwnedFd) -> Self {
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
+    pub(crate) fn new(shared: Arc<Shared<P>>, station: Arc<Station<P>>) -> Self {
         Transports {
-            options,
-            epoll,
+            shared,
+            station,
             slots: Vec::new(),
             free: Vec::new(),
-            open: 0,
-            queues_memory_octets: 0,
-            dirty: Vec::new(),
             events: VecDeque::new(),
             timers: BTreeSet::new(),
+            link_timers: BTreeMap::new(),
+            to_flush: Vec::new(),
+            charge: 0,
             now_ns: clock::monotonic_ns(),
         }
     }
 
     /// The settings.
     pub fn options(&self) -> &IoOptions {
-        &self.options
+        &self.shared.options
+    }
+
+    /// The number of this worker.
+    pub fn worker(&self) -> usize {
+        self.station.index
     }
 
     /// The time at which this turn began, ns of [`crate::clock`].
@@ -135,138 +120,136 @@ impl<P: AsRef<[u8]> + Clone> Transports<P> {
         self.now_ns
     }
 
-    /// Whether there is such a listener or transport.
+    /// Whether there is such a listener or transport here.
+    #[inline]
     pub fn contains(&self, id: TransportId) -> bool {
         self.slots
             .get(id.index())
             .is_some_and(|slot| slot.generation == id.generation() && slot.source.is_some())
     }
 
-    /// What a listener listens on.
+    /// What listens here.
     pub fn listeners(&self) -> impl Iterator<Item = (TransportId, &FaceUri, &DropCounters)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| match &slot.source {
             Some(Source::Listener(listener)) => {
-                Some((TransportId::new(index, slot.generation), &listener.local, &listener.drops))
+                let id = TransportId::new(self.station.index, index, slot.generation);
+                Some((id, &listener.local, &listener.drops))
             }
             _ => None,
         })
     }
 
-    /// What can be seen of a transport.
-    pub fn status(&self, id: TransportId) -> Option<TransportStatus> {
-        let transport = self.transport(id)?;
-        let expires_ns = match (&transport.kind, transport.persistency) {
-            (Kind::Udp { active_ns, .. }, Persistency::OnDemand) => {
-                Some(active_ns.saturating_add(self.options.udp.idle_ns))
-            }
+    /// The port of a transport that is read here. It can be kept, and sent on from any worker.
+    pub fn port(&self, id: TransportId) -> Option<&Arc<Port<P>>> {
+        let slot = self.slots.get(id.index()).filter(|slot| slot.generation == id.generation())?;
+        match &slot.source {
+            Some(Source::Transport(transport)) => Some(&transport.port),
             _ => None,
-        };
-        Some(TransportStatus {
-            remote: transport.remote.clone(),
-            local: transport.local.clone(),
-            state: transport.state,
-            persistency: transport.persistency,
-            credentials: transport.credentials,
-            queue_octets: transport.queue.octets(),
-            expires_ns,
-            socket_inode: transport.kind.datagram_inode(),
-            counters: transport.counters.clone(),
-        })
+        }
     }
 
-    /// Changes persistency.
+    /// Sends a packet: its frames leave at the end of this turn.
     ///
     /// # Errors
-    /// Caller: a transport that a peer connected cannot be connected again from here, hence not be permanent.
-    pub fn set_persistency(&mut self, id: TransportId, persistency: Persistency) -> Result<(), &'static str> {
-        let Some(transport) = self.transport_mut(id) else { return Ok(()) };
-        match (&transport.kind, persistency) {
-            (Kind::Stream { .. }, Persistency::Permanent) => {
-                return Err("a connection that the peer opened cannot be permanent");
-            }
-            (Kind::Multicast { .. }, Persistency::OnDemand) => {
-                return Err("a multicast face is not on demand");
-            }
-            (Kind::Tcp { .. }, Persistency::OnDemand) => {
-                return Err("a connection that the router opened is not on demand");
-            }
-            _ => transport.persistency = persistency,
-        }
-        if matches!(transport.kind, Kind::Udp { .. }) && persistency == Persistency::OnDemand {
-            let idle_ns = self.options.udp.idle_ns;
-            self.set_timer(id, Some(self.now_ns.saturating_add(idle_ns)));
-        }
+    /// [`SendError`]; counted at the port.
+    #[inline]
+    pub fn send(&mut self, port: &Arc<Port<P>>, outbound: Outbound<P>) -> Result<(), SendError> {
+        let (total, turn) = self.send_turn();
+        let aftermath = port.send(outbound, total, turn, &mut self.charge)?;
+        self.follow(port, aftermath);
         Ok(())
     }
 
-    /// Whether the transport takes another packet: the octets that wait before it. Otherwise the packet counts as
-    /// dropped.
-    #[inline]
-    pub fn admit(&mut self, id: TransportId) -> Result<usize, SendError> {
-        let (each_max, total_max) = (self.options.queue_octets_max, self.options.queue_octets_total_max);
-        let total = self.queues_memory_octets;
-        let transport = self.transport_mut(id).ok_or(SendError::Gone)?;
-        if transport.state != TransportState::Up {
-            transport.counters.drops.count("down");
-            return Err(SendError::Down);
-        }
-        if transport.queue.memory_octets() >= each_max {
-            transport.counters.drops.count("queue_full");
-            return Err(SendError::QueueFull);
-        }
-        if total >= total_max {
-            transport.counters.drops.count("queues_full");
-            return Err(SendError::QueueFull);
-        }
-        Ok(transport.queue.octets())
+    /// Sends one frame as it is.
+    ///
+    /// # Errors
+    /// [`SendError`]; counted at the port.
+    pub fn push(&mut self, port: &Arc<Port<P>>, frame: Frame<P>) -> Result<(), SendError> {
+        let (total, turn) = self.send_turn();
+        let aftermath = port.push(frame, total, turn, &mut self.charge)?;
+        self.follow(port, aftermath);
+        Ok(())
     }
 
-    /// Queues a frame of a packet that was admitted. It leaves at the end of this turn.
+    /// Shows an arrived frame to the port's reliability service, if it has one.
+    ///
+    /// # Errors
+    /// The frame came before.
     #[inline]
-    pub fn push(&mut self, id: TransportId, frame: Frame<P>) {
-        let Some(Source::Transport(transport)) = self.source_mut(id) else { return };
-        let memory_octets = frame.octets() + FRAME_OVERHEAD_OCTETS;
-        transport.queue.push(frame);
-        let is_new = !transport.is_dirty && !transport.is_blocked;
-        transport.is_dirty |= is_new;
-        self.queues_memory_octets += memory_octets;
-        if is_new {
-            self.dirty.push(id);
+    pub fn on_arrival(&mut self, port: &Arc<Port<P>>, view: &LpView<'_>) -> Result<(), LinkDrop> {
+        if !port.is_reliable() {
+            return Ok(());
+        }
+        let (total, turn) = self.send_turn();
+        let (arrived, aftermath) = port.on_arrival(view, total, turn, &mut self.charge);
+        self.follow(port, aftermath);
+        arrived
+    }
+
+    #[inline]
+    fn send_turn(&self) -> (isize, SendTurn) {
+        let turn = SendTurn { flusher: self.flusher(), now_ns: self.now_ns };
+        (self.shared.queued_octets() + self.charge, turn)
+    }
+
+    fn flusher(&self) -> u64 {
+        1 << self.station.index
+    }
+
+    #[inline]
+    fn follow(&mut self, port: &Arc<Port<P>>, aftermath: Aftermath) {
+        if aftermath.flush {
+            self.to_flush.push(port.clone());
+        }
+        if let Some((due_ns, id)) = aftermath.arm_ns.zip(port.id()) {
+            self.link_timers.insert((due_ns, id), port.clone());
+        }
+        if self.charge.abs() > CHARGE_OCTETS {
+            self.settle();
         }
     }
 
-    /// Closes a listener or transport. No event tells of it.
+    fn settle(&mut self) {
+        self.shared.charge(std::mem::take(&mut self.charge));
+    }
+
+    /// Closes a listener or transport that is served here. No event tells of it.
     pub fn close(&mut self, id: TransportId) -> Option<TransportStatus> {
-        let status = self.status(id);
-        self.flush(id);
+        let port = self.port(id).cloned();
+        if let Some(port) = &port {
+            self.flush(port);
+        }
         self.remove(id);
-        status
+        port.map(|port| port.status())
     }
 
-    /// Ends a transport whose socket failed, or takes it down if it is permanent.
-    pub(crate) fn fail(&mut self, id: TransportId, reason: CloseReason) {
-        let Some(transport) = self.transport(id) else { return };
-        if transport.persistency == Persistency::Permanent && matches!(transport.kind, Kind::Tcp { .. }) {
-            return tcp::take_down(self, id, reason);
+    /// Ends a transport that failed, or takes it down if it comes back by itself.
+    pub(crate) fn fail(&mut self, id: TransportId, reason: CloseReason, handler: &mut dyn Handler<P>) {
+        let Some(port) = self.port(id).cloned() else { return };
+        if port.persistency() == Persistency::Permanent {
+            let mut comes_back = false;
+            self.serve(id, handler, |receiver, turn| {
+                comes_back = receiver.take_down(turn);
+                Ok(())
+            });
+            if comes_back {
+                if port.lose_sender(&mut self.charge) {
+                    self.events.push_back(Event::Down(id, reason));
+                }
+                return;
+            }
         }
-        let Some(status) = self.status(id) else { return };
+        let status = port.status();
         self.remove(id);
         self.events.push_back(Event::Closed { transport: id, reason, status: Box::new(status) });
     }
 
     fn remove(&mut self, id: TransportId) {
         self.set_timer(id, None);
-        if let Some(transport) = self.transport_mut(id) {
-            let memory_octets = transport.queue.memory_octets();
-            let channel = match &transport.kind {
-                Kind::Udp { channel: Some(channel), peer, .. } => Some((*channel, *peer)),
-                _ => None,
-            };
-            self.queues_memory_octets -= memory_octets;
-            self.open -= 1;
-            if let Some((channel, peer)) = channel {
-                udp::forget(self, channel, peer);
-            }
+        if let Some(port) = self.port(id).cloned() {
+            port.shut(&mut self.charge);
+            self.station.load.fetch_sub(1, Ordering::Relaxed);
+            self.shared.release();
         }
         let Some(slot) = self.slots.get_mut(id.index()) else { return };
         if slot.generation == id.generation() && slot.source.take().is_some() {
@@ -275,44 +258,72 @@ impl<P: AsRef<[u8]> + Clone> Transports<P> {
         }
     }
 
-    pub(crate) fn has_room(&self) -> bool {
-        self.open < self.options.transports_max
-    }
-
-    /// Takes up a new transport and watches its socket.
-    pub(crate) fn add_transport(&mut self, transport: Transport<P>) -> Result<TransportId, OpenError> {
-        if !self.has_room() {
+    /// Opens a transport that this worker reads.
+    pub(crate) fn add_transport(&mut self, new: NewTransport<P>) -> Result<TransportId, OpenError> {
+        if !self.shared.reserve() {
             return Err(OpenError::TooManyTransports);
         }
-        let interest =
-            if transport.state == TransportState::Connecting { Interest::Write } else { Interest::Read };
+        self.station.load.fetch_add(1, Ordering::Relaxed);
+        let (port, receiver) = Port::new(new, self.station.clone(), self.shared.clone());
+        self.take_up(port, receiver)
+    }
+
+    /// Takes up a transport that came to a listener.
+    pub(crate) fn adopt(
+        &mut self,
+        listener: TransportId,
+        port: Arc<Port<P>>,
+        receiver: Box<dyn Receiver<P>>,
+    ) -> Result<(), OpenError> {
+        let transport = self.take_up(port, receiver)?;
+        self.events.push_back(Event::Accepted { listener, transport });
+        Ok(())
+    }
+
+    /// Watches a transport that has been counted already.
+    fn take_up(
+        &mut self,
+        port: Arc<Port<P>>,
+        receiver: Box<dyn Receiver<P>>,
+    ) -> Result<TransportId, OpenError> {
         let id = self.next_id();
-        let watched = match &transport.kind {
-            Kind::Stream { socket, .. } | Kind::Udp { socket, .. } => Some(socket),
-            Kind::Tcp { socket, .. } => socket.as_ref(),
-            Kind::Multicast { receiver, .. } => Some(receiver),
-        };
-        if let Some(socket) = watched {
-            sockets::watch(&self.epoll, socket, id, interest)?;
+        port.set_id(id);
+        port.active_ns.store(self.now_ns, Ordering::Relaxed);
+        let interest =
+            if port.state() == TransportState::Connecting { Interest::Write } else { Interest::Read };
+        if let Some(descriptor) = receiver.descriptor()
+            && let Err(error) = sockets::watch(&self.station.epoll, descriptor, id, interest)
+        {
+            port.shut(&mut self.charge);
+            self.station.load.fetch_sub(1, Ordering::Relaxed);
+            self.shared.release();
+            return Err(error);
         }
-        self.place(Source::Transport(Box::new(transport)));
-        self.open += 1;
+        let expires_ns = port.expires_ns();
+        self.place(Source::Transport(Transport { port, receiver: Some(receiver) }));
+        if expires_ns.is_some() {
+            self.set_timer(id, expires_ns);
+        }
         Ok(id)
     }
 
-    pub(crate) fn add_listener(&mut self, listener: Listener) -> Result<TransportId, OpenError> {
+    pub(crate) fn add_listener(
+        &mut self,
+        acceptor: Box<dyn Acceptor<P>>,
+        local: FaceUri,
+    ) -> Result<TransportId, OpenError> {
         let id = self.next_id();
-        sockets::watch(&self.epoll, &listener.socket, id, Interest::Read)?;
-        self.place(Source::Listener(Box::new(listener)));
+        sockets::watch(&self.station.epoll, acceptor.descriptor(), id, Interest::Read)?;
+        let drops = DropCounters::default();
+        self.place(Source::Listener(Listener { acceptor: Some(acceptor), local, drops }));
         Ok(id)
     }
 
     /// The id that [`Transports::place`] will use.
     fn next_id(&self) -> TransportId {
-        match self.free.last() {
-            Some(index) => TransportId::new(*index, self.slots.get(*index).map_or(0, |slot| slot.generation)),
-            None => TransportId::new(self.slots.len(), 0),
-        }
+        let index = self.free.last().copied().unwrap_or(self.slots.len());
+        let generation = self.slots.get(index).map_or(0, |slot| slot.generation);
+        TransportId::new(self.station.index, index, generation)
     }
 
     fn place(&mut self, source: Source<P>) {
@@ -326,36 +337,6 @@ impl<P: AsRef<[u8]> + Clone> Transports<P> {
     pub(crate) fn source_mut(&mut self, id: TransportId) -> Option<&mut Source<P>> {
         let slot = self.slots.get_mut(id.index())?;
         if slot.generation == id.generation() { slot.source.as_mut() } else { None }
-    }
-
-    fn transport(&self, id: TransportId) -> Option<&Transport<P>> {
-        let slot = self.slots.get(id.index()).filter(|slot| slot.generation == id.generation())?;
-        match &slot.source {
-            Some(Source::Transport(transport)) => Some(transport),
-            _ => None,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn transport_mut(&mut self, id: TransportId) -> Option<&mut Transport<P>> {
-        match self.source_mut(id) {
-            Some(Source::Transport(transport)) => Some(transport),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn listener_mut(&mut self, id: TransportId) -> Option<&mut Listener> {
-        match self.source_mut(id) {
-            Some(Source::Listener(listener)) => Some(listener),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn udp_channels(&self) -> impl Iterator<Item = (TransportId, std::net::SocketAddr)> {
-        self.listeners().filter_map(|(id, local, _)| match local {
-            FaceUri::Udp(_) => local.address().map(|address| (id, address)),
-            _ => None,
-        })
     }
 
     /// Sets or clears the one timer of a listener or transport.
@@ -379,142 +360,169 @@ impl<P: AsRef<[u8]> + Clone> Transports<P> {
 
     /// When there is something to do without any socket's being ready, ns.
     pub(crate) fn due_ns(&self) -> Option<u64> {
-        if !self.dirty.is_empty() || !self.events.is_empty() {
+        if !self.to_flush.is_empty() || !self.events.is_empty() || self.station.has_notes() {
             return Some(0);
         }
-        self.timers.first().map(|(due_ns, _)| *due_ns)
+        let transports = self.timers.first().map(|(due_ns, _)| *due_ns);
+        let links = self.link_timers.first_key_value().map(|((due_ns, _), _)| *due_ns);
+        transports.into_iter().chain(links).min()
     }
 
-    pub(crate) fn run_timers(&mut self) {
+    /// Serves a source whose descriptor is ready.
+    pub(crate) fn serve_ready(
+        &mut self,
+        id: TransportId,
+        is_readable: bool,
+        is_writable: bool,
+        scratch: &mut [u8],
+        handler: &mut dyn Handler<P>,
+    ) {
+        match self.source_mut(id) {
+            Some(Source::Listener(listener)) => {
+                let Some(mut acceptor) = listener.acceptor.take() else { return };
+                acceptor.accept(&mut AcceptTurn { io: self, id, handler }, scratch);
+                if let Some(Source::Listener(listener)) = self.source_mut(id) {
+                    listener.acceptor = Some(acceptor);
+                }
+            }
+            Some(Source::Transport(transport)) => {
+                let port = transport.port.clone();
+                if port.state() != TransportState::Up {
+                    return self.serve(id, handler, |receiver, turn| receiver.connected(turn));
+                }
+                if is_writable {
+                    self.flush(&port);
+                }
+                if is_readable {
+                    self.serve(id, handler, |receiver, turn| receiver.read(turn, scratch));
+                }
+            }
+            None => (),
+        }
+    }
+
+    /// Gives a transport its turn.
+    fn serve(
+        &mut self,
+        id: TransportId,
+        handler: &mut dyn Handler<P>,
+        work: impl FnOnce(&mut dyn Receiver<P>, &mut Turn<'_, P>) -> Result<(), CloseReason>,
+    ) {
+        let Some(Source::Transport(transport)) = self.source_mut(id) else { return };
+        let Some(mut receiver) = transport.receiver.take() else { return };
+        let port = transport.port.clone();
+        let mut turn = Turn { io: self, id, port, handler, frames: 0, octets: 0 };
+        let worked = work(&mut *receiver, &mut turn);
+        if turn.frames > 0 {
+            turn.port.count_arrived(turn.frames, turn.octets);
+        }
+        let Some(Source::Transport(transport)) = self.source_mut(id) else { return };
+        transport.receiver = Some(receiver);
+        if let Err(reason) = worked {
+            self.fail(id, reason, handler);
+        }
+    }
+
+    /// Hands over a frame of a transport that another socket received.
+    pub(crate) fn deliver_early(&mut self, port: &Arc<Port<P>>, frame: &[u8], handler: &mut dyn Handler<P>) {
+        let Some(id) = port.id().filter(|id| self.contains(*id)) else { return };
+        port.count_arrived(1, frame.len() as u64);
+        handler.frame(self, id, None, frame);
+    }
+
+    /// Does what others asked for.
+    pub(crate) fn serve_notes(&mut self, handler: &mut dyn Handler<P>) {
+        if !self.station.has_notes() {
+            return;
+        }
+        for note in self.station.take_notes() {
+            match note {
+                Note::Adopt { listener, port, receiver, first } => {
+                    if self.adopt(listener, port.clone(), receiver).is_err() {
+                        continue;
+                    }
+                    dispatch(self, handler);
+                    if let Some(first) = first {
+                        self.deliver_early(&port, &first, handler);
+                    }
+                }
+                Note::Deliver(port, frame) => self.deliver_early(&port, &frame, handler),
+                Note::Failed(id, errno) => self.fail(id, CloseReason::System(errno), handler),
+                Note::Forget(id) => self.remove(id),
+                Note::RunTimer(id) => self.run_timer(id, handler),
+            }
+            dispatch(self, handler);
+        }
+    }
+
+    pub(crate) fn run_timers(&mut self, handler: &mut dyn Handler<P>) {
         while let Some((due_ns, id)) = self.timers.first().copied()
             && due_ns <= self.now_ns
         {
-            self.set_timer(id, None);
-            match self.slots.get(id.index()).and_then(|slot| slot.source.as_ref()) {
-                Some(Source::Listener(listener)) => {
-                    sockets::rewatch(&self.epoll, &listener.socket, id, Interest::Read);
+            self.run_timer(id, handler);
+        }
+        while let Some(entry) = self.link_timers.first_entry()
+            && entry.key().0 <= self.now_ns
+        {
+            let port = entry.remove();
+            let (total, turn) = self.send_turn();
+            let aftermath = port.tick(total, turn, &mut self.charge);
+            self.follow(&port, aftermath);
+        }
+    }
+
+    fn run_timer(&mut self, id: TransportId, handler: &mut dyn Handler<P>) {
+        self.set_timer(id, None);
+        match self.source_mut(id) {
+            Some(Source::Listener(listener)) => {
+                let Some(acceptor) = listener.acceptor.take() else { return };
+                sockets::rewatch(&self.station.epoll, acceptor.descriptor(), id, Interest::Read);
+                if let Some(Source::Listener(listener)) = self.source_mut(id) {
+                    listener.acceptor = Some(acceptor);
                 }
-                Some(Source::Transport(transport)) => match &transport.kind {
-                    Kind::Tcp { .. } => tcp::on_timer(self, id),
-                    Kind::Udp { .. } => udp::on_timer(self, id),
-                    Kind::Stream { .. } | Kind::Multicast { .. } => (),
-                },
-                None => (),
             }
+            Some(Source::Transport(_)) => self.serve(id, handler, |receiver, turn| receiver.on_timer(turn)),
+            None => (),
         }
     }
 
     /// Writes what was queued in this turn.
-    pub(crate) fn flush_dirty(&mut self) {
-        for id in std::mem::take(&mut self.dirty) {
-            if let Some(transport) = self.transport_mut(id) {
-                transport.is_dirty = false;
-                self.flush(id);
-            }
+    pub(crate) fn flush_all(&mut self) {
+        let mut ports = std::mem::take(&mut self.to_flush);
+        for port in ports.drain(..) {
+            self.flush(&port);
         }
+        if self.to_flush.is_empty() {
+            self.to_flush = ports;
+        }
+        self.settle();
     }
 
-    /// Writes what waits on a transport, as far as its socket takes it.
-    pub(crate) fn flush(&mut self, id: TransportId) {
-        let Some(transport) = self.transport_mut(id) else { return };
-        if transport.state != TransportState::Up || transport.queue.is_empty() {
-            return;
+    /// Closes everything: what waits is written as far as it is taken now.
+    pub(crate) fn finish(&mut self) {
+        let ids: Vec<TransportId> = (0..self.slots.len())
+            .filter_map(|index| {
+                let slot = self.slots.get(index).filter(|slot| slot.source.is_some())?;
+                Some(TransportId::new(self.station.index, index, slot.generation))
+            })
+            .collect();
+        for id in ids {
+            self.close(id);
         }
-        let before = transport.queue.memory_octets();
-        let Transport { kind, queue, counters, .. } = transport;
-        let flushed = match kind.sender() {
-            Some(socket) if kind.is_stream() => stream::flush(socket, queue, counters),
-            Some(socket) => udp::flush(socket, queue, counters),
-            None => return,
-        };
-        let after = queue.memory_octets();
-        self.queues_memory_octets = self.queues_memory_octets - before + after;
-        match flushed {
-            Ok(flushed) => self.after_flush(id, flushed),
-            Err(errno) => self.fail(id, CloseReason::System(errno)),
-        }
+        self.settle();
+        drop(self.station.take_notes());
     }
 
-    /// Waits for the socket, or no longer, or marks the transport for the next turn.
-    fn after_flush(&mut self, id: TransportId, flushed: Flushed) {
-        let Some(Slot { source: Some(Source::Transport(transport)), .. }) = self.slots.get_mut(id.index())
-        else {
-            return;
-        };
-        let is_blocked = flushed == Flushed::Blocked;
-        if is_blocked != transport.is_blocked {
-            transport.is_blocked = is_blocked;
-            match &transport.kind {
-                Kind::Multicast { sender, .. } if is_blocked => {
-                    let _ = sockets::watch(&self.epoll, sender, id, Interest::Write);
-                }
-                Kind::Multicast { sender, .. } => {
-                    let _ = rustix::event::epoll::delete(&self.epoll, sender);
-                }
-                kind => {
-                    if let Some(socket) = kind.sender() {
-                        let interest = if is_blocked { Interest::Both } else { Interest::Read };
-                        sockets::rewatch(&self.epoll, socket, id, interest);
-                    }
+    /// Writes what waits on a port, as far as it is taken.
+    pub(crate) fn flush(&mut self, port: &Arc<Port<P>>) {
+        match port.flush(self.flusher(), &mut self.charge) {
+            FlushEnd::Done => (),
+            FlushEnd::More => self.to_flush.push(port.clone()),
+            FlushEnd::Failed(errno) => {
+                if let Some(id) = port.id() {
+                    port.station.post(Note::Failed(id, errno), Some(self.station.index));
                 }
             }
         }
-        if flushed == Flushed::Some && !transport.is_dirty {
-            transport.is_dirty = true;
-            self.dirty.push(id);
-        }
-    }
-
-    /// Changes what a transport's socket is watched for; `is_new` for a socket that is not watched yet.
-    pub(crate) fn watch_transport(&mut self, id: TransportId, interest: Interest, is_new: bool) {
-        let Some(Slot { source: Some(Source::Transport(transport)), .. }) = self.slots.get(id.index()) else {
-            return;
-        };
-        let Some(socket) = transport.kind.sender() else { return };
-        if is_new {
-            // Without a watch nothing comes of the attempt, and its timeout ends it.
-            let _ = sockets::watch(&self.epoll, socket, id, interest);
-        } else {
-            sockets::rewatch(&self.epoll, socket, id, interest);
-        }
-    }
-
-    /// Lets a listener rest until the given time.
-    pub(crate) fn rest_listener(&mut self, id: TransportId, due_ns: u64) {
-        self.set_timer(id, Some(due_ns));
-        let Some(Slot { source: Some(Source::Listener(listener)), .. }) = self.slots.get_mut(id.index())
-        else {
-            return;
-        };
-        listener.drops.count("accept_failed");
-        sockets::rewatch(&self.epoll, &listener.socket, id, Interest::Nothing);
-    }
-
-    /// Drops what waits on a transport, under the given reason.
-    pub(crate) fn clear_queue(&mut self, id: TransportId, label: &'static str) {
-        let Some(transport) = self.transport_mut(id) else { return };
-        let memory_octets = transport.queue.memory_octets();
-        let frames = transport.queue.clear();
-        if frames > 0 {
-            transport.counters.drops.add(label, frames);
-        }
-        transport.is_blocked = false;
-        self.queues_memory_octets -= memory_octets;
-    }
-
-    /// Adds up the counters of every transport.
-    pub fn totals(&self) -> TransportCounters {
-        let mut totals = TransportCounters::default();
-        for slot in &self.slots {
-            if let Some(Source::Transport(transport)) = &slot.source {
-                let counters = &transport.counters;
-                totals.in_frames += counters.in_frames;
-                totals.in_octets += counters.in_octets;
-                totals.out_frames += counters.out_frames;
-                totals.out_octets += counters.out_octets;
-                totals.drops.merge(&counters.drops);
-            }
-        }
-        totals
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use namely_io::{CloseReason, Event, IoOptions, OpenError, Persistency, TcpOptions, TransportState};
 use namely_wire::DecodeError;
-use support::{Loop, PATIENCE, packet};
+use support::{Loop, PATIENCE, packet, push};
 
 const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
@@ -46,8 +46,8 @@ fn a_peer_connects_and_packets_pass_both_ways() {
     let mut octets = vec![0; 9004];
     stream.read_exact(&mut octets).unwrap();
     assert_eq!(octets, packet(9000, 2));
-    assert!(io.with(move |io| io.set_persistency(id, Persistency::Permanent)).is_err());
-    assert!(io.with(move |io| io.set_persistency(id, Persistency::Persistent)).is_ok());
+    assert!(io.with(move |io| io.port(id).unwrap().set_persistency(Persistency::Permanent)).is_err());
+    assert!(io.with(move |io| io.port(id).unwrap().set_persistency(Persistency::Persistent)).is_ok());
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_permanent_transport_waits_for_its_peer_and_finds_it_again() {
     let id = connect(&io, address, Persistency::Permanent);
     assert!(matches!(io.next_event(), Event::Down(down, _) if down == id));
     assert_eq!(io.status(id).unwrap().state, TransportState::Down);
-    assert!(io.with(move |io| io.admit(id)).is_err());
+    assert!(io.with(move |io| push(io, id, support::frame(&packet(10, 1)))).is_err());
     assert_eq!(io.drops(id, "down"), 1);
     for round in 0..2 {
         let listener = TcpListener::bind(address).unwrap();

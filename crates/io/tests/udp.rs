@@ -10,7 +10,7 @@ use namely_io::{
 };
 use namely_wire::face_uri::FaceUri;
 use support::namespace::Namespace;
-use support::{Loop, PATIENCE, Seen, eventually, packet};
+use support::{Loop, PATIENCE, Seen, eventually, packet, push};
 
 fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
@@ -153,7 +153,7 @@ fn an_idle_on_demand_transport_goes_and_a_persistent_one_stays() {
     let udp = UdpOptions { idle_ns: 100_000_000 };
     let (io, router) = listening(IoOptions { udp, ..IoOptions::default() });
     let (kept, kept_id) = known(&io, router);
-    io.with(move |io| io.set_persistency(kept_id, Persistency::Persistent)).unwrap();
+    io.with(move |io| io.port(kept_id).unwrap().set_persistency(Persistency::Persistent)).unwrap();
     let (_socket, id) = known(&io, router);
     assert_eq!(io.closed(id).0, CloseReason::Idle);
     kept.send(&packet(10, 1)).unwrap();
@@ -218,8 +218,7 @@ fn many_datagrams_leave_in_order() {
     let (socket, id) = known(&io, router);
     io.with(move |io| {
         for n in 0..150 {
-            io.admit(id).unwrap();
-            io.push(id, support::frame(&packet(100, n)));
+            push(io, id, support::frame(&packet(100, n))).unwrap();
         }
     });
     for n in 0..150 {
@@ -242,8 +241,7 @@ fn datagrams_of_mixed_lengths_leave_and_arrive_whole_and_in_order() {
     let frames: Vec<_> = packets.iter().map(|packet| support::frame(packet)).collect();
     io.with(move |io| {
         for frame in frames {
-            io.admit(far).unwrap();
-            io.push(far, frame);
+            push(io, far, frame).unwrap();
         }
     });
     for packet in packets {
@@ -264,8 +262,7 @@ fn what_is_longer_than_the_path_takes_leaves_one_by_one_and_the_rest_in_runs() {
         let frames: Vec<_> = packets.iter().map(|packet| support::frame(packet)).collect();
         io.with(move |io| {
             for frame in frames {
-                io.admit(id).unwrap();
-                io.push(id, frame);
+                push(io, id, frame).unwrap();
             }
         });
         for packet in packets {

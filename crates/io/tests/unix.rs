@@ -12,7 +12,7 @@ use std::time::Duration;
 use namely_io::{CloseReason, IoOptions, OpenError};
 use namely_wire::DecodeError;
 use namely_wire::face_uri::FaceUri;
-use support::{Loop, eventually, packet};
+use support::{Loop, eventually, packet, push};
 
 struct Place {
     _directory: tempfile::TempDir,
@@ -160,12 +160,9 @@ fn a_consumer_that_never_reads_costs_its_limit_and_nobody_elses_packets() {
     let (admitted, queued) = io.with(move |io| {
         let mut admitted = 0;
         for _ in 0..1000 {
-            if io.admit(lazy).is_ok() {
-                admitted += 1;
-                io.push(lazy, support::frame(&packet(8000, 1)));
-            }
+            admitted += u64::from(push(io, lazy, support::frame(&packet(8000, 1))).is_ok());
         }
-        (admitted, io.status(lazy).unwrap().queue_octets)
+        (admitted, io.port(lazy).unwrap().status().queue_octets)
     });
     assert!((120..=131).contains(&admitted), "{admitted} packets of 8004 octets fill 1 MiB");
     assert!(queued <= (1 << 20) + 8004);
@@ -190,10 +187,7 @@ fn the_limit_over_all_queues_holds_and_comes_back() {
     let fill = move |io: &mut support::Io| {
         let mut admitted = 0;
         for n in 0..100 {
-            if io.admit(ids[n % 4]).is_ok() {
-                admitted += 1;
-                io.push(ids[n % 4], support::frame(&packet(9000, 1)));
-            }
+            admitted += u64::from(push(io, ids[n % 4], support::frame(&packet(9000, 1))).is_ok());
         }
         admitted
     };
@@ -204,7 +198,7 @@ fn the_limit_over_all_queues_holds_and_comes_back() {
     }
     let _again = place.connect();
     let id = io.accepted();
-    assert!(io.with(move |io| io.admit(id)).is_ok());
+    assert!(io.with(move |io| push(io, id, support::frame(&packet(10, 1)))).is_ok());
 }
 
 #[test]
@@ -268,7 +262,7 @@ fn ids_of_closed_transports_reach_nobody() {
     let _second = place.connect();
     let new = io.accepted();
     assert_eq!((old.index(), old == new), (new.index(), false), "the place is used again, the id is not");
-    assert!(io.with(move |io| io.admit(old)).is_err());
+    assert!(io.with(move |io| push(io, old, support::frame(&packet(10, 1)))).is_err());
 }
 
 #[test]

@@ -96,6 +96,11 @@ impl DropCounters {
         self.counts.iter().map(|(label, n)| (*label, *n))
     }
 
+    /// Whether nothing was dropped.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &DropCounters) {
         other.iter().for_each(|(label, n)| self.add(label, n));

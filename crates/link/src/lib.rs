@@ -21,7 +21,9 @@ mod fragment;
 mod frame;
 mod marking;
 mod reassembly;
+mod receiver;
 mod reliability;
+mod sender;
 mod service;
 pub mod stream;
 
@@ -30,5 +32,7 @@ pub use fragment::{FRAGMENTS_MAX, MTU_OCTETS_MIN};
 pub use frame::{FRAME_HEADER_OCTETS_MAX, Frame, FrameHeader, Patch};
 pub use marking::MarkingConfig;
 pub use reassembly::{ReassemblyLimits, ReassemblyTotal};
+pub use receiver::{Accepts, LinkReceiver};
 pub use reliability::{RETRANSMISSIONS_MAX, UNACKED_FRAMES_MAX};
+pub use sender::LinkSender;
 pub use service::{Delivered, LinkConfig, LinkCounters, LinkKind, LinkService, Outbound};

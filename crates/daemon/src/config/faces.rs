@@ -14,6 +14,9 @@ pub struct Faces {
     /// `unix:///path`, `tcp://address:port` and `udp://address:port` to listen on. Empty: none.
     #[serde(deserialize_with = "values::listen_uris")]
     pub listen: Vec<FaceUri>,
+    /// Threads that move packets; 0: one for each core that the process may use. At most 64.
+    #[serde(deserialize_with = "values::workers")]
+    pub workers: usize,
     /// UDP multicast faces.
     pub multicast: Vec<MulticastGroup>,
     /// Seconds without a packet after which an on-demand UDP face is closed.
@@ -33,6 +36,7 @@ impl Default for Faces {
     fn default() -> Self {
         Faces {
             listen: default_listeners(),
+            workers: 0,
             multicast: Vec::new(),
             idle_timeout_s: 600,
             faces_max: 4096,

@@ -89,6 +89,7 @@ impl Config {
             }
         };
         differs("faces.listen", self.faces.listen != new.faces.listen);
+        differs("faces.workers", self.faces.workers != new.faces.workers);
         differs("faces.multicast", self.faces.multicast != new.faces.multicast);
         differs("faces.idle_timeout_s", self.faces.idle_timeout_s != new.faces.idle_timeout_s);
         differs("faces.faces_max", self.faces.faces_max != new.faces.faces_max);

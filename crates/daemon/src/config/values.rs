@@ -36,6 +36,17 @@ pub(super) fn octets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, 
     deserializer.deserialize_any(OctetsVisitor)
 }
 
+/// A number of workers.
+pub(super) fn workers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    check_workers(usize::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// Refuses more workers than there may be.
+pub(crate) fn check_workers(workers: usize) -> Result<usize, String> {
+    let max = namely_io::WORKERS_MAX;
+    if workers <= max { Ok(workers) } else { Err(format!("{workers} workers: use at most {max}")) }
+}
+
 /// URIs that a router can listen on.
 pub(super) fn listen_uris<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<FaceUri>, D::Error> {
     let uris: Vec<FaceUri> =

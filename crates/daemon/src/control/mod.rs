@@ -182,7 +182,7 @@ impl ControlThread {
                 Order::Stop => return std::ops::ControlFlow::Break(()),
                 Order::Reload(config, policy) => self.reload(*config, policy),
                 Order::Answer(answer) => {
-                    self.plane.channels();
+                    self.plane.answers();
                     // Whoever asked may have stopped waiting.
                     answer.try_send(()).ok();
                 }

@@ -12,8 +12,9 @@ use namely_link::DropCounters;
 use namely_wire::{FaceUri, LpHeaders};
 use parking_lot::Mutex;
 
-use super::command::{Command, FaceAndInode, Reply};
+use super::command::{Command, Reply};
 use super::inbox::{self, Inbox};
+use super::plane::{FaceAndInode, Plane};
 use super::worker::Worker;
 use super::{
     Core, CreateFaceError, DataPlaneOptions, FaceSpec, FaceStatus, FaceUpdate, ListenError, ListenSpec,
@@ -25,11 +26,16 @@ const COMMANDS_MAX: usize = 256;
 
 /// The running data plane. Dropping it stops it.
 pub struct DataPlane {
+    plane: Arc<Plane>,
+    /// Where each worker is reached; the first one listens.
+    desks: Vec<Desk>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Where a worker takes commands.
+struct Desk {
     commands: SyncSender<Command>,
     waker: Waker,
-    core: Arc<Core>,
-    internal_face: FaceId,
-    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Why the data plane did not start.
@@ -59,7 +65,7 @@ impl From<OpenError> for StartError {
 }
 
 impl DataPlane {
-    /// Starts the data plane's thread. It has one face, the internal one, and listens nowhere.
+    /// Starts the data plane's workers. It has one face, the internal one, and listens nowhere.
     ///
     /// # Errors
     /// When the system gives no epoll instance, randomness or thread.
@@ -70,29 +76,32 @@ impl DataPlane {
                 "the system's limit on open files allows {fit} faces: raise it (ulimit -n) for more"
             );
         }
-        let mut event_loop = EventLoop::new(options.io)?;
-        let waker = event_loop.waker();
+        let loops = EventLoop::workers(options.io, options.workers())?;
         let spec = CoreFaceSpec { local_fields: true, ..CoreFaceSpec::application() };
         let internal_face = core.face_register(spec).map_err(StartError::Face)?;
-        let (commands, receiver) = sync_channel(COMMANDS_MAX);
         let (outbox, inbox) = inbox::pair();
-        let mut worker = Worker::new(options, core.clone(), internal_face, receiver, outbox)
-            .map_err(StartError::System)?;
-        let thread = std::thread::Builder::new()
-            .name("data-plane".into())
-            .spawn(move || {
-                if let Err(errno) = event_loop.run(&mut worker) {
-                    tracing::error!("the data plane cannot wait for its sockets: {errno}");
-                }
-            })
-            .map_err(|error| StartError::System(error.to_string()))?;
-        let handle = DataPlane { commands, waker, core, internal_face, thread: Mutex::new(Some(thread)) };
+        let plane = Arc::new(Plane::new(options, core, internal_face, outbox).map_err(StartError::System)?);
+        let mut handle = DataPlane { plane: plane.clone(), desks: Vec::new(), threads: Mutex::default() };
+        for (index, event_loop) in loops.into_iter().enumerate() {
+            let (commands, receiver) = sync_channel(COMMANDS_MAX);
+            handle.desks.push(Desk { commands, waker: event_loop.waker() });
+            let worker = Worker::new(plane.clone(), receiver);
+            let stopped = Stopped(plane.clone());
+            let thread = std::thread::Builder::new()
+                .name(format!("data-plane-{index}"))
+                .spawn(move || {
+                    let _stopped = stopped;
+                    work(event_loop, worker);
+                })
+                .map_err(|error| StartError::System(error.to_string()))?;
+            handle.threads.lock().push(thread);
+        }
         Ok((handle, inbox))
     }
 
     /// The face by which the router itself sends and receives: the next hop for management's prefixes.
     pub fn internal_face(&self) -> FaceId {
-        self.internal_face
+        self.plane.internal_face
     }
 
     /// Listens. Returns the address, with the port that was given where 0 was asked for.
@@ -100,17 +109,18 @@ impl DataPlane {
     /// # Errors
     /// [`ListenError`] says what to do.
     pub fn listen(&self, spec: ListenSpec) -> Result<FaceUri, ListenError> {
-        self.call(|reply| Command::Listen(spec, reply)).unwrap_or_else(|| Err(ListenError(STOPPED.into())))
+        self.call(LISTENING, |reply| Command::Listen(spec, reply))
+            .unwrap_or_else(|| Err(ListenError(STOPPED.into())))
     }
 
     /// Stops listening on an address that [`DataPlane::channels`] shows; false if there is none. Its faces stay.
     pub fn stop_listening(&self, local: FaceUri) -> bool {
-        self.call(|reply| Command::StopListening(local, reply)).unwrap_or(false)
+        self.call(LISTENING, |reply| Command::StopListening(local, reply)).unwrap_or(false)
     }
 
     /// The addresses on which faces are accepted.
     pub fn channels(&self) -> Vec<FaceUri> {
-        self.call(Command::Channels).unwrap_or_default()
+        self.call(LISTENING, Command::Channels).unwrap_or_default()
     }
 
     /// Makes a face. A persistent TCP face is made when the peer has accepted the connection, which this call
@@ -119,7 +129,10 @@ impl DataPlane {
     /// # Errors
     /// [`CreateFaceError`] says whose fault it is.
     pub fn create_face(&self, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
-        self.call(|reply| Command::CreateFace(spec, reply)).unwrap_or(Err(CreateFaceError::Stopped))
+        let loads = self.plane.loads(self.desks.len());
+        let idlest = (0..loads.len()).min_by_key(|index| loads[*index]).unwrap_or(0);
+        let made = self.call(idlest, |reply| Command::CreateFace(spec, reply));
+        made.unwrap_or(Err(CreateFaceError::Stopped))
     }
 
     /// Changes a face.
@@ -127,22 +140,24 @@ impl DataPlane {
     /// # Errors
     /// [`UpdateFaceError`]; the face is then as before.
     pub fn update_face(&self, face: FaceId, update: FaceUpdate) -> Result<FaceStatus, UpdateFaceError> {
-        let status = self.call(|reply| Command::UpdateFace(face, update, reply));
-        status.unwrap_or(Err(UpdateFaceError::Stopped))
+        self.plane.update_face(face, &update)
     }
 
-    /// Destroys a face with its routes. The internal face cannot be destroyed.
+    /// Destroys a face with its routes, without waiting for any worker. The internal face cannot be destroyed.
     ///
     /// # Errors
     /// [`UpdateFaceError`].
     pub fn destroy_face(&self, face: FaceId) -> Result<(), UpdateFaceError> {
-        self.call(|reply| Command::DestroyFace(face, reply)).unwrap_or(Err(UpdateFaceError::Stopped))
+        self.plane.destroy_face(face)?;
+        // What tables hold of it is swept in turns.
+        self.refresh_timers();
+        Ok(())
     }
 
     /// One face.
     pub fn face(&self, face: FaceId) -> Option<FaceStatus> {
-        let (mut status, inode) = self.call(|reply| Command::Face(face, reply)).flatten()?;
-        if let Some(hold) = self.core.face_hold(face) {
+        let (mut status, inode) = self.plane.face(face)?;
+        if let Some(hold) = self.plane.core.face_hold(face) {
             status.counters.set_packets(&hold.packets());
         }
         let kernel_drops = if inode.is_some() { namely_io::udp::kernel_drops() } else { HashMap::new() };
@@ -151,9 +166,9 @@ impl DataPlane {
 
     /// Every face, in the order of numbers.
     pub fn faces(&self) -> Vec<FaceStatus> {
-        let mut faces = self.call(Command::Faces).unwrap_or_default();
+        let mut faces = self.plane.faces();
         let packets: HashMap<FaceId, _> =
-            self.core.faces_snapshot().into_iter().map(|face| (face.id, face.packets)).collect();
+            self.plane.core.faces_snapshot().into_iter().map(|face| (face.id, face.packets)).collect();
         faces.sort_by_key(|(status, _)| status.face_id);
         let kernel_drops = namely_io::udp::kernel_drops();
         let complete = |(mut status, inode): FaceAndInode| {
@@ -167,44 +182,72 @@ impl DataPlane {
 
     /// Drops of all faces and listeners that are or were, by reason.
     pub fn drops(&self) -> DropCounters {
-        self.call(Command::Drops).unwrap_or_default()
+        let mut drops = self.plane.drops();
+        drops.merge(&self.call(LISTENING, Command::ListenerDrops).unwrap_or_default());
+        drops
     }
 
     /// Sends a packet into the forwarder from the internal face. False if the data plane has stopped.
     pub fn inject(&self, packet: impl Into<Packet>, headers: LpHeaders) -> bool {
-        self.post(Command::Inject(packet.into(), headers))
+        self.post(LISTENING, Command::Inject(packet.into(), headers))
     }
 
     /// Tells the data plane that something expires earlier than it knows: a route was added with an expiration.
     pub fn refresh_timers(&self) {
-        self.post(Command::RefreshTimers);
+        self.post(LISTENING, Command::RefreshTimers);
+    }
+
+    /// Whether every worker answers. Waits for the slowest.
+    pub fn answers(&self) -> bool {
+        (0..self.desks.len()).all(|index| self.call(index, Command::Answer).is_some())
     }
 
     /// Stops the data plane: what is queued is sent as far as sockets take it, then they close. Calls that wait
     /// on other threads end as refused.
     pub fn stop(&self) {
-        self.post(Command::Stop);
-        let thread = self.thread.lock().take();
-        if let Some(thread) = thread
-            && thread.join().is_err()
-        {
-            tracing::error!("the data plane ended by a panic");
+        for index in 0..self.desks.len() {
+            self.post(index, Command::Stop);
+        }
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            if thread.join().is_err() {
+                tracing::error!("the data plane ended by a panic");
+            }
         }
     }
 
-    fn post(&self, command: Command) -> bool {
-        let is_sent = self.commands.send(command).is_ok();
-        self.waker.wake();
+    fn post(&self, worker: usize, command: Command) -> bool {
+        let Some(desk) = self.desks.get(worker) else { return false };
+        let is_sent = desk.commands.send(command).is_ok();
+        desk.waker.wake();
         is_sent
     }
 
     /// Sends a command and waits for its answer; none if the data plane has stopped.
-    fn call<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Option<T> {
+    fn call<T>(&self, worker: usize, command: impl FnOnce(Reply<T>) -> Command) -> Option<T> {
         let (reply, answer) = sync_channel(1);
-        if !self.post(command(reply)) {
+        if !self.post(worker, command(reply)) {
             return None;
         }
         answer.recv().ok()
+    }
+}
+
+/// The worker that listens, and does what any could do.
+const LISTENING: usize = 0;
+
+/// A worker's thread.
+fn work(mut event_loop: EventLoop<Packet>, mut worker: Worker) {
+    if let Err(errno) = event_loop.run(&mut worker) {
+        tracing::error!("the data plane cannot wait for its sockets: {errno}");
+    }
+}
+
+/// Tells the control thread that a worker has ended, however it did.
+struct Stopped(Arc<Plane>);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        self.0.outbox.stop();
     }
 }
 

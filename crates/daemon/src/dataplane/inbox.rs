@@ -174,16 +174,16 @@ impl Outbox {
         let _ = self.sender.send(ControlEvent::Face(Box::new(event)));
     }
 
+    /// The data plane has stopped.
+    pub(super) fn stop(&self) {
+        if !self.waiting.is_stopped.swap(true, Ordering::AcqRel) {
+            let _ = self.sender.send(ControlEvent::Woken);
+        }
+    }
+
     /// Whether peers may have new faces: not while the control thread is far behind.
     pub(super) fn has_room(&self) -> bool {
         self.waiting.events.load(Ordering::Relaxed) < CONTROL_EVENTS_MAX
-    }
-}
-
-impl Drop for Outbox {
-    fn drop(&mut self) {
-        self.waiting.is_stopped.store(true, Ordering::Release);
-        let _ = self.sender.send(ControlEvent::Woken);
     }
 }
 
@@ -215,7 +215,7 @@ mod tests {
     fn what_came_before_the_stop_is_read_before_the_stop() {
         let (outbox, inbox) = pair();
         outbox.packet(packet());
-        drop(outbox);
+        outbox.stop();
         assert!(matches!(inbox.next(SHORT), Ok(ControlEvent::Packet(_))));
         assert_eq!(inbox.next(SHORT).unwrap_err(), InboxError::Stopped);
         assert_eq!(inbox.next(SHORT).unwrap_err(), InboxError::Stopped);

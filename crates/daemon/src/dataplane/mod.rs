@@ -1,18 +1,20 @@
-//! The data plane: one thread that owns sockets, link state and frame queues, and moves packets between
-//! them and the forwarder.
+//! The data plane: workers that own the receiving halves of faces, send on the ports of all, and move packets
+//! between them and the forwarder.
 //!
 //! The control thread asks for changes through a [`DataPlane`] and hears of packets for management and of face
-//! events through an [`Inbox`]. The data plane never interprets a name and never answers management itself.
+//! events through an [`Inbox`]. The data plane never interprets a name and never answers management itself. Changing
+//! and destroying a face waits for no worker.
 //!
 //! Tables are changed directly, through the shared [`Core`]; the data plane need not be told, except of new times
 //! at which something expires ([`DataPlane::refresh_timers`]).
 
 mod command;
 mod face;
-mod faces;
 mod handle;
 mod inbox;
 mod options;
+mod plane;
+mod status;
 mod worker;
 
 use std::sync::Arc;

@@ -1,11 +1,16 @@
 //! Settings of the data plane.
 
+use std::num::NonZeroUsize;
+
 use namely_io::IoOptions;
 use namely_link::{MarkingConfig, ReassemblyLimits};
 
 /// Settings of the data plane; the defaults suit a router for one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataPlaneOptions {
+    /// Threads that move packets; none for one per core that this process may use. At most
+    /// [`namely_io::WORKERS_MAX`].
+    pub workers: Option<NonZeroUsize>,
     /// Sockets and queues.
     pub io: IoOptions,
     /// Congestion marking of new faces.
@@ -21,11 +26,20 @@ pub struct DataPlaneOptions {
 impl Default for DataPlaneOptions {
     fn default() -> Self {
         DataPlaneOptions {
+            workers: None,
             io: IoOptions::default(),
             marking: MarkingConfig::default(),
             reassembly: ReassemblyLimits::default(),
             reassembly_octets_total_max: 64 << 20,
             udp_mtu: namely_wire::PACKET_OCTETS_MAX,
         }
+    }
+}
+
+impl DataPlaneOptions {
+    /// How many workers there will be.
+    pub fn workers(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.workers.map_or_else(cores, NonZeroUsize::get).min(namely_io::WORKERS_MAX)
     }
 }

@@ -1,45 +1,52 @@
-//! The data plane's thread: what it does with frames, events and commands.
+//! A worker's thread: what it does with frames, events and commands.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use namely_forwarder::{
-    FaceId, FaceLayer, FaceScope, FaceSpec as CoreFaceSpec, LinkType, Outgoing, Output, Received,
-};
+use namely_forwarder::{FaceId, Outgoing, Output, Received};
 use namely_io::{
     CloseReason, Event, Handler, OpenError, Persistency, Remote, TransportId, TransportStatus, Transports,
 };
-use namely_link::{DropCounters, LinkConfig, LinkService, Outbound, Patch, ReassemblyTotal};
-use namely_wire::{FaceUri, LpHeaders};
+use namely_link::{DropCounters, LinkReceiver, Outbound, Patch};
+use namely_wire::FaceUri;
 
-use super::command::{Command, FaceAndInode, Reply};
-use super::faces::{self, Face, Faces};
-use super::inbox::{ControlPacket, Outbox};
+use super::command::{Command, Reply};
+use super::inbox::ControlPacket;
+use super::plane::{Plane, Port};
 use super::{
-    Core, CreateFaceError, DataPlaneOptions, FaceEvent, FaceEventKind, FaceSpec, FaceStatus, FaceUpdate,
-    ListenError, ListenSpec, Packet, UpdateFaceError,
+    CreateFaceError, FaceEventKind, FaceOptions, FaceSpec, FaceStatus, ListenError, ListenSpec, Packet,
 };
 
 type Io = Transports<Packet>;
 
+/// How long a worker leaves to another what is due in the core, ns: no pending Interest is held longer past its
+/// time than that.
+const EXPIRY_SLACK_NS: u64 = 1_000_000;
+
 pub(super) struct Worker {
-    options: DataPlaneOptions,
-    core: Arc<Core>,
+    plane: Arc<Plane>,
     commands: Receiver<Command>,
-    faces: Faces,
+    /// The receiving halves of the faces that are read here, by the transport's place.
+    readers: Vec<Option<Box<Reader>>>,
+    /// When incomplete messages are given up.
+    timers: BTreeSet<(u64, usize)>,
     /// Persistent TCP faces that wait for their peer.
     connecting: HashMap<TransportId, Connecting>,
-    internal: Internal,
-    reassembly_total: Arc<ReassemblyTotal>,
-    /// Where the Sequence of the next link begins.
-    next_sequence: u64,
+    ports: Ports,
+    /// The time for which this worker has set its timer for the core's sake.
     expire_due_ns: Option<u64>,
-    /// Whether packets were forwarded since pending Interests were last looked through.
+    /// Whether packets were forwarded since the core last said what is due.
     is_expire_stale: bool,
-    /// Drops of faces that are gone.
-    retired_drops: DropCounters,
+}
+
+/// The receiving half of a face.
+struct Reader {
+    id: FaceId,
+    port: Arc<Port>,
+    link: LinkReceiver<Remote>,
+    timer_ns: Option<u64>,
 }
 
 struct Connecting {
@@ -47,104 +54,106 @@ struct Connecting {
     reply: Reply<Result<FaceStatus, CreateFaceError>>,
 }
 
-/// The face of the router itself.
-struct Internal {
-    id: FaceId,
-    outbox: Outbox,
-    drops: u64,
+/// The ports that this worker has sent on, so that no lock but the port's own is taken for a packet.
+struct Ports {
+    plane: Arc<Plane>,
+    by_number: Vec<Option<Arc<Port>>>,
+    departures: u64,
+}
+
+impl Ports {
+    fn new(plane: Arc<Plane>) -> Self {
+        Ports { plane, by_number: Vec::new(), departures: 0 }
+    }
+
+    #[inline]
+    fn get(&mut self, id: FaceId) -> Option<&Arc<Port>> {
+        let place = usize::try_from(id.0.checked_sub(FaceId::FIRST.0)?).ok()?;
+        let is_known = matches!(self.by_number.get(place), Some(Some(port)) if !port.is_closed());
+        if !is_known {
+            self.look_up(id, place);
+        }
+        self.by_number.get(place)?.as_ref()
+    }
+
+    #[cold]
+    fn look_up(&mut self, id: FaceId, place: usize) {
+        let port = self.plane.port(id);
+        // Numbers are dense: they are places in the core's table of faces.
+        if port.is_some() && self.by_number.len() <= place {
+            self.by_number.resize_with(place + 1, || None);
+        }
+        if let Some(slot) = self.by_number.get_mut(place) {
+            *slot = port;
+        }
+    }
+
+    /// Lets go of the ports of faces that have gone.
+    fn sweep(&mut self) {
+        let departures = self.plane.departures();
+        if departures != self.departures {
+            self.departures = departures;
+            self.by_number.iter_mut().for_each(|slot| drop(slot.take_if(|port| port.is_closed())));
+        }
+    }
 }
 
 impl Worker {
-    pub(super) fn new(
-        options: DataPlaneOptions,
-        core: Arc<Core>,
-        internal_face: FaceId,
-        commands: Receiver<Command>,
-        outbox: Outbox,
-    ) -> Result<Self, String> {
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-            .map_err(|errno| format!("the system gives no random numbers: {errno}"))?;
-        Ok(Worker {
-            reassembly_total: ReassemblyTotal::new(options.reassembly_octets_total_max),
-            options,
-            core,
+    pub(super) fn new(plane: Arc<Plane>, commands: Receiver<Command>) -> Self {
+        Worker {
             commands,
-            faces: Faces::default(),
+            readers: Vec::new(),
+            timers: BTreeSet::new(),
             connecting: HashMap::new(),
-            internal: Internal { id: internal_face, outbox, drops: 0 },
-            next_sequence: u64::from_ne_bytes(random),
+            ports: Ports::new(plane.clone()),
+            plane,
             expire_due_ns: None,
-            is_expire_stale: true,
-            retired_drops: DropCounters::default(),
-        })
+            is_expire_stale: false,
+        }
     }
 
     /// Runs a packet through the forwarder and sends what comes of it.
     fn forward(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
         let now_ns = io.now_ns();
-        let mut sink = Sink { io, faces: &mut self.faces, internal: &mut self.internal, now_ns };
-        self.core.receive(face, received, now_ns, &mut sink);
+        let mut sink = Sink { io, ports: &mut self.ports };
+        self.plane.core.receive(face, received, now_ns, &mut sink);
         self.is_expire_stale = true;
     }
 
-    /// Makes a face of a transport.
+    /// Makes a face of a transport that is read here.
     fn open_face(
         &mut self,
         io: &mut Io,
         transport: TransportId,
-        options: &super::FaceOptions,
+        options: &FaceOptions,
     ) -> Result<FaceStatus, CreateFaceError> {
-        let status = io.status(transport).ok_or(CreateFaceError::Failed("the connection is gone".into()))?;
-        let config = LinkConfig {
-            marking: Some(self.options.marking),
-            reassembly: self.options.reassembly,
-            ..LinkConfig::new(faces::link_kind(&status, self.options.udp_mtu))
-        };
-        let config = faces::configure(config, options, faces::reach(&status), &self.options)
-            .map_err(CreateFaceError::BadOption)?;
-        let id = self
-            .core
-            .face_register(core_spec(&status, &config))
-            .map_err(|_| CreateFaceError::TooManyFaces)?;
-        // Far enough apart that no two links' numbers meet.
-        self.next_sequence = self.next_sequence.wrapping_add(1 << 40);
-        let link = LinkService::new(config, self.reassembly_total.clone(), self.next_sequence);
-        let face = Face::new(id, transport, link, &status);
-        let status = face.status(status, io.now_ns());
-        self.faces.insert(face);
-        self.tell(FaceEventKind::Created, status.clone());
+        let port =
+            io.port(transport).ok_or(CreateFaceError::Failed("the connection is gone".into()))?.clone();
+        let status = self.plane.open_face(&port, options, io.now_ns())?;
+        let limits = self.plane.options.reassembly;
+        let link = LinkReceiver::new(limits, self.plane.reassembly_total.clone());
+        let place = transport.index();
+        if self.readers.len() <= place {
+            self.readers.resize_with(place + 1, || None);
+        }
+        // Whoever had the place before was closed by the control thread.
+        self.forget(place);
+        self.readers[place] = Some(Box::new(Reader { id: status.face_id, port, link, timer_ns: None }));
         Ok(status)
     }
 
-    /// Ends the face of a transport that is gone.
-    fn close_face(&mut self, transport: TransportId, status: TransportStatus, now_ns: u64) {
-        let Some(face) = self.faces.remove(transport) else { return };
-        // It is there: faces are released nowhere else.
-        let _ = self.core.face_release(face.id);
-        let status = face.status(status, now_ns);
-        status.counters.drops.iter().for_each(|(label, n)| self.retired_drops.add(label, *n));
-        self.tell(FaceEventKind::Destroyed, status);
-    }
-
-    fn tell(&self, kind: FaceEventKind, face: FaceStatus) {
-        tracing::debug!(face = face.face_id.0, remote = %face.remote, ?kind, "face");
-        self.internal.outbox.face(FaceEvent { kind, face });
-    }
-
-    fn status_of(&mut self, io: &Io, id: FaceId) -> Option<FaceAndInode> {
-        if id == self.internal.id {
-            return Some((faces::internal_status(id, self.internal.drops), None));
+    /// Gives up the receiving half of a face.
+    fn forget(&mut self, place: usize) -> Option<Box<Reader>> {
+        let reader = self.readers.get_mut(place)?.take()?;
+        if let Some(timer_ns) = reader.timer_ns {
+            self.timers.remove(&(timer_ns, place));
         }
-        let face = self.faces.by_id(id)?;
-        let transport = io.status(face.transport)?;
-        let inode = transport.socket_inode;
-        Some((face.status(transport, io.now_ns()), inode))
+        Some(reader)
     }
 
     fn on_up(&mut self, io: &mut Io, transport: TransportId) {
         let Some(Connecting { spec, reply }) = self.connecting.remove(&transport) else {
-            return self.tell_state(io, transport, FaceEventKind::Up);
+            return self.tell_state(transport, FaceEventKind::Up);
         };
         let opened = self.open_face(io, transport, &spec.options);
         if opened.is_err() {
@@ -153,11 +162,9 @@ impl Worker {
         answer(reply, opened);
     }
 
-    fn tell_state(&mut self, io: &Io, transport: TransportId, kind: FaceEventKind) {
-        let Some(face) = self.faces.by_transport(transport) else { return };
-        let id = face.id;
-        if let Some((status, _)) = self.status_of(io, id) {
-            self.tell(kind, status);
+    fn tell_state(&mut self, transport: TransportId, kind: FaceEventKind) {
+        if let Some(Some(reader)) = self.readers.get(transport.index()) {
+            self.plane.tell_state(reader.id, kind);
         }
     }
 
@@ -174,7 +181,10 @@ impl Worker {
             return;
         }
         tracing::debug!(remote = %status.remote, "face closed: {reason}");
-        self.close_face(transport, status, now_ns);
+        if let Some(reader) = self.forget(transport.index()) {
+            self.plane.close_face(reader.id, &reader.port, status, now_ns);
+            self.is_expire_stale = true;
+        }
     }
 
     fn obey(&mut self, io: &mut Io, command: Command) -> ControlFlow<()> {
@@ -182,19 +192,25 @@ impl Worker {
             Command::Listen(spec, reply) => answer(reply, self.listen(io, &spec)),
             Command::StopListening(local, reply) => {
                 let listener = io.listeners().find(|(_, uri, _)| **uri == local).map(|(id, ..)| id);
-                answer(reply, listener.map(|id| io.close(id)).is_some());
+                if let Some(listener) = listener {
+                    io.close(listener);
+                }
+                answer(reply, listener.is_some());
             }
-            Command::Channels(reply) => answer(reply, channels(io)),
+            Command::Channels(reply) => {
+                answer(reply, io.listeners().map(|(_, local, _)| local.clone()).collect());
+            }
+            Command::ListenerDrops(reply) => {
+                let mut drops = DropCounters::default();
+                io.listeners().for_each(|(_, _, listener)| drops.merge(listener));
+                answer(reply, drops);
+            }
             Command::CreateFace(spec, reply) => self.create_face(io, spec, reply),
-            Command::UpdateFace(id, update, reply) => answer(reply, self.update_face(io, id, &update)),
-            Command::DestroyFace(id, reply) => answer(reply, self.destroy_face(io, id)),
-            Command::Face(id, reply) => answer(reply, self.status_of(io, id)),
-            Command::Faces(reply) => answer(reply, self.all_faces(io)),
-            Command::Drops(reply) => answer(reply, self.all_drops(io)),
             Command::Inject(packet, headers) => {
-                self.forward(io, self.internal.id, Received { packet, headers });
+                self.forward(io, self.plane.internal_face, Received { packet, headers });
             }
             Command::RefreshTimers => self.is_expire_stale = true,
+            Command::Answer(reply) => answer(reply, ()),
             Command::Stop => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
@@ -207,7 +223,7 @@ impl Worker {
             ListenSpec::Udp(address) => io.listen_udp(*address),
             ListenSpec::Multicast(options) => {
                 let transport = io.open_multicast(options).map_err(|error| ListenError(error.to_string()))?;
-                let face = self.open_face(io, transport, &super::FaceOptions::default());
+                let face = self.open_face(io, transport, &FaceOptions::default());
                 let face = face.map_err(|error| ListenError(error.to_string()))?;
                 return Ok(face.local);
             }
@@ -223,12 +239,8 @@ impl Worker {
         spec: FaceSpec,
         reply: Reply<Result<FaceStatus, CreateFaceError>>,
     ) {
-        if let Some(face) = self.faces.by_remote(&spec.remote) {
-            let id = face.id;
-            let existing =
-                self.status_of(io, id).map(|(status, _)| CreateFaceError::Exists(Box::new(status)));
-            answer(reply, Err(existing.unwrap_or(CreateFaceError::Stopped)));
-            return;
+        if let Some(face) = self.plane.by_remote(&spec.remote) {
+            return answer(reply, Err(CreateFaceError::Exists(Box::new(face))));
         }
         match open_transport(io, &spec) {
             Ok(transport) if is_waited_for(&spec) => {
@@ -245,93 +257,87 @@ impl Worker {
         }
     }
 
-    fn update_face(
-        &mut self,
-        io: &mut Io,
-        id: FaceId,
-        update: &FaceUpdate,
-    ) -> Result<FaceStatus, UpdateFaceError> {
-        if id == self.internal.id {
-            return Err(UpdateFaceError::BadOption("the router's own face cannot be changed"));
-        }
-        let face = self.faces.by_id(id).ok_or(UpdateFaceError::NoSuchFace)?;
-        let config = faces::configure(*face.link.config(), &update.options, face.reach, &self.options)
-            .map_err(UpdateFaceError::BadOption)?;
-        if let Some(persistency) = update.persistency {
-            io.set_persistency(face.transport, persistency).map_err(UpdateFaceError::BadOption)?;
-        }
-        face.link.reconfigure(config);
-        let _ = self.core.face_set_local_fields(id, config.local_fields);
-        self.status_of(io, id).map(|(status, _)| status).ok_or(UpdateFaceError::NoSuchFace)
-    }
-
-    fn destroy_face(&mut self, io: &mut Io, id: FaceId) -> Result<(), UpdateFaceError> {
-        if id == self.internal.id {
-            return Err(UpdateFaceError::BadOption("the router's own face cannot be destroyed"));
-        }
-        let transport = self.faces.by_id(id).ok_or(UpdateFaceError::NoSuchFace)?.transport;
-        let status = io.close(transport).ok_or(UpdateFaceError::NoSuchFace)?;
-        self.close_face(transport, status, io.now_ns());
-        Ok(())
-    }
-
-    fn all_faces(&mut self, io: &Io) -> Vec<FaceAndInode> {
-        let ids: Vec<FaceId> = self.faces.iter().map(|face| face.id).chain([self.internal.id]).collect();
-        ids.into_iter().filter_map(|id| self.status_of(io, id)).collect()
-    }
-
-    fn all_drops(&self, io: &Io) -> DropCounters {
-        let mut drops = self.retired_drops.clone();
-        drops.merge(&io.totals().drops);
-        io.listeners().for_each(|(_, _, listener)| drops.merge(listener));
-        self.faces.iter().for_each(|face| drops.merge(&face.link.counters().drops));
-        if self.internal.drops > 0 {
-            drops.add("internal_queue_full", self.internal.drops);
-        }
-        drops
-    }
-
-    /// Serves the link services whose timers are due.
-    fn tick_links(&mut self, io: &mut Io) {
-        let now_ns = io.now_ns();
-        while let Some(face) = self.faces.take_due(now_ns) {
-            let transport = face.transport;
-            face.link.tick(now_ns, &mut |frame| {
-                if io.admit(transport).is_ok() {
-                    io.push(transport, frame);
-                }
-            });
-            self.faces.arm(transport);
+    /// Gives up incomplete messages whose time is over.
+    fn tick_readers(&mut self, now_ns: u64) {
+        while let Some((due_ns, place)) = self.timers.first().copied()
+            && due_ns <= now_ns
+        {
+            self.timers.pop_first();
+            let Some(Some(reader)) = self.readers.get_mut(place) else { continue };
+            reader.timer_ns = None;
+            reader.link.tick(now_ns);
+            reader.count_drops();
+            reader.arm(place, &mut self.timers);
         }
     }
 
-    /// Ends pending Interests and routes whose time is over.
+    /// Does what is due in the core, unless another worker is at it or has set its timer for it.
     fn expire(&mut self, io: &mut Io) {
         let now_ns = io.now_ns();
-        if !self.is_expire_stale && self.expire_due_ns.is_none_or(|due_ns| due_ns > now_ns) {
+        let is_due = self.expire_due_ns.is_some_and(|due_ns| due_ns <= now_ns);
+        if !self.is_expire_stale && !is_due {
             return;
         }
-        let mut sink = Sink { io, faces: &mut self.faces, internal: &mut self.internal, now_ns };
-        self.expire_due_ns = self.core.expire(now_ns, &mut sink);
+        let plane = self.plane.clone();
+        let Some(mut expiry) = plane.try_expiry() else {
+            self.expire_due_ns = Some(now_ns.saturating_add(EXPIRY_SLACK_NS));
+            return;
+        };
+        let is_left_to_another = expiry
+            .armed_ns
+            .is_some_and(|armed_ns| armed_ns > now_ns && armed_ns <= now_ns.saturating_add(EXPIRY_SLACK_NS));
+        if !is_left_to_another {
+            let mut sink = Sink { io, ports: &mut self.ports };
+            expiry.armed_ns = plane.core.expire(now_ns, &mut sink);
+            self.expire_due_ns = expiry.armed_ns;
+        } else if is_due {
+            self.expire_due_ns = None;
+        }
         self.is_expire_stale = false;
+    }
+}
+
+impl Reader {
+    /// Counts at the port what the link service dropped.
+    fn count_drops(&mut self) {
+        if self.link.has_drops() {
+            self.port.count_receive_drops(&self.link.take_drops());
+        }
+    }
+
+    /// Sees to it that incomplete messages are given up in time. A timer that is set too early is harmless, so that
+    /// it need not follow each packet.
+    #[inline]
+    fn arm(&mut self, place: usize, timers: &mut BTreeSet<(u64, usize)>) {
+        let Some(due_ns) = self.link.due_ns() else { return };
+        if self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns) {
+            return;
+        }
+        if let Some(timer_ns) = self.timer_ns.replace(due_ns) {
+            timers.remove(&(timer_ns, place));
+        }
+        timers.insert((due_ns, place));
     }
 }
 
 impl Handler<Packet> for Worker {
     fn frame(&mut self, io: &mut Io, transport: TransportId, remote: Remote, frame: &[u8]) {
         let now_ns = io.now_ns();
-        let Some(face) = self.faces.by_transport(transport) else { return };
-        let delivered = face.link.receive(frame, remote, now_ns, &mut |frame| {
-            if io.admit(transport).is_ok() {
-                io.push(transport, frame);
-            }
-        });
+        let place = transport.index();
+        let Some(Some(reader)) = self.readers.get_mut(place) else { return };
+        if reader.port.is_closed() {
+            return;
+        }
+        let Reader { id, port, link, .. } = &mut **reader;
+        let id = *id;
         // Drops are counted by the link service.
-        let delivered = delivered.ok().flatten();
-        let received =
-            delivered.map(|packet| Received { packet: Packet::from(packet.packet), headers: packet.headers });
-        let id = face.id;
-        self.faces.arm(transport);
+        let delivered = link.receive(frame, remote, port.accepts(), now_ns, |view| io.on_arrival(port, view));
+        let received = delivered
+            .ok()
+            .flatten()
+            .map(|packet| Received { packet: Packet::from(packet.packet), headers: packet.headers });
+        reader.count_drops();
+        reader.arm(place, &mut self.timers);
         if let Some(received) = received {
             self.forward(io, id, received);
         }
@@ -340,19 +346,19 @@ impl Handler<Packet> for Worker {
     fn event(&mut self, io: &mut Io, event: Event) {
         match event {
             Event::Accepted { transport, .. } => {
-                if !self.internal.outbox.has_room() {
-                    self.retired_drops.count("control_busy");
+                if !self.plane.outbox.has_room() {
+                    self.plane.count("control_busy");
                     io.close(transport);
-                } else if let Err(error) = self.open_face(io, transport, &super::FaceOptions::default()) {
+                } else if let Err(error) = self.open_face(io, transport, &FaceOptions::default()) {
                     tracing::debug!("a peer is refused: {error}");
-                    self.retired_drops.count("too_many_faces");
+                    self.plane.count("too_many_faces");
                     io.close(transport);
                 }
             }
             Event::Up(transport) => self.on_up(io, transport),
             Event::Down(transport, reason) => {
                 tracing::debug!("face down: {reason}");
-                self.tell_state(io, transport, FaceEventKind::Down);
+                self.tell_state(transport, FaceEventKind::Down);
             }
             Event::Closed { transport, reason, status } => {
                 self.on_closed(transport, reason, *status, io.now_ns());
@@ -368,9 +374,10 @@ impl Handler<Packet> for Worker {
     }
 
     fn tick(&mut self, io: &mut Io) -> Option<u64> {
-        self.tick_links(io);
+        self.ports.sweep();
+        self.tick_readers(io.now_ns());
         self.expire(io);
-        self.faces.due_ns().into_iter().chain(self.expire_due_ns).min()
+        self.timers.first().map(|(due_ns, _)| *due_ns).into_iter().chain(self.expire_due_ns).min()
     }
 }
 
@@ -379,66 +386,36 @@ fn answer<T>(reply: Reply<T>, value: T) {
     let _ = reply.send(value);
 }
 
-/// Takes what the forwarder sends to the faces' links.
+/// Takes what the forwarder sends to the faces' ports.
 struct Sink<'a> {
     io: &'a mut Io,
-    faces: &'a mut Faces,
-    internal: &'a mut Internal,
-    now_ns: u64,
+    ports: &'a mut Ports,
 }
 
 impl Output<Packet> for Sink<'_> {
+    #[inline]
     fn send(&mut self, id: FaceId, outgoing: Outgoing<Packet>) {
-        let Some(face) = self.faces.by_id(id) else {
-            if id == self.internal.id {
+        let Some(port) = self.ports.get(id) else {
+            if id == self.ports.plane.internal_face {
                 self.send_internal(outgoing);
             }
             return;
         };
-        let transport = face.transport;
-        // What is not admitted is counted there.
-        let Ok(queue_octets) = self.io.admit(transport) else { return };
         let Outgoing { packet, headers, hop_limit } = outgoing;
         let hop_limit = hop_limit.map(|(offset, value)| Patch { offset, value });
-        let outbound = Outbound { headers, packet, hop_limit };
-        let io = &mut *self.io;
-        let sent =
-            face.link.send(outbound, queue_octets, self.now_ns, &mut |frame| io.push(transport, frame));
-        if sent.is_ok() {
-            self.faces.arm(transport);
-        }
+        // What does not get in is counted at the port.
+        let _ = self.io.send(port, Outbound { headers, packet, hop_limit });
     }
 }
 
 impl Sink<'_> {
     fn send_internal(&mut self, outgoing: Outgoing<Packet>) {
-        let headers: LpHeaders = outgoing.headers;
+        let headers = outgoing.headers;
         let incoming = headers.incoming_face_id.map(FaceId);
-        let credentials = incoming.and_then(|id| self.faces.by_id(id)).and_then(|face| face.credentials);
+        let credentials = incoming.and_then(|id| self.ports.get(id)).and_then(|port| port.credentials());
         let packet = ControlPacket { packet: outgoing.packet, headers, incoming, credentials };
-        if !self.internal.outbox.packet(packet) {
-            self.internal.drops += 1;
-        }
+        self.ports.plane.send_internal(packet);
     }
-}
-
-/// How the forwarder sees a transport.
-fn core_spec(status: &TransportStatus, config: &LinkConfig) -> CoreFaceSpec {
-    let is_local = faces::is_local(status);
-    CoreFaceSpec {
-        layer: if is_local { FaceLayer::Upper } else { FaceLayer::Lower },
-        scope: if is_local { FaceScope::Local } else { FaceScope::NonLocal },
-        link_type: if faces::is_multi_access(status) {
-            LinkType::MultiAccess
-        } else {
-            LinkType::PointToPoint
-        },
-        local_fields: config.local_fields,
-    }
-}
-
-fn channels(io: &Io) -> Vec<FaceUri> {
-    io.listeners().map(|(_, local, _)| local.clone()).collect()
 }
 
 /// Whether making the face ends only when the peer has answered.

@@ -88,14 +88,19 @@ impl<S: Read + Write> App<S> {
 
     /// The next link packet.
     pub(crate) fn receive(&mut self) -> Vec<u8> {
+        self.try_receive().expect("the router closed the connection")
+    }
+
+    /// The next link packet; none if the connection ends.
+    pub(crate) fn try_receive(&mut self) -> Option<Vec<u8>> {
         let start = Instant::now();
         loop {
             if let Some(octets) = packet_octets(&self.buffer).unwrap() {
-                return self.buffer.drain(..octets).collect();
+                return Some(self.buffer.drain(..octets).collect());
             }
             let mut chunk = [0; 65536];
-            let length = self.stream.read(&mut chunk).unwrap();
-            assert!(length > 0 && start.elapsed() < PATIENCE, "the router closed the connection");
+            let length = self.stream.read(&mut chunk).ok().filter(|length| *length > 0)?;
+            assert!(start.elapsed() < PATIENCE, "nothing came");
             self.buffer.extend_from_slice(&chunk[..length]);
         }
     }

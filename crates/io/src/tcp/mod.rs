@@ -1,7 +1,8 @@
 //! TCP: connections that peers open, and connections that this router opens and, where permanent, opens again.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use namely_wire::face_uri::{Endpoint, FaceUri};
@@ -9,12 +10,15 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use crate::error::{CloseReason, OpenError};
+use crate::kind::{About, Acceptor, NewTransport, Receiver};
 use crate::options::{IoOptions, Persistency};
+use crate::port::TransportState;
 use crate::sockets::{self, Interest};
-use crate::stream::Partial;
-use crate::transport::{Kind, Transport, TransportId, TransportState};
-use crate::transports::{Event, Listener, ListenerKind, Transports};
-use crate::unix::{ACCEPTS_PER_TURN_MAX, BACKLOG, accept_failed, welcome};
+use crate::stream::{Partial, StreamReceiver, StreamSender};
+use crate::transport::{Carrier, Reach, TransportId};
+use crate::transports::Transports;
+use crate::turn::{AcceptTurn, Turn};
+use crate::unix::{ACCEPTS_PER_TURN_MAX, BACKLOG, accept_failed, refuses_permanent};
 
 /// After this long without traffic the peer is asked whether it lives.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
@@ -40,28 +44,23 @@ impl Reconnect {
     }
 }
 
-impl<P: AsRef<[u8]> + Clone> Transports<P> {
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
     /// Listens on an address. Port 0 takes a free one, which [`Transports::listeners`] shows.
     ///
     /// # Errors
     /// [`OpenError::InUse`] when the port is taken; otherwise what the system says.
     pub fn listen_tcp(&mut self, address: SocketAddr) -> Result<TransportId, OpenError> {
-        let uri = FaceUri::Tcp(Endpoint::Address(address)).to_string();
+        let text = uri(address).to_string();
         let socket = sockets::open(sockets::family_of(&address), SocketType::STREAM)?;
         // So that connections of an earlier run that linger do not keep the port.
         let _ = sockopt::set_socket_reuseaddr(&socket, true);
         if address.is_ipv6() {
             let _ = sockopt::set_ipv6_v6only(&socket, true);
         }
-        rustix::net::bind(&socket, &address).map_err(|errno| bind_error(&uri, errno))?;
-        rustix::net::listen(&socket, BACKLOG).map_err(|errno| bind_error(&uri, errno))?;
+        rustix::net::bind(&socket, &address).map_err(|errno| bind_error(&text, errno))?;
+        rustix::net::listen(&socket, BACKLOG).map_err(|errno| bind_error(&text, errno))?;
         let local = sockets::local_address(&socket).unwrap_or(address);
-        self.add_listener(Listener {
-            kind: ListenerKind::Tcp,
-            socket,
-            local: FaceUri::Tcp(Endpoint::Address(local)),
-            drops: Default::default(),
-        })
+        self.add_listener(Box::new(TcpAcceptor { socket }), uri(local))
     }
 
     /// Begins to connect. [`Event::Up`] tells of success; a persistent transport that fails is
@@ -76,25 +75,42 @@ impl<P: AsRef<[u8]> + Clone> Transports<P> {
         persistency: Persistency,
     ) -> Result<TransportId, OpenError> {
         let doing = || format!("connecting to {peer}");
-        if !self.has_room() {
+        if !self.shared.has_room() {
             return Err(OpenError::TooManyTransports);
         }
-        let socket = start(&peer, local).map_err(OpenError::system(doing()))?;
+        let socket = Arc::new(start(&peer, local).map_err(OpenError::system(doing()))?);
         let address = sockets::local_address(&socket).map_err(OpenError::system(doing()))?;
-        let kind = Kind::Tcp {
-            socket: Some(socket),
-            partial: Partial::default(),
-            peer,
-            reconnect: Reconnect::default(),
-        };
-        let (local, remote) = (uri(address), uri(peer));
-        let mut transport = Transport::new(kind, local, remote, persistency);
-        transport.state = TransportState::Connecting;
-        let id = self.add_transport(transport)?;
+        let sender = Box::new(StreamSender::new(socket.clone()));
+        let (partial, reconnect) = (Partial::default(), Reconnect::default());
+        let id = self.add_transport(NewTransport {
+            receiver: Box::new(Connection { socket: Some(socket), partial, peer, reconnect }),
+            sender,
+            about: About { refuses: refuses_on_demand, ..about(peer) },
+            local: uri(address),
+            persistency,
+            state: TransportState::Connecting,
+        })?;
         let timeout_ns = self.options().tcp.connect_timeout_ns;
         self.set_timer(id, Some(self.now_ns().saturating_add(timeout_ns)));
         Ok(id)
     }
+}
+
+/// What is known of a TCP connection. A peer on the loopback is an application on this machine.
+fn about(peer: SocketAddr) -> About {
+    About {
+        remote: uri(peer),
+        reach: if peer.ip().is_loopback() { Reach::Local } else { Reach::Neighbour },
+        carrier: Carrier::Stream,
+        credentials: None,
+        socket_inode: None,
+        idle_ns: None,
+        refuses: refuses_permanent,
+    }
+}
+
+fn refuses_on_demand(persistency: Persistency) -> Option<&'static str> {
+    (persistency == Persistency::OnDemand).then_some("a connection that the router opened is not on demand")
 }
 
 fn uri(address: SocketAddr) -> FaceUri {
@@ -133,94 +149,107 @@ fn prepare(socket: impl AsFd) {
     let _ = sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES);
 }
 
-/// Takes up peers that connect.
-pub(crate) fn accept<P: AsRef<[u8]> + Clone>(io: &mut Transports<P>, id: TransportId) {
-    for _ in 0..ACCEPTS_PER_TURN_MAX {
-        let Some(listener) = io.listener_mut(id) else { return };
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        match rustix::net::acceptfrom_with(&listener.socket, flags) {
-            Ok((socket, peer)) => {
-                let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
-                let Ok(local) = sockets::local_address(&socket) else { continue };
-                prepare(&socket);
-                let kind = Kind::Stream { socket, partial: Partial::default() };
-                welcome(io, id, Transport::new(kind, uri(local), uri(peer), Persistency::OnDemand));
+struct TcpAcceptor {
+    socket: OwnedFd,
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for TcpAcceptor {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, _: &mut [u8]) {
+        for _ in 0..ACCEPTS_PER_TURN_MAX {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            match rustix::net::acceptfrom_with(&self.socket, flags) {
+                Ok((socket, peer)) => {
+                    let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
+                    let Ok(local) = sockets::local_address(&socket) else { continue };
+                    prepare(&socket);
+                    let (receiver, sender) = StreamReceiver::pair(socket);
+                    let (persistency, state) = (Persistency::OnDemand, TransportState::Up);
+                    let (about, local) = (about(peer), uri(local));
+                    let new = NewTransport { receiver, sender, about, local, persistency, state };
+                    turn.welcome(new, None, |_| ());
+                }
+                Err(errno) if accept_failed(turn, &self.socket, errno) => return,
+                Err(_) => (),
             }
-            Err(errno) if accept_failed(io, id, errno) => return,
-            Err(_) => (),
         }
     }
 }
 
-/// A connection attempt came to its end, one way or the other.
-pub(crate) fn on_connected<P: AsRef<[u8]> + Clone>(io: &mut Transports<P>, id: TransportId) {
-    let Some(transport) = io.transport_mut(id) else { return };
-    let Kind::Tcp { socket: Some(socket), reconnect, .. } = &mut transport.kind else { return };
-    match sockopt::socket_error(&*socket) {
-        Ok(Ok(())) => (),
-        Ok(Err(errno)) | Err(errno) => return io.fail(id, CloseReason::System(errno)),
-    }
-    *reconnect = Reconnect::default();
-    let local = sockets::local_address(&*socket).map(uri);
-    transport.state = TransportState::Up;
-    if let Ok(local) = local {
-        transport.local = local;
-    }
-    io.set_timer(id, None);
-    io.watch_transport(id, Interest::Read, false);
-    io.events.push_back(Event::Up(id));
+/// The receiving half of a connection that this end opens.
+struct Connection {
+    /// None while waiting to connect again.
+    socket: Option<Arc<OwnedFd>>,
+    partial: Partial,
+    peer: SocketAddr,
+    reconnect: Reconnect,
 }
 
-/// Connecting took too long, or it is time to connect again.
-pub(crate) fn on_timer<P: AsRef<[u8]> + Clone>(io: &mut Transports<P>, id: TransportId) {
-    let options = *io.options();
-    let now_ns = io.now_ns();
-    let Some(transport) = io.transport_mut(id) else { return };
-    let Kind::Tcp { socket, peer, partial, .. } = &mut transport.kind else { return };
-    if socket.is_some() {
-        if transport.state != TransportState::Up {
-            io.fail(id, CloseReason::ConnectTimeout);
+impl Connection {
+    /// Waits before the next attempt.
+    fn rest<P: AsRef<[u8]> + Clone + Send + 'static>(&mut self, turn: &mut Turn<'_, P>) {
+        let wait_ns = self.reconnect.next_wait_ns(turn.options());
+        turn.set_timer(Some(turn.now_ns().saturating_add(wait_ns)));
+    }
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(|socket| socket.as_fd())
+    }
+
+    fn read(&mut self, turn: &mut Turn<'_, P>, scratch: &mut [u8]) -> Result<(), CloseReason> {
+        match &self.socket {
+            Some(socket) => self.partial.read(socket, turn, scratch),
+            None => Ok(()),
         }
-        return;
     }
-    *partial = Partial::default();
-    match start(peer, None) {
-        Ok(connecting) => {
-            *socket = Some(connecting);
-            io.watch_transport(id, Interest::Write, true);
-            io.set_timer(id, Some(now_ns.saturating_add(options.tcp.connect_timeout_ns)));
+
+    fn connected(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        match sockopt::socket_error(socket) {
+            Ok(Ok(())) => (),
+            Ok(Err(errno)) | Err(errno) => return Err(CloseReason::System(errno)),
         }
-        Err(_) => rest(io, id),
+        self.reconnect = Reconnect::default();
+        if let Ok(local) = sockets::local_address(socket) {
+            turn.port.set_local(uri(local));
+        }
+        turn.set_timer(None);
+        turn.rewatch(socket, Interest::Read);
+        turn.up();
+        Ok(())
     }
-}
 
-/// A permanent transport lost its connection, or did not get one.
-pub(crate) fn take_down<P: AsRef<[u8]> + Clone>(
-    io: &mut Transports<P>,
-    id: TransportId,
-    reason: CloseReason,
-) {
-    io.clear_queue(id, "down");
-    let Some(transport) = io.transport_mut(id) else { return };
-    let was_down = transport.state == TransportState::Down;
-    transport.state = TransportState::Down;
-    if let Kind::Tcp { socket, .. } = &mut transport.kind {
-        *socket = None;
+    /// Connecting took too long, or it is time to connect again.
+    fn on_timer(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
+        if self.socket.is_some() {
+            let is_up = turn.port.state() == TransportState::Up;
+            return if is_up { Ok(()) } else { Err(CloseReason::ConnectTimeout) };
+        }
+        self.partial = Partial::default();
+        match start(&self.peer, None) {
+            Ok(socket) => {
+                let socket = Arc::new(socket);
+                turn.port.set_sender(Box::new(StreamSender::new(socket.clone())));
+                turn.watch(&socket, Interest::Write);
+                self.socket = Some(socket);
+                let timeout_ns = turn.options().tcp.connect_timeout_ns;
+                turn.set_timer(Some(turn.now_ns().saturating_add(timeout_ns)));
+            }
+            Err(_) => self.rest(turn),
+        }
+        Ok(())
     }
-    rest(io, id);
-    if !was_down {
-        io.events.push_back(Event::Down(id, reason));
-    }
-}
 
-/// Waits before the next attempt.
-fn rest<P: AsRef<[u8]> + Clone>(io: &mut Transports<P>, id: TransportId) {
-    let options = *io.options();
-    let now_ns = io.now_ns();
-    let Some(transport) = io.transport_mut(id) else { return };
-    let Kind::Tcp { reconnect, .. } = &mut transport.kind else { return };
-    let wait_ns = reconnect.next_wait_ns(&options);
-    io.set_timer(id, Some(now_ns.saturating_add(wait_ns)));
+    fn take_down(&mut self, turn: &mut Turn<'_, P>) -> bool {
+        self.socket = None;
+        self.rest(turn);
+        true
+    }
 }
 
 #[cfg(test)]

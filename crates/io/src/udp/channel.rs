@@ -6,28 +6,48 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use namely_link::stream::packet_octets;
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
-use super::{DATAGRAMS_PER_TURN_MAX, peer, uri};
+use super::{peer, uri};
 use crate::error::OpenError;
-use crate::event_loop::{Handler, dispatch};
+use crate::kind::Acceptor;
 use crate::mmsg;
 use crate::options::Persistency;
+use crate::port::Port;
 use crate::sockets;
 use crate::tcp::bind_error;
 use crate::transport::TransportId;
-use crate::transports::{Event, Listener, ListenerKind, Transports};
+use crate::transports::Transports;
+use crate::turn::AcceptTurn;
 
 /// The peers that were met at a port. There are no more than transports.
-#[derive(Debug, Default)]
-pub(crate) struct Channel {
-    peers: HashMap<SocketAddr, TransportId>,
+pub(crate) struct Peers<P> {
+    ports: Mutex<HashMap<SocketAddr, Arc<Port<P>>>>,
 }
 
-impl<P: AsRef<[u8]> + Clone> Transports<P> {
+impl<P> Peers<P> {
+    pub(crate) fn insert(&self, peer: SocketAddr, port: &Arc<Port<P>>) {
+        self.ports.lock().insert(peer, port.clone());
+    }
+
+    pub(crate) fn remove(&self, peer: &SocketAddr) {
+        let port = self.ports.lock().remove(peer);
+        // Not under the lock: it may be the last hold on the port.
+        drop(port);
+    }
+
+    fn get(&self, peer: &SocketAddr) -> Option<Arc<Port<P>>> {
+        self.ports.lock().get(peer).cloned()
+    }
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
     /// Listens on an address: each peer gets an on-demand transport. Port 0 takes a free one, which
     /// [`Transports::listeners`] shows.
     ///
@@ -63,138 +83,66 @@ impl<P: AsRef<[u8]> + Clone> Transports<P> {
                 "{uri_text}: bursts may be lost, as the system limits receive buffers: raise net.core.rmem_max"
             );
         }
-        self.add_listener(Listener {
-            kind: ListenerKind::Udp(Channel::default()),
-            socket,
-            local: uri(address),
-            drops: Default::default(),
-        })
+        let peers = Arc::new(Peers { ports: Mutex::default() });
+        self.shared.add_channel(address, &peers);
+        self.add_listener(Box::new(Channel { socket, address, peers }), uri(address))
     }
 }
 
-/// The channel whose address is `local`, or from which `peer` can be reached.
-pub(crate) fn suitable<P: AsRef<[u8]> + Clone>(
-    io: &Transports<P>,
-    peer: &SocketAddr,
-    local: Option<SocketAddr>,
-) -> Option<(TransportId, SocketAddr)> {
-    io.udp_channels().find(|(_, address)| match local {
-        Some(local) => *address == local,
-        None => {
-            let (from, to) = (address.ip(), peer.ip());
-            address.is_ipv4() == peer.is_ipv4()
-                && (from.is_unspecified() || from.is_loopback() == to.is_loopback())
-        }
-    })
+struct Channel<P> {
+    socket: OwnedFd,
+    address: SocketAddr,
+    peers: Arc<Peers<P>>,
 }
 
-pub(crate) fn remember<P: AsRef<[u8]> + Clone>(
-    io: &mut Transports<P>,
-    channel: TransportId,
-    peer: SocketAddr,
-    id: TransportId,
-) {
-    if let Some(channel) = channel_mut(io, channel) {
-        channel.peers.insert(peer, id);
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for Channel<P> {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
-}
 
-pub(crate) fn forget<P: AsRef<[u8]> + Clone>(io: &mut Transports<P>, channel: TransportId, peer: SocketAddr) {
-    if let Some(channel) = channel_mut(io, channel) {
-        channel.peers.remove(&peer);
-    }
-}
-
-fn channel_mut<P: AsRef<[u8]> + Clone>(io: &mut Transports<P>, id: TransportId) -> Option<&mut Channel> {
-    match io.listener_mut(id).map(|listener| &mut listener.kind) {
-        Some(ListenerKind::Udp(channel)) => Some(channel),
-        _ => None,
-    }
-}
-
-/// Reads a turn's worth of datagrams of peers that have no socket of their own yet.
-pub(crate) fn read_channel<P: AsRef<[u8]> + Clone>(
-    io: &mut Transports<P>,
-    id: TransportId,
-    scratch: &mut [u8],
-    handler: &mut impl Handler<P>,
-) {
-    let mut count = 0;
-    while count < DATAGRAMS_PER_TURN_MAX {
-        let Some(listener) = io.listener_mut(id) else { return };
-        match mmsg::receive(&listener.socket, scratch, true) {
-            Ok(received) => {
-                for (range, from) in received.datagrams() {
-                    count += 1;
-                    if let Some(peer) = from {
-                        take(io, id, peer, &scratch[range], handler);
+    /// Reads a turn's worth of datagrams of peers that have no socket of their own yet.
+    fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, scratch: &mut [u8]) {
+        let mut count = 0;
+        while count < turn.options().read_datagrams_per_turn {
+            match mmsg::receive(&self.socket, scratch, true) {
+                Ok(received) => {
+                    for (range, from) in received.datagrams() {
+                        count += 1;
+                        if let Some(peer) = from {
+                            self.take(turn, peer, &scratch[range]);
+                        }
+                    }
+                    if received.is_last() {
+                        return;
                     }
                 }
-                if received.is_last() {
-                    return;
-                }
+                Err(Errno::AGAIN) => return,
+                Err(_) => count += 1,
             }
-            Err(Errno::AGAIN) => return,
-            Err(_) => count += 1,
         }
     }
 }
 
-/// Hands a datagram to its peer's transport.
-fn take<P: AsRef<[u8]> + Clone>(
-    io: &mut Transports<P>,
-    id: TransportId,
-    peer: SocketAddr,
-    datagram: &[u8],
-    handler: &mut impl Handler<P>,
-) {
-    let Some(transport) = transport_of(io, id, peer, datagram) else { return };
-    dispatch(io, handler);
-    if let Some(transport) = io.transport_mut(transport) {
-        transport.counters.in_frames += 1;
-        transport.counters.in_octets += datagram.len() as u64;
-    }
-    if io.contains(transport) {
-        handler.frame(io, transport, None, datagram);
-    }
-}
-
-/// The transport of a peer; a new one if the datagram is a packet, so that noise makes none.
-fn transport_of<P: AsRef<[u8]> + Clone>(
-    io: &mut Transports<P>,
-    id: TransportId,
-    peer: SocketAddr,
-    datagram: &[u8],
-) -> Option<TransportId> {
-    if let Some(known) = channel_mut(io, id).and_then(|channel| channel.peers.get(&peer).copied()) {
-        return Some(known);
-    }
-    let is_packet = packet_octets(datagram) == Ok(Some(datagram.len()));
-    let opened = if is_packet { open_on_demand(io, id, peer) } else { Err("not_a_packet") };
-    match opened {
-        Ok(transport) => {
-            io.events.push_back(Event::Accepted { listener: id, transport });
-            Some(transport)
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Channel<P> {
+    /// Hands a datagram to its peer's transport; a new one if the datagram is a packet, so that noise makes none.
+    fn take(&self, turn: &mut AcceptTurn<'_, P>, peer: SocketAddr, datagram: &[u8]) {
+        if let Some(port) = self.peers.get(&peer) {
+            return turn.deliver(&port, datagram);
         }
-        Err(label) => {
-            if let Some(listener) = io.listener_mut(id) {
-                listener.drops.count(label);
-            }
-            None
+        if packet_octets(datagram) != Ok(Some(datagram.len())) {
+            return turn.count("not_a_packet");
+        }
+        if !turn.has_room() {
+            return turn.count("too_many_transports");
+        }
+        let options = *turn.options();
+        let opened = peer::connect(&peer, Some(self.address), true, &options).and_then(|socket| {
+            let peers = Some(self.peers.clone());
+            peer::transport(socket, peer, peers, Persistency::OnDemand, &options)
+        });
+        match opened {
+            Ok(new) => turn.welcome(new, Some(datagram), |port| self.peers.insert(peer, port)),
+            Err(_) => turn.count("accept_failed"),
         }
     }
-}
-
-fn open_on_demand<P: AsRef<[u8]> + Clone>(
-    io: &mut Transports<P>,
-    id: TransportId,
-    peer: SocketAddr,
-) -> Result<TransportId, &'static str> {
-    if !io.has_room() {
-        return Err("too_many_transports");
-    }
-    let options = *io.options();
-    let local = io.listener_mut(id).and_then(|listener| listener.local.address());
-    let socket = peer::connect(&peer, local, true, &options).map_err(|_| "accept_failed")?;
-    peer::open(io, socket, peer, Some(id), Persistency::OnDemand).map_err(|_| "accept_failed")
 }

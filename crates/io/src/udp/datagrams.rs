@@ -7,10 +7,10 @@ use namely_link::Frame;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
+use crate::kind::Flushed;
 use crate::mmsg::{self, MESSAGES_OUT_MAX, Outgoing};
+use crate::port::Sent;
 use crate::queue::FrameQueue;
-use crate::transport::TransportCounters;
-use crate::transports::Flushed;
 
 /// System calls of one transport in one turn; a failed datagram takes one.
 const WRITES_PER_TURN_MAX: usize = 64;
@@ -117,7 +117,8 @@ fn cut(
 pub(crate) fn flush<P: AsRef<[u8]>>(
     socket: &OwnedFd,
     queue: &mut FrameQueue<P>,
-    counters: &mut TransportCounters,
+    segmentation: &mut Segmentation,
+    sent: &mut Sent,
 ) -> Result<Flushed, Errno> {
     let mut was_refused = false;
     for _ in 0..WRITES_PER_TURN_MAX {
@@ -126,12 +127,12 @@ pub(crate) fn flush<P: AsRef<[u8]>>(
         }
         let mut runs = [Run::default(); MESSAGES_OUT_MAX];
         let waiting = queue.frames().take(RUN_DATAGRAMS_MAX).map(Frame::octets);
-        let count = cut(waiting, queue.segmentation, &mut runs);
+        let count = cut(waiting, *segmentation, &mut runs);
         match send(socket, queue, &runs[..count]) {
-            Ok(sent) => {
-                for _ in 0..runs[..sent.min(count)].iter().map(|run| run.frames).sum() {
-                    counters.out_octets += queue.pop() as u64;
-                    counters.out_frames += 1;
+            Ok(taken) => {
+                for _ in 0..runs[..taken.min(count)].iter().map(|run| run.frames).sum() {
+                    sent.octets += queue.pop() as u64;
+                    sent.frames += 1;
                 }
                 was_refused = false;
             }
@@ -140,14 +141,13 @@ pub(crate) fn flush<P: AsRef<[u8]>>(
             // The peer's answer to an earlier datagram; this one was not tried yet.
             Err(Errno::CONNREFUSED) if !was_refused => {
                 was_refused = true;
-                counters.drops.count("refused");
+                sent.drops.count("refused");
             }
             Err(errno)
-                if runs[0].frames > 1
-                    && queue.segmentation.refuse(socket, runs[0].datagram_octets, errno) => {}
+                if runs[0].frames > 1 && segmentation.refuse(socket, runs[0].datagram_octets, errno) => {}
             Err(errno) => {
                 queue.pop();
-                counters.drops.count(label(errno));
+                sent.drops.count(label(errno));
             }
         }
     }

@@ -10,19 +10,20 @@ mod kernel_drops;
 mod multicast;
 mod peer;
 
-pub(crate) use channel::{Channel, forget, read_channel};
-pub(crate) use datagrams::{Segmentation, flush};
+pub(crate) use channel::Peers;
 pub use kernel_drops::kernel_drops;
-pub(crate) use multicast::read_multicast;
-pub(crate) use peer::{on_timer, read};
 
 use std::net::SocketAddr;
 
-use namely_wire::face_uri::{Endpoint, FaceUri};
+use std::os::fd::OwnedFd;
 
-/// Datagrams read from one socket per turn; those that the last system call brings beyond it are handled too.
-const DATAGRAMS_PER_TURN_MAX: usize = 64;
+use namely_wire::face_uri::{Endpoint, FaceUri};
 
 fn uri(address: SocketAddr) -> FaceUri {
     FaceUri::Udp(Endpoint::Address(address))
+}
+
+/// The inode of a socket, by which the kernel's drops are found.
+fn inode(socket: &OwnedFd) -> Option<u64> {
+    rustix::fs::fstat(socket).ok().map(|stat| stat.st_ino)
 }

@@ -2,23 +2,28 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::num::NonZeroU32;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use namely_wire::face_uri::FaceUri;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 use socket2::{InterfaceIndexOrAddress, SockRef};
 
-use super::{DATAGRAMS_PER_TURN_MAX, uri};
-use crate::error::OpenError;
-use crate::event_loop::Handler;
+use super::peer::DatagramSender;
+use super::{inode, uri};
+use crate::error::{CloseReason, OpenError};
+use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
 use crate::mmsg;
 use crate::options::{MulticastOptions, Persistency};
+use crate::port::{Sent, TransportState};
+use crate::queue::FrameQueue;
 use crate::sockets;
-use crate::transport::{Kind, Transport, TransportId};
+use crate::transport::{Carrier, Reach, TransportId};
 use crate::transports::Transports;
+use crate::turn::Turn;
 
-impl<P: AsRef<[u8]> + Clone> Transports<P> {
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
     /// Joins a group on an interface.
     ///
     /// # Errors
@@ -39,9 +44,25 @@ impl<P: AsRef<[u8]> + Clone> Transports<P> {
             (self.options().send_buffer_octets, self.options().datagram_receive_buffer_octets);
         sockets::set_buffers(&sender, send_octets, 0);
         sockets::set_buffers(&receiver, 0, receive_octets);
-        let kind = Kind::Multicast { receiver, sender, own };
-        let local = FaceUri::Device(options.interface.clone());
-        self.add_transport(Transport::new(kind, local, uri(options.group), Persistency::Permanent))
+        let about = About {
+            remote: uri(options.group),
+            reach: Reach::Group,
+            carrier: Carrier::Datagrams,
+            credentials: None,
+            socket_inode: inode(&receiver),
+            idle_ns: None,
+            refuses: |persistency| {
+                (persistency == Persistency::OnDemand).then_some("a multicast face is not on demand")
+            },
+        };
+        self.add_transport(NewTransport {
+            receiver: Box::new(GroupReceiver { socket: receiver, own }),
+            sender: Box::new(GroupSender(DatagramSender::new(Arc::new(sender)))),
+            about,
+            local: FaceUri::Device(options.interface.clone()),
+            persistency: Persistency::Permanent,
+            state: TransportState::Up,
+        })
     }
 }
 
@@ -111,40 +132,60 @@ fn prepare_sender(
     Ok(sockets::local_address(sender)?)
 }
 
-/// Reads a turn's worth of datagrams. What this transport sent itself is passed over.
-pub(crate) fn read_multicast<P: AsRef<[u8]> + Clone>(
-    io: &mut Transports<P>,
-    id: TransportId,
-    scratch: &mut [u8],
-    handler: &mut impl Handler<P>,
-) {
-    let mut count = 0;
-    while count < DATAGRAMS_PER_TURN_MAX {
-        let Some(transport) = io.transport_mut(id) else { return };
-        let Kind::Multicast { receiver, own, .. } = &transport.kind else { return };
-        let own = *own;
-        match mmsg::receive(receiver, scratch, true) {
-            Ok(received) => {
-                for (range, from) in received.datagrams() {
-                    count += 1;
-                    if from.is_some_and(|from| is_same(&from, &own)) {
-                        continue;
+/// The receiving half of a group.
+struct GroupReceiver {
+    socket: OwnedFd,
+    /// Where this end sends from.
+    own: SocketAddr,
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for GroupReceiver {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    /// Reads a turn's worth of datagrams. What this transport sent itself is passed over.
+    fn read(&mut self, turn: &mut Turn<'_, P>, scratch: &mut [u8]) -> Result<(), CloseReason> {
+        let mut count = 0;
+        while count < turn.options().read_datagrams_per_turn {
+            match mmsg::receive(&self.socket, scratch, true) {
+                Ok(received) => {
+                    for (range, from) in received.datagrams() {
+                        count += 1;
+                        let is_own = from.is_some_and(|from| is_same(&from, &self.own));
+                        if !is_own && !turn.deliver(from, &scratch[range]) {
+                            return Ok(());
+                        }
                     }
-                    let Some(transport) = io.transport_mut(id) else { return };
-                    transport.counters.in_frames += 1;
-                    transport.counters.in_octets += range.len() as u64;
-                    handler.frame(io, id, from, &scratch[range]);
+                    if received.is_last() {
+                        return Ok(());
+                    }
                 }
-                if received.is_last() {
-                    return;
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(_) => {
+                    turn.count("receive_failed");
+                    count += 1;
                 }
-            }
-            Err(Errno::AGAIN) => return,
-            Err(_) => {
-                transport.counters.drops.count("receive_failed");
-                count += 1;
             }
         }
+        Ok(())
+    }
+}
+
+/// The sending half of a group, which has a socket of its own.
+struct GroupSender(DatagramSender);
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for GroupSender {
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
+        self.0.flush(queue, sent)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Sender::<P>::descriptor(&self.0)
+    }
+
+    fn shares_descriptor(&self) -> bool {
+        false
     }
 }
 

@@ -1,21 +1,27 @@
 //! UDP to one peer, over a connected socket.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
-use super::{DATAGRAMS_PER_TURN_MAX, channel, uri};
+use super::datagrams::{self, Segmentation};
+use super::{Peers, inode, uri};
 use crate::error::{CloseReason, OpenError};
-use crate::event_loop::Handler;
+use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
 use crate::mmsg;
 use crate::options::{IoOptions, Persistency};
+use crate::port::{Sent, TransportState};
+use crate::queue::FrameQueue;
 use crate::sockets;
-use crate::transport::{Kind, Transport, TransportId};
+use crate::transport::{Carrier, Reach, TransportId};
 use crate::transports::Transports;
+use crate::turn::Turn;
 
-impl<P: AsRef<[u8]> + Clone> Transports<P> {
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
     /// Opens a transport to one peer. It sends from `local`, or else from the address of a channel from which the
     /// peer can be reached, or else from a free port.
     ///
@@ -30,32 +36,53 @@ impl<P: AsRef<[u8]> + Clone> Transports<P> {
         if local.is_some_and(|local| local.is_ipv4() != peer.is_ipv4()) {
             return Err(OpenError::BadAddress("the two addresses are not of one IP version".into()));
         }
-        let channel = channel::suitable(self, &peer, local);
-        let local = local.or(channel.map(|(_, address)| address));
+        let channel = self.shared.channel(|address| suits(address, &peer, local));
+        let local = local.or(channel.as_ref().map(|(address, _)| *address));
         let socket = connect(&peer, local, channel.is_some(), self.options())?;
-        open(self, socket, peer, channel.map(|(id, _)| id), persistency)
+        let peers = channel.map(|(_, peers)| peers);
+        let id = self.add_transport(transport(socket, peer, peers.clone(), persistency, self.options())?)?;
+        if let Some((peers, port)) = peers.zip(self.port(id)) {
+            peers.insert(peer, port);
+        }
+        Ok(id)
+    }
+}
+
+/// Whether a channel's address is `local`, or `peer` can be reached from it.
+fn suits(channel: &SocketAddr, peer: &SocketAddr, local: Option<SocketAddr>) -> bool {
+    match local {
+        Some(local) => *channel == local,
+        None => {
+            let (from, to) = (channel.ip(), peer.ip());
+            channel.is_ipv4() == peer.is_ipv4()
+                && (from.is_unspecified() || from.is_loopback() == to.is_loopback())
+        }
     }
 }
 
 /// Makes a transport of a connected socket.
-pub(crate) fn open<P: AsRef<[u8]> + Clone>(
-    io: &mut Transports<P>,
+pub(crate) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
     socket: OwnedFd,
     peer: SocketAddr,
-    channel: Option<TransportId>,
+    peers: Option<Arc<Peers<P>>>,
     persistency: Persistency,
-) -> Result<TransportId, OpenError> {
+    options: &IoOptions,
+) -> Result<NewTransport<P>, OpenError> {
     let local = sockets::local_address(&socket).map_err(OpenError::system("reading a socket's address"))?;
-    let kind = Kind::Udp { socket, peer, channel, active_ns: io.now_ns() };
-    let id = io.add_transport(Transport::new(kind, uri(local), uri(peer), persistency))?;
-    if let Some(channel) = channel {
-        channel::remember(io, channel, peer, id);
-    }
-    if persistency == Persistency::OnDemand {
-        let due_ns = io.now_ns().saturating_add(io.options().udp.idle_ns);
-        io.set_timer(id, Some(due_ns));
-    }
-    Ok(id)
+    let about = About {
+        remote: uri(peer),
+        // Also on this machine, since an address proves nothing.
+        reach: Reach::Neighbour,
+        carrier: Carrier::Datagrams,
+        credentials: None,
+        socket_inode: inode(&socket),
+        idle_ns: Some(options.udp.idle_ns),
+        refuses: |_| None,
+    };
+    let socket = Arc::new(socket);
+    let sender = Box::new(DatagramSender::new(socket.clone()));
+    let receiver = Box::new(PeerReceiver { socket, peer, peers });
+    Ok(NewTransport { receiver, sender, about, local: uri(local), persistency, state: TransportState::Up })
 }
 
 /// Opens a socket that exchanges datagrams with `peer` only.
@@ -82,58 +109,88 @@ pub(crate) fn connect(
     Ok(socket)
 }
 
-/// Reads a turn's worth of datagrams.
-pub(crate) fn read<P: AsRef<[u8]> + Clone>(
-    io: &mut Transports<P>,
-    id: TransportId,
-    scratch: &mut [u8],
-    handler: &mut impl Handler<P>,
-) {
-    let now_ns = io.now_ns();
-    let mut count = 0;
-    while count < DATAGRAMS_PER_TURN_MAX {
-        let Some(transport) = io.transport_mut(id) else { return };
-        let Kind::Udp { socket, active_ns, .. } = &mut transport.kind else { return };
-        match mmsg::receive(&*socket, scratch, false) {
-            Ok(received) => {
-                *active_ns = now_ns;
-                for (range, _) in received.datagrams() {
-                    let Some(transport) = io.transport_mut(id) else { return };
-                    transport.counters.in_frames += 1;
-                    transport.counters.in_octets += range.len() as u64;
-                    handler.frame(io, id, None, &scratch[range]);
+/// The receiving half of a transport to one peer.
+struct PeerReceiver<P> {
+    socket: Arc<OwnedFd>,
+    peer: SocketAddr,
+    /// The channel that knows the peer.
+    peers: Option<Arc<Peers<P>>>,
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for PeerReceiver<P> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn read(&mut self, turn: &mut Turn<'_, P>, scratch: &mut [u8]) -> Result<(), CloseReason> {
+        let mut count = 0;
+        while count < turn.options().read_datagrams_per_turn {
+            match mmsg::receive(&*self.socket, scratch, false) {
+                Ok(received) => {
+                    turn.port.active_ns.store(turn.now_ns(), Ordering::Relaxed);
+                    for (range, _) in received.datagrams() {
+                        count += 1;
+                        if !turn.deliver(None, &scratch[range]) {
+                            return Ok(());
+                        }
+                    }
+                    if received.is_last() {
+                        return Ok(());
+                    }
+                }
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => (),
+                Err(errno) => {
+                    turn.count("refused");
                     count += 1;
-                }
-                if received.is_last() {
-                    return;
-                }
-            }
-            Err(Errno::AGAIN) => return,
-            Err(Errno::INTR) => (),
-            Err(errno) => {
-                transport.counters.drops.count("refused");
-                count += 1;
-                // Nobody is there any more. A peer that comes back gets a new transport.
-                if transport.persistency == Persistency::OnDemand {
-                    io.fail(id, CloseReason::System(errno));
+                    // Nobody is there any more. A peer that comes back gets a new transport.
+                    if turn.port.persistency() == Persistency::OnDemand {
+                        return Err(CloseReason::System(errno));
+                    }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Ends an on-demand transport that was idle for long.
+    fn on_timer(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
+        let Some(due_ns) = turn.port.expires_ns() else { return Ok(()) };
+        if due_ns <= turn.now_ns() {
+            return Err(CloseReason::Idle);
+        }
+        turn.set_timer(Some(due_ns));
+        Ok(())
+    }
+}
+
+impl<P> Drop for PeerReceiver<P> {
+    fn drop(&mut self) {
+        if let Some(peers) = &self.peers {
+            peers.remove(&self.peer);
         }
     }
 }
 
-/// Closes an on-demand transport that was idle for long.
-pub(crate) fn on_timer<P: AsRef<[u8]> + Clone>(io: &mut Transports<P>, id: TransportId) {
-    let (now_ns, idle_ns) = (io.now_ns(), io.options().udp.idle_ns);
-    let Some(transport) = io.transport_mut(id) else { return };
-    let Kind::Udp { active_ns, .. } = &transport.kind else { return };
-    if transport.persistency != Persistency::OnDemand {
-        return;
+/// The sending half of a socket for datagrams.
+pub(super) struct DatagramSender {
+    socket: Arc<OwnedFd>,
+    /// How the socket takes datagrams of one length.
+    segmentation: Segmentation,
+}
+
+impl DatagramSender {
+    pub(super) fn new(socket: Arc<OwnedFd>) -> Self {
+        DatagramSender { socket, segmentation: Segmentation::default() }
     }
-    let due_ns = active_ns.saturating_add(idle_ns);
-    if due_ns <= now_ns {
-        io.fail(id, CloseReason::Idle);
-    } else {
-        io.set_timer(id, Some(due_ns));
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for DatagramSender {
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
+        datagrams::flush(&self.socket, queue, &mut self.segmentation, sent)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
     }
 }

@@ -2,7 +2,7 @@
 
 mod socket_file;
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use namely_wire::face_uri::FaceUri;
@@ -10,12 +10,15 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::error::OpenError;
+use crate::kind::{About, Acceptor, NewTransport};
 use crate::options::Persistency;
+use crate::port::TransportState;
 use crate::sockets;
-use crate::stream::Partial;
-use crate::transport::{Credentials, Kind, Transport, TransportId};
-use crate::transports::{Event, Listener, ListenerKind, Transports};
-pub(crate) use socket_file::SocketFile;
+use crate::stream::StreamReceiver;
+use crate::transport::{Carrier, Credentials, Reach, TransportId};
+use crate::transports::Transports;
+use crate::turn::AcceptTurn;
+use socket_file::SocketFile;
 
 /// Connections that wait to be accepted.
 pub(crate) const BACKLOG: i32 = 1024;
@@ -23,10 +26,7 @@ pub(crate) const BACKLOG: i32 = 1024;
 /// Connections accepted per listener and turn.
 pub(crate) const ACCEPTS_PER_TURN_MAX: usize = 64;
 
-/// How long a listener rests when the process has no file descriptor left, ns.
-const ACCEPT_REST_NS: u64 = 100_000_000;
-
-impl<P: AsRef<[u8]> + Clone> Transports<P> {
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
     /// Listens on a path with the given file mode. A stale socket file is replaced.
     ///
     /// # Errors
@@ -44,70 +44,71 @@ impl<P: AsRef<[u8]> + Clone> Transports<P> {
         rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(mode))
             .map_err(OpenError::system(format!("setting the mode of {shown}")))?;
         rustix::net::listen(&socket, BACKLOG).map_err(OpenError::system(format!("listening on {shown}")))?;
-        self.add_listener(Listener {
-            kind: ListenerKind::Unix { _file: file },
-            socket,
-            local: FaceUri::Unix(shown),
-            drops: Default::default(),
-        })
+        let local = FaceUri::Unix(shown);
+        self.add_listener(Box::new(UnixAcceptor { socket, local: local.clone(), _file: file }), local)
     }
 }
 
-/// Takes up applications that connect.
-pub(crate) fn accept<P: AsRef<[u8]> + Clone>(io: &mut Transports<P>, id: TransportId) {
-    for _ in 0..ACCEPTS_PER_TURN_MAX {
-        let Some(listener) = io.listener_mut(id) else { return };
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        match rustix::net::accept_with(&listener.socket, flags) {
-            Ok(socket) => {
-                let local = listener.local.clone();
-                let credentials = sockopt::socket_peercred(&socket).ok().map(|peer| Credentials {
-                    uid: peer.uid.as_raw(),
-                    gid: peer.gid.as_raw(),
-                    pid: rustix::process::Pid::as_raw(Some(peer.pid)),
-                });
-                let options = io.options();
-                sockets::set_buffers(
-                    &socket,
-                    options.send_buffer_octets,
-                    options.stream_receive_buffer_octets,
-                );
-                let remote = FaceUri::Fd(socket.as_raw_fd() as u64);
-                let kind = Kind::Stream { socket, partial: Partial::default() };
-                let mut transport = Transport::new(kind, local, remote, Persistency::OnDemand);
-                transport.credentials = credentials;
-                welcome(io, id, transport);
+struct UnixAcceptor {
+    socket: OwnedFd,
+    local: FaceUri,
+    /// The file goes with the listener.
+    _file: SocketFile,
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for UnixAcceptor {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, _: &mut [u8]) {
+        for _ in 0..ACCEPTS_PER_TURN_MAX {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            match rustix::net::accept_with(&self.socket, flags) {
+                Ok(socket) => {
+                    let options = turn.options();
+                    let (send, receive) = (options.send_buffer_octets, options.stream_receive_buffer_octets);
+                    sockets::set_buffers(&socket, send, receive);
+                    turn.welcome(application(socket, self.local.clone()), None, |_| ());
+                }
+                Err(errno) if accept_failed(turn, &self.socket, errno) => return,
+                Err(_) => (),
             }
-            Err(errno) if accept_failed(io, id, errno) => return,
-            Err(_) => (),
         }
     }
 }
 
-/// Takes up an accepted transport; one too many is closed again.
-pub(crate) fn welcome<P: AsRef<[u8]> + Clone>(
-    io: &mut Transports<P>,
-    listener: TransportId,
-    transport: Transport<P>,
-) {
-    match io.add_transport(transport) {
-        Ok(transport) => io.events.push_back(Event::Accepted { listener, transport }),
-        Err(error) => {
-            if let Some(listener) = io.listener_mut(listener) {
-                listener.drops.count(match error {
-                    OpenError::TooManyTransports => "too_many_transports",
-                    _ => "accept_failed",
-                });
-            }
-        }
-    }
+/// The transport of an application that connected.
+fn application<P: AsRef<[u8]> + Clone + Send + 'static>(socket: OwnedFd, local: FaceUri) -> NewTransport<P> {
+    let credentials = sockopt::socket_peercred(&socket).ok().map(|peer| Credentials {
+        uid: peer.uid.as_raw(),
+        gid: peer.gid.as_raw(),
+        pid: rustix::process::Pid::as_raw(Some(peer.pid)),
+    });
+    let about = About {
+        remote: FaceUri::Fd(socket.as_raw_fd() as u64),
+        reach: Reach::Local,
+        carrier: Carrier::Stream,
+        credentials,
+        socket_inode: None,
+        idle_ns: None,
+        refuses: refuses_permanent,
+    };
+    let (receiver, sender) = StreamReceiver::pair(socket);
+    let (persistency, state) = (Persistency::OnDemand, TransportState::Up);
+    NewTransport { receiver, sender, about, local, persistency, state }
+}
+
+/// A connection that the peer opened cannot be opened again from here.
+pub(crate) fn refuses_permanent(persistency: Persistency) -> Option<&'static str> {
+    (persistency == Persistency::Permanent).then_some("a connection that the peer opened cannot be permanent")
 }
 
 /// Whether accepting ends for this turn. Without file descriptors the listener rests: the connection stays in the
 /// queue, and the loop must not spin on it.
-pub(crate) fn accept_failed<P: AsRef<[u8]> + Clone>(
-    io: &mut Transports<P>,
-    id: TransportId,
+pub(crate) fn accept_failed<P: AsRef<[u8]> + Clone + Send + 'static>(
+    turn: &mut AcceptTurn<'_, P>,
+    socket: &OwnedFd,
     errno: Errno,
 ) -> bool {
     match errno {
@@ -115,7 +116,6 @@ pub(crate) fn accept_failed<P: AsRef<[u8]> + Clone>(
         Errno::INTR | Errno::CONNABORTED => return false,
         _ => (),
     }
-    let due_ns = io.now_ns().saturating_add(ACCEPT_REST_NS);
-    io.rest_listener(id, due_ns);
+    turn.rest(socket);
     true
 }

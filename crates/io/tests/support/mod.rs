@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use namely_io::{
-    Event, EventLoop, Handler, IoOptions, Remote, TransportId, TransportStatus, Transports, Waker,
+    Event, EventLoop, Handler, IoOptions, Remote, SendError, TransportId, TransportStatus, Transports, Waker,
 };
 use namely_link::{Frame, LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};
 use namely_wire::LpHeaders;
@@ -37,8 +37,9 @@ struct Recorder {
 
 impl Handler<Packet> for Recorder {
     fn frame(&mut self, io: &mut Io, transport: TransportId, remote: Remote, octets: &[u8]) {
-        if self.echo && io.admit(transport).is_ok() {
-            io.push(transport, frame(octets));
+        if self.echo {
+            // What finds no room is counted.
+            let _ = push(io, transport, frame(octets));
         }
         let _ = self.seen.send(Seen::Frame(transport, remote, octets.to_vec()));
     }
@@ -98,7 +99,7 @@ impl Loop {
     }
 
     pub(crate) fn status(&self, id: TransportId) -> Option<TransportStatus> {
-        self.with(move |io| io.status(id))
+        self.with(move |io| io.port(id).map(|port| port.status()))
     }
 
     pub(crate) fn drops(&self, id: TransportId, label: &'static str) -> u64 {
@@ -111,10 +112,7 @@ impl Loop {
 
     pub(crate) fn send(&self, id: TransportId, octets: &[u8]) {
         let frame = frame(octets);
-        self.with(move |io| {
-            io.admit(id).unwrap();
-            io.push(id, frame);
-        });
+        self.with(move |io| push(io, id, frame)).unwrap();
     }
 
     pub(crate) fn next(&self) -> Seen {
@@ -163,6 +161,12 @@ impl Drop for Loop {
             let _ = thread.join();
         }
     }
+}
+
+/// Sends a frame on a transport.
+pub(crate) fn push(io: &mut Io, id: TransportId, frame: Frame<Packet>) -> Result<(), SendError> {
+    let port = io.port(id).cloned().ok_or(SendError::Gone)?;
+    io.push(&port, frame)
 }
 
 /// A frame of exactly these octets.

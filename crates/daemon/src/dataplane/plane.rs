@@ -1,0 +1,292 @@
+//! What the workers and the control thread share: the core, the directory of faces, and what is said to the control
+//! thread.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use namely_forwarder::{FaceId, FaceLayer, FaceScope, FaceSpec as CoreFaceSpec, LinkType};
+use namely_io::{Reach, TransportStatus};
+use namely_link::{DropCounters, LinkConfig, LinkSender, ReassemblyTotal};
+use namely_wire::FaceUri;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::inbox::{ControlPacket, Outbox};
+use super::{
+    Core, CreateFaceError, DataPlaneOptions, FaceEvent, FaceEventKind, FaceOptions, FaceStatus, FaceUpdate,
+    Packet, UpdateFaceError, status,
+};
+
+/// The sending half of a face.
+pub(super) type Port = namely_io::Port<Packet>;
+
+pub(super) struct Plane {
+    pub(super) options: DataPlaneOptions,
+    pub(super) core: Arc<Core>,
+    /// The face of the router itself.
+    pub(super) internal_face: FaceId,
+    pub(super) outbox: Outbox,
+    internal_drops: AtomicU64,
+    /// Taken to make or end a face, so that each is told of in the order of what happened.
+    changes: Mutex<()>,
+    directory: Mutex<Directory>,
+    /// How many faces have gone: workers then forget the ports that are closed.
+    departures: AtomicU64,
+    pub(super) reassembly_total: Arc<ReassemblyTotal>,
+    /// Where the Sequence of the next link begins.
+    next_sequence: AtomicU64,
+    pub(super) expiry: Mutex<Expiry>,
+    /// Drops of faces that are gone, and of peers that got none.
+    retired_drops: Mutex<DropCounters>,
+}
+
+/// When the core has something to do. Whoever holds it does that.
+#[derive(Debug, Default)]
+pub(super) struct Expiry {
+    /// The time for which some worker has set its timer, ns.
+    pub(super) armed_ns: Option<u64>,
+}
+
+/// The faces by the ways in which they are looked up.
+#[derive(Default)]
+struct Directory {
+    by_id: BTreeMap<FaceId, Arc<Port>>,
+    by_remote: HashMap<FaceUri, FaceId>,
+}
+
+/// A face, and the inode of its socket if it is one for datagrams.
+pub(super) type FaceAndInode = (FaceStatus, Option<u64>);
+
+impl Plane {
+    pub(super) fn new(
+        options: DataPlaneOptions,
+        core: Arc<Core>,
+        internal_face: FaceId,
+        outbox: Outbox,
+    ) -> Result<Self, String> {
+        let mut random = [0; 8];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+            .map_err(|errno| format!("the system gives no random numbers: {errno}"))?;
+        Ok(Plane {
+            reassembly_total: ReassemblyTotal::new(options.reassembly_octets_total_max),
+            options,
+            core,
+            internal_face,
+            outbox,
+            internal_drops: AtomicU64::new(0),
+            changes: Mutex::default(),
+            directory: Mutex::default(),
+            departures: AtomicU64::new(0),
+            next_sequence: AtomicU64::new(u64::from_ne_bytes(random)),
+            expiry: Mutex::default(),
+            retired_drops: Mutex::default(),
+        })
+    }
+
+    /// Makes a face of a transport.
+    pub(super) fn open_face(
+        &self,
+        port: &Arc<Port>,
+        options: &FaceOptions,
+        now_ns: u64,
+    ) -> Result<FaceStatus, CreateFaceError> {
+        let transport = port.status();
+        let config = LinkConfig {
+            marking: Some(self.options.marking),
+            reassembly: self.options.reassembly,
+            ..LinkConfig::new(status::link_kind(&transport, self.options.udp_mtu))
+        };
+        let config = status::configure(config, options, transport.reach, &self.options)
+            .map_err(CreateFaceError::BadOption)?;
+        // Far enough apart that no two links' numbers meet.
+        let first_sequence = self.next_sequence.fetch_add(1 << 40, Ordering::Relaxed);
+        port.set_link(LinkSender::new(config, first_sequence));
+        // Until the face is told of, nobody else may take its number.
+        let _changing = self.changes.lock();
+        let id = self
+            .core
+            .face_register(core_spec(&transport, &config))
+            .map_err(|_| CreateFaceError::TooManyFaces)?;
+        let face = status::face_status(id, port.status(), &config, now_ns);
+        let mut directory = self.directory.lock();
+        if let Some(remote) = unique_remote(&transport) {
+            directory.by_remote.insert(remote, id);
+        }
+        directory.by_id.insert(id, port.clone());
+        drop(directory);
+        // Whoever hears of the face may send on it at once.
+        self.tell(FaceEventKind::Created, face.clone());
+        Ok(face)
+    }
+
+    /// Ends a face, whose transport was as given. Nothing if it has ended already: `port` says which face is meant,
+    /// as numbers are given again.
+    pub(super) fn close_face(
+        &self,
+        id: FaceId,
+        port: &Arc<Port>,
+        transport: TransportStatus,
+        now_ns: u64,
+    ) -> bool {
+        let _changing = self.changes.lock();
+        let mut directory = self.directory.lock();
+        if !directory.by_id.get(&id).is_some_and(|known| Arc::ptr_eq(known, port)) {
+            return false;
+        }
+        directory.by_id.remove(&id);
+        if let Some(remote) = unique_remote(&transport)
+            && directory.by_remote.get(&remote) == Some(&id)
+        {
+            directory.by_remote.remove(&remote);
+        }
+        // The core may be about to look up a port under locks of its own.
+        drop(directory);
+        // It is there: faces are released nowhere else.
+        let _ = self.core.face_release(id);
+        let face = status::face_status(id, transport, &port.link_config(), now_ns);
+        let mut retired = self.retired_drops.lock();
+        face.counters.drops.iter().for_each(|(label, n)| retired.add(label, *n));
+        drop(retired);
+        self.tell(FaceEventKind::Destroyed, face);
+        self.departures.fetch_add(1, Ordering::Release);
+        true
+    }
+
+    /// Tells of a face that went down or came up.
+    pub(super) fn tell_state(&self, id: FaceId, kind: FaceEventKind) {
+        if let Some((face, _)) = self.face(id) {
+            self.tell(kind, face);
+        }
+    }
+
+    fn tell(&self, kind: FaceEventKind, face: FaceStatus) {
+        tracing::debug!(face = face.face_id.0, remote = %face.remote, ?kind, "face");
+        self.outbox.face(FaceEvent { kind, face });
+    }
+
+    pub(super) fn port(&self, id: FaceId) -> Option<Arc<Port>> {
+        self.directory.lock().by_id.get(&id).cloned()
+    }
+
+    pub(super) fn by_remote(&self, remote: &FaceUri) -> Option<FaceStatus> {
+        let id = *self.directory.lock().by_remote.get(remote)?;
+        self.face(id).map(|(face, _)| face)
+    }
+
+    pub(super) fn departures(&self) -> u64 {
+        self.departures.load(Ordering::Acquire)
+    }
+
+    /// What management shows of a face but its packets by kind.
+    pub(super) fn face(&self, id: FaceId) -> Option<FaceAndInode> {
+        if id == self.internal_face {
+            return Some((status::internal_status(id, self.internal_drops.load(Ordering::Relaxed)), None));
+        }
+        let port = self.port(id)?;
+        Some(describe(id, &port))
+    }
+
+    pub(super) fn faces(&self) -> Vec<FaceAndInode> {
+        let ports: Vec<(FaceId, Arc<Port>)> =
+            self.directory.lock().by_id.iter().map(|(id, port)| (*id, port.clone())).collect();
+        let faces = ports.iter().map(|(id, port)| describe(*id, port));
+        faces.chain(self.face(self.internal_face)).collect()
+    }
+
+    /// How many faces each of so many workers reads.
+    pub(super) fn loads(&self, workers: usize) -> Vec<usize> {
+        let mut loads = vec![0; workers];
+        for port in self.directory.lock().by_id.values() {
+            if let Some(load) = port.id().and_then(|id| loads.get_mut(id.worker())) {
+                *load += 1;
+            }
+        }
+        loads
+    }
+
+    pub(super) fn update_face(&self, id: FaceId, update: &FaceUpdate) -> Result<FaceStatus, UpdateFaceError> {
+        if id == self.internal_face {
+            return Err(UpdateFaceError::BadOption("the router's own face cannot be changed"));
+        }
+        let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
+        let reach = port.status().reach;
+        let config = status::configure(port.link_config(), &update.options, reach, &self.options)
+            .map_err(UpdateFaceError::BadOption)?;
+        if let Some(persistency) = update.persistency {
+            port.set_persistency(persistency).map_err(UpdateFaceError::BadOption)?;
+        }
+        port.reconfigure(config);
+        let _ = self.core.face_set_local_fields(id, config.local_fields);
+        Ok(describe(id, &port).0)
+    }
+
+    /// Ends a face at once, whatever the workers do just now.
+    pub(super) fn destroy_face(&self, id: FaceId) -> Result<(), UpdateFaceError> {
+        if id == self.internal_face {
+            return Err(UpdateFaceError::BadOption("the router's own face cannot be destroyed"));
+        }
+        let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
+        let now_ns = namely_io::clock::monotonic_ns();
+        let is_closed = self.close_face(id, &port, port.status(), now_ns);
+        port.close();
+        if is_closed { Ok(()) } else { Err(UpdateFaceError::NoSuchFace) }
+    }
+
+    /// Drops of all faces that are or were.
+    pub(super) fn drops(&self) -> DropCounters {
+        let mut drops = self.retired_drops.lock().clone();
+        let ports: Vec<Arc<Port>> = self.directory.lock().by_id.values().cloned().collect();
+        ports.iter().for_each(|port| drops.merge(&port.status().counters.drops));
+        let internal = self.internal_drops.load(Ordering::Relaxed);
+        if internal > 0 {
+            drops.add("internal_queue_full", internal);
+        }
+        drops
+    }
+
+    /// Counts a drop that no face counts.
+    pub(super) fn count(&self, label: &'static str) {
+        self.retired_drops.lock().count(label);
+    }
+
+    /// Hands a packet to the control thread.
+    pub(super) fn send_internal(&self, packet: ControlPacket) {
+        if !self.outbox.packet(packet) {
+            self.internal_drops.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The right to do what is due in the core; none while another worker does it.
+    pub(super) fn try_expiry(&self) -> Option<MutexGuard<'_, Expiry>> {
+        self.expiry.try_lock()
+    }
+}
+
+fn describe(id: FaceId, port: &Port) -> FaceAndInode {
+    let transport = port.status();
+    let inode = transport.socket_inode;
+    let now_ns = namely_io::clock::monotonic_ns();
+    (status::face_status(id, transport, &port.link_config(), now_ns), inode)
+}
+
+/// The remote end, where only one face may lead.
+fn unique_remote(transport: &TransportStatus) -> Option<FaceUri> {
+    match transport.remote {
+        FaceUri::Tcp(_) | FaceUri::Udp(_) if transport.reach != Reach::Group => {
+            Some(transport.remote.clone())
+        }
+        _ => None,
+    }
+}
+
+/// How the forwarder sees a transport.
+fn core_spec(transport: &TransportStatus, config: &LinkConfig) -> CoreFaceSpec {
+    let is_local = transport.reach == Reach::Local;
+    let is_group = transport.reach == Reach::Group;
+    CoreFaceSpec {
+        layer: if is_local { FaceLayer::Upper } else { FaceLayer::Lower },
+        scope: if is_local { FaceScope::Local } else { FaceScope::NonLocal },
+        link_type: if is_group { LinkType::MultiAccess } else { LinkType::PointToPoint },
+        local_fields: config.local_fields,
+    }
+}

@@ -1,0 +1,195 @@
+//! Several workers: faces are spread over them, packets cross between them, and faces come and go meanwhile.
+
+mod support;
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use namely_daemon::dataplane::{
+    ControlEvent, DataPlaneOptions, FaceEventKind, FaceOptions, FaceSpec, Persistency,
+};
+use namely_wire::InterestBuilder;
+use support::{App, PATIENCE, Router, data, interest, uri, with_token};
+
+fn options(workers: usize) -> DataPlaneOptions {
+    DataPlaneOptions { workers: NonZeroUsize::new(workers), ..DataPlaneOptions::default() }
+}
+
+/// Answers every Interest until the connection ends.
+fn produce(mut producer: App) {
+    loop {
+        let Some(asked) = producer.try_receive() else { return };
+        let view = namely_wire::LpView::parse(&asked).unwrap();
+        let Ok(interest) = namely_wire::InterestView::parse(view.fragment.unwrap()) else { continue };
+        let name = interest.name.to_string();
+        if producer.stream.write_all(&data(&name, 1000)).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn packets_cross_between_workers_and_each_consumer_gets_its_own() {
+    let router = Router::start_with(options(3));
+    let (producer, face) = router.connect();
+    router.route("/a", face);
+    let producing = std::thread::spawn(move || produce(producer));
+    let consumers: Vec<App> = (0..5).map(|_| router.connect().0).collect();
+    let asking: Vec<_> = consumers
+        .into_iter()
+        .enumerate()
+        .map(|(who, mut consumer)| {
+            std::thread::spawn(move || {
+                for n in 0..300 {
+                    let name = format!("/a/{who}/{n}");
+                    consumer.send(&with_token(&interest(&name), &[who as u8, n as u8]));
+                    let (headers, answer) = consumer.receive_parts();
+                    assert_eq!(answer, data(&name, 1000));
+                    assert_eq!(headers.pit_token.unwrap().as_bytes(), [who as u8, n as u8]);
+                }
+                consumer
+            })
+        })
+        .collect();
+    let consumers: Vec<App> = asking.into_iter().map(|asking| asking.join().unwrap()).collect();
+    assert_eq!(router.core.table_sizes().pit, 0);
+    drop((consumers, router));
+    producing.join().unwrap();
+}
+
+#[test]
+fn faces_come_go_and_are_destroyed_while_packets_flow_on_several_workers() {
+    let router = Router::start_with(options(4));
+    let (producer, face) = router.connect();
+    router.route("/a", face);
+    let producing = std::thread::spawn(move || produce(producer));
+    let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    // Consumers that connect, ask for a while, and leave in the middle of what they asked for.
+    let asking: Vec<_> = (0..4)
+        .map(|who| {
+            let (path, stop, answered) = (router.path(), stop.clone(), answered.clone());
+            std::thread::spawn(move || {
+                let mut n = 0u32;
+                while !stop.load(Ordering::Relaxed) {
+                    let mut consumer = App::new(UnixStream::connect(&path).unwrap());
+                    for _ in 0..20 {
+                        let name = support::name(&format!("/a/{who}/{n}"));
+                        let packet = InterestBuilder::new(name).nonce(n.to_be_bytes()).build();
+                        n += 1;
+                        // The face may be destroyed at any time.
+                        if consumer.stream.write_all(&packet).is_err() || consumer.try_receive().is_none() {
+                            break;
+                        }
+                        answered.fetch_add(1, Ordering::Relaxed);
+                    }
+                    let last = InterestBuilder::new(support::name(&format!("/a/{who}/{n}"))).build();
+                    let _ = consumer.stream.write_all(&last);
+                    n += 1;
+                }
+            })
+        })
+        .collect();
+    // UDP faces that are made and destroyed by management, on whichever worker.
+    let peers: Vec<_> = (0..8).map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    let (mut created, mut destroyed, mut own) = (0, 0, Vec::new());
+    let end = Instant::now() + Duration::from_secs(2);
+    let mut rounds = 0;
+    while Instant::now() < end {
+        let remote = format!("udp4://{}", peers[rounds % peers.len()].local_addr().unwrap());
+        let spec = FaceSpec {
+            remote: uri(&remote),
+            local: None,
+            persistency: Persistency::Persistent,
+            options: FaceOptions { reliability: Some(true), ..FaceOptions::default() },
+        };
+        own.push(router.plane.create_face(spec).unwrap().face_id);
+        router.route("/a", own[own.len() - 1]);
+        if own.len() == peers.len() {
+            own.drain(..).for_each(|face| router.plane.destroy_face(face).unwrap());
+        }
+        // Whatever applications have at present, one of them loses it.
+        if let Some(victim) =
+            router.plane.faces().iter().rfind(|shown| shown.credentials.is_some() && shown.face_id != face)
+        {
+            let _ = router.plane.destroy_face(victim.face_id);
+        }
+        while let Some(ControlEvent::Face(event)) = router.inbox.try_next() {
+            match event.kind {
+                FaceEventKind::Created => created += 1,
+                FaceEventKind::Destroyed => destroyed += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        rounds += 1;
+    }
+    stop.store(true, Ordering::Relaxed);
+    asking.into_iter().for_each(|asking| asking.join().unwrap());
+    own.drain(..).for_each(|face| router.plane.destroy_face(face).unwrap());
+    while created == 0 || created != destroyed {
+        match router.inbox.next(PATIENCE) {
+            Ok(ControlEvent::Face(event)) if event.kind == FaceEventKind::Created => created += 1,
+            Ok(ControlEvent::Face(event)) if event.kind == FaceEventKind::Destroyed => destroyed += 1,
+            other => panic!("{created} made, {destroyed} gone: {other:?}"),
+        }
+    }
+    assert!(answered.load(Ordering::Relaxed) > 100, "packets flowed");
+    support::eventually(|| router.plane.faces().len() == 2);
+    drop(router);
+    producing.join().unwrap();
+}
+
+/// IS-15: whoever destroys a face waits for no worker.
+#[test]
+fn destroying_a_face_under_load_is_quick() {
+    let router = Router::start_with(options(1));
+    let (producer, face) = router.connect();
+    router.route("/a", face);
+    let producing = std::thread::spawn(move || produce(producer));
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut flooding = router.connect().0;
+    let mut draining = flooding.stream.try_clone().unwrap();
+    let drain = std::thread::spawn(move || {
+        while matches!(std::io::Read::read(&mut draining, &mut [0; 65536]), Ok(n) if n > 0) {}
+    });
+    let stopped = stop.clone();
+    let flood = std::thread::spawn(move || {
+        for n in 0u32.. {
+            let name = support::name(&format!("/a/{n}"));
+            let packet = InterestBuilder::new(name).nonce(n.to_be_bytes()).build();
+            if stopped.load(Ordering::Relaxed) || flooding.stream.write_all(&packet).is_err() {
+                let _ = flooding.stream.shutdown(std::net::Shutdown::Both);
+                return;
+            }
+        }
+    });
+    let mut waits: Vec<Duration> = (0..50)
+        .map(|_| {
+            let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let spec = FaceSpec {
+                remote: uri(&format!("udp4://{}", peer.local_addr().unwrap())),
+                local: None,
+                persistency: Persistency::Persistent,
+                options: FaceOptions::default(),
+            };
+            let made = router.plane.create_face(spec).unwrap();
+            for n in 0..20 {
+                router.route(&format!("/b/{n}"), made.face_id);
+            }
+            let start = Instant::now();
+            router.plane.destroy_face(made.face_id).unwrap();
+            start.elapsed()
+        })
+        .collect();
+    stop.store(true, Ordering::Relaxed);
+    flood.join().unwrap();
+    drain.join().unwrap();
+    waits.sort();
+    println!("median {:?}, longest {:?}", waits[25], waits[49]);
+    assert!(waits[25] < Duration::from_millis(10), "{waits:?}");
+    drop(router);
+    producing.join().unwrap();
+}

@@ -1,0 +1,162 @@
+//! The receiving half of a link service: checks and reassembly.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use namely_wire::{DecodeError, LpHeaders, LpView, PACKET_OCTETS_MAX, types};
+
+use crate::counters::{DropCounters, LinkDrop};
+use crate::reassembly::{Reassembler, ReassemblyLimits, ReassemblyTotal};
+use crate::service::{Delivered, LinkKind};
+
+/// What a receiver accepts on its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepts {
+    /// What carries the frames.
+    pub kind: LinkKind,
+    /// Whether NextHopFaceId may come.
+    pub local_fields: bool,
+}
+
+/// The receiving half of the link service of one face. It belongs to the one thread that reads the face. `R` tells
+/// remote endpoints apart on a link with several.
+///
+/// [`LinkReceiver::tick`] must be called at [`LinkReceiver::due_ns`].
+#[derive(Debug)]
+pub struct LinkReceiver<R = ()> {
+    reassembler: Reassembler<R>,
+    /// The last reassembled packet, until the next call.
+    completed: Vec<u8>,
+    reassembled: u64,
+    drops: DropCounters,
+}
+
+impl<R: Ord + Copy> LinkReceiver<R> {
+    /// A receiver.
+    pub fn new(limits: ReassemblyLimits, total: Arc<ReassemblyTotal>) -> Self {
+        LinkReceiver {
+            reassembler: Reassembler::new(limits, total),
+            completed: Vec::new(),
+            reassembled: 0,
+            drops: DropCounters::default(),
+        }
+    }
+
+    /// Packets received in fragments.
+    pub fn reassembled(&self) -> u64 {
+        self.reassembled
+    }
+
+    /// Drops by reason.
+    pub fn drops(&self) -> &DropCounters {
+        &self.drops
+    }
+
+    /// Whether anything was dropped since drops were last taken.
+    #[inline]
+    pub fn has_drops(&self) -> bool {
+        !self.drops.is_empty()
+    }
+
+    /// Drops by reason since this was last called.
+    pub fn take_drops(&mut self) -> DropCounters {
+        core::mem::take(&mut self.drops)
+    }
+
+    /// Takes in a frame. `on_arrival` is shown its fields before anything else is done with it: that is
+    /// [`crate::LinkSender::on_arrival`] where reliability is on. Returns the network packet that arrived with it,
+    /// if one did.
+    ///
+    /// # Errors
+    /// Why the frame was dropped; counted. The face goes on as before.
+    #[inline]
+    pub fn receive<'a>(
+        &'a mut self,
+        frame: &'a [u8],
+        remote: R,
+        accepts: Accepts,
+        now_ns: u64,
+        on_arrival: impl FnOnce(&LpView<'_>) -> Result<(), LinkDrop>,
+    ) -> Result<Option<Delivered<'a>>, LinkDrop> {
+        match self.take_in(frame, remote, accepts, now_ns, on_arrival) {
+            Ok(Arrival::None) => Ok(None),
+            Ok(Arrival::Whole(headers, packet)) => Ok(Some(Delivered { headers, packet })),
+            Ok(Arrival::Completed(headers)) => Ok(Some(Delivered { headers, packet: &self.completed })),
+            Err(drop) => {
+                self.drops.count(drop.label());
+                Err(drop)
+            }
+        }
+    }
+
+    fn take_in<'f>(
+        &mut self,
+        frame: &'f [u8],
+        remote: R,
+        accepts: Accepts,
+        now_ns: u64,
+        on_arrival: impl FnOnce(&LpView<'_>) -> Result<(), LinkDrop>,
+    ) -> Result<Arrival<'f>, LinkDrop> {
+        let view = LpView::parse(frame).map_err(LinkDrop::Malformed)?;
+        on_arrival(&view)?;
+        let Some(fragment) = view.fragment else { return Ok(Arrival::None) };
+        if view.frag_count == 1 && view.frag_index == 0 {
+            let headers = check(view.headers, fragment, accepts)?;
+            return Ok(Arrival::Whole(headers, fragment));
+        }
+        if accepts.kind == LinkKind::Stream {
+            return Err(LinkDrop::FragmentOnStream);
+        }
+        let added = self.reassembler.add(&view, remote, now_ns, &mut self.drops)?;
+        let Some((headers, packet)) = added else { return Ok(Arrival::None) };
+        let previous = core::mem::replace(&mut self.completed, packet);
+        self.reassembler.recycle(previous);
+        self.reassembled += 1;
+        check(headers, &self.completed, accepts).map(Arrival::Completed)
+    }
+
+    /// Gives up messages that stayed incomplete for too long.
+    pub fn tick(&mut self, now_ns: u64) {
+        self.reassembler.expire(now_ns, &mut self.drops);
+    }
+
+    /// When [`LinkReceiver::tick`] has something to do, ns; none while nothing waits.
+    #[inline]
+    pub fn due_ns(&self) -> Option<u64> {
+        self.reassembler.due_ns()
+    }
+}
+
+/// What a frame brought.
+enum Arrival<'f> {
+    None,
+    Whole(LpHeaders, &'f [u8]),
+    /// The packet is in `LinkReceiver::completed`.
+    Completed(LpHeaders),
+}
+
+/// Whether this may be a network packet, and whether these headers may stand on it (NFD
+/// `GenericLinkService::decode…`).
+fn check(mut headers: LpHeaders, packet: &[u8], accepts: Accepts) -> Result<LpHeaders, LinkDrop> {
+    if packet.len() > PACKET_OCTETS_MAX {
+        return Err(LinkDrop::MessageTooLarge);
+    }
+    let typ = packet.first().map(|first| u32::from(*first));
+    let is_interest = match typ.ok_or(LinkDrop::Malformed(DecodeError::Truncated))? {
+        types::INTEREST => true,
+        types::DATA => false,
+        typ => return Err(LinkDrop::Malformed(DecodeError::UnexpectedType(typ))),
+    };
+    if headers.next_hop_face_id.is_some() && !accepts.local_fields {
+        return Err(LinkDrop::LocalFieldRefused);
+    }
+    let is_request = is_interest && headers.nack.is_none();
+    if headers.nack.is_some() && !is_interest
+        || headers.next_hop_face_id.is_some() && !is_request
+        || headers.cache_policy.is_some() && is_interest
+    {
+        return Err(LinkDrop::MisplacedField);
+    }
+    headers.incoming_face_id = None;
+    Ok(headers)
+}

@@ -1,0 +1,252 @@
+//! The sending half of a link service: fragments, congestion marks, what waits for acknowledgement.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use namely_wire::lp::LpFraming;
+use namely_wire::{LpHeaders, LpView};
+
+use crate::counters::{DropCounters, LinkDrop};
+use crate::fragment::FragmentPlan;
+use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload};
+use crate::marking::CongestionMarker;
+use crate::reliability::{Outline, Reliability};
+use crate::service::{LinkConfig, LinkKind, Outbound};
+
+/// The sending half of the link service of one face. Several threads may send on a face, one at a time: it belongs
+/// to the face's lock. `P` is a shared packet.
+///
+/// [`LinkSender::tick`] must be called at [`LinkSender::due_ns`].
+#[derive(Debug)]
+pub struct LinkSender<P> {
+    config: LinkConfig,
+    next_sequence: u64,
+    marker: CongestionMarker,
+    reliability: Option<Box<Reliability<P>>>,
+    fragmented: u64,
+    congestion_marks: u64,
+    drops: DropCounters,
+    scratch: Vec<u8>,
+}
+
+impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
+    /// A sender. `first_sequence` should be random, so that a router that starts again is not taken for repeating
+    /// itself.
+    pub fn new(config: LinkConfig, first_sequence: u64) -> Self {
+        let mut sender = LinkSender {
+            config,
+            // Halved, so that numbers never wrap and their order is that of sending.
+            next_sequence: first_sequence >> 1,
+            marker: CongestionMarker::default(),
+            reliability: None,
+            fragmented: 0,
+            congestion_marks: 0,
+            drops: DropCounters::default(),
+            scratch: Vec::new(),
+        };
+        sender.reconfigure(config);
+        sender
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// Changes settings. Turning reliability off forgets what waits for acknowledgement.
+    pub fn reconfigure(&mut self, config: LinkConfig) {
+        self.config = config;
+        match (config.kind, config.reliability) {
+            (LinkKind::Datagram { mtu }, true) => {
+                let first = self.next_sequence;
+                self.reliability.get_or_insert_with(|| Box::new(Reliability::new(mtu, first))).set_mtu(mtu);
+            }
+            _ => self.reliability = None,
+        }
+    }
+
+    /// Packets sent in fragments.
+    pub fn fragmented(&self) -> u64 {
+        self.fragmented
+    }
+
+    /// Frames sent again by the reliability service.
+    pub fn retransmitted(&self) -> u64 {
+        self.reliability.as_ref().map_or(0, |reliability| reliability.retransmitted)
+    }
+
+    /// Packets that got a congestion mark here.
+    pub fn congestion_marks(&self) -> u64 {
+        self.congestion_marks
+    }
+
+    /// Drops by reason.
+    pub fn drops(&self) -> &DropCounters {
+        &self.drops
+    }
+
+    /// Sends a packet: `emit` gets its frames in order. `queue_octets` is what waits to be sent on this face.
+    ///
+    /// # Errors
+    /// [`LinkDrop::MtuTooSmall`]: nothing was emitted; counted.
+    pub fn send(
+        &mut self,
+        outbound: Outbound<P>,
+        queue_octets: usize,
+        now_ns: u64,
+        emit: &mut impl FnMut(Frame<P>),
+    ) -> Result<(), LinkDrop> {
+        let Outbound { mut headers, packet, hop_limit: patch } = outbound;
+        if !self.config.local_fields {
+            headers.incoming_face_id = None;
+            headers.next_hop_face_id = None;
+        }
+        if let Some(marking) = &self.config.marking
+            && self.marker.should_mark(marking, queue_octets, now_ns)
+        {
+            self.congestion_marks += 1;
+            headers.congestion_mark = Some(1);
+        }
+        let octets = packet.as_ref().len();
+        let payload = Payload { packet, range: 0..octets as u32, patch };
+        let fits = match self.config.kind {
+            LinkKind::Stream => true,
+            LinkKind::Datagram { mtu } => {
+                octets + FRAME_HEADER_OCTETS_MAX <= mtu || {
+                    octets + self.header_octets(&headers, mtu, 1) <= mtu
+                }
+            }
+        };
+        if fits {
+            self.send_whole(headers, payload, now_ns, emit);
+            return Ok(());
+        }
+        let sent = self.send_fragments(headers, payload, now_ns, emit);
+        sent.inspect_err(|drop| self.drops.count(drop.label()))
+    }
+
+    fn send_whole(
+        &mut self,
+        headers: LpHeaders,
+        payload: Payload<P>,
+        now_ns: u64,
+        emit: &mut impl FnMut(Frame<P>),
+    ) {
+        if self.reliability.is_some() {
+            let sequence = self.take_sequences(1);
+            let outline = Outline { headers, sequence, frag_index: 0, frag_count: 1, payload };
+            self.send_outline(outline, now_ns, emit);
+        } else if headers.is_empty() {
+            emit(Frame::bare(payload));
+        } else if let Some(frame) =
+            Frame::with_header(&headers, &LpFraming::default(), Some(payload), &mut self.scratch)
+        {
+            emit(frame);
+        }
+    }
+
+    fn send_fragments(
+        &mut self,
+        headers: LpHeaders,
+        payload: Payload<P>,
+        now_ns: u64,
+        emit: &mut impl FnMut(Frame<P>),
+    ) -> Result<(), LinkDrop> {
+        let LinkKind::Datagram { mtu } = self.config.kind else { return Ok(()) };
+        let first_header = self.header_octets(&headers, mtu, crate::FRAGMENTS_MAX);
+        let rest_header = self.header_octets(&LpHeaders::default(), mtu, crate::FRAGMENTS_MAX);
+        let plan = FragmentPlan::new(payload.range.len(), mtu, first_header, rest_header)?;
+        self.fragmented += 1;
+        let first_sequence = self.take_sequences(plan.count);
+        for frag_index in 0..plan.count {
+            let outline = Outline {
+                headers: if frag_index == 0 { headers } else { LpHeaders::default() },
+                sequence: first_sequence.wrapping_add(frag_index),
+                frag_index,
+                frag_count: plan.count,
+                payload: Payload { range: plan.range(frag_index), ..payload.clone() },
+            };
+            self.send_outline(outline, now_ns, emit);
+        }
+        Ok(())
+    }
+
+    fn send_outline(&mut self, outline: Outline<P>, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
+        if let Some(reliability) = &mut self.reliability {
+            reliability.send(outline, now_ns, &mut self.scratch, &mut self.drops, emit);
+            return;
+        }
+        let framing = LpFraming {
+            sequence: Some(outline.sequence),
+            frag_index: outline.frag_index,
+            frag_count: outline.frag_count,
+            ..LpFraming::default()
+        };
+        if let Some(frame) =
+            Frame::with_header(&outline.headers, &framing, Some(outline.payload), &mut self.scratch)
+        {
+            emit(frame);
+        }
+    }
+
+    fn take_sequences(&mut self, n: u64) -> u64 {
+        let first = self.next_sequence;
+        self.next_sequence = first.wrapping_add(n);
+        first
+    }
+
+    /// The most octets of header that a frame of at most `mtu` octets needs.
+    fn header_octets(&mut self, headers: &LpHeaders, mtu: usize, frag_count: u64) -> usize {
+        let is_bare = headers.is_empty() && frag_count == 1 && self.reliability.is_none();
+        if is_bare {
+            return 0;
+        }
+        let framing = LpFraming {
+            sequence: (frag_count > 1 || self.reliability.is_some()).then_some(0),
+            frag_index: frag_count - 1,
+            frag_count,
+            tx_sequence: self.reliability.as_ref().map(|_| 0),
+            acks: Vec::new(),
+        };
+        self.scratch.clear();
+        namely_wire::lp::encode_lp_header(headers, &framing, None, Some(mtu), &mut self.scratch);
+        self.scratch.len()
+    }
+
+    /// Takes note of what an arrived frame says to the reliability service. `emit` gets frames that its
+    /// acknowledgements show to be lost.
+    ///
+    /// # Errors
+    /// [`LinkDrop::DuplicateFrame`]: the frame came before. The receiver counts it.
+    pub fn on_arrival(
+        &mut self,
+        view: &LpView<'_>,
+        now_ns: u64,
+        emit: &mut impl FnMut(Frame<P>),
+    ) -> Result<(), LinkDrop> {
+        let Some(reliability) = &mut self.reliability else { return Ok(()) };
+        let drops = &mut self.drops;
+        for ack in view.acks() {
+            reliability.on_ack(ack, now_ns, &mut self.scratch, drops, emit);
+        }
+        let Some(tx_sequence) = view.tx_sequence else { return Ok(()) };
+        reliability.on_tx_sequence(tx_sequence, now_ns, drops);
+        match view.sequence {
+            Some(sequence) if reliability.is_duplicate(sequence) => Err(LinkDrop::DuplicateFrame),
+            _ => Ok(()),
+        }
+    }
+
+    /// Does what is due: sends lost frames again, acknowledges.
+    pub fn tick(&mut self, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
+        if let Some(reliability) = &mut self.reliability {
+            reliability.tick(now_ns, &mut self.scratch, &mut self.drops, emit);
+        }
+    }
+
+    /// When [`LinkSender::tick`] has something to do, ns; none while nothing waits.
+    #[inline]
+    pub fn due_ns(&self) -> Option<u64> {
+        self.reliability.as_ref().and_then(|reliability| reliability.due_ns())
+    }
+}
