@@ -13,7 +13,7 @@ const NETWORKS: u64 = 4096;
 
 /// The names of routes and the names under them.
 ///
-/// A route is `/net-NNNN/node-NNNNNNNN`, and for every second one `/svc-NNNNNNNN` below that: 28 or 42 octets. A
+/// A route is `/net-NNNN/node-NNNNNNNN`, and for half of them `/svc-NNNNNNNN` below that: 28 or 42 octets. A
 /// packet's name goes on with constant components and ends in a number of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
@@ -29,7 +29,11 @@ impl Names {
         let name = Name::new()
             .join_generic(format!("net-{:04x}", route % NETWORKS))
             .join_generic(format!("node-{route:08x}"));
-        if route.is_multiple_of(2) { name } else { name.join_generic(format!("svc-{:08x}", service(route))) }
+        if service(route).is_multiple_of(2) {
+            name
+        } else {
+            name.join_generic(format!("svc-{:08x}", service(route)))
+        }
     }
 
     fn example(&self) -> Name {

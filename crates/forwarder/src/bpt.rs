@@ -9,11 +9,13 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
+use lock_api::{Mutex, RawMutex};
 use namely_wire::Name;
 
+use crate::config::ConfigError;
 use crate::faces::{FaceId, FaceKey};
-use crate::prefix_table::{Key, PrefixTable};
-use crate::slab::Id;
+use crate::prefix_table::{Key, Pair, Pairs, PrefixTable, Writer};
+use crate::slab::{ENTRIES_MAX, Id};
 
 /// What a successful bind can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,99 +60,141 @@ struct Node {
     beneath: u32,
 }
 
-pub(crate) struct Bpt {
-    table: PrefixTable<Node>,
-    by_face: BTreeMap<FaceKey, BTreeSet<Name>>,
-    len: usize,
+impl Node {
+    /// Low bit of the second number: whether the first one is a face.
+    fn pair(self) -> Pair {
+        let bound = u64::from(self.face.is_some());
+        (self.face.map_or(0, FaceKey::bits), u64::from(self.beneath) << 1 | bound)
+    }
+
+    fn from_pair((face, state): Pair) -> Self {
+        Node { face: (state & 1 == 1).then(|| FaceKey::from_bits(face)), beneath: (state >> 1) as u32 }
+    }
+}
+
+pub(crate) struct Bpt<R> {
+    table: PrefixTable,
+    control: Mutex<R, Control>,
     bindings_max: usize,
 }
 
-impl Bpt {
-    pub(crate) fn new(bindings_max: usize) -> Self {
-        Bpt { table: PrefixTable::new(bindings_max), by_face: BTreeMap::new(), len: 0, bindings_max }
+#[derive(Default)]
+struct Control {
+    writer: Writer,
+    by_face: BTreeMap<FaceKey, BTreeSet<Name>>,
+    len: usize,
+}
+
+impl<R: RawMutex> Bpt<R> {
+    pub(crate) fn new(bindings_max: usize) -> Result<Self, ConfigError> {
+        let nodes_max = bindings_max.saturating_mul(NODES_PER_BINDING).min(ENTRIES_MAX);
+        let table = PrefixTable::new(nodes_max)?;
+        Ok(Bpt { table, control: Mutex::new(Control::default()), bindings_max })
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.control.lock().len
     }
 
     /// The face that bound a prefix of `key`. Rule 1 leaves at most one.
     pub(crate) fn find(&self, key: Key<'_>) -> Option<FaceKey> {
-        if self.len == 0 {
-            return None;
-        }
-        self.table.matches(key).find_map(|node| node.face)
+        self.table.find_longest(&self.control, key, bound_to)
     }
 
-    pub(crate) fn bind(&mut self, key: Key<'_>, name: Name, face: FaceKey) -> Result<(), BindError> {
+    pub(crate) fn bind(&self, key: Key<'_>, name: Name, face: FaceKey) -> Result<(), BindError> {
+        let Control { writer, by_face, len } = &mut *self.control.lock();
         let n = key.hashes.len();
-        let extended = self.table.find(key, n).and_then(|id| self.table.value(id)).is_some();
-        if extended || self.find(key).is_some() {
+        let extended = self.table.find(writer, key, n).is_some();
+        if extended || self.table.find_longest_locked(writer, key, bound_to).is_some() {
             return Err(BindError::InUse);
         }
-        if self.len >= self.bindings_max {
+        if *len >= self.bindings_max {
             return Err(BindError::TableFull);
         }
-        for prefix in 0..n {
-            self.node(key, prefix, |node| node.beneath += 1);
+        for prefix in 0..=n {
+            let changed = self.change(writer, key, prefix, |node| match prefix == n {
+                true => node.face = Some(face),
+                false => node.beneath += 1,
+            });
+            if !changed {
+                (0..prefix).for_each(|prefix| self.leave(writer, key, prefix));
+                return Err(BindError::TableFull);
+            }
         }
-        self.node(key, n, |node| node.face = Some(face));
-        self.by_face.entry(face).or_default().insert(name);
-        self.len += 1;
+        by_face.entry(face).or_default().insert(name);
+        *len += 1;
         Ok(())
     }
 
     /// Undoes a bind of `face`; says whether there was one.
-    pub(crate) fn unbind(&mut self, key: Key<'_>, name: &Name, face: FaceKey) -> bool {
+    pub(crate) fn unbind(&self, key: Key<'_>, name: &Name, face: FaceKey) -> bool {
+        let Control { writer, by_face, len } = &mut *self.control.lock();
         let n = key.hashes.len();
-        let bound = self.table.find(key, n).filter(|id| self.face(*id) == Some(face));
+        let bound = self.table.find(writer, key, n).filter(|id| self.node(writer, *id).face == Some(face));
         let Some(id) = bound else { return false };
-        self.table.remove(id);
-        for prefix in 0..n {
-            self.node(key, prefix, |node| node.beneath -= 1);
-            let empty = self.table.find(key, prefix).filter(|id| self.beneath(*id) == 0);
-            empty.and_then(|id| self.table.remove(id));
-        }
-        if let Some(names) = self.by_face.get_mut(&face) {
+        self.table.remove(writer, key, n, id);
+        (0..n).for_each(|prefix| self.leave(writer, key, prefix));
+        if let Some(names) = by_face.get_mut(&face) {
             names.remove(name);
             if names.is_empty() {
-                self.by_face.remove(&face);
+                by_face.remove(&face);
             }
         }
-        self.len -= 1;
+        *len -= 1;
         true
     }
 
-    /// The names that `face` has bound.
-    pub(crate) fn names_of(&self, face: FaceKey) -> Vec<Name> {
-        self.by_face.get(&face).map(|names| names.iter().cloned().collect()).unwrap_or_default()
+    /// The names that `face` has bound, at most `count` of them.
+    pub(crate) fn names_of(&self, face: FaceKey, count: usize) -> Vec<Name> {
+        let control = self.control.lock();
+        control
+            .by_face
+            .get(&face)
+            .map(|names| names.iter().take(count).cloned().collect())
+            .unwrap_or_default()
     }
 
     /// All bindings.
     pub(crate) fn snapshot(&self) -> Vec<(Name, FaceId)> {
-        let bindings =
-            self.by_face.iter().flat_map(|(face, names)| names.iter().map(|n| (n.clone(), face.id())));
-        bindings.collect()
-    }
-
-    fn face(&self, id: Id) -> Option<FaceKey> {
-        self.table.value(id).and_then(|node| node.face)
-    }
-
-    fn beneath(&self, id: Id) -> u32 {
-        self.table.value(id).map_or(0, |node| node.beneath)
-    }
-
-    fn node(&mut self, key: Key<'_>, n: usize, change: impl FnOnce(&mut Node)) {
-        let id = match self.table.find(key, n) {
-            Some(id) => id,
-            None => self.table.insert(key, n, Node::default()),
+        let control = self.control.lock();
+        let names = |(face, names): (&FaceKey, &BTreeSet<Name>)| {
+            let id = face.id();
+            names.iter().map(move |name| (name.clone(), id)).collect::<Vec<_>>()
         };
-        if let Some(node) = self.table.value_mut(id) {
-            change(node);
+        control.by_face.iter().flat_map(names).collect()
+    }
+
+    fn node(&self, writer: &Writer, id: Id) -> Node {
+        self.table.pairs(writer, id).first().copied().map(Node::from_pair).unwrap_or_default()
+    }
+
+    /// One name fewer is bound below this prefix; without any it leaves the table.
+    fn leave(&self, writer: &mut Writer, key: Key<'_>, prefix: usize) {
+        self.change(writer, key, prefix, |node| node.beneath -= 1);
+        let empty = self.table.find(writer, key, prefix).filter(|id| self.node(writer, *id).beneath == 0);
+        if let Some(id) = empty {
+            self.table.remove(writer, key, prefix, id);
+        }
+    }
+
+    /// Changes a node, which is made if it does not exist; says no without room for it.
+    fn change(&self, writer: &mut Writer, key: Key<'_>, n: usize, change: impl FnOnce(&mut Node)) -> bool {
+        let known = self.table.find(writer, key, n);
+        let mut node = known.map(|id| self.node(writer, id)).unwrap_or_default();
+        change(&mut node);
+        match known {
+            Some(id) => self.table.set_pairs(writer, id, &[node.pair()]),
+            None => self.table.insert(writer, key, n, node.pair()).is_some(),
         }
     }
 }
+
+fn bound_to(mut pairs: Pairs<'_>) -> Option<FaceKey> {
+    pairs.next().and_then(|pair| Node::from_pair(pair).face)
+}
+
+/// Nodes that a binding may take on average: one for each component of its name, less what it shares with others.
+const NODES_PER_BINDING: usize = 16;
 
 #[cfg(test)]
 mod tests;

@@ -136,14 +136,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     fn enter_nexthop(&self, name: NameRef<'_>, key: FaceKey, cost: u64) -> Result<(), FibError> {
-        with_key(&self.hasher, name, |name| self.fib.lock().add(name, key, cost))?;
+        with_key(&self.hasher, name, |name| self.fib.add(name, key, cost))?;
         if self.has_gone(key) { Err(FibError::NoFace) } else { Ok(()) }
     }
 
     /// Removes a next hop from the FIB; says whether it was there.
     pub fn fib_remove_nexthop(&self, name: NameRef<'_>, face: FaceId) -> bool {
         let Some(key) = self.key_of(face) else { return false };
-        with_key(&self.hasher, name, |name| self.fib.lock().remove(name, key))
+        with_key(&self.hasher, name, |name| self.fib.remove(name, key))
     }
 
     /// All FIB entries.
@@ -151,7 +151,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let mut entries = Vec::new();
         let mut from = Some(1);
         while let Some(id) = from {
-            from = self.fib.lock().walk(id, WALK_PLACES, &mut entries);
+            from = self.fib.walk(id, WALK_PLACES, &mut entries);
         }
         entries
     }
@@ -189,7 +189,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Names of the regions this router is in; see [`crate::Config::regions`].
     pub fn regions_set(&self, regions: Vec<Name>) {
-        *self.regions.lock() = regions;
+        self.regions.set(regions);
     }
 }
 
@@ -206,11 +206,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     fn enter_binding(&self, prefix: &Name, key: FaceKey) -> Result<Bound, BindError> {
         with_key(&self.hasher, prefix.as_name(), |name| {
-            self.bpt.lock().bind(name, prefix.clone(), key)?;
+            self.bpt.bind(name, prefix.clone(), key)?;
             if self.has_gone(key) {
                 return Err(BindError::NoFace);
             }
-            let routed = self.fib.lock().leads_to(name, FaceKey::LOCAL);
+            let routed = self.fib.leads_to(name, FaceKey::LOCAL);
             Ok(if routed { Bound::Routed } else { Bound::NotRouted })
         })
     }
@@ -218,12 +218,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Undoes a bind; says whether there was one.
     pub fn bpt_unbind(&self, face: FaceId, prefix: &Name) -> bool {
         let Some(key) = self.key_of(face) else { return false };
-        with_key(&self.hasher, prefix.as_name(), |name| self.bpt.lock().unbind(name, prefix, key))
+        with_key(&self.hasher, prefix.as_name(), |name| self.bpt.unbind(name, prefix, key))
     }
 
     /// All bindings.
     pub fn bpt_snapshot(&self) -> Vec<(Name, FaceId)> {
-        self.bpt.lock().snapshot()
+        self.bpt.snapshot()
     }
 }
 
@@ -232,18 +232,18 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Chooses the strategy for a prefix, by its name with or without version.
     pub fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<Name, StrategyError> {
         let kind = StrategyKind::from_name(strategy).ok_or(StrategyError::Unknown)?;
-        with_key(&self.hasher, prefix, |key| self.strategies.lock().set(key, kind))?;
+        with_key(&self.hasher, prefix, |key| self.strategies.set(key, kind))?;
         Ok(kind.name())
     }
 
     /// Removes a prefix's own choice; says whether there was one.
     pub fn strategy_unset(&self, prefix: NameRef<'_>) -> Result<bool, StrategyError> {
-        with_key(&self.hasher, prefix, |key| self.strategies.lock().unset(key))
+        with_key(&self.hasher, prefix, |key| self.strategies.unset(key))
     }
 
     /// All choices, that of `/` first.
     pub fn strategy_snapshot(&self) -> Vec<StrategyStatus> {
-        let choices = self.strategies.lock().snapshot();
+        let choices = self.strategies.snapshot();
         let status = |(prefix, kind): (Name, StrategyKind)| StrategyStatus { prefix, strategy: kind.name() };
         choices.into_iter().map(status).collect()
     }
@@ -277,9 +277,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub fn table_sizes(&self) -> TableSizes {
         TableSizes {
             pit: self.pit.len(),
-            fib: self.fib.lock().len(),
+            fib: self.fib.len(),
             rib: self.rib.lock().len(),
-            bindings: self.bpt.lock().len(),
+            bindings: self.bpt.len(),
             dead_nonces: self.dead_nonces.len(),
             cs: self.cs.info().packets,
         }

@@ -162,6 +162,15 @@ impl FaceKey {
     pub(crate) fn id(self) -> FaceId {
         if self == FaceKey::LOCAL { FaceId::LOCAL } else { FaceId(FaceId::FIRST.0 + u64::from(self.slot)) }
     }
+
+    /// The key as a number, which [`FaceKey::from_bits`] reads.
+    pub(crate) fn bits(self) -> u64 {
+        u64::from(self.slot) << 32 | u64::from(self.generation)
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        FaceKey { slot: (bits >> 32) as u32, generation: bits as u32 }
+    }
 }
 
 /// A face as its holders see it. One cache line: who holds a face counts its packets as well.

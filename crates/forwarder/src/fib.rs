@@ -1,15 +1,18 @@
 //! The forwarding information base: routable prefixes and their next hops (`IS-03`). Written by routing and
-//! by the superuser only (`IS-04`); applications bind prefixes in the BPT instead.
+//! by the superuser only (`IS-04`); applications bind prefixes in the BPT instead. Workers read it without a lock.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
+use lock_api::{Mutex, RawMutex};
 use namely_wire::Name;
 
+use crate::config::ConfigError;
 use crate::faces::{FaceId, FaceKey};
 use crate::few::Few;
-use crate::prefix_table::{Key, PrefixTable};
+use crate::hash::NameHasher;
+use crate::prefix_table::{Key, Pair, Pairs, PrefixTable, Writer, with_key};
 use crate::slab::Id;
 
 /// A FIB entry in a snapshot.
@@ -50,114 +53,143 @@ pub(crate) struct NextHop {
     pub(crate) cost: u64,
 }
 
-/// Next hops sorted by cost; equal costs in the order they came.
-pub(crate) type NextHops = Few<NextHop, 2>;
+/// Faces of next hops, cheapest first: what forwarding needs of them. Without allocation up to four.
+pub(crate) type Upward = Few<FaceKey, 4>;
 
-pub(crate) struct Fib {
-    table: PrefixTable<NextHops>,
-    // Which entries to visit when a face goes.
-    by_face: BTreeMap<FaceKey, BTreeSet<Id>>,
+pub(crate) struct Fib<R> {
+    table: PrefixTable,
+    control: Mutex<R, Control>,
     entries_max: usize,
     nexthops_max: usize,
 }
 
-impl Fib {
-    pub(crate) fn new(entries_max: usize, nexthops_max: usize) -> Self {
-        Fib { table: PrefixTable::new(entries_max), by_face: BTreeMap::new(), entries_max, nexthops_max }
+#[derive(Default)]
+struct Control {
+    writer: Writer,
+    // Which entries to visit when a face goes.
+    by_face: BTreeMap<FaceKey, BTreeSet<Id>>,
+}
+
+impl NextHop {
+    fn pair(self) -> Pair {
+        (self.face.bits(), self.cost)
+    }
+
+    fn from_pair((face, cost): Pair) -> Self {
+        NextHop { face: FaceKey::from_bits(face), cost }
+    }
+}
+
+impl<R: RawMutex> Fib<R> {
+    pub(crate) fn new(entries_max: usize, nexthops_max: usize) -> Result<Self, ConfigError> {
+        let table = PrefixTable::new(entries_max)?;
+        Ok(Fib { table, control: Mutex::new(Control::default()), entries_max, nexthops_max })
     }
 
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Next hops of the longest prefix of `key`. Entries without next hops do not exist.
-    pub(crate) fn longest_match(&self, key: Key<'_>) -> Option<&NextHops> {
-        self.table.matches(key).next()
+    /// The faces of the longest prefix of `key`. Entries without next hops do not exist.
+    pub(crate) fn longest_match(&self, key: Key<'_>) -> Upward {
+        let faces = |pairs: Pairs<'_>| {
+            let mut faces = Upward::new();
+            pairs.take(self.nexthops_max).for_each(|hop| faces.push(FaceKey::from_bits(hop.0)));
+            Some(faces)
+        };
+        self.table.find_longest(&self.control, key, faces).unwrap_or_else(Upward::new)
     }
 
     /// Whether some prefix of `key` leads to `face`.
     pub(crate) fn leads_to(&self, key: Key<'_>, face: FaceKey) -> bool {
-        self.table.matches(key).any(|nexthops| nexthops.iter().any(|hop| hop.face == face))
+        let leads = |mut pairs: Pairs<'_>| pairs.any(|hop| hop.0 == face.bits()).then_some(());
+        self.table.find_longest(&self.control, key, leads).is_some()
     }
 
     /// Adds a next hop, or changes its cost.
-    pub(crate) fn add(&mut self, key: Key<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
-        let n = key.hashes.len();
-        let id = match self.table.find(key, n) {
-            Some(id) => id,
+    pub(crate) fn add(&self, key: Key<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
+        let Control { writer, by_face } = &mut *self.control.lock();
+        let (n, new) = (key.hashes.len(), NextHop { face, cost });
+        let id = match self.table.find(writer, key, n) {
+            Some(id) => {
+                let nexthops = self.with(&self.nexthops(writer, id), new)?;
+                let pairs: Vec<Pair> = nexthops.into_iter().map(NextHop::pair).collect();
+                if !self.table.set_pairs(writer, id, &pairs) {
+                    return Err(FibError::TableFull);
+                }
+                id
+            }
             None if self.table.len() >= self.entries_max => return Err(FibError::TableFull),
-            None => self.table.insert(key, n, Few::new()),
+            None => self.table.insert(writer, key, n, new.pair()).ok_or(FibError::TableFull)?,
         };
-        let Some(nexthops) = self.table.value_mut(id) else { return Ok(()) };
-        let is_new = !nexthops.iter().any(|hop| hop.face == face);
-        if is_new && nexthops.len() >= self.nexthops_max {
-            return Err(FibError::NextHopsFull);
-        }
-        nexthops.retain(|hop| hop.face != face);
-        insert_sorted(nexthops, NextHop { face, cost });
-        self.by_face.entry(face).or_default().insert(id);
+        by_face.entry(face).or_default().insert(id);
         Ok(())
     }
 
+    /// `nexthops` with `new` in its place: sorted by cost, equal costs in the order they came.
+    fn with(&self, nexthops: &[NextHop], new: NextHop) -> Result<Vec<NextHop>, FibError> {
+        let mut sorted: Vec<NextHop> = nexthops.iter().filter(|hop| hop.face != new.face).copied().collect();
+        if sorted.len() >= self.nexthops_max {
+            return Err(FibError::NextHopsFull);
+        }
+        let at = sorted.partition_point(|hop| hop.cost <= new.cost);
+        sorted.insert(at, new);
+        Ok(sorted)
+    }
+
     /// Removes a next hop; says whether it was there.
-    pub(crate) fn remove(&mut self, key: Key<'_>, face: FaceKey) -> bool {
-        let Some(id) = self.table.find(key, key.hashes.len()) else { return false };
-        if let Some(entries) = self.by_face.get_mut(&face) {
+    pub(crate) fn remove(&self, key: Key<'_>, face: FaceKey) -> bool {
+        let Control { writer, by_face } = &mut *self.control.lock();
+        let Some(id) = self.table.find(writer, key, key.hashes.len()) else { return false };
+        if let Some(entries) = by_face.get_mut(&face) {
             entries.remove(&id);
             if entries.is_empty() {
-                self.by_face.remove(&face);
+                by_face.remove(&face);
             }
         }
-        self.remove_nexthop(id, face)
+        self.remove_nexthop(writer, key, id, face)
     }
 
     /// Removes up to `count` next hops of a face that is gone; says whether more may remain.
-    pub(crate) fn remove_face(&mut self, face: FaceKey, count: usize) -> bool {
+    pub(crate) fn remove_face(&self, hasher: &NameHasher, face: FaceKey, count: usize) -> bool {
+        let Control { writer, by_face } = &mut *self.control.lock();
         for _ in 0..count {
-            let Some(id) = self.by_face.get_mut(&face).and_then(BTreeSet::pop_first) else {
-                self.by_face.remove(&face);
+            let Some(id) = by_face.get_mut(&face).and_then(BTreeSet::pop_first) else {
+                by_face.remove(&face);
                 return false;
             };
-            self.remove_nexthop(id, face);
+            let Some(name) = self.table.name(writer, id) else { continue };
+            with_key(hasher, name.as_name(), |key| self.remove_nexthop(writer, key, id, face));
         }
         true
     }
 
     /// Part of a snapshot; see [`PrefixTable::walk`].
     pub(crate) fn walk(&self, from: Id, count: Id, entries: &mut Vec<FibEntry>) -> Option<Id> {
-        let (found, next) = self.table.walk(from, count);
-        entries.extend(found.map(|(name, nexthops)| FibEntry {
-            name,
-            nexthops: nexthops.iter().map(|hop| (hop.face.id(), hop.cost)).collect(),
-        }));
+        let control = self.control.lock();
+        let (found, next) = self.table.walk(&control.writer, from, count);
+        let nexthop = |pair| (NextHop::from_pair(pair).face.id(), pair.1);
+        entries.extend(
+            found.map(|(name, pairs)| FibEntry { name, nexthops: pairs.into_iter().map(nexthop).collect() }),
+        );
         next
     }
 
-    fn remove_nexthop(&mut self, id: Id, face: FaceKey) -> bool {
-        let Some(nexthops) = self.table.value_mut(id) else { return false };
-        let before = nexthops.len();
-        nexthops.retain(|hop| hop.face != face);
-        let removed = nexthops.len() < before;
-        if nexthops.is_empty() {
-            self.table.remove(id);
-        }
-        removed
+    fn nexthops(&self, writer: &Writer, id: Id) -> Vec<NextHop> {
+        self.table.pairs(writer, id).into_iter().map(NextHop::from_pair).collect()
     }
-}
 
-fn insert_sorted(nexthops: &mut NextHops, new: NextHop) {
-    let mut sorted = NextHops::new();
-    let mut pending = Some(new);
-    for hop in core::mem::replace(nexthops, NextHops::new()) {
-        if let Some(new) = pending.take_if(|new| new.cost < hop.cost) {
-            sorted.push(new);
+    /// Takes a next hop out of the entry of the whole `key`, and the entry out of the table with its last one.
+    fn remove_nexthop(&self, writer: &mut Writer, key: Key<'_>, id: Id, face: FaceKey) -> bool {
+        let before = self.table.pairs(writer, id);
+        let after: Vec<Pair> = before.iter().copied().filter(|hop| hop.0 != face.bits()).collect();
+        if after.is_empty() {
+            self.table.remove(writer, key, key.hashes.len(), id);
+        } else if after.len() < before.len() && !self.table.set_pairs(writer, id, &after) {
+            return false;
         }
-        sorted.push(hop);
+        after.len() < before.len()
     }
-    if let Some(new) = pending {
-        sorted.push(new);
-    }
-    *nexthops = sorted;
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! The forwarder: its tables and its two driving calls.
 
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use lock_api::{Mutex, RawMutex};
-use namely_wire::{Name, PACKET_OCTETS_MAX, types};
+use namely_wire::{PACKET_OCTETS_MAX, types};
 
 use crate::bpt::Bpt;
 use crate::config::{Config, ConfigError};
@@ -17,6 +16,7 @@ use crate::fib::Fib;
 use crate::hash::{NameHasher, STEP, mix};
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::Pit;
+use crate::regions::Regions;
 use crate::rib::Rib;
 use crate::strategy::StrategyChoice;
 
@@ -28,12 +28,12 @@ pub struct Forwarder<B, R> {
     pub(crate) faces: Faces<R>,
     pub(crate) pit: Pit<B, R>,
     pub(crate) cs: Cs<B, R>,
-    pub(crate) fib: Mutex<R, Fib>,
+    pub(crate) fib: Fib<R>,
     pub(crate) rib: Mutex<R, Rib>,
-    pub(crate) bpt: Mutex<R, Bpt>,
-    pub(crate) strategies: Mutex<R, StrategyChoice>,
+    pub(crate) bpt: Bpt<R>,
+    pub(crate) strategies: StrategyChoice<R>,
     pub(crate) dead_nonces: DeadNonces<R>,
-    pub(crate) regions: Mutex<R, Vec<Name>>,
+    pub(crate) regions: Regions<R>,
     /// Released faces that tables still mention.
     pub(crate) departed: Mutex<R, VecDeque<FaceKey>>,
     pub(crate) counters: Counters,
@@ -55,12 +55,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             faces: Faces::new(config.faces_max)?,
             pit: Pit::new(&config)?,
             cs: Cs::new(&config)?,
-            fib: Mutex::new(Fib::new(config.fib_entries_max, config.nexthops_max)),
+            fib: Fib::new(config.fib_entries_max, config.nexthops_max)?,
             rib: Mutex::new(Rib::new(config.rib_routes_max)),
-            bpt: Mutex::new(Bpt::new(config.bindings_max)),
-            strategies: Mutex::new(StrategyChoice::new(config.strategy_choices_max)),
+            bpt: Bpt::new(config.bindings_max)?,
+            strategies: StrategyChoice::new(config.strategy_choices_max)?,
             dead_nonces: DeadNonces::new(config.dead_nonces_max, config.dead_nonce_lifetime_ns)?,
-            regions: Mutex::new(config.regions.clone()),
+            regions: Regions::new(config.regions.clone()),
             departed: Mutex::new(VecDeque::new()),
             counters: Counters::default(),
             config,

@@ -37,9 +37,10 @@
 //! The PIT has a lock for each bucket and one for each entry; its order is bucket, entry, and then a stripe of its
 //! free list or a timer wheel, never back. The dead-nonce list has a lock for each of its parts. Faces are held and
 //! put without a lock. The content store has a lock for each bucket and each node, and one for its policy and
-//! limits, which is taken alone. Each other table has one lock, held while that table is read or changed and for nothing else:
-//! no locks of two tables are held together, except that the RIB's is held while the FIB's is taken for each change
-//! it makes (RIB before FIB, never the other way). [`Output::send`] is called with no lock held, so it may call back.
+//! limits, which is taken alone. FIB, BPT and strategy choice are read without a lock, each has one for its writers, and a
+//! reader takes that only when it met writers eight times. No locks of two tables are held together, except that the
+//! RIB's is held while the FIB's is taken for each change it makes (RIB before FIB, never the other way).
+//! [`Output::send`] is called with no lock held, so it may call back.
 //!
 //! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide describes.
 #![no_std]
@@ -51,7 +52,6 @@ extern crate std;
 
 mod ask;
 mod bpt;
-mod chains;
 mod config;
 mod control;
 mod counters;
@@ -67,6 +67,7 @@ mod pipeline;
 mod pit;
 mod pool;
 mod prefix_table;
+mod regions;
 mod rib;
 mod slab;
 mod strategy;

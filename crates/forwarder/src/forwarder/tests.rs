@@ -2,8 +2,9 @@
 //! must not differ: a hash says where to look, a name says what is there.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, NackReason, PitToken, SignatureInfo};
+use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, PitToken, SignatureInfo};
 use proptest::prelude::*;
 
 use super::*;

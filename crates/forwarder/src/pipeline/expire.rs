@@ -59,7 +59,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn sweep_departed(&self) -> bool {
         let Some(face) = self.departed.lock().front().copied() else { return false };
         let bindings_left = self.sweep_bindings(face);
-        let nexthops_left = self.fib.lock().remove_face(face, SWEPT_PER_TURN_MAX);
+        let nexthops_left = self.fib.remove_face(&self.hasher, face, SWEPT_PER_TURN_MAX);
         let routes_left = match self.rib.try_lock() {
             Some(mut rib) => rib.remove_face(face, SWEPT_PER_TURN_MAX, &mut FibInstaller { forwarder: self }),
             None => true,
@@ -72,28 +72,26 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     fn sweep_bindings(&self, face: FaceKey) -> bool {
-        let mut bpt = self.bpt.lock();
-        let mut names = bpt.names_of(face);
-        let left = names.len() > SWEPT_PER_TURN_MAX;
-        names.truncate(SWEPT_PER_TURN_MAX);
+        let names = self.bpt.names_of(face, SWEPT_PER_TURN_MAX);
+        let left = names.len() == SWEPT_PER_TURN_MAX;
         for name in names {
-            with_key(&self.hasher, name.as_name(), |key| bpt.unbind(key, &name, face));
+            with_key(&self.hasher, name.as_name(), |key| self.bpt.unbind(key, &name, face));
         }
         left
     }
 }
 
-/// Applies the RIB's changes to the FIB, taking its lock for each.
+/// Applies the RIB's changes to the FIB, which takes its writers' lock for each.
 pub(crate) struct FibInstaller<'a, B, R> {
     pub(crate) forwarder: &'a Forwarder<B, R>,
 }
 
 impl<B: PacketBuf, R: RawMutex> Install for FibInstaller<'_, B, R> {
     fn add(&mut self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
-        with_key(&self.forwarder.hasher, name, |key| self.forwarder.fib.lock().add(key, face, cost))
+        with_key(&self.forwarder.hasher, name, |key| self.forwarder.fib.add(key, face, cost))
     }
 
     fn remove(&mut self, name: NameRef<'_>, face: FaceKey) {
-        with_key(&self.forwarder.hasher, name, |key| self.forwarder.fib.lock().remove(key, face));
+        with_key(&self.forwarder.hasher, name, |key| self.forwarder.fib.remove(key, face));
     }
 }

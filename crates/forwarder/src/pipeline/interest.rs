@@ -92,8 +92,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Whether the forwarding hint names, or leads to, a region that this router is in.
     fn is_in_producer_region(&self, view: &InterestView<'_>) -> bool {
-        let regions = self.regions.lock();
-        view.forwarding_hint().any(|hint| regions.iter().any(|region| hint.is_prefix_of(region.as_name())))
+        self.regions.any_of(view.forwarding_hint())
     }
 
     fn process_interest(

@@ -28,7 +28,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let nonce = view.nonce.ok_or(DropReason::NackUnmatched)?;
         let hashes = self.hasher.prefixes(view.name);
         let ask = Ask::new(&view, &hashes);
-        let strategy = self.strategies.lock().find(ask.key());
+        let strategy = self.strategies.find(ask.key());
 
         let upstream = ingress.key();
         let mut pended = self.pit.find_sent(&ask, upstream, nonce).ok_or(DropReason::NackUnmatched)?;

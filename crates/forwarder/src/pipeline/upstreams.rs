@@ -1,7 +1,6 @@
 //! Where an Interest may go: FIB, forwarding hint, BPT, and what scope and hop limit allow.
 
 use lock_api::RawMutex;
-use namely_wire::InterestView;
 
 use super::interest::Arrived;
 use super::{is_localhop, is_localhost};
@@ -9,7 +8,7 @@ use crate::ask::Ask;
 use crate::counters::DropReason;
 use crate::faces::{FaceHold, FaceId, FaceKey, LinkType};
 use crate::few::Few;
-use crate::fib::Fib;
+use crate::fib::Upward;
 use crate::forwarder::Forwarder;
 use crate::packet::PacketBuf;
 use crate::prefix_table::with_key;
@@ -28,7 +27,7 @@ pub(super) struct Routing<'a> {
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Resolves the name: the upstreams the Interest may go to, cheapest first.
     pub(super) fn upstreams(&self, arrived: &Arrived<'_, B>) -> Result<Routing<'_>, DropReason> {
-        let strategy = self.strategies.lock().find(arrived.ask.key());
+        let strategy = self.strategies.find(arrived.ask.key());
         let mut routing = Routing { strategy, upstreams: Few::new(), is_explicit: false, hop_limited: false };
         if let Some(id) = arrived.headers.next_hop_face_id {
             let face = self.faces.hold(FaceId(id)).ok_or(DropReason::NextHopGone)?;
@@ -51,35 +50,18 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// The next hops of the name, or of the first name of the forwarding hint that has any.
-    fn nexthops(&self, ask: &Ask<'_>) -> Few<FaceKey, 4> {
-        let fib = self.fib.lock();
-        if ask.view.forwarding_hint_value.is_some() {
-            return self.nexthops_by_hint(&fib, ask.view);
+    fn nexthops(&self, ask: &Ask<'_>) -> Upward {
+        if ask.view.forwarding_hint_value.is_none() {
+            return self.fib.longest_match(ask.key());
         }
-        let mut faces = Few::new();
-        if let Some(nexthops) = fib.longest_match(ask.key()) {
-            nexthops.iter().for_each(|hop| faces.push(hop.face));
-        }
-        faces
-    }
-
-    fn nexthops_by_hint(&self, fib: &Fib, view: &InterestView<'_>) -> Few<FaceKey, 4> {
-        let mut faces = Few::new();
-        for hint in view.forwarding_hint() {
-            with_key(&self.hasher, hint, |key| {
-                let nexthops = fib.longest_match(key);
-                nexthops.into_iter().flat_map(|hops| hops.iter()).for_each(|hop| faces.push(hop.face));
-            });
-            if !faces.is_empty() {
-                break;
-            }
-        }
-        faces
+        let of_hint = |hint| with_key(&self.hasher, hint, |key| self.fib.longest_match(key));
+        let mut hints = ask.view.forwarding_hint().map(of_hint);
+        hints.find(|faces| !faces.is_empty()).unwrap_or_else(Upward::new)
     }
 
     fn add_upstream<'a>(&'a self, arrived: &Arrived<'_, B>, hop: FaceKey, routing: &mut Routing<'a>) {
         let is_bound = hop == FaceKey::LOCAL;
-        let key = if is_bound { self.bpt.lock().find(arrived.ask.key()) } else { Some(hop) };
+        let key = if is_bound { self.bpt.find(arrived.ask.key()) } else { Some(hop) };
         let Some(key) = key else {
             self.counters.dropped(DropReason::NotBound);
             return;

@@ -2,15 +2,18 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use lock_api::{Mutex, RawMutex};
 use namely_wire::{Name, NameRef};
 
 use super::best_route::BestRoute;
 use super::multicast::Multicast;
 use super::{NackVerdict, Pending, Strategy, Verdict};
+use crate::config::ConfigError;
 use crate::faces::FaceKey;
 use crate::pit::OutRecords;
-use crate::prefix_table::{Key, PrefixTable};
+use crate::prefix_table::{Key, Pair, Pairs, PrefixTable, Writer};
 
 /// The strategies there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,14 @@ impl StrategyKind {
     pub(crate) fn name(self) -> Name {
         let (_, base, version) = NAMES[self as usize];
         base_name(base).join_version(version)
+    }
+
+    fn pair(self) -> Pair {
+        (self as u64, 0)
+    }
+
+    fn from_pair((place, _): Pair) -> Self {
+        NAMES.get(place as usize).map_or(StrategyKind::BestRoute, |(kind, ..)| *kind)
     }
 
     fn strategy(self) -> &'static dyn Strategy {
@@ -96,55 +107,69 @@ impl fmt::Display for StrategyError {
 
 impl core::error::Error for StrategyError {}
 
-pub(crate) struct StrategyChoice {
-    table: PrefixTable<StrategyKind>,
+pub(crate) struct StrategyChoice<R> {
+    table: PrefixTable,
+    control: Mutex<R, Writer>,
     choices_max: usize,
-    default: StrategyKind,
+    /// That of `/`: its place in [`NAMES`].
+    default: AtomicU32,
 }
 
-impl StrategyChoice {
-    pub(crate) fn new(choices_max: usize) -> Self {
-        StrategyChoice { table: PrefixTable::new(choices_max), choices_max, default: StrategyKind::BestRoute }
+impl<R: RawMutex> StrategyChoice<R> {
+    pub(crate) fn new(choices_max: usize) -> Result<Self, ConfigError> {
+        let default = AtomicU32::new(StrategyKind::BestRoute as u32);
+        let table = PrefixTable::new(choices_max)?;
+        Ok(StrategyChoice { table, control: Mutex::new(Writer::default()), choices_max, default })
     }
 
     /// The strategy of the longest prefix of `key` that has one.
     pub(crate) fn find(&self, key: Key<'_>) -> StrategyKind {
-        if self.table.len() == 0 {
-            return self.default;
-        }
-        self.table.matches(key).next().copied().unwrap_or(self.default)
+        let kind = |mut pairs: Pairs<'_>| pairs.next().map(StrategyKind::from_pair);
+        self.table.find_longest(&self.control, key, kind).unwrap_or_else(|| self.default())
     }
 
-    pub(crate) fn set(&mut self, prefix: Key<'_>, kind: StrategyKind) -> Result<(), StrategyError> {
+    pub(crate) fn set(&self, prefix: Key<'_>, kind: StrategyKind) -> Result<(), StrategyError> {
         let n = prefix.hashes.len();
+        let writer = &mut *self.control.lock();
         if n == 0 {
-            self.default = kind;
+            self.default.store(kind as u32, Relaxed);
             return Ok(());
         }
-        if let Some(own) = self.table.find(prefix, n).and_then(|id| self.table.value_mut(id)) {
-            *own = kind;
+        if let Some(id) = self.table.find(writer, prefix, n) {
+            self.table.set_pairs(writer, id, &[kind.pair()]);
             return Ok(());
         }
         if self.table.len() + 1 >= self.choices_max {
             return Err(StrategyError::TableFull);
         }
-        self.table.insert(prefix, n, kind);
-        Ok(())
+        self.table.insert(writer, prefix, n, kind.pair()).map(drop).ok_or(StrategyError::TableFull)
     }
 
     /// Removes the choice of a prefix; says whether there was one.
-    pub(crate) fn unset(&mut self, prefix: Key<'_>) -> Result<bool, StrategyError> {
+    pub(crate) fn unset(&self, prefix: Key<'_>) -> Result<bool, StrategyError> {
         let n = prefix.hashes.len();
         if n == 0 {
             return Err(StrategyError::Root);
         }
-        Ok(self.table.find(prefix, n).and_then(|id| self.table.remove(id)).is_some())
+        let writer = &mut *self.control.lock();
+        let Some(id) = self.table.find(writer, prefix, n) else { return Ok(false) };
+        self.table.remove(writer, prefix, n, id);
+        Ok(true)
     }
 
     /// All choices, that of `/` first.
     pub(crate) fn snapshot(&self) -> Vec<(Name, StrategyKind)> {
-        let (own, _) = self.table.walk(1, u32::MAX);
-        core::iter::once((Name::new(), self.default)).chain(own.map(|(name, kind)| (name, *kind))).collect()
+        let writer = self.control.lock();
+        let (own, _) = self.table.walk(&writer, 1, u32::MAX);
+        let kind = |pairs: Vec<Pair>| {
+            pairs.first().copied().map_or(StrategyKind::BestRoute, StrategyKind::from_pair)
+        };
+        let own = own.map(|(name, pairs)| (name, kind(pairs)));
+        core::iter::once((Name::new(), self.default())).chain(own).collect()
+    }
+
+    fn default(&self) -> StrategyKind {
+        StrategyKind::from_pair((u64::from(self.default.load(Relaxed)), 0))
     }
 }
 

@@ -1,0 +1,83 @@
+//! Memory of a prefix table: cache lines of atomic words, so that one may be read while it is written. What was read
+//! counts only if the version lock says afterwards that nothing changed.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::config::ConfigError;
+use crate::pool::Pool;
+use crate::slab::Id;
+
+/// Words of a block.
+pub(super) const WORDS: usize = 8;
+
+/// A cache line.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Block([AtomicU64; WORDS]);
+
+impl Block {
+    pub(super) fn word(&self, i: usize) -> u64 {
+        self.0[i].load(Relaxed)
+    }
+
+    pub(super) fn set(&self, i: usize, word: u64) {
+        self.0[i].store(word, Relaxed);
+    }
+
+    pub(super) fn words(&self) -> [u64; WORDS] {
+        core::array::from_fn(|i| self.word(i))
+    }
+}
+
+/// Blocks with ids from 1. Memory grows with use and is used again, never given back.
+pub(super) struct Blocks {
+    pool: Pool<Block>,
+    places: usize,
+    /// The largest id ever used.
+    last: AtomicU32,
+}
+
+impl Blocks {
+    pub(super) fn new(places: usize) -> Result<Self, ConfigError> {
+        Ok(Blocks { pool: Pool::new(places)?, places, last: AtomicU32::new(0) })
+    }
+
+    pub(super) fn get(&self, id: Id) -> Option<&Block> {
+        self.pool.get((id as usize).wrapping_sub(1))
+    }
+
+    /// One more than the largest id ever used: where a walk ends.
+    pub(super) fn end(&self) -> Id {
+        self.last.load(Relaxed) + 1
+    }
+
+    /// A block that nobody uses, with any content; none at the limit or without memory. Only one thread takes.
+    pub(super) fn take(&self, free: &mut Free) -> Option<(Id, &Block)> {
+        if let Some(id) = free.0.pop() {
+            return self.get(id).map(|block| (id, block));
+        }
+        let last = self.last.load(Relaxed);
+        if last as usize >= self.places {
+            return None;
+        }
+        let block = self.pool.get_or_make(last as usize, Block::default)?;
+        self.last.store(last + 1, Relaxed);
+        Some((last + 1, block))
+    }
+
+    /// Gives back the block that was taken last and had not been used before.
+    pub(super) fn untake(&self) {
+        self.last.store(self.last.load(Relaxed) - 1, Relaxed);
+    }
+}
+
+/// Ids of blocks that were used and are not.
+#[derive(Debug, Default)]
+pub(super) struct Free(Vec<Id>);
+
+impl Free {
+    pub(super) fn put(&mut self, id: Id) {
+        self.0.push(id);
+    }
+}

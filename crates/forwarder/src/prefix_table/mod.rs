@@ -1,0 +1,266 @@
+//! A table from names to short lists of numbers with longest-prefix match, read by all workers at once without a lock
+//! and without writing to shared memory. FIB, BPT and strategy choice are such tables; the control path writes them.
+//!
+//! **Cost.** A lookup probes one bucket for each length that entries below its first component have, and compares
+//! names only where 32 bits of a keyed hash agree; nothing grows with the number of entries. The worst case is a
+//! first component (or one that shares its place in the array of lengths) with routes of every length: one cache line
+//! for each component of the name, at most [`COMPONENTS_MAX`](namely_wire::name::COMPONENTS_MAX). Only who may add
+//! routes can bring that about. The buckets of several lengths are read before any name is, so that
+//! their cache misses overlap. An empty table costs one read.
+//!
+//! **Memory.** Cache lines of atomic words in pools that grow with use: an entry whose name has up to 38 octets
+//! takes one, and a third of one in the index. Writers exclude each other by a lock that the owner has; readers
+//! use a version (see [`version`]).
+
+mod blocks;
+mod entry;
+mod index;
+mod lengths;
+#[cfg(test)]
+mod tests;
+mod version;
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use lock_api::{Mutex, RawMutex};
+use namely_wire::{Name, NameRef};
+
+use crate::config::ConfigError;
+use crate::hash::{NameHasher, NameHashes};
+use crate::slab::Id;
+use blocks::{Block, Blocks, Free};
+use index::Index;
+use lengths::{Counts, Lengths};
+use version::Version;
+
+pub(crate) use entry::{Pair, Pairs};
+
+/// A name with its prefix hashes: what every lookup takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key<'a> {
+    pub(crate) octets: &'a [u8],
+    pub(crate) hashes: &'a NameHashes,
+}
+
+impl<'a> Key<'a> {
+    pub(crate) fn new(name: NameRef<'a>, hashes: &'a NameHashes) -> Self {
+        Key { octets: name.as_bytes(), hashes }
+    }
+
+    /// The octets of the first `n` components.
+    pub(crate) fn prefix(&self, n: usize) -> &'a [u8] {
+        &self.octets[..self.hashes.end(n)]
+    }
+}
+
+/// Buckets that are read before the first of them is searched.
+const PROBED_AHEAD: usize = 4;
+
+/// Blocks beside the entries' own, for each entry of the limit: for names longer than a block holds, for further
+/// pairs and for full buckets. Together with `MORE_BLOCKS_MIN` this bounds the memory of any names.
+pub(crate) const MORE_BLOCKS_PER_ENTRY: usize = 4;
+const MORE_BLOCKS_MIN: usize = 65_536;
+
+pub(crate) struct PrefixTable {
+    version: Version,
+    len: AtomicUsize,
+    lengths: Lengths,
+    index: Index,
+    entries: Blocks,
+    more: Blocks,
+}
+
+/// What only writers need. Its owner keeps it behind the lock that excludes them from each other.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    free_entries: Free,
+    free_more: Free,
+    counts: Counts,
+}
+
+/// What a lookup cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// Cache lines of the index.
+    pub(crate) buckets: usize,
+    /// Entries whose names were compared.
+    pub(crate) names: usize,
+}
+
+impl PrefixTable {
+    pub(crate) fn new(entries_max: usize) -> Result<Self, ConfigError> {
+        let more = (entries_max * MORE_BLOCKS_PER_ENTRY).max(MORE_BLOCKS_MIN);
+        Ok(PrefixTable {
+            version: Version::default(),
+            len: AtomicUsize::new(0),
+            lengths: Lengths::new(entries_max)?,
+            index: Index::new(entries_max)?,
+            entries: Blocks::new(entries_max)?,
+            more: Blocks::new(more)?,
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Relaxed)
+    }
+
+    /// Asks `read` about the entries that are prefixes of `key`, longest first, until it answers. `read` may be
+    /// asked again, and about values that never were, if a writer is at work; only what it says about a state
+    /// without one is returned. `control` is the writers' lock; the caller does not hold it.
+    pub(crate) fn find_longest<R: RawMutex, C, T>(
+        &self,
+        control: &Mutex<R, C>,
+        key: Key<'_>,
+        read: impl Fn(Pairs<'_>) -> Option<T>,
+    ) -> Option<T> {
+        if self.len() == 0 {
+            return None;
+        }
+        self.version.read(control, || self.search(key, &read).0)
+    }
+
+    /// The same for who holds the writers' lock.
+    pub(crate) fn find_longest_locked<T>(
+        &self,
+        _writer: &Writer,
+        key: Key<'_>,
+        read: impl Fn(Pairs<'_>) -> Option<T>,
+    ) -> Option<T> {
+        self.search(key, read).0
+    }
+
+    fn search<T>(&self, key: Key<'_>, read: impl Fn(Pairs<'_>) -> Option<T>) -> (Option<T>, Cost) {
+        let mut lengths = self.lengths.of(key.hashes);
+        let mut cost = Cost::default();
+        loop {
+            let mut ahead = [None; PROBED_AHEAD];
+            for (place, n) in ahead.iter_mut().zip(&mut lengths) {
+                let bucket = self.index.bucket(key.hashes.hash(n));
+                *place = bucket.map(|bucket| (n, bucket, Index::matching(bucket, key.hashes.hash(n))));
+            }
+            if ahead[0].is_none() {
+                return (None, cost);
+            }
+            for (n, bucket, matching) in ahead.into_iter().flatten() {
+                let entry = self.entry_in(bucket, matching, key.hashes.hash(n), key.prefix(n), &mut cost);
+                if let Some(found) = entry.and_then(|(_, entry)| read(Pairs::new(entry, &self.more))) {
+                    return (Some(found), cost);
+                }
+            }
+        }
+    }
+
+    /// The entry with this name in a bucket whose slots `matching` have its hash, or in a further block of the bucket.
+    fn entry_in<'a>(
+        &'a self,
+        mut bucket: &'a Block,
+        mut matching: u32,
+        hash: u64,
+        name: &[u8],
+        cost: &mut Cost,
+    ) -> Option<(Id, &'a Block)> {
+        // A writer at work may seem to link blocks in a circle; there are no more than so many.
+        for _ in 0..self.more.end() {
+            cost.buckets += 1;
+            while matching != 0 {
+                let id = Index::id(bucket, matching.trailing_zeros());
+                matching &= matching - 1;
+                let Some(entry) = self.entries.get(id) else { continue };
+                cost.names += 1;
+                if entry::has_name(entry, name, &self.more) {
+                    return Some((id, entry));
+                }
+            }
+            bucket = self.more.get(Index::link(bucket))?;
+            matching = Index::matching(bucket, hash);
+        }
+        None
+    }
+
+    /// The entry whose name is exactly the first `n` components of `key`.
+    pub(crate) fn find(&self, _writer: &Writer, key: Key<'_>, n: usize) -> Option<Id> {
+        let hash = key.hashes.hash(n);
+        let bucket = self.index.bucket(hash)?;
+        let matching = Index::matching(bucket, hash);
+        self.entry_in(bucket, matching, hash, key.prefix(n), &mut Cost::default()).map(|(id, _)| id)
+    }
+
+    /// The value of an entry.
+    pub(crate) fn pairs(&self, _writer: &Writer, id: Id) -> Vec<Pair> {
+        self.entries.get(id).map(|entry| Pairs::new(entry, &self.more).collect()).unwrap_or_default()
+    }
+
+    /// Replaces the value of an entry by one or more pairs; says no without room for them.
+    pub(crate) fn set_pairs(&self, writer: &mut Writer, id: Id, pairs: &[Pair]) -> bool {
+        let Some(entry) = self.entries.get(id) else { return false };
+        let _writing = self.version.write();
+        entry::set_pairs(entry, pairs, &self.more, &mut writer.free_more)
+    }
+
+    pub(crate) fn name(&self, _writer: &Writer, id: Id) -> Option<Name> {
+        let octets = self.entries.get(id).and_then(|entry| entry::name(entry, &self.more))?;
+        NameRef::parse_value(&octets).ok().map(Name::from)
+    }
+
+    /// Inserts a name of `n` components of `key` that is not in the table; none without room for it.
+    pub(crate) fn insert(&self, writer: &mut Writer, key: Key<'_>, n: usize, pair: Pair) -> Option<Id> {
+        let Writer { free_entries, free_more, counts } = writer;
+        let (id, entry) = self.entries.take(free_entries)?;
+        let _writing = self.version.write();
+        if !entry::write(entry, key.prefix(n), pair, &self.more, free_more) {
+            free_entries.put(id);
+            entry::clear_unwritten(entry);
+            return None;
+        }
+        if !self.index.insert(key.hashes.hash(n), id, &self.more, free_more) {
+            entry::clear(entry, &self.more, free_more);
+            free_entries.put(id);
+            return None;
+        }
+        self.lengths.add(key.hashes, n, counts);
+        self.len.store(self.len() + 1, Relaxed);
+        if self.index.is_to_grow(self.len()) {
+            // Without memory for it, buckets get fuller than they should be: slower, not wrong.
+            self.index.add_bucket(&self.more, free_more);
+        }
+        Some(id)
+    }
+
+    /// Removes an entry whose name is the first `n` components of `key`.
+    pub(crate) fn remove(&self, writer: &mut Writer, key: Key<'_>, n: usize, id: Id) {
+        let Some(entry) = self.entries.get(id) else { return };
+        let _writing = self.version.write();
+        self.index.remove(key.hashes.hash(n), id, &self.more, &mut writer.free_more);
+        entry::clear(entry, &self.more, &mut writer.free_more);
+        writer.free_entries.put(id);
+        self.lengths.remove(key.hashes, n, &mut writer.counts);
+        self.len.store(self.len() - 1, Relaxed);
+    }
+
+    /// The names and values of the entries with ids from `from`, at most `count` places of the table, and
+    /// where to go on. Lets a long walk release its lock in between.
+    pub(crate) fn walk<'a>(
+        &'a self,
+        writer: &'a Writer,
+        from: Id,
+        count: Id,
+    ) -> (impl Iterator<Item = (Name, Vec<Pair>)> + use<'a>, Option<Id>) {
+        let until = from.saturating_add(count).min(self.entries.end());
+        let entries = (from.max(1)..until)
+            .filter_map(move |id| self.name(writer, id).map(|name| (name, self.pairs(writer, id))));
+        (entries, (until < self.entries.end()).then_some(until))
+    }
+
+    /// What looking up `key` costs at most: when no prefix of it satisfies who asks.
+    #[cfg(test)]
+    pub(crate) fn cost(&self, key: Key<'_>) -> Cost {
+        self.search(key, |_| None::<()>).1
+    }
+}
+
+/// Runs `with` on the key of `name`.
+pub(crate) fn with_key<T>(hasher: &NameHasher, name: NameRef<'_>, with: impl FnOnce(Key<'_>) -> T) -> T {
+    let hashes = hasher.prefixes(name);
+    with(Key::new(name, &hashes))
+}

@@ -1,0 +1,267 @@
+//! The table beside a list of names, alone and with readers and writers at once, and what a lookup costs.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Barrier;
+
+use parking_lot::RawMutex;
+use proptest::prelude::*;
+
+use super::*;
+
+type Control = Mutex<RawMutex, Writer>;
+
+/// Names of up to `len` components, each of up to 60 octets: some need blocks of their own.
+fn name_of(parts: &[u8]) -> Name {
+    parts
+        .iter()
+        .fold(Name::new(), |name, part| name.join_generic([b'a' + part].repeat(1 + 20 * *part as usize)))
+}
+
+fn name() -> impl Strategy<Value = Name> {
+    proptest::collection::vec(0u8..4, 0..6).prop_map(|parts| name_of(&parts))
+}
+
+fn all(table: &PrefixTable, control: &Control, key: Key<'_>) -> Vec<u64> {
+    let mut found = Vec::new();
+    // One more of the entries that match with each question.
+    while let Some(value) = table.find_longest(control, key, |mut pairs| {
+        let value = pairs.next().map(|pair| pair.0)?;
+        (!found.contains(&value)).then_some(value)
+    }) {
+        found.push(value);
+    }
+    found
+}
+
+fn walked(table: &PrefixTable, control: &Control) -> BTreeMap<Name, Vec<Pair>> {
+    let mut entries = BTreeMap::new();
+    let mut from = Some(1);
+    while let Some(start) = from {
+        let writer = control.lock();
+        let (some, next) = table.walk(&writer, start, 3);
+        entries.extend(some);
+        from = next;
+    }
+    entries
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn finds_the_prefixes_that_a_list_of_names_finds_even_when_all_hashes_collide(
+        steps in proptest::collection::vec((0u8..3, name(), 1usize..9), 1..120),
+        probes in proptest::collection::vec(name(), 1..10),
+        mask in prop_oneof![Just(0), Just(3), Just(u64::MAX)],
+    ) {
+        let (hasher, control) = (NameHasher::colliding(mask), Control::new(Writer::default()));
+        let table = PrefixTable::new(200).unwrap();
+        let mut model: BTreeMap<Name, Vec<Pair>> = BTreeMap::new();
+        for (i, (what, name, count)) in steps.into_iter().enumerate() {
+            with_key(&hasher, name.as_name(), |key| {
+                let (n, writer) = (key.hashes.len(), &mut *control.lock());
+                let found = table.find(writer, key, n);
+                assert_eq!(found.is_some(), model.contains_key(&name));
+                let pairs: Vec<Pair> = (0..count as u64).map(|k| (i as u64 * 100 + k, k)).collect();
+                match (what, found) {
+                    (0, None) => {
+                        table.insert(writer, key, n, pairs[0]).unwrap();
+                        model.insert(name.clone(), vec![pairs[0]]);
+                    }
+                    (0 | 1, Some(id)) => {
+                        assert!(table.set_pairs(writer, id, &pairs));
+                        model.insert(name.clone(), pairs);
+                    }
+                    (_, Some(id)) => {
+                        table.remove(writer, key, n, id);
+                        model.remove(&name);
+                    }
+                    _ => {}
+                }
+            });
+            prop_assert_eq!(table.len(), model.len());
+        }
+        for probe in probes {
+            let mut expected: Vec<_> =
+                model.iter().filter(|(n, _)| n.is_prefix_of(probe.as_name())).collect();
+            expected.sort_by_key(|(n, _)| core::cmp::Reverse(n.len()));
+            let expected: Vec<u64> = expected.into_iter().map(|(_, pairs)| pairs[0].0).collect();
+            prop_assert_eq!(with_key(&hasher, probe.as_name(), |key| all(&table, &control, key)), expected);
+        }
+        prop_assert_eq!(walked(&table, &control), model);
+    }
+}
+
+#[test]
+fn memory_is_used_again() {
+    let (hasher, control) = (NameHasher::new((1, 2)), Control::new(Writer::default()));
+    let table = PrefixTable::new(100).unwrap();
+    let writer = &mut *control.lock();
+    let names: Vec<Name> = (0..100).map(|i| name_of(&[3, 3, 3]).join_segment(i)).collect();
+    for _ in 0..50 {
+        let mut ids = Vec::new();
+        for name in &names {
+            let id = with_key(&hasher, name.as_name(), |key| table.insert(writer, key, 4, (1, 1))).unwrap();
+            assert!(table.set_pairs(writer, id, &[(2, 2); 10]));
+            ids.push(id);
+        }
+        let full = name_of(&[1]);
+        with_key(&hasher, full.as_name(), |key| assert_eq!(table.insert(writer, key, 1, (1, 1)), None));
+        for (name, id) in names.iter().zip(ids) {
+            with_key(&hasher, name.as_name(), |key| table.remove(writer, key, 4, id));
+        }
+    }
+    assert_eq!(table.len(), 0);
+    assert_eq!(table.entries.end(), 101);
+    assert!(table.more.end() < 1000, "{}", table.more.end());
+}
+
+#[test]
+fn a_name_that_finds_no_room_for_all_its_octets_leaves_nothing_behind() {
+    let (hasher, control) = (NameHasher::new((1, 2)), Control::new(Writer::default()));
+    let table = PrefixTable { more: Blocks::new(4).unwrap(), ..PrefixTable::new(100).unwrap() };
+    let writer = &mut *control.lock();
+    let insert = |writer: &mut Writer, octets: usize| {
+        let name = Name::new().join_generic([b'x'].repeat(octets));
+        with_key(&hasher, name.as_name(), |key| table.insert(writer, key, 1, (1, 1)))
+    };
+    // The pool has room for one chunk whatever it is asked for: its limit counts.
+    assert_eq!(insert(writer, 38 + 4 * 56), None);
+    let id = insert(writer, 38 + 4 * 56 - 4).expect("it fits just so");
+    assert!(!table.set_pairs(writer, id, &[(1, 1), (2, 2)]));
+    assert_eq!(table.pairs(writer, id), [(1, 1)]);
+    assert_eq!(insert(writer, 37), None);
+    assert!(insert(writer, 36).is_some());
+    assert_eq!(table.len(), 2);
+}
+
+/// A table of so many routes.
+fn routes(count: u64) -> (NameHasher, PrefixTable, Control) {
+    let (hasher, control) = (NameHasher::new((1, 2)), Control::new(Writer::default()));
+    let table = PrefixTable::new(count as usize).unwrap();
+    let writer = &mut *control.lock();
+    for i in 0..count {
+        with_key(&hasher, route(i).as_name(), |key| {
+            table.insert(writer, key, key.hashes.len(), (i, 0)).expect("room")
+        });
+    }
+    (hasher, table, Control::new(core::mem::take(writer)))
+}
+
+/// Below each of ten first components both lengths.
+fn route(i: u64) -> Name {
+    let name = Name::new().join_segment(i % 10).join_segment(i);
+    if (i / 10).is_multiple_of(2) { name } else { name.join_generic("below") }
+}
+
+#[test]
+fn a_lookup_probes_as_much_among_a_million_routes_as_among_a_thousand() {
+    let costs = [1000u64, 1_000_000].map(|count| {
+        let (hasher, table, control) = routes(count);
+        let asked = 1000;
+        let mut total = Cost::default();
+        for i in (0..asked).map(|i| i * (count / asked) + i % (count / asked)) {
+            let name = route(i).join_generic("below").join_segment(1).join_segment(2);
+            with_key(&hasher, name.as_name(), |key| {
+                let found = table.find_longest(&control, key, |mut pairs| pairs.next());
+                assert_eq!(found.map(|pair| pair.0), Some(i));
+                let cost = table.cost(key);
+                // A bucket for each of the two lengths there are, and now and then a full one's next block.
+                assert!((2..=4).contains(&cost.buckets), "{cost:?}");
+                total = Cost { buckets: total.buckets + cost.buckets, names: total.names + cost.names };
+            });
+        }
+        total
+    });
+    let [few, many] = costs.map(|cost| (cost.buckets as f64 / 1000.0, cost.names as f64 / 1000.0));
+    assert!((few.0 - many.0).abs() < 0.1 && (few.1 - many.1).abs() < 0.1, "{costs:?}");
+    assert!((2.0..2.2).contains(&many.0) && (1.0..1.1).contains(&many.1), "{costs:?}");
+}
+
+#[test]
+fn lengths_of_other_first_components_are_not_probed() {
+    let (hasher, control) = (NameHasher::new((1, 2)), Control::new(Writer::default()));
+    let table = PrefixTable::new(1_000_000).unwrap();
+    let insert = |name: &Name| {
+        with_key(&hasher, name.as_name(), |key| {
+            table.insert(&mut control.lock(), key, key.hashes.len(), (1, 1))
+        })
+    };
+    let deep = |first: &str| (0..100).fold(Name::new().join_generic(first), |name, i| name.join_segment(i));
+    for n in 1..=100 {
+        insert(&deep("long").as_name().prefix(n).to_name());
+    }
+    insert(&Name::new().join_generic("short"));
+    let cost = |name: &Name| with_key(&hasher, name.as_name(), |key| table.cost(key).buckets);
+    assert!((100..=103).contains(&cost(&deep("long"))), "a bucket for each length");
+    assert!(cost(&deep("short")) <= 2);
+    assert_eq!(cost(&deep("neither")), 0);
+}
+
+#[test]
+fn readers_see_each_name_with_a_value_that_it_had_whatever_writers_do() {
+    let hasher = NameHasher::new((1, 2));
+    let (table, control) = (PrefixTable::new(4096).unwrap(), Control::new(Writer::default()));
+    let stays: Vec<Name> = (0..64).map(|i| name_of(&[1, 2]).join_segment(i)).collect();
+    for (i, name) in stays.iter().enumerate() {
+        with_key(&hasher, name.as_name(), |key| {
+            let writer = &mut *control.lock();
+            let id = table.insert(writer, key, 3, (i as u64, 0)).unwrap();
+            assert!(table.set_pairs(writer, id, &[(i as u64, 0); 5]));
+        });
+    }
+    let (done, barrier) = (AtomicBool::new(false), Barrier::new(4));
+    std::thread::scope(|scope| {
+        for worker in 0..2 {
+            let (table, control, stays, done, barrier, hasher) =
+                (&table, &control, &stays, &done, &barrier, &hasher);
+            scope.spawn(move || {
+                barrier.wait();
+                let mut i = worker;
+                while !done.load(Ordering::Relaxed) {
+                    let name = stays[i % 64].join_segment(9);
+                    let read = |pairs: Pairs<'_>| Some(pairs.take(100).collect::<Vec<_>>());
+                    let found =
+                        with_key(hasher, name.as_name(), |key| table.find_longest(control, key, read));
+                    let found = found.expect("it is there all the time");
+                    let value = (i % 64) as u64;
+                    // All pairs of one state: either as inserted or as the writer changes them.
+                    assert!(found.iter().all(|pair| pair.0 == value && pair.1 == found[0].1), "{found:?}");
+                    assert_eq!(found.len(), if found[0].1 == 0 { 5 } else { 1 + (found[0].1 % 8) as usize });
+                    i += 1;
+                }
+            });
+        }
+        for worker in 0..2u64 {
+            let (table, control, stays, done, barrier, hasher) =
+                (&table, &control, &stays, &done, &barrier, &hasher);
+            scope.spawn(move || {
+                barrier.wait();
+                for i in 0..3000u64 {
+                    // Comes and goes, so that blocks are used again for other names and buckets split.
+                    let name = name_of(&[(i % 4) as u8; 3]).join_segment(worker).join_segment(i % 700);
+                    with_key(hasher, name.as_name(), |key| {
+                        let writer = &mut *control.lock();
+                        match table.find(writer, key, key.hashes.len()) {
+                            Some(id) => table.remove(writer, key, key.hashes.len(), id),
+                            None => drop(table.insert(writer, key, key.hashes.len(), (u64::MAX, u64::MAX))),
+                        }
+                    });
+                    let at = (i % 64) as usize;
+                    with_key(hasher, stays[at].as_name(), |key| {
+                        let writer = &mut *control.lock();
+                        let id = table.find(writer, key, 3).unwrap();
+                        let version = i + 1;
+                        assert!(table.set_pairs(
+                            writer,
+                            id,
+                            &[(at as u64, version); 8][..1 + (version % 8) as usize]
+                        ));
+                    });
+                }
+                done.store(true, Ordering::Relaxed);
+            });
+        }
+    });
+}

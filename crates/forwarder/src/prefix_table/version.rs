@@ -1,0 +1,51 @@
+//! A version lock: readers take no lock and write to no memory; they read again if a writer was at work meanwhile.
+//!
+//! The memory that it guards is atomic, so what a reader sees in between is old or new words in any mixture, never
+//! undefined; each reader must therefore end and stay within bounds whatever it sees.
+
+use core::sync::atomic::{AtomicU64, Ordering, fence};
+
+use lock_api::{Mutex, RawMutex};
+
+/// Attempts without the lock. A writer that was put to sleep at work is then waited for instead of spun at.
+const ATTEMPTS: usize = 8;
+
+/// Odd while a writer is at work.
+#[derive(Debug, Default)]
+pub(super) struct Version(AtomicU64);
+
+impl Version {
+    /// What `read` says about a state without a writer. Writers hold `control`.
+    pub(super) fn read<R: RawMutex, C, T>(&self, control: &Mutex<R, C>, read: impl Fn() -> T) -> T {
+        for _ in 0..ATTEMPTS {
+            let before = self.0.load(Ordering::Acquire);
+            if before.is_multiple_of(2) {
+                let seen = read();
+                fence(Ordering::Acquire);
+                if self.0.load(Ordering::Relaxed) == before {
+                    return seen;
+                }
+            }
+            core::hint::spin_loop();
+        }
+        let _no_writer = control.lock();
+        read()
+    }
+
+    /// Begins to write; the caller holds the lock that excludes other writers. Ends when dropped.
+    pub(super) fn write(&self) -> Writing<'_> {
+        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        // No word is seen changed by who has not seen that the version is odd.
+        fence(Ordering::Release);
+        Writing(&self.0)
+    }
+}
+
+/// A writer at work.
+pub(super) struct Writing<'a>(&'a AtomicU64);
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+}

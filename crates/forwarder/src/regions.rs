@@ -1,0 +1,34 @@
+//! The regions that this router is in: few names, which Interests with a forwarding hint are compared with.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use lock_api::{Mutex, RawMutex};
+use namely_wire::{Name, NameRef};
+
+pub(crate) struct Regions<R> {
+    // Most routers are in none: then nothing is locked.
+    any: AtomicBool,
+    names: Mutex<R, Vec<Name>>,
+}
+
+impl<R: RawMutex> Regions<R> {
+    pub(crate) fn new(names: Vec<Name>) -> Self {
+        Regions { any: AtomicBool::new(!names.is_empty()), names: Mutex::new(names) }
+    }
+
+    pub(crate) fn set(&self, names: Vec<Name>) {
+        let mut known = self.names.lock();
+        self.any.store(!names.is_empty(), Relaxed);
+        *known = names;
+    }
+
+    /// Whether one of `hints` names, or leads to, a region that this router is in.
+    pub(crate) fn any_of<'a>(&self, mut hints: impl Iterator<Item = NameRef<'a>>) -> bool {
+        if !self.any.load(Relaxed) {
+            return false;
+        }
+        let names = self.names.lock();
+        hints.any(|hint| names.iter().any(|region| hint.is_prefix_of(region.as_name())))
+    }
+}
