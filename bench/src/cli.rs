@@ -31,6 +31,9 @@ pub enum Command {
     /// Count the instructions of fixed work under valgrind and compare them with a snapshot
     #[command(after_help = INSTRUCTIONS_HELP)]
     Instructions(Instructions),
+    /// Hit ratios of the content store's policies on traces
+    #[command(after_help = POLICIES_HELP)]
+    Policies(Policies),
     /// One scenario of `tables` in a process of its own
     #[command(hide = true)]
     TablesCase(TablesCase),
@@ -59,6 +62,20 @@ octets/entry is growth of resident memory beyond the packets, divided by the ent
 
 Example:
   cargo run --release -p namely-bench -- tables --scenario core-4c-1M,core-2workers --runs 3";
+
+const POLICIES_HELP: &str = "Example:
+  cargo run --release -p namely-bench -- policies --json";
+
+/// Options of `policies`.
+#[derive(Debug, Args)]
+pub struct Policies {
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Requests of each trace [default: 2000000, all of them]
+    #[arg(long, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=2_000_000))]
+    pub requests: Option<usize>,
+}
 
 const INSTRUCTIONS_HELP: &str = "Counts depend on the compiler and its profile: use a release build.
 

@@ -4,7 +4,8 @@
 //! every round of one run and inside one network namespace, and reports medians. Every fetched file is compared
 //! with its source octet by octet; a fetch that fails is counted and shown, never left out.
 //!
-//! `tables` measures the forwarding core alone, `instructions` counts what fixed work costs it.
+//! `tables` measures the forwarding core alone, `instructions` counts what fixed work costs it, `policies` compares what
+//! the content store's policies keep.
 //!
 //! This crate never speaks for a subject: a rate is an object's size over the wall time of the client process, and
 //! CPU time is what the kernel accounts to each process.
@@ -23,6 +24,7 @@ pub mod measure;
 pub mod metric;
 pub mod namespace;
 pub mod plain;
+pub mod policies;
 pub mod probe;
 pub mod process;
 pub mod procfs;
