@@ -7,19 +7,21 @@ import { ControlResponse, enableNfdPrefixReg, getPrefix } from "@ndn/nfdmgmt";
 import { TcpTransport, UdpTransport, UnixTransport } from "@ndn/node-transport";
 import { Data } from "@ndn/packet";
 import { Decoder } from "@ndn/tlv";
+import { WsTransport } from "@ndn/ws-transport";
 
 /** Writes one event for the harness. */
 export function emit(event, fields = {}) {
   process.stdout.write(`${JSON.stringify({ event, ...fields })}\n`);
 }
 
-/** Connects to a router by URI: unix:///path, tcp://host:port or udp://host:port. */
+/** Connects to a router by URI: unix:///path, tcp://host:port, udp://host:port or ws://host:port. */
 export async function connect(router) {
   const url = new URL(router);
   switch (url.protocol.slice(0, 3)) {
     case "uni": return UnixTransport.createFace({}, url.pathname);
     case "tcp": return TcpTransport.createFace({}, url.hostname, Number(url.port));
     case "udp": return UdpTransport.createFace({}, url.hostname, Number(url.port));
+    case "ws:": return WsTransport.createFace({}, router);
     default: throw new Error(`unknown kind of router URI: ${router}`);
   }
 }

@@ -24,6 +24,8 @@ pub enum Link {
     Tcp,
     /// UDP on 127.0.0.1, which routers treat as not local.
     Udp,
+    /// WebSocket on 127.0.0.1, which routers treat as not local. `namelyd` only.
+    WebSocket,
 }
 
 /// A running router; ended when dropped.
@@ -32,17 +34,18 @@ pub struct Router {
     process: Running,
     socket: PathBuf,
     port: u16,
+    websocket_port: u16,
 }
 
 impl Router {
-    /// `namelyd` with a Unix socket, TCP and UDP. Holders of the keys of `certificates` may register any prefix and
+    /// `namelyd` with a Unix socket, TCP, UDP and WebSocket. Holders of the keys of `certificates` may register any prefix and
     /// manage; users of the Unix socket may register any prefix, as by default.
     pub fn namelyd(world: &World, certificates: &[&Path]) -> Self {
         let socket = world.path("namely.sock");
         start(
-            |port| {
+            |ports| {
                 let config = world.path("namely.toml");
-                std::fs::write(&config, configuration(&socket, port, certificates))
+                std::fs::write(&config, configuration(&socket, ports, certificates))
                     .expect("a file in the temporary directory");
                 let mut command = world.command(program("namelyd"));
                 command.arg("--config").arg(config);
@@ -58,7 +61,7 @@ impl Router {
         let socket = world.path("nfd.sock");
         let config = world.path("nfd.conf");
         Ok(start(
-            |port| {
+            |[port, _]| {
                 let text =
                     NFD_CONFIGURATION.replace("SOCKET", text(&socket)).replace("PORT", &port.to_string());
                 std::fs::write(&config, text).expect("a file in the temporary directory");
@@ -96,6 +99,7 @@ impl Router {
             Link::Unix => format!("unix://{}", self.socket.display()),
             Link::Tcp => format!("tcp://127.0.0.1:{}", self.port),
             Link::Udp => format!("udp://127.0.0.1:{}", self.port),
+            Link::WebSocket => format!("ws://127.0.0.1:{}", self.websocket_port),
         }
     }
 
@@ -110,14 +114,14 @@ impl Router {
     }
 }
 
-fn start(command: impl Fn(u16) -> (Command, PathBuf), world: &World) -> Router {
+fn start(command: impl Fn([u16; 2]) -> (Command, PathBuf), world: &World) -> Router {
     let mut said = String::new();
     for _ in 0..STARTS {
-        let port = free_port();
-        let (command, socket) = command(port);
+        let [port, websocket_port] = [free_port(), free_port()];
+        let (command, socket) = command([port, websocket_port]);
         let mut process = Running::start("router", command, world.dir());
         if listens(&mut process, &socket) {
-            return Router { process, socket, port };
+            return Router { process, socket, port, websocket_port };
         }
         said = process.errors_text();
     }
@@ -146,9 +150,10 @@ fn free_port() -> u16 {
     }
 }
 
-fn configuration(socket: &Path, port: u16, certificates: &[&Path]) -> String {
+fn configuration(socket: &Path, [port, websocket_port]: [u16; 2], certificates: &[&Path]) -> String {
     let mut text = format!(
-        "[faces]\nlisten = [\"unix://{}\", \"tcp://127.0.0.1:{port}\", \"udp://127.0.0.1:{port}\"]\n\
+        "[faces]\nlisten = [\"unix://{}\", \"tcp://127.0.0.1:{port}\", \"udp://127.0.0.1:{port}\", \
+         \"ws://127.0.0.1:{websocket_port}\"]\n\
          [authorization]\nlocalhop_rib = true\n",
         socket.display()
     );

@@ -1,4 +1,4 @@
-//! NDNts (npm) on a Unix socket, TCP and UDP.
+//! NDNts (npm) on a Unix socket, TCP, UDP and WebSocket.
 
 mod behaviour;
 
@@ -29,6 +29,11 @@ fn ndnts_objects_cross_namelyd_over_tcp() {
 #[test]
 fn ndnts_objects_cross_namelyd_over_udp() {
     with_ndnts(|peer| behaviour::an_object_crosses_namelyd(peer, peer, Link::Udp));
+}
+
+#[test]
+fn ndnts_objects_cross_namelyd_over_websocket() {
+    with_ndnts(|peer| behaviour::an_object_crosses_namelyd(peer, peer, Link::WebSocket));
 }
 
 #[test]

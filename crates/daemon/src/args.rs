@@ -21,7 +21,7 @@ pub struct DaemonArgs {
     #[arg(long)]
     pub check: bool,
 
-    /// Listen here, and nowhere else: unix:///PATH, tcp://ADDRESS:PORT or udp://ADDRESS:PORT (repeatable)
+    /// Listen here, and nowhere else: unix:///PATH, tcp://ADDRESS:PORT, udp://ADDRESS:PORT or ws://ADDRESS:PORT (repeatable)
     #[arg(short, long, value_name = "URI", value_parser = parse_listen)]
     pub listen: Vec<FaceUri>,
 

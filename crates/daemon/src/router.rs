@@ -194,6 +194,7 @@ fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
         }
         (FaceUri::Tcp(_), Some(address)) => Ok(ListenSpec::Tcp(address)),
         (FaceUri::Udp(_), Some(address)) => Ok(ListenSpec::Udp(address)),
+        (FaceUri::Ws(_), Some(address)) => Ok(ListenSpec::WebSocket(address)),
         _ => Err(wrong_configuration(format!("cannot listen on {uri}"))),
     }
 }

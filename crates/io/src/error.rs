@@ -71,6 +71,8 @@ pub enum CloseReason {
     Peer,
     /// The peer's stream is no sequence of packets, or one of them is longer than any may be.
     BadStream(namely_wire::DecodeError),
+    /// The peer does not keep to the WebSocket protocol, or sends text; the counter that says how.
+    BadWebSocket(&'static str),
     /// Nothing arrived for long.
     Idle,
     /// Connecting took too long.
@@ -84,6 +86,9 @@ impl fmt::Display for CloseReason {
         match self {
             CloseReason::Peer => f.write_str("closed by the peer"),
             CloseReason::BadStream(error) => write!(f, "the peer's stream is out of step: {error}"),
+            CloseReason::BadWebSocket(label) => {
+                write!(f, "the peer does not speak WebSocket as it must: {label}")
+            }
             CloseReason::Idle => f.write_str("idle"),
             CloseReason::ConnectTimeout => f.write_str("no answer to the connection request"),
             CloseReason::System(errno) => std::io::Error::from_raw_os_error(errno.raw_os_error()).fmt(f),

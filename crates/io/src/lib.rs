@@ -49,6 +49,7 @@ mod turn;
 pub mod udp;
 mod unix;
 mod waker;
+pub mod websocket;
 
 pub use error::{CloseReason, OpenError};
 pub use event_loop::{EventLoop, Handler, Remote};

@@ -12,6 +12,9 @@ use core::str::FromStr;
 /// UDP and TCP port when a URI names none.
 pub const NDN_PORT: u16 = 6363;
 
+/// WebSocket port when a URI names none: that of NFD.
+pub const WEBSOCKET_PORT: u16 = 9696;
+
 /// Longest URI accepted, in octets: above any path of a Unix socket and any host name.
 pub const FACE_URI_OCTETS_MAX: usize = 512;
 
@@ -24,6 +27,10 @@ pub enum FaceUri {
     Tcp(Endpoint),
     /// `udp://…`, `udp4://…`, `udp6://…`; a multicast address makes a multicast face.
     Udp(Endpoint),
+    /// `ws://…`: where WebSocket connections are taken, and the local end of their faces.
+    Ws(Endpoint),
+    /// `wsclient://…`: the remote end of a WebSocket face.
+    WsClient(Endpoint),
     /// `dev://eth0`: a network interface, the local end of a multicast face.
     Device(String),
     /// `fd://5`: an accepted stream, the remote end of a Unix face.
@@ -73,12 +80,13 @@ impl Family {
 }
 
 impl FaceUri {
-    /// The numeric address, of a TCP or UDP URI that has one.
+    /// The numeric address, of a TCP, UDP or WebSocket URI that has one.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
-            FaceUri::Tcp(Endpoint::Address(address)) | FaceUri::Udp(Endpoint::Address(address)) => {
-                Some(*address)
-            }
+            FaceUri::Tcp(Endpoint::Address(address))
+            | FaceUri::Udp(Endpoint::Address(address))
+            | FaceUri::Ws(Endpoint::Address(address))
+            | FaceUri::WsClient(Endpoint::Address(address)) => Some(*address),
             _ => None,
         }
     }
@@ -89,6 +97,8 @@ impl FaceUri {
             FaceUri::Unix(_) => "unix",
             FaceUri::Tcp(endpoint) => endpoint.pick("tcp", "tcp4", "tcp6"),
             FaceUri::Udp(endpoint) => endpoint.pick("udp", "udp4", "udp6"),
+            FaceUri::Ws(_) => "ws",
+            FaceUri::WsClient(_) => "wsclient",
             FaceUri::Device(_) => "dev",
             FaceUri::Fd(_) => "fd",
             FaceUri::Internal => "internal",
@@ -107,10 +117,14 @@ impl Endpoint {
     }
 
     fn parse(authority: &str, family: Family) -> Result<Self, FaceUriError> {
+        Self::parse_with(authority, family, NDN_PORT)
+    }
+
+    fn parse_with(authority: &str, family: Family, default_port: u16) -> Result<Self, FaceUriError> {
         let authority = authority.strip_suffix('/').unwrap_or(authority);
         let (host, port) = split_port(authority)?;
         let port = match port {
-            None => NDN_PORT,
+            None => default_port,
             Some(port) => port.parse().map_err(|_| FaceUriError::BadPort)?,
         };
         let endpoint = match host.parse::<IpAddr>() {
@@ -163,6 +177,8 @@ impl FromStr for FaceUri {
             "udp" => Endpoint::parse(rest, Family::Any).map(FaceUri::Udp),
             "udp4" => Endpoint::parse(rest, Family::V4).map(FaceUri::Udp),
             "udp6" => Endpoint::parse(rest, Family::V6).map(FaceUri::Udp),
+            "ws" => Endpoint::parse_with(rest, Family::Any, WEBSOCKET_PORT).map(FaceUri::Ws),
+            "wsclient" => Endpoint::parse_with(rest, Family::Any, WEBSOCKET_PORT).map(FaceUri::WsClient),
             "dev" if is_host_name(rest) => Ok(FaceUri::Device(rest.to_string())),
             "dev" => Err(FaceUriError::BadHost),
             "fd" => rest.parse().map(FaceUri::Fd).map_err(|_| FaceUriError::BadHost),
@@ -178,7 +194,10 @@ impl fmt::Display for FaceUri {
         write!(f, "{}://", self.scheme())?;
         match self {
             FaceUri::Unix(path) => f.write_str(path),
-            FaceUri::Tcp(endpoint) | FaceUri::Udp(endpoint) => endpoint.fmt(f),
+            FaceUri::Tcp(endpoint)
+            | FaceUri::Udp(endpoint)
+            | FaceUri::Ws(endpoint)
+            | FaceUri::WsClient(endpoint) => endpoint.fmt(f),
             FaceUri::Device(name) => f.write_str(name),
             FaceUri::Fd(fd) => write!(f, "{fd}"),
             FaceUri::Internal | FaceUri::Null => Ok(()),
@@ -222,7 +241,7 @@ impl fmt::Display for FaceUriError {
                 "no scheme: write unix:///path, tcp://host:port, udp://host:port or dev://interface"
             }
             FaceUriError::UnknownScheme => {
-                "unknown scheme: use unix, tcp, tcp4, tcp6, udp, udp4, udp6 or dev"
+                "unknown scheme: use unix, tcp, tcp4, tcp6, udp, udp4, udp6, ws or dev"
             }
             FaceUriError::BadPath => "unix:// needs an absolute path, as in unix:///run/namely/namely.sock",
             FaceUriError::BadHost => "not an address or host name (an IPv6 address stands in brackets)",
@@ -251,6 +270,8 @@ mod tests {
             ("tcp://[2001:db8::1]", "tcp6://[2001:db8::1]:6363"),
             ("tcp6://[::1]:1", "tcp6://[::1]:1"),
             ("tcp://127.0.0.1:6363/", "tcp4://127.0.0.1:6363"),
+            ("ws://127.0.0.1", "ws://127.0.0.1:9696"),
+            ("wsclient://[::1]:40000", "wsclient://[::1]:40000"),
             ("unix:///run/x.sock", "unix:///run/x.sock"),
             ("dev://eth0", "dev://eth0"),
             ("fd://12", "fd://12"),

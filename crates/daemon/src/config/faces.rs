@@ -11,7 +11,7 @@ use super::values;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faces {
-    /// `unix:///path`, `tcp://address:port` and `udp://address:port` to listen on. Empty: none.
+    /// `unix:///path`, `tcp://address:port`, `udp://address:port` and `ws://address:port` to listen on. Empty: none.
     #[serde(deserialize_with = "values::listen_uris")]
     pub listen: Vec<FaceUri>,
     /// Threads that move packets; 0: one for each core that the process may use. At most 64.

@@ -106,11 +106,11 @@ pub(crate) fn check_log_filter(text: &str) -> Result<(), String> {
 pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
     match &uri {
         FaceUri::Unix(_) => Ok(uri),
-        FaceUri::Tcp(Endpoint::Address(_)) => Ok(uri),
+        FaceUri::Tcp(Endpoint::Address(_)) | FaceUri::Ws(Endpoint::Address(_)) => Ok(uri),
         FaceUri::Udp(Endpoint::Address(address)) if !address.ip().is_multicast() => Ok(uri),
         _ => Err(format!(
-            "cannot listen on `{uri}`: write unix:///path, tcp://ADDRESS:PORT or udp://ADDRESS:PORT \
-             (numeric; multicast groups go under faces.multicast)"
+            "cannot listen on `{uri}`: write unix:///path, tcp://ADDRESS:PORT, udp://ADDRESS:PORT or \
+             ws://ADDRESS:PORT (numeric; multicast groups go under faces.multicast)"
         )),
     }
 }

@@ -60,6 +60,8 @@ pub enum ListenSpec {
     Tcp(std::net::SocketAddr),
     /// A UDP port: every remote address gets an on-demand face.
     Udp(std::net::SocketAddr),
+    /// A TCP port for WebSocket connections, as browsers make them. Its faces are never local.
+    WebSocket(std::net::SocketAddr),
     /// One UDP multicast face on one interface.
     Multicast(namely_io::MulticastOptions),
 }

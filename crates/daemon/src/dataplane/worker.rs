@@ -221,6 +221,7 @@ impl Worker {
             ListenSpec::Unix { path, mode } => io.listen_unix(path, *mode),
             ListenSpec::Tcp(address) => io.listen_tcp(*address),
             ListenSpec::Udp(address) => io.listen_udp(*address),
+            ListenSpec::WebSocket(address) => io.listen_websocket(*address),
             ListenSpec::Multicast(options) => {
                 let transport = io.open_multicast(options).map_err(|error| ListenError(error.to_string()))?;
                 let face = self.open_face(io, transport, &FaceOptions::default());

@@ -140,7 +140,7 @@ fn start(peer: &SocketAddr, local: Option<SocketAddr>) -> Result<OwnedFd, Errno>
 
 /// Settings of every connection; where the system refuses one, the connection does without it. The sizes of buffers
 /// are left to the kernel, which fits them to the path.
-fn prepare(socket: impl AsFd) {
+pub(crate) fn prepare(socket: impl AsFd) {
     let socket = socket.as_fd();
     let _ = sockopt::set_tcp_nodelay(socket, true);
     let _ = sockopt::set_socket_keepalive(socket, true);

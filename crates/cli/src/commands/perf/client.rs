@@ -33,7 +33,7 @@ const CACHED_MAX: u32 = 1 << 24;
 const NAME_COMPONENTS: usize = 4;
 
 /// Most components and octets of a name.
-const NAME_COMPONENTS_MAX: u16 = 256;
+const NAME_COMPONENTS_MAX: u16 = 128;
 const NAME_OCTETS_MAX: u16 = 4096;
 
 /// How often a flow looks whether it shall stop.

@@ -1,0 +1,108 @@
+//! WebSocket faces of a real `namelyd`: for browser applications, and never local.
+
+mod common;
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use common::{Daemon, PATIENCE};
+use namely_security::Signer;
+use namely_wire::mgmt::{ChannelStatus, Command, Dataset, FacePersistency, FaceScope, Scope, blocks};
+use namely_wire::{DataBuilder, InterestBuilder, LpView, NackReason, Name};
+use tungstenite::{Message, WebSocket};
+
+struct Page(WebSocket<TcpStream>);
+
+impl Page {
+    fn open(daemon: &Daemon) -> Self {
+        let uri = daemon.listening().iter().find(|uri| uri.scheme() == "ws").expect("a listener");
+        let stream = TcpStream::connect(uri.address().expect("an address")).expect("the router's port");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let (socket, _) = tungstenite::client(format!("{uri}/any/path"), stream).expect("a handshake");
+        Page(socket)
+    }
+
+    fn send(&mut self, packet: &[u8]) {
+        self.0.send(Message::binary(packet.to_vec())).expect("connected");
+    }
+
+    fn receive(&mut self) -> Vec<u8> {
+        match self.0.read().expect("a message") {
+            Message::Binary(octets) => octets.to_vec(),
+            other => panic!("{other:?} instead of a packet"),
+        }
+    }
+
+    /// Whether nothing comes for some time.
+    fn hears_nothing(&mut self) -> bool {
+        self.0.get_ref().set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+        self.0.read().is_err()
+    }
+}
+
+fn daemon() -> Daemon {
+    Daemon::start_with("", &["--listen", "ws://127.0.0.1:0"])
+}
+
+fn name(uri: &str) -> Name {
+    uri.parse().expect("a name")
+}
+
+fn interest(uri: &str) -> Vec<u8> {
+    InterestBuilder::new(name(uri)).nonce([1, 2, 3, 4]).build()
+}
+
+#[test]
+fn a_page_fetches_what_an_application_serves() {
+    let daemon = daemon();
+    let mut application = daemon.connect();
+    application.register("/app");
+    let mut page = Page::open(&daemon);
+    page.send(&interest("/app/x"));
+    assert_eq!(application.serve_one(&[7; 8000]), name("/app/x"));
+    let answer = page.receive();
+    let asked = name("/app/x");
+    let data = DataBuilder::new(asked.as_name()).freshness_ms(1000);
+    let data = namely_security::sign_data(&data, &[7; 8000], &Signer::digest_sha256()).expect("a digest");
+    assert_eq!(LpView::parse(&answer).expect("a link packet").fragment, Some(&data[..]));
+    page.send(&interest("/nowhere"));
+    let refused = page.receive();
+    let view = LpView::parse(&refused).expect("a link packet");
+    assert_eq!(view.headers.nack, Some(NackReason::NoRoute));
+}
+
+#[test]
+fn its_face_is_on_demand_not_local_and_listed_as_nfd_lists_it() {
+    let daemon = daemon();
+    let page = Page::open(&daemon);
+    let near = page.0.get_ref().local_addr().expect("connected");
+    let mut client = daemon.connect();
+    let face = common::until("the face", || {
+        client.faces().into_iter().find(|face| face.uri == format!("wsclient://{near}"))
+    });
+    let local = daemon.listening().iter().find(|uri| uri.scheme() == "ws").expect("a listener");
+    assert_eq!(face.local_uri, local.to_string());
+    assert_eq!((face.face_scope, face.face_persistency), (FaceScope::NonLocal, FacePersistency::OnDemand));
+    let channels = client.dataset(Dataset::FacesChannels);
+    let uris: Vec<String> = blocks::<ChannelStatus>(&channels).flatten().map(|c| c.local_uri).collect();
+    assert!(uris.contains(&local.to_string()), "{uris:?}");
+    drop(page);
+    common::until("the face's end", || {
+        client.faces().iter().all(|f| f.face_id != face.face_id).then_some(())
+    });
+}
+
+#[test]
+fn a_page_reaches_no_management_and_registers_nothing_without_a_key() {
+    let daemon = daemon();
+    let mut page = Page::open(&daemon);
+    page.send(&interest("/localhost/nfd/status/general"));
+    assert!(page.hears_nothing(), "`/localhost` is not for the network");
+    let mut page = Page::open(&daemon);
+    let command = Command::RibRegister.name(Scope::Localhop, &common::client::named("/mine"));
+    let mut signing = daemon.connect();
+    let command = signing.command_interest(command, b"");
+    page.send(&command);
+    let _ = page.hears_nothing();
+    assert!(signing.routes("/mine").is_empty());
+}

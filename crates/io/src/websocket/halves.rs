@@ -1,0 +1,121 @@
+//! The two halves of a connection after its handshake.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use namely_wire::face_uri::{Endpoint, FaceUri};
+use parking_lot::Mutex;
+use rustix::io::Errno;
+use tungstenite::protocol::Role;
+use tungstenite::{Error, Message, WebSocket};
+
+use super::outgoing::Outgoing;
+use super::wire::Wire;
+use super::{READ_OCTETS, config};
+use crate::error::CloseReason;
+use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
+use crate::options::Persistency;
+use crate::port::{Sent, TransportState};
+use crate::queue::FrameQueue;
+use crate::transport::{Carrier, Reach};
+use crate::turn::Turn;
+use crate::unix::refuses_permanent;
+
+/// The transport of a client whose handshake is done. It is never local, wherever it comes from: any page that a
+/// browser shows can connect (as in NFD).
+pub(super) fn client<P: AsRef<[u8]> + Clone + Send + 'static>(
+    wire: Wire,
+    peer: SocketAddr,
+    local: FaceUri,
+) -> NewTransport<P> {
+    let sender =
+        Box::new(WebSocketSender { socket: wire.socket().clone(), outgoing: wire.outgoing().clone() });
+    let connection = WebSocket::from_raw_socket(wire, Role::Server, Some(config()));
+    let about = About {
+        remote: FaceUri::WsClient(Endpoint::Address(peer)),
+        reach: Reach::Neighbour,
+        carrier: Carrier::Stream,
+        credentials: None,
+        socket_inode: None,
+        idle_ns: None,
+        refuses: refuses_permanent,
+    };
+    NewTransport {
+        receiver: Box::new(WebSocketReceiver { connection }),
+        sender,
+        about,
+        local,
+        persistency: Persistency::OnDemand,
+        state: TransportState::Up,
+    }
+}
+
+struct WebSocketReceiver {
+    connection: WebSocket<Wire>,
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for WebSocketReceiver {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.connection.get_ref().socket().as_fd())
+    }
+
+    fn read(&mut self, turn: &mut Turn<'_, P>, _scratch: &mut [u8]) -> Result<(), CloseReason> {
+        let budget = turn.options().read_octets_per_turn.max(READ_OCTETS);
+        self.connection.get_mut().begin_turn(budget);
+        loop {
+            match self.connection.read() {
+                Ok(Message::Binary(message)) => {
+                    if !turn.deliver(None, &message) {
+                        return Ok(());
+                    }
+                }
+                Ok(Message::Text(_)) => return Err(refused(turn, "websocket_text")),
+                // Answered by the library.
+                Ok(Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_)) => (),
+                Err(error) => return failure(turn, error),
+            }
+        }
+    }
+}
+
+/// What an error of the protocol's state machine means.
+fn failure<P: AsRef<[u8]> + Clone + Send + 'static>(
+    turn: &Turn<'_, P>,
+    error: Error,
+) -> Result<(), CloseReason> {
+    use tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
+    match error {
+        Error::Io(error) => match Errno::from_io_error(&error) {
+            Some(errno) if errno != Errno::AGAIN => Err(CloseReason::System(errno)),
+            _ if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
+            // A peer that asks for pongs and reads none.
+            _ => Err(refused(turn, "websocket_control_full")),
+        },
+        Error::ConnectionClosed | Error::AlreadyClosed | Error::Protocol(ResetWithoutClosingHandshake) => {
+            Err(CloseReason::Peer)
+        }
+        Error::Capacity(_) => Err(refused(turn, "websocket_too_large")),
+        _ => Err(refused(turn, "websocket_malformed")),
+    }
+}
+
+fn refused<P: AsRef<[u8]> + Clone + Send + 'static>(turn: &Turn<'_, P>, label: &'static str) -> CloseReason {
+    turn.count(label);
+    CloseReason::BadWebSocket(label)
+}
+
+struct WebSocketSender {
+    socket: Arc<std::os::fd::OwnedFd>,
+    outgoing: Arc<Mutex<Outgoing>>,
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for WebSocketSender {
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
+        self.outgoing.lock().flush(queue, sent)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+}

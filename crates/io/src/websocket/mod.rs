@@ -1,0 +1,68 @@
+//! WebSocket (RFC 6455): browser applications that connect. One binary message is one link packet.
+//!
+//! A face is made when the opening handshake is done, not before: until then a connection belongs to the listener,
+//! which bounds how many there are, how long each takes and how much it may send. There is no TLS here; a proxy in front
+//! of the router adds it.
+
+mod acceptor;
+mod halves;
+mod outgoing;
+mod wire;
+
+use std::net::SocketAddr;
+
+use namely_wire::LP_PACKET_OCTETS_MAX;
+use namely_wire::face_uri::{Endpoint, FaceUri};
+use rustix::net::{SocketType, sockopt};
+use tungstenite::protocol::WebSocketConfig;
+
+use crate::error::OpenError;
+use crate::sockets;
+use crate::tcp::bind_error;
+use crate::transport::TransportId;
+use crate::transports::Transports;
+use crate::unix::BACKLOG;
+
+/// Connections whose handshake is under way; the oldest gives way to a further one.
+pub const HANDSHAKES_MAX: usize = 64;
+
+/// How long a handshake may take, ns.
+pub const HANDSHAKE_NS_MAX: u64 = 5_000_000_000;
+
+/// Octets of a client's request.
+pub const HANDSHAKE_OCTETS_MAX: usize = 8 << 10;
+
+/// Octets of a message, in however many frames it comes: the longest link packet.
+pub const MESSAGE_OCTETS_MAX: usize = LP_PACKET_OCTETS_MAX;
+
+/// Octets read at once.
+const READ_OCTETS: usize = 16 << 10;
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
+    /// Listens for WebSocket connections on an address. Port 0 takes a free one, which [`Transports::listeners`] shows.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] when the port is taken; otherwise what the system says.
+    pub fn listen_websocket(&mut self, address: SocketAddr) -> Result<TransportId, OpenError> {
+        let text = FaceUri::Ws(Endpoint::Address(address)).to_string();
+        let socket = sockets::open(sockets::family_of(&address), SocketType::STREAM)?;
+        // So that connections of an earlier run that linger do not keep the port.
+        let _ = sockopt::set_socket_reuseaddr(&socket, true);
+        if address.is_ipv6() {
+            let _ = sockopt::set_ipv6_v6only(&socket, true);
+        }
+        rustix::net::bind(&socket, &address).map_err(|errno| bind_error(&text, errno))?;
+        rustix::net::listen(&socket, BACKLOG).map_err(|errno| bind_error(&text, errno))?;
+        let local = FaceUri::Ws(Endpoint::Address(sockets::local_address(&socket).unwrap_or(address)));
+        let acceptor = acceptor::WebSocketAcceptor::new(socket, local.clone())?;
+        self.add_listener(Box::new(acceptor), local)
+    }
+}
+
+fn config() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(READ_OCTETS)
+        .write_buffer_size(0)
+        .max_message_size(Some(MESSAGE_OCTETS_MAX))
+        .max_frame_size(Some(MESSAGE_OCTETS_MAX))
+}

@@ -1,0 +1,165 @@
+//! What leaves on a connection: messages, and control frames between them.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+use crate::kind::Flushed;
+use crate::port::Sent;
+use crate::queue::FrameQueue;
+use crate::sockets;
+
+/// Messages of one write.
+const MESSAGES_MAX: usize = 64;
+
+/// Writes in one turn.
+const WRITES_PER_TURN_MAX: usize = 8;
+
+/// Octets of control frames that wait for a half-written message; a peer that asks for more without reading is given up.
+const CONTROL_OCTETS_MAX: usize = 1 << 10;
+
+/// The header of an unmasked binary message: RFC 6455, section 5.2.
+#[derive(Clone, Copy, Debug, Default)]
+struct Header {
+    octets: [u8; 4],
+    length: usize,
+}
+
+impl Header {
+    /// For a message of at most 65,535 octets, which every link packet is.
+    fn of(octets: usize) -> Self {
+        const FINAL_BINARY: u8 = 0x82;
+        const LENGTH_OF_16_BITS: u8 = 126;
+        let [high, low] = (octets as u16).to_be_bytes();
+        if octets < usize::from(LENGTH_OF_16_BITS) {
+            Header { octets: [FINAL_BINARY, low, 0, 0], length: 2 }
+        } else {
+            Header { octets: [FINAL_BINARY, LENGTH_OF_16_BITS, high, low], length: 4 }
+        }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.octets[..self.length]
+    }
+}
+
+/// The writing end of a connection.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    socket: Arc<OwnedFd>,
+    /// Octets of the first waiting message that are written already, its header included.
+    written: usize,
+    /// Control frames that wait for the rest of that message.
+    control: Vec<u8>,
+}
+
+impl Outgoing {
+    pub(super) fn new(socket: Arc<OwnedFd>) -> Self {
+        Outgoing { socket, written: 0, control: Vec::new() }
+    }
+
+    /// Sends a control frame between two messages.
+    pub(super) fn control(&mut self, octets: &[u8]) -> io::Result<()> {
+        if self.written > 0 || !self.control.is_empty() {
+            if self.control.len() + octets.len() > CONTROL_OCTETS_MAX {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.control.extend_from_slice(octets);
+            return Ok(());
+        }
+        // Room for so little is always there, unless the peer reads nothing: then it need not be answered either.
+        match self.write_control(octets) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(io::ErrorKind::StorageFull.into()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Whether all of `octets` was written; a part would put the stream out of step, so that it must end.
+    fn write_control(&self, octets: &[u8]) -> Result<bool, Errno> {
+        loop {
+            match rustix::net::send(&self.socket, octets, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(written) => return Ok(written == octets.len()),
+                Err(Errno::INTR) => (),
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// Writes messages from the front of the queue, as far as the socket takes them.
+    pub(super) fn flush<P: AsRef<[u8]>>(
+        &mut self,
+        queue: &mut FrameQueue<P>,
+        sent: &mut Sent,
+    ) -> Result<Flushed, Errno> {
+        for _ in 0..WRITES_PER_TURN_MAX {
+            if queue.is_empty() {
+                return Ok(Flushed::All);
+            }
+            match self.write(queue, sent) {
+                Ok(true) => (),
+                Ok(false) | Err(Errno::AGAIN) => return Ok(Flushed::Blocked),
+                Err(Errno::INTR) => (),
+                Err(errno) => return Err(errno),
+            }
+            if self.written == 0 && !self.control.is_empty() {
+                let control = std::mem::take(&mut self.control);
+                if !self.write_control(&control)? {
+                    return Err(Errno::NOBUFS);
+                }
+            }
+        }
+        Ok(if queue.is_empty() { Flushed::All } else { Flushed::Some })
+    }
+
+    /// One write. Whether the socket took all that was offered.
+    fn write<P: AsRef<[u8]>>(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<bool, Errno> {
+        // A waiting control frame goes right behind the message that is half written.
+        let messages_max = if self.control.is_empty() { MESSAGES_MAX } else { 1 };
+        let headers: Vec<Header> =
+            queue.frames().take(messages_max).map(|frame| Header::of(frame.octets())).collect();
+        let mut slices = Vec::with_capacity(headers.len() * 5);
+        let (mut skip, mut offered) = (self.written, 0);
+        for (header, frame) in headers.iter().zip(queue.frames()) {
+            for slice in std::iter::once(header.as_bytes()).chain(frame.slices()) {
+                let skipped = skip.min(slice.len());
+                skip -= skipped;
+                if skipped < slice.len() {
+                    offered += slice.len() - skipped;
+                    slices.push(io::IoSlice::new(&slice[skipped..]));
+                }
+            }
+        }
+        let written = sockets::write(&self.socket, &slices)?;
+        drop(slices);
+        self.written += written;
+        for header in headers {
+            let Some(octets) = queue.frames().next().map(|frame| frame.octets()) else { break };
+            if self.written < header.length + octets {
+                break;
+            }
+            self.written -= header.length + octets;
+            queue.pop();
+            sent.frames += 1;
+            sent.octets += octets as u64;
+        }
+        Ok(written == offered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_as_short_as_they_can_be() {
+        assert_eq!(Header::of(0).as_bytes(), [0x82, 0]);
+        assert_eq!(Header::of(125).as_bytes(), [0x82, 125]);
+        assert_eq!(Header::of(126).as_bytes(), [0x82, 126, 0, 126]);
+        assert_eq!(Header::of(8800).as_bytes(), [0x82, 126, 0x22, 0x60]);
+    }
+}

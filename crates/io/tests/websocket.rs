@@ -1,0 +1,233 @@
+//! WebSocket through a running loop.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use namely_io::websocket::{HANDSHAKE_OCTETS_MAX, HANDSHAKES_MAX, MESSAGE_OCTETS_MAX};
+use namely_io::{CloseReason, IoOptions, Persistency, TransportId};
+use support::{Loop, PATIENCE, packet};
+use tungstenite::protocol::frame::Frame;
+use tungstenite::protocol::frame::coding::{Data, OpCode};
+use tungstenite::{Error, Message, WebSocket};
+
+type Client = WebSocket<TcpStream>;
+
+fn listening_with(options: IoOptions) -> (Loop, SocketAddr) {
+    let io = Loop::start(options);
+    io.with(|io| io.listen_websocket(([127, 0, 0, 1], 0).into())).unwrap();
+    let address = io.with(|io| io.listeners().find_map(|(_, local, _)| local.address())).unwrap();
+    (io, address)
+}
+
+fn listening() -> (Loop, SocketAddr) {
+    listening_with(IoOptions::default())
+}
+
+fn raw(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn connect(io: &Loop, address: SocketAddr) -> (Client, TransportId) {
+    let (client, _) = tungstenite::client(format!("ws://{address}/"), raw(address)).unwrap();
+    (client, io.accepted())
+}
+
+/// Why the transport ended, and how often `label` was counted at it.
+fn ended(io: &Loop, id: TransportId, label: &str) -> (CloseReason, u64) {
+    let (reason, status) = io.closed(id);
+    (reason, status.counters.drops.of(label))
+}
+
+/// What the other end sends before it closes the connection.
+fn rest(mut stream: TcpStream) -> Vec<u8> {
+    let mut octets = Vec::new();
+    // A reset is an end too.
+    let _ = stream.read_to_end(&mut octets);
+    octets
+}
+
+#[test]
+fn a_message_is_a_link_packet_in_both_directions() {
+    let (io, address) = listening();
+    let (mut client, id) = connect(&io, address);
+    let status = io.status(id).unwrap();
+    assert_eq!(status.local.to_string(), format!("ws://{address}"));
+    let near = client.get_ref().local_addr().unwrap();
+    assert_eq!(status.remote.to_string(), format!("wsclient://{near}"));
+    assert_eq!(status.persistency, Persistency::OnDemand);
+    for octets in [1, 100, 200, 8000] {
+        client.send(Message::binary(packet(octets, 1))).unwrap();
+        assert_eq!(io.next_frame(), (id, packet(octets, 1)));
+        io.send(id, &packet(octets, 2));
+        assert_eq!(client.read().unwrap(), Message::binary(packet(octets, 2)));
+    }
+    let counters = io.status(id).unwrap().counters;
+    assert_eq!((counters.in_frames, counters.out_frames), (4, 4));
+}
+
+#[test]
+fn a_message_in_several_frames_is_one_link_packet() {
+    let (io, address) = listening();
+    let (mut client, id) = connect(&io, address);
+    let octets = packet(3000, 7);
+    let parts = [
+        (&octets[..10], Data::Binary),
+        (&octets[10..2000], Data::Continue),
+        (&octets[2000..], Data::Continue),
+    ];
+    for (n, (part, opcode)) in parts.into_iter().enumerate() {
+        let frame = Frame::message(part.to_vec(), OpCode::Data(opcode), n == 2);
+        client.send(Message::Frame(frame)).unwrap();
+    }
+    assert_eq!(io.next_frame(), (id, octets));
+}
+
+#[test]
+fn a_message_at_the_limit_passes_and_one_octet_more_ends_the_connection() {
+    let (io, address) = listening();
+    let (mut client, id) = connect(&io, address);
+    client.send(Message::binary(vec![6; MESSAGE_OCTETS_MAX])).unwrap();
+    assert_eq!(io.next_frame().1.len(), MESSAGE_OCTETS_MAX);
+    client.send(Message::binary(vec![6; MESSAGE_OCTETS_MAX + 1])).unwrap();
+    let label = "websocket_too_large";
+    assert_eq!(ended(&io, id, label), (CloseReason::BadWebSocket(label), 1));
+    // In however many frames it comes.
+    let (mut client, id) = connect(&io, address);
+    for opcode in [Data::Binary, Data::Continue] {
+        let part = vec![6; MESSAGE_OCTETS_MAX / 2 + 1];
+        let _ = client.send(Message::Frame(Frame::message(part, OpCode::Data(opcode), false)));
+    }
+    assert_eq!(ended(&io, id, label), (CloseReason::BadWebSocket(label), 1));
+}
+
+#[test]
+fn text_ends_the_connection_and_is_counted() {
+    let (io, address) = listening();
+    let (mut client, id) = connect(&io, address);
+    client.send(Message::text("hello")).unwrap();
+    assert_eq!(ended(&io, id, "websocket_text"), (CloseReason::BadWebSocket("websocket_text"), 1));
+    assert!(client.read().is_err());
+}
+
+#[test]
+fn frames_that_break_the_protocol_end_the_connection_and_are_counted() {
+    let (io, address) = listening();
+    let unmasked = [0x82, 1, 6];
+    let reserved_bits = [0xf2, 0x81, 0, 0, 0, 0, 6];
+    let unknown_opcode = [0x83, 0x80, 0, 0, 0, 0];
+    let stray_continuation = [0x80, 0x80, 0, 0, 0, 0];
+    let long_ping = [&[0x89, 0xfe, 0, 126, 0, 0, 0, 0][..], &[7; 126]].concat();
+    for octets in [&unmasked[..], &reserved_bits, &unknown_opcode, &stray_continuation, &long_ping] {
+        let (mut client, id) = connect(&io, address);
+        client.get_mut().write_all(octets).unwrap();
+        let label = "websocket_malformed";
+        assert_eq!(ended(&io, id, label), (CloseReason::BadWebSocket(label), 1), "{octets:?}");
+    }
+}
+
+#[test]
+fn pings_and_closes_are_answered() {
+    let (io, address) = listening();
+    let (mut client, id) = connect(&io, address);
+    client.send(Message::Ping(b"here?".to_vec().into())).unwrap();
+    assert_eq!(client.read().unwrap(), Message::Pong(b"here?".to_vec().into()));
+    client.close(None).unwrap();
+    assert!(matches!(client.read(), Ok(Message::Close(_)) | Err(Error::ConnectionClosed)));
+    assert_eq!(io.closed(id).0, CloseReason::Peer);
+}
+
+#[test]
+fn a_slow_reader_that_pings_gets_every_message_whole_and_in_order() {
+    let options = IoOptions { send_buffer_octets: 16 << 10, ..IoOptions::default() };
+    let (io, address) = listening_with(options);
+    let (mut client, id) = connect(&io, address);
+    const MESSAGES: usize = 800;
+    for n in 0..MESSAGES {
+        io.send(id, &packet(8000, n as u8));
+        if n % 100 == 0 {
+            client.send(Message::Ping(vec![n as u8].into())).unwrap();
+        }
+    }
+    let (mut messages, mut pongs) = (0, 0);
+    while messages < MESSAGES {
+        match client.read().unwrap() {
+            Message::Binary(octets) => {
+                assert_eq!(octets, packet(8000, messages as u8), "message {messages}");
+                messages += 1;
+            }
+            Message::Pong(_) => pongs += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(pongs >= 1, "no pong");
+}
+
+#[test]
+fn a_peer_that_pings_and_never_reads_is_given_up() {
+    let (io, address) = listening();
+    let (mut client, id) = connect(&io, address);
+    client.get_mut().set_write_timeout(Some(PATIENCE)).unwrap();
+    // 125 octets of pong for each ping, more than any two socket buffers hold.
+    while client.get_mut().write_all(&[[0x89, 0xfd, 0, 0, 0, 0].as_slice(), &[7; 125]].concat()).is_ok() {}
+    let label = "websocket_control_full";
+    assert_eq!(ended(&io, id, label), (CloseReason::BadWebSocket(label), 1));
+}
+
+#[test]
+fn a_bad_handshake_is_refused_and_makes_no_transport() {
+    let (io, address) = listening();
+    let long = format!("GET / HTTP/1.1\r\nHost: x\r\nX: {}", "x".repeat(HANDSHAKE_OCTETS_MAX));
+    let bad = [
+        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 12\r\n\r\n",
+        "\u{5}\u{3}\u{7}\u{1}\u{8}\r\n\r\n",
+        &long,
+    ];
+    for request in bad {
+        let mut stream = raw(address);
+        stream.write_all(request.as_bytes()).unwrap();
+        let answer = rest(stream);
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
+    }
+    let mut gone = raw(address);
+    gone.write_all(b"GET / HT").unwrap();
+    drop(gone);
+    support::eventually(|| io.listener_drops("websocket_handshake_failed") == bad.len() as u64 + 1);
+    // No event but that of the one that keeps to the protocol.
+    connect(&io, address);
+}
+
+#[test]
+fn a_handshake_that_takes_too_long_is_ended_in_time() {
+    let (io, address) = listening();
+    let start = Instant::now();
+    let mut slow = raw(address);
+    slow.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    let silent = raw(address);
+    assert!(rest(silent).is_empty() && rest(slow).is_empty());
+    assert!(start.elapsed() > Duration::from_secs(4), "it has its time");
+    assert_eq!(io.listener_drops("websocket_handshake_timeout"), 2);
+    connect(&io, address);
+}
+
+#[test]
+fn handshakes_are_bounded_and_the_oldest_gives_way() {
+    let (io, address) = listening();
+    let oldest = raw(address);
+    let mut others: Vec<TcpStream> = (1..HANDSHAKES_MAX).map(|_| raw(address)).collect();
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(io.listener_drops("websocket_handshakes_full"), 0);
+    let _kept = connect(&io, address);
+    assert!(rest(oldest).is_empty());
+    assert_eq!(io.listener_drops("websocket_handshakes_full"), 1);
+    // Those that still have their place can go on.
+    let last = others.pop().unwrap();
+    let _kept_too = tungstenite::client(format!("ws://{address}/"), last).unwrap();
+    io.accepted();
+}
