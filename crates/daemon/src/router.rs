@@ -144,8 +144,10 @@ fn options(config: &Config) -> DataPlaneOptions {
     options.io.transports_max = config.faces.faces_max;
     options.io.udp.idle_ns = config.faces.idle_timeout_s.saturating_mul(1_000_000_000);
     let threshold = usize::try_from(config.faces.congestion_threshold_octets).unwrap_or(usize::MAX);
+    options.codel.target_ns = config.faces.codel_target_us.saturating_mul(1000);
+    options.codel.interval_ns = config.faces.codel_interval_ms.saturating_mul(1_000_000);
     // 0 means never: no queue is so long.
-    options.marking.threshold_octets = if threshold == 0 { usize::MAX } else { threshold };
+    options.codel.threshold_octets = if threshold == 0 { usize::MAX } else { threshold };
     options
 }
 

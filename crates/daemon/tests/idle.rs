@@ -9,13 +9,17 @@ use support::{Router, data, interest};
 /// How often the data plane's thread has gone to sleep.
 fn sleeps() -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let status = tasks
+    let workers: Vec<u64> = tasks
         .flatten()
         .filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok())
-        .find(|status| status.starts_with("Name:\tdata-plane"))
-        .expect("the data plane has a thread");
-    let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap();
-    line.split_whitespace().last().unwrap().parse().unwrap()
+        .filter(|status| status.starts_with("Name:\tdata-plane"))
+        .map(|status| {
+            let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap();
+            line.split_whitespace().last().unwrap().parse::<u64>().unwrap()
+        })
+        .collect();
+    assert!(!workers.is_empty(), "the data plane has threads");
+    workers.iter().sum()
 }
 
 #[test]

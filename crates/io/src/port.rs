@@ -12,9 +12,10 @@ use namely_wire::face_uri::FaceUri;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
+use crate::clock;
 use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
 use crate::options::Persistency;
-use crate::queue::FrameQueue;
+use crate::queue::{FrameQueue, WaitingFrames};
 use crate::shared::{Note, Shared, Station};
 use crate::sockets::{self, Interest};
 use crate::transport::{TransportCounters, TransportId, TransportStatus};
@@ -76,7 +77,7 @@ struct Outlet<P> {
     persistency: Persistency,
     local: FaceUri,
     link: LinkSender<P>,
-    queue: FrameQueue<P>,
+    queue: WaitingFrames<P>,
     /// None while someone writes.
     writer: Option<Box<Writer<P>>>,
     /// Counts up when a writer that is out must not come back.
@@ -129,8 +130,8 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             state,
             persistency,
             local,
-            link: LinkSender::new(LinkConfig { marking: None, ..LinkConfig::new(kind) }, 0),
-            queue: FrameQueue::new(),
+            link: LinkSender::new(LinkConfig { marking: false, ..LinkConfig::new(kind) }, 0),
+            queue: WaitingFrames::new(),
             writer: Some(Box::new(Writer { sender, frames: FrameQueue::new() })),
             epoch: 0,
             in_flight: (0, 0),
@@ -297,7 +298,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
     /// waited for; the worker that reads it gives up its half soon.
     pub fn close(&self) {
         let mut charge = 0;
-        self.flush(0, &mut charge);
+        self.flush(SendTurn { flusher: 0, now_ns: clock::monotonic_ns() }, &mut charge);
         self.shut(&mut charge);
         self.shared.charge(charge);
         if let Some(id) = self.id() {
@@ -323,10 +324,13 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
         charge: &mut isize,
     ) -> Result<Aftermath, SendError> {
         let mut outlet = self.outlet.lock();
-        let queue_octets = outlet.admit(self, total_octets)?;
+        outlet.admit(self, total_octets)?;
         let Outlet { link, queue, .. } = &mut *outlet;
         let before = queue.memory_octets();
-        let sent = link.send(outbound, queue_octets, turn.now_ns, &mut |frame| queue.push(frame));
+        let mut begins_packet = true;
+        let sent = link.send(outbound, turn.now_ns, &mut |frame| {
+            queue.push(frame, std::mem::take(&mut begins_packet), turn.now_ns);
+        });
         *charge += (queue.memory_octets() - before) as isize;
         sent.map_err(SendError::Link)?;
         Ok(outlet.aftermath(turn))
@@ -343,7 +347,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
         let mut outlet = self.outlet.lock();
         outlet.admit(self, total_octets)?;
         let before = outlet.queue.memory_octets();
-        outlet.queue.push(frame);
+        outlet.queue.push(frame, true, turn.now_ns);
         *charge += (outlet.queue.memory_octets() - before) as isize;
         Ok(outlet.aftermath(turn))
     }
@@ -357,7 +361,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
         charge: &mut isize,
     ) -> (Result<(), LinkDrop>, Aftermath) {
         let mut outlet = self.outlet.lock();
-        let arrived = self.with_link(&mut outlet, total_octets, charge, |link, emit| {
+        let arrived = self.with_link(&mut outlet, total_octets, turn.now_ns, charge, |link, emit| {
             link.on_arrival(view, turn.now_ns, &mut |frame| emit(frame))
         });
         (arrived, outlet.aftermath(turn))
@@ -370,7 +374,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             return Aftermath::default();
         }
         outlet.timer_ns = None;
-        self.with_link(&mut outlet, total_octets, charge, |link, emit| {
+        self.with_link(&mut outlet, total_octets, turn.now_ns, charge, |link, emit| {
             link.tick(turn.now_ns, &mut |frame| emit(frame));
         });
         outlet.aftermath(turn)
@@ -381,6 +385,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
         &self,
         outlet: &mut Outlet<P>,
         total_octets: isize,
+        now_ns: u64,
         charge: &mut isize,
         work: impl FnOnce(&mut LinkSender<P>, &mut dyn FnMut(Frame<P>)) -> T,
     ) -> T {
@@ -389,17 +394,17 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
         for frame in frames {
             if outlet.admit(self, total_octets).is_ok() {
                 let before = outlet.queue.memory_octets();
-                outlet.queue.push(frame);
+                outlet.queue.push(frame, true, now_ns);
                 *charge += (outlet.queue.memory_octets() - before) as isize;
             }
         }
         worked
     }
 
-    /// Writes what waits, as far as it is taken. `flusher` is the bit of the worker that does so.
-    pub(crate) fn flush(&self, flusher: u64, charge: &mut isize) -> FlushEnd {
+    /// Writes what waits, as far as it is taken. `turn` says who does so.
+    pub(crate) fn flush(&self, turn: SendTurn, charge: &mut isize) -> FlushEnd {
         let mut outlet = self.outlet.lock();
-        outlet.flushers &= !flusher;
+        outlet.flushers &= !turn.flusher;
         for _ in 0..ROUNDS_MAX {
             if outlet.state != TransportState::Up {
                 return FlushEnd::Done;
@@ -407,7 +412,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             // Without a writer, someone else writes just now and will see what was queued.
             let Some(mut writer) = outlet.writer.take() else { return FlushEnd::Done };
             if writer.frames.is_empty() {
-                std::mem::swap(&mut writer.frames, &mut outlet.queue);
+                *charge -= outlet.refill(&mut writer, turn.now_ns);
             }
             if writer.frames.is_empty() {
                 outlet.writer = Some(writer);
@@ -500,11 +505,11 @@ impl<P: AsRef<[u8]> + Clone> Outlet<P> {
         (self.queue.octets() + self.in_flight.0, self.queue.memory_octets() + self.in_flight.1)
     }
 
-    /// Whether another packet is taken: the octets that wait before it. Otherwise it counts as dropped.
+    /// Whether another packet is taken. Otherwise it counts as dropped.
     #[inline]
-    fn admit(&mut self, port: &Port<P>, total_octets: isize) -> Result<usize, SendError> {
+    fn admit(&mut self, port: &Port<P>, total_octets: isize) -> Result<(), SendError> {
         let options = &port.shared.options;
-        let (octets, memory_octets) = self.waiting();
+        let (_, memory_octets) = self.waiting();
         let (refused, label) = match self.state {
             TransportState::Up if memory_octets >= options.queue_octets_max => {
                 (SendError::QueueFull, "queue_full")
@@ -514,12 +519,24 @@ impl<P: AsRef<[u8]> + Clone> Outlet<P> {
             {
                 (SendError::QueueFull, "queues_full")
             }
-            TransportState::Up => return Ok(octets),
+            TransportState::Up => return Ok(()),
             _ if port.is_closed() => (SendError::Gone, "down"),
             _ => (SendError::Down, "down"),
         };
         self.counters.drops.count(label);
         Err(refused)
+    }
+
+    /// Gives the writer what it is to write next. Returns the octets of memory of what was dropped instead.
+    fn refill(&mut self, writer: &mut Writer<P>, now_ns: u64) -> isize {
+        let judged = self.queue.take(&mut writer.frames, &self.link.config().codel, now_ns);
+        if judged.marks {
+            self.link.mark_next();
+        }
+        if judged.dropped > 0 {
+            self.counters.drops.add("codel", judged.dropped);
+        }
+        judged.dropped_memory_octets as isize
     }
 
     /// What the worker that queued something must do.

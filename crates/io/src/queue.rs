@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use namely_link::Frame;
+use namely_link::{Codel, CodelConfig, Frame, Verdict};
 
 /// What a waiting frame is charged beside its octets, so that many small frames are bounded too.
 pub(crate) const FRAME_OVERHEAD_OCTETS: usize = 256;
@@ -11,6 +11,10 @@ pub(crate) const FRAME_OVERHEAD_OCTETS: usize = 256;
 /// Room for frames that an emptied queue keeps.
 const IDLE_FRAMES_MAX: usize = 64;
 
+/// Octets that a writer gets at a time from a queue that stands: what it has is no longer CoDel's.
+const TAKEN_OCTETS: usize = 256 << 10;
+
+/// Frames on their way into a socket.
 #[derive(Debug)]
 pub(crate) struct FrameQueue<P> {
     frames: VecDeque<Frame<P>>,
@@ -82,6 +86,13 @@ impl<P: AsRef<[u8]>> FrameQueue<P> {
         complete
     }
 
+    /// Takes the first frame out, of which nothing was sent.
+    fn take_first(&mut self) -> Option<Frame<P>> {
+        let frame = self.frames.pop_front()?;
+        self.octets -= frame.octets();
+        Some(frame)
+    }
+
     /// Forgets the first frame. Returns its octets.
     pub(crate) fn pop(&mut self) -> usize {
         let octets = self.frames.pop_front().map_or(0, |frame| frame.octets());
@@ -100,6 +111,96 @@ impl<P: AsRef<[u8]>> FrameQueue<P> {
     }
 }
 
+/// Frames that wait until a writer takes them. Which of them it gets is CoDel's to say.
+#[derive(Debug)]
+pub(crate) struct WaitingFrames<P> {
+    frames: FrameQueue<P>,
+    /// When each frame joined, ns, and whether a packet begins with it.
+    joined: VecDeque<(u64, bool)>,
+    codel: Codel,
+    /// The packet whose first frame was dropped last goes entirely.
+    is_dropping: bool,
+}
+
+/// What CoDel did while frames were taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Judged {
+    /// The next packet is to get a congestion mark.
+    pub(crate) marks: bool,
+    /// Packets that were dropped.
+    pub(crate) dropped: u64,
+    /// Octets of memory that those took.
+    pub(crate) dropped_memory_octets: usize,
+}
+
+impl<P: AsRef<[u8]>> WaitingFrames<P> {
+    pub(crate) fn new() -> Self {
+        WaitingFrames {
+            frames: FrameQueue::new(),
+            joined: VecDeque::new(),
+            codel: Codel::default(),
+            is_dropping: false,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    pub(crate) fn octets(&self) -> usize {
+        self.frames.octets()
+    }
+
+    pub(crate) fn memory_octets(&self) -> usize {
+        self.frames.memory_octets()
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, frame: Frame<P>, begins_packet: bool, now_ns: u64) {
+        self.frames.push(frame);
+        self.joined.push_back((now_ns, begins_packet));
+    }
+
+    /// Moves frames from the front to `to`, which is empty: all of them where nothing waited for long, otherwise
+    /// about as many octets as [`TAKEN_OCTETS`].
+    pub(crate) fn take(&mut self, to: &mut FrameQueue<P>, config: &CodelConfig, now_ns: u64) -> Judged {
+        let mut judged = Judged::default();
+        let Some((first_ns, _)) = self.joined.front() else { return judged };
+        let is_fresh = now_ns.saturating_sub(*first_ns) < config.target_ns;
+        if !self.is_dropping && (is_fresh || self.octets() <= config.threshold_octets) {
+            // A good queue by any of its frames.
+            self.codel.on_leave(config, 0, 0, now_ns);
+            std::mem::swap(to, &mut self.frames);
+            self.joined.clear();
+            return judged;
+        }
+        while to.octets() < TAKEN_OCTETS
+            && let Some((joined_ns, begins_packet)) = self.joined.pop_front()
+            && let Some(frame) = self.frames.take_first()
+        {
+            if begins_packet {
+                let sojourn_ns = now_ns.saturating_sub(joined_ns);
+                let verdict = self.codel.on_leave(config, sojourn_ns, self.frames.octets(), now_ns);
+                self.is_dropping = verdict == Verdict::Drop;
+                judged.marks |= verdict == Verdict::Mark;
+                judged.dropped += u64::from(self.is_dropping);
+            }
+            if self.is_dropping {
+                judged.dropped_memory_octets += frame.octets() + FRAME_OVERHEAD_OCTETS;
+            } else {
+                to.push(frame);
+            }
+        }
+        judged
+    }
+
+    /// Forgets everything. Returns how many frames that were.
+    pub(crate) fn clear(&mut self) -> u64 {
+        self.joined = VecDeque::new();
+        self.frames.clear()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,9 +215,45 @@ mod tests {
         let headers = LpHeaders { pit_token: PitToken::new(&[fill; 4]), ..LpHeaders::default() };
         let hop_limit = Some(Patch { offset: octets / 2, value: 99 });
         let mut made = None;
-        link.send(Outbound { headers, packet: vec![fill; octets], hop_limit }, 0, 0, &mut |f| made = Some(f))
+        link.send(Outbound { headers, packet: vec![fill; octets], hop_limit }, 0, &mut |f| made = Some(f))
             .unwrap();
         made.unwrap()
+    }
+
+    const MS: u64 = 1_000_000;
+
+    /// A packet of four frames joins every 10 ms; three frames can leave in that time.
+    #[test]
+    fn a_queue_that_stands_marks_then_drops_whole_packets_and_keeps_the_order_of_the_rest() {
+        let config = CodelConfig::default();
+        let mut waiting = WaitingFrames::new();
+        let (mut marks, mut dropped, mut sent) = (0, 0, Vec::new());
+        let packet = |waiting: &mut WaitingFrames<Vec<u8>>, now_ns| {
+            (0..4).for_each(|part| waiting.push(frame(100_000, part), part == 0, now_ns));
+        };
+        packet(&mut waiting, 0);
+        for now_ns in (1..200).map(|n| n * 10 * MS) {
+            packet(&mut waiting, now_ns);
+            let mut taken = FrameQueue::new();
+            let judged = waiting.take(&mut taken, &config, now_ns);
+            marks += u64::from(judged.marks);
+            dropped += judged.dropped;
+            sent.extend(taken.frames().map(|frame| frame.slices()[1][0]));
+        }
+        assert!(marks >= 8 && dropped > 8, "{marks} marks, {dropped} drops");
+        assert!(
+            sent.iter().enumerate().all(|(n, part)| n % 4 == usize::from(*part)),
+            "no packet lost a part"
+        );
+    }
+
+    #[test]
+    fn frames_that_did_not_wait_are_taken_at_once_however_many() {
+        let mut waiting = WaitingFrames::new();
+        (0..100).for_each(|n| waiting.push(frame(10_000, n), true, 5));
+        let mut taken = FrameQueue::new();
+        assert_eq!(waiting.take(&mut taken, &CodelConfig::default(), 5 * MS), Judged::default());
+        assert_eq!((taken.frames().count(), waiting.is_empty(), waiting.memory_octets()), (100, true, 0));
     }
 
     proptest! {

@@ -515,7 +515,8 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
 
     /// Writes what waits on a port, as far as it is taken.
     pub(crate) fn flush(&mut self, port: &Arc<Port<P>>) {
-        match port.flush(self.flusher(), &mut self.charge) {
+        let (_, turn) = self.send_turn();
+        match port.flush(turn, &mut self.charge) {
             FlushEnd::Done => (),
             FlushEnd::More => self.to_flush.push(port.clone()),
             FlushEnd::Failed(errno) => {

@@ -16,10 +16,10 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod codel;
 mod counters;
 mod fragment;
 mod frame;
-mod marking;
 mod reassembly;
 mod receiver;
 mod reliability;
@@ -27,10 +27,10 @@ mod sender;
 mod service;
 pub mod stream;
 
+pub use codel::{CODEL_MARKS_MAX, Codel, CodelConfig, Verdict};
 pub use counters::{DropCounters, LinkDrop};
 pub use fragment::{FRAGMENTS_MAX, MTU_OCTETS_MIN};
 pub use frame::{FRAME_HEADER_OCTETS_MAX, Frame, FrameHeader, Patch};
-pub use marking::MarkingConfig;
 pub use reassembly::{ReassemblyLimits, ReassemblyTotal};
 pub use receiver::{Accepts, LinkReceiver};
 pub use reliability::{RETRANSMISSIONS_MAX, UNACKED_FRAMES_MAX};

@@ -9,7 +9,6 @@ use namely_wire::{LpHeaders, LpView};
 use crate::counters::{DropCounters, LinkDrop};
 use crate::fragment::FragmentPlan;
 use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload};
-use crate::marking::CongestionMarker;
 use crate::reliability::{Outline, Reliability};
 use crate::service::{LinkConfig, LinkKind, Outbound};
 
@@ -21,7 +20,8 @@ use crate::service::{LinkConfig, LinkKind, Outbound};
 pub struct LinkSender<P> {
     config: LinkConfig,
     next_sequence: u64,
-    marker: CongestionMarker,
+    /// The next packet gets a congestion mark.
+    mark_next: bool,
     reliability: Option<Box<Reliability<P>>>,
     fragmented: u64,
     congestion_marks: u64,
@@ -37,7 +37,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             config,
             // Halved, so that numbers never wrap and their order is that of sending.
             next_sequence: first_sequence >> 1,
-            marker: CongestionMarker::default(),
+            mark_next: false,
             reliability: None,
             fragmented: 0,
             congestion_marks: 0,
@@ -85,14 +85,18 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         &self.drops
     }
 
-    /// Sends a packet: `emit` gets its frames in order. `queue_octets` is what waits to be sent on this face.
+    /// The next packet is to get a congestion mark, since the face's queue stands; nothing where marks are off.
+    pub fn mark_next(&mut self) {
+        self.mark_next = self.config.marking;
+    }
+
+    /// Sends a packet: `emit` gets its frames in order.
     ///
     /// # Errors
     /// [`LinkDrop::MtuTooSmall`]: nothing was emitted; counted.
     pub fn send(
         &mut self,
         outbound: Outbound<P>,
-        queue_octets: usize,
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<(), LinkDrop> {
@@ -101,9 +105,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             headers.incoming_face_id = None;
             headers.next_hop_face_id = None;
         }
-        if let Some(marking) = &self.config.marking
-            && self.marker.should_mark(marking, queue_octets, now_ns)
-        {
+        if core::mem::take(&mut self.mark_next) {
             self.congestion_marks += 1;
             headers.congestion_mark = Some(1);
         }

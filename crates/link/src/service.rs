@@ -4,9 +4,9 @@ use alloc::sync::Arc;
 
 use namely_wire::LpHeaders;
 
+use crate::codel::CodelConfig;
 use crate::counters::{DropCounters, LinkDrop};
 use crate::frame::{Frame, Patch};
-use crate::marking::MarkingConfig;
 use crate::reassembly::{ReassemblyLimits, ReassemblyTotal};
 use crate::receiver::{Accepts, LinkReceiver};
 use crate::sender::LinkSender;
@@ -32,8 +32,10 @@ pub struct LinkConfig {
     pub local_fields: bool,
     /// Whether lost frames go again; datagrams between two only.
     pub reliability: bool,
-    /// When to set congestion marks; none for never.
-    pub marking: Option<MarkingConfig>,
+    /// When the queue of waiting frames is bad; whoever keeps the queue judges it ([`crate::Codel`]).
+    pub codel: CodelConfig,
+    /// Whether a bad queue is reported by congestion marks.
+    pub marking: bool,
     /// Limits on incomplete messages.
     pub reassembly: ReassemblyLimits,
 }
@@ -45,7 +47,8 @@ impl LinkConfig {
             kind,
             local_fields: false,
             reliability: false,
-            marking: Some(MarkingConfig::default()),
+            codel: CodelConfig::default(),
+            marking: true,
             reassembly: ReassemblyLimits::default(),
         }
     }
@@ -103,7 +106,7 @@ pub struct Delivered<'a> {
 /// packet.resize(4 + 1024, 7);
 /// let mut frames = Vec::new();
 /// let outbound = Outbound { headers: LpHeaders::default(), packet: packet.clone(), hop_limit: None };
-/// here.send(outbound, 0, 1, &mut |frame| frames.push(frame.slices().concat())).unwrap();
+/// here.send(outbound, 1, &mut |frame| frames.push(frame.slices().concat())).unwrap();
 /// assert_eq!(frames.len(), 3);
 ///
 /// let last = frames.pop().unwrap();
@@ -151,18 +154,22 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         }
     }
 
-    /// Sends a packet: `emit` gets its frames in order. `queue_octets` is what waits to be sent on this face.
+    /// The next packet is to get a congestion mark, since the face's queue stands; nothing where marks are off.
+    pub fn mark_next(&mut self) {
+        self.sender.mark_next();
+    }
+
+    /// Sends a packet: `emit` gets its frames in order.
     ///
     /// # Errors
     /// [`LinkDrop::MtuTooSmall`]: nothing was emitted; counted.
     pub fn send(
         &mut self,
         outbound: Outbound<P>,
-        queue_octets: usize,
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<(), LinkDrop> {
-        self.sender.send(outbound, queue_octets, now_ns, emit)
+        self.sender.send(outbound, now_ns, emit)
     }
 
     /// Takes in a frame. `emit` gets frames that its acknowledgements show to be lost. Returns the network packet that

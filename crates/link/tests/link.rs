@@ -1,7 +1,7 @@
 //! Two link services over a network that loses, repeats and reorders.
 
 use namely_link::{
-    FRAGMENTS_MAX, Frame, LinkConfig, LinkKind, LinkService, MarkingConfig, Outbound, Patch, ReassemblyTotal,
+    FRAGMENTS_MAX, Frame, LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyTotal,
     UNACKED_FRAMES_MAX,
 };
 use namely_wire::lp::{LpFraming, encode_lp_header, encode_lp_packet};
@@ -35,7 +35,7 @@ fn all_headers() -> LpHeaders {
 }
 
 fn config(kind: LinkKind) -> LinkConfig {
-    LinkConfig { marking: None, ..LinkConfig::new(kind) }
+    LinkConfig { marking: false, ..LinkConfig::new(kind) }
 }
 
 fn service(config: LinkConfig) -> Service {
@@ -59,7 +59,7 @@ fn octets(frame: Frame<Packet>) -> Vec<u8> {
 fn send(from: &mut Service, headers: LpHeaders, packet: &Packet, now_ns: u64) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let outbound = Outbound { headers, packet: packet.clone(), hop_limit: None };
-    from.send(outbound, 0, now_ns, &mut |frame| frames.push(octets(frame))).unwrap();
+    from.send(outbound, now_ns, &mut |frame| frames.push(octets(frame))).unwrap();
     frames
 }
 
@@ -99,7 +99,7 @@ fn the_hop_limit_is_patched_in_whichever_fragment_holds_it() {
         let patch = Some(Patch { offset, value: 3 });
         let outbound = Outbound { headers: LpHeaders::default(), packet: interest.clone(), hop_limit: patch };
         let mut got = None;
-        from.send(outbound, 0, 0, &mut |frame| got = receive(&mut to, &octets(frame), 0)).unwrap();
+        from.send(outbound, 0, &mut |frame| got = receive(&mut to, &octets(frame), 0)).unwrap();
         let mut expected = interest.to_vec();
         expected[offset] = 3;
         assert_eq!(got.unwrap().1, expected);
@@ -162,7 +162,7 @@ fn a_full_packet_crosses_the_smallest_mtu_with_reliability() {
 fn headers_that_fill_the_mtu_are_a_counted_drop() {
     let mut from = service(LinkConfig { local_fields: true, ..datagram(64) });
     let outbound = Outbound { headers: all_headers(), packet: packet(6, 300, 1), hop_limit: None };
-    assert!(from.send(outbound, 0, 0, &mut |_| panic!("nothing may go out")).is_err());
+    assert!(from.send(outbound, 0, &mut |_| panic!("nothing may go out")).is_err());
     assert_eq!(drops(&from, "mtu_too_small"), 1);
 }
 
@@ -236,21 +236,20 @@ fn idle_packets_bring_nothing_and_harm_nothing() {
 }
 
 #[test]
-fn a_long_queue_marks_packets() {
-    let marking = MarkingConfig { threshold_octets: 1000, interval_ns: 100 * MS };
-    let mut from = service(LinkConfig { marking: Some(marking), ..config(LinkKind::Stream) });
-    let mut marked = Vec::new();
-    for ms in 0..120 {
-        let outbound = Outbound { headers: LpHeaders::default(), packet: packet(6, 50, 1), hop_limit: None };
-        from.send(outbound, 1001, ms * MS, &mut |frame| {
-            if LpView::parse(&octets(frame)).unwrap().headers.is_marked() {
-                marked.push(ms);
+fn the_packet_after_a_bad_queue_gets_a_mark_where_marks_are_on() {
+    for marking in [true, false] {
+        let mut from = service(LinkConfig { marking, ..config(LinkKind::Stream) });
+        let mut marked = Vec::new();
+        for n in 0..4 {
+            if n == 2 {
+                from.mark_next();
             }
-        })
-        .unwrap();
+            let frames = send(&mut from, LpHeaders::default(), &packet(6, 50, 1), n);
+            marked.push(LpView::parse(&frames[0]).unwrap().headers.is_marked());
+        }
+        assert_eq!(marked, [false, false, marking, false]);
+        assert_eq!(from.counters().congestion_marks, u64::from(marking));
     }
-    assert_eq!(marked, [100]);
-    assert_eq!(from.counters().congestion_marks, 1);
 }
 
 /// A link with a delay in one direction and a schedule of faults, driven by the services' own timers.

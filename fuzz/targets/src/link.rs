@@ -45,7 +45,7 @@ fn receive_all(service: &mut LinkService<Vec<u8>, u8>, octets: &[u8], total: &Re
             // Only whole packets are for sending: what was delivered is not checked beyond its first octet.
             if read_tlv(&packet).is_ok_and(|tlv| tlv.raw.len() == packet.len()) {
                 let outbound = Outbound { headers: LpHeaders::default(), packet, hop_limit: None };
-                let _ = service.send(outbound, 0, now_ns, &mut |f| sent.push(f.slices().concat()));
+                let _ = service.send(outbound, now_ns, &mut |f| sent.push(f.slices().concat()));
             }
         }
         assert!(sent.iter().all(|frame| read_tlv(frame).is_ok_and(|tlv| tlv.raw.len() == frame.len())));

@@ -27,7 +27,13 @@ pub struct Faces {
     /// `[authorization]`'s.
     #[serde(deserialize_with = "values::file_mode")]
     pub unix_mode: u32,
-    /// Send-queue octets above which a face marks congestion; 0 turns marking off.
+    /// How long packets may wait in a face's send queue before it counts as bad, us (CoDel's target).
+    pub codel_target_us: u64,
+    /// How long a queue may be bad before packets are marked, and then, if that does not help, dropped, ms (CoDel's
+    /// interval).
+    pub codel_interval_ms: u64,
+    /// Octets up to which a send queue is never bad; 0: no queue is, so that nothing is marked, and dropped only at
+    /// the hard limit.
     #[serde(deserialize_with = "values::octets")]
     pub congestion_threshold_octets: u64,
 }
@@ -41,6 +47,8 @@ impl Default for Faces {
             idle_timeout_s: 600,
             faces_max: 4096,
             unix_mode: 0o666,
+            codel_target_us: 5000,
+            codel_interval_ms: 100,
             congestion_threshold_octets: 65_536,
         }
     }

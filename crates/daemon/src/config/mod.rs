@@ -93,6 +93,10 @@ impl Config {
         differs("faces.multicast", self.faces.multicast != new.faces.multicast);
         differs("faces.idle_timeout_s", self.faces.idle_timeout_s != new.faces.idle_timeout_s);
         differs("faces.faces_max", self.faces.faces_max != new.faces.faces_max);
+        let queues = |faces: &Faces| {
+            (faces.codel_target_us, faces.codel_interval_ms, faces.congestion_threshold_octets)
+        };
+        differs("faces.codel_*", queues(&self.faces) != queues(&new.faces));
         differs("network.regions", self.network != new.network);
         keys
     }

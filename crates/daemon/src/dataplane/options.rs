@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use namely_io::IoOptions;
-use namely_link::{MarkingConfig, ReassemblyLimits};
+use namely_link::{CodelConfig, ReassemblyLimits};
 
 /// Settings of the data plane; the defaults suit a router for one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +13,8 @@ pub struct DataPlaneOptions {
     pub workers: Option<NonZeroUsize>,
     /// Sockets and queues.
     pub io: IoOptions,
-    /// Congestion marking of new faces.
-    pub marking: MarkingConfig,
+    /// When the send queue of a new face is bad: it then marks packets, and drops some if that does not help.
+    pub codel: CodelConfig,
     /// Limits on incomplete messages of each face.
     pub reassembly: ReassemblyLimits,
     /// Most octets that incomplete messages of all faces take.
@@ -28,7 +28,7 @@ impl Default for DataPlaneOptions {
         DataPlaneOptions {
             workers: None,
             io: IoOptions::default(),
-            marking: MarkingConfig::default(),
+            codel: CodelConfig::default(),
             reassembly: ReassemblyLimits::default(),
             reassembly_octets_total_max: 64 << 20,
             udp_mtu: namely_wire::PACKET_OCTETS_MAX,

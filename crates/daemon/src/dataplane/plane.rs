@@ -92,12 +92,12 @@ impl Plane {
     ) -> Result<FaceStatus, CreateFaceError> {
         let transport = port.status();
         let config = LinkConfig {
-            marking: Some(self.options.marking),
+            codel: self.options.codel,
             reassembly: self.options.reassembly,
             ..LinkConfig::new(status::link_kind(&transport, self.options.udp_mtu))
         };
-        let config = status::configure(config, options, transport.reach, &self.options)
-            .map_err(CreateFaceError::BadOption)?;
+        let config =
+            status::configure(config, options, transport.reach).map_err(CreateFaceError::BadOption)?;
         // Far enough apart that no two links' numbers meet.
         let first_sequence = self.next_sequence.fetch_add(1 << 40, Ordering::Relaxed);
         port.set_link(LinkSender::new(config, first_sequence));
@@ -210,7 +210,7 @@ impl Plane {
         }
         let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
         let reach = port.status().reach;
-        let config = status::configure(port.link_config(), &update.options, reach, &self.options)
+        let config = status::configure(port.link_config(), &update.options, reach)
             .map_err(UpdateFaceError::BadOption)?;
         if let Some(persistency) = update.persistency {
             port.set_persistency(persistency).map_err(UpdateFaceError::BadOption)?;

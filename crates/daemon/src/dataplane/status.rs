@@ -14,7 +14,6 @@ pub(super) fn face_status(
     config: &LinkConfig,
     now_ns: u64,
 ) -> FaceStatus {
-    let marking = config.marking.unwrap_or_default();
     FaceStatus {
         face_id: id,
         remote: transport.remote,
@@ -25,9 +24,9 @@ pub(super) fn face_status(
         state: if transport.state == TransportState::Up { FaceState::Up } else { FaceState::Down },
         local_fields: config.local_fields,
         reliability: config.reliability,
-        congestion_marking: config.marking.is_some(),
-        marking_interval_ns: marking.interval_ns,
-        marking_threshold_octets: marking.threshold_octets as u64,
+        congestion_marking: config.marking,
+        marking_interval_ns: config.codel.interval_ns,
+        marking_threshold_octets: config.codel.threshold_octets as u64,
         mtu: match config.kind {
             LinkKind::Stream => None,
             LinkKind::Datagram { mtu } => Some(mtu as u64),
@@ -85,7 +84,6 @@ pub(super) fn configure(
     mut config: LinkConfig,
     options: &super::FaceOptions,
     reach: Reach,
-    defaults: &super::DataPlaneOptions,
 ) -> Result<LinkConfig, &'static str> {
     if options.local_fields == Some(true) && reach != Reach::Local {
         // NextHopFaceId would let a neighbour choose this router's next hops.
@@ -107,14 +105,12 @@ pub(super) fn configure(
         config.reliability = reliability;
     }
     config.local_fields = options.local_fields.unwrap_or(config.local_fields);
-    let mut marking = config.marking.unwrap_or(defaults.marking);
     if let Some(interval_ns) = options.marking_interval_ns {
-        marking.interval_ns = interval_ns;
+        config.codel.interval_ns = interval_ns;
     }
     if let Some(octets) = options.marking_threshold_octets {
-        marking.threshold_octets = usize::try_from(octets).unwrap_or(usize::MAX);
+        config.codel.threshold_octets = usize::try_from(octets).unwrap_or(usize::MAX);
     }
-    let is_marking = options.congestion_marking.unwrap_or(config.marking.is_some());
-    config.marking = is_marking.then_some(marking);
+    config.marking = options.congestion_marking.unwrap_or(config.marking);
     Ok(config)
 }

@@ -171,11 +171,11 @@ pub(crate) fn push(io: &mut Io, id: TransportId, frame: Frame<Packet>) -> Result
 
 /// A frame of exactly these octets.
 pub(crate) fn frame(octets: &[u8]) -> Frame<Packet> {
-    let config = LinkConfig { marking: None, ..LinkConfig::new(LinkKind::Stream) };
+    let config = LinkConfig { marking: false, ..LinkConfig::new(LinkKind::Stream) };
     let mut link: LinkService<Packet> = LinkService::new(config, ReassemblyTotal::new(0), 0);
     let outbound = Outbound { headers: LpHeaders::default(), packet: Packet::from(octets), hop_limit: None };
     let mut made = None;
-    link.send(outbound, 0, 0, &mut |frame| made = Some(frame)).unwrap();
+    link.send(outbound, 0, &mut |frame| made = Some(frame)).unwrap();
     made.unwrap()
 }
 

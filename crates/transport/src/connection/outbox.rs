@@ -34,7 +34,7 @@ impl Outbox {
     /// `datagram_octets_max`: none on a stream.
     pub(super) fn new(datagram_octets_max: Option<usize>) -> Self {
         let cutter = datagram_octets_max.map(|mtu| {
-            let config = LinkConfig { marking: None, ..LinkConfig::new(LinkKind::Datagram { mtu }) };
+            let config = LinkConfig { marking: false, ..LinkConfig::new(LinkKind::Datagram { mtu }) };
             Box::new(LinkService::new(config, ReassemblyTotal::new(0), 0))
         });
         Outbox {
@@ -97,7 +97,7 @@ impl Outbox {
         self.buf.truncate(start);
         let (buf, ends) = (&mut self.buf, &mut self.ends);
         let outbound = Outbound { headers: *headers, packet: octets, hop_limit: None };
-        let cut = cutter.send(outbound, 0, 0, &mut |frame| {
+        let cut = cutter.send(outbound, 0, &mut |frame| {
             frame.slices().iter().for_each(|slice| buf.extend_from_slice(slice));
             ends.push_back(buf.len());
         });

@@ -1,0 +1,200 @@
+//! CoDel (RFC 8289): tells a queue that stands from one that only takes up a burst, by how long packets wait in it.
+//!
+//! A queue is judged as packets leave it. One in which packets waited longer than a target, for a whole interval, is
+//! bad; the sender hears of it, and as long as it stays bad, ever more often: after interval / √n. The first signals
+//! are congestion marks; a queue that stays bad all the same drops packets. All arithmetic is in integers.
+
+/// Signals of one bad time that are marks; the following ones are drops.
+pub const CODEL_MARKS_MAX: u32 = 8;
+
+/// A bad time that begins so many intervals after the last one goes on where that one ended (RFC 8289, 5.5).
+const MEMORY_INTERVALS: u64 = 16;
+
+/// Settings of a queue's CoDel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodelConfig {
+    /// How long packets may wait in a queue that is good, ns (RFC 8289 `TARGET`).
+    pub target_ns: u64,
+    /// How long a queue may be bad before anybody hears of it, ns (`INTERVAL`; NFD BaseCongestionMarkingInterval).
+    pub interval_ns: u64,
+    /// A queue that is not longer than this is good whatever it holds, octets (`MAXPACKET`; NFD
+    /// DefaultCongestionThreshold).
+    pub threshold_octets: usize,
+}
+
+impl Default for CodelConfig {
+    fn default() -> Self {
+        CodelConfig { target_ns: 5_000_000, interval_ns: 100_000_000, threshold_octets: 65_536 }
+    }
+}
+
+/// What becomes of a packet that leaves a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is sent.
+    Pass,
+    /// It is sent, and the next packet that joins the queue gets a congestion mark.
+    Mark,
+    /// It is dropped.
+    Drop,
+}
+
+/// One queue's state.
+#[derive(Clone, Debug, Default)]
+pub struct Codel {
+    /// When the queue will have been bad for an interval, ns; none while it is good.
+    bad_from_ns: Option<u64>,
+    is_signalling: bool,
+    next_signal_ns: u64,
+    /// Signals of this bad time.
+    count: u32,
+    /// The count with which this bad time began.
+    first_count: u32,
+}
+
+impl Codel {
+    /// Judges the packet at the head of a queue, which waited for `sojourn_ns` and leaves `queue_octets` behind it.
+    pub fn on_leave(
+        &mut self,
+        config: &CodelConfig,
+        sojourn_ns: u64,
+        queue_octets: usize,
+        now_ns: u64,
+    ) -> Verdict {
+        if !self.is_bad(config, sojourn_ns, queue_octets, now_ns) {
+            self.is_signalling = false;
+            return Verdict::Pass;
+        }
+        if !self.is_signalling {
+            self.begin(config, now_ns);
+        } else if now_ns >= self.next_signal_ns {
+            self.count = self.count.saturating_add(1);
+            self.next_signal_ns = self.next_signal_ns.saturating_add(self.spacing_ns(config));
+        } else {
+            return Verdict::Pass;
+        }
+        if self.count <= CODEL_MARKS_MAX { Verdict::Mark } else { Verdict::Drop }
+    }
+
+    /// Whether packets waited too long, without a break of an interval.
+    fn is_bad(&mut self, config: &CodelConfig, sojourn_ns: u64, queue_octets: usize, now_ns: u64) -> bool {
+        if sojourn_ns < config.target_ns || queue_octets <= config.threshold_octets {
+            self.bad_from_ns = None;
+            return false;
+        }
+        let bad_from_ns = *self.bad_from_ns.get_or_insert(now_ns.saturating_add(config.interval_ns));
+        now_ns >= bad_from_ns
+    }
+
+    fn begin(&mut self, config: &CodelConfig, now_ns: u64) {
+        self.is_signalling = true;
+        let signals = self.count.saturating_sub(self.first_count);
+        let is_recent =
+            now_ns.saturating_sub(self.next_signal_ns) < config.interval_ns.saturating_mul(MEMORY_INTERVALS);
+        self.count = if signals > 1 && is_recent { signals } else { 1 };
+        self.first_count = self.count;
+        self.next_signal_ns = now_ns.saturating_add(self.spacing_ns(config));
+    }
+
+    /// interval / √count, in integers.
+    fn spacing_ns(&self, config: &CodelConfig) -> u64 {
+        // The root is taken of a number scaled by 2^20, hence is itself scaled by 2^10.
+        let root = (u64::from(self.count) << 20).isqrt().max(1);
+        ((u128::from(config.interval_ns) << 10) / u128::from(root)) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    const MS: u64 = 1_000_000;
+    const LONG: usize = 1 << 20;
+
+    /// What becomes of a packet each millisecond, by the time that it waited.
+    fn signals(
+        codel: &mut Codel,
+        from_ms: u64,
+        until_ms: u64,
+        sojourn_ns: impl Fn(u64) -> u64,
+    ) -> Vec<(u64, Verdict)> {
+        let config = CodelConfig::default();
+        (from_ms..until_ms)
+            .map(|ms| (ms, codel.on_leave(&config, sojourn_ns(ms), LONG, ms * MS)))
+            .filter(|(_, verdict)| *verdict != Verdict::Pass)
+            .collect()
+    }
+
+    fn times(signals: &[(u64, Verdict)]) -> Vec<u64> {
+        signals.iter().map(|(ms, _)| *ms).collect()
+    }
+
+    #[test]
+    fn a_wait_just_below_the_target_is_good_for_ever() {
+        assert!(signals(&mut Codel::default(), 0, 5000, |_| 5 * MS - 1).is_empty());
+    }
+
+    #[test]
+    fn a_queue_of_the_threshold_is_good_and_one_octet_more_is_bad() {
+        for (octets, is_bad) in [(65_536, false), (65_537, true)] {
+            let (mut codel, config) = (Codel::default(), CodelConfig::default());
+            let heard = (0..200).any(|ms| codel.on_leave(&config, 50 * MS, octets, ms * MS) != Verdict::Pass);
+            assert_eq!(heard, is_bad, "{octets}");
+        }
+    }
+
+    #[test]
+    fn a_bad_queue_is_heard_of_after_an_interval_and_then_ever_more_often() {
+        let heard = signals(&mut Codel::default(), 0, 1000, |_| 5 * MS);
+        // 100, then +100, +100/√2, +100/√3 …, each rounded up to the next packet.
+        assert_eq!(times(&heard)[..6], [100, 200, 271, 329, 379, 424]);
+    }
+
+    #[test]
+    fn marks_come_first_and_then_drops() {
+        let heard = signals(&mut Codel::default(), 0, 2000, |_| 50 * MS);
+        let marks = CODEL_MARKS_MAX as usize;
+        assert!(heard[..marks].iter().all(|(_, verdict)| *verdict == Verdict::Mark));
+        assert!(heard[marks..].iter().all(|(_, verdict)| *verdict == Verdict::Drop));
+        assert!(heard.len() > marks);
+    }
+
+    #[test]
+    fn one_packet_that_did_not_wait_makes_the_queue_good_again() {
+        let sojourn = |ms| if ms % 100 == 99 { 0 } else { 50 * MS };
+        assert!(
+            signals(&mut Codel::default(), 0, 5000, sojourn).is_empty(),
+            "bursts shorter than an interval"
+        );
+        let sojourn = |ms| if ms == 250 { 0 } else { 50 * MS };
+        let heard = signals(&mut Codel::default(), 0, 352, sojourn);
+        assert_eq!(times(&heard), [100, 200, 351]);
+    }
+
+    #[test]
+    fn a_bad_time_soon_after_another_goes_on_where_that_ended_and_a_late_one_starts_over() {
+        let mut codel = Codel::default();
+        let first = signals(&mut codel, 0, 1000, |_| 50 * MS);
+        signals(&mut codel, 1000, 1001, |_| 0);
+        let again = signals(&mut codel, 1001, 1400, |_| 50 * MS);
+        // The first one had so many signals after the one it began with: the second begins with drops, close together.
+        assert!(first.len() > CODEL_MARKS_MAX as usize + 1);
+        assert_eq!(again[0], (1101, Verdict::Drop));
+        assert!(again[1].0 - again[0].0 < 40);
+        signals(&mut codel, 1400, 1401, |_| 0);
+        let late = signals(&mut codel, 9000, 9250, |_| 50 * MS);
+        assert_eq!(late, [(9100, Verdict::Mark), (9200, Verdict::Mark)]);
+    }
+
+    #[test]
+    fn extreme_settings_and_times_do_no_harm() {
+        for interval_ns in [0, 1, u64::MAX] {
+            let config = CodelConfig { target_ns: 0, interval_ns, threshold_octets: 0 };
+            let mut codel = Codel::default();
+            for now_ns in [0, 1, u64::MAX, 3, u64::MAX] {
+                codel.on_leave(&config, u64::MAX, usize::MAX, now_ns);
+            }
+        }
+    }
+}
