@@ -290,11 +290,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let own = &self.counters;
         ForwarderCounters {
             packets: self.faces.packets(),
-            satisfied: own.satisfied.value(),
+            satisfied: own.sum(|part| &part.satisfied),
             unsatisfied: own.unsatisfied.value(),
-            suppressed: own.suppressed.value(),
-            to_network: own.to_network.value(),
-            to_local: own.to_local.value(),
+            suppressed: own.sum(|part| &part.suppressed),
+            to_network: own.sum(|part| &part.to_network),
+            to_local: own.sum(|part| &part.to_local),
             faces_freed: own.faces_freed.value(),
             faces_orphaned: own.faces_orphaned.value(),
             drops: DropReason::ALL.map(|reason| own.drop_count(reason)),

@@ -2,6 +2,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::faces::FaceKey;
+
 /// A number that only grows; readers may be a moment behind.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -117,13 +119,23 @@ impl DropReason {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     drops: [Counter; DropReason::ALL.len()],
-    pub(crate) satisfied: Counter,
     pub(crate) unsatisfied: Counter,
+    pub(crate) faces_freed: Counter,
+    pub(crate) faces_orphaned: Counter,
+    busy: [BusyCounters; BUSY_PARTS],
+}
+
+/// Parts of the counters that every packet moves.
+const BUSY_PARTS: usize = 16;
+
+/// Counters that every packet moves, on a cache line of their own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct BusyCounters {
+    pub(crate) satisfied: Counter,
     pub(crate) suppressed: Counter,
     pub(crate) to_network: Counter,
     pub(crate) to_local: Counter,
-    pub(crate) faces_freed: Counter,
-    pub(crate) faces_orphaned: Counter,
 }
 
 impl Counters {
@@ -133,6 +145,16 @@ impl Counters {
 
     pub(crate) fn drop_count(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize].value()
+    }
+
+    /// The part for packets that came from `face`. A face is read by one worker, so that workers seldom share one.
+    pub(crate) fn of(&self, face: FaceKey) -> &BusyCounters {
+        &self.busy[face.slot as usize % BUSY_PARTS]
+    }
+
+    /// The sum of a counter over all parts.
+    pub(crate) fn sum(&self, counter: impl Fn(&BusyCounters) -> &Counter) -> u64 {
+        self.busy.iter().map(|part| counter(part).value()).sum()
     }
 }
 

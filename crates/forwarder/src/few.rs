@@ -16,11 +16,11 @@ impl<T, const N: usize> Few<T, N> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.inline.iter().flatten().count() + self.more.len()
+        self.inline.iter().take_while(|place| place.is_some()).count() + self.more.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.iter().next().is_none()
+        self.get(0).is_none()
     }
 
     pub(crate) fn push(&mut self, item: T) {
@@ -30,14 +30,15 @@ impl<T, const N: usize> Few<T, N> {
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.inline.iter().flatten().chain(self.more.iter())
+    pub(crate) fn iter(&self) -> Iter<'_, T, N> {
+        Iter { few: self, next: 0 }
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.inline.iter_mut().flatten().chain(self.more.iter_mut())
     }
 
+    #[inline]
     pub(crate) fn get(&self, i: usize) -> Option<&T> {
         if i < N { self.inline[i].as_ref() } else { self.more.get(i - N) }
     }
@@ -77,6 +78,30 @@ impl<T, const N: usize> Few<T, N> {
         let mut storage = core::mem::take(&mut self.more);
         storage.clear();
         (storage.capacity() > 0).then_some(storage)
+    }
+}
+
+/// Walks the items; there are few, so that a step costs less than two iterators one after the other.
+#[derive(Debug)]
+pub(crate) struct Iter<'a, T, const N: usize> {
+    few: &'a Few<T, N>,
+    next: usize,
+}
+
+impl<T, const N: usize> Clone for Iter<'_, T, N> {
+    fn clone(&self) -> Self {
+        Iter { ..*self }
+    }
+}
+
+impl<'a, T, const N: usize> Iterator for Iter<'a, T, N> {
+    type Item = &'a T;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a T> {
+        let item = self.few.get(self.next)?;
+        self.next += 1;
+        Some(item)
     }
 }
 

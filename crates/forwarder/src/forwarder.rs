@@ -79,11 +79,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let result = if octets.len() > PACKET_OCTETS_MAX {
             Err(DropReason::TooLarge)
         } else if let Some(reason) = received.headers.nack {
-            self.receive_nack(&ingress, received, reason, now_ns, out)
+            self.receive_nack(&ingress, &received, reason, now_ns, out)
         } else if is(types::INTEREST) {
-            self.receive_interest(&ingress, received, now_ns, out)
+            self.receive_interest(&ingress, &received, now_ns, out)
         } else if is(types::DATA) {
-            self.receive_data(&ingress, received, now_ns, out)
+            self.receive_data(&ingress, &received, now_ns, out)
         } else {
             Err(DropReason::Malformed)
         };

@@ -1,55 +1,139 @@
 //! Keyed, incremental name hashes: one pass over a name yields the hash of each of its prefixes.
-
-use core::hash::Hasher;
+//!
+//! The hash is SipHash-1-3 of the components' TLVs, each followed by zeros up to a multiple of 8 octets. As a TLV says
+//! how long it is, different names have different paddings; and as each component starts a word of its own, a prefix
+//! is finished without disturbing what follows it.
 
 use namely_wire::NameRef;
 use namely_wire::name::COMPONENTS_MAX;
-use namely_wire::tlv::Reader;
-use siphasher::sip::SipHasher13;
+use namely_wire::tlv::read_header;
 
 /// Makes name hashes under a key that peers cannot know, so that they cannot choose colliding names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameHasher {
-    keys: (u64, u64),
+    /// The state that the key makes.
+    start: SipState,
     // All ones but in tests, which make hashes collide to show that names decide.
     mask: u64,
 }
 
 impl NameHasher {
     pub(crate) fn new(keys: (u64, u64)) -> Self {
-        NameHasher { keys, mask: u64::MAX }
+        NameHasher { start: SipState::new(keys), mask: u64::MAX }
     }
 
     /// A hasher that knows only `mask + 1` hashes.
     #[cfg(test)]
     pub(crate) fn colliding(mask: u64) -> Self {
-        NameHasher { keys: (1, 2), mask }
+        NameHasher { start: SipState::new((1, 2)), mask }
     }
 
     /// The hash of a whole name, given its octets.
     pub(crate) fn whole(&self, octets: &[u8]) -> u64 {
-        let mut hasher = SipHasher13::new_with_keys(self.keys.0, self.keys.1);
-        hasher.write(octets);
-        hasher.finish() & self.mask
+        let mut state = self.start;
+        let mut rest = octets;
+        while let Some(component) = first_component(rest) {
+            state.absorb(component);
+            rest = &rest[component.len()..];
+        }
+        state.finish() & self.mask
     }
 
     /// The hashes of all prefixes of `name`.
     pub(crate) fn prefixes(&self, name: NameRef<'_>) -> NameHashes {
         let mut hashes =
             NameHashes { len: 0, ends: [0; COMPONENTS_MAX + 1], hashes: [0; COMPONENTS_MAX + 1] };
-        let mut hasher = SipHasher13::new_with_keys(self.keys.0, self.keys.1);
-        hashes.hashes[0] = hasher.finish() & self.mask;
-        let mut reader = Reader::new(name.as_bytes());
-        while let Ok(Some(component)) = reader.next_tlv() {
-            if hashes.len == COMPONENTS_MAX {
-                break;
-            }
-            hasher.write(component.raw);
-            hashes.len += 1;
-            hashes.ends[hashes.len] = reader.position() as u16;
-            hashes.hashes[hashes.len] = hasher.finish() & self.mask;
+        let mut state = self.start;
+        hashes.hashes[0] = state.finish() & self.mask;
+        let octets = name.as_bytes();
+        let mut end = 0;
+        for n in 1..=COMPONENTS_MAX {
+            let Some(component) = first_component(&octets[end..]) else { break };
+            state.absorb(component);
+            end += component.len();
+            hashes.hashes[n] = state.finish() & self.mask;
+            hashes.ends[n] = end as u16;
+            hashes.len = n;
         }
         hashes
+    }
+}
+
+/// The octets of the component that starts `octets`, of a name that was checked.
+#[inline]
+fn first_component(octets: &[u8]) -> Option<&[u8]> {
+    if octets.is_empty() {
+        return None;
+    }
+    let (_, length, header) = read_header(octets).ok()?;
+    octets.get(..header + length)
+}
+
+/// SipHash-1-3 (Aumasson and Bernstein, 2012) over whole words.
+#[derive(Clone, Copy, Debug)]
+struct SipState {
+    v: [u64; 4],
+    words: u64,
+}
+
+impl SipState {
+    const fn new((k0, k1): (u64, u64)) -> Self {
+        let v = [
+            k0 ^ 0x736f_6d65_7073_6575,
+            k1 ^ 0x646f_7261_6e64_6f6d,
+            k0 ^ 0x6c79_6765_6e65_7261,
+            k1 ^ 0x7465_6462_7974_6573,
+        ];
+        SipState { v, words: 0 }
+    }
+
+    /// Takes in `octets`, padded with zeros to whole words.
+    #[inline]
+    fn absorb(&mut self, octets: &[u8]) {
+        let (words, rest) = octets.as_chunks::<8>();
+        words.iter().for_each(|word| self.word(u64::from_le_bytes(*word)));
+        if !rest.is_empty() {
+            let last = match octets.last_chunk::<8>() {
+                Some(last) => u64::from_le_bytes(*last) >> (8 * (8 - rest.len())),
+                None => rest.iter().rev().fold(0, |word, octet| word << 8 | u64::from(*octet)),
+            };
+            self.word(last);
+        }
+    }
+
+    #[inline]
+    fn word(&mut self, word: u64) {
+        self.v[3] ^= word;
+        self.round();
+        self.v[0] ^= word;
+        self.words += 1;
+    }
+
+    /// The hash of what was taken in so far.
+    #[inline]
+    fn finish(mut self) -> u64 {
+        // The last word holds the length, modulo 256, and no octets.
+        self.word((self.words * 8) << 56);
+        self.v[2] ^= 0xff;
+        self.round();
+        self.round();
+        self.round();
+        self.v[0] ^ self.v[1] ^ self.v[2] ^ self.v[3]
+    }
+
+    #[inline]
+    fn round(&mut self) {
+        let [v0, v1, v2, v3] = &mut self.v;
+        *v0 = v0.wrapping_add(*v1);
+        *v2 = v2.wrapping_add(*v3);
+        *v1 = v1.rotate_left(13) ^ *v0;
+        *v3 = v3.rotate_left(16) ^ *v2;
+        *v0 = v0.rotate_left(32);
+        *v2 = v2.wrapping_add(*v1);
+        *v0 = v0.wrapping_add(*v3);
+        *v1 = v1.rotate_left(17) ^ *v2;
+        *v3 = v3.rotate_left(21) ^ *v0;
+        *v2 = v2.rotate_left(32);
     }
 }
 
@@ -100,7 +184,33 @@ pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
+    use core::hash::Hasher;
     use namely_wire::Name;
+    use namely_wire::tlv::Reader;
+    use proptest::prelude::*;
+    use siphasher::sip::SipHasher13;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+        /// The hash is that of an implementation of SipHash by others.
+        #[test]
+        fn a_names_hash_is_siphash_of_its_padded_components(
+            keys in any::<(u64, u64)>(),
+            values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..12),
+        ) {
+            let name = values.iter().fold(Name::new(), |name, value| name.join_generic(value));
+            let mut padded = Vec::new();
+            let mut reader = Reader::new(name.as_bytes());
+            while let Ok(Some(component)) = reader.next_tlv() {
+                padded.extend_from_slice(component.raw);
+                padded.resize(padded.len().next_multiple_of(8), 0);
+            }
+            let mut theirs = SipHasher13::new_with_keys(keys.0, keys.1);
+            theirs.write(&padded);
+            prop_assert_eq!(NameHasher::new(keys).prefixes(name.as_name()).whole(), theirs.finish());
+        }
+    }
 
     #[test]
     fn each_prefix_has_the_hash_it_has_as_a_name_of_its_own() {

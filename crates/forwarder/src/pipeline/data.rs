@@ -18,12 +18,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_data(
         &self,
         ingress: &FaceHold<'_>,
-        received: Received<B>,
+        received: &Received<B>,
         now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         ingress.counters().in_data.add(1);
-        let Received { packet, headers } = &received;
+        let Received { packet, headers } = received;
         let view = DataView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
         if is_localhost(view.name) && !ingress.is_local() {
             return Err(DropReason::Scope);
@@ -43,13 +43,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let data = DataOut { packet, from: ingress.id(), congestion_mark: headers.congestion_mark };
         loop {
             self.answer(&satisfied, ingress, &data, now_ns, out);
+            self.counters.of(ingress.key()).satisfied.add(satisfied.len() as u64);
             satisfied.iter().for_each(|entry| self.finish_satisfied(entry, &view, now_ns));
-            core::mem::replace(&mut satisfied, Satisfied::new())
-                .into_iter()
-                .for_each(|e| self.pit.recycle(e));
+            satisfied.iter_mut().for_each(|entry| self.pit.recycle(entry));
             if !more {
                 return Ok(());
             }
+            satisfied = Satisfied::new();
             more = self.take_satisfied(&view, &hashes, &mut digest, &mut satisfied);
         }
     }
@@ -109,10 +109,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Counts a satisfied entry. Its Nonces need remembering only if the Data may turn stale while the
+    /// Ends a satisfied entry. Its Nonces need remembering only if the Data may turn stale while the
     /// Interest still loops: otherwise the cache would answer it.
     fn finish_satisfied(&self, entry: &PitEntry<B>, view: &DataView<'_>, now_ns: u64) {
-        self.counters.satisfied.add(1);
         let fresh_ns = view.freshness_ms.saturating_mul(1_000_000);
         if entry.must_be_fresh() && fresh_ns < self.config.dead_nonce_lifetime_ns {
             self.bury_nonces(entry, now_ns);

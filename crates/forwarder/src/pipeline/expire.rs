@@ -32,10 +32,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             match self.pit.take_expired(now_ns) {
                 None => break,
                 Some(Expired::Nothing) => {}
-                Some(Expired::Entry(entry)) => {
+                Some(Expired::Entry(mut entry)) => {
                     self.counters.unsatisfied.add(1);
                     self.bury_nonces(&entry, now_ns);
-                    self.pit.recycle(entry);
+                    self.pit.recycle(&mut entry);
                 }
             }
             budget -= 1;

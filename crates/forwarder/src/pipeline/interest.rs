@@ -47,12 +47,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_interest(
         &self,
         ingress: &FaceHold<'_>,
-        received: Received<B>,
+        received: &Received<B>,
         now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         ingress.counters().in_interests.add(1);
-        let Received { packet, headers } = &received;
+        let Received { packet, headers } = received;
         let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
         // Packet spec, `interest.rst`: an Interest that arrives with HopLimit 0 is dropped.
         if view.hop_limit == Some(0) {
@@ -143,7 +143,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     fn answer_from_cache(&self, arrived: &Arrived<'_, B>, packet: &B, out: &mut impl Output<B>) {
-        self.counters.satisfied.add(1);
+        self.counters.of(arrived.ingress.key()).satisfied.add(1);
         // The cache stands in for the producer, who would reflect the mark of a congested upstream path.
         let congestion_mark = arrived.headers.congestion_mark;
         let data = DataOut { packet, from: FaceId::CONTENT_STORE, congestion_mark };
@@ -159,7 +159,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         };
         match self.decide(&mut pended, &routing, arrived) {
             Verdict::Suppress => {
-                self.counters.suppressed.add(1);
+                self.counters.of(arrived.ingress.key()).suppressed.add(1);
                 Ok(())
             }
             Verdict::Forward(chosen) => {
@@ -217,10 +217,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if !is_alone {
             return;
         }
-        if let Some(entry) = self.pit.take_if(key, |entry| entry.in_records.is_empty()) {
+        if let Some(mut entry) = self.pit.take_if(key, |entry| entry.in_records.is_empty()) {
             self.counters.unsatisfied.add(1);
             self.bury_nonces(&entry, arrived.now_ns);
-            self.pit.recycle(entry);
+            self.pit.recycle(&mut entry);
         }
     }
 
@@ -268,7 +268,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     fn send_interest(&self, upstream: &Upstream<'_>, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) {
-        let path = if upstream.is_bound { &self.counters.to_local } else { &self.counters.to_network };
+        let counters = self.counters.of(arrived.ingress.key());
+        let path = if upstream.is_bound { &counters.to_local } else { &counters.to_network };
         path.add(1);
         let headers = LpHeaders {
             incoming_face_id: upstream.face.local_fields().then_some(arrived.ingress.id().0),

@@ -15,7 +15,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_nack(
         &self,
         ingress: &FaceHold<'_>,
-        received: Received<B>,
+        received: &Received<B>,
         reason: NackReason,
         now_ns: u64,
         out: &mut impl Output<B>,
@@ -54,9 +54,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 // Unless a retransmission has gone to somebody else in between.
                 let refused =
                     |entry: &PitEntry<B>| matches!(verdict(strategy, entry), NackVerdict::TellAll(_));
-                if let Some(entry) = self.pit.take_if(key, refused) {
+                if let Some(mut entry) = self.pit.take_if(key, refused) {
                     self.nack_all(&entry, reason, now_ns, out);
-                    self.pit.recycle(entry);
+                    self.pit.recycle(&mut entry);
                 }
             }
         }

@@ -441,7 +441,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     }
 
     /// Gives the storage that a finished entry was lent back, for others.
-    pub(crate) fn recycle(&self, mut entry: PitEntry<B>) {
+    pub(crate) fn recycle(&self, entry: &mut PitEntry<B>) {
         self.ids.keep(entry.stripe, entry.in_records.reclaim(), entry.out_records.reclaim());
     }
 
