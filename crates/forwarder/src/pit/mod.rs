@@ -85,7 +85,6 @@ impl<B, R: RawMutex> Slot<B, R> {
 /// A pending Interest under its lock.
 pub(crate) struct Pended<'a, B, R: RawMutex> {
     id: Id,
-    slot: &'a Slot<B, R>,
     state: MutexGuard<'a, R, State<B>>,
 }
 
@@ -199,7 +198,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         slot.link.next.store(*bucket, Ordering::Relaxed);
         *bucket = id;
         drop(bucket);
-        let mut pended = Pended { id, slot, state };
+        let mut pended = Pended { id, state };
         self.set_timer(&mut pended, record.expires_at_ns, now_ns);
         Ok(Entered::New(pended))
     }
@@ -285,10 +284,10 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             return None;
         }
         self.unlink(&mut bucket, key.id, slot);
-        let mut entry = state.take()?;
+        let entry = state.take()?;
         drop(state);
         drop(bucket);
-        self.forget(key.id, slot, &mut entry);
+        self.forget(key.id, slot, &entry);
         Some(entry)
     }
 
@@ -334,17 +333,27 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         mut matches: impl FnMut(&PitEntry<B>) -> bool,
         satisfied: &mut Satisfied<B>,
     ) {
-        while satisfied.len() < MATCHES_AT_ONCE {
-            let mut bucket = self.bucket(hash).lock();
-            let Some(mut pended) = self.find(*bucket, hash, &mut matches) else { return };
-            let Pended { id, slot, .. } = pended;
-            self.unlink(&mut bucket, id, slot);
-            let entry = pended.state.take();
-            drop(pended);
-            drop(bucket);
-            if let Some(mut entry) = entry {
-                self.forget(id, slot, &mut entry);
-                satisfied.push(entry);
+        let (before, mut taken) = (satisfied.len(), [NONE; MATCHES_AT_ONCE]);
+        let mut bucket = self.bucket(hash).lock();
+        let mut id = *bucket;
+        while let Some(slot) = self.slot(id).filter(|_| satisfied.len() < MATCHES_AT_ONCE) {
+            let next = slot.link.next.load(Ordering::Relaxed);
+            if slot.hash.load(Ordering::Relaxed) == hash {
+                let mut state = slot.state.lock();
+                if state.entry.as_ref().is_some_and(&mut matches)
+                    && let Some(entry) = state.take()
+                {
+                    self.unlink(&mut bucket, id, slot);
+                    taken[satisfied.len()] = id;
+                    satisfied.push(entry);
+                }
+            }
+            id = next;
+        }
+        drop(bucket);
+        for (id, entry) in taken.iter().zip(satisfied.iter()).skip(before) {
+            if let Some(slot) = self.slot(*id) {
+                self.forget(*id, slot, entry);
             }
         }
     }
@@ -353,7 +362,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     pub(crate) fn take_expired(&self, now_ns: u64) -> Option<Expired<B>> {
         let id = self.deadlines.pop_due(now_ns)?;
         let slot = self.slot(id)?;
-        let mut pended = Pended { id, slot, state: slot.state.lock() };
+        let mut pended = Pended { id, state: slot.state.lock() };
         pended.state.timer_tick = 0;
         let key = pended.key();
         let Some(expires_at_ns) = pended.entry().map(|entry| entry.expires_at_ns) else {
@@ -406,7 +415,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             if slot.hash.load(Ordering::Relaxed) == hash {
                 let state = slot.state.lock();
                 if state.entry.as_ref().is_some_and(&mut matches) {
-                    return Some(Pended { id, slot, state });
+                    return Some(Pended { id, state });
                 }
             }
             id = slot.link.next.load(Ordering::Relaxed);
@@ -432,7 +441,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     }
 
     /// Undoes the counts of an entry that was taken out and frees its place.
-    fn forget(&self, id: Id, slot: &Slot<B, R>, entry: &mut PitEntry<B>) {
+    fn forget(&self, id: Id, slot: &Slot<B, R>, entry: &PitEntry<B>) {
         if entry.can_be_prefix() {
             self.prefix_lengths[usize::from(entry.components)].fetch_sub(1, Ordering::Relaxed);
         }

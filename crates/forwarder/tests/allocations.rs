@@ -1,0 +1,185 @@
+//! No packet costs an allocation once the tables have been used: counted by the allocator of this test.
+#![deny(unsafe_code)]
+
+use std::sync::Arc;
+
+use namely_forwarder::{Config, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received};
+use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
+
+type Packet = Arc<[u8]>;
+type Fw = Forwarder<Packet, parking_lot::RawMutex>;
+
+const MS: u64 = 1_000_000;
+
+#[allow(unsafe_code)]
+mod counting {
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::cell::Cell;
+
+    thread_local! {
+        static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    struct Counting;
+
+    // SAFETY: every call goes to the system's allocator as it came; counting touches a thread-local number alone.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+            // SAFETY: the caller's promises are those that `System` asks for.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+            // SAFETY: as above.
+            unsafe { System.dealloc(ptr, layout) }
+        }
+
+        unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+            ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+            // SAFETY: as above.
+            unsafe { System.realloc(ptr, layout, size) }
+        }
+    }
+
+    #[global_allocator]
+    static COUNTING: Counting = Counting;
+
+    /// Allocations of this thread while `run` runs.
+    pub(super) fn allocations(run: impl FnOnce()) -> u64 {
+        let before = ALLOCATIONS.get();
+        run();
+        ALLOCATIONS.get() - before
+    }
+}
+
+use counting::allocations;
+
+/// Counts what is sent, and keeps nothing.
+#[derive(Default)]
+struct Sink {
+    sent: u64,
+}
+
+impl Output<Packet> for Sink {
+    fn send(&mut self, _: FaceId, _: Outgoing<Packet>) {
+        self.sent += 1;
+    }
+}
+
+struct Story {
+    fw: Fw,
+    consumers: [FaceId; 4],
+    producers: [FaceId; 2],
+    /// Of each name an Interest of each consumer, and a Data.
+    packets: Vec<([Packet; 4], Packet)>,
+    now_ns: u64,
+    sink: Sink,
+}
+
+impl Story {
+    fn new(config: Config, names: usize, must_be_fresh: bool) -> Self {
+        let fw = Fw::new(config, 1).unwrap();
+        let consumers = [(); 4].map(|()| fw.face_register(FaceSpec::application()).unwrap());
+        let producers = [(); 2].map(|()| fw.face_register(FaceSpec::remote()).unwrap());
+        let prefix: Name = "/net/site".parse().unwrap();
+        producers.iter().for_each(|face| fw.fib_add_nexthop(prefix.as_name(), *face, 0).unwrap());
+        let packet = |i: usize| {
+            let name = prefix.join_generic(format!("object{}", i % 8)).join_number(50, i as u64);
+            let interests = [0, 1, 2, 3].map(|c: u8| {
+                let builder = InterestBuilder::new(name.clone())
+                    .nonce([c, 1, (i >> 8) as u8, i as u8])
+                    .lifetime_ms(500);
+                let builder = if must_be_fresh { builder.must_be_fresh() } else { builder };
+                builder.build().into()
+            });
+            let data = DataBuilder::new(name.as_name()).freshness_ms(1);
+            (interests, data.build(&[0; 100], &SignatureInfo::digest_sha256()).finish(&[0; 32]).into())
+        };
+        let packets = (0..names).map(packet).collect();
+        Story { fw, consumers, producers, packets, now_ns: 1, sink: Sink::default() }
+    }
+
+    /// Each name is asked for by `askers` consumers; answered unless it is to expire. Returns packets sent.
+    fn round(&mut self, askers: usize, answered: bool) -> u64 {
+        let before = self.sink.sent;
+        for (interests, _) in &self.packets {
+            for (face, interest) in self.consumers.iter().zip(interests).take(askers) {
+                self.fw.receive(*face, Received::bare(interest.clone()), self.now_ns, &mut self.sink);
+            }
+        }
+        if answered {
+            for (_, data) in &self.packets {
+                self.fw.receive(self.producers[0], Received::bare(data.clone()), self.now_ns, &mut self.sink);
+            }
+        }
+        // Long enough for what is pending, and then for the Nonces of what has expired.
+        self.now_ns += 1_000 * MS;
+        while self.fw.expire(self.now_ns, &mut self.sink).is_some_and(|next_ns| next_ns <= self.now_ns) {}
+        self.now_ns += 6_000 * MS;
+        self.sink.sent - before
+    }
+
+    /// Plays a round until the tables have grown to it, and then counts the allocations of three more.
+    fn steady(&mut self, askers: usize, answered: bool) -> (u64, u64) {
+        (0..4).for_each(|_| {
+            self.round(askers, answered);
+        });
+        let mut sent = 0;
+        let count = allocations(|| (0..3).for_each(|_| sent += self.round(askers, answered)));
+        (count, sent)
+    }
+}
+
+/// `IS-32`, `IS-27`: an exchange that goes to the producer, with the Data entering the content store and another leaving.
+#[test]
+fn an_exchange_allocates_nothing() {
+    let config = Config { cs_packets_max: 100, ..Config::new(|_| [0; 32]) };
+    let (count, sent) = Story::new(config, 300, true).steady(1, true);
+    assert_eq!((count, sent), (0, 3 * 600));
+}
+
+#[test]
+fn an_answer_from_the_content_store_allocates_nothing() {
+    let mut story = Story::new(Config::new(|_| [0; 32]), 300, false);
+    let (count, sent) = story.steady(1, false);
+    assert_eq!((count, sent), (0, 3 * 300), "nothing is cached yet");
+    story.round(1, true);
+    let hits = story.fw.cs_info().hits;
+    let (count, sent) = story.steady(1, false);
+    assert_eq!((count, sent), (0, 3 * 300));
+    assert_eq!(story.fw.cs_info().hits - hits, 7 * 300);
+}
+
+/// `IS-29`: further downstreams use storage that earlier entries have left.
+#[test]
+fn aggregation_of_several_downstreams_allocates_nothing() {
+    let config = Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) };
+    let (count, sent) = Story::new(config, 100, true).steady(4, true);
+    assert_eq!((count, sent), (0, 3 * 500));
+}
+
+#[test]
+fn several_upstreams_allocate_nothing() {
+    let config = Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) };
+    let mut story = Story::new(config, 100, true);
+    let strategy: Name = "/localhost/nfd/strategy/multicast".parse().unwrap();
+    story.fw.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
+    let (count, sent) = story.steady(2, true);
+    assert_eq!((count, sent), (0, 3 * 400));
+}
+
+/// Expiry, with the Nonces entering the dead-nonce list and leaving it.
+#[test]
+fn expiry_allocates_nothing() {
+    let mut story = Story::new(Config::new(|_| [0; 32]), 300, true);
+    let (count, sent) = story.steady(1, false);
+    assert_eq!((count, sent), (0, 3 * 300));
+    assert_eq!(story.fw.counters().unsatisfied, 7 * 300);
+    assert!(story.fw.table_sizes().dead_nonces > 0);
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
+}

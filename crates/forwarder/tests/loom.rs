@@ -1,0 +1,251 @@
+//! Every order of events at the locks and atomics of the PIT, the dead-nonce list and the face table, with at most five
+//! preemptions, of two threads that meet at one name. Not part of the ordinary tests:
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" cargo test -p namely-forwarder --release --test loom
+//! ```
+#![cfg(loom)]
+#![deny(unsafe_code)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use namely_forwarder::{Config, DropReason, FaceId, FaceSpec, Forwarder, Outgoing, Received};
+use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
+
+use lock::LoomLock;
+
+type Packet = Arc<[u8]>;
+type Fw = Forwarder<Packet, LoomLock>;
+type Sent = Vec<(FaceId, Outgoing<Packet>)>;
+
+/// Preemptions in one order; without a bound the first model takes minutes.
+const PREEMPTIONS_MAX: usize = 5;
+
+/// A model that tries fewer orders than this does not see the locks.
+const ORDERS_MIN: usize = 20;
+
+const MS: u64 = 1_000_000;
+
+#[allow(unsafe_code)]
+mod lock {
+    use std::sync::OnceLock;
+
+    use loom::sync::atomic::{AtomicBool, Ordering};
+
+    /// A lock that loom sees: it is made when it is first used, because loom's atomics cannot be made at compile time.
+    pub(super) struct LoomLock(OnceLock<AtomicBool>);
+
+    impl LoomLock {
+        fn locked(&self) -> &AtomicBool {
+            self.0.get_or_init(|| AtomicBool::new(false))
+        }
+    }
+
+    // SAFETY: `lock` returns, and `try_lock` says yes, only after changing `locked` from false to true, which nobody
+    // else can do until `unlock` has changed it back.
+    unsafe impl lock_api::RawMutex for LoomLock {
+        #[allow(clippy::declare_interior_mutable_const)]
+        const INIT: Self = LoomLock(OnceLock::new());
+        type GuardMarker = lock_api::GuardSend;
+
+        fn lock(&self) {
+            while !self.try_lock() {
+                loom::thread::yield_now();
+            }
+        }
+
+        fn try_lock(&self) -> bool {
+            self.locked().compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        }
+
+        unsafe fn unlock(&self) {
+            self.locked().store(false, Ordering::Release);
+        }
+    }
+}
+
+struct Scene {
+    fw: Fw,
+    consumers: [FaceId; 2],
+    upstream: FaceId,
+}
+
+impl Scene {
+    fn new() -> Arc<Self> {
+        let config = Config {
+            faces_max: 4,
+            pit_entries_max: 2,
+            cs_packets_max: 0,
+            cs_entries_max: 0,
+            fib_entries_max: 4,
+            rib_routes_max: 4,
+            bindings_max: 4,
+            strategy_choices_max: 4,
+            dead_nonces_max: 4,
+            ..Config::new(|_| [0; 32])
+        };
+        let fw = Fw::new(config, 1).unwrap();
+        let consumers = [(); 2].map(|()| fw.face_register(FaceSpec::application()).unwrap());
+        let upstream = fw.face_register(FaceSpec::remote()).unwrap();
+        fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+        let scene = Scene { fw, consumers, upstream };
+        // Each place, lock and chunk is used once before the threads start: loom does not see that a chunk that
+        // one of them makes is there before the other looks into it.
+        (0..2).for_each(|i| assert_eq!(scene.ask(i, ["/w", "/v"][i], 1, 1).len(), 1));
+        ["/w", "/v"].iter().for_each(|uri| assert_eq!(scene.answer(uri, 2).len(), 1));
+        let passing = scene.fw.face_register(FaceSpec::remote()).unwrap();
+        scene.fw.face_release(passing).unwrap();
+        assert_eq!(scene.expire(10 * MS), None);
+        Arc::new(scene)
+    }
+
+    fn ask(&self, consumer: usize, uri: &str, lifetime_ms: u64, now_ns: u64) -> Sent {
+        let builder = InterestBuilder::new(uri.parse().unwrap()).nonce([consumer as u8, now_ns as u8, 1, 1]);
+        self.receive(self.consumers[consumer], builder.lifetime_ms(lifetime_ms).build(), now_ns)
+    }
+
+    fn answer(&self, uri: &str, now_ns: u64) -> Sent {
+        let name: Name = uri.parse().unwrap();
+        let data = DataBuilder::new(name.as_name()).build(b"x", &SignatureInfo::digest_sha256());
+        self.receive(self.upstream, data.finish(&[0; 32]), now_ns)
+    }
+
+    fn receive(&self, face: FaceId, packet: Vec<u8>, now_ns: u64) -> Sent {
+        let mut sent = Sent::new();
+        self.fw.receive(face, Received::bare(packet.into()), now_ns, &mut sent);
+        sent
+    }
+
+    fn expire(&self, now_ns: u64) -> Option<u64> {
+        self.fw.expire(now_ns, &mut Sent::new())
+    }
+}
+
+/// Runs `one` and `other` at once on what `scene` makes, in every order.
+fn model<T: 'static>(
+    scene: fn() -> Arc<Scene>,
+    one: fn(&Scene) -> T,
+    other: fn(&Scene) -> T,
+    check: fn(&Scene, T, T),
+) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(PREEMPTIONS_MAX);
+    builder.max_branches = 20_000;
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = runs.clone();
+    builder.check(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let scene = scene();
+        let theirs = scene.clone();
+        let thread = loom::thread::spawn(move || other(&theirs));
+        let first = one(&scene);
+        check(&scene, first, thread.join().unwrap());
+    });
+    let runs = runs.load(Ordering::Relaxed);
+    assert!(runs >= ORDERS_MIN, "{runs} orders are not all there are");
+    println!("{runs} orders");
+}
+
+#[test]
+fn of_two_interests_of_one_name_one_makes_the_entry_and_goes_upstream() {
+    model(
+        Scene::new,
+        |scene| scene.ask(0, "/a", 4000, 1).len(),
+        |scene| scene.ask(1, "/a", 4000, 1).len(),
+        |scene, one, other| {
+            assert_eq!((one + other, scene.fw.table_sizes().pit), (1, 1));
+            assert_eq!(scene.answer("/a", 2).len(), 2);
+            assert_eq!(scene.fw.table_sizes().pit, 0);
+        },
+    );
+}
+
+#[test]
+fn an_interest_that_meets_the_data_is_answered_or_pending() {
+    let asked = || {
+        let scene = Scene::new();
+        assert_eq!(scene.ask(0, "/a", 4000, 1).len(), 1);
+        scene
+    };
+    model(
+        asked,
+        |scene| scene.answer("/a", 2).len(),
+        |scene| scene.ask(1, "/a", 4000, 2).len(),
+        |scene, answered, sent| match (answered, sent, scene.fw.table_sizes().pit) {
+            (1, 1, 1) => assert_eq!(scene.answer("/a", 3).len(), 1),
+            (2, 0, 0) => {}
+            outcome => panic!("{outcome:?}"),
+        },
+    );
+}
+
+#[test]
+fn an_entry_is_either_satisfied_or_expires() {
+    let asked = || {
+        let scene = Scene::new();
+        scene.ask(0, "/a", 100, 1);
+        scene
+    };
+    model(
+        asked,
+        |scene| scene.answer("/a", 2).len(),
+        |scene| usize::from(scene.expire(200 * MS).is_some()),
+        |scene, answered, _| {
+            let counters = scene.fw.counters();
+            // Two were satisfied before.
+            assert_eq!(counters.satisfied + counters.unsatisfied, 2 + 1);
+            assert_eq!(counters.satisfied, 2 + answered as u64);
+            assert_eq!((scene.fw.table_sizes().pit, scene.expire(200 * MS)), (0, None));
+        },
+    );
+}
+
+/// The timer of a satisfied entry fires while its place is being used again: the new entry keeps its own deadline.
+#[test]
+fn a_timer_that_fires_for_an_entry_that_is_gone_leaves_the_next_one_its_deadline() {
+    let answered = || {
+        let scene = Scene::new();
+        scene.ask(0, "/a", 100, 1);
+        scene.answer("/a", 2);
+        scene
+    };
+    model(
+        answered,
+        |scene| scene.ask(0, "/b", 300, 150 * MS).len(),
+        |scene| usize::from(scene.expire(150 * MS).is_some()),
+        |scene, sent, _| {
+            assert_eq!((sent, scene.fw.counters().unsatisfied), (1, 0));
+            let mut next_ns = scene.expire(151 * MS).expect("the entry has a timer");
+            while next_ns < 450 * MS {
+                next_ns = scene.expire(next_ns).expect("the entry has a timer");
+            }
+            assert_eq!((scene.expire(next_ns), scene.fw.table_sizes().pit), (None, 0));
+            assert_eq!(scene.fw.counters().unsatisfied, 1);
+        },
+    );
+}
+
+#[test]
+fn a_face_that_goes_while_data_comes_gets_it_or_is_a_black_hole() {
+    let asked = || {
+        let scene = Scene::new();
+        scene.ask(0, "/a", 4000, 1);
+        scene
+    };
+    model(
+        asked,
+        |scene| scene.answer("/a", 2).len() as u64,
+        |scene| {
+            scene.fw.face_release(scene.consumers[0]).unwrap();
+            0
+        },
+        |scene, answered, _| {
+            assert_eq!(answered + scene.fw.counters().dropped(DropReason::FaceGone), 1);
+            assert!(scene.fw.face_hold(scene.consumers[0]).is_none());
+            assert!(scene.fw.faces_snapshot().iter().all(|face| face.users == 1));
+            let counters = scene.fw.counters();
+            assert_eq!(counters.faces_freed + counters.faces_orphaned, 1 + 1);
+        },
+    );
+}

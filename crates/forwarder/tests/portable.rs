@@ -1,0 +1,53 @@
+//! The crates that a kernel is to host use no floats: found nowhere in their sources. That they need no `std` is
+//! shown by building them for a target that has none (`no_std` in `.ci/run`).
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const CRATES: [&str; 3] = ["wire", "forwarder", "link"];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Whether a line of code has a float's type or a float's literal in it.
+fn has_float(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or("");
+    // What is quoted is no code.
+    let code: String = code.split('"').step_by(2).collect::<Vec<_>>().join(" ");
+    let words = code.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    words
+        .into_iter()
+        .any(|word| word == "f32" || word == "f64" || word.ends_with("_f32") || word.ends_with("_f64"))
+}
+
+#[test]
+fn there_are_no_floats() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut found = Vec::new();
+    CRATES.iter().for_each(|name| sources(&crates.join(name).join("src"), &mut found));
+    assert!(found.len() > 50, "the sources are where they are looked for");
+    for path in found {
+        let text = fs::read_to_string(&path).unwrap();
+        let line = text.lines().position(has_float);
+        assert_eq!(line, None, "{}: a float, in the line after this many", path.display());
+    }
+}
+
+#[test]
+fn a_float_is_recognized() {
+    for line in ["let x: f64 = 1;", "fn f(x: &[f32])", "x as f64", "2_f32", "use core::f64::consts::PI;"] {
+        assert!(has_float(line), "{line}");
+    }
+    for line in ["// an f64", "let text = \"f64\";", "let leaf64 = 1;", "0xf64"] {
+        assert!(!has_float(line), "{line}");
+    }
+}
