@@ -1,4 +1,5 @@
-//! A queue of hashes that can be searched: what left the store, to be recognized if it comes again.
+//! A queue of hashes that can be searched: what left the store, to be recognized if it comes again. ARC must know
+//! how long its queues are, to the last hash.
 //!
 //! A hash that two names share makes a policy mistake one for the other; no answer depends on it.
 

@@ -8,6 +8,7 @@ mod adaptive;
 mod ghosts;
 mod lists;
 mod model;
+mod recent;
 mod s3_fifo;
 mod sieve;
 mod simple;

@@ -3,7 +3,7 @@
 //! another round. What left the small queue is remembered for a while, and goes straight to the main queue
 //! if it comes again.
 
-use super::ghosts::Ghosts;
+use super::recent::Recent;
 use super::{Arrival, EVICTION_SCAN_MAX, List, Marks, OnHit, Policy, Records};
 use crate::slab::Id;
 
@@ -17,20 +17,21 @@ const PROMOTE: u8 = 2;
 pub(super) struct S3Fifo {
     small: List,
     main: List,
-    ghosts: Ghosts,
+    ghosts: Recent,
 }
 
 impl S3Fifo {
     pub(super) fn new(packets: usize) -> Self {
-        S3Fifo { small: List::new(1), main: List::new(2), ghosts: Ghosts::new(packets) }
+        S3Fifo { small: List::new(1), main: List::new(2), ghosts: Recent::new(packets) }
     }
 
-    fn remember(&mut self, hash: u64, packets: usize) {
-        let most = packets - packets / SMALL_SHARE;
-        while self.ghosts.len() >= most.max(1) && self.ghosts.pop_oldest() {}
-        if !self.ghosts.contains(hash) {
-            self.ghosts.push(hash);
-        }
+    fn packets(&self) -> usize {
+        self.small.len() + self.main.len()
+    }
+
+    /// Of how many Data that left the small queue last it is remembered that they did: as many as the main one holds.
+    fn ghosts_most(&self) -> usize {
+        (self.packets() - self.packets() / SMALL_SHARE).max(1)
     }
 }
 
@@ -40,11 +41,12 @@ impl Policy for S3Fifo {
     }
 
     fn arriving(&mut self, hash: u64) -> Arrival {
-        if self.ghosts.remove(hash) { Arrival::Frequent } else { Arrival::New }
+        let most = self.ghosts_most();
+        if self.ghosts.take(hash, most) { Arrival::Frequent } else { Arrival::New }
     }
 
     fn evict(&mut self, _arrival: Arrival, records: &mut Records, marks: &dyn Marks) -> Option<Id> {
-        let packets = self.small.len() + self.main.len();
+        let packets = self.packets();
         let mut examined = 0;
         loop {
             examined += 1;
@@ -62,7 +64,7 @@ impl Policy for S3Fifo {
             } else {
                 let id = self.small.pop_oldest(records)?;
                 if marks.mark(id) < PROMOTE || is_last {
-                    self.remember(records.hash(id), packets);
+                    self.ghosts.enter(records.hash(id));
                     return Some(id);
                 }
                 marks.set_mark(id, 0);
@@ -94,6 +96,6 @@ impl Policy for S3Fifo {
 
     #[cfg(test)]
     fn ghosts(&self) -> usize {
-        self.ghosts.len()
+        self.ghosts.len(self.ghosts_most())
     }
 }

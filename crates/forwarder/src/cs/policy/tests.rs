@@ -60,15 +60,16 @@ impl Plain for Ordered {
 struct PlainS3 {
     small: Vec<(u32, u8)>,
     main: Vec<(u32, u8)>,
-    ghosts: Vec<u32>,
+    /// Keys that left the small queue, and after how many others.
+    ghosts: Vec<(u32, usize)>,
+    left: usize,
     most: usize,
 }
 
 impl PlainS3 {
     fn evict(&mut self) {
-        let ghosts_most = (self.most_now() - self.most_now() / 10).max(1);
         loop {
-            if self.small.is_empty() || (self.small.len() * 10 < self.most_now() && !self.main.is_empty()) {
+            if self.small.is_empty() || (self.small.len() * 10 < self.most && !self.main.is_empty()) {
                 let (key, uses) = self.main.remove(0);
                 if uses == 0 {
                     return;
@@ -77,18 +78,13 @@ impl PlainS3 {
             } else {
                 let (key, uses) = self.small.remove(0);
                 if uses < 2 {
-                    self.ghosts.push(key);
-                    let over = self.ghosts.len().saturating_sub(ghosts_most);
-                    self.ghosts.drain(..over);
+                    self.left += 1;
+                    self.ghosts.push((key, self.left));
                     return;
                 }
                 self.main.push((key, 0));
             }
         }
-    }
-
-    fn most_now(&self) -> usize {
-        self.most
     }
 }
 
@@ -99,8 +95,13 @@ impl Plain for PlainS3 {
             *uses = (*uses + 1).min(3);
             return true;
         }
-        let ghost = self.ghosts.contains(&key);
-        self.ghosts.retain(|known| *known != key);
+        let packets = self.small.len() + self.main.len();
+        let ghosts_most = (packets - packets / 10).max(1);
+        self.ghosts.retain(|(_, left)| self.left - left < self.most);
+        let ghost = self.ghosts.iter().any(|(known, left)| *known == key && self.left - left < ghosts_most);
+        if ghost {
+            self.ghosts.retain(|(known, _)| *known != key);
+        }
         if self.small.len() + self.main.len() == self.most {
             self.evict();
         }

@@ -1,0 +1,86 @@
+//! Which hashes were entered lately: a table of small sets, each a cache line, without lists. What is forgotten is
+//! what was entered too many entries ago, or the oldest of a set that is full.
+//!
+//! A hash that two names share makes a policy mistake one for the other; no answer depends on it.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Places of a set.
+const PLACES: usize = 8;
+/// Fewest and most sets. With the most, of four million hashes none is likely to be forgotten early.
+const SETS_MIN: usize = 64;
+const SETS_MAX: usize = 1 << 20;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// The upper half of the hash; the lower one chose the set.
+    tag: u32,
+    /// The number of the entry; 0: none.
+    entered: u32,
+}
+
+pub(super) struct Recent {
+    sets: Vec<[Place; PLACES]>,
+    /// The number of the last entry. After 2^32 entries a place may come back to life, which costs a wrong guess.
+    last: u32,
+}
+
+impl Recent {
+    /// For about so many hashes. Fresh sets are zeroed memory, which costs nothing until it is used.
+    pub(super) fn new(hashes: usize) -> Self {
+        let sets = (hashes / (PLACES / 2)).clamp(SETS_MIN, SETS_MAX).next_power_of_two();
+        Recent { sets: vec![[Place::default(); PLACES]; sets], last: 0 }
+    }
+
+    fn set(&mut self, hash: u64) -> &mut [Place; PLACES] {
+        let set = hash as usize & (self.sets.len() - 1);
+        &mut self.sets[set]
+    }
+
+    /// Enters `hash`.
+    pub(super) fn enter(&mut self, hash: u64) {
+        self.last = self.last.wrapping_add(1).max(1);
+        let (last, tag) = (self.last, (hash >> 32) as u32);
+        let age =
+            |place: &Place| if place.entered == 0 { u32::MAX } else { last.wrapping_sub(place.entered) };
+        if let Some(oldest) = self.set(hash).iter_mut().max_by_key(|place| age(place)) {
+            *oldest = Place { tag, entered: last };
+        }
+    }
+
+    /// Takes `hash` out; says whether it was among the last `most` entries.
+    pub(super) fn take(&mut self, hash: u64, most: usize) -> bool {
+        let (last, tag) = (self.last, (hash >> 32) as u32);
+        let is_it = |place: &&mut Place| {
+            place.tag == tag && place.entered != 0 && (last.wrapping_sub(place.entered) as usize) < most
+        };
+        let found = self.set(hash).iter_mut().find(is_it);
+        found.map(|place| place.entered = 0).is_some()
+    }
+
+    /// Hashes among the last `most` entries.
+    #[cfg(test)]
+    pub(super) fn len(&self, most: usize) -> usize {
+        let is_one =
+            |place: &&Place| place.entered != 0 && (self.last.wrapping_sub(place.entered) as usize) < most;
+        self.sets.iter().flatten().filter(is_one).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix;
+
+    #[test]
+    fn the_last_entries_are_known_until_they_are_taken() {
+        let mut recent = Recent::new(1000);
+        (0..5000).for_each(|i| recent.enter(mix(i)));
+        assert!(!recent.take(mix(3999), 1000), "one entry too old");
+        let known = (4000..5000).filter(|i| recent.take(mix(*i), 1000)).count();
+        assert!(known > 950, "few are forgotten early: {known}");
+        assert!((4000..5000).all(|i| !recent.take(mix(i), 1000)), "each is taken once");
+        assert_eq!(recent.len(1000), 0);
+    }
+}
