@@ -21,7 +21,8 @@ pub struct DaemonArgs {
     #[arg(long)]
     pub check: bool,
 
-    /// Listen here, and nowhere else: unix:///PATH, tcp://ADDRESS:PORT, udp://ADDRESS:PORT or ws://ADDRESS:PORT (repeatable)
+    /// Listen here, and nowhere else: unix:///PATH, tcp://ADDRESS:PORT, udp://ADDRESS:PORT, ws://ADDRESS:PORT or
+    /// dev://INTERFACE (repeatable)
     #[arg(short, long, value_name = "URI", value_parser = parse_listen)]
     pub listen: Vec<FaceUri>,
 

@@ -172,13 +172,16 @@ fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
         listening.push(local);
     }
     for group in &config.faces.multicast {
-        let Some(address) = group.group.address() else { continue };
-        let options = MulticastOptions {
-            group: address,
-            interface: group.interface.clone(),
-            same_host: group.same_host,
+        let interface = group.interface.clone();
+        let spec = match (&group.group, group.group.address()) {
+            (FaceUri::Ether(group), _) => ListenSpec::EthernetGroup { interface, group: *group },
+            (_, Some(address)) => {
+                let same_host = group.same_host;
+                ListenSpec::Multicast(MulticastOptions { group: address, interface, same_host })
+            }
+            _ => continue,
         };
-        plane.listen(ListenSpec::Multicast(options)).map_err(|error| cannot_listen(error.to_string()))?;
+        plane.listen(spec).map_err(|error| cannot_listen(error.to_string()))?;
         listening.push(FaceUri::Device(group.interface.clone()));
     }
     Ok(listening)
@@ -197,6 +200,7 @@ fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
         (FaceUri::Tcp(_), Some(address)) => Ok(ListenSpec::Tcp(address)),
         (FaceUri::Udp(_), Some(address)) => Ok(ListenSpec::Udp(address)),
         (FaceUri::Ws(_), Some(address)) => Ok(ListenSpec::WebSocket(address)),
+        (FaceUri::Device(interface), _) => Ok(ListenSpec::Ethernet(interface.clone())),
         _ => Err(wrong_configuration(format!("cannot listen on {uri}"))),
     }
 }

@@ -9,6 +9,8 @@ use rustix::io::Errno;
 pub enum OpenError {
     /// Environment: another process listens there.
     InUse(String),
+    /// Environment: this process may not see frames.
+    NotPermitted(String),
     /// Environment: the path of a Unix socket holds something that is no socket.
     NotASocket(String),
     /// Configuration: there is no such network interface.
@@ -47,6 +49,11 @@ impl fmt::Display for OpenError {
             OpenError::InUse(address) => {
                 write!(f, "{address} is in use: another router is running there; stop it or listen elsewhere")
             }
+            OpenError::NotPermitted(doing) => write!(
+                f,
+                "{doing}: not permitted: Ethernet needs the capability CAP_NET_RAW; with systemd, \
+                 AmbientCapabilities=CAP_NET_RAW, otherwise `setcap cap_net_raw=ep` on the program"
+            ),
             OpenError::NotASocket(path) => {
                 write!(f, "{path} exists and is not a socket; remove it or choose another path")
             }
@@ -77,6 +84,10 @@ pub enum CloseReason {
     Idle,
     /// Connecting took too long.
     ConnectTimeout,
+    /// The network device is down, or has no carrier.
+    DeviceDown,
+    /// The network device was removed.
+    DeviceGone,
     /// The system reported a failure.
     System(Errno),
 }
@@ -90,6 +101,8 @@ impl fmt::Display for CloseReason {
                 write!(f, "the peer does not speak WebSocket as it must: {label}")
             }
             CloseReason::Idle => f.write_str("idle"),
+            CloseReason::DeviceDown => f.write_str("the network device is down"),
+            CloseReason::DeviceGone => f.write_str("the network device was removed"),
             CloseReason::ConnectTimeout => f.write_str("no answer to the connection request"),
             CloseReason::System(errno) => std::io::Error::from_raw_os_error(errno.raw_os_error()).fmt(f),
         }

@@ -104,6 +104,9 @@ pub(crate) struct About {
     pub(crate) reach: Reach,
     /// What carries its frames.
     pub(crate) carrier: Carrier,
+    /// The longest frame that the link carried when the transport was opened, octets; none where only the
+    /// configuration can tell.
+    pub(crate) mtu: Option<usize>,
     /// The peer's user, where the system tells it.
     pub(crate) credentials: Option<Credentials>,
     /// Inode of a datagram socket, by which the kernel's drops are found.

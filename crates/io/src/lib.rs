@@ -32,6 +32,7 @@
 pub mod clock;
 pub mod descriptors;
 mod error;
+pub mod ethernet;
 mod event_loop;
 pub mod interfaces;
 mod kind;

@@ -3,7 +3,7 @@
 //! Behind one lock: the sending half of the link service, the frames that wait, and who writes them. The lock is not
 //! held during a system call: whoever flushes takes the writer out and puts it back, and others queue meanwhile.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use namely_link::{Accepts, DropCounters, Frame, LinkConfig, LinkDrop, LinkKind, LinkSender, Outbound};
@@ -67,6 +67,8 @@ pub struct Port<P> {
     in_frames: AtomicU64,
     in_octets: AtomicU64,
     pub(crate) active_ns: AtomicU64,
+    /// The longest frame that the link carries, octets; 0 where only the configuration can tell.
+    mtu: AtomicUsize,
     receive_drops: Mutex<DropCounters>,
     outlet: Mutex<Outlet<P>>,
 }
@@ -140,6 +142,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             timer_ns: None,
             counters: TransportCounters::default(),
         };
+        let mtu = AtomicUsize::new(about.mtu.unwrap_or(0));
         let port = Port {
             about,
             station,
@@ -151,6 +154,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             in_frames: AtomicU64::new(0),
             in_octets: AtomicU64::new(0),
             active_ns: AtomicU64::new(0),
+            mtu,
             receive_drops: Mutex::default(),
             outlet: Mutex::new(outlet),
         };
@@ -195,6 +199,19 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
         let mut outlet = self.outlet.lock();
         outlet.link.reconfigure(config);
         self.note_config(&config);
+    }
+
+    /// The longest frame that the link carries is another one. What management set below it stays.
+    pub(crate) fn set_mtu(&self, octets: usize, before: Option<usize>) {
+        self.mtu.store(octets, Ordering::Relaxed);
+        let mut outlet = self.outlet.lock();
+        let mut config = *outlet.link.config();
+        if let LinkKind::Datagram { mtu } = &mut config.kind
+            && (*mtu > octets || before.is_none_or(|before| *mtu >= before))
+        {
+            *mtu = octets.clamp(namely_link::MTU_OCTETS_MIN, namely_wire::LP_PACKET_OCTETS_MAX);
+            outlet.link.reconfigure(config);
+        }
     }
 
     fn note_config(&self, config: &LinkConfig) {
@@ -267,6 +284,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             local: outlet.local.clone(),
             reach: self.about.reach,
             carrier: self.about.carrier,
+            mtu: Some(self.mtu.load(Ordering::Relaxed)).filter(|mtu| *mtu > 0),
             state: outlet.state,
             persistency: outlet.persistency,
             credentials: self.about.credentials,

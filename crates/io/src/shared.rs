@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
+use crate::ethernet::Links;
 use crate::kind::Receiver;
 use crate::options::IoOptions;
 use crate::port::Port;
@@ -31,6 +32,8 @@ pub(crate) struct Shared<P> {
     queued_octets: AtomicIsize,
     /// The UDP ports on which peers make themselves known.
     channels: Mutex<Vec<(SocketAddr, Weak<Peers<P>>)>>,
+    /// The network devices in use.
+    pub(crate) links: Links<P>,
 }
 
 impl<P> Shared<P> {
@@ -41,6 +44,7 @@ impl<P> Shared<P> {
             open: AtomicUsize::new(0),
             queued_octets: AtomicIsize::new(0),
             channels: Mutex::default(),
+            links: Links::default(),
         })
     }
 
@@ -186,6 +190,7 @@ mod tests {
                 remote: namely_wire::face_uri::FaceUri::Internal,
                 reach: Reach::Local,
                 carrier: Carrier::Stream,
+                mtu: None,
                 credentials: None,
                 socket_inode: None,
                 idle_ns: None,

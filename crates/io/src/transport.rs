@@ -91,6 +91,8 @@ pub struct TransportStatus {
     pub reach: Reach,
     /// What carries its frames.
     pub carrier: Carrier,
+    /// The longest frame that the link carries, octets; none where only the configuration can tell.
+    pub mtu: Option<usize>,
     /// Whether it can send.
     pub state: TransportState,
     /// Persistency.

@@ -10,8 +10,8 @@ use namely_wire::face_uri::FaceUri;
 
 use crate::clock;
 use crate::error::{CloseReason, OpenError};
-use crate::event_loop::{Handler, dispatch};
-use crate::kind::{Acceptor, NewTransport, Receiver};
+use crate::event_loop::{Handler, Remote, dispatch};
+use crate::kind::{Acceptor, NewTransport, Receiver, Sender};
 use crate::options::{IoOptions, Persistency};
 use crate::port::{Aftermath, FlushEnd, Port, SendError, SendTurn, TransportState};
 use crate::shared::{Note, Shared, Station};
@@ -244,6 +244,25 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
         self.events.push_back(Event::Closed { transport: id, reason, status: Box::new(status) });
     }
 
+    /// Takes a transport down that comes back by itself.
+    pub(crate) fn take_down(&mut self, port: &Arc<Port<P>>, reason: CloseReason) {
+        if port.lose_sender(&mut self.charge)
+            && let Some(id) = port.id()
+        {
+            self.events.push_back(Event::Down(id, reason));
+        }
+    }
+
+    /// Takes a transport up again.
+    pub(crate) fn bring_up(&mut self, port: &Arc<Port<P>>, sender: Box<dyn Sender<P>>) {
+        let was_up = port.state() == TransportState::Up;
+        port.set_sender(sender);
+        port.set_state(TransportState::Up);
+        if let Some(id) = port.id().filter(|_| !was_up) {
+            self.events.push_back(Event::Up(id));
+        }
+    }
+
     fn remove(&mut self, id: TransportId) {
         self.set_timer(id, None);
         if let Some(port) = self.port(id).cloned() {
@@ -424,10 +443,16 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
     }
 
     /// Hands over a frame of a transport that another socket received.
-    pub(crate) fn deliver_early(&mut self, port: &Arc<Port<P>>, frame: &[u8], handler: &mut dyn Handler<P>) {
+    pub(crate) fn deliver_early(
+        &mut self,
+        port: &Arc<Port<P>>,
+        remote: Remote,
+        frame: &[u8],
+        handler: &mut dyn Handler<P>,
+    ) {
         let Some(id) = port.id().filter(|id| self.contains(*id)) else { return };
         port.count_arrived(1, frame.len() as u64);
-        handler.frame(self, id, None, frame);
+        handler.frame(self, id, remote, frame);
     }
 
     /// Does what others asked for.
@@ -443,10 +468,10 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
                     }
                     dispatch(self, handler);
                     if let Some(first) = first {
-                        self.deliver_early(&port, &first, handler);
+                        self.deliver_early(&port, None, &first, handler);
                     }
                 }
-                Note::Deliver(port, frame) => self.deliver_early(&port, &frame, handler),
+                Note::Deliver(port, frame) => self.deliver_early(&port, None, &frame, handler),
                 Note::Failed(id, errno) => self.fail(id, CloseReason::System(errno), handler),
                 Note::Forget(id) => self.remove(id),
                 Note::RunTimer(id) => self.run_timer(id, handler),

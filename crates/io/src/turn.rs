@@ -94,6 +94,13 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> AcceptTurn<'_, P> {
         }
     }
 
+    /// Counts drops at the listener.
+    pub(crate) fn add_drops(&mut self, label: &'static str, drops: u64) {
+        if let Some(Source::Listener(listener)) = self.io.source_mut(self.id) {
+            listener.drops.add(label, drops);
+        }
+    }
+
     /// Takes up a new transport, here or at another worker, with the datagram that made it known. One too many is
     /// closed again. `made` sees its port before anybody else does.
     pub(crate) fn welcome(
@@ -127,10 +134,30 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> AcceptTurn<'_, P> {
     pub(crate) fn deliver(&mut self, port: &Arc<Port<P>>, frame: &[u8]) {
         let here = self.io.station.index;
         if port.station.index == here {
-            self.io.deliver_early(port, frame, self.handler);
+            self.io.deliver_early(port, None, frame, self.handler);
         } else if !port.station.deliver(port, frame, here) {
             self.count("handover_full");
         }
+    }
+
+    /// Takes up a new transport at this very worker, with the frame that made it known.
+    pub(crate) fn welcome_here(
+        &mut self,
+        new: NewTransport<P>,
+        first: &[u8],
+        made: impl FnOnce(&Arc<Port<P>>),
+    ) {
+        let Ok(id) = self.io.add_transport(new) else { return self.count("accept_failed") };
+        let Some(port) = self.io.port(id).cloned() else { return };
+        made(&port);
+        self.io.events.push_back(Event::Accepted { listener: self.id, transport: id });
+        dispatch(self.io, self.handler);
+        self.deliver_here(&port, None, first);
+    }
+
+    /// Hands over a frame of a transport that is served at this worker, and tells who sent it.
+    pub(crate) fn deliver_here(&mut self, port: &Arc<Port<P>>, remote: Remote, frame: &[u8]) {
+        self.io.deliver_early(port, remote, frame, self.handler);
     }
 
     /// Takes up nobody for some time, since the system has no descriptor to give.

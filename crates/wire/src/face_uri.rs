@@ -31,7 +31,9 @@ pub enum FaceUri {
     Ws(Endpoint),
     /// `wsclient://…`: the remote end of a WebSocket face.
     WsClient(Endpoint),
-    /// `dev://eth0`: a network interface, the local end of a multicast face.
+    /// `ether://[08:00:27:01:02:03]`: a station on a network interface, or a group of them.
+    Ether(MacAddress),
+    /// `dev://eth0`: a network interface, the local end of a multicast or Ethernet face.
     Device(String),
     /// `fd://5`: an accepted stream, the remote end of a Unix face.
     Fd(u64),
@@ -39,6 +41,40 @@ pub enum FaceUri {
     Internal,
     /// `null://`: a face that drops everything.
     Null,
+}
+
+/// The address of an Ethernet station or group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MacAddress(pub [u8; 6]);
+
+impl MacAddress {
+    /// Whether it is of a group; the broadcast address is one too.
+    pub fn is_group(self) -> bool {
+        self.0[0] & 1 == 1
+    }
+}
+
+impl FromStr for MacAddress {
+    type Err = FaceUriError;
+
+    /// Six pairs of hexadecimal digits between colons.
+    fn from_str(text: &str) -> Result<Self, FaceUriError> {
+        let mut octets = [0; 6];
+        let mut pairs = text.split(':');
+        for octet in &mut octets {
+            let pair =
+                pairs.next().filter(|pair| pair.len() == 2 && pair.bytes().all(|b| b.is_ascii_hexdigit()));
+            *octet = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or(FaceUriError::BadMac)?;
+        }
+        if pairs.next().is_some() { Err(FaceUriError::BadMac) } else { Ok(MacAddress(octets)) }
+    }
+}
+
+impl fmt::Display for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
 }
 
 /// A host and port.
@@ -99,6 +135,7 @@ impl FaceUri {
             FaceUri::Udp(endpoint) => endpoint.pick("udp", "udp4", "udp6"),
             FaceUri::Ws(_) => "ws",
             FaceUri::WsClient(_) => "wsclient",
+            FaceUri::Ether(_) => "ether",
             FaceUri::Device(_) => "dev",
             FaceUri::Fd(_) => "fd",
             FaceUri::Internal => "internal",
@@ -179,6 +216,10 @@ impl FromStr for FaceUri {
             "udp6" => Endpoint::parse(rest, Family::V6).map(FaceUri::Udp),
             "ws" => Endpoint::parse_with(rest, Family::Any, WEBSOCKET_PORT).map(FaceUri::Ws),
             "wsclient" => Endpoint::parse_with(rest, Family::Any, WEBSOCKET_PORT).map(FaceUri::WsClient),
+            "ether" => {
+                let address = rest.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+                address.ok_or(FaceUriError::BadMac)?.parse().map(FaceUri::Ether)
+            }
             "dev" if is_host_name(rest) => Ok(FaceUri::Device(rest.to_string())),
             "dev" => Err(FaceUriError::BadHost),
             "fd" => rest.parse().map(FaceUri::Fd).map_err(|_| FaceUriError::BadHost),
@@ -198,6 +239,7 @@ impl fmt::Display for FaceUri {
             | FaceUri::Udp(endpoint)
             | FaceUri::Ws(endpoint)
             | FaceUri::WsClient(endpoint) => endpoint.fmt(f),
+            FaceUri::Ether(address) => write!(f, "[{address}]"),
             FaceUri::Device(name) => f.write_str(name),
             FaceUri::Fd(fd) => write!(f, "{fd}"),
             FaceUri::Internal | FaceUri::Null => Ok(()),
@@ -228,6 +270,8 @@ pub enum FaceUriError {
     BadHost,
     /// A port outside 0..=65535.
     BadPort,
+    /// Not the address of an Ethernet station.
+    BadMac,
     /// An IPv6 address under `udp4` or `tcp4`, or the reverse.
     WrongFamily,
     /// More than [`FACE_URI_OCTETS_MAX`] octets.
@@ -238,14 +282,17 @@ impl fmt::Display for FaceUriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             FaceUriError::NoScheme => {
-                "no scheme: write unix:///path, tcp://host:port, udp://host:port or dev://interface"
+                "no scheme: write unix:///path, tcp://host:port, udp://host:port, ether://[address] or dev://interface"
             }
             FaceUriError::UnknownScheme => {
-                "unknown scheme: use unix, tcp, tcp4, tcp6, udp, udp4, udp6, ws or dev"
+                "unknown scheme: use unix, tcp, tcp4, tcp6, udp, udp4, udp6, ws, ether or dev"
             }
             FaceUriError::BadPath => "unix:// needs an absolute path, as in unix:///run/namely/namely.sock",
             FaceUriError::BadHost => "not an address or host name (an IPv6 address stands in brackets)",
             FaceUriError::BadPort => "the port must be a number from 0 to 65535",
+            FaceUriError::BadMac => {
+                "an Ethernet address stands in brackets, six pairs of hexadecimal digits: ether://[08:00:27:01:02:03]"
+            }
             FaceUriError::WrongFamily => "the scheme's IP version is not the address's",
             FaceUriError::TooLong => "the URI is longer than 512 octets",
         })
@@ -274,6 +321,7 @@ mod tests {
             ("wsclient://[::1]:40000", "wsclient://[::1]:40000"),
             ("unix:///run/x.sock", "unix:///run/x.sock"),
             ("dev://eth0", "dev://eth0"),
+            ("ether://[01:00:5E:00:17:aa]", "ether://[01:00:5e:00:17:aa]"),
             ("fd://12", "fd://12"),
             ("internal://", "internal://"),
             ("null://", "null://"),
@@ -308,9 +356,23 @@ mod tests {
             ("udp4://[::1]", FaceUriError::WrongFamily),
             ("tcp6://192.0.2.1", FaceUriError::WrongFamily),
             ("dev://", FaceUriError::BadHost),
+            ("ether://01:00:5e:00:17:aa", FaceUriError::BadMac),
+            ("ether://[01:00:5e:00:17]", FaceUriError::BadMac),
+            ("ether://[01:00:5e:00:17:aa:bb]", FaceUriError::BadMac),
+            ("ether://[01:00:5e:00:17:+a]", FaceUriError::BadMac),
+            ("ether://[01:00:5e:00:17:0aa]", FaceUriError::BadMac),
             ("fd://x", FaceUriError::BadHost),
         ] {
             assert_eq!(canonical(uri), Err(error), "{uri}");
+        }
+    }
+
+    #[test]
+    fn groups_are_told_from_stations() {
+        for (address, is_group) in
+            [("01:00:5e:00:17:aa", true), ("ff:ff:ff:ff:ff:ff", true), ("02:00:00:00:00:01", false)]
+        {
+            assert_eq!(address.parse::<MacAddress>().map(MacAddress::is_group), Ok(is_group));
         }
     }
 

@@ -34,7 +34,7 @@ pub use announcement::{Announcement, AnnouncementView};
 pub use certificate::{CertificateName, CertificateView, SafeBagView};
 pub use data::{ContentType, DataBuilder, DataView};
 pub use error::DecodeError;
-pub use face_uri::{Endpoint, FaceUri, FaceUriError, Family};
+pub use face_uri::{Endpoint, FaceUri, FaceUriError, Family, MacAddress};
 pub use interest::{InterestBuilder, InterestView};
 pub use lp::{LpHeaders, LpView, NackReason, PitToken};
 pub use name::{Component, Name, NameRef};

@@ -166,12 +166,12 @@ impl Properties {
 /// Create a face.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely face create udp://192.0.2.7\n  namely face create tcp://router.example:6363 --persistency permanent"
+    after_help = "Examples:\n  namely face create udp://192.0.2.7\n  namely face create tcp://router.example:6363 --persistency permanent\n  namely face create 'ether://[02:00:00:00:00:01]' --local dev://eth0"
 )]
 pub struct Create {
-    /// The remote end: udp://host[:port], tcp://host[:port].
+    /// The remote end: udp://host[:port], tcp://host[:port], or ether://[address] with --local.
     uri: String,
-    /// The local end, where it matters.
+    /// The local end, where it matters: dev://interface for ether.
     #[arg(long, value_name = "URI")]
     local: Option<String>,
     #[command(flatten)]

@@ -11,13 +11,14 @@ use super::values;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faces {
-    /// `unix:///path`, `tcp://address:port`, `udp://address:port` and `ws://address:port` to listen on. Empty: none.
+    /// `unix:///path`, `tcp://address:port`, `udp://address:port`, `ws://address:port` and `dev://interface` to listen
+    /// on. Empty: none.
     #[serde(deserialize_with = "values::listen_uris")]
     pub listen: Vec<FaceUri>,
     /// Threads that move packets; 0: one for each core that the process may use. At most 64.
     #[serde(deserialize_with = "values::workers")]
     pub workers: usize,
-    /// UDP multicast faces.
+    /// UDP and Ethernet multicast faces.
     pub multicast: Vec<MulticastGroup>,
     /// Seconds without a packet after which an on-demand UDP face is closed.
     pub idle_timeout_s: u64,
@@ -66,16 +67,16 @@ fn default_listeners() -> Vec<FaceUri> {
     )
 }
 
-/// A UDP multicast group joined on one interface.
+/// A multicast group joined on one interface.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MulticastGroup {
     /// The interface's name, such as `eth0`.
     pub interface: String,
-    /// The group's address and port; NFD's group when absent.
+    /// The group: its address and port, or its Ethernet address; NFD's UDP group when absent.
     #[serde(default = "nfd_multicast_group", deserialize_with = "values::multicast_uri")]
     pub group: FaceUri,
-    /// Whether other routers on this same machine hear the face, and it them.
+    /// Whether other routers on this same machine hear the face, and it them (UDP).
     #[serde(default)]
     pub same_host: bool,
 }
@@ -89,10 +90,13 @@ fn nfd_multicast_group() -> FaceUri {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StaticFace {
-    /// The neighbour: `udp://host:port` or `tcp://host:port`. A host name is looked up off the data path,
+    /// The neighbour: `udp://host:port`, `tcp://host:port` or `ether://[address]`. A host name is looked up off the data path,
     /// again and again until it resolves.
     #[serde(deserialize_with = "values::remote_uri")]
     pub remote: FaceUri,
+    /// The interface that leads to an `ether://` neighbour: `dev://eth0`.
+    #[serde(default, deserialize_with = "values::device_uri")]
+    pub local: Option<FaceUri>,
     /// What happens when the link fails.
     #[serde(default)]
     pub persistency: Persistency,
@@ -134,7 +138,13 @@ impl<'de> Deserialize<'de> for Checked {
         let face = StaticFace::deserialize(deserializer)?;
         if matches!(face.remote, FaceUri::Tcp(_)) && (face.mtu.is_some() || face.reliability) {
             return Err(D::Error::custom(format!(
-                "`mtu` and `reliability` are for udp faces: leave them out for `{}`",
+                "`mtu` and `reliability` are for udp and ether faces: leave them out for `{}`",
+                face.remote
+            )));
+        }
+        if matches!(face.remote, FaceUri::Ether(_)) != face.local.is_some() {
+            return Err(D::Error::custom(format!(
+                "`local` names the interface of an ether face, which needs it: see `{}`",
                 face.remote
             )));
         }

@@ -120,10 +120,18 @@ fn bad_values_say_their_line_and_what_is_allowed() {
 #[test]
 fn contradictions_are_refused() {
     assert!(
-        refusal("[[face]]\nremote = \"tcp://a\"\nmtu = 1400\n").contains("udp faces"),
+        refusal("[[face]]\nremote = \"tcp://a\"\nmtu = 1400\n").contains("udp and ether faces"),
         "a stream has no MTU"
     );
     assert!(refusal("[[face]]\nremote = \"tcp://a\"\nreliability = true\n").starts_with("namely.toml:1: "));
+    for lopsided in [
+        "remote = \"ether://[02:00:00:00:00:01]\"",
+        "remote = \"udp://a\"\nlocal = \"dev://eth0\"",
+        "remote = \"ether://[02:00:00:00:00:01]\"\nlocal = \"udp://a\"",
+        "remote = \"ether://[01:00:5e:00:17:aa]\"\nlocal = \"dev://eth0\"",
+    ] {
+        assert!(refusal(&format!("[[face]]\n{lopsided}\n")).contains("ether"), "{lopsided}");
+    }
     assert!(refusal("[faces]\nlisten = [\"tcp://127.0.0.1\", \"tcp4://127.0.0.1:6363\"]").contains("twice"));
     assert!(
         refusal("[[face]]\nremote = \"udp://192.0.2.1\"\n[[face]]\nremote = \"udp4://192.0.2.1:6363\"\n")

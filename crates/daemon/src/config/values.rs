@@ -62,15 +62,24 @@ pub(super) fn remote_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<F
     check_remote_uri(uri(deserializer)?).map_err(D::Error::custom)
 }
 
+/// The URI of a network interface.
+pub(super) fn device_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FaceUri>, D::Error> {
+    match uri(deserializer)? {
+        uri @ FaceUri::Device(_) => Ok(Some(uri)),
+        uri => Err(D::Error::custom(format!("`{uri}` is no interface for an ether face: write dev://eth0"))),
+    }
+}
+
 /// The URI of a multicast group.
 pub(super) fn multicast_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FaceUri, D::Error> {
     match uri(deserializer)? {
         uri @ FaceUri::Udp(Endpoint::Address(_)) if uri.address().is_some_and(|a| a.ip().is_multicast()) => {
             Ok(uri)
         }
-        uri => {
-            Err(D::Error::custom(format!("`{uri}` is no multicast group: write udp://224.0.23.170:56363")))
-        }
+        FaceUri::Ether(address) if address.is_group() => Ok(FaceUri::Ether(address)),
+        uri => Err(D::Error::custom(format!(
+            "`{uri}` is no multicast group: write udp://224.0.23.170:56363 or ether://[01:00:5e:00:17:aa]"
+        ))),
     }
 }
 
@@ -108,9 +117,10 @@ pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
         FaceUri::Unix(_) => Ok(uri),
         FaceUri::Tcp(Endpoint::Address(_)) | FaceUri::Ws(Endpoint::Address(_)) => Ok(uri),
         FaceUri::Udp(Endpoint::Address(address)) if !address.ip().is_multicast() => Ok(uri),
+        FaceUri::Device(_) => Ok(uri),
         _ => Err(format!(
-            "cannot listen on `{uri}`: write unix:///path, tcp://ADDRESS:PORT, udp://ADDRESS:PORT or \
-             ws://ADDRESS:PORT (numeric; multicast groups go under faces.multicast)"
+            "cannot listen on `{uri}`: write unix:///path, tcp://ADDRESS:PORT, udp://ADDRESS:PORT, ws://ADDRESS:PORT or \
+             dev://INTERFACE (numeric; multicast groups go under faces.multicast)"
         )),
     }
 }
@@ -119,7 +129,10 @@ pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
 pub(crate) fn check_remote_uri(uri: FaceUri) -> Result<FaceUri, String> {
     match uri {
         FaceUri::Tcp(_) | FaceUri::Udp(_) => Ok(uri),
-        _ => Err(format!("`{uri}` is no neighbour: write udp://host:port or tcp://host:port")),
+        FaceUri::Ether(address) if !address.is_group() => Ok(uri),
+        _ => Err(format!(
+            "`{uri}` is no neighbour: write udp://host:port, tcp://host:port or ether://[address]"
+        )),
     }
 }
 

@@ -34,6 +34,7 @@ struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wanted {
     remote: FaceUri,
+    local: Option<FaceUri>,
     settings: FaceSettings,
     routes: BTreeMap<Name, WantedRoute>,
 }
@@ -124,12 +125,14 @@ fn wanted(config: &Config) -> BTreeMap<String, Wanted> {
     for face in &config.face {
         let route = WantedRoute { cost: face.cost, flags: route_flags::CHILD_INHERIT };
         let routes = face.routes.iter().map(|name| (name.clone(), route)).collect();
-        let entry = Wanted { remote: face.remote.clone(), settings: settings(face), routes };
+        let (remote, local) = (face.remote.clone(), face.local.clone());
+        let entry = Wanted { remote, local, settings: settings(face), routes };
         wanted.insert(face.remote.to_string(), entry);
     }
     for route in &config.route {
         let entry = wanted.entry(route.to.to_string()).or_insert_with(|| Wanted {
             remote: route.to.clone(),
+            local: None,
             settings: FaceSettings { persistency: Some(FacePersistency::Permanent), ..Default::default() },
             routes: BTreeMap::new(),
         });
@@ -149,7 +152,7 @@ fn settings(face: &StaticFace) -> FaceSettings {
     FaceSettings {
         persistency: Some(persistency),
         // Streams lose nothing: the setting is for datagrams only.
-        reliability: matches!(face.remote, FaceUri::Udp(_)).then_some(face.reliability),
+        reliability: matches!(face.remote, FaceUri::Udp(_) | FaceUri::Ether(_)).then_some(face.reliability),
         mtu: face.mtu,
         ..Default::default()
     }
@@ -157,7 +160,7 @@ fn settings(face: &StaticFace) -> FaceSettings {
 
 impl Wanted {
     fn spec(&self) -> FaceSpec {
-        FaceSpec { remote: self.remote.clone(), local: None, settings: self.settings }
+        FaceSpec { remote: self.remote.clone(), local: self.local.clone(), settings: self.settings }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use namely_forwarder::{FaceId, PacketCounts};
 use namely_io::{Credentials, Persistency};
-use namely_wire::face_uri::FaceUri;
+use namely_wire::face_uri::{FaceUri, MacAddress};
 
 /// Settings of a face's link that management can read and change. `None` means: the router's default when
 /// creating, unchanged when updating.
@@ -27,9 +27,9 @@ pub struct FaceOptions {
 /// A face to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaceSpec {
-    /// The far end, with a numeric address: `tcp4://`, `tcp6://`, `udp4://`, `udp6://`.
+    /// The far end, with a numeric address: `tcp4://`, `tcp6://`, `udp4://`, `udp6://`, `ether://`.
     pub remote: FaceUri,
-    /// The near end: an address to send from. None lets the router choose.
+    /// The near end: an address to send from, or the device of an `ether://` face. None lets the router choose.
     pub local: Option<FaceUri>,
     /// Persistent or permanent.
     pub persistency: Persistency,
@@ -64,6 +64,15 @@ pub enum ListenSpec {
     WebSocket(std::net::SocketAddr),
     /// One UDP multicast face on one interface.
     Multicast(namely_io::MulticastOptions),
+    /// A network device: every station that sends to it gets an on-demand face.
+    Ethernet(String),
+    /// One Ethernet multicast face.
+    EthernetGroup {
+        /// The network device.
+        interface: String,
+        /// The group.
+        group: MacAddress,
+    },
 }
 
 /// Whether a face can send.

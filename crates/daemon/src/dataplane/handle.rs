@@ -131,7 +131,9 @@ impl DataPlane {
     pub fn create_face(&self, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
         let loads = self.plane.loads(self.desks.len());
         let idlest = (0..loads.len()).min_by_key(|index| loads[*index]).unwrap_or(0);
-        let made = self.call(idlest, |reply| Command::CreateFace(spec, reply));
+        // A network device is read by the worker that listens, for all of its faces.
+        let worker = if matches!(spec.remote, FaceUri::Ether(_)) { 0 } else { idlest };
+        let made = self.call(worker, |reply| Command::CreateFace(spec, reply));
         made.unwrap_or(Err(CreateFaceError::Stopped))
     }
 

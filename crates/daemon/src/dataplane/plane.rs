@@ -51,8 +51,11 @@ pub(super) struct Expiry {
 #[derive(Default)]
 struct Directory {
     by_id: BTreeMap<FaceId, Arc<Port>>,
-    by_remote: HashMap<FaceUri, FaceId>,
+    by_remote: HashMap<Far, FaceId>,
 }
+
+/// A far end, and the device that leads there if it matters.
+type Far = (FaceUri, Option<FaceUri>);
 
 /// A face, and the inode of its socket if it is one for datagrams.
 pub(super) type FaceAndInode = (FaceStatus, Option<u64>);
@@ -96,8 +99,7 @@ impl Plane {
             reassembly: self.options.reassembly,
             ..LinkConfig::new(status::link_kind(&transport, self.options.udp_mtu))
         };
-        let config =
-            status::configure(config, options, transport.reach).map_err(CreateFaceError::BadOption)?;
+        let config = status::configure(config, options, &transport).map_err(CreateFaceError::BadOption)?;
         // Far enough apart that no two links' numbers meet.
         let first_sequence = self.next_sequence.fetch_add(1 << 40, Ordering::Relaxed);
         port.set_link(LinkSender::new(config, first_sequence));
@@ -168,8 +170,9 @@ impl Plane {
         self.directory.lock().by_id.get(&id).cloned()
     }
 
-    pub(super) fn by_remote(&self, remote: &FaceUri) -> Option<FaceStatus> {
-        let id = *self.directory.lock().by_remote.get(remote)?;
+    /// The face that leads to a far end, by a device if there are several.
+    pub(super) fn by_remote(&self, remote: &FaceUri, local: Option<&FaceUri>) -> Option<FaceStatus> {
+        let id = *self.directory.lock().by_remote.get(&far(remote, local))?;
         self.face(id).map(|(face, _)| face)
     }
 
@@ -209,8 +212,7 @@ impl Plane {
             return Err(UpdateFaceError::BadOption("the router's own face cannot be changed"));
         }
         let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
-        let reach = port.status().reach;
-        let config = status::configure(port.link_config(), &update.options, reach)
+        let config = status::configure(port.link_config(), &update.options, &port.status())
             .map_err(UpdateFaceError::BadOption)?;
         if let Some(persistency) = update.persistency {
             port.set_persistency(persistency).map_err(UpdateFaceError::BadOption)?;
@@ -270,13 +272,18 @@ fn describe(id: FaceId, port: &Port) -> FaceAndInode {
 }
 
 /// The remote end, where only one face may lead.
-fn unique_remote(transport: &TransportStatus) -> Option<FaceUri> {
+fn unique_remote(transport: &TransportStatus) -> Option<Far> {
     match transport.remote {
-        FaceUri::Tcp(_) | FaceUri::Udp(_) if transport.reach != Reach::Group => {
-            Some(transport.remote.clone())
+        FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Ether(_) if transport.reach != Reach::Group => {
+            Some(far(&transport.remote, Some(&transport.local)))
         }
         _ => None,
     }
+}
+
+fn far(remote: &FaceUri, local: Option<&FaceUri>) -> Far {
+    let device = local.filter(|_| matches!(remote, FaceUri::Ether(_)));
+    (remote.clone(), device.cloned())
 }
 
 /// How the forwarder sees a transport.

@@ -46,9 +46,16 @@ pub(super) fn face_status(
 /// What carries the frames of a transport.
 pub(super) fn link_kind(transport: &TransportStatus, udp_mtu: usize) -> LinkKind {
     match transport.carrier {
-        Carrier::Datagrams => LinkKind::Datagram { mtu: udp_mtu },
+        Carrier::Datagrams => {
+            LinkKind::Datagram { mtu: transport.mtu.map_or(udp_mtu, |_| mtu_max(transport)) }
+        }
         Carrier::Stream => LinkKind::Stream,
     }
+}
+
+/// The largest MTU that a transport can have, octets.
+fn mtu_max(transport: &TransportStatus) -> usize {
+    transport.mtu.unwrap_or(usize::MAX).clamp(namely_link::MTU_OCTETS_MIN, namely_wire::LP_PACKET_OCTETS_MAX)
 }
 
 /// The internal face, as management shows it.
@@ -83,8 +90,9 @@ pub(super) fn internal_status(id: FaceId, drops: u64) -> FaceStatus {
 pub(super) fn configure(
     mut config: LinkConfig,
     options: &super::FaceOptions,
-    reach: Reach,
+    transport: &TransportStatus,
 ) -> Result<LinkConfig, &'static str> {
+    let reach = transport.reach;
     if options.local_fields == Some(true) && reach != Reach::Local {
         // NextHopFaceId would let a neighbour choose this router's next hops.
         return Err("local fields are for applications on this machine: leave them out");
@@ -93,14 +101,14 @@ pub(super) fn configure(
         if let Some(wanted) = options.mtu {
             *mtu = usize::try_from(wanted)
                 .unwrap_or(usize::MAX)
-                .clamp(namely_link::MTU_OCTETS_MIN, namely_wire::LP_PACKET_OCTETS_MAX);
+                .clamp(namely_link::MTU_OCTETS_MIN, mtu_max(transport));
         }
     } else if options.mtu.is_some() {
         return Err("a stream has no MTU: leave it out");
     }
     if let Some(reliability) = options.reliability {
         if reliability && (config.kind == LinkKind::Stream || reach == Reach::Group) {
-            return Err("link reliability is for UDP faces to one peer: leave it out");
+            return Err("link reliability is for UDP and Ethernet faces to one peer: leave it out");
         }
         config.reliability = reliability;
     }

@@ -222,16 +222,26 @@ impl Worker {
             ListenSpec::Tcp(address) => io.listen_tcp(*address),
             ListenSpec::Udp(address) => io.listen_udp(*address),
             ListenSpec::WebSocket(address) => io.listen_websocket(*address),
-            ListenSpec::Multicast(options) => {
-                let transport = io.open_multicast(options).map_err(|error| ListenError(error.to_string()))?;
-                let face = self.open_face(io, transport, &FaceOptions::default());
-                let face = face.map_err(|error| ListenError(error.to_string()))?;
-                return Ok(face.local);
+            ListenSpec::Ethernet(interface) => io.listen_ethernet(interface),
+            ListenSpec::Multicast(options) => return self.open_group(io, |io| io.open_multicast(options)),
+            ListenSpec::EthernetGroup { interface, group } => {
+                return self.open_group(io, |io| io.open_ethernet(interface, *group, Persistency::Permanent));
             }
         };
         let id = opened.map_err(|error| ListenError(error.to_string()))?;
         let local = io.listeners().find(|(listener, ..)| *listener == id).map(|(_, local, _)| local.clone());
         local.ok_or(ListenError("the listener is gone".into()))
+    }
+
+    /// Makes the face of a group.
+    fn open_group(
+        &mut self,
+        io: &mut Io,
+        open: impl FnOnce(&mut Io) -> Result<TransportId, OpenError>,
+    ) -> Result<FaceUri, ListenError> {
+        let transport = open(io).map_err(|error| ListenError(error.to_string()))?;
+        let face = self.open_face(io, transport, &FaceOptions::default());
+        face.map(|face| face.local).map_err(|error| ListenError(error.to_string()))
     }
 
     fn create_face(
@@ -240,7 +250,7 @@ impl Worker {
         spec: FaceSpec,
         reply: Reply<Result<FaceStatus, CreateFaceError>>,
     ) {
-        if let Some(face) = self.plane.by_remote(&spec.remote) {
+        if let Some(face) = self.plane.by_remote(&spec.remote, spec.local.as_ref()) {
             return answer(reply, Err(CreateFaceError::Exists(Box::new(face))));
         }
         match open_transport(io, &spec) {
@@ -427,7 +437,7 @@ fn is_waited_for(spec: &FaceSpec) -> bool {
 fn open_transport(io: &mut Io, spec: &FaceSpec) -> Result<TransportId, CreateFaceError> {
     let unsupported = || {
         CreateFaceError::Unsupported(format!(
-            "no face can be made to {}: use tcp4://, tcp6://, udp4:// or udp6:// with the address of one host",
+            "no face can be made to {}: use tcp4://, tcp6://, udp4://, udp6:// or ether:// with the address of one host",
             spec.remote
         ))
     };
@@ -435,6 +445,15 @@ fn open_transport(io: &mut Io, spec: &FaceSpec) -> Result<TransportId, CreateFac
         return Err(CreateFaceError::BadOption(
             "only peers make on-demand faces: use persistent or permanent",
         ));
+    }
+    if let FaceUri::Ether(station) = spec.remote {
+        let Some(FaceUri::Device(device)) = &spec.local else {
+            return Err(CreateFaceError::BadOption("an ether:// face needs its device: LocalUri dev://NAME"));
+        };
+        if station.is_group() {
+            return Err(unsupported());
+        }
+        return io.open_ethernet(device, station, spec.persistency).map_err(failure);
     }
     let peer = spec.remote.address().ok_or_else(unsupported)?;
     let local = match &spec.local {
@@ -448,8 +467,12 @@ fn open_transport(io: &mut Io, spec: &FaceSpec) -> Result<TransportId, CreateFac
         FaceUri::Tcp(_) => io.connect_tcp(peer, local, spec.persistency),
         _ => io.open_udp(peer, local, spec.persistency),
     };
-    opened.map_err(|error| match error {
+    opened.map_err(failure)
+}
+
+fn failure(error: OpenError) -> CreateFaceError {
+    match error {
         OpenError::TooManyTransports => CreateFaceError::TooManyFaces,
         error => CreateFaceError::Failed(error.to_string()),
-    })
+    }
 }

@@ -102,6 +102,7 @@ fn about(peer: SocketAddr) -> About {
         remote: uri(peer),
         reach: if peer.ip().is_loopback() { Reach::Local } else { Reach::Neighbour },
         carrier: Carrier::Stream,
+        mtu: None,
         credentials: None,
         socket_inode: None,
         idle_ns: None,

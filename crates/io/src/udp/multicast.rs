@@ -48,6 +48,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
             remote: uri(options.group),
             reach: Reach::Group,
             carrier: Carrier::Datagrams,
+            mtu: None,
             credentials: None,
             socket_inode: inode(&receiver),
             idle_ns: None,

@@ -74,6 +74,7 @@ pub(crate) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
         // Also on this machine, since an address proves nothing.
         reach: Reach::Neighbour,
         carrier: Carrier::Datagrams,
+        mtu: None,
         credentials: None,
         socket_inode: inode(&socket),
         idle_ns: Some(options.udp.idle_ns),

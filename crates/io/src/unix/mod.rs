@@ -89,6 +89,7 @@ fn application<P: AsRef<[u8]> + Clone + Send + 'static>(socket: OwnedFd, local: 
         remote: FaceUri::Fd(socket.as_raw_fd() as u64),
         reach: Reach::Local,
         carrier: Carrier::Stream,
+        mtu: None,
         credentials,
         socket_inode: None,
         idle_ns: None,

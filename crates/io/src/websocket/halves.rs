@@ -36,6 +36,7 @@ pub(super) fn client<P: AsRef<[u8]> + Clone + Send + 'static>(
         remote: FaceUri::WsClient(Endpoint::Address(peer)),
         reach: Reach::Neighbour,
         carrier: Carrier::Stream,
+        mtu: None,
         credentials: None,
         socket_inode: None,
         idle_ns: None,

@@ -1,0 +1,226 @@
+//! Two routers in two network namespaces that speak over Ethernet, without addresses of IP.
+//! Without root, or without `ip`, these tests say that they are skipped.
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::{Home, write_file};
+
+const MACS: [&str; 2] = ["02:00:00:00:00:0a", "02:00:00:00:00:0b"];
+const GROUP: &str = "ether://[01:00:5e:00:17:aa]";
+
+/// Two namespaces joined by a veth pair, whose devices have the addresses [`MACS`]; gone with the value.
+struct Net {
+    names: [String; 2],
+}
+
+impl Net {
+    fn new(test: &str) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: network namespaces need root");
+            return None;
+        }
+        let net = Net { names: [0, 1].map(|i| format!("nmle-{test}-{}-{i}", std::process::id())) };
+        let [a, b] = &net.names;
+        let steps = [
+            format!("netns add {a}"),
+            format!("netns add {b}"),
+            format!(
+                "-n {a} link add veth0 address {} type veth peer name veth0 address {} netns {b}",
+                MACS[0], MACS[1]
+            ),
+            format!("-n {a} link set veth0 up"),
+            format!("-n {b} link set veth0 up"),
+        ];
+        steps.iter().all(|step| ip(step)).then_some(net)
+    }
+
+    /// Runs `ip` in namespace `i`.
+    fn ip(&self, i: usize, command: &str) -> bool {
+        ip(&format!("-n {} {command}", self.names[i]))
+    }
+
+    /// Starts a router in namespace `i` with this text under `[faces]`; its socket is `<i>.sock` in the home.
+    fn router(&self, home: &mut Home, i: usize, listen: &str, rest: &str) -> String {
+        let uri = format!("unix://{}", home.path(&format!("{i}.sock")).display());
+        let config = home.path(&format!("{i}.toml"));
+        fs::write(&config, format!("[faces]\nlisten = [\"{uri}\"{listen}]\n{rest}")).unwrap();
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[i], env!("CARGO_BIN_EXE_namely"), "up", "--config"]);
+        command.arg(config);
+        home.spawn(command);
+        home.wait_for("a router", || home.run(["status", "--router", &uri]).code == Some(0));
+        uri
+    }
+}
+
+/// False, with the reason printed, when it fails.
+fn ip(command: &str) -> bool {
+    match Command::new("ip").args(command.split_whitespace()).output() {
+        Ok(output) if output.status.success() => true,
+        Ok(output) => {
+            println!("skipped: ip {command}: {}", String::from_utf8_lossy(&output.stderr));
+            false
+        }
+        Err(error) => {
+            println!("skipped: there is no ip command: {error}");
+            false
+        }
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = Command::new("ip").args(["netns", "del", name]).output();
+        }
+    }
+}
+
+fn serve(home: &mut Home, octets: usize, router: &str) {
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/f"), octets, 1);
+    let serve = home.namely(["serve", "data", "--prefix", "/lab", "--router", router]);
+    home.spawn(serve);
+    home.wait_for("the prefix", || home.ok(["route", "list", "--router", router]).contains("/lab"));
+}
+
+fn fetch(home: &Home, router: &str, file: &str) {
+    home.ok(["get", &format!("/lab/{file}"), "-o", "out", "--router", router]);
+    assert!(fs::read(home.path("data").join(file)).unwrap() == fs::read(home.path("out")).unwrap());
+    fs::remove_file(home.path("out")).unwrap();
+}
+
+/// The face to `remote`.
+fn face(home: &Home, router: &str, remote: &str) -> serde_json::Value {
+    let faces = home.json(["face", "list", "--router", router]);
+    faces.into_iter().find(|face| face["remote"] == remote).unwrap_or_default()
+}
+
+/// A file served in namespace 0, which listens on `device`, is fetched in namespace 1 through a unicast face.
+fn fetch_across(net: &Net, device: &str, mac: &str, mtu: u64) {
+    let mut home = Home::new();
+    let far = net.router(&mut home, 0, &format!(", \"dev://{device}\""), "");
+    let near = net.router(&mut home, 1, "", "");
+    serve(&mut home, 3_000_000, &far);
+    let uri = format!("ether://[{mac}]");
+    let local = format!("dev://{device}");
+    let without_device = home.run(["face", "create", &uri, "--router", &near]);
+    assert!(without_device.stderr.contains("dev://"), "{}", without_device.stderr);
+    home.ok(["face", "create", &uri, "--local", &local, "--router", &near]);
+    let made = face(&home, &near, &uri);
+    assert_eq!((made["local"].as_str(), made["mtu"].as_u64()), (Some(&*local), Some(mtu)));
+    home.ok(["route", "add", "/lab", &made["face_id"].to_string(), "--router", &near]);
+    fetch(&home, &near, "f");
+}
+
+#[test]
+fn a_file_crosses_two_namespaces_over_ethernet() {
+    let Some(net) = Net::new("uni") else { return };
+    fetch_across(&net, "veth0", MACS[0], 1500);
+}
+
+#[test]
+fn a_file_crosses_two_namespaces_over_vxlan() {
+    let Some(net) = Net::new("vxlan") else { return };
+    for (i, mac) in MACS.into_iter().enumerate() {
+        let (own, other) = (i + 1, 2 - i);
+        let mac = mac.replace("02:", "06:");
+        let steps = [
+            format!("addr add 10.9.1.{own}/24 dev veth0"),
+            format!(
+                "link add vx0 address {mac} type vxlan id 7 remote 10.9.1.{other} dstport 4789 dev veth0"
+            ),
+            "link set vx0 up".into(),
+        ];
+        if !steps.iter().all(|step| net.ip(i, step)) {
+            return;
+        }
+    }
+    fetch_across(&net, "vx0", &MACS[0].replace("02:", "06:"), 1450);
+}
+
+#[test]
+fn a_file_crosses_a_multicast_group_and_a_configured_neighbour() {
+    let Some(net) = Net::new("multi") else { return };
+    let mut home = Home::new();
+    let group = format!("[[faces.multicast]]\ninterface = \"veth0\"\ngroup = \"{GROUP}\"\n");
+    let far = net.router(&mut home, 0, "", &group);
+    let neighbour = format!(
+        "{group}[[face]]\nremote = \"ether://[{}]\"\nlocal = \"dev://veth0\"\nroutes = [\"/nowhere\"]\n",
+        MACS[0]
+    );
+    let near = net.router(&mut home, 1, "", &neighbour);
+    serve(&mut home, 300_000, &far);
+    let of_group = face(&home, &near, GROUP);
+    assert_eq!(of_group["local"], "dev://veth0");
+    home.ok(["route", "add", "/lab", &of_group["face_id"].to_string(), "--router", &near]);
+    fetch(&home, &near, "f");
+    home.wait_for("the neighbour", || home.ok(["route", "list", "--router", &near]).contains("/nowhere"));
+    let refused = home.run(["face", "create", GROUP, "--local", "dev://veth0", "--router", &near]);
+    assert_ne!(refused.code, Some(0), "groups are configured");
+}
+
+#[test]
+fn a_face_follows_its_device() {
+    let Some(net) = Net::new("follow") else { return };
+    let mut home = Home::new();
+    let far = net.router(&mut home, 0, ", \"dev://veth0\"", "");
+    let near = net.router(&mut home, 1, "", "");
+    serve(&mut home, 300_000, &far);
+    let uri = format!("ether://[{}]", MACS[0]);
+    home.ok([
+        "face",
+        "create",
+        &uri,
+        "--local",
+        "dev://veth0",
+        "--persistency",
+        "permanent",
+        "--router",
+        &near,
+    ]);
+    home.ok(["route", "add", "/lab", &face(&home, &near, &uri)["face_id"].to_string(), "--router", &near]);
+    fetch(&home, &near, "f");
+    let mtu = || face(&home, &near, &uri)["mtu"].as_u64();
+    for octets in [600, 9000] {
+        assert!((0..2).all(|i| net.ip(i, &format!("link set veth0 mtu {octets}"))));
+        home.wait_for("the MTU", || mtu() == Some(octets));
+        let file = octets.to_string();
+        write_file(&home.path("data").join(&file), 300_000, octets);
+        fetch(&home, &near, &file);
+    }
+    assert!(net.ip(1, "link del veth0"));
+    assert!(net.ip(
+        0,
+        &format!(
+            "link add veth0 address {} type veth peer name veth0 address {} netns {}",
+            MACS[0], MACS[1], net.names[1]
+        )
+    ));
+    assert!((0..2).all(|i| net.ip(i, "link set veth0 up")));
+    home.wait_for("the device", || mtu() == Some(1500));
+    write_file(&home.path("data/g"), 300_000, 7);
+    fetch(&home, &near, "g");
+}
+
+#[test]
+fn without_the_right_to_see_frames_the_router_says_which_it_needs() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can drop a capability");
+        return;
+    }
+    let home = Home::new();
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw", "--"]).arg(env!("CARGO_BIN_EXE_namely"));
+    command.args(["up", "--no-config", "--listen", "dev://lo"]).current_dir(home.path(""));
+    match command.output() {
+        Ok(output) => {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success() && stderr.contains("CAP_NET_RAW"), "{stderr}");
+        }
+        Err(error) => println!("skipped: there is no setpriv command: {error}"),
+    }
+}

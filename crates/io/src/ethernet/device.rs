@@ -1,0 +1,356 @@
+//! A network device: who is known on it, what arrives, and what becomes of the device.
+
+use std::collections::HashMap;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use namely_wire::face_uri::{FaceUri, MacAddress};
+use parking_lot::Mutex;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+use super::frame::{self, NdnFrame};
+use super::monitor::{self, Device, Monitor};
+use super::ring::{Arrived, Ring};
+use super::transport;
+use crate::error::{CloseReason, OpenError};
+use crate::event_loop::Remote;
+use crate::kind::Acceptor;
+use crate::options::{IoOptions, Persistency};
+use crate::port::Port;
+use crate::transport::TransportId;
+use crate::transports::Transports;
+use crate::turn::AcceptTurn;
+
+/// While frames keep coming, changes of the device are looked for once in so many turns.
+const TURNS_PER_LOOK: u32 = 16;
+
+/// What the listener of a device and its transports share.
+pub(crate) struct Link<P> {
+    name: String,
+    /// The transports by their remote address: stations and groups. There are no more than transports.
+    ports: Mutex<HashMap<MacAddress, Arc<Port<P>>>>,
+    /// Whether stations that are not known get transports.
+    is_open: AtomicBool,
+}
+
+impl<P> Link<P> {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn forget(&self, remote: MacAddress) {
+        let port = self.ports.lock().remove(&remote);
+        // Not under the lock: it may be the last hold on the port.
+        drop(port);
+    }
+
+    fn get(&self, remote: MacAddress) -> Option<Arc<Port<P>>> {
+        self.ports.lock().get(&remote).cloned()
+    }
+}
+
+/// The devices that are listened on.
+pub(crate) struct Links<P>(Mutex<Vec<Weak<Link<P>>>>);
+
+impl<P> Default for Links<P> {
+    fn default() -> Self {
+        Links(Mutex::default())
+    }
+}
+
+impl<P> Links<P> {
+    fn get(&self, name: &str) -> Option<Arc<Link<P>>> {
+        self.0.lock().iter().filter_map(Weak::upgrade).find(|link| link.name == name)
+    }
+
+    fn add(&self, link: &Arc<Link<P>>) {
+        let mut links = self.0.lock();
+        links.retain(|link| link.strong_count() > 0);
+        links.push(Arc::downgrade(link));
+    }
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
+    /// Listens on a device: each station that sends to it gets an on-demand transport.
+    ///
+    /// # Errors
+    /// [`OpenError::NoSuchInterface`], [`OpenError::InUse`] when it is listened on already,
+    /// [`OpenError::NotPermitted`] without the right to see frames, or what the system says.
+    pub fn listen_ethernet(&mut self, name: &str) -> Result<TransportId, OpenError> {
+        let link = self.ethernet_link(name)?;
+        if link.is_open.swap(true, Ordering::Relaxed) {
+            return Err(OpenError::InUse(FaceUri::Device(name.into()).to_string()));
+        }
+        let local = FaceUri::Device(name.into());
+        let listener = self.listeners().find(|(_, uri, _)| **uri == local).map(|(id, ..)| id);
+        listener.ok_or_else(|| OpenError::NoSuchInterface(name.into()))
+    }
+
+    /// Opens a transport to a station or a group on a device.
+    ///
+    /// # Errors
+    /// [`OpenError::BadAddress`] when there is one already, [`OpenError::TooManyTransports`], and as
+    /// [`Transports::listen_ethernet`].
+    pub fn open_ethernet(
+        &mut self,
+        name: &str,
+        remote: MacAddress,
+        persistency: Persistency,
+    ) -> Result<TransportId, OpenError> {
+        let link = self.ethernet_link(name)?;
+        if link.get(remote).is_some() {
+            return Err(OpenError::BadAddress(format!("there is a face to {remote} on {name} already")));
+        }
+        let device = find(name)?;
+        if remote == device.address || remote == MacAddress([0; 6]) {
+            return Err(OpenError::BadAddress(format!("{remote} is no other station on {name}")));
+        }
+        let new = transport::transport(&link, &device, remote, persistency, self.options())?;
+        let id = self.add_transport(new)?;
+        if let Some(port) = self.port(id) {
+            link.ports.lock().insert(remote, port.clone());
+        }
+        Ok(id)
+    }
+
+    /// What is known of a device; it is listened on from now on, if it was not.
+    fn ethernet_link(&mut self, name: &str) -> Result<Arc<Link<P>>, OpenError> {
+        let known = self.shared.links.get(name);
+        let local = FaceUri::Device(name.into());
+        if let Some(link) = &known
+            && self.listeners().any(|(_, uri, _)| *uri == local)
+        {
+            return Ok(link.clone());
+        }
+        let device = find(name)?;
+        let link = known.unwrap_or_else(|| {
+            let (name, ports) = (name.to_string(), Mutex::default());
+            Arc::new(Link { name, ports, is_open: AtomicBool::new(false) })
+        });
+        let doing = || format!("listening on {local}");
+        let listener =
+            DeviceListener::open(link.clone(), device, self.options()).map_err(|errno| match errno {
+                Errno::PERM | Errno::ACCESS => OpenError::NotPermitted(doing()),
+                errno => OpenError::System { doing: doing(), errno },
+            })?;
+        self.add_listener(Box::new(listener), local.clone())?;
+        self.shared.links.add(&link);
+        Ok(link)
+    }
+}
+
+/// The device with this name.
+fn find(name: &str) -> Result<Device, OpenError> {
+    let device = monitor::device(name).map_err(OpenError::system(format!("asking for the device {name}")))?;
+    device.ok_or_else(|| OpenError::NoSuchInterface(name.into()))
+}
+
+/// How link services tell stations of a group apart: the link-local address that a station's own gives.
+fn remote(address: MacAddress) -> Remote {
+    let [a, b, c, d, e, f] = address.0;
+    let words = [[a ^ 2, b], [c, 0xff], [0xfe, d], [e, f]].map(u16::from_be_bytes);
+    let ip = Ipv6Addr::new(0xfe80, 0, 0, 0, words[0], words[1], words[2], words[3]);
+    Some(SocketAddr::from((ip, 0)))
+}
+
+/// Receives what arrives on a device, and follows the device.
+struct DeviceListener<P> {
+    link: Arc<Link<P>>,
+    /// Watches the two below.
+    epoll: OwnedFd,
+    monitor: Monitor,
+    ring: Option<Ring>,
+    /// As it was last seen.
+    device: Option<Device>,
+    turns: u32,
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for DeviceListener<P> {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, _: &mut [u8]) {
+        let is_idle = self.receive(turn) == 0;
+        self.turns = self.turns.wrapping_add(1);
+        if !is_idle && !self.turns.is_multiple_of(TURNS_PER_LOOK) {
+            return;
+        }
+        if let Some(ring) = &self.ring {
+            // A device that goes down leaves an error behind, which would wake this worker again and again.
+            let _ = sockopt::socket_error(ring);
+        }
+        if self.monitor.take_changes() {
+            self.follow(turn);
+        }
+    }
+}
+
+impl<P> Drop for DeviceListener<P> {
+    fn drop(&mut self) {
+        self.link.is_open.store(false, Ordering::Relaxed);
+    }
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
+    fn open(link: Arc<Link<P>>, device: Device, options: &IoOptions) -> Result<Self, Errno> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let monitor = Monitor::new()?;
+        epoll::add(&epoll, &monitor, EventData::new_u64(0), EventFlags::IN)?;
+        let mut listener =
+            DeviceListener { link, epoll, monitor, ring: None, device: Some(device), turns: 0 };
+        listener.open_ring(options)?;
+        Ok(listener)
+    }
+
+    /// Reads a turn's worth of frames. Returns how many there were.
+    fn receive(&mut self, turn: &mut AcceptTurn<'_, P>) -> usize {
+        let DeviceListener { link, ring: Some(ring), device: Some(device), .. } = self else { return 0 };
+        let mut is_losing = false;
+        let max = turn.options().read_datagrams_per_turn;
+        let count = (0..max)
+            .take_while(|_| {
+                ring.receive(|arrived| {
+                    is_losing |= arrived.is_losing;
+                    if let Err(label) = take(link, device, turn, &arrived) {
+                        turn.count(label);
+                    }
+                })
+            })
+            .count();
+        if is_losing {
+            turn.add_drops("kernel_buffer_full", ring.drops());
+        }
+        count
+    }
+
+    /// Sees what became of the device, and tells its transports.
+    fn follow(&mut self, turn: &mut AcceptTurn<'_, P>) {
+        // When the system does not say, all stays as it is until the next change.
+        let Ok(now) = monitor::device(&self.link.name) else { return };
+        let before = self.device.clone();
+        if now == before {
+            return;
+        }
+        tracing::debug!(name = self.link.name, ?now, "network device");
+        self.device = now;
+        let is_same = |a: &Device, b: &Device| a.index == b.index && a.mtu == b.mtu;
+        let keeps_ring = matches!((&before, &self.device), (Some(a), Some(b)) if is_same(a, b));
+        if !keeps_ring {
+            self.ring = None;
+        }
+        if let Err(errno) = self.open_ring(turn.options()) {
+            // Without a ring the next change is waited for.
+            tracing::warn!(name = self.link.name, error = %errno, "cannot receive from the network device");
+            turn.count("receive_failed");
+        }
+        let ports: Vec<(MacAddress, Arc<Port<P>>)> =
+            self.link.ports.lock().iter().map(|(remote, port)| (*remote, port.clone())).collect();
+        for (remote, port) in ports {
+            self.tell(turn, remote, &port, before.as_ref());
+        }
+    }
+
+    /// Receives from the device, if it is there.
+    fn open_ring(&mut self, options: &IoOptions) -> Result<(), Errno> {
+        let Some(device) = self.device.as_ref().filter(|_| self.ring.is_none()) else { return Ok(()) };
+        let ring = Ring::open(device.index, device.mtu, options.datagram_receive_buffer_octets)?;
+        epoll::add(&self.epoll, &ring, EventData::new_u64(0), EventFlags::IN)?;
+        self.ring = Some(ring);
+        Ok(())
+    }
+
+    /// Takes a transport down, or up again, or tells it the new MTU.
+    fn tell(
+        &self,
+        turn: &mut AcceptTurn<'_, P>,
+        remote: MacAddress,
+        port: &Arc<Port<P>>,
+        before: Option<&Device>,
+    ) {
+        let Some(device) = &self.device else {
+            if port.persistency() == Persistency::OnDemand {
+                if let Some(id) = port.id() {
+                    turn.io.fail(id, CloseReason::DeviceGone, turn.handler);
+                }
+                return;
+            }
+            return turn.io.take_down(port, CloseReason::DeviceGone);
+        };
+        if before.is_none_or(|before| before.mtu != device.mtu) {
+            port.set_mtu(device.mtu, before.map(|before| before.mtu));
+        }
+        if !device.is_up {
+            return turn.io.take_down(port, CloseReason::DeviceDown);
+        }
+        match transport::sender(device, remote, turn.options()) {
+            Ok(sender) => turn.io.bring_up(port, Box::new(sender)),
+            Err(errno) => turn.io.take_down(port, CloseReason::System(errno)),
+        }
+    }
+}
+
+/// Hands a frame to its transport; a new one for a station that is not known.
+///
+/// # Errors
+/// The counter of the drop.
+fn take<P: AsRef<[u8]> + Clone + Send + 'static>(
+    link: &Arc<Link<P>>,
+    device: &Device,
+    turn: &mut AcceptTurn<'_, P>,
+    arrived: &Arrived<'_>,
+) -> Result<(), &'static str> {
+    if arrived.is_cut {
+        return Err("ether_cut");
+    }
+    // Priority tags have VLAN 0.
+    if arrived.vlan.is_some_and(|vlan| vlan != 0) {
+        return Err("ether_vlan");
+    }
+    let NdnFrame { destination, source, packet } = frame::parse(arrived.octets).map_err(|e| e.label())?;
+    if source == device.address {
+        return Err("ether_own");
+    }
+    if destination.is_group() {
+        let port = link.get(destination).ok_or("ether_no_face")?;
+        turn.deliver_here(&port, remote(source), packet);
+        return Ok(());
+    }
+    if destination != device.address {
+        return Err("ether_other_station");
+    }
+    if let Some(port) = link.get(source) {
+        port.active_ns.store(turn.io.now_ns(), Ordering::Relaxed);
+        turn.deliver_here(&port, None, packet);
+        return Ok(());
+    }
+    if !link.is_open.load(Ordering::Relaxed) {
+        return Err("ether_no_face");
+    }
+    if !turn.has_room() {
+        return Err("too_many_transports");
+    }
+    let options = *turn.options();
+    let new = transport::transport(link, device, source, Persistency::OnDemand, &options)
+        .map_err(|_| "accept_failed")?;
+    turn.welcome_here(new, packet, |port| {
+        link.ports.lock().insert(source, port.clone());
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stations_are_told_apart_by_the_link_local_address_of_theirs() {
+        let address = remote(MacAddress([0x08, 0x00, 0x27, 0x01, 0x02, 0x03])).map(|address| address.ip());
+        assert_eq!(address, "fe80::a00:27ff:fe01:203".parse().ok());
+        assert_ne!(remote(MacAddress([2, 0, 0, 0, 0, 1])), remote(MacAddress([2, 0, 0, 0, 0, 2])));
+    }
+}

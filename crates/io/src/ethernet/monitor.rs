@@ -1,0 +1,162 @@
+//! What the kernel says of a network device: rtnetlink(7).
+//!
+//! Notifications only say that something may have changed; what is true is then asked for. So nothing is lost when a
+//! burst of notifications is.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use namely_wire::face_uri::MacAddress;
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+/// Octets of the headers `nlmsghdr` and `ifinfomsg`.
+const MESSAGE_HEADER_OCTETS: usize = 16;
+const LINK_HEADER_OCTETS: usize = 16;
+
+/// Longest answer that is read. The kernel's, with statistics and all, have less than 4 KiB.
+const ANSWER_OCTETS: usize = 32 << 10;
+
+/// Notifications read in one turn; there is nothing to learn from each but that it came.
+const NOTIFICATIONS_PER_TURN_MAX: usize = 64;
+
+/// A network device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Device {
+    /// Another one after it was removed and added.
+    pub(super) index: u32,
+    pub(super) mtu: usize,
+    pub(super) address: MacAddress,
+    /// Whether frames can pass: it is up and has a carrier.
+    pub(super) is_up: bool,
+}
+
+/// Hears of changes of any device.
+#[derive(Debug)]
+pub(super) struct Monitor {
+    socket: OwnedFd,
+}
+
+impl Monitor {
+    pub(super) fn new() -> Result<Self, Errno> {
+        Ok(Monitor { socket: open(libc::RTMGRP_LINK as u32)? })
+    }
+
+    /// Whether anything may have changed since the last call.
+    pub(super) fn take_changes(&self) -> bool {
+        let mut is_changed = false;
+        let mut octets = [0; 64];
+        for _ in 0..NOTIFICATIONS_PER_TURN_MAX {
+            match rustix::net::recv(&self.socket, &mut octets, RecvFlags::DONTWAIT) {
+                Ok(_) | Err(Errno::NOBUFS) => is_changed = true,
+                Err(Errno::INTR) => (),
+                Err(_) => break,
+            }
+        }
+        is_changed
+    }
+}
+
+impl AsFd for Monitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The device with this name, if there is one that has Ethernet addresses.
+pub(super) fn device(name: &str) -> Result<Option<Device>, Errno> {
+    let socket = open(0)?;
+    rustix::net::send(&socket, &request(name), SendFlags::empty())?;
+    let mut octets = vec![0; ANSWER_OCTETS];
+    // The kernel has answered by the time that the request is sent.
+    let (length, _) = rustix::net::recv(&socket, &mut *octets, RecvFlags::DONTWAIT)?;
+    parse(&octets[..length])
+}
+
+fn open(groups: u32) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+    rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
+    Ok(socket)
+}
+
+/// `RTM_GETLINK` by name.
+fn request(name: &str) -> Vec<u8> {
+    let attribute = 4 + name.len() + 1;
+    let length = MESSAGE_HEADER_OCTETS + LINK_HEADER_OCTETS + attribute.next_multiple_of(4);
+    let mut octets = Vec::with_capacity(length);
+    octets.extend_from_slice(&(length as u32).to_ne_bytes());
+    octets.extend_from_slice(&libc::RTM_GETLINK.to_ne_bytes());
+    octets.extend_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
+    octets.resize(MESSAGE_HEADER_OCTETS + LINK_HEADER_OCTETS, 0);
+    octets.extend_from_slice(&(attribute as u16).to_ne_bytes());
+    octets.extend_from_slice(&libc::IFLA_IFNAME.to_ne_bytes());
+    octets.extend_from_slice(name.as_bytes());
+    octets.resize(length, 0);
+    octets
+}
+
+/// Reads the answer: a device, or an error.
+fn parse(answer: &[u8]) -> Result<Option<Device>, Errno> {
+    let u32_at = |at: usize| -> Option<u32> { Some(u32::from_ne_bytes(*answer.get(at..)?.first_chunk()?)) };
+    let u16_at = |at: usize| -> Option<u16> { Some(u16::from_ne_bytes(*answer.get(at..)?.first_chunk()?)) };
+    let kind = u16_at(4).ok_or(Errno::BADMSG)?;
+    if i32::from(kind) == libc::NLMSG_ERROR {
+        let errno = u32_at(MESSAGE_HEADER_OCTETS).map_or(0, |errno| (errno as i32).unsigned_abs());
+        return match Errno::from_raw_os_error(errno as i32) {
+            Errno::NODEV | Errno::NXIO | Errno::INVAL | Errno::RANGE => Ok(None),
+            errno => Err(errno),
+        };
+    }
+    let end = u32_at(0).map_or(0, |length| length as usize).min(answer.len());
+    let (Some(index), Some(flags)) = (u32_at(MESSAGE_HEADER_OCTETS + 4), u32_at(MESSAGE_HEADER_OCTETS + 8))
+    else {
+        return Err(Errno::BADMSG);
+    };
+    let (mut mtu, mut address) = (None, None);
+    let mut at = MESSAGE_HEADER_OCTETS + LINK_HEADER_OCTETS;
+    while let (Some(length), Some(kind)) = (u16_at(at), u16_at(at + 2)) {
+        let length = usize::from(length);
+        if length < 4 || at + length > end {
+            break;
+        }
+        let value = &answer[at + 4..at + length];
+        match kind {
+            libc::IFLA_MTU => mtu = value.first_chunk().map(|octets| u32::from_ne_bytes(*octets) as usize),
+            libc::IFLA_ADDRESS => address = <[u8; 6]>::try_from(value).ok().map(MacAddress),
+            _ => (),
+        }
+        at += length.next_multiple_of(4);
+    }
+    let needed = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
+    let is_up = flags & needed == needed;
+    Ok(mtu.zip(address).map(|(mtu, address)| Device { index, mtu, address, is_up }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_is_a_device_and_a_name_that_nobody_has_is_none() {
+        let device = device("lo").unwrap().unwrap();
+        assert!(device.index > 0 && device.mtu > 0);
+        assert_eq!(device.address, MacAddress([0; 6]));
+        assert_eq!(super::device("namely-none").unwrap(), None);
+        assert_eq!(super::device("a name longer than any device has").unwrap(), None);
+    }
+
+    #[test]
+    fn answers_that_end_early_are_no_devices() {
+        let socket = open(0).unwrap();
+        rustix::net::send(&socket, &request("lo"), SendFlags::empty()).unwrap();
+        let mut answer = vec![0; ANSWER_OCTETS];
+        let (length, _) = rustix::net::recv(&socket, &mut *answer, RecvFlags::DONTWAIT).unwrap();
+        assert!(parse(&answer[..length]).unwrap().is_some());
+        for end in 0..length {
+            let _ = parse(&answer[..end]);
+        }
+        assert_eq!(parse(&answer[..40]), Ok(None));
+        assert_eq!(parse(&answer[..20]), Err(Errno::BADMSG));
+    }
+}

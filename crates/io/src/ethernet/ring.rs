@@ -1,0 +1,263 @@
+//! A socket for the frames of one device, whose memory the kernel shares: packet(7) with a receive ring (`TPACKET_V2`).
+//!
+//! The kernel writes frame by frame into slots and marks each as ours; we read it and mark it as the kernel's again. No
+//! system call is made while there are frames. `TPACKET_V3` is not used: it hands over frames by blocks, when a block is full
+//! or its timer fires, which delays every last frame of a burst by up to a millisecond and more on older kernels.
+#![allow(unsafe_code)]
+
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use namely_wire::face_uri::MacAddress;
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+
+use super::ETHERTYPE;
+
+/// Memory is given to the kernel in blocks of so many octets, each of which it must find in one piece.
+const BLOCK_OCTETS: usize = 64 << 10;
+
+/// What precedes a frame's octets in its slot: the slot's header, a link address, and alignment, as the kernel computes it.
+const SLOT_HEADER_OCTETS: usize = align(libc::TPACKET2_HDRLEN + 16);
+
+/// Ethernet header and a VLAN tag.
+const FRAME_HEADER_OCTETS: usize = 18;
+
+const fn align(octets: usize) -> usize {
+    octets.next_multiple_of(libc::TPACKET_ALIGNMENT)
+}
+
+/// Where in a ring the slots are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    slot_octets: usize,
+    slots_per_block: usize,
+    blocks: usize,
+}
+
+impl Layout {
+    /// For frames of a device with an MTU of `mtu_octets`, in about `ring_octets` of memory.
+    fn new(mtu_octets: usize, ring_octets: usize) -> Self {
+        let slot_octets = align(SLOT_HEADER_OCTETS + FRAME_HEADER_OCTETS + mtu_octets).min(BLOCK_OCTETS);
+        let blocks = (ring_octets / BLOCK_OCTETS).max(1);
+        Layout { slot_octets, slots_per_block: BLOCK_OCTETS / slot_octets, blocks }
+    }
+
+    fn slots(&self) -> usize {
+        self.slots_per_block * self.blocks
+    }
+
+    fn octets(&self) -> usize {
+        self.blocks * BLOCK_OCTETS
+    }
+
+    /// Where a slot begins.
+    fn offset(&self, slot: usize) -> usize {
+        slot / self.slots_per_block * BLOCK_OCTETS + slot % self.slots_per_block * self.slot_octets
+    }
+}
+
+/// A frame in its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrived<'a> {
+    /// From the destination address on, without a checksum, perhaps with padding.
+    pub(super) octets: &'a [u8],
+    /// It is longer than its slot.
+    pub(super) is_cut: bool,
+    /// The VLAN it was tagged with.
+    pub(super) vlan: Option<u16>,
+    /// Frames were dropped since the drops were last read.
+    pub(super) is_losing: bool,
+}
+
+/// A device's receiving socket.
+#[derive(Debug)]
+pub(super) struct Ring {
+    socket: OwnedFd,
+    memory: NonNull<u8>,
+    layout: Layout,
+    next: usize,
+}
+
+// SAFETY: the memory belongs to this value alone, the kernel aside, and is not tied to a thread.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Receives the NDN frames that the device with the given index gets.
+    pub(super) fn open(index: u32, mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
+        let socket = socket()?;
+        set(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
+        let layout = Layout::new(mtu_octets, ring_octets);
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK_OCTETS as libc::c_uint,
+            tp_block_nr: layout.blocks as libc::c_uint,
+            tp_frame_size: layout.slot_octets as libc::c_uint,
+            tp_frame_nr: layout.slots() as libc::c_uint,
+        };
+        set(&socket, libc::PACKET_RX_RING, &request)?;
+        // SAFETY: a new mapping, at a place that the kernel chooses, takes nothing away from anybody.
+        let memory = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                layout.octets(),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &socket,
+                0,
+            )?
+        };
+        let memory = NonNull::new(memory.cast()).ok_or(Errno::NOMEM)?;
+        let ring = Ring { socket, memory, layout, next: 0 };
+        bind(&ring.socket, index, ETHERTYPE)?;
+        Ok(ring)
+    }
+
+    /// Shows the next frame to `take`, and gives its slot back. False when there is none.
+    pub(super) fn receive(&mut self, take: impl FnOnce(Arrived<'_>)) -> bool {
+        let offset = self.layout.offset(self.next);
+        // SAFETY: `offset` is that of a slot, so that a header of `tpacket2_hdr`, aligned as mappings and slots are, lies
+        // at it within the mapping. Its first field is the status, which both sides access as an atomic.
+        let (header, status) = unsafe {
+            let header = self.memory.add(offset).cast::<libc::tpacket2_hdr>();
+            (header, AtomicU32::from_ptr(header.cast::<u32>().as_ptr()))
+        };
+        let flags = status.load(Ordering::Acquire);
+        if flags & libc::TP_STATUS_USER == 0 {
+            return false;
+        }
+        // SAFETY: the status says that the slot is ours: the kernel writes nothing into it until we set it back. Any
+        // octets are a value of this structure of integers.
+        let header = unsafe { header.read() };
+        let start = usize::from(header.tp_mac).min(self.layout.slot_octets);
+        let octets = (header.tp_snaplen as usize).min(self.layout.slot_octets - start);
+        // SAFETY: both are within the slot, which is ours until the status is set back below, after the last use.
+        let octets = unsafe { std::slice::from_raw_parts(self.memory.add(offset + start).as_ptr(), octets) };
+        take(Arrived {
+            octets,
+            is_cut: octets.len() < header.tp_len as usize,
+            vlan: (flags & libc::TP_STATUS_VLAN_VALID != 0).then_some(header.tp_vlan_tci & 0xfff),
+            is_losing: flags & libc::TP_STATUS_LOSING != 0,
+        });
+        status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next = (self.next + 1) % self.layout.slots();
+        true
+    }
+
+    /// Frames that the kernel dropped, for want of a free slot, since this was last called.
+    pub(super) fn drops(&self) -> u64 {
+        let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+        let mut octets = mem::size_of_val(&statistics) as libc::socklen_t;
+        // SAFETY: value and length are live and of the sizes given.
+        let result = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut statistics).cast(),
+                &raw mut octets,
+            )
+        };
+        if result == 0 { u64::from(statistics.tp_drops) } else { 0 }
+    }
+}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this length, and nothing that points into it outlives this value.
+        let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), self.layout.octets()) };
+    }
+}
+
+/// A socket that receives nothing and sends whole frames, with their Ethernet headers, on a device.
+pub(super) fn sending_socket(index: u32) -> Result<OwnedFd, Errno> {
+    let socket = socket()?;
+    bind(&socket, index, 0)?;
+    Ok(socket)
+}
+
+/// Has the device hear a group for as long as the socket is open.
+pub(super) fn join(socket: &OwnedFd, index: u32, group: MacAddress) -> Result<(), Errno> {
+    let mut address = [0; 8];
+    address[..6].copy_from_slice(&group.0);
+    let membership = libc::packet_mreq {
+        mr_ifindex: index as libc::c_int,
+        mr_type: libc::PACKET_MR_MULTICAST as libc::c_ushort,
+        mr_alen: 6,
+        mr_address: address,
+    };
+    set(socket, libc::PACKET_ADD_MEMBERSHIP, &membership)
+}
+
+/// A packet socket that does not receive yet.
+fn socket() -> Result<OwnedFd, Errno> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: it takes integers only; the descriptor it gives is open and nobody else's.
+    unsafe {
+        let descriptor = libc::socket(libc::AF_PACKET, kind, 0);
+        if descriptor < 0 { Err(last_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
+    }
+}
+
+/// Binds to a device and a protocol; protocol 0 receives nothing.
+fn bind(socket: &OwnedFd, index: u32, protocol: u16) -> Result<(), Errno> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as libc::c_ushort,
+        sll_protocol: protocol.to_be(),
+        sll_ifindex: index as libc::c_int,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let octets = mem::size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the address is live and of the length given.
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), octets) })
+}
+
+/// Sets a socket option of packet(7). `T` is the structure of integers that the option takes.
+fn set<T: Copy>(socket: &OwnedFd, option: libc::c_int, value: &T) -> Result<(), Errno> {
+    let octets = mem::size_of::<T>() as libc::socklen_t;
+    // SAFETY: the value is live and of the length given; the kernel only reads it.
+    check(unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, (&raw const *value).cast(), octets)
+    })
+}
+
+fn check(result: libc::c_int) -> Result<(), Errno> {
+    if result < 0 { Err(last_error()) } else { Ok(()) }
+}
+
+fn last_error() -> Errno {
+    let errno = std::io::Error::last_os_error().raw_os_error();
+    Errno::from_raw_os_error(errno.unwrap_or(libc::EIO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_lie_within_blocks_and_take_the_longest_frame() {
+        for mtu in [1280, 1500, 9000, 65_000] {
+            for ring in [1, 1 << 20, 8 << 20] {
+                let layout = Layout::new(mtu, ring);
+                assert!(layout.slot_octets >= SLOT_HEADER_OCTETS + FRAME_HEADER_OCTETS + mtu);
+                assert!(layout.slots() > 0 && layout.octets() <= ring.max(BLOCK_OCTETS));
+                for slot in 0..layout.slots() {
+                    let (start, end) = (layout.offset(slot), layout.offset(slot) + layout.slot_octets);
+                    assert_eq!((start / BLOCK_OCTETS, start % 16), ((end - 1) / BLOCK_OCTETS, 0));
+                    assert!(end <= layout.octets());
+                    assert!(slot == 0 || start >= layout.offset(slot - 1) + layout.slot_octets);
+                }
+            }
+        }
+    }
+}

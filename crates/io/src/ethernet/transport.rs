@@ -1,0 +1,168 @@
+//! The two halves of a transport over Ethernet.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use namely_link::Frame;
+use namely_wire::face_uri::{FaceUri, MacAddress};
+use rustix::io::Errno;
+
+use super::device::Link;
+use super::frame::{self, HEADER_OCTETS};
+use super::monitor::Device;
+use super::ring;
+use crate::error::{CloseReason, OpenError};
+use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
+use crate::mmsg::{self, MESSAGES_OUT_MAX, Outgoing};
+use crate::options::{IoOptions, Persistency};
+use crate::port::{Sent, TransportState};
+use crate::queue::FrameQueue;
+use crate::sockets;
+use crate::transport::{Carrier, Reach};
+use crate::turn::Turn;
+
+/// System calls of one transport in one turn; a failed frame takes one.
+const WRITES_PER_TURN_MAX: usize = 64;
+
+/// Slices of one frame: the Ethernet header, and [`Frame::slices`].
+const FRAME_SLICES: usize = 5;
+
+/// Makes a transport to a station or a group on a device.
+pub(super) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
+    link: &Arc<Link<P>>,
+    device: &Device,
+    remote: MacAddress,
+    persistency: Persistency,
+    options: &IoOptions,
+) -> Result<NewTransport<P>, OpenError> {
+    let refuses =
+        |persistency| (persistency == Persistency::OnDemand).then_some("a multicast face is not on demand");
+    let about = About {
+        remote: FaceUri::Ether(remote),
+        reach: if remote.is_group() { Reach::Group } else { Reach::Neighbour },
+        carrier: Carrier::Datagrams,
+        mtu: Some(device.mtu),
+        credentials: None,
+        socket_inode: None,
+        idle_ns: (!remote.is_group()).then_some(options.udp.idle_ns),
+        refuses: if remote.is_group() { refuses } else { |_| None },
+    };
+    let sender =
+        sender(device, remote, options).map_err(OpenError::system(format!("sending on {}", link.name())))?;
+    Ok(NewTransport {
+        receiver: Box::new(EtherReceiver { link: link.clone(), remote }),
+        sender: Box::new(sender),
+        about,
+        local: FaceUri::Device(link.name().to_string()),
+        persistency,
+        state: if device.is_up { TransportState::Up } else { TransportState::Down },
+    })
+}
+
+/// The sending half of a transport, from the device as it is now.
+pub(super) fn sender(device: &Device, remote: MacAddress, options: &IoOptions) -> Result<EtherSender, Errno> {
+    let socket = ring::sending_socket(device.index)?;
+    sockets::set_buffers(&socket, options.send_buffer_octets, 0);
+    if remote.is_group() {
+        ring::join(&socket, device.index, remote)?;
+    }
+    Ok(EtherSender { socket, header: frame::header(remote, device.address) })
+}
+
+/// The receiving half. The device's listener does the receiving.
+struct EtherReceiver<P> {
+    link: Arc<Link<P>>,
+    remote: MacAddress,
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for EtherReceiver<P> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn read(&mut self, _: &mut Turn<'_, P>, _: &mut [u8]) -> Result<(), CloseReason> {
+        Ok(())
+    }
+
+    /// Ends an on-demand transport that was idle for long.
+    fn on_timer(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
+        let Some(due_ns) = turn.port.expires_ns() else { return Ok(()) };
+        if due_ns <= turn.now_ns() {
+            return Err(CloseReason::Idle);
+        }
+        turn.set_timer(Some(due_ns));
+        Ok(())
+    }
+}
+
+impl<P> Drop for EtherReceiver<P> {
+    fn drop(&mut self) {
+        self.link.forget(self.remote);
+    }
+}
+
+/// The sending half.
+pub(super) struct EtherSender {
+    socket: OwnedFd,
+    header: [u8; HEADER_OCTETS],
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for EtherSender {
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
+        for _ in 0..WRITES_PER_TURN_MAX {
+            if queue.is_empty() {
+                return Ok(Flushed::All);
+            }
+            match self.send(queue) {
+                Ok(frames) => {
+                    for _ in 0..frames {
+                        sent.octets += queue.pop() as u64;
+                        sent.frames += 1;
+                    }
+                }
+                Err(Errno::INTR) => (),
+                Err(Errno::AGAIN) => return Ok(Flushed::Blocked),
+                // When a device goes, its listener sees to it.
+                Err(errno) => {
+                    queue.pop();
+                    sent.drops.count(label(errno));
+                }
+            }
+        }
+        Ok(if queue.is_empty() { Flushed::All } else { Flushed::Some })
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn shares_descriptor(&self) -> bool {
+        false
+    }
+}
+
+impl EtherSender {
+    /// Sends frames from the front of the queue by one system call. Returns how many the socket took.
+    fn send<P: AsRef<[u8]>>(&self, queue: &FrameQueue<P>) -> Result<usize, Errno> {
+        let mut slices = [[IoSlice::new(&[]); FRAME_SLICES]; MESSAGES_OUT_MAX];
+        let mut count = 0;
+        for (frame, [header, rest @ ..]) in queue.frames().take(MESSAGES_OUT_MAX).zip(&mut slices) {
+            *header = IoSlice::new(&self.header);
+            *rest = Frame::slices(frame).map(IoSlice::new);
+            count += 1;
+        }
+        let messages = slices[..count].iter().map(|slices| Outgoing { slices, segment_octets: None });
+        mmsg::send(&self.socket, messages)
+    }
+}
+
+/// The counter of a frame that the system did not send.
+fn label(errno: Errno) -> &'static str {
+    match errno {
+        Errno::MSGSIZE => "datagram_too_large",
+        Errno::NOBUFS | Errno::NOMEM => "no_buffers",
+        Errno::NETDOWN | Errno::NXIO | Errno::NODEV => "unreachable",
+        _ => "send_failed",
+    }
+}

@@ -1,0 +1,252 @@
+//! Ethernet between two loops on a veth pair, in a network namespace.
+
+mod support;
+
+use std::time::Duration;
+
+use namely_io::ethernet::DEFAULT_GROUP;
+use namely_io::{CloseReason, Event, IoOptions, OpenError, Persistency, TransportId, TransportState};
+use namely_wire::face_uri::{FaceUri, MacAddress};
+use support::namespace::Namespace;
+use support::{Loop, Seen, eventually, packet};
+
+const A: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xa]);
+const B: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xb]);
+
+/// A namespace with a pair of devices, `va` with the address [`A`] and `vb` with [`B`].
+fn pair() -> Option<Namespace> {
+    let namespace = Namespace::new()?;
+    add_pair(&namespace).then_some(namespace)
+}
+
+fn add_pair(namespace: &Namespace) -> bool {
+    namespace.ip(&format!("link add va address {A} type veth peer name vb address {B}"))
+        && namespace.ip("link set va up")
+        && namespace.ip("link set vb up")
+}
+
+fn open(io: &Loop, device: &'static str, remote: MacAddress) -> Result<TransportId, OpenError> {
+    let persistency = if remote.is_group() { Persistency::Permanent } else { Persistency::Persistent };
+    io.with(move |io| io.open_ethernet(device, remote, persistency))
+}
+
+fn listen(io: &Loop, device: &'static str) {
+    io.with(move |io| io.listen_ethernet(device)).unwrap();
+}
+
+/// A loop that sends to [`B`] from `va`, and one that listens on `vb` and knows it.
+fn known(persistent: Loop) -> [(Loop, TransportId); 2] {
+    let listening = Loop::start(IoOptions::default());
+    listen(&listening, "vb");
+    let id = open(&persistent, "va", B).unwrap();
+    persistent.send(id, &packet(1, 0));
+    let accepted = listening.accepted();
+    assert_eq!(listening.next_frame(), (accepted, packet(1, 0)), "without its padding");
+    [(persistent, id), (listening, accepted)]
+}
+
+#[test]
+fn a_station_that_sends_gets_a_transport_and_frames_pass_both_ways() {
+    let Some(namespace) = pair() else { return };
+    namespace.enter(|| {
+        let [(a, a_id), (b, b_id)] = known(Loop::start(IoOptions::default()));
+        let status = b.status(b_id).unwrap();
+        assert_eq!((status.remote, status.local), (FaceUri::Ether(A), FaceUri::Device("vb".into())));
+        assert_eq!((status.persistency, status.mtu), (Persistency::OnDemand, Some(1500)));
+        assert!(status.expires_ns.is_some());
+        assert_eq!(a.status(a_id).unwrap().remote, FaceUri::Ether(B));
+        for octets in [0, 10, 44, 45, 1000, 1496] {
+            a.send(a_id, &packet(octets, 1));
+            assert_eq!(b.next_frame(), (b_id, packet(octets, 1)));
+            b.send(b_id, &packet(octets, 2));
+            assert_eq!(a.next_frame(), (a_id, packet(octets, 2)));
+        }
+        assert!(open(&a, "va", B).is_err_and(|error| matches!(error, OpenError::BadAddress(_))));
+        assert!(open(&a, "va", A).is_err_and(|error| matches!(error, OpenError::BadAddress(_))));
+        assert_eq!(open(&a, "nothing", B), Err(OpenError::NoSuchInterface("nothing".into())));
+        assert!(b.with(|io| io.listen_ethernet("vb")).is_err_and(|e| matches!(e, OpenError::InUse(_))));
+    });
+}
+
+#[test]
+fn many_frames_arrive_in_order() {
+    let Some(namespace) = pair() else { return };
+    namespace.enter(|| {
+        let [(a, a_id), (b, b_id)] = known(Loop::start(IoOptions::default()));
+        for round in 0..5 {
+            a.with(move |io| {
+                for n in 0..200 {
+                    support::push(io, a_id, support::frame(&packet(1400, n ^ round))).unwrap();
+                }
+            });
+            for n in 0..200 {
+                assert_eq!(b.next_frame(), (b_id, packet(1400, n ^ round)));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_frame_longer_than_the_device_takes_is_dropped_and_the_next_one_is_sent() {
+    let Some(namespace) = pair() else { return };
+    namespace.enter(|| {
+        let [(a, a_id), (b, b_id)] = known(Loop::start(IoOptions::default()));
+        a.send(a_id, &packet(1497, 1));
+        a.send(a_id, &packet(1496, 2));
+        assert_eq!(b.next_frame(), (b_id, packet(1496, 2)));
+        assert_eq!(a.drops(a_id, "datagram_too_large"), 1);
+    });
+}
+
+#[test]
+fn three_stations_on_a_device_are_three_transports_and_one_too_many_is_counted() {
+    let Some(namespace) = pair() else { return };
+    for n in 0..4 {
+        if !namespace
+            .ip(&format!("link add m{n} link va address 02:00:00:00:01:0{n} type macvlan mode bridge"))
+        {
+            return;
+        }
+        assert!(namespace.ip(&format!("link set m{n} up")));
+    }
+    namespace.enter(|| {
+        let b = Loop::start(IoOptions { transports_max: 3, ..IoOptions::default() });
+        listen(&b, "vb");
+        let a = Loop::start(IoOptions::default());
+        let mut met = Vec::new();
+        for (n, device) in ["m0", "m1", "m2", "m3"].into_iter().enumerate() {
+            let id = open(&a, device, B).unwrap();
+            a.send(id, &packet(20, n as u8));
+            if n < 3 {
+                let accepted = b.accepted();
+                assert_eq!(b.next_frame(), (accepted, packet(20, n as u8)));
+                met.push((id, accepted));
+            }
+        }
+        eventually(|| b.listener_drops("too_many_transports") == 1);
+        for (n, (id, accepted)) in met.into_iter().enumerate() {
+            let address = MacAddress([2, 0, 0, 0, 1, n as u8]);
+            assert_eq!(b.status(accepted).unwrap().remote, FaceUri::Ether(address));
+            b.send(accepted, &packet(30, n as u8));
+            assert_eq!(a.next_frame(), (id, packet(30, n as u8)));
+        }
+    });
+}
+
+#[test]
+fn a_group_hears_its_members_and_tells_them_apart() {
+    let Some(namespace) = pair() else { return };
+    namespace.enter(|| {
+        let (a, b) = (Loop::start(IoOptions::default()), Loop::start(IoOptions::default()));
+        let (a_id, b_id) = (open(&a, "va", DEFAULT_GROUP).unwrap(), open(&b, "vb", DEFAULT_GROUP).unwrap());
+        assert_eq!(a.status(a_id).unwrap().remote, FaceUri::Ether(DEFAULT_GROUP));
+        for (from, from_id, to, to_id) in [(&a, a_id, &b, b_id), (&b, b_id, &a, a_id)] {
+            from.send(from_id, &packet(100, 7));
+            match to.next() {
+                Seen::Frame(id, Some(_), octets) => assert_eq!((id, octets), (to_id, packet(100, 7))),
+                other => panic!("{other:?}"),
+            }
+        }
+        let other = open(&a, "va", MacAddress([3, 0, 0, 0, 0, 1])).unwrap();
+        a.send(other, &packet(10, 1));
+        let unicast = open(&a, "va", B).unwrap();
+        a.send(unicast, &packet(10, 1));
+        eventually(|| b.listener_drops("ether_no_face") == 2);
+        assert!(a.is_quiet_for(Duration::ZERO) && b.is_quiet_for(Duration::ZERO), "nobody hears itself");
+        let on_demand = a.with(move |io| io.port(a_id).unwrap().set_persistency(Persistency::OnDemand));
+        assert!(on_demand.is_err());
+    });
+}
+
+#[test]
+fn garbage_other_stations_frames_and_tagged_ones_are_counted() {
+    let Some(namespace) = pair() else { return };
+    let has_vlan =
+        namespace.ip("link add link va name va.5 type vlan id 5") && namespace.ip("link set va.5 up");
+    namespace.enter(|| {
+        let [(a, a_id), (b, b_id)] = known(Loop::start(IoOptions::default()));
+        let truncated = &packet(500, 1)[..100];
+        let bad: [&[u8]; 5] = [&[0xff; 700], truncated, &[6], &[6, 255, 0, 0, 1, 0, 0, 0, 0, 0], &[0; 46]];
+        for (n, garbage) in bad.into_iter().enumerate() {
+            a.send(a_id, garbage);
+            eventually(|| b.listener_drops("not_a_packet") == n as u64 + 1);
+        }
+        let stranger = open(&a, "va", MacAddress([2, 9, 9, 9, 9, 9])).unwrap();
+        a.send(stranger, &packet(10, 1));
+        eventually(|| b.listener_drops("ether_other_station") == 1);
+        if has_vlan {
+            let tagged = open(&a, "va.5", B).unwrap();
+            a.send(tagged, &packet(10, 1));
+            eventually(|| b.listener_drops("ether_vlan") == 1);
+        }
+        a.send(a_id, &packet(100, 2));
+        assert_eq!(b.next_frame(), (b_id, packet(100, 2)));
+    });
+}
+
+#[test]
+fn a_device_that_goes_down_takes_its_transports_down_and_they_come_back() {
+    let Some(namespace) = pair() else { return };
+    namespace.enter(|| {
+        let [(a, a_id), (b, b_id)] = known(Loop::start(IoOptions::default()));
+        assert!(namespace.ip("link set va down"));
+        // The other end of the pair loses its carrier.
+        for (io, id) in [(&a, a_id), (&b, b_id)] {
+            assert!(matches!(io.next_event(), Event::Down(down, CloseReason::DeviceDown) if down == id));
+            assert_eq!(io.status(id).unwrap().state, TransportState::Down);
+        }
+        assert!(a.with(move |io| support::push(io, a_id, support::frame(&packet(10, 1)))).is_err());
+        assert_eq!(a.drops(a_id, "down"), 1);
+        assert!(namespace.ip("link set va up"));
+        for (io, id) in [(&a, a_id), (&b, b_id)] {
+            assert!(matches!(io.next_event(), Event::Up(up) if up == id));
+        }
+        a.send(a_id, &packet(100, 2));
+        assert_eq!(b.next_frame(), (b_id, packet(100, 2)));
+        b.send(b_id, &packet(100, 3));
+        assert_eq!(a.next_frame(), (a_id, packet(100, 3)));
+    });
+}
+
+#[test]
+fn a_device_that_is_removed_and_added_again_serves_its_transports_again() {
+    let Some(namespace) = pair() else { return };
+    namespace.enter(|| {
+        let [(a, a_id), (b, b_id)] = known(Loop::start(IoOptions::default()));
+        let group = open(&a, "va", DEFAULT_GROUP).unwrap();
+        assert!(namespace.ip("link del va"));
+        eventually(|| [a_id, group].iter().all(|id| a.status(*id).unwrap().state == TransportState::Down));
+        let down_first = |event: Event| match event {
+            Event::Down(..) => b.closed(b_id).0,
+            Event::Closed { reason, .. } => reason,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(down_first(b.next_event()), CloseReason::DeviceGone, "whom a peer made goes");
+        assert!(add_pair(&namespace));
+        eventually(|| [a_id, group].iter().all(|id| a.status(*id).unwrap().state == TransportState::Up));
+        eventually(|| {
+            // Frames are lost while the listener of the new device is not ready.
+            a.send(a_id, &packet(100, 2));
+            b.with(|io| io.listeners().count()) == 1 && !b.is_quiet_for(Duration::from_millis(50))
+        });
+    });
+}
+
+#[test]
+fn an_idle_station_is_forgotten() {
+    let Some(namespace) = pair() else { return };
+    namespace.enter(|| {
+        let mut options = IoOptions::default();
+        options.udp.idle_ns = 200_000_000;
+        let b = Loop::start(options);
+        listen(&b, "vb");
+        let a = Loop::start(IoOptions::default());
+        let a_id = open(&a, "va", B).unwrap();
+        for n in 0..2 {
+            a.send(a_id, &packet(10, n));
+            let id = b.accepted();
+            assert_eq!(b.next_frame(), (id, packet(10, n)));
+            assert_eq!(b.closed(id).0, CloseReason::Idle);
+        }
+    });
+}

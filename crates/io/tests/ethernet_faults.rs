@@ -1,0 +1,87 @@
+//! A device that keeps going and coming back while frames pass. Alone in its process, to see that nothing leaks.
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use namely_io::ethernet::DEFAULT_GROUP;
+use namely_io::{IoOptions, Persistency};
+use namely_wire::face_uri::MacAddress;
+use support::namespace::Namespace;
+use support::{Loop, PATIENCE, packet};
+
+const A: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xa]);
+const B: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xb]);
+
+fn add_pair(namespace: &Namespace) -> bool {
+    namespace.ip(&format!("link add va address {A} type veth peer name vb address {B}"))
+        && namespace.ip("link set va up")
+        && namespace.ip("link set vb up")
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
+}
+
+/// Sends until something arrives at the other end, which also empties what was seen there.
+fn passes(io: &Loop, ids: &[namely_io::TransportId], far: &Loop) {
+    let start = Instant::now();
+    loop {
+        for id in ids.iter().copied() {
+            io.with(move |io| support::push(io, id, support::frame(&packet(500, 2)))).ok();
+        }
+        if !far.is_quiet_for(Duration::from_millis(20)) {
+            return;
+        }
+        assert!(start.elapsed() < PATIENCE, "nothing passes any more");
+    }
+}
+
+#[test]
+fn a_device_that_keeps_going_under_load_leaks_nothing_and_comes_back() {
+    let Some(namespace) = Namespace::new() else { return };
+    if !add_pair(&namespace) {
+        return;
+    }
+    namespace.enter(|| {
+        let (a, b) = (Loop::start(IoOptions::default()), Loop::start(IoOptions::default()));
+        b.with(|io| io.listen_ethernet("vb")).unwrap();
+        let ids = [B, DEFAULT_GROUP]
+            .map(|remote| a.with(move |io| io.open_ethernet("va", remote, Persistency::Permanent)).unwrap());
+        b.with(|io| io.open_ethernet("vb", DEFAULT_GROUP, Persistency::Permanent)).unwrap();
+        passes(&a, &ids, &b);
+        let before = descriptors();
+        let stop = AtomicBool::new(false);
+        let a = std::thread::scope(|scope| {
+            let stop = &stop;
+            let sending = scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    a.with(move |io| {
+                        for id in ids.into_iter().cycle().take(100) {
+                            let _ = support::push(io, id, support::frame(&packet(1000, 1)));
+                        }
+                    });
+                }
+                a
+            });
+            for round in 0..12 {
+                let is_short = round % 2 == 0;
+                assert!(namespace.ip(if is_short { "link set va down" } else { "link del vb" }));
+                if round % 4 < 2 {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                assert!(if is_short { namespace.ip("link set va up") } else { add_pair(&namespace) });
+            }
+            stop.store(true, Ordering::Relaxed);
+            sending.join().unwrap()
+        });
+        while !b.is_quiet_for(Duration::from_millis(200)) {}
+        passes(&a, &ids, &b);
+        let start = Instant::now();
+        while descriptors() > before {
+            assert!(start.elapsed() < PATIENCE, "{} descriptors instead of {before}", descriptors());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+}
