@@ -266,6 +266,58 @@ fn ids_of_closed_transports_reach_nobody() {
 }
 
 #[test]
+fn new_transports_go_to_the_worker_that_reads_the_fewest() {
+    let (place, workers) = (Place::new(), Loop::workers(IoOptions::default(), 3));
+    place.listen(&workers[0]).unwrap();
+    let mut streams: Vec<UnixStream> = (0..9).map(|_| place.connect()).collect();
+    for (index, worker) in workers.iter().enumerate() {
+        for _ in 0..3 {
+            assert_eq!(worker.accepted().worker(), index);
+        }
+    }
+    // What leaves makes room: the next one takes its place.
+    for (n, stream) in streams.iter_mut().enumerate() {
+        stream.write_all(&packet(10, n as u8)).unwrap();
+    }
+    let (second, _) = workers[1].next_frame();
+    workers[1].with(move |io| io.close(second));
+    let _stream = place.connect();
+    loop {
+        match workers[1].next() {
+            support::Seen::Event(namely_io::Event::Accepted { .. }) => break,
+            support::Seen::Frame(..) => (),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn any_worker_sends_on_a_port_and_the_one_that_reads_it_goes_on_when_it_was_blocked() {
+    let options = IoOptions {
+        send_buffer_octets: 64 << 10,
+        stream_receive_buffer_octets: 64 << 10,
+        ..IoOptions::default()
+    };
+    let (place, workers) = (Place::new(), Loop::workers(options, 2));
+    place.listen(&workers[0]).unwrap();
+    let mut stream = place.connect();
+    let id = workers[0].accepted();
+    let port = workers[0].with(move |io| io.port(id).unwrap().clone());
+    let sent: Vec<Vec<u8>> = (0..200).map(|n| packet(8000, n as u8)).collect();
+    for frames in sent.chunks(20) {
+        let frames: Vec<_> = frames.iter().map(|packet| support::frame(packet)).collect();
+        let port = port.clone();
+        // The other worker sends; it need not read the port, nor wait for it.
+        workers[1].with(move |io| frames.into_iter().for_each(|frame| io.push(&port, frame).unwrap()));
+    }
+    let mut octets = vec![0; sent.iter().map(Vec::len).sum()];
+    stream.read_exact(&mut octets).unwrap();
+    assert_eq!(octets, sent.concat());
+    port.close();
+    assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0, "closed without any worker's help");
+}
+
+#[test]
 fn an_idle_loop_sleeps() {
     let (place, io) = listening(IoOptions::default());
     let _streams: Vec<UnixStream> = (0..50).map(|_| place.connect()).collect();

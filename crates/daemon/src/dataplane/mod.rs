@@ -13,11 +13,10 @@ mod face;
 mod handle;
 mod inbox;
 mod options;
+mod packet;
 mod plane;
 mod status;
 mod worker;
-
-use std::sync::Arc;
 
 pub use face::{
     CreateFaceError, FaceCounters, FaceEvent, FaceEventKind, FaceOptions, FaceSpec, FaceState, FaceStatus,
@@ -30,9 +29,7 @@ pub use inbox::{
 pub use namely_forwarder::FaceId;
 pub use namely_io::{Credentials, MulticastOptions, Persistency};
 pub use options::DataPlaneOptions;
-
-/// A packet as the router keeps it: the one copy that it makes of what arrived.
-pub type Packet = Arc<[u8]>;
+pub use packet::{Packet, buffers_made};
 
 /// The forwarding core in this home.
 pub type Core = namely_forwarder::Forwarder<Packet, parking_lot::RawMutex>;

@@ -31,7 +31,11 @@ impl Router {
     }
 
     pub(crate) fn start_with(options: DataPlaneOptions) -> Self {
-        let core = Arc::new(Core::new(Config::new(|_| [0; 32]), 1).unwrap());
+        Self::start_with_config(options, Config::new(|_| [0; 32]))
+    }
+
+    pub(crate) fn start_with_config(options: DataPlaneOptions, config: Config) -> Self {
+        let core = Arc::new(Core::new(config, 1).unwrap());
         let (plane, inbox) = DataPlane::start(options, core.clone()).unwrap();
         let router = Router { plane, inbox, core, directory: tempfile::tempdir().unwrap() };
         router.plane.listen(ListenSpec::Unix { path: router.path(), mode: 0o666 }).unwrap();

@@ -75,9 +75,18 @@ impl Loop {
     }
 
     fn start_with(options: IoOptions, echo: bool) -> Self {
+        Self::run(EventLoop::new(options).unwrap(), echo)
+    }
+
+    /// The loops of several workers. They end in any order.
+    pub(crate) fn workers(options: IoOptions, workers: usize) -> Vec<Self> {
+        let loops = EventLoop::workers(options, workers).unwrap();
+        loops.into_iter().map(|event_loop| Self::run(event_loop, false)).collect()
+    }
+
+    fn run(mut event_loop: EventLoop<Packet>, echo: bool) -> Self {
         let (commands, command_receiver) = channel();
         let (seen_sender, seen) = channel();
-        let mut event_loop = EventLoop::new(options).unwrap();
         let waker = event_loop.waker();
         let thread = std::thread::spawn(move || {
             let mut recorder = Recorder { seen: seen_sender, commands: command_receiver, echo };
