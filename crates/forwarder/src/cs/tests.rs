@@ -212,6 +212,23 @@ fn a_lookup_examines_a_bounded_number_of_data() {
     assert!(store.find(&InterestBuilder::new(uri("/a/fresh")).must_be_fresh(), 1).is_some());
 }
 
+/// Stale Data with long names, few of which share more than the first component: as many nodes as names have.
+#[test]
+fn a_lookup_below_a_prefix_passes_a_bounded_number_of_nodes() {
+    let depth = 15;
+    let names = tree::NODES_MAX / depth;
+    for (more, found) in [(0, true), (1, false)] {
+        let mut store = Store::new(1000, 100_000, 1 << 20);
+        store.insert(&data(&uri("/a/fresh"), 10_000, b""), 0);
+        for i in 0..(names + more) as u64 {
+            let name = (1..depth).fold(uri("/a").join_segment(i), |name, _| name.join_generic("x"));
+            store.insert(&data(&name, 0, b""), 0);
+        }
+        let fresh = InterestBuilder::new(uri("/a")).can_be_prefix().must_be_fresh();
+        assert_eq!(store.find(&fresh, 1).is_some(), found, "a cache may miss");
+    }
+}
+
 #[test]
 fn a_digest_picks_one_of_several_data_of_one_name() {
     let mut store = Store::new(10, 100, 1 << 20);
@@ -258,6 +275,24 @@ fn the_capacity_and_the_flags_change_at_run_time() {
     store.cs.configure(&CsChange { packets_max: Some(0), serve: Some(true), ..CsChange::default() });
     store.insert(&data(&uri("/b"), 0, b""), 0);
     assert_eq!((store.cs.info().packets, store.cs.info().octets), (0, 0));
+}
+
+/// Data leave the new policy in the order in which they would have left the old one.
+#[test]
+fn a_change_of_policy_keeps_the_contents_and_their_order() {
+    for to in [CsPolicy::Fifo, CsPolicy::S3Fifo, CsPolicy::Lfu, CsPolicy::Arc, CsPolicy::Sieve] {
+        let mut store = Store::new(4, 100, 1 << 20);
+        (0..4).for_each(|i| store.insert(&data(&uri("/a").join_segment(i), 0, b""), 0));
+        assert!(store.has("/a/seg=0"));
+        store.cs.configure(&CsChange { policy: Some(to), ..CsChange::default() });
+        assert_eq!((store.cs.info().policy, store.cs.info().packets), (to, 4));
+        for (new, gone) in [(5, 1), (6, 2), (7, 3), (8, 0)] {
+            let holds = |store: &Store, i| store.holds(&data(&uri("/a").join_segment(i), 0, b""));
+            assert!(holds(&store, gone), "{to:?} {gone}");
+            store.insert(&data(&uri("/a").join_segment(new), 0, b""), 0);
+            assert!(!holds(&store, gone), "{to:?} {gone}");
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -20,6 +20,7 @@
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use lock_api::{Mutex, MutexGuard, RawMutex};
+use namely_wire::name::COMPONENTS_MAX;
 
 use super::Cached;
 use super::policy::Marks;
@@ -110,6 +111,21 @@ pub(super) enum Filed {
 
 type Guard<'a, B, R> = MutexGuard<'a, R, Inner<B>>;
 
+/// Nodes that one lookup passes at most on its way to Data below a prefix; the deepest Data alone is fewer away.
+pub(super) const NODES_MAX: usize = 4 * COMPONENTS_MAX;
+
+/// How much one lookup may still look at.
+struct Budget {
+    data: usize,
+    nodes: usize,
+}
+
+impl Budget {
+    fn new(data: usize) -> Self {
+        Budget { data, nodes: NODES_MAX }
+    }
+}
+
 /// A visitor of Data: says whether to stop.
 type Visit<'v, B> = dyn FnMut(Handle, &mut Cached<B>) -> bool + 'v;
 
@@ -126,12 +142,12 @@ impl<B: AsRef<[u8]>, R: RawMutex> Tree<B, R> {
         let Some((id, mut inner)) = self.find(*head, key, n) else { return };
         drop(head);
         let mut stopped = false;
-        self.visit_exact(id, &mut inner, &mut { most }, &mut |handle, cached| {
+        self.visit_exact(id, &mut inner, &mut Budget::new(most), &mut |handle, cached| {
             stopped = visit(handle, cached);
             stopped
         });
         if below && !stopped {
-            self.visit_below(&inner, &mut { most }, visit);
+            self.visit_below(&inner, &mut Budget::new(most), visit);
         }
     }
 
@@ -169,13 +185,19 @@ impl<B: AsRef<[u8]>, R: RawMutex> Tree<B, R> {
         None
     }
 
-    fn visit_exact(&self, id: Id, inner: &mut Inner<B>, most: &mut usize, visit: &mut Visit<'_, B>) -> bool {
+    fn visit_exact(
+        &self,
+        id: Id,
+        inner: &mut Inner<B>,
+        budget: &mut Budget,
+        visit: &mut Visit<'_, B>,
+    ) -> bool {
         let mut show = |id, generation, cached: &mut Option<Cached<B>>| match cached {
-            Some(cached) if *most > 0 => {
-                *most -= 1;
+            Some(cached) if budget.data > 0 => {
+                budget.data -= 1;
                 visit(Handle { id, generation }, cached)
             }
-            _ => *most == 0,
+            _ => budget.data == 0,
         };
         let mut twin = inner.twin;
         while let Some(node) = self.nodes.get(twin) {
@@ -189,11 +211,17 @@ impl<B: AsRef<[u8]>, R: RawMutex> Tree<B, R> {
         show(id, inner.generation, &mut inner.cached)
     }
 
-    fn visit_below(&self, inner: &Inner<B>, most: &mut usize, visit: &mut Visit<'_, B>) -> bool {
+    fn visit_below(&self, inner: &Inner<B>, budget: &mut Budget, visit: &mut Visit<'_, B>) -> bool {
         let mut id = inner.child;
         while let Some(child) = self.nodes.get(id) {
+            if budget.nodes == 0 {
+                return true;
+            }
+            budget.nodes -= 1;
             let mut of_child = child.inner.lock();
-            if self.visit_exact(id, &mut of_child, most, visit) || self.visit_below(&of_child, most, visit) {
+            if self.visit_exact(id, &mut of_child, budget, visit)
+                || self.visit_below(&of_child, budget, visit)
+            {
                 return true;
             }
             id = child.older.load(Relaxed);
@@ -225,7 +253,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Tree<B, R> {
         drop(head);
         let mut found = None;
         let fresh_until_ns = cached.fresh_until_ns;
-        self.visit_exact(id, &mut inner, &mut { super::CS_EXAMINED_MAX }, &mut |handle, known| {
+        self.visit_exact(id, &mut inner, &mut Budget::new(super::CS_EXAMINED_MAX), &mut |handle, known| {
             if same(known) {
                 known.fresh_until_ns = fresh_until_ns;
                 found = Some(handle);

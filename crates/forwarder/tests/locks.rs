@@ -1,0 +1,119 @@
+//! How many locks the content store takes for a packet, counted by the lock itself.
+#![deny(unsafe_code)]
+
+use std::sync::Arc;
+
+use counted::{Counted, TAKEN};
+use namely_forwarder::{
+    Config, CsPolicy, FaceId, FaceSpec, Forwarder, Outgoing, Received, UnsolicitedPolicy,
+};
+use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
+
+#[allow(unsafe_code)]
+mod counted {
+    use std::cell::Cell;
+
+    use lock_api::RawMutex;
+
+    thread_local! {
+        pub(super) static TAKEN: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A lock that counts how often this thread took one of its kind.
+    pub(super) struct Counted(parking_lot::RawMutex);
+
+    // SAFETY: the lock inside keeps others out; counting changes nothing about that.
+    unsafe impl RawMutex for Counted {
+        #[allow(clippy::declare_interior_mutable_const)]
+        const INIT: Self = Counted(parking_lot::RawMutex::INIT);
+        type GuardMarker = <parking_lot::RawMutex as RawMutex>::GuardMarker;
+
+        fn lock(&self) {
+            TAKEN.set(TAKEN.get() + 1);
+            self.0.lock();
+        }
+
+        fn try_lock(&self) -> bool {
+            TAKEN.set(TAKEN.get() + 1);
+            self.0.try_lock()
+        }
+
+        unsafe fn unlock(&self) {
+            // SAFETY: the caller holds the lock, which is the one inside.
+            unsafe { self.0.unlock() }
+        }
+    }
+}
+
+type Packet = Arc<[u8]>;
+
+struct Bench {
+    forwarder: Forwarder<Packet, Counted>,
+    face: FaceId,
+}
+
+impl Bench {
+    fn new(cs_policy: CsPolicy, cs_admit: bool) -> Self {
+        let config = Config {
+            cs_packets_max: 10,
+            cs_policy,
+            cs_admit,
+            unsolicited: UnsolicitedPolicy::AdmitAll,
+            ..Config::new(|_| [0; 32])
+        };
+        let forwarder = Forwarder::new(config, 7).unwrap();
+        let face = forwarder.face_register(FaceSpec::application()).unwrap();
+        Bench { forwarder, face }
+    }
+
+    /// Locks taken for a packet, and packets sent.
+    fn locks(&self, packet: Packet) -> (usize, usize) {
+        let mut sent: Vec<(FaceId, Outgoing<Packet>)> = Vec::new();
+        TAKEN.set(0);
+        self.forwarder.receive(self.face, Received::bare(packet), 1, &mut sent);
+        (TAKEN.get(), sent.len())
+    }
+
+    fn insert(&self, segment: u64) -> usize {
+        let name = name(segment);
+        let data = DataBuilder::new(name.as_name()).build(b"", &SignatureInfo::digest_sha256());
+        self.locks(data.finish(&[0; 32]).into()).0
+    }
+
+    fn hit(&self, segment: u64) -> usize {
+        let (locks, sent) = self.locks(InterestBuilder::new(name(segment)).nonce([1; 4]).build().into());
+        assert_eq!(sent, 1, "it is a hit");
+        locks
+    }
+}
+
+/// Four components, of which the segments share three.
+fn name(segment: u64) -> Name {
+    "/a/b/v=1".parse::<Name>().unwrap().join_segment(segment)
+}
+
+/// `IS-34`, `IS-36`: a bucket and a node for every hit, and the policy's lock for those policies alone that need it.
+#[test]
+fn a_hit_takes_the_lock_of_the_policy_only_if_the_policy_needs_it() {
+    let locks = CsPolicy::ALL.map(|policy| {
+        let bench = Bench::new(policy, true);
+        bench.insert(1);
+        bench.hit(1)
+    });
+    let [s3_fifo, lru, fifo, lfu, arc, sieve, noop] = locks;
+    assert_eq!([fifo, sieve, noop], [s3_fifo; 3], "none");
+    assert_eq!([lru, lfu, arc], [s3_fifo + 1; 3], "one");
+}
+
+/// An insertion touches the bucket of the name and that of its prefix, and so does the eviction that it causes, however
+/// long the names are.
+#[test]
+fn an_insertion_and_an_eviction_among_neighbours_take_ten_locks() {
+    let without = Bench::new(CsPolicy::S3Fifo, false).insert(1);
+    let bench = Bench::new(CsPolicy::S3Fifo, true);
+    for segment in 0..20 {
+        bench.insert(segment);
+    }
+    assert_eq!(bench.insert(20) - without, 10);
+    assert_eq!(bench.forwarder.cs_info().packets, 10);
+}
