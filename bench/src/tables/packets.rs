@@ -13,7 +13,7 @@ const NETWORKS: u64 = 4096;
 
 /// The names of routes and the names under them.
 ///
-/// A route is `/net-NNNN/node-NNNNNNNN`, and for half of them `/svc-NNNNNNNN` below that: 28 or 42 octets. A
+/// A route is `/net-NNNN/node-NNNNNNNN`, and for half of them `/svc-NNNNNNNN` below that: 25 or 39 octets. A
 /// packet's name goes on with constant components and ends in a number of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {

@@ -1,33 +1,34 @@
-//! What blocks hold. An entry: a block with the name's first octets and the first pair of its value, and further blocks for the rest.
+//! What blocks hold. An entry: a block with the name's first octets and the first pair of its value, and further blocks
+//! for the rest of the name and then for the other pairs.
 //!
 //! | word | of an entry | of a block with more of the name | of a block with more pairs |
 //! | --- | --- | --- | --- |
-//! | 0 | low: block with more of the name; high: with more pairs | octets | pair |
+//! | 0 | next block (32 bits), length of the name (16), 2 octets | octets | pair |
 //! | 1, 2 | first pair | octets | pair, pair |
-//! | 3 | length of the name (16 bits), 6 octets | octets | pair |
-//! | 4, 5 | octets | octets | pair |
+//! | 3 to 5 | octets | octets | pair, pair |
 //! | 6 | octets | octets | how many pairs |
 //! | 7 | octets | next block | next block |
 
 use alloc::vec::Vec;
 
 use super::blocks::{Block, Blocks, Free};
-use crate::slab::Id;
+use crate::slab::{Id, NONE};
 
 /// What an entry's value is made of.
 pub(crate) type Pair = (u64, u64);
 
 /// Octets of a name in the entry's own block, and in each further one.
-const OWN_OCTETS: usize = 38;
+const OWN_OCTETS: usize = 42;
 const MORE_OCTETS: usize = 56;
 
-/// Octets in the word that also has the length.
-const BESIDE_LENGTH: usize = 6;
+/// Octets in the word that also has the length, and the word with those after them.
+const BESIDE_LENGTH: usize = 2;
+const OCTETS: usize = 3;
 
 /// Pairs in a further block.
 const MORE_PAIRS: usize = 3;
 
-const LENGTH: usize = 3;
+const HEAD: usize = 0;
 const PAIRS_COUNT: usize = 6;
 const NEXT: usize = 7;
 
@@ -39,50 +40,70 @@ const _: () = assert!(namely_wire::PACKET_OCTETS_MAX < VACANT as usize, "no name
 /// Up to eight octets from `at` on as a number; 0 where there are none.
 fn number(octets: &[u8], at: usize) -> u64 {
     let rest = octets.get(at..).unwrap_or_default();
-    match rest.first_chunk() {
-        Some(eight) => u64::from_le_bytes(*eight),
-        None => rest.iter().rev().fold(0, |number, octet| number << 8 | u64::from(*octet)),
+    if let Some(eight) = rest.first_chunk() {
+        return u64::from_le_bytes(*eight);
+    }
+    match octets.last_chunk() {
+        // Those before `at` are shifted out.
+        Some(eight) if !rest.is_empty() => u64::from_le_bytes(*eight) >> (64 - 8 * rest.len()),
+        _ => rest.iter().rev().fold(0, |number, octet| number << 8 | u64::from(*octet)),
     }
 }
 
-fn length_word(name: &[u8]) -> u64 {
-    number(name, 0) << 16 | name.len() as u64
+/// The head of an entry with this name, without the next block.
+fn head(name: &[u8]) -> u64 {
+    number(&name[..name.len().min(BESIDE_LENGTH)], 0) << 48 | (name.len() as u64) << 32
+}
+
+fn length(block: &Block) -> usize {
+    (block.word(HEAD) >> 32 & VACANT) as usize
+}
+
+/// The first block that hangs on an entry.
+fn next(block: &Block) -> Id {
+    block.word(HEAD) as Id
+}
+
+/// How many blocks beside its own a name takes.
+fn name_blocks(len: usize) -> usize {
+    len.saturating_sub(OWN_OCTETS).div_ceil(MORE_OCTETS)
 }
 
 /// Whether the entry in `block` has this name, octet by octet.
 pub(super) fn has_name(block: &Block, name: &[u8], more: &Blocks) -> bool {
-    if block.word(LENGTH) != length_word(name) {
+    if block.word(HEAD) >> 32 != head(name) >> 32 {
         return false;
     }
-    let mut own = (LENGTH + 1..).zip((BESIDE_LENGTH..name.len().min(OWN_OCTETS)).step_by(8));
-    if !own.all(|(i, at)| block.word(i) == number(name, at)) {
-        return false;
-    }
-    let mut next = block.word(0) as Id;
+    let mut own = (OCTETS..).zip((BESIDE_LENGTH..name.len().min(OWN_OCTETS)).step_by(8));
+    own.all(|(i, at)| block.word(i) == number(name, at))
+        && (name.len() <= OWN_OCTETS || has_rest(next(block), name, more))
+}
+
+fn has_rest(mut id: Id, name: &[u8], more: &Blocks) -> bool {
     for start in (OWN_OCTETS..name.len()).step_by(MORE_OCTETS) {
-        let Some(block) = more.get(next) else { return false };
+        let Some(block) = more.get(id) else { return false };
         let end = name.len().min(start + MORE_OCTETS);
         if !(start..end).step_by(8).enumerate().all(|(i, at)| block.word(i) == number(name, at)) {
             return false;
         }
-        next = block.word(NEXT) as Id;
+        id = block.word(NEXT) as Id;
     }
     true
 }
 
 /// The name of the entry in `block`; none if the block is vacant.
 pub(super) fn name(block: &Block, more: &Blocks) -> Option<Vec<u8>> {
-    let len = (block.word(LENGTH) & VACANT) as usize;
+    let len = length(block);
     if len == VACANT as usize {
         return None;
     }
-    let mut name: Vec<u8> = block.word(LENGTH).to_le_bytes()[2..].to_vec();
-    name.extend((LENGTH + 1..=NEXT).flat_map(|i| block.word(i).to_le_bytes()));
-    let mut next = block.word(0) as Id;
+    let mut name: Vec<u8> = block.word(HEAD).to_le_bytes()[6..].to_vec();
+    name.extend((OCTETS..=NEXT).flat_map(|i| block.word(i).to_le_bytes()));
+    let mut id = next(block);
     while name.len() < len {
-        let block = more.get(next)?;
+        let block = more.get(id)?;
         name.extend((0..NEXT).flat_map(|i| block.word(i).to_le_bytes()));
-        next = block.word(NEXT) as Id;
+        id = block.word(NEXT) as Id;
     }
     name.truncate(len);
     Some(name)
@@ -90,15 +111,13 @@ pub(super) fn name(block: &Block, more: &Blocks) -> Option<Vec<u8>> {
 
 /// Makes `block` an entry with this name and one pair; says no without memory for it.
 pub(super) fn write(block: &Block, name: &[u8], pair: Pair, more: &Blocks, free: &mut Free) -> bool {
-    let needed = name.len().saturating_sub(OWN_OCTETS).div_ceil(MORE_OCTETS);
-    let Some(blocks) = take(needed, more, free) else { return false };
-    block.set(0, first(&blocks));
+    let Some(blocks) = take(name_blocks(name.len()), more, free) else { return false };
+    block.set(HEAD, head(name) | first(&blocks));
     block.set(1, pair.0);
     block.set(2, pair.1);
-    block.set(LENGTH, length_word(name));
-    (LENGTH + 1..=NEXT).for_each(|i| block.set(i, 0));
-    for (i, at) in (LENGTH + 1..).zip((BESIDE_LENGTH..name.len().min(OWN_OCTETS)).step_by(8)) {
-        block.set(i, number(name, at));
+    let own = &name[..name.len().min(OWN_OCTETS)];
+    for (i, at) in (OCTETS..=NEXT).zip((BESIDE_LENGTH..).step_by(8)) {
+        block.set(i, number(own, at));
     }
     for (i, (_, block)) in blocks.iter().enumerate() {
         let start = OWN_OCTETS + i * MORE_OCTETS;
@@ -110,39 +129,40 @@ pub(super) fn write(block: &Block, name: &[u8], pair: Pair, more: &Blocks, free:
 
 /// Gives back what hangs on an entry, and marks it vacant.
 pub(super) fn clear(block: &Block, more: &Blocks, free: &mut Free) {
-    release(block.word(0) as Id, more, free);
-    release((block.word(0) >> 32) as Id, more, free);
+    chain(next(block), more).into_iter().for_each(|(id, _)| free.put(id));
     clear_unwritten(block);
 }
 
-/// Marks a block vacant that has never been an entry, or whose contents are gone.
+/// Marks a block vacant on which nothing hangs.
 pub(super) fn clear_unwritten(block: &Block) {
-    block.set(0, 0);
-    block.set(LENGTH, VACANT);
+    block.set(HEAD, VACANT << 32);
 }
 
 /// Replaces the value of an entry, which has at least one pair; says no without memory for it, which fewer pairs than
 /// before never need.
 pub(super) fn set_pairs(block: &Block, pairs: &[Pair], more: &Blocks, free: &mut Free) -> bool {
     let Some((own, rest)) = pairs.split_first() else { return false };
-    let needed = rest.len().div_ceil(MORE_PAIRS);
-    let mut blocks = chain((block.word(0) >> 32) as Id, more);
+    let of_name = name_blocks(length(block));
+    let needed = of_name + rest.len().div_ceil(MORE_PAIRS);
+    let mut blocks = chain(next(block), more);
     match take(needed.saturating_sub(blocks.len()), more, free) {
         Some(taken) => blocks.extend(taken),
         None => return false,
     }
     blocks.drain(needed..).for_each(|(id, _)| free.put(id));
-    for (i, ((_, block), pairs)) in blocks.iter().zip(rest.chunks(MORE_PAIRS)).enumerate() {
+    for ((_, block), pairs) in blocks[of_name..].iter().zip(rest.chunks(MORE_PAIRS)) {
         for (at, pair) in pairs.iter().enumerate() {
             block.set(2 * at, pair.0);
             block.set(2 * at + 1, pair.1);
         }
         block.set(PAIRS_COUNT, pairs.len() as u64);
+    }
+    for (i, (_, block)) in blocks.iter().enumerate() {
         block.set(NEXT, first(&blocks[i + 1..]));
     }
     block.set(1, own.0);
     block.set(2, own.1);
-    block.set(0, block.word(0) & 0xffff_ffff | first(&blocks) << 32);
+    block.set(HEAD, block.word(HEAD) & !0xffff_ffff | first(&blocks));
     true
 }
 
@@ -163,10 +183,6 @@ pub(super) fn take<'a>(count: usize, more: &'a Blocks, free: &mut Free) -> Optio
         }
     }
     Some(blocks)
-}
-
-fn release(id: Id, more: &Blocks, free: &mut Free) {
-    chain(id, more).into_iter().for_each(|(id, _)| free.put(id));
 }
 
 /// The blocks that hang on one another from `id` on.
@@ -191,9 +207,11 @@ pub(crate) struct Pairs<'a> {
 
 impl<'a> Pairs<'a> {
     pub(super) fn new(block: &Block, more: &'a Blocks) -> Self {
+        let of_name = name_blocks(length(block));
+        let after_name = (0..of_name).try_fold(next(block), |id, _| Some(more.get(id)?.word(NEXT) as Id));
         Pairs {
             more,
-            block: more.get((block.word(0) >> 32) as Id),
+            block: more.get(after_name.unwrap_or(NONE)),
             own: Some((block.word(1), block.word(2))),
             at: 0,
             left: more.end(),

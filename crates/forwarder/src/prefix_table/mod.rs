@@ -8,7 +8,7 @@
 //! routes can bring that about. The buckets of several lengths are read before any name is, so that
 //! their cache misses overlap. An empty table costs one read.
 //!
-//! **Memory.** Cache lines of atomic words in pools that grow with use: an entry whose name has up to 38 octets
+//! **Memory.** Cache lines of atomic words in pools that grow with use: an entry whose name has up to 42 octets
 //! takes one, and a third of one in the index. Writers exclude each other by a lock that the owner has; readers
 //! use a version (see [`version`]).
 
@@ -28,7 +28,7 @@ use namely_wire::{Name, NameRef};
 
 use crate::config::ConfigError;
 use crate::hash::{NameHasher, NameHashes};
-use crate::slab::Id;
+use crate::slab::{Id, NONE};
 use blocks::{Block, Blocks, Free};
 use index::Index;
 use lengths::{Counts, Lengths};
@@ -135,18 +135,25 @@ impl PrefixTable {
         let mut cost = Cost::default();
         loop {
             let mut ahead = [None; PROBED_AHEAD];
-            for (place, n) in ahead.iter_mut().zip(&mut lengths) {
-                let bucket = self.index.bucket(key.hashes.hash(n));
-                *place = bucket.map(|bucket| (n, bucket, Index::matching(bucket, key.hashes.hash(n))));
+            let mut probed = 0;
+            for n in lengths.by_ref().take(PROBED_AHEAD) {
+                let hash = key.hashes.hash(n);
+                ahead[probed] =
+                    self.index.bucket(hash).map(|bucket| (n, bucket, Index::matching(bucket, hash)));
+                probed += 1;
             }
-            if ahead[0].is_none() {
-                return (None, cost);
-            }
-            for (n, bucket, matching) in ahead.into_iter().flatten() {
-                let entry = self.entry_in(bucket, matching, key.hashes.hash(n), key.prefix(n), &mut cost);
+            for (n, bucket, matching) in ahead.iter().take(probed).flatten() {
+                if *matching == 0 && Index::link(bucket) == NONE {
+                    cost.buckets += 1;
+                    continue;
+                }
+                let entry = self.entry_in(bucket, *matching, key.hashes.hash(*n), key.prefix(*n), &mut cost);
                 if let Some(found) = entry.and_then(|(_, entry)| read(Pairs::new(entry, &self.more))) {
                     return (Some(found), cost);
                 }
+            }
+            if probed < PROBED_AHEAD {
+                return (None, cost);
             }
         }
     }
