@@ -142,6 +142,27 @@ fn faces_come_go_and_are_destroyed_while_packets_flow_on_several_workers() {
     producing.join().unwrap();
 }
 
+#[test]
+fn of_many_who_ask_for_a_face_to_one_remote_at_once_one_gets_it() {
+    let router = Router::start_with(options(4));
+    for _ in 0..20 {
+        let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let spec = FaceSpec {
+            remote: uri(&format!("udp4://{}", peer.local_addr().unwrap())),
+            local: None,
+            persistency: Persistency::Persistent,
+            options: FaceOptions::default(),
+        };
+        let plane = &router.plane;
+        let made = std::thread::scope(|scope| {
+            let asking: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| plane.create_face(spec.clone()).is_ok())).collect();
+            asking.into_iter().map(|asking| asking.join().unwrap()).filter(|made| *made).count()
+        });
+        assert_eq!(made, 1);
+    }
+}
+
 /// IS-15: whoever destroys a face waits for no worker.
 #[test]
 fn destroying_a_face_under_load_is_quick() {

@@ -86,11 +86,13 @@ impl Plane {
         })
     }
 
-    /// Makes a face of a transport.
+    /// Makes a face of a transport. With `is_asked`, somebody asked for it, and it is refused if another worker has
+    /// made one to the same remote meanwhile.
     pub(super) fn open_face(
         &self,
         port: &Arc<Port>,
         options: &FaceOptions,
+        is_asked: bool,
         now_ns: u64,
     ) -> Result<FaceStatus, CreateFaceError> {
         let transport = port.status();
@@ -105,6 +107,12 @@ impl Plane {
         port.set_link(LinkSender::new(config, first_sequence));
         // Until the face is told of, nobody else may take its number.
         let _changing = self.changes.lock();
+        if let Some(face) = unique_remote(&transport)
+            .filter(|_| is_asked)
+            .and_then(|(remote, local)| self.by_remote(&remote, local.as_ref()))
+        {
+            return Err(CreateFaceError::Exists(Box::new(face)));
+        }
         let id = self
             .core
             .face_register(core_spec(&transport, &config))

@@ -126,10 +126,11 @@ impl Worker {
         io: &mut Io,
         transport: TransportId,
         options: &FaceOptions,
+        is_asked: bool,
     ) -> Result<FaceStatus, CreateFaceError> {
         let port =
             io.port(transport).ok_or(CreateFaceError::Failed("the connection is gone".into()))?.clone();
-        let status = self.plane.open_face(&port, options, io.now_ns())?;
+        let status = self.plane.open_face(&port, options, is_asked, io.now_ns())?;
         let limits = self.plane.options.reassembly;
         let link = LinkReceiver::new(limits, self.plane.reassembly_total.clone());
         let place = transport.index();
@@ -155,7 +156,7 @@ impl Worker {
         let Some(Connecting { spec, reply }) = self.connecting.remove(&transport) else {
             return self.tell_state(transport, FaceEventKind::Up);
         };
-        let opened = self.open_face(io, transport, &spec.options);
+        let opened = self.open_face(io, transport, &spec.options, true);
         if opened.is_err() {
             io.close(transport);
         }
@@ -240,7 +241,7 @@ impl Worker {
         open: impl FnOnce(&mut Io) -> Result<TransportId, OpenError>,
     ) -> Result<FaceUri, ListenError> {
         let transport = open(io).map_err(|error| ListenError(error.to_string()))?;
-        let face = self.open_face(io, transport, &FaceOptions::default());
+        let face = self.open_face(io, transport, &FaceOptions::default(), false);
         face.map(|face| face.local).map_err(|error| ListenError(error.to_string()))
     }
 
@@ -258,7 +259,7 @@ impl Worker {
                 self.connecting.insert(transport, Connecting { spec, reply });
             }
             Ok(transport) => {
-                let opened = self.open_face(io, transport, &spec.options);
+                let opened = self.open_face(io, transport, &spec.options, true);
                 if opened.is_err() {
                     io.close(transport);
                 }
@@ -360,7 +361,7 @@ impl Handler<Packet> for Worker {
                 if !self.plane.outbox.has_room() {
                     self.plane.count("control_busy");
                     io.close(transport);
-                } else if let Err(error) = self.open_face(io, transport, &FaceOptions::default()) {
+                } else if let Err(error) = self.open_face(io, transport, &FaceOptions::default(), false) {
                     tracing::debug!("a peer is refused: {error}");
                     self.plane.count("too_many_faces");
                     io.close(transport);
