@@ -197,6 +197,14 @@ fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
             }
             Ok(ListenSpec::Unix { path, mode: config.faces.unix_mode })
         }
+        (FaceUri::Memif { path, .. }, _) => {
+            let path = PathBuf::from(path);
+            if path == paths::memif_beside(&paths::listen_socket()) {
+                make_default_directory(&path)
+                    .map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
+            }
+            Ok(ListenSpec::Memif { path, mode: config.faces.unix_mode })
+        }
         (FaceUri::Tcp(_), Some(address)) => Ok(ListenSpec::Tcp(address)),
         (FaceUri::Udp(_), Some(address)) => Ok(ListenSpec::Udp(address)),
         (FaceUri::Ws(_), Some(address)) => Ok(ListenSpec::WebSocket(address)),

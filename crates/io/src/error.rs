@@ -88,6 +88,10 @@ pub enum CloseReason {
     DeviceDown,
     /// The network device was removed.
     DeviceGone,
+    /// The peer broke the rules of a ring in shared memory.
+    BadRing(namely_memif::RingFault),
+    /// The control channel of a shared-memory face ended.
+    Memif(namely_memif::Fault),
     /// The system reported a failure.
     System(Errno),
 }
@@ -104,6 +108,8 @@ impl fmt::Display for CloseReason {
             CloseReason::DeviceDown => f.write_str("the network device is down"),
             CloseReason::DeviceGone => f.write_str("the network device was removed"),
             CloseReason::ConnectTimeout => f.write_str("no answer to the connection request"),
+            CloseReason::BadRing(fault) => write!(f, "the peer's shared memory is out of order: {fault}"),
+            CloseReason::Memif(fault) => fault.fmt(f),
             CloseReason::System(errno) => std::io::Error::from_raw_os_error(errno.raw_os_error()).fmt(f),
         }
     }

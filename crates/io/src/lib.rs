@@ -36,6 +36,7 @@ pub mod ethernet;
 mod event_loop;
 pub mod interfaces;
 mod kind;
+mod memif;
 mod mmsg;
 mod options;
 mod port;
@@ -54,7 +55,7 @@ pub mod websocket;
 
 pub use error::{CloseReason, OpenError};
 pub use event_loop::{EventLoop, Handler, Remote};
-pub use options::{IoOptions, MulticastOptions, Persistency, TcpOptions, UdpOptions};
+pub use options::{IoOptions, MemifOptions, MulticastOptions, Persistency, TcpOptions, UdpOptions};
 pub use port::{Port, SendError, TransportState};
 pub use shared::WORKERS_MAX;
 pub use transport::{Carrier, Credentials, Reach, TransportCounters, TransportId, TransportStatus};

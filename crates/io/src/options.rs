@@ -53,6 +53,8 @@ pub struct IoOptions {
     pub tcp: TcpOptions,
     /// UDP.
     pub udp: UdpOptions,
+    /// Shared memory.
+    pub memif: MemifOptions,
 }
 
 /// Settings of TCP transports.
@@ -71,6 +73,15 @@ pub struct TcpOptions {
 pub struct UdpOptions {
     /// An on-demand transport that receives nothing for this long is closed, ns.
     pub idle_ns: u64,
+}
+
+/// Settings of shared-memory transports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemifOptions {
+    /// What a peer that connects may have.
+    pub interface: namely_memif::Options,
+    /// Most octets that the memory of all peers together may have, mapped here.
+    pub mapped_octets_total_max: usize,
 }
 
 /// A UDP multicast transport.
@@ -103,6 +114,10 @@ impl Default for IoOptions {
                 reconnect_ns_max: 30 * SECOND_NS,
             },
             udp: UdpOptions { idle_ns: 600 * SECOND_NS },
+            memif: MemifOptions {
+                interface: namely_memif::Options { ring_pairs: 4, ring_size_log2: 11, ..Default::default() },
+                mapped_octets_total_max: 1 << 30,
+            },
         }
     }
 }

@@ -27,6 +27,8 @@ const DELIVERIES_MAX: usize = 256;
 pub(crate) struct Shared<P> {
     pub(crate) options: IoOptions,
     pub(crate) stations: Vec<Arc<Station<P>>>,
+    /// What shared-memory transports may have mapped.
+    pub(crate) memif_budget: namely_memif::Budget,
     open: AtomicUsize,
     /// Octets of memory that frames take in all queues. Workers add what they queued in steps, hence the sign.
     queued_octets: AtomicIsize,
@@ -39,6 +41,7 @@ pub(crate) struct Shared<P> {
 impl<P> Shared<P> {
     pub(crate) fn new(options: IoOptions, stations: Vec<Arc<Station<P>>>) -> Arc<Self> {
         Arc::new(Shared {
+            memif_budget: namely_memif::Budget::new(options.memif.mapped_octets_total_max),
             options,
             stations,
             open: AtomicUsize::new(0),

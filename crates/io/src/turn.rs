@@ -52,6 +52,11 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Turn<'_, P> {
         self.io.set_timer(self.id, due_ns);
     }
 
+    /// Writes what waits, as far as it is taken.
+    pub(crate) fn flush(&mut self) {
+        self.io.flush(&self.port);
+    }
+
     /// Watches a descriptor that is not watched yet.
     pub(crate) fn watch(&self, descriptor: impl std::os::fd::AsFd, interest: Interest) {
         // Without a watch nothing comes of a connection attempt, and its timeout ends it.

@@ -27,7 +27,7 @@ pub(crate) const NAME: &str = "namely";
 const MESSAGES_MAX: usize = 64;
 
 /// Why there is no interface, or no more.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The peer closed the channel.
     Closed,
@@ -330,7 +330,9 @@ impl Handshake {
             } else {
                 (&mut self.m2s, Passed::M2s(index))
             };
-            rings.push(End::new(memory, event, side));
+            let end = End::new(memory, event, side);
+            end.lay_out(!is_s2m);
+            rings.push(end);
             let ring = AddRing {
                 is_s2m,
                 index: index as u16,

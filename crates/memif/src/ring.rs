@@ -90,6 +90,18 @@ impl End {
         End { memory, event, side, next: 0 }
     }
 
+    /// At the client's end: names all buffers. They are for the server to fill if `is_inward`. Done before the server
+    /// is told of the ring: it looks there for their size.
+    pub(crate) fn lay_out(&self, is_inward: bool) {
+        let size = self.memory.size();
+        for slot in 0..size {
+            self.memory.set_descriptor(slot, self.own(slot).unwrap_or_default());
+        }
+        if is_inward {
+            self.publish(size);
+        }
+    }
+
     /// The buffer of a slot at the client's end.
     fn own(&self, slot: u16) -> Option<Descriptor> {
         match self.side {
@@ -140,15 +152,7 @@ pub(crate) struct Inward {
 }
 
 impl Inward {
-    /// At the client's end, gives all buffers to the server.
     pub(crate) fn new(end: End) -> Self {
-        let size = end.memory.size();
-        if let Side::Client { .. } = end.side {
-            for slot in 0..size {
-                end.memory.set_descriptor(slot, end.own(slot).unwrap_or_default());
-            }
-            end.publish(size);
-        }
         Inward { end, seen: 0, is_partial: false }
     }
 

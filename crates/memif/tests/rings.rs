@@ -179,3 +179,23 @@ proptest! {
         prop_assert_eq!(received, expected);
     }
 }
+
+#[test]
+fn a_server_knows_the_size_of_buffers_as_soon_as_it_is_asked_to_connect() {
+    let (near, far) = support::sockets();
+    let budget = namely_memif::Budget::new(usize::MAX);
+    let mut server = namely_memif::Handshake::server(near, small(), &budget).unwrap();
+    let mut client = namely_memif::Handshake::client(far, small());
+    let mut connected = loop {
+        client = match client.proceed().unwrap() {
+            namely_memif::Progress::Waiting(client) => client,
+            namely_memif::Progress::Connected(_) => panic!("the server is first to know"),
+        };
+        server = match server.proceed().unwrap() {
+            namely_memif::Progress::Waiting(server) => server,
+            namely_memif::Progress::Connected(connected) => break connected,
+        };
+    };
+    assert_eq!(connected.sender.buffer_octets(), Some(64));
+    assert_eq!(connected.sender.push(&[b"at once"]), Ok(Pushed::Taken));
+}

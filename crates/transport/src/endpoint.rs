@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use namely_wire::face_uri::{FaceUri, FaceUriError};
 
+use crate::paths;
+
 /// Environment variable that names the router; `--router` goes before it.
 pub const ROUTER_VARIABLE: &str = "NAMELY_ROUTER";
 
@@ -67,10 +69,17 @@ impl fmt::Display for NamedBy {
 /// A router that a client may try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its address: `unix`, `tcp` or `udp`.
+    /// Its address: `unix`, `memif`, `tcp` or `udp`.
     pub uri: FaceUri,
     /// Where the address comes from.
     pub named_by: NamedBy,
+}
+
+impl Candidate {
+    /// Whether it is no more than what the router at the next place may offer too.
+    pub(crate) fn is_offer(&self) -> bool {
+        matches!(self.uri, FaceUri::Memif { .. }) && self.named_by == NamedBy::UsualPlace
+    }
 }
 
 /// Text that names a router but is no usable address; the caller's fault.
@@ -89,7 +98,7 @@ impl fmt::Display for BadRouter {
         write!(f, "'{}' (from {}) names no router: ", self.uri, self.named_by)?;
         match &self.reason {
             Some(reason) => reason.fmt(f),
-            None => f.write_str("use unix:///path, tcp://host:port or udp://host:port"),
+            None => f.write_str("use unix:///path, memif:///path, tcp://host:port or udp://host:port"),
         }
     }
 }
@@ -97,7 +106,8 @@ impl fmt::Display for BadRouter {
 impl std::error::Error for BadRouter {}
 
 /// The routers to try, in order. A router that was named (`flag`, then `NAMELY_ROUTER`, then
-/// `NDN_CLIENT_TRANSPORT`) is the only one; otherwise what a `client.conf` names goes before the usual places.
+/// `NDN_CLIENT_TRANSPORT`) is the only one; otherwise what a `client.conf` names goes before the usual places,
+/// where shared memory goes before the Unix socket.
 /// `read` reads a file, or says that there is none.
 pub fn candidates(
     flag: Option<&str>,
@@ -113,17 +123,22 @@ pub fn candidates(
         return Ok(vec![candidate(uri, named_by)?]);
     }
     let mut found: Vec<Candidate> = client_conf(surroundings, read)?.into_iter().collect();
-    found.extend(surroundings.sockets.iter().filter_map(|path| {
-        let uri = FaceUri::Unix(path.to_str()?.to_owned());
-        Some(Candidate { uri, named_by: NamedBy::UsualPlace })
-    }));
+    for path in &surroundings.sockets {
+        let uris = [
+            paths::memif_beside(path).to_str().map(|path| FaceUri::Memif { path: path.to_owned(), id: 0 }),
+            path.to_str().map(|path| FaceUri::Unix(path.to_owned())),
+        ];
+        found.extend(uris.into_iter().flatten().map(|uri| Candidate { uri, named_by: NamedBy::UsualPlace }));
+    }
     Ok(found)
 }
 
 /// Parses `uri` as the address of a router.
 fn candidate(uri: &str, named_by: NamedBy) -> Result<Candidate, BadRouter> {
     match uri.parse() {
-        Ok(uri @ (FaceUri::Unix(_) | FaceUri::Tcp(_) | FaceUri::Udp(_))) => Ok(Candidate { uri, named_by }),
+        Ok(uri @ (FaceUri::Unix(_) | FaceUri::Memif { .. } | FaceUri::Tcp(_) | FaceUri::Udp(_))) => {
+            Ok(Candidate { uri, named_by })
+        }
         Ok(_) => Err(BadRouter { uri: uri.to_owned(), named_by, reason: None }),
         Err(reason) => Err(BadRouter { uri: uri.to_owned(), named_by, reason: Some(reason) }),
     }
@@ -184,7 +199,16 @@ mod tests {
                 .then(|| "; transport=unix:///no\n transport = tcp://192.0.2.1 ; yes\npib=x\n".to_owned())
         };
         let found = candidates(None, &surroundings, read).unwrap();
-        assert_eq!(uris(&found), ["tcp4://192.0.2.1:6363", "unix:///run/a.sock", "unix:///run/b.sock"]);
+        assert_eq!(
+            uris(&found),
+            [
+                "tcp4://192.0.2.1:6363",
+                "memif:///run/a.memif",
+                "unix:///run/a.sock",
+                "memif:///run/b.memif",
+                "unix:///run/b.sock"
+            ]
+        );
         assert_eq!(found[0].named_by, NamedBy::ClientConf("/home/u/.ndn/client.conf".into()));
     }
 

@@ -3,7 +3,7 @@
 //!
 //! Never touches the file system; callers try the places in order.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The socket of a router that runs as root.
 pub const SYSTEM_SOCKET: &str = "/run/namely/namely.sock";
@@ -14,6 +14,11 @@ pub const OTHER_SOCKETS: [&str; 3] = ["/run/nfd/nfd.sock", "/run/nfd.sock", "/ru
 /// The socket that a router of this user listens on by default.
 pub fn listen_socket() -> PathBuf {
     listen_socket_of(uid(), runtime_dir())
+}
+
+/// Where a router that listens on `socket` offers shared memory, if it does: beside it.
+pub fn memif_beside(socket: &Path) -> PathBuf {
+    socket.with_extension("memif")
 }
 
 /// The sockets that a client tries, in order: this user's router, the system's, then those of other routers.

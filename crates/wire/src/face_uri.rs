@@ -23,6 +23,13 @@ pub const FACE_URI_OCTETS_MAX: usize = 512;
 pub enum FaceUri {
     /// `unix:///path`: a stream socket in the file system.
     Unix(String),
+    /// `memif:///path`, `memif:///path?id=1`: shared memory, by the socket of its control channel.
+    Memif {
+        /// Path of the socket.
+        path: String,
+        /// Number of the interface on that socket.
+        id: u32,
+    },
     /// `tcp://…`, `tcp4://…`, `tcp6://…`.
     Tcp(Endpoint),
     /// `udp://…`, `udp4://…`, `udp6://…`; a multicast address makes a multicast face.
@@ -131,6 +138,7 @@ impl FaceUri {
     pub fn scheme(&self) -> &'static str {
         match self {
             FaceUri::Unix(_) => "unix",
+            FaceUri::Memif { .. } => "memif",
             FaceUri::Tcp(endpoint) => endpoint.pick("tcp", "tcp4", "tcp6"),
             FaceUri::Udp(endpoint) => endpoint.pick("udp", "udp4", "udp6"),
             FaceUri::Ws(_) => "ws",
@@ -195,6 +203,21 @@ fn is_host_name(host: &str) -> bool {
     !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._%:".contains(&b))
 }
 
+/// What follows `memif://`.
+fn memif(rest: &str) -> Result<FaceUri, FaceUriError> {
+    let (path, id) = match rest.split_once('?') {
+        None => (rest, 0),
+        Some((path, query)) => {
+            let id = query.strip_prefix("id=").and_then(|id| id.parse().ok());
+            (path, id.ok_or(FaceUriError::BadPath)?)
+        }
+    };
+    if path.len() < 2 || !path.starts_with('/') || path.contains('\0') {
+        return Err(FaceUriError::BadPath);
+    }
+    Ok(FaceUri::Memif { path: path.to_string(), id })
+}
+
 impl FromStr for FaceUri {
     type Err = FaceUriError;
 
@@ -208,6 +231,7 @@ impl FromStr for FaceUri {
                 Ok(FaceUri::Unix(rest.to_string()))
             }
             "unix" => Err(FaceUriError::BadPath),
+            "memif" => memif(rest),
             "tcp" => Endpoint::parse(rest, Family::Any).map(FaceUri::Tcp),
             "tcp4" => Endpoint::parse(rest, Family::V4).map(FaceUri::Tcp),
             "tcp6" => Endpoint::parse(rest, Family::V6).map(FaceUri::Tcp),
@@ -234,7 +258,8 @@ impl fmt::Display for FaceUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://", self.scheme())?;
         match self {
-            FaceUri::Unix(path) => f.write_str(path),
+            FaceUri::Unix(path) | FaceUri::Memif { path, id: 0 } => f.write_str(path),
+            FaceUri::Memif { path, id } => write!(f, "{path}?id={id}"),
             FaceUri::Tcp(endpoint)
             | FaceUri::Udp(endpoint)
             | FaceUri::Ws(endpoint)
@@ -264,7 +289,7 @@ pub enum FaceUriError {
     NoScheme,
     /// A scheme that namely does not know.
     UnknownScheme,
-    /// `unix://` without an absolute path.
+    /// `unix://` or `memif://` without an absolute path, or with more than `?id=` and a number behind it.
     BadPath,
     /// Not an address or a host name.
     BadHost,
@@ -285,9 +310,11 @@ impl fmt::Display for FaceUriError {
                 "no scheme: write unix:///path, tcp://host:port, udp://host:port, ether://[address] or dev://interface"
             }
             FaceUriError::UnknownScheme => {
-                "unknown scheme: use unix, tcp, tcp4, tcp6, udp, udp4, udp6, ws, ether or dev"
+                "unknown scheme: use unix, memif, tcp, tcp4, tcp6, udp, udp4, udp6, ws, ether or dev"
             }
-            FaceUriError::BadPath => "unix:// needs an absolute path, as in unix:///run/namely/namely.sock",
+            FaceUriError::BadPath => {
+                "unix:// and memif:// need an absolute path, as in unix:///run/namely/namely.sock"
+            }
             FaceUriError::BadHost => "not an address or host name (an IPv6 address stands in brackets)",
             FaceUriError::BadPort => "the port must be a number from 0 to 65535",
             FaceUriError::BadMac => {
@@ -320,6 +347,9 @@ mod tests {
             ("ws://127.0.0.1", "ws://127.0.0.1:9696"),
             ("wsclient://[::1]:40000", "wsclient://[::1]:40000"),
             ("unix:///run/x.sock", "unix:///run/x.sock"),
+            ("memif:///run/x.memif", "memif:///run/x.memif"),
+            ("memif:///run/x.memif?id=0", "memif:///run/x.memif"),
+            ("memif:///run/x.memif?id=4294967295", "memif:///run/x.memif?id=4294967295"),
             ("dev://eth0", "dev://eth0"),
             ("ether://[01:00:5E:00:17:aa]", "ether://[01:00:5e:00:17:aa]"),
             ("fd://12", "fd://12"),
@@ -347,6 +377,9 @@ mod tests {
             ("internal://x", FaceUriError::UnknownScheme),
             ("unix://x", FaceUriError::BadPath),
             ("unix:///", FaceUriError::BadPath),
+            ("memif://x", FaceUriError::BadPath),
+            ("memif:///x?id=4294967296", FaceUriError::BadPath),
+            ("memif:///x?ring=1", FaceUriError::BadPath),
             ("udp://", FaceUriError::BadHost),
             ("udp://a b", FaceUriError::BadHost),
             ("udp://::1", FaceUriError::BadHost),

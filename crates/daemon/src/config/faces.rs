@@ -11,7 +11,7 @@ use super::values;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faces {
-    /// `unix:///path`, `tcp://address:port`, `udp://address:port`, `ws://address:port` and `dev://interface` to listen
+    /// `unix:///path`, `memif:///path`, `tcp://address:port`, `udp://address:port`, `ws://address:port` and `dev://interface` to listen
     /// on. Empty: none.
     #[serde(deserialize_with = "values::listen_uris")]
     pub listen: Vec<FaceUri>,
@@ -24,7 +24,7 @@ pub struct Faces {
     pub idle_timeout_s: u64,
     /// Faces at once; a connection beyond them is refused.
     pub faces_max: usize,
-    /// File mode of Unix sockets. Whoever may write to one may connect; what they may do is
+    /// File mode of Unix and memif sockets. Whoever may write to one may connect; what they may do is
     /// `[authorization]`'s.
     #[serde(deserialize_with = "values::file_mode")]
     pub unix_mode: u32,
@@ -55,11 +55,13 @@ impl Default for Faces {
     }
 }
 
-/// The user's socket, and TCP and UDP on loopback only: other machines come in when someone says so.
+/// The user's sockets, and TCP and UDP on loopback only: other machines come in when someone says so.
 fn default_listeners() -> Vec<FaceUri> {
-    let socket = FaceUri::Unix(paths::listen_socket().to_string_lossy().into_owned());
+    let path = paths::listen_socket();
+    let socket = FaceUri::Unix(path.to_string_lossy().into_owned());
+    let memif = FaceUri::Memif { path: paths::memif_beside(&path).to_string_lossy().into_owned(), id: 0 };
     ["tcp4://127.0.0.1:6363", "udp4://127.0.0.1:6363"].iter().filter_map(|uri| uri.parse().ok()).fold(
-        vec![socket],
+        vec![socket, memif],
         |mut listeners, uri| {
             listeners.push(uri);
             listeners

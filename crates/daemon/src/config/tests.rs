@@ -22,6 +22,7 @@ fn the_default_listens_on_loopback_and_a_socket_only() {
     for uri in Config::default().faces.listen {
         match &uri {
             FaceUri::Unix(path) => assert!(path.ends_with("namely.sock")),
+            FaceUri::Memif { path, id: 0 } => assert!(path.ends_with("namely.memif")),
             uri => assert!(uri.address().unwrap().ip().is_loopback(), "{uri}"),
         }
     }

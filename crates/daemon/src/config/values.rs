@@ -114,12 +114,12 @@ pub(crate) fn check_log_filter(text: &str) -> Result<(), String> {
 /// Whether a router can listen on `uri`.
 pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
     match &uri {
-        FaceUri::Unix(_) => Ok(uri),
+        FaceUri::Unix(_) | FaceUri::Memif { id: 0, .. } => Ok(uri),
         FaceUri::Tcp(Endpoint::Address(_)) | FaceUri::Ws(Endpoint::Address(_)) => Ok(uri),
         FaceUri::Udp(Endpoint::Address(address)) if !address.ip().is_multicast() => Ok(uri),
         FaceUri::Device(_) => Ok(uri),
         _ => Err(format!(
-            "cannot listen on `{uri}`: write unix:///path, tcp://ADDRESS:PORT, udp://ADDRESS:PORT, ws://ADDRESS:PORT or \
+            "cannot listen on `{uri}`: write unix:///path, memif:///path, tcp://ADDRESS:PORT, udp://ADDRESS:PORT, ws://ADDRESS:PORT or \
              dev://INTERFACE (numeric; multicast groups go under faces.multicast)"
         )),
     }

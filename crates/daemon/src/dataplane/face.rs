@@ -27,7 +27,8 @@ pub struct FaceOptions {
 /// A face to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaceSpec {
-    /// The far end, with a numeric address: `tcp4://`, `tcp6://`, `udp4://`, `udp6://`, `ether://`.
+    /// The far end, with a numeric address: `tcp4://`, `tcp6://`, `udp4://`, `udp6://`, `ether://`,
+    /// or `memif://`.
     pub remote: FaceUri,
     /// The near end: an address to send from, or the device of an `ether://` face. None lets the router choose.
     pub local: Option<FaceUri>,
@@ -54,6 +55,13 @@ pub enum ListenSpec {
         /// Path of the socket.
         path: std::path::PathBuf,
         /// File mode of the socket, such as 0o666.
+        mode: u32,
+    },
+    /// The control socket of shared-memory faces.
+    Memif {
+        /// Path of the socket.
+        path: std::path::PathBuf,
+        /// File mode of the socket.
         mode: u32,
     },
     /// A TCP port.
@@ -131,7 +139,7 @@ pub struct FaceStatus {
     pub remote: FaceUri,
     /// The near end, canonical.
     pub local: FaceUri,
-    /// Whether `/localhost` packets may pass: Unix, internal, and TCP from this machine to itself.
+    /// Whether `/localhost` packets may pass: Unix, shared memory, internal, and TCP from this machine to itself.
     pub is_local: bool,
     /// Whether several peers hear what is sent.
     pub is_multi_access: bool,
@@ -153,7 +161,7 @@ pub struct FaceStatus {
     pub mtu: Option<u64>,
     /// Time until an idle on-demand face goes, ns.
     pub expires_in_ns: Option<u64>,
-    /// The peer's user, on Unix faces.
+    /// The peer's user, on Unix and shared-memory faces.
     pub credentials: Option<Credentials>,
     /// Counters.
     pub counters: FaceCounters,

@@ -220,6 +220,7 @@ impl Worker {
     fn listen(&mut self, io: &mut Io, spec: &ListenSpec) -> Result<FaceUri, ListenError> {
         let opened = match spec {
             ListenSpec::Unix { path, mode } => io.listen_unix(path, *mode),
+            ListenSpec::Memif { path, mode } => io.listen_memif(path, *mode),
             ListenSpec::Tcp(address) => io.listen_tcp(*address),
             ListenSpec::Udp(address) => io.listen_udp(*address),
             ListenSpec::WebSocket(address) => io.listen_websocket(*address),
@@ -432,13 +433,15 @@ impl Sink<'_> {
 
 /// Whether making the face ends only when the peer has answered.
 fn is_waited_for(spec: &FaceSpec) -> bool {
-    matches!(spec.remote, FaceUri::Tcp(_)) && spec.persistency != Persistency::Permanent
+    matches!(spec.remote, FaceUri::Tcp(_) | FaceUri::Memif { .. })
+        && spec.persistency != Persistency::Permanent
 }
 
 fn open_transport(io: &mut Io, spec: &FaceSpec) -> Result<TransportId, CreateFaceError> {
     let unsupported = || {
         CreateFaceError::Unsupported(format!(
-            "no face can be made to {}: use tcp4://, tcp6://, udp4://, udp6:// or ether:// with the address of one host",
+            "no face can be made to {}: use tcp4://, tcp6://, udp4://, udp6:// or ether:// with the address of one host, or \
+             memif:///path",
             spec.remote
         ))
     };
@@ -455,6 +458,12 @@ fn open_transport(io: &mut Io, spec: &FaceSpec) -> Result<TransportId, CreateFac
             return Err(unsupported());
         }
         return io.open_ethernet(device, station, spec.persistency).map_err(failure);
+    }
+    if let FaceUri::Memif { path, id } = &spec.remote {
+        if spec.persistency != Persistency::Persistent || spec.local.is_some() {
+            return Err(CreateFaceError::BadOption("a shared-memory face is persistent and has no LocalUri"));
+        }
+        return io.connect_memif(path.as_ref(), *id).map_err(failure);
     }
     let peer = spec.remote.address().ok_or_else(unsupported)?;
     let local = match &spec.local {

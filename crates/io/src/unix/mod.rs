@@ -18,7 +18,7 @@ use crate::stream::StreamReceiver;
 use crate::transport::{Carrier, Credentials, Reach, TransportId};
 use crate::transports::Transports;
 use crate::turn::AcceptTurn;
-use socket_file::SocketFile;
+pub(crate) use socket_file::SocketFile;
 
 /// Connections that wait to be accepted.
 pub(crate) const BACKLOG: i32 = 1024;
@@ -36,7 +36,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
         let shown = path.display().to_string();
         let address =
             SocketAddrUnix::new(path).map_err(OpenError::system(format!("using the path {shown}")))?;
-        SocketFile::make_room(path, &address)?;
+        SocketFile::make_room(path, &address, SocketType::STREAM)?;
         let socket = sockets::open(AddressFamily::UNIX, SocketType::STREAM)?;
         rustix::net::bind(&socket, &address)
             .map_err(OpenError::system(format!("making the socket {shown}")))?;
@@ -78,13 +78,19 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for UnixAcceptor {
     }
 }
 
-/// The transport of an application that connected.
-fn application<P: AsRef<[u8]> + Clone + Send + 'static>(socket: OwnedFd, local: FaceUri) -> NewTransport<P> {
-    let credentials = sockopt::socket_peercred(&socket).ok().map(|peer| Credentials {
+/// The user at the other end of a Unix socket.
+pub(crate) fn credentials(socket: &OwnedFd) -> Option<Credentials> {
+    let peer = sockopt::socket_peercred(socket).ok()?;
+    Some(Credentials {
         uid: peer.uid.as_raw(),
         gid: peer.gid.as_raw(),
         pid: rustix::process::Pid::as_raw(Some(peer.pid)),
-    });
+    })
+}
+
+/// The transport of an application that connected.
+fn application<P: AsRef<[u8]> + Clone + Send + 'static>(socket: OwnedFd, local: FaceUri) -> NewTransport<P> {
+    let credentials = credentials(&socket);
     let about = About {
         remote: FaceUri::Fd(socket.as_raw_fd() as u64),
         reach: Reach::Local,

@@ -19,7 +19,11 @@ pub(crate) struct SocketFile {
 
 impl SocketFile {
     /// Removes a socket file that nobody listens on.
-    pub(crate) fn make_room(path: &Path, address: &SocketAddrUnix) -> Result<(), OpenError> {
+    pub(crate) fn make_room(
+        path: &Path,
+        address: &SocketAddrUnix,
+        kind: SocketType,
+    ) -> Result<(), OpenError> {
         let shown = || path.display().to_string();
         let metadata = match std::fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
@@ -29,7 +33,7 @@ impl SocketFile {
         if !metadata.file_type().is_socket() {
             return Err(OpenError::NotASocket(shown()));
         }
-        let probe = sockets::open(AddressFamily::UNIX, SocketType::STREAM)?;
+        let probe = sockets::open(AddressFamily::UNIX, kind)?;
         match rustix::net::connect(&probe, address) {
             Err(Errno::CONNREFUSED) => std::fs::remove_file(path)
                 .map_err(OpenError::std(format!("removing the stale socket {}", shown()))),

@@ -25,6 +25,7 @@ mod command;
 mod error;
 mod express;
 mod inbox;
+mod memory;
 mod outbox;
 mod receiver;
 mod registration;
@@ -33,10 +34,13 @@ mod socket;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use namely_memif::RingFault;
 use namely_security::Signer;
 use namely_wire::face_uri::FaceUri;
 use namely_wire::mgmt::Scope;
-use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, NackReason, PACKET_OCTETS_MAX};
+use namely_wire::{
+    DataView, DecodeError, InterestView, LP_PACKET_OCTETS_MAX, LpHeaders, NackReason, PACKET_OCTETS_MAX,
+};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
@@ -49,7 +53,7 @@ pub use self::outbox::{OUTBOX_OCTETS_MAX, Outbox};
 pub use self::receiver::Counters;
 use self::receiver::Receiver;
 use self::registration::{Context, Registrations};
-use self::socket::Socket;
+use self::socket::{Carrier, Socket};
 use crate::endpoint::{self, Candidate, NamedBy, Surroundings};
 use crate::nonce::Nonces;
 
@@ -168,6 +172,8 @@ impl Connection {
         for candidate in candidates {
             match Socket::connect(&candidate.uri) {
                 Ok(socket) => return Self::over(socket, candidate.uri, options),
+                // Shared memory is offered beside a socket, or not: the socket tells whether there is a router.
+                Err(_) if candidate.is_offer() => {}
                 Err(error) => tried.push((candidate, error)),
             }
         }
@@ -190,6 +196,10 @@ impl Connection {
     }
 
     fn over(socket: Socket, uri: FaceUri, options: Options) -> Result<Self, ConnectionError> {
+        let frame_octets_max = match socket.carrier {
+            Carrier::Memory(_) => Some(LP_PACKET_OCTETS_MAX),
+            Carrier::Socket(_) => socket.datagrams.then_some(DATAGRAM_OCTETS_MAX),
+        };
         Ok(Connection {
             uri,
             commands: CommandSigner::new(options.signer.clone()),
@@ -197,8 +207,8 @@ impl Connection {
             local: socket.local,
             registrations: Registrations::default(),
             inbox: Inbox::new(socket.datagrams),
-            outbox: Outbox::new(socket.datagrams.then_some(DATAGRAM_OCTETS_MAX)),
-            receiver: Receiver::new(socket.datagrams.then_some(DATAGRAM_OCTETS_MAX)),
+            outbox: Outbox::new(frame_octets_max),
+            receiver: Receiver::new(frame_octets_max),
             socket: Some(socket),
             retry: Retry::default(),
             epoch: 0,
@@ -264,7 +274,7 @@ impl Connection {
         turn: &mut Turn,
     ) -> Result<(), Fault> {
         let now_ns = self.now_ns();
-        let Some(socket) = &self.socket else { return Ok(()) };
+        let Some(socket) = &mut self.socket else { return Ok(()) };
         let datagrams = socket.datagrams;
         let mut context = Context {
             now_ns,
@@ -280,6 +290,13 @@ impl Connection {
                 handler(incoming, outbox);
             }
         };
+        if let Carrier::Memory(interface) = &mut socket.carrier {
+            let (wait_ns, started) = (due_ns.saturating_sub(now_ns), self.started);
+            let ends = (&mut self.outbox, &mut self.receiver);
+            turn.packets += memory::exchange(interface, ends, wait_ns, &|| elapsed_ns(started), handler)?;
+            return Ok(());
+        }
+        let socket = &*socket;
         self.outbox.flush(socket)?;
         let (inbox, outbox, receiver) = (&mut self.inbox, &mut self.outbox, &mut self.receiver);
         // What an earlier turn read and could not handle for lack of room comes first.
@@ -362,6 +379,8 @@ enum Fault {
     Closed,
     /// The socket failed.
     Socket(#[allow(dead_code, reason = "shown in the log")] Errno),
+    /// The router broke the rules of shared memory.
+    Ring(#[allow(dead_code, reason = "shown in the log")] RingFault),
     /// The stream cannot be cut into packets.
     Unframed(#[allow(dead_code, reason = "shown in the log")] DecodeError),
 }
@@ -369,6 +388,21 @@ enum Fault {
 impl From<Errno> for Fault {
     fn from(error: Errno) -> Self {
         Fault::Socket(error)
+    }
+}
+
+impl From<RingFault> for Fault {
+    fn from(fault: RingFault) -> Self {
+        Fault::Ring(fault)
+    }
+}
+
+impl From<namely_memif::Fault> for Fault {
+    fn from(fault: namely_memif::Fault) -> Self {
+        match fault {
+            namely_memif::Fault::System(errno) => Fault::Socket(errno),
+            _ => Fault::Closed,
+        }
     }
 }
 

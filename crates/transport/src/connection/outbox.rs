@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::os::fd::AsFd;
 
 use namely_link::{LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};
+use namely_memif::{Pushed, RingFault};
 use namely_wire::lp::{LpFraming, encode_lp_header};
 use namely_wire::{LpHeaders, PACKET_OCTETS_MAX};
 use rustix::io::Errno;
@@ -139,6 +140,23 @@ impl Outbox {
                 Err(error) => return Err(error),
             }
         }
+        self.clear();
+        Ok(true)
+    }
+
+    /// Writes what the router's ring takes, a packet each. `Ok(true)`: all is written.
+    pub(super) fn flush_to_ring(&mut self, sender: &mut namely_memif::Sender) -> Result<bool, RingFault> {
+        while let Some(end) = self.ends.front().copied() {
+            match sender.push(&[&self.buf[self.written..end]])? {
+                Pushed::Full => {
+                    sender.publish();
+                    return Ok(false);
+                }
+                // One that is too long for the whole ring is missed as if it were lost.
+                Pushed::Taken | Pushed::TooLong => self.datagram_done(end),
+            }
+        }
+        sender.publish();
         self.clear();
         Ok(true)
     }

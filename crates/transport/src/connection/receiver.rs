@@ -55,23 +55,35 @@ impl Receiver {
         let mut handled = 0;
         while !outbox.is_full() {
             let Some(frame) = inbox.next_packet()? else { break };
-            self.counters.packets_in += 1;
-            self.counters.octets_in += frame.len() as u64;
-            let handed = match &mut self.link {
-                Some(link) => reassembled(link, frame, received_ns),
-                None => whole(frame),
-            };
-            let handed = handed.and_then(|found| match found {
-                Some((headers, wire)) => hand_over(headers, wire, received_ns, outbox, handler),
-                None => Ok(()),
-            });
-            match handed {
-                Ok(()) => handled += 1,
-                Err(Fault::Malformed) => self.counters.dropped_malformed += 1,
-                Err(Fault::Fragment) => self.counters.dropped_fragment += 1,
-            }
+            handled += usize::from(self.take(frame, outbox, received_ns, handler));
         }
         Ok(handled)
+    }
+
+    /// Takes one link packet apart and hands over what it brought. False if it was dropped.
+    pub(super) fn take(
+        &mut self,
+        frame: &[u8],
+        outbox: &mut Outbox,
+        received_ns: u64,
+        handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+    ) -> bool {
+        self.counters.packets_in += 1;
+        self.counters.octets_in += frame.len() as u64;
+        let handed = match (whole(frame), &mut self.link) {
+            (Err(Fault::Fragment), Some(link)) => reassembled(link, frame, received_ns),
+            (found, _) => found,
+        };
+        let handed = handed.and_then(|found| match found {
+            Some((headers, wire)) => hand_over(headers, wire, received_ns, outbox, handler),
+            None => Ok(()),
+        });
+        match handed {
+            Ok(()) => return true,
+            Err(Fault::Malformed) => self.counters.dropped_malformed += 1,
+            Err(Fault::Fragment) => self.counters.dropped_fragment += 1,
+        }
+        false
     }
 }
 
@@ -89,7 +101,7 @@ impl From<DecodeError> for Fault {
 
 type Found<'a> = Option<(LpHeaders, &'a [u8])>;
 
-/// The network packet of a link packet on a stream, where nothing is cut.
+/// The network packet of a link packet that is not cut.
 fn whole(frame: &[u8]) -> Result<Found<'_>, Fault> {
     let view = LpView::parse(frame)?;
     if view.frag_count != 1 || view.frag_index != 0 {

@@ -6,9 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use namely_memif::Interface;
 use namely_wire::face_uri::{Endpoint, FaceUri};
 use rustix::io::Errno;
 use rustix::net::sockopt;
+
+use super::memory;
 
 /// How long one TCP address may take to accept.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -17,27 +20,38 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// fit, or datagrams are lost before they are read.
 const SOCKET_BUFFER_OCTETS: usize = 4 << 20;
 
-/// A connected socket.
+/// A connected socket, or shared memory.
 #[derive(Debug)]
 pub(super) struct Socket {
-    fd: OwnedFd,
-    /// Whether each read is one packet.
+    pub(super) carrier: Carrier,
+    /// Whether each read is one packet, and packets may be lost.
     pub(super) datagrams: bool,
     /// Whether the router is on this host and sees this face as local, so that `/localhost` may cross it.
     pub(super) local: bool,
 }
 
+/// What carries packets.
+#[derive(Debug)]
+pub(super) enum Carrier {
+    Socket(OwnedFd),
+    Memory(Box<Interface>),
+}
+
 impl Socket {
-    /// Connects to `uri`, which is of scheme `unix`, `tcp` or `udp`.
+    /// Connects to `uri`, which is of scheme `unix`, `memif`, `tcp` or `udp`.
     pub(super) fn connect(uri: &FaceUri) -> io::Result<Self> {
         let socket = match uri {
             FaceUri::Unix(path) => {
-                Socket { fd: UnixStream::connect(path)?.into(), datagrams: false, local: true }
+                Socket { carrier: UnixStream::connect(path)?.into(), datagrams: false, local: true }
+            }
+            FaceUri::Memif { path, id } => {
+                let carrier = Carrier::Memory(Box::new(memory::connect(path, *id)?));
+                return Ok(Socket { carrier, datagrams: false, local: true });
             }
             FaceUri::Tcp(endpoint) => connect_first(endpoint, |address| {
                 let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
                 stream.set_nodelay(true)?;
-                Ok(Socket { fd: stream.into(), datagrams: false, local: address.ip().is_loopback() })
+                Ok(Socket { carrier: stream.into(), datagrams: false, local: address.ip().is_loopback() })
             })?,
             FaceUri::Udp(endpoint) => connect_first(endpoint, |address| {
                 let any = match address.ip() {
@@ -47,7 +61,7 @@ impl Socket {
                 let socket = UdpSocket::bind(any)?;
                 socket.connect(address)?;
                 // Routers take UDP faces as non-local, even from this host.
-                Ok(Socket { fd: socket.into(), datagrams: true, local: false })
+                Ok(Socket { carrier: socket.into(), datagrams: true, local: false })
             })?,
             _ => return Err(io::Error::from(io::ErrorKind::Unsupported)),
         };
@@ -57,13 +71,13 @@ impl Socket {
 
     /// A stream that is already connected: one end of a socket pair.
     pub(super) fn from_stream(stream: UnixStream) -> io::Result<Self> {
-        let socket = Socket { fd: stream.into(), datagrams: false, local: true };
+        let socket = Socket { carrier: stream.into(), datagrams: false, local: true };
         socket.prepare()?;
         Ok(socket)
     }
 
     fn prepare(&self) -> io::Result<()> {
-        rustix::io::ioctl_fionbio(&self.fd, true)?;
+        rustix::io::ioctl_fionbio(self, true)?;
         enlarge(sockopt::set_socket_recv_buffer_size_force(self, SOCKET_BUFFER_OCTETS), || {
             sockopt::set_socket_recv_buffer_size(self, SOCKET_BUFFER_OCTETS)
         });
@@ -76,7 +90,16 @@ impl Socket {
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        match &self.carrier {
+            Carrier::Socket(fd) => fd.as_fd(),
+            Carrier::Memory(interface) => interface.link.as_fd(),
+        }
+    }
+}
+
+impl<T: Into<OwnedFd>> From<T> for Carrier {
+    fn from(socket: T) -> Self {
+        Carrier::Socket(socket.into())
     }
 }
 

@@ -1,0 +1,73 @@
+//! Shared memory between the commands and a real router.
+
+mod common;
+
+use std::fs;
+
+use common::Home;
+use namely_transport::connection::{Connection, Options};
+use namely_transport::endpoint::{Candidate, NamedBy};
+
+/// A home whose router offers shared memory beside its socket, and the router's place among the children.
+fn usual() -> (Home, usize) {
+    let mut home = Home::new();
+    let (unix, memif) = (home.router_uri(), memif_uri(&home));
+    let router = home.start_router_at(&[&unix, &memif]);
+    (home, router)
+}
+
+fn memif_uri(home: &Home) -> String {
+    format!("memif://{}", home.path("namely.memif").display())
+}
+
+#[test]
+fn shared_memory_is_used_where_a_router_offers_it_and_the_socket_where_not() {
+    let (home, _) = usual();
+    let candidates = |home: &Home| {
+        [memif_uri(home), home.router_uri()]
+            .map(|uri| Candidate { uri: uri.parse().unwrap(), named_by: NamedBy::UsualPlace })
+            .to_vec()
+    };
+    let connection = Connection::open(candidates(&home), Options::default()).unwrap();
+    assert_eq!(connection.uri().to_string(), memif_uri(&home));
+    let by_name = Connection::find(Some(&home.router_uri()), Options::default()).unwrap();
+    assert_eq!(by_name.uri().to_string(), home.router_uri());
+    let without = Home::with_router();
+    let connection = Connection::open(candidates(&without), Options::default()).unwrap();
+    assert_eq!(connection.uri().to_string(), without.router_uri());
+}
+
+#[test]
+fn a_file_comes_through_shared_memory_verified_and_once_more_after_the_router_restarted() {
+    let (mut home, router) = usual();
+    let uri = memif_uri(&home);
+    fs::create_dir(home.path("data")).unwrap();
+    let octets: Vec<u8> = (0..3_000_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
+    fs::write(home.path("data/a.bin"), &octets).unwrap();
+    home.serve("/lab/data", ["serve", "data", "--prefix", "/lab/data", "--router", &uri]);
+    let fetch = |home: &Home, to: &str| {
+        home.ok(["get", "/lab/data/a.bin", "--output", to, "--router", &uri]);
+        assert!(fs::read(home.path(to)).unwrap() == octets, "the file differs");
+    };
+    fetch(&home, "first.bin");
+    assert!(home.ok(["face", "list"]).contains(&uri));
+    home.stop(router);
+    let unix = home.router_uri();
+    home.start_router_at(&[&unix, &uri]);
+    home.wait_for("the prefix", || home.ok(["route", "list"]).contains("/lab/data"));
+    fetch(&home, "second.bin");
+}
+
+#[test]
+fn a_client_that_is_killed_in_a_burst_leaves_no_face_behind() {
+    let (mut home, _) = usual();
+    let uri = memif_uri(&home);
+    home.serve("/perf", ["perf", "server", "--router", &uri]);
+    let mut client = home.namely(["perf", "client", "--duration", "60", "--router", &uri]).spawn().unwrap();
+    let faces = |home: &Home| home.ok(["face", "list"]).matches("memif://").count();
+    home.wait_for("two faces", || faces(&home) == 2);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    client.kill().unwrap();
+    client.wait().unwrap();
+    home.wait_for("one face", || faces(&home) == 1);
+}

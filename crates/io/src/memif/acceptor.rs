@@ -1,0 +1,178 @@
+//! The listening end: applications connect, bring their memory, and are faces when they have.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use namely_memif::{Budget, Fault, Handshake, Progress};
+use namely_wire::face_uri::FaceUri;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::error::OpenError;
+use crate::kind::{Acceptor, NewTransport};
+use crate::memif::{about, halves};
+use crate::options::Persistency;
+use crate::port::TransportState;
+use crate::sockets;
+use crate::transport::{Credentials, Reach, TransportId};
+use crate::transports::Transports;
+use crate::turn::AcceptTurn;
+use crate::unix::{ACCEPTS_PER_TURN_MAX, BACKLOG, SocketFile, accept_failed, credentials};
+
+/// Applications that connected and have not brought everything yet. One more puts out the one that waited longest.
+const HANDSHAKES_MAX: usize = 64;
+
+/// What the listening socket is known by among the handshakes.
+const LISTENER: u64 = u64::MAX;
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
+    /// Listens for memif clients on a path with the given file mode. A stale socket file is replaced.
+    ///
+    /// # Errors
+    /// As [`Transports::listen_unix`].
+    pub fn listen_memif(&mut self, path: &Path, mode: u32) -> Result<TransportId, OpenError> {
+        let shown = path.display().to_string();
+        let address =
+            SocketAddrUnix::new(path).map_err(OpenError::system(format!("using the path {shown}")))?;
+        SocketFile::make_room(path, &address, SocketType::SEQPACKET)?;
+        let socket = sockets::open(AddressFamily::UNIX, SocketType::SEQPACKET)?;
+        rustix::net::bind(&socket, &address)
+            .map_err(OpenError::system(format!("making the socket {shown}")))?;
+        let file = SocketFile::made(path);
+        rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(mode))
+            .map_err(OpenError::system(format!("setting the mode of {shown}")))?;
+        rustix::net::listen(&socket, BACKLOG).map_err(OpenError::system(format!("listening on {shown}")))?;
+        let epoll =
+            epoll::create(CreateFlags::CLOEXEC).map_err(OpenError::system("opening an epoll instance"))?;
+        epoll::add(&epoll, &socket, EventData::new_u64(LISTENER), EventFlags::IN)
+            .map_err(OpenError::system("watching a socket"))?;
+        let local = FaceUri::Memif { path: shown, id: 0 };
+        let acceptor = MemifAcceptor {
+            budget: self.shared.memif_budget.clone(),
+            socket,
+            epoll,
+            local: local.clone(),
+            pending: BTreeMap::new(),
+            next: 0,
+            _file: file,
+        };
+        self.add_listener(Box::new(acceptor), local)
+    }
+}
+
+struct MemifAcceptor {
+    socket: OwnedFd,
+    /// Watches the socket and the handshakes.
+    epoll: OwnedFd,
+    local: FaceUri,
+    budget: Budget,
+    /// In the order of their coming.
+    pending: BTreeMap<u64, Pending>,
+    next: u64,
+    /// The file goes with the listener.
+    _file: SocketFile,
+}
+
+struct Pending {
+    handshake: Handshake,
+    credentials: Option<Credentials>,
+}
+
+impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for MemifAcceptor {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, _: &mut [u8]) {
+        let mut ready = Vec::with_capacity(HANDSHAKES_MAX + 1);
+        let spare = rustix::buffer::spare_capacity(&mut ready);
+        if epoll::wait(&self.epoll, spare, Some(&Timespec::default())).is_err() {
+            return;
+        }
+        for event in &ready {
+            match event.data.u64() {
+                LISTENER => self.take_up(turn),
+                number => self.proceed(number, turn),
+            }
+        }
+    }
+}
+
+impl MemifAcceptor {
+    /// Begins handshakes with those who connected.
+    fn take_up<P: AsRef<[u8]> + Clone + Send + 'static>(&mut self, turn: &mut AcceptTurn<'_, P>) {
+        for _ in 0..ACCEPTS_PER_TURN_MAX {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = match rustix::net::accept_with(&self.socket, flags) {
+                Ok(socket) => socket,
+                Err(errno) if accept_failed(turn, &self.epoll, errno) => return,
+                Err(_) => continue,
+            };
+            let credentials = credentials(&socket);
+            match Handshake::server(socket, turn.options().memif.interface, &self.budget) {
+                Ok(handshake) => self.wait_for(turn, Pending { handshake, credentials }),
+                Err(fault) => turn.count(label(&fault)),
+            }
+        }
+    }
+
+    fn wait_for<P: AsRef<[u8]> + Clone + Send + 'static>(
+        &mut self,
+        turn: &mut AcceptTurn<'_, P>,
+        pending: Pending,
+    ) {
+        if self.pending.len() >= HANDSHAKES_MAX && self.pending.pop_first().is_some() {
+            turn.count("memif_handshakes_full");
+        }
+        self.next += 1;
+        let watched =
+            epoll::add(&self.epoll, &pending.handshake, EventData::new_u64(self.next), EventFlags::IN);
+        match watched {
+            Ok(()) => {
+                self.pending.insert(self.next, pending);
+            }
+            Err(_) => turn.count("accept_failed"),
+        }
+    }
+
+    fn proceed<P: AsRef<[u8]> + Clone + Send + 'static>(
+        &mut self,
+        number: u64,
+        turn: &mut AcceptTurn<'_, P>,
+    ) {
+        let Some(Pending { handshake, credentials }) = self.pending.remove(&number) else { return };
+        // A face is watched elsewhere.
+        let _ = epoll::delete(&self.epoll, &handshake);
+        match handshake.proceed() {
+            Ok(Progress::Waiting(handshake)) => self.wait_for(turn, Pending { handshake, credentials }),
+            Ok(Progress::Connected(interface)) => {
+                let remote = FaceUri::Fd(interface.link.as_fd().as_raw_fd() as u64);
+                let (receiver, sender, mtu) = halves(*interface);
+                let new = NewTransport {
+                    receiver: Box::new(receiver),
+                    sender: Box::new(sender),
+                    about: about(remote, Reach::Local, mtu, credentials),
+                    local: self.local.clone(),
+                    persistency: Persistency::OnDemand,
+                    state: TransportState::Up,
+                };
+                turn.welcome(new, None, |_| ());
+            }
+            Err(fault) => turn.count(label(&fault)),
+        }
+    }
+}
+
+/// The name under which a handshake that failed is counted.
+fn label(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::Closed | Fault::Disconnected(_) => "memif_gone",
+        Fault::BadSecret => "memif_secret",
+        Fault::TooMuch | Fault::NoBudget => "memif_too_much",
+        Fault::BadMemory => "memif_memory",
+        Fault::BadMessage(_) | Fault::Unexpected | Fault::BadVersion | Fault::BadMode => "memif_protocol",
+        Fault::System(_) => "accept_failed",
+    }
+}

@@ -1,0 +1,235 @@
+//! Shared-memory faces through a running loop.
+
+mod support;
+
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use namely_io::{CloseReason, IoOptions, OpenError};
+use namely_memif::{Handshake, Interface, Options, Progress, Pushed};
+use namely_wire::face_uri::FaceUri;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use support::{Loop, eventually, packet};
+
+struct Place {
+    _directory: tempfile::TempDir,
+    path: PathBuf,
+}
+
+fn listening(options: IoOptions) -> (Place, Loop) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.memif");
+    let place = Place { _directory: directory, path };
+    let io = Loop::start(options);
+    let path = place.path.clone();
+    io.with(move |io| io.listen_memif(&path, 0o600)).unwrap();
+    (place, io)
+}
+
+impl Place {
+    fn socket(&self) -> OwnedFd {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        rustix::net::connect(&socket, &SocketAddrUnix::new(&self.path).unwrap()).unwrap();
+        socket
+    }
+
+    fn connect(&self, options: Options) -> Option<Interface> {
+        let mut handshake = Handshake::client(self.socket(), options);
+        loop {
+            handshake = match handshake.proceed() {
+                Ok(Progress::Connected(interface)) => return Some(*interface),
+                Ok(Progress::Waiting(handshake)) => handshake,
+                Err(_) => return None,
+            };
+            let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
+            let mut fds = [PollFd::new(&handshake, PollFlags::IN)];
+            assert_eq!(rustix::event::poll(&mut fds, Some(&patience)), Ok(1), "no answer");
+        }
+    }
+}
+
+fn send(interface: &mut Interface, octets: &[u8]) {
+    assert_eq!(interface.sender.push(&[octets]), Ok(Pushed::Taken));
+    interface.sender.publish();
+}
+
+/// The next packet; waits for it.
+fn receive(interface: &mut Interface) -> Vec<u8> {
+    let mut packet = None;
+    while packet.is_none() {
+        let taken = interface.receiver.receive(1, &mut |octets| {
+            packet = Some(octets.to_vec());
+            false
+        });
+        if taken.unwrap().packets == 0 && interface.receiver.sleep() {
+            assert!(interface.link.wait(support::PATIENCE).unwrap().ring, "nothing came");
+        }
+    }
+    packet.unwrap_or_default()
+}
+
+#[test]
+fn an_application_is_known_by_its_user_and_exchanges_packets() {
+    let (place, io) = listening(IoOptions::default());
+    assert_eq!(std::fs::metadata(&place.path).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut application = place.connect(Options::default()).unwrap();
+    let id = io.accepted();
+    let status = io.status(id).unwrap();
+    assert_eq!(status.credentials.unwrap().uid, rustix::process::getuid().as_raw());
+    assert_eq!(status.local, FaceUri::Memif { path: place.path.display().to_string(), id: 0 });
+    assert_eq!(status.mtu, Some(namely_wire::LP_PACKET_OCTETS_MAX), "any packet fits one buffer");
+    for octets in [0, 1, 8000, 9000] {
+        let sent = packet(octets, 7);
+        send(&mut application, &sent);
+        assert_eq!(io.next_frame(), (id, sent.clone()));
+        io.send(id, &sent);
+        assert_eq!(receive(&mut application), sent);
+    }
+    let counters = io.status(id).unwrap().counters;
+    assert_eq!((counters.in_frames, counters.out_frames), (4, 4));
+    assert_eq!(counters.in_octets, counters.out_octets);
+}
+
+#[test]
+fn the_mtu_is_that_of_the_peers_buffers() {
+    let (place, io) = listening(IoOptions::default());
+    let _application = place.connect(Options { buffer_octets: 2048, ..Options::default() }).unwrap();
+    assert_eq!(io.status(io.accepted()).unwrap().mtu, Some(2048));
+}
+
+#[test]
+fn an_application_that_goes_ends_its_face_and_leaves_nothing() {
+    let (place, io) = listening(IoOptions::default());
+    // Warm up what is opened once.
+    drop(place.connect(Options::default()));
+    io.closed(io.accepted());
+    let before = std::fs::read_dir("/proc/self/fd").unwrap().count();
+    for n in 0..10u8 {
+        let mut application = place.connect(Options::default()).unwrap();
+        let id = io.accepted();
+        send(&mut application, &packet(5, n));
+        drop(application);
+        assert_eq!(io.next_frame(), (id, packet(5, n)), "what was sent before is taken");
+        let (reason, _) = io.closed(id);
+        assert_eq!(reason, CloseReason::Memif(namely_memif::Fault::Closed));
+    }
+    // Other tests of this file open descriptors too; ten faces that leaked would be 50.
+    eventually(|| std::fs::read_dir("/proc/self/fd").unwrap().count() < before + 40);
+}
+
+#[test]
+fn an_application_that_never_reads_costs_its_ring_and_its_queue_and_gets_everything_when_it_does() {
+    let options = IoOptions { queue_octets_max: 100_000, ..IoOptions::default() };
+    let (place, io) = listening(options);
+    let small = Options { ring_size_log2: 4, ..Options::default() };
+    let mut idle = place.connect(small).unwrap();
+    let id = io.accepted();
+    let mut sent = 0u64;
+    while io.drops(id, "queue_full") == 0 {
+        let frame = support::frame(&packet(5000, 1));
+        let _ = io.with(move |io| support::push(io, id, frame));
+        sent += 1;
+        assert!(sent < 1000, "the queue has no end");
+    }
+    let taken = sent - io.drops(id, "queue_full");
+    for _ in 0..taken {
+        assert_eq!(receive(&mut idle).len(), packet(5000, 1).len());
+    }
+    let mut other = place.connect(small).unwrap();
+    let other_id = io.accepted();
+    io.send(other_id, &packet(3, 3));
+    assert_eq!(receive(&mut other), packet(3, 3));
+}
+
+#[test]
+fn two_applications_do_not_hear_each_other() {
+    let (place, io) = listening(IoOptions::default());
+    let mut first = place.connect(Options::default()).unwrap();
+    let first_id = io.accepted();
+    let mut second = place.connect(Options::default()).unwrap();
+    let second_id = io.accepted();
+    send(&mut first, &packet(1, 1));
+    assert_eq!(io.next_frame(), (first_id, packet(1, 1)));
+    send(&mut second, &packet(2, 2));
+    assert_eq!(io.next_frame(), (second_id, packet(2, 2)));
+    io.send(first_id, &packet(3, 3));
+    io.send(second_id, &packet(4, 4));
+    assert_eq!((receive(&mut first), receive(&mut second)), (packet(3, 3), packet(4, 4)));
+}
+
+#[test]
+fn whoever_speaks_no_memif_is_counted_and_closed() {
+    let (place, io) = listening(IoOptions::default());
+    for garbage in [&b"GET / HTTP/1.0\r\n"[..], &[0; 128], &[255; 128]] {
+        let socket = place.socket();
+        rustix::net::send(&socket, garbage, rustix::net::SendFlags::NOSIGNAL).unwrap();
+        eventually(|| {
+            let flags = rustix::net::RecvFlags::DONTWAIT;
+            matches!(rustix::net::recv(&socket, &mut [0u8; 256][..], flags), Ok((0, _)))
+        });
+    }
+    eventually(|| io.listener_drops("memif_protocol") == 3);
+    drop(place.socket());
+    eventually(|| io.listener_drops("memif_gone") == 1);
+    assert!(UnixStream::connect(&place.path).is_err(), "a stream socket is another thing");
+}
+
+#[test]
+fn handshakes_that_wait_are_limited_and_the_oldest_goes() {
+    let (place, io) = listening(IoOptions::default());
+    let waiting: Vec<OwnedFd> = (0..64).map(|_| place.socket()).collect();
+    assert!(io.is_quiet_for(Duration::from_millis(50)));
+    assert_eq!(io.listener_drops("memif_handshakes_full"), 0);
+    let _application = place.connect(Options::default()).expect("one more still gets in");
+    io.accepted();
+    assert!(io.listener_drops("memif_handshakes_full") >= 1);
+    drop(waiting);
+}
+
+#[test]
+fn all_peers_together_have_no_more_mapped_than_the_limit() {
+    let mut options = IoOptions::default();
+    options.memif.mapped_octets_total_max = 25 << 20;
+    let (place, io) = listening(options);
+    let first = place.connect(Options::default()).unwrap();
+    let id = io.accepted();
+    let _second = place.connect(Options::default()).unwrap();
+    io.accepted();
+    assert!(place.connect(Options::default()).is_none());
+    eventually(|| io.listener_drops("memif_too_much") == 1);
+    drop(first);
+    io.closed(id);
+    assert!(place.connect(Options::default()).is_some(), "memory that was given back");
+}
+
+#[test]
+fn a_face_to_a_server_that_listens_comes_up_and_goes_with_it() {
+    let (place, server) = listening(IoOptions::default());
+    let client = Loop::start(IoOptions::default());
+    let path = place.path.clone();
+    let id = client.with(move |io| io.connect_memif(&path, 7)).unwrap();
+    assert!(matches!(client.next_event(), namely_io::Event::Up(up) if up == id));
+    let at_server = server.accepted();
+    client.send(id, &packet(9, 9));
+    assert_eq!(server.next_frame(), (at_server, packet(9, 9)));
+    server.send(at_server, &packet(10, 10));
+    assert_eq!(client.next_frame(), (id, packet(10, 10)));
+    drop(server);
+    client.closed(id);
+}
+
+#[test]
+fn a_socket_in_use_and_a_path_that_is_no_socket_are_told_apart() {
+    let (place, io) = listening(IoOptions::default());
+    let path = place.path.clone();
+    assert!(matches!(io.with(move |io| io.listen_memif(&path, 0o600)), Err(OpenError::InUse(_))));
+    let file = place.path.with_extension("txt");
+    std::fs::write(&file, "x").unwrap();
+    assert!(matches!(io.with(move |io| io.listen_memif(&file, 0o600)), Err(OpenError::NotASocket(_))));
+}
