@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::files::Object;
 use crate::header;
 use crate::interrupt::Interrupt;
+use crate::link::Link;
 use crate::machine::Machine;
 use crate::measure::{Measure, Samples};
 use crate::metric::Metric;
@@ -35,7 +36,7 @@ pub fn run(options: &Compare) -> Result<(), Error> {
     lines.iter().for_each(|line| beside_results(options, line));
     let present: Vec<&dyn Subject> =
         subjects.iter().map(Box::as_ref).filter(|s| s.missing().is_none()).collect();
-    let run = Run { options, plan: options.plan(), dir, interrupt };
+    let run = Run { options, place, plan: options.plan(), dir, interrupt };
     run.measure(&present)?;
     beside_results(options, &format!("\nmachine at the end: {}", Machine::read()));
     Ok(())
@@ -67,6 +68,7 @@ fn working_dir(options: &Compare) -> Result<TempDir, Error> {
 
 struct Run<'a> {
     options: &'a Compare,
+    place: Place,
     plan: Plan,
     dir: TempDir,
     interrupt: Interrupt,
@@ -76,6 +78,10 @@ impl Run<'_> {
     fn measure(&self, subjects: &[&dyn Subject]) -> Result<(), Error> {
         let wanted = |s: &Scenario| self.options.scenario.is_empty() || self.options.scenario.contains(s);
         for scenario in Scenario::value_variants().iter().copied().filter(wanted) {
+            if let (true, Place::Loopback(why)) = (scenario.is_ethernet(), &self.place) {
+                eprintln!("{}: left out: no devices can be made here ({why})", scenario.name());
+                continue;
+            }
             for (subject, why) in subjects.iter().filter_map(|s| Some((s, s.unsupported(scenario)?))) {
                 eprintln!("{}: without {} ({why})", scenario.name(), subject.name());
             }
@@ -94,6 +100,7 @@ impl Run<'_> {
     fn rounds(&self, scenario: Scenario, subjects: &[&dyn Subject]) -> Result<Results, Error> {
         let mut results = Results::default();
         let object = self.object(scenario)?;
+        let _link = scenario.is_ethernet().then(Link::make).transpose()?;
         for round in 0..self.options.runs() as usize {
             for turn in 0..subjects.len() {
                 // Each round starts with another subject, so that no one always follows the same one.

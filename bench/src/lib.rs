@@ -18,6 +18,7 @@ pub mod files;
 pub mod header;
 pub mod instructions;
 pub mod interrupt;
+pub mod link;
 pub mod load;
 pub mod machine;
 pub mod measure;

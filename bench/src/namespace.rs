@@ -48,7 +48,7 @@ fn bring_up_loopback() -> Result<(), Error> {
     run(&["ip", "link", "set", "lo", "up"])
 }
 
-fn run(words: &[&str]) -> Result<(), Error> {
+pub(crate) fn run(words: &[&str]) -> Result<(), Error> {
     let doing = || words.join(" ");
     let output =
         Command::new(words[0]).args(&words[1..]).output().map_err(|e| Error::environment(doing(), e))?;

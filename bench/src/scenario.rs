@@ -17,6 +17,9 @@ pub enum Scenario {
     /// A file through two routers with UDP between them; the applications use Unix sockets
     #[value(name = "udp-2routers")]
     Udp2Routers,
+    /// The same with an Ethernet link (veth) between the routers; as root only
+    #[value(name = "ether-2routers")]
+    Ether2Routers,
     /// A file from the router's content store over Unix sockets, its producer stopped
     #[value(name = "cache-unix")]
     CacheUnix,
@@ -68,6 +71,7 @@ impl Scenario {
             Scenario::Unix1200 => "unix-1200",
             Scenario::Tcp8000 => "tcp-8000",
             Scenario::Udp2Routers => "udp-2routers",
+            Scenario::Ether2Routers => "ether-2routers",
             Scenario::CacheUnix => "cache-unix",
             Scenario::Multiflow => "multiflow",
             Scenario::PingUnix => "ping-unix",
@@ -79,9 +83,11 @@ impl Scenario {
     /// What kind of measurement it is.
     pub fn kind(self) -> Kind {
         match self {
-            Scenario::Unix8000 | Scenario::Unix1200 | Scenario::Tcp8000 | Scenario::Udp2Routers => {
-                Kind::Transfer
-            }
+            Scenario::Unix8000
+            | Scenario::Unix1200
+            | Scenario::Tcp8000
+            | Scenario::Udp2Routers
+            | Scenario::Ether2Routers => Kind::Transfer,
             Scenario::CacheUnix => Kind::Cached,
             Scenario::Multiflow => Kind::Flows,
             Scenario::PingUnix => Kind::Ping,
@@ -95,9 +101,14 @@ impl Scenario {
         if self == Scenario::Tcp8000 { Transport::Tcp } else { Transport::Unix }
     }
 
-    /// Whether two routers stand between the applications, with UDP between them.
+    /// Whether two routers stand between the applications.
     pub fn has_two_routers(self) -> bool {
-        self == Scenario::Udp2Routers
+        matches!(self, Scenario::Udp2Routers | Scenario::Ether2Routers)
+    }
+
+    /// Whether the two routers speak over Ethernet, not UDP. It takes a network namespace of its own.
+    pub fn is_ethernet(self) -> bool {
+        self == Scenario::Ether2Routers
     }
 
     /// Payload of one segment, in octets.

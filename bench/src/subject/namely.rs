@@ -9,6 +9,7 @@ use super::programs::Program;
 use super::{Fetch, Network, PREFIX, Publication, READY_LIMIT, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
+use crate::link::{ADDRESSES, DEVICES};
 use crate::probe;
 use crate::process::{self, Process};
 use crate::scenario::{Kind, Scenario, Transport};
@@ -52,7 +53,7 @@ impl Namely {
     fn start_router(&self, site: &Site<'_>, index: usize) -> Result<Process, Error> {
         let socket = site.socket(index);
         let mut command = process::command(self.router.path(), site.dir);
-        match self.configuration(site)? {
+        match self.configuration(site, index)? {
             Some(file) => command.arg("--config").arg(file),
             None => command.arg("--no-config"),
         };
@@ -61,7 +62,9 @@ impl Namely {
         command.args(["--listen", &site.udp_uri(index, "udp")]);
         command.args(["--cs-packets-max", &site.scenario.cs_packets().to_string()]);
         command.args(["--cs-octets-max", CS_OCTETS_MAX]);
-        if site.scenario.has_two_routers() && index == 0 {
+        if site.scenario.is_ethernet() {
+            command.args(["--listen", &format!("dev://{}", DEVICES[index])]);
+        } else if site.scenario.has_two_routers() && index == 0 {
             command.args(["--route", &format!("{PREFIX}={}", site.udp_uri(1, "udp"))]);
         }
         let mut router = Process::start(&format!("namelyd {index}"), command, site.dir, None)?;
@@ -70,23 +73,31 @@ impl Namely {
         Ok(router)
     }
 
-    /// A configuration file where one is needed: over TCP the router takes registrations by signature only, so the
-    /// producer gets a key and the router its certificate.
-    fn configuration(&self, site: &Site<'_>) -> Result<Option<PathBuf>, Error> {
-        if site.scenario.transport() != Transport::Tcp {
-            return Ok(None);
-        }
-        let certificate = site.dir.join("producer.cert");
-        self.own_tool(site, &["key", "new", PREFIX])?;
-        self.own_tool(site, &["cert", "export", PREFIX, "-o", &certificate.to_string_lossy()])?;
+    /// A configuration file where one is needed: for the face over Ethernet, and over TCP, where the router takes
+    /// registrations by signature only, so that the producer gets a key and the router its certificate.
+    fn configuration(&self, site: &Site<'_>, index: usize) -> Result<Option<PathBuf>, Error> {
+        let text = match site.scenario {
+            scenario if scenario.is_ethernet() && index == 0 => format!(
+                "[[face]]\nremote = \"ether://[{}]\"\nlocal = \"dev://{}\"\nroutes = [\"{PREFIX}\"]\n",
+                ADDRESSES[1], DEVICES[0]
+            ),
+            scenario if scenario.transport() == Transport::Tcp => self.trust_in_the_producer(site)?,
+            _ => return Ok(None),
+        };
         let file = site.dir.join("namely.toml");
-        let text = format!(
-            "[[authorization.key]]\ncertificate = \"{}\"\nregister = [\"{PREFIX}\"]\n",
-            certificate.display()
-        );
         std::fs::write(&file, text)
             .map_err(|e| Error::environment(format!("cannot write {}", file.display()), e))?;
         Ok(Some(file))
+    }
+
+    fn trust_in_the_producer(&self, site: &Site<'_>) -> Result<String, Error> {
+        let certificate = site.dir.join("producer.cert");
+        self.own_tool(site, &["key", "new", PREFIX])?;
+        self.own_tool(site, &["cert", "export", PREFIX, "-o", &certificate.to_string_lossy()])?;
+        Ok(format!(
+            "[[authorization.key]]\ncertificate = \"{}\"\nregister = [\"{PREFIX}\"]\n",
+            certificate.display()
+        ))
     }
 
     fn own_tool(&self, site: &Site<'_>, arguments: &[&str]) -> Result<(), Error> {

@@ -118,6 +118,7 @@ impl Subject for Ndnd {
             (None, _) if scenario == Scenario::Unix1200 => {
                 Some("ndnd put has no option for the segment size")
             }
+            _ if scenario.is_ethernet() => Some("it has no Ethernet faces"),
             (Some(_), Kind::Flows | Kind::Memory | Kind::Idle) => Some("the router is that of ndnd"),
             _ => None,
         }

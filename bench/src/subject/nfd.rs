@@ -82,6 +82,9 @@ impl Subject for Nfd {
     }
 
     fn unsupported(&self, scenario: Scenario) -> Option<&'static str> {
+        if scenario.is_ethernet() {
+            return Some("whether it has Ethernet faces depends on how it was built");
+        }
         let is_file = matches!(scenario.kind(), Kind::Transfer | Kind::Cached);
         (self.pipeline == Pipeline::Cubic && !is_file).then_some("the router and tools are those of nfd")
     }

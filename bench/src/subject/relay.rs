@@ -94,6 +94,7 @@ impl Subject for Relay {
 
     fn unsupported(&self, scenario: Scenario) -> Option<&'static str> {
         match (scenario.kind(), self.unit) {
+            _ if scenario.is_ethernet() => Some("it has sockets of IP only"),
             (Kind::Flows | Kind::Memory | Kind::Idle, _) => Some("it is no router"),
             (Kind::Ping, Some(_)) => Some("a ping is smaller than one read"),
             (_, Some(_)) if scenario.has_two_routers() => Some("64 KiB do not fit a datagram"),

@@ -18,6 +18,7 @@ mod counting {
 
     thread_local! {
         static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+        static OCTETS: Cell<i64> = const { Cell::new(0) };
     }
 
     struct Counting;
@@ -26,17 +27,20 @@ mod counting {
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+            OCTETS.set(OCTETS.get() + layout.size() as i64);
             // SAFETY: the caller's promises are those that `System` asks for.
             unsafe { System.alloc(layout) }
         }
 
         unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+            OCTETS.set(OCTETS.get() - layout.size() as i64);
             // SAFETY: as above.
             unsafe { System.dealloc(ptr, layout) }
         }
 
         unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
             ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+            OCTETS.set(OCTETS.get() + size as i64 - layout.size() as i64);
             // SAFETY: as above.
             unsafe { System.realloc(ptr, layout, size) }
         }
@@ -44,6 +48,11 @@ mod counting {
 
     #[global_allocator]
     static COUNTING: Counting = Counting;
+
+    /// Octets that this thread has allocated and not freed.
+    pub(super) fn octets() -> i64 {
+        OCTETS.get()
+    }
 
     /// Allocations of this thread while `run` runs.
     pub(super) fn allocations(run: impl FnOnce()) -> u64 {
@@ -53,7 +62,7 @@ mod counting {
     }
 }
 
-use counting::allocations;
+use counting::{allocations, octets};
 
 /// Counts what is sent, and keeps nothing.
 #[derive(Default)]
@@ -182,4 +191,37 @@ fn expiry_allocates_nothing() {
 #[test]
 fn the_counter_counts() {
     assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
+}
+
+/// `IS-27`: what pending Interests take beside their packets, at the rate of 256 MiB for a million.
+#[test]
+fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
+    const ENTRIES: usize = 131_072;
+    let config = Config {
+        pit_entries_max: ENTRIES,
+        pit_entries_per_face_max: ENTRIES,
+        cs_packets_max: 0,
+        ..Config::new(|_| [0; 32])
+    };
+    let name = |i: usize| Name::new().join_generic("a").join_number(50, i as u64);
+    let packet = |i: usize| InterestBuilder::new(name(i)).nonce((i as u32).to_be_bytes()).build().into();
+    let packets: Vec<Packet> = (0..ENTRIES).map(packet).collect();
+    // All but the PIT is in a forwarder whose PIT is small.
+    let before = octets();
+    let other = Fw::new(Config { pit_entries_max: 1, ..config.clone() }, 1).unwrap();
+    let beside = octets() - before;
+    let before = octets();
+    let fw = Fw::new(config, 1).unwrap();
+    let (consumer, upstream) =
+        (fw.face_register(FaceSpec::remote()).unwrap(), fw.face_register(FaceSpec::remote()).unwrap());
+    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    let mut sink = Sink::default();
+    for packet in &packets {
+        fw.receive(consumer, Received::bare(packet.clone()), 1, &mut sink);
+    }
+    let taken = octets() - before - beside;
+    assert_eq!((fw.table_sizes().pit, sink.sent), (ENTRIES, ENTRIES as u64));
+    assert!(taken / ENTRIES as i64 <= 268, "{} octets each", taken / ENTRIES as i64);
+    println!("{} octets for each pending Interest", taken / ENTRIES as i64);
+    drop(other);
 }

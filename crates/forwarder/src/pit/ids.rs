@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_is_kept_and_lent_again() {
+    fn storage_is_kept_up_to_the_limit_and_lent_again() {
         let ids = Ids::<parking_lot::RawMutex>::new(8).unwrap();
         let storage = ids.in_storage(3);
         let address = storage.as_ptr();
@@ -200,5 +200,7 @@ mod tests {
         assert_eq!(same.as_ptr(), address);
         ids.keep(3, Some(Vec::with_capacity(SPARE_RECORDS_MAX + 1)), None);
         assert_eq!(ids.in_storage(3).capacity(), FRESH_RECORDS, "large storage is not kept");
+        (0..=SPARES_MAX).for_each(|_| ids.keep(5, Some(Vec::with_capacity(FRESH_RECORDS)), None));
+        assert_eq!(ids.stripes[5].list.lock().in_storage.len(), SPARES_MAX, "nor more than the limit");
     }
 }
