@@ -17,7 +17,7 @@ use crate::router::{connection_failure, nack_failure};
 /// How data is fetched.
 #[derive(Debug, Args)]
 pub struct Transfer {
-    /// How the window follows the network: cubic, aimd, or fixed:N.
+    /// How the fetch follows the network: cubic, raaqm, bbr, nbcc, aimd, or fixed:N.
     #[arg(long, value_name = "ALGORITHM", default_value = "cubic", help_heading = "Transfer")]
     congestion: Algorithm,
     /// Largest window, packets.

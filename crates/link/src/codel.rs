@@ -4,7 +4,8 @@
 //! bad; the sender hears of it, and as long as it stays bad, ever more often: after interval / √n. The first signals
 //! are congestion marks; a queue that stays bad all the same drops packets. All arithmetic is in integers.
 
-/// Signals of one bad time that are marks; the following ones are drops.
+/// Signals of one bad time that are marks; the following ones are drops. A bad time that goes on where an earlier one
+/// ended begins with marks again: consumers that obey marks but take a loss for a bad link would otherwise hear nothing.
 pub const CODEL_MARKS_MAX: u32 = 8;
 
 /// A bad time that begins so many intervals after the last one goes on where that one ended (RFC 8289, 5.5).
@@ -73,7 +74,8 @@ impl Codel {
         } else {
             return Verdict::Pass;
         }
-        if self.count <= CODEL_MARKS_MAX { Verdict::Mark } else { Verdict::Drop }
+        let signals = self.count.saturating_sub(self.first_count);
+        if signals < CODEL_MARKS_MAX { Verdict::Mark } else { Verdict::Drop }
     }
 
     /// Whether packets waited too long, without a break of an interval.
@@ -178,9 +180,13 @@ mod tests {
         let first = signals(&mut codel, 0, 1000, |_| 50 * MS);
         signals(&mut codel, 1000, 1001, |_| 0);
         let again = signals(&mut codel, 1001, 1400, |_| 50 * MS);
-        // The first one had so many signals after the one it began with: the second begins with drops, close together.
-        assert!(first.len() > CODEL_MARKS_MAX as usize + 1);
-        assert_eq!(again[0], (1101, Verdict::Drop));
+        // The first one had so many signals after the one it began with: the second's are as close together as its last
+        // ones, and marks come first again.
+        let marks = CODEL_MARKS_MAX as usize;
+        assert!(first.len() > marks + 1);
+        assert_eq!(again[0], (1101, Verdict::Mark));
+        assert!(again[..marks].iter().all(|(_, verdict)| *verdict == Verdict::Mark), "{again:?}");
+        assert_eq!(again[marks].1, Verdict::Drop);
         assert!(again[1].0 - again[0].0 < 40);
         signals(&mut codel, 1400, 1401, |_| 0);
         let late = signals(&mut codel, 9000, 9250, |_| 50 * MS);

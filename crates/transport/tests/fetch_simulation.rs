@@ -4,12 +4,21 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use namely_transport::congestion::Algorithm;
+use namely_transport::congestion::{Algorithm, CongestionControl, Path, Signal};
 use namely_transport::fetch::{Arrival, Counters, Failure, Fetch, Options, Taken};
 use namely_wire::NackReason;
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
+
+const ALL: [Algorithm; 6] = [
+    Algorithm::Cubic,
+    Algorithm::Raaqm,
+    Algorithm::Bbr,
+    Algorithm::NbCc,
+    Algorithm::Aimd,
+    Algorithm::Fixed(16),
+];
 
 /// A path and its misbehaviour.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +133,69 @@ fn a_lossless_local_path_is_filled_without_a_single_retransmission() {
         assert_eq!(outcome.counters.retransmissions, 0, "{algorithm:?}");
         assert!(utilisation(CLEAN, 30_000, &outcome) > 0.95, "{algorithm:?}: {} ns", outcome.ended_ns);
     }
+}
+
+/// Asks for `rate` pieces a second and has room for many.
+#[derive(Debug)]
+struct Paced(f64);
+
+impl CongestionControl for Paced {
+    fn window(&self) -> usize {
+        1000
+    }
+
+    fn pace(&self) -> Option<f64> {
+        Some(self.0)
+    }
+
+    fn on_data(&mut self, _: &Path, _: bool) {}
+
+    fn on_congestion(&mut self, _: &Path, _: Signal) {}
+}
+
+#[test]
+fn a_paced_fetch_asks_at_its_rate_and_makes_up_for_a_late_timer_but_not_for_a_pause() {
+    let mut fetch = Fetch::new(Options::default(), 0).with_control(Box::new(Paced(1000.0)));
+    let mut asked = |now_ns| {
+        let asked = std::iter::from_fn(|| fetch.request(now_ns)).count();
+        (asked, fetch.next_timeout_ns())
+    };
+    for ms in 0..10 {
+        assert_eq!(asked(ms * MS), (1, (ms + 1) * MS));
+        assert_eq!(asked(ms * MS + 1), (0, (ms + 1) * MS));
+    }
+    assert_eq!(asked(11 * MS), (2, 12 * MS), "a timer that came a millisecond late");
+    assert_eq!(asked(200 * MS).0, 3, "a pause of two hundred");
+}
+
+#[test]
+fn the_rate_that_a_fetch_measures_is_the_paths_and_not_that_of_a_burst() {
+    #[derive(Debug)]
+    struct Watch(std::sync::Arc<std::sync::Mutex<Vec<f64>>>);
+    impl CongestionControl for Watch {
+        fn window(&self) -> usize {
+            50
+        }
+        fn on_data(&mut self, path: &Path, _: bool) {
+            self.0.lock().unwrap().push(path.sample.rate);
+        }
+        fn on_congestion(&mut self, _: &Path, _: Signal) {}
+    }
+    let rates = std::sync::Arc::default();
+    let mut fetch =
+        Fetch::new(Options::default(), 0).with_control(Box::new(Watch(std::sync::Arc::clone(&rates))));
+    // 1,000 a second, of which four come at once, every 4 ms.
+    let mut outstanding = std::collections::VecDeque::new();
+    for turn in 1..200 {
+        let now_ns = turn * 4 * MS;
+        outstanding.extend(std::iter::from_fn(|| fetch.request(now_ns - 4 * MS)));
+        for piece in outstanding.drain(..4) {
+            fetch.on_data(piece, Arrival::at(now_ns));
+            fetch.advance(piece + 1);
+        }
+    }
+    let rates = rates.lock().unwrap();
+    assert!(rates[100..].iter().all(|rate| (900.0..1100.0).contains(rate)), "{:?}", &rates[100..120]);
 }
 
 #[test]
@@ -291,7 +363,7 @@ fn no_more_than_the_span_is_asked_for_ahead_of_what_was_delivered() {
 
 #[test]
 fn no_window_grows_past_its_limit() {
-    for congestion in [Algorithm::Cubic, Algorithm::Aimd, Algorithm::Fixed(1000)] {
+    for congestion in ALL {
         for window_max in [1, 2, 100] {
             let options = Options { congestion, window_max, ..Options::default() };
             let mut fetch = Fetch::new(options, 0);
@@ -351,7 +423,7 @@ proptest! {
         repeated in 0u64..200,
         jitter_ms in 0u64..30,
         queue_max in 5u64..100,
-        algorithm in prop_oneof![Just(Algorithm::Cubic), Just(Algorithm::Aimd), Just(Algorithm::Fixed(16))],
+        algorithm in prop::sample::select(&ALL[..]),
     ) {
         let path = PathModel {
             rtt_ns: 5 * MS, lost, repeated, jitter_ns: jitter_ms * MS, queue_max, mark_above: 3, ..CLEAN

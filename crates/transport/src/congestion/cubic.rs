@@ -7,7 +7,7 @@
 //!   without its queue, not by a fixed factor. A router's mark always counts in full, and so does loss beyond
 //!   what a bad link explains.
 
-use super::{CongestionControl, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
+use super::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 
 /// What remains of the window after congestion (RFC 9438, 4.6).
 const BETA: f64 = 0.7;
@@ -18,9 +18,6 @@ const C: f64 = 0.4;
 /// The standing queue at which growth stops: this long, or a quarter of the empty path's round trip. More than the
 /// time for which a busy host keeps a process waiting, which looks the same.
 const QUEUE_NS: u64 = 25_000_000;
-
-/// Share of lost packets above which loss means congestion, whatever the queue looks like.
-const LOSS_MAX: f64 = 0.15;
 
 /// The controller.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +85,7 @@ impl CongestionControl for Cubic {
 
     fn on_congestion(&mut self, path: &Path, signal: Signal) {
         let kept = match signal {
-            Signal::Loss if path.loss <= LOSS_MAX => without_queue(path).clamp(BETA, 1.0),
+            Signal::Loss if path.loss <= LOSS_MAX => path.share_without_queue().clamp(BETA, 1.0),
             Signal::Loss | Signal::Mark => BETA,
         };
         if kept == 1.0 {
@@ -107,15 +104,6 @@ impl CongestionControl for Cubic {
 /// Whether packets wait longer in queues than the controller allows its own window to make them.
 fn has_queue(path: &Path) -> bool {
     path.rtt_recent_ns.saturating_sub(path.rtt_min_ns) > QUEUE_NS.max(path.rtt_min_ns / 4)
-}
-
-/// Share of the window that the path holds without its queue. Round trips vary by themselves: up to a quarter more
-/// is no queue.
-fn without_queue(path: &Path) -> f64 {
-    if 4 * path.rtt_round_ns <= 5 * path.rtt_min_ns {
-        return 1.0;
-    }
-    1.25 * path.rtt_min_ns as f64 / path.rtt_round_ns as f64
 }
 
 #[cfg(test)]

@@ -1,13 +1,31 @@
-//! How many Interests may be outstanding: congestion control by windows, without I/O.
+//! How many Interests may be outstanding, and how fast they go out: congestion control, without I/O.
 //!
 //! [`crate::fetch::Fetch`] tells a [`CongestionControl`] of each Data and, at most once a round trip, of
-//! congestion; the controller answers with a window in packets.
+//! congestion; the controller answers with a window in packets and, if it paces, with a rate.
+//!
+//! | word | controller | reacts to |
+//! | --- | --- | --- |
+//! | `cubic` | [`Cubic`] | marks, loss with a queue, its own queue |
+//! | `raaqm` | [`Raaqm`] | delay |
+//! | `bbr` | [`Bbr`] | the rate at which Data come; marks |
+//! | `nbcc` | [`NbCc`] | marks and loss |
+//! | `aimd` | [`Aimd`] | marks and loss |
+//! | `fixed:N` | [`Fixed`] | nothing |
 
+mod bbr;
 mod cubic;
+mod nbcc;
+mod raaqm;
 
 use std::fmt::Debug;
 
+pub use self::bbr::Bbr;
 pub use self::cubic::Cubic;
+pub use self::nbcc::NbCc;
+pub use self::raaqm::Raaqm;
+
+/// Share of lost packets above which loss means congestion, whatever the queue looks like.
+const LOSS_MAX: f64 = 0.15;
 
 /// The smallest window: one to wait for, one on its way.
 pub const WINDOW_MIN: f64 = 2.0;
@@ -33,6 +51,34 @@ pub struct Path {
     pub loss: f64,
     /// Interests outstanding.
     pub in_flight: usize,
+    /// Pieces that have come.
+    pub delivered: u64,
+    /// What the latest Data tells.
+    pub sample: Sample,
+}
+
+/// What one Data tells of the path.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// Its round trip; none if it was asked for more than once.
+    pub rtt_ns: Option<u64>,
+    /// Pieces a second that came while its Interest was outstanding.
+    pub rate: f64,
+    /// There was too little to ask for then, so that the path may carry more than this rate.
+    pub starved: bool,
+    /// [`Path::delivered`] when its Interest went out: a round trip is over when this passes what it was at its start.
+    pub delivered_before: u64,
+}
+
+impl Path {
+    /// Share of the window that the path holds without its queue. Round trips vary by themselves: up to a quarter
+    /// more is no queue.
+    fn share_without_queue(&self) -> f64 {
+        if 4 * self.rtt_round_ns <= 5 * self.rtt_min_ns {
+            return 1.0;
+        }
+        1.25 * self.rtt_min_ns as f64 / self.rtt_round_ns as f64
+    }
 }
 
 /// What says that the path is congested.
@@ -44,10 +90,15 @@ pub enum Signal {
     Loss,
 }
 
-/// Decides the window.
+/// Decides the window and, if it likes, the rate.
 pub trait CongestionControl: Debug + Send {
     /// Interests that may be outstanding.
     fn window(&self) -> usize;
+
+    /// Interests a second, at most; none: as fast as the window has room.
+    fn pace(&self) -> Option<f64> {
+        None
+    }
 
     /// A Data came. `limited`: the window was full, so it is the window that limits the rate.
     fn on_data(&mut self, path: &Path, limited: bool);
@@ -113,11 +164,17 @@ pub enum Algorithm {
     Aimd,
     /// [`Cubic`].
     Cubic,
+    /// [`Raaqm`].
+    Raaqm,
+    /// [`Bbr`].
+    Bbr,
+    /// [`NbCc`].
+    NbCc,
 }
 
 impl Algorithm {
     /// The words that [`str::parse`] takes; `fixed` is written `fixed:64`.
-    pub const WORDS: [&'static str; 3] = ["cubic", "aimd", "fixed:N"];
+    pub const WORDS: [&'static str; 6] = ["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:N"];
 
     /// A controller of this kind whose window stays at or below `window_max`.
     pub fn controller(self, window_max: usize) -> Box<dyn CongestionControl> {
@@ -125,6 +182,9 @@ impl Algorithm {
             Algorithm::Fixed(window) => Box::new(Fixed(window.min(window_max))),
             Algorithm::Aimd => Box::new(Aimd::new(window_max)),
             Algorithm::Cubic => Box::new(Cubic::new(window_max)),
+            Algorithm::Raaqm => Box::new(Raaqm::new(window_max)),
+            Algorithm::Bbr => Box::new(Bbr::new(window_max)),
+            Algorithm::NbCc => Box::new(NbCc::new(window_max)),
         }
     }
 }
@@ -135,6 +195,9 @@ impl std::str::FromStr for Algorithm {
     fn from_str(word: &str) -> Result<Self, String> {
         match word.split_once(':') {
             None if word == "cubic" => Ok(Algorithm::Cubic),
+            None if word == "raaqm" => Ok(Algorithm::Raaqm),
+            None if word == "bbr" => Ok(Algorithm::Bbr),
+            None if word == "nbcc" => Ok(Algorithm::NbCc),
             None if word == "aimd" => Ok(Algorithm::Aimd),
             Some(("fixed", window)) => match window.parse() {
                 Ok(window) if window > 0 => Ok(Algorithm::Fixed(window)),
@@ -173,6 +236,10 @@ mod tests {
         assert_eq!("fixed:64".parse(), Ok(Algorithm::Fixed(64)));
         assert_eq!("cubic".parse(), Ok(Algorithm::Cubic));
         assert!("fixed:0".parse::<Algorithm>().is_err());
-        assert!("bbr".parse::<Algorithm>().unwrap_err().contains("cubic"));
+        for word in Algorithm::WORDS {
+            let algorithm: Algorithm = word.replace('N', "9").parse().unwrap();
+            assert!(algorithm.controller(64).window() >= 1, "{word}");
+        }
+        assert!("reno".parse::<Algorithm>().unwrap_err().contains("cubic"));
     }
 }

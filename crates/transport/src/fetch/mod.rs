@@ -36,7 +36,7 @@ use namely_wire::NackReason;
 
 pub use self::failure::Failure;
 use self::rtt::Rtt;
-use crate::congestion::{Algorithm, CongestionControl, Path, Signal};
+use crate::congestion::{Algorithm, CongestionControl, Path, Sample, Signal};
 
 /// Pause after a Nack before anything is asked again; doubled while no Data comes.
 const PAUSE_NS: (u64, u64) = (10_000_000, 1_000_000_000);
@@ -44,10 +44,13 @@ const PAUSE_NS: (u64, u64) = (10_000_000, 1_000_000_000);
 /// Over how many packets the share of lost ones is averaged.
 const LOSS_MEMORY: f64 = 64.0;
 
+/// How far a paced fetch may fall behind its rate and still make up for it, ns: what a timer of the host is late.
+const CATCH_UP_NS: u64 = 2_000_000;
+
 /// How a fetch behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Decides the window.
+    /// Decides the window, and how fast it is used.
     pub congestion: Algorithm,
     /// Largest window, in pieces.
     pub window_max: usize,
@@ -141,6 +144,19 @@ struct Slot {
     state: State,
     attempts: u8,
     sent_ns: u64,
+    /// What had come when the Interest went out.
+    before: Delivered,
+}
+
+/// How much has come, and until when: what a rate is measured between.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delivered {
+    pieces: u64,
+    at_ns: u64,
+    /// When the Interest was sent whose Data came last.
+    sent_ns: u64,
+    /// Whether there was too little to ask for.
+    starved: bool,
 }
 
 /// Fetches the pieces from a first one to an end.
@@ -158,6 +174,12 @@ pub struct Fetch {
     sent: VecDeque<(u64, u64)>,
     rtt: Rtt,
     loss: f64,
+    delivered: Delivered,
+    /// While fewer pieces than this have come, the rate is not the path's but the caller's.
+    starved_until: u64,
+    sample: Sample,
+    /// When a paced fetch may ask next.
+    send_at_ns: u64,
     /// When the latest Interest that has certainly been answered was sent: what was sent before has been overtaken.
     answered_sent_ns: u64,
     /// The same for one that was sent more than once, so that the answer may be to an earlier one.
@@ -188,6 +210,10 @@ impl Fetch {
             sent: VecDeque::new(),
             rtt: Rtt::default(),
             loss: 0.0,
+            delivered: Delivered { at_ns: now_ns, sent_ns: now_ns, ..Delivered::default() },
+            starved_until: 0,
+            sample: Sample::default(),
+            send_at_ns: 0,
             answered_sent_ns: 0,
             perhaps_answered_sent_ns: 0,
             quiet_since_ns: now_ns,
@@ -271,7 +297,20 @@ impl Fetch {
         {
             return None;
         }
-        let piece = self.next_lost().or_else(|| self.next_new())?;
+        let pace = self.control.pace();
+        if pace.is_some() && now_ns < self.send_at_ns {
+            return None;
+        }
+        let Some(piece) = self.next_lost().or_else(|| self.next_new()) else {
+            self.starved_until = self.delivered.pieces + self.in_flight as u64;
+            return None;
+        };
+        if self.in_flight == 0 {
+            // Measuring begins anew: the time without anything outstanding is not the path's.
+            self.delivered = Delivered { at_ns: now_ns, sent_ns: now_ns, ..self.delivered };
+        }
+        let starved = self.starved_until > self.delivered.pieces;
+        let before = Delivered { starved, ..self.delivered };
         let attempts_max = self.options.attempts_max;
         let slot = self.slot(piece)?;
         if slot.attempts >= attempts_max {
@@ -281,12 +320,17 @@ impl Fetch {
         slot.state = State::InFlight;
         slot.attempts += 1;
         slot.sent_ns = now_ns;
+        slot.before = before;
         let again = slot.attempts > 1;
         if self.in_flight == 0 {
             self.quiet_since_ns = now_ns;
         }
         self.in_flight += 1;
         self.sent.push_back((piece, now_ns));
+        if let Some(rate) = pace {
+            let interval_ns = (1e9 / rate.max(f64::MIN_POSITIVE)).min(1e9) as u64;
+            self.send_at_ns = self.send_at_ns.max(now_ns.saturating_sub(CATCH_UP_NS)) + interval_ns;
+        }
         self.counters.interests += 1;
         self.counters.retransmissions += u64::from(again);
         Some(piece)
@@ -302,12 +346,23 @@ impl Fetch {
     }
 
     fn next_new(&mut self) -> Option<u64> {
-        let next = self.base + self.slots.len() as u64;
-        if self.end.is_some_and(|end| next >= end) || self.slots.len() >= self.options.span_max {
+        if !self.has_new() {
             return None;
         }
-        self.slots.push_back(Slot { state: State::Lost, attempts: 0, sent_ns: 0 });
+        let next = self.base + self.slots.len() as u64;
+        self.slots.push_back(Slot {
+            state: State::Lost,
+            attempts: 0,
+            sent_ns: 0,
+            before: Delivered::default(),
+        });
         Some(next)
+    }
+
+    /// Whether there is a piece that was never asked for and may be.
+    fn has_new(&self) -> bool {
+        let next = self.base + self.slots.len() as u64;
+        self.end.is_none_or(|end| next < end) && self.slots.len() < self.options.span_max
     }
 
     fn slot(&mut self, piece: u64) -> Option<&mut Slot> {
@@ -328,7 +383,7 @@ impl Fetch {
             }
             _ => None,
         };
-        let Some(Slot { state, attempts, sent_ns }) = taken else {
+        let Some(Slot { state, attempts, sent_ns, before }) = taken else {
             self.counters.duplicates += 1;
             return Taken::Unneeded;
         };
@@ -348,6 +403,7 @@ impl Fetch {
             self.in_flight -= 1;
         }
         self.counters.data += 1;
+        self.measure(before, sent_ns, (attempts == 1).then_some(took_ns), now_ns);
         self.note_progress(now_ns);
         self.loss -= self.loss / LOSS_MEMORY;
         self.control.on_data(&self.path(now_ns), limited);
@@ -356,6 +412,23 @@ impl Fetch {
             self.congested(Signal::Mark, sent_ns, now_ns);
         }
         Taken::New
+    }
+
+    /// The rate at which Data came while one Interest was outstanding (as draft-cheng-iccrg-delivery-rate-estimation has
+    /// it for TCP): the slower of asking and answering, so that Data that had queued do not look like a fast path.
+    fn measure(&mut self, before: Delivered, sent_ns: u64, rtt_ns: Option<u64>, now_ns: u64) {
+        self.delivered.pieces += 1;
+        self.delivered.at_ns = now_ns;
+        self.delivered.sent_ns = self.delivered.sent_ns.max(sent_ns);
+        let asking_ns = sent_ns.saturating_sub(before.sent_ns);
+        let answering_ns = now_ns.saturating_sub(before.at_ns);
+        let pieces = self.delivered.pieces - before.pieces;
+        self.sample = Sample {
+            rtt_ns,
+            rate: pieces as f64 * 1e9 / asking_ns.max(answering_ns).max(1) as f64,
+            starved: before.starved,
+            delivered_before: before.pieces,
+        };
     }
 
     fn note_progress(&mut self, now_ns: u64) {
@@ -438,9 +511,18 @@ impl Fetch {
         self.skip_stale();
         let paused_ns =
             if self.paused_until_ns > 0 && !self.lost.is_empty() { self.paused_until_ns } else { u64::MAX };
-        let Some((_, sent_ns)) = self.sent.front() else { return paused_ns };
+        let ask_ns = paused_ns.min(self.paced_ns());
+        let Some((_, sent_ns)) = self.sent.front() else { return ask_ns };
         let quiet_ns = self.quiet_since_ns.max(*sent_ns).saturating_add(self.rtt.timeout_ns());
-        quiet_ns.min(self.overtaken_at_ns(*sent_ns)).min(paused_ns)
+        quiet_ns.min(self.overtaken_at_ns(*sent_ns)).min(ask_ns)
+    }
+
+    /// When the rate lets the next piece be asked for, if it is the rate that keeps it back.
+    fn paced_ns(&self) -> u64 {
+        let held_back = self.control.pace().is_some()
+            && self.in_flight < self.control.window()
+            && (!self.lost.is_empty() || self.has_new());
+        if held_back { self.send_at_ns.max(self.paused_until_ns) } else { u64::MAX }
     }
 
     /// When an Interest that was sent at `sent_ns` counts as lost because later ones have been answered.
@@ -526,6 +608,8 @@ impl Fetch {
             rtt_smoothed_ns: self.rtt.smoothed_ns(),
             loss: self.loss,
             in_flight: self.in_flight,
+            delivered: self.delivered.pieces,
+            sample: self.sample,
         }
     }
 }

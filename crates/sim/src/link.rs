@@ -1,0 +1,294 @@
+//! One direction of a link: the link service at its sending end, the bounded queue in front of it, and what happens
+//! to a frame on the way.
+//!
+//! The queue is the daemon's: it drops what joins when it is full, and CoDel judges what leaves, by marks first and then
+//! by drops. A frame that finds the sender idle costs one event, one that waits two.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hdrhistogram::Histogram;
+use namely_forwarder::{FaceId, Outgoing};
+use namely_link::{
+    Codel, CodelConfig, Frame, LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyTotal, Verdict,
+};
+use namely_wire::PACKET_OCTETS_MAX;
+
+use crate::alarm::Alarm;
+use crate::node::{NodeId, Packet};
+use crate::random::Random;
+
+/// Longest wait that a histogram of waits tells apart, us.
+const WAIT_US_MAX: u64 = 60_000_000;
+
+/// Octets of incomplete messages that the links of one network keep at most.
+pub(crate) const REASSEMBLY_OCTETS_MAX: usize = 64 << 20;
+
+/// How one direction of a link behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSpec {
+    /// Rate, bit/s; at least 1.
+    pub rate_bps: u64,
+    /// Propagation delay, ns.
+    pub delay_ns: u64,
+    /// Octets that may wait, beside the frame being sent. A frame that does not fit is dropped (tail drop).
+    pub queue_octets_max: usize,
+    /// Frames lost on the way, of a million.
+    pub loss_ppm: u32,
+    /// Frames held up on the way, of a million, so that later ones overtake them.
+    pub reordered_ppm: u32,
+    /// For how long those are held up, ns.
+    pub reordered_by_ns: u64,
+    /// Octets that the medium adds to each frame.
+    pub overhead_octets: usize,
+    /// Largest frame, octets.
+    pub mtu_octets: usize,
+    /// When the queue is bad, so that packets are marked and later dropped; none for tail drop alone.
+    pub codel: Option<CodelConfig>,
+    /// Whether the link service sends lost frames again.
+    pub reliability: bool,
+}
+
+impl Default for LinkSpec {
+    /// 1 Gbit/s, 1 ms, a queue of 1 MiB, nothing lost or held up, CoDel as in the daemon.
+    fn default() -> Self {
+        LinkSpec {
+            rate_bps: 1_000_000_000,
+            delay_ns: 1_000_000,
+            queue_octets_max: 1 << 20,
+            loss_ppm: 0,
+            reordered_ppm: 0,
+            reordered_by_ns: 0,
+            overhead_octets: 0,
+            mtu_octets: PACKET_OCTETS_MAX + 200,
+            codel: Some(CodelConfig::default()),
+            reliability: false,
+        }
+    }
+}
+
+/// What one direction of a link has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounts {
+    /// Frames that left.
+    pub frames: u64,
+    /// Octets that left, overhead included.
+    pub octets: u64,
+    /// Frames for which the queue had no room.
+    pub queue_full: u64,
+    /// Packets that CoDel dropped.
+    pub codel: u64,
+    /// Frames lost on the way.
+    pub lost: u64,
+    /// Frames held up on the way.
+    pub reordered: u64,
+    /// Packets that got a congestion mark.
+    pub marked: u64,
+    /// Frames that the receiving end refused: malformed, duplicate, incomplete.
+    pub refused: u64,
+}
+
+/// A frame that will arrive.
+pub(crate) struct Flight {
+    pub(crate) at_ns: u64,
+    pub(crate) octets: Vec<u8>,
+}
+
+/// The sending end of one direction, and the receiving end of the other.
+pub(crate) struct Port {
+    pub(crate) node: NodeId,
+    pub(crate) face: FaceId,
+    pub(crate) peer: usize,
+    pub(crate) spec: LinkSpec,
+    pub(crate) counts: LinkCounts,
+    pub(crate) waits_us: Option<Histogram<u64>>,
+    pub(crate) alarm: Alarm,
+    service: LinkService<Packet>,
+    waiting: VecDeque<Waiting>,
+    waiting_octets: usize,
+    codel: Codel,
+    /// The packet whose first frame CoDel dropped goes entirely.
+    is_dropping: bool,
+    /// The frame being sent is out then.
+    idle_at_ns: u64,
+}
+
+/// A frame in the queue.
+struct Waiting {
+    frame: Frame<Packet>,
+    joined_ns: u64,
+    begins_packet: bool,
+}
+
+impl Port {
+    pub(crate) fn new(
+        node: NodeId,
+        face: FaceId,
+        peer: usize,
+        spec: LinkSpec,
+        total: Arc<ReassemblyTotal>,
+    ) -> Self {
+        let mut config = LinkConfig::new(LinkKind::Datagram { mtu: spec.mtu_octets });
+        config.marking = spec.codel.is_some();
+        config.codel = spec.codel.unwrap_or_default();
+        config.reliability = spec.reliability;
+        Port {
+            node,
+            face,
+            peer,
+            spec,
+            counts: LinkCounts::default(),
+            waits_us: None,
+            alarm: Alarm::OFF,
+            service: LinkService::new(config, total, 0),
+            waiting: VecDeque::new(),
+            waiting_octets: 0,
+            codel: Codel::default(),
+            is_dropping: false,
+            idle_at_ns: 0,
+        }
+    }
+
+    /// How long a frame that joins now waits until it is sent.
+    pub(crate) fn wait_ns(&self, now_ns: u64) -> u64 {
+        self.idle_at_ns.saturating_sub(now_ns) + self.sending_ns(self.waiting_octets)
+    }
+
+    fn sending_ns(&self, octets: usize) -> u64 {
+        (octets as u128 * 8_000_000_000).div_ceil(u128::from(self.spec.rate_bps.max(1))) as u64
+    }
+
+    pub(crate) fn watch(&mut self) {
+        self.waits_us = Histogram::new_with_bounds(1, WAIT_US_MAX, 2).ok();
+    }
+
+    /// Sends a packet: `flights` gets the frames that will arrive.
+    pub(crate) fn send(
+        &mut self,
+        packet: Outgoing<Packet>,
+        now_ns: u64,
+        random: &mut Random,
+        flights: &mut Vec<Flight>,
+    ) {
+        let hop_limit = packet.hop_limit.map(|(offset, value)| Patch { offset, value });
+        let outbound = Outbound { headers: packet.headers, packet: packet.packet, hop_limit };
+        let mut frames = Vec::new();
+        // A packet that does not fit the link is counted by the link service.
+        let _ = self.service.send(outbound, now_ns, &mut |frame| frames.push(frame));
+        self.counts.marked = self.service.counters().congestion_marks;
+        self.join(frames, now_ns);
+        self.leave(now_ns, random, flights);
+    }
+
+    /// The frames of one packet join the queue, all or none.
+    fn join(&mut self, frames: Vec<Frame<Packet>>, now_ns: u64) {
+        let octets: usize = frames.iter().map(|frame| self.octets(frame)).sum();
+        let is_idle = self.waiting.is_empty() && self.idle_at_ns <= now_ns;
+        if !is_idle && self.waiting_octets + octets > self.spec.queue_octets_max {
+            self.counts.queue_full += 1;
+            return;
+        }
+        self.waiting_octets += octets;
+        let waiting = frames.into_iter().enumerate();
+        self.waiting.extend(waiting.map(|(part, frame)| Waiting {
+            frame,
+            joined_ns: now_ns,
+            begins_packet: part == 0,
+        }));
+    }
+
+    fn octets(&self, frame: &Frame<Packet>) -> usize {
+        frame.octets() + self.spec.overhead_octets
+    }
+
+    /// Sends what waits, if nothing is being sent.
+    fn leave(&mut self, now_ns: u64, random: &mut Random, flights: &mut Vec<Flight>) {
+        while self.idle_at_ns <= now_ns
+            && let Some(Waiting { frame, joined_ns, begins_packet }) = self.waiting.pop_front()
+        {
+            self.waiting_octets -= self.octets(&frame);
+            let wait_ns = now_ns - joined_ns;
+            if let (Some(codel), true) = (&self.spec.codel, begins_packet) {
+                let verdict = self.codel.on_leave(codel, wait_ns, self.waiting_octets, now_ns);
+                self.is_dropping = verdict == Verdict::Drop;
+                self.counts.codel += u64::from(self.is_dropping);
+                if verdict == Verdict::Mark {
+                    self.service.mark_next();
+                }
+            }
+            if self.is_dropping {
+                continue;
+            }
+            if let Some(waits_us) = &mut self.waits_us {
+                waits_us.saturating_record(wait_ns / 1000);
+            }
+            self.put_on_the_wire(&frame, now_ns, random, flights);
+        }
+    }
+
+    fn put_on_the_wire(
+        &mut self,
+        frame: &Frame<Packet>,
+        now_ns: u64,
+        random: &mut Random,
+        flights: &mut Vec<Flight>,
+    ) {
+        let octets = self.octets(frame);
+        self.idle_at_ns = now_ns + self.sending_ns(octets);
+        self.counts.frames += 1;
+        self.counts.octets += octets as u64;
+        if random.happens(self.spec.loss_ppm) {
+            self.counts.lost += 1;
+            return;
+        }
+        let mut at_ns = self.idle_at_ns + self.spec.delay_ns;
+        if random.happens(self.spec.reordered_ppm) {
+            self.counts.reordered += 1;
+            at_ns += self.spec.reordered_by_ns;
+        }
+        flights.push(Flight { at_ns, octets: frame.slices().concat() });
+    }
+
+    /// When [`Port::leave`] has something to do; none while nothing waits.
+    fn leaves_at_ns(&self) -> Option<u64> {
+        (!self.waiting.is_empty()).then_some(self.idle_at_ns)
+    }
+
+    /// Takes in a frame from the other end: `deliver` gets the packet that is complete with it, if one is.
+    pub(crate) fn receive(
+        &mut self,
+        frame: &[u8],
+        now_ns: u64,
+        random: &mut Random,
+        flights: &mut Vec<Flight>,
+    ) -> Option<namely_forwarder::Received<Packet>> {
+        let mut again = Vec::new();
+        let received = match self.service.receive(frame, (), now_ns, &mut |frame| again.push(frame)) {
+            Ok(delivered) => delivered.map(|delivered| namely_forwarder::Received {
+                packet: delivered.packet.into(),
+                headers: delivered.headers,
+            }),
+            Err(_) => {
+                self.counts.refused += 1;
+                None
+            }
+        };
+        again.into_iter().for_each(|frame| self.join(vec![frame], now_ns));
+        self.leave(now_ns, random, flights);
+        received
+    }
+
+    /// Does what the link service has to do by now.
+    pub(crate) fn tick(&mut self, now_ns: u64, random: &mut Random, flights: &mut Vec<Flight>) {
+        let mut frames = Vec::new();
+        self.service.tick(now_ns, &mut |frame| frames.push(frame));
+        frames.into_iter().for_each(|frame| self.join(vec![frame], now_ns));
+        self.leave(now_ns, random, flights);
+    }
+
+    /// When [`Port::tick`] has something to do.
+    pub(crate) fn due_ns(&self) -> u64 {
+        let due_ns = self.service.due_ns().unwrap_or(u64::MAX);
+        due_ns.min(self.leaves_at_ns().unwrap_or(u64::MAX))
+    }
+}

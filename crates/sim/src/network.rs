@@ -1,0 +1,393 @@
+//! Nodes, links, and the events between them, in the order of their times and then of their making.
+
+use std::any::Any;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use hdrhistogram::Histogram;
+use namely_forwarder::{FaceId, FaceSpec, Forwarder, Outgoing, Received};
+use namely_link::ReassemblyTotal;
+use namely_wire::Name;
+
+use crate::alarm::Alarm;
+use crate::behaviour::{Behaviour, Context};
+use crate::link::{Flight, LinkCounts, LinkSpec, Port, REASSEMBLY_OCTETS_MAX};
+use crate::node::{Node, NodeId, Packet, Router, RouterSpec, Target};
+use crate::random::Random;
+use crate::routes;
+
+/// Names a behaviour that was attached to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppId(usize);
+
+/// Names one direction of a link by its sending end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(usize);
+
+enum What {
+    /// A frame comes in at a port.
+    Frame(usize, Vec<u8>),
+    /// A link service has something to do.
+    Tick(usize),
+    /// A behaviour's timer.
+    Wake(usize),
+    /// A forwarder's timers.
+    Expire(usize),
+}
+
+struct Event {
+    at_ns: u64,
+    number: u64,
+    what: What,
+}
+
+// A heap gives its greatest first: the earliest event, and of several at one time the one made first.
+impl Ord for Event {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at_ns, other.number).cmp(&(self.at_ns, self.number))
+    }
+}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Event {}
+
+struct App {
+    node: usize,
+    face: FaceId,
+    behaviour: Option<Box<dyn Behaviour>>,
+    started: bool,
+    alarm: Alarm,
+}
+
+/// A network under simulation.
+pub struct Network {
+    seed: u64,
+    now_ns: u64,
+    random: Random,
+    nodes: Vec<Node>,
+    ports: Vec<Port>,
+    apps: Vec<App>,
+    events: BinaryHeap<Event>,
+    events_made: u64,
+    events_done: u64,
+    reassembly: Arc<ReassemblyTotal>,
+    trace: Option<blake3::Hasher>,
+    flights: Vec<Flight>,
+    outgoing: Vec<(FaceId, Outgoing<Packet>)>,
+    sent: Vec<Received<Packet>>,
+}
+
+impl Network {
+    /// A network without nodes. All that is random in it follows from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Network {
+            seed,
+            now_ns: 0,
+            random: Random::new(seed),
+            nodes: Vec::new(),
+            ports: Vec::new(),
+            apps: Vec::new(),
+            events: BinaryHeap::new(),
+            events_made: 0,
+            events_done: 0,
+            reassembly: ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX),
+            trace: None,
+            flights: Vec::new(),
+            outgoing: Vec::new(),
+            sent: Vec::new(),
+        }
+    }
+
+    /// Adds a router.
+    ///
+    /// # Panics
+    /// If `spec` has a limit that no forwarder can have.
+    pub fn add_router(&mut self, spec: RouterSpec) -> NodeId {
+        let seed = Random::new(self.seed ^ self.nodes.len() as u64).next_u64();
+        let forwarder = Forwarder::new(spec.config(), seed).expect("limits that a forwarder can have");
+        self.nodes.push(Node {
+            forwarder,
+            faces: BTreeMap::new(),
+            inbox: VecDeque::new(),
+            alarm: Alarm::OFF,
+        });
+        NodeId(self.nodes.len() - 1)
+    }
+
+    /// Connects two nodes by a link that behaves alike in both directions. Returns the direction from `a` to `b`.
+    pub fn connect(&mut self, a: NodeId, b: NodeId, spec: LinkSpec) -> PortId {
+        self.connect_unlike(a, b, spec, spec)
+    }
+
+    /// Connects two nodes by a link whose directions differ: `there` is from `a` to `b`, which is also returned.
+    ///
+    /// # Panics
+    /// If a node has as many faces as it may.
+    pub fn connect_unlike(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> PortId {
+        let first = self.ports.len();
+        for (node, peer, spec) in [(a, first + 1, there), (b, first, back)] {
+            let face = self.face(node, FaceSpec::remote(), Target::Port(self.ports.len()));
+            self.ports.push(Port::new(node, face, peer, spec, self.reassembly.clone()));
+        }
+        PortId(first)
+    }
+
+    /// The other direction of the same link.
+    pub fn reverse(&self, port: PortId) -> PortId {
+        PortId(self.ports[port.0].peer)
+    }
+
+    /// Attaches a behaviour to a node, by an application's face.
+    ///
+    /// # Panics
+    /// If the node has as many faces as it may.
+    pub fn attach(&mut self, node: NodeId, behaviour: Box<dyn Behaviour>) -> AppId {
+        let face = self.face(node, FaceSpec::application(), Target::App(self.apps.len()));
+        let behaviour = Some(behaviour);
+        self.apps.push(App { node: node.0, face, behaviour, started: false, alarm: Alarm::OFF });
+        AppId(self.apps.len() - 1)
+    }
+
+    fn face(&mut self, node: NodeId, spec: FaceSpec, target: Target) -> FaceId {
+        let node = &mut self.nodes[node.0];
+        let face = node.forwarder.face_register(spec).expect("room for a face");
+        node.faces.insert(face, target);
+        face
+    }
+
+    /// The face of a behaviour at its node's forwarder.
+    pub fn face_of(&self, app: AppId) -> FaceId {
+        self.apps[app.0].face
+    }
+
+    /// The face of a port at its node's forwarder.
+    pub fn face_of_port(&self, port: PortId) -> FaceId {
+        self.ports[port.0].face
+    }
+
+    /// A node's forwarder.
+    pub fn router(&self, node: NodeId) -> &Router {
+        &self.nodes[node.0].forwarder
+    }
+
+    /// A behaviour, to read what it measured; none if it is of another type.
+    pub fn behaviour<T: Behaviour>(&self, app: AppId) -> Option<&T> {
+        let behaviour: &dyn Any = self.apps[app.0].behaviour.as_deref()?;
+        behaviour.downcast_ref()
+    }
+
+    /// Routes `prefix` on all nodes to `node`, by the ways of least delay; there the prefix leads to the behaviour
+    /// that serves it (see [`crate::Producer`]).
+    ///
+    /// # Panics
+    /// If a node's FIB is full.
+    pub fn announce(&mut self, prefix: &Name, node: NodeId) {
+        let links: Vec<routes::Edge> = self.ports.iter().map(|port| self.edge(port)).collect();
+        for (at, port) in routes::towards(node.0, self.nodes.len(), &links) {
+            let face = self.ports[port].face;
+            self.nodes[at].forwarder.fib_add_nexthop(prefix.as_name(), face, 0).expect("room in the FIB");
+        }
+    }
+
+    fn edge(&self, port: &Port) -> routes::Edge {
+        routes::Edge { from: port.node.0, to: self.ports[port.peer].node.0, delay_ns: port.spec.delay_ns }
+    }
+
+    /// Now, ns.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Events processed so far.
+    pub fn events(&self) -> u64 {
+        self.events_done
+    }
+
+    /// What one direction of a link has done.
+    pub fn link_counts(&self, port: PortId) -> LinkCounts {
+        self.ports[port.0].counts
+    }
+
+    /// How long a frame that joined the queue now would wait.
+    pub fn wait_ns(&self, port: PortId) -> u64 {
+        self.ports[port.0].wait_ns(self.now_ns)
+    }
+
+    /// Begins to record how long frames wait in a queue; what was recorded before is forgotten.
+    pub fn watch(&mut self, port: PortId) {
+        self.ports[port.0].watch();
+    }
+
+    /// The waits recorded since [`Network::watch`], us.
+    pub fn waits_us(&self, port: PortId) -> Option<&Histogram<u64>> {
+        self.ports[port.0].waits_us.as_ref()
+    }
+
+    /// Begins to digest each frame with its time and place.
+    pub fn trace(&mut self) {
+        self.trace = Some(blake3::Hasher::new());
+    }
+
+    /// BLAKE3 over all frames since [`Network::trace`] with time and place of their arrival: equal if and only if the
+    /// runs were.
+    pub fn trace_digest(&self) -> Option<String> {
+        self.trace.as_ref().map(|hasher| hasher.finalize().to_hex().to_string())
+    }
+
+    /// Runs until `until_ns`: events of that very time are done too.
+    pub fn run_until(&mut self, until_ns: u64) {
+        for app in 0..self.apps.len() {
+            if !std::mem::replace(&mut self.apps[app].started, true) {
+                self.call(app, |behaviour, context| behaviour.start(context));
+                self.settle(self.apps[app].node);
+            }
+        }
+        while self.events.peek().is_some_and(|event| event.at_ns <= until_ns) {
+            let Some(event) = self.events.pop() else { break };
+            self.now_ns = event.at_ns;
+            self.events_done += 1;
+            self.process(event.what);
+        }
+        self.now_ns = self.now_ns.max(until_ns);
+    }
+
+    fn process(&mut self, what: What) {
+        match what {
+            What::Frame(port, octets) => self.frame(port, &octets),
+            What::Tick(port) => match self.ports[port].alarm.fired(self.now_ns) {
+                Ok(()) => {
+                    self.ports[port].tick(self.now_ns, &mut self.random, &mut self.flights);
+                    self.launch(port);
+                }
+                Err(again) => self.schedule_if(again, What::Tick(port)),
+            },
+            What::Wake(app) => match self.apps[app].alarm.fired(self.now_ns) {
+                Ok(()) => {
+                    self.call(app, |behaviour, context| behaviour.wake(context));
+                    self.settle(self.apps[app].node);
+                }
+                Err(again) => self.schedule_if(again, What::Wake(app)),
+            },
+            What::Expire(node) => match self.nodes[node].alarm.fired(self.now_ns) {
+                Ok(()) => self.settle(node),
+                Err(again) => self.schedule_if(again, What::Expire(node)),
+            },
+        }
+    }
+
+    fn schedule_if(&mut self, at_ns: Option<u64>, what: What) {
+        if let Some(at_ns) = at_ns {
+            self.schedule(at_ns, what);
+        }
+    }
+
+    fn schedule(&mut self, at_ns: u64, what: What) {
+        self.events_made += 1;
+        self.events.push(Event { at_ns: at_ns.max(self.now_ns), number: self.events_made, what });
+    }
+
+    fn frame(&mut self, port: usize, octets: &[u8]) {
+        if let Some(trace) = &mut self.trace {
+            trace.update(&self.now_ns.to_be_bytes());
+            trace.update(&(port as u64).to_be_bytes());
+            trace.update(octets);
+        }
+        let (node, face) = (self.ports[port].node.0, self.ports[port].face);
+        let received = self.ports[port].receive(octets, self.now_ns, &mut self.random, &mut self.flights);
+        self.launch(port);
+        if let Some(received) = received {
+            self.nodes[node].inbox.push_back((face, received));
+            self.settle(node);
+        }
+    }
+
+    /// Processes all that a node has received, and what follows from it at the node itself.
+    fn settle(&mut self, node: usize) {
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        while let Some((face, received)) = self.nodes[node].inbox.pop_front() {
+            self.nodes[node].forwarder.receive(face, received, self.now_ns, &mut outgoing);
+            self.hand_out(node, &mut outgoing);
+        }
+        let next_ns = self.nodes[node].forwarder.expire(self.now_ns, &mut outgoing);
+        self.hand_out(node, &mut outgoing);
+        self.outgoing = outgoing;
+        let armed = self.nodes[node].alarm.set(next_ns.map_or(u64::MAX, |at_ns| at_ns.max(self.now_ns + 1)));
+        self.schedule_if(armed, What::Expire(node));
+    }
+
+    fn hand_out(&mut self, node: usize, outgoing: &mut Vec<(FaceId, Outgoing<Packet>)>) {
+        for (face, packet) in outgoing.drain(..) {
+            match self.nodes[node].faces.get(&face).copied() {
+                Some(Target::Port(port)) => {
+                    self.ports[port].send(packet, self.now_ns, &mut self.random, &mut self.flights);
+                    self.launch(port);
+                }
+                Some(Target::App(app)) => {
+                    let received = Received { packet: patched(&packet), headers: packet.headers };
+                    self.call(app, |behaviour, context| behaviour.receive(&received, context));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Frames that left `port` are on their way to the other end.
+    fn launch(&mut self, port: usize) {
+        let peer = self.ports[port].peer;
+        let mut flights = std::mem::take(&mut self.flights);
+        for Flight { at_ns, octets } in flights.drain(..) {
+            self.schedule(at_ns, What::Frame(peer, octets));
+        }
+        self.flights = flights;
+        let due_ns = self.ports[port].due_ns();
+        let armed = self.ports[port].alarm.set(due_ns);
+        self.schedule_if(armed, What::Tick(port));
+    }
+
+    fn call(&mut self, app: usize, act: impl FnOnce(&mut dyn Behaviour, &mut Context<'_>)) {
+        let App { node, face, .. } = self.apps[app];
+        let Some(mut behaviour) = self.apps[app].behaviour.take() else { return };
+        let mut context = Context {
+            now_ns: self.now_ns,
+            node: NodeId(node),
+            face,
+            random: &mut self.random,
+            forwarder: &self.nodes[node].forwarder,
+            sent: &mut self.sent,
+            wake_at_ns: None,
+        };
+        act(behaviour.as_mut(), &mut context);
+        let wake_at_ns = context.wake_at_ns;
+        self.apps[app].behaviour = Some(behaviour);
+        let inbox = &mut self.nodes[node].inbox;
+        inbox.extend(self.sent.drain(..).map(|received| (face, received)));
+        if let Some(at_ns) = wake_at_ns {
+            let armed = self.apps[app].alarm.set(at_ns.max(self.now_ns));
+            self.schedule_if(armed, What::Wake(app));
+        }
+    }
+}
+
+/// The packet as it goes out: with its new hop limit.
+fn patched(outgoing: &Outgoing<Packet>) -> Packet {
+    match outgoing.hop_limit {
+        Some((offset, value)) => {
+            let mut octets = outgoing.packet.to_vec();
+            octets[offset] = value;
+            octets.into()
+        }
+        None => outgoing.packet.clone(),
+    }
+}

@@ -1,0 +1,77 @@
+//! A router of the network: its forwarder, its faces, and the packets that it has still to process.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use namely_forwarder::{Config, FaceId, Forwarder, Received};
+
+use crate::alarm::Alarm;
+
+/// A packet in the simulator.
+pub type Packet = Arc<[u8]>;
+
+/// The forwarder that a node runs.
+pub type Router = Forwarder<Packet, parking_lot::RawMutex>;
+
+/// Names a node of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub(crate) usize);
+
+impl NodeId {
+    /// Which node it is, counted from 0 in the order of adding.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// What a router is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouterSpec {
+    /// Data packets that its content store holds; 0 for none.
+    pub cs_packets_max: usize,
+    /// Pending Interests that it holds.
+    pub pit_entries_max: usize,
+    /// Faces that it may have.
+    pub faces_max: usize,
+}
+
+impl Default for RouterSpec {
+    /// 256 Data, 4,096 pending Interests, 64 faces: small, so that thousands of routers fit.
+    fn default() -> Self {
+        RouterSpec { cs_packets_max: 256, pit_entries_max: 4096, faces_max: 64 }
+    }
+}
+
+impl RouterSpec {
+    /// The forwarder's configuration. The SHA-256 of implicit digests stands in as zeros: no scenario asks by digest.
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            faces_max: self.faces_max,
+            pit_entries_max: self.pit_entries_max,
+            pit_entries_per_face_max: self.pit_entries_max,
+            cs_packets_max: self.cs_packets_max,
+            cs_entries_max: self.cs_packets_max * 8,
+            fib_entries_max: 4096,
+            rib_routes_max: 4096,
+            bindings_max: 1024,
+            strategy_choices_max: 64,
+            dead_nonces_max: self.pit_entries_max,
+            ..Config::new(|_| [0; 32])
+        }
+    }
+}
+
+/// What is behind a face.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    App(usize),
+    Port(usize),
+}
+
+pub(crate) struct Node {
+    pub(crate) forwarder: Router,
+    pub(crate) faces: BTreeMap<FaceId, Target>,
+    /// Packets that faces have yielded.
+    pub(crate) inbox: VecDeque<(FaceId, Received<Packet>)>,
+    pub(crate) alarm: Alarm,
+}

@@ -1,0 +1,56 @@
+//! The only randomness there is: a seeded generator (SplitMix64, Steele et al. 2014).
+
+/// A seeded generator of numbers that look random. Not for secrets.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// A generator; equal seeds give equal numbers.
+    pub fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    /// The next number.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`; 0 for `n` of 0.
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// True `ppm` times of a million.
+    pub fn happens(&mut self, ppm: u32) -> bool {
+        ppm > 0 && self.below(1_000_000) < u64::from(ppm)
+    }
+
+    /// Four octets, for a Nonce.
+    pub fn nonce(&mut self) -> [u8; 4] {
+        (self.next_u64() as u32).to_be_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_seeds_give_equal_numbers_that_are_spread_evenly() {
+        let (mut one, mut other) = (Random::new(3), Random::new(3));
+        let mut counts = [0u32; 10];
+        for _ in 0..10_000 {
+            let n = one.below(10);
+            assert_eq!(n, other.below(10));
+            counts[n as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| (900..1100).contains(count)), "{counts:?}");
+        assert_eq!(one.below(0), 0);
+        let hits = (0..100_000).filter(|_| one.happens(10_000)).count();
+        assert!((900..1100).contains(&hits), "{hits}");
+    }
+}

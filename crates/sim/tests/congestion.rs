@@ -1,0 +1,81 @@
+//! Congestion control through one bottleneck of 100 Mbit/s and 40 ms, judged and kept as tables: fairness,
+//! utilisation, and what waits in the queue, with and without loss.
+
+mod common;
+
+use namely_sim::bottleneck::{Bottleneck, Outcome};
+use namely_sim::table::Table;
+use namely_transport::congestion::Algorithm;
+
+const HEADS: [&str; 10] = [
+    "flows",
+    "loss",
+    "Mbit/s each",
+    "utilisation",
+    "Jain",
+    "wait ms",
+    "p99 ms",
+    "dropped",
+    "marked",
+    "again",
+];
+
+fn row(table: &mut Table, flows: String, loss_ppm: u32, outcome: &Outcome) {
+    let rates: Vec<String> = outcome.rates_bps.iter().map(|rate| format!("{:.1}", rate / 1e6)).collect();
+    let again: u64 = outcome.counters.iter().map(|counters| counters.retransmissions).sum();
+    table.row([
+        flows,
+        format!("{} %", f64::from(loss_ppm) / 1e4),
+        rates.join(" "),
+        format!("{:.3}", outcome.utilisation),
+        format!("{:.3}", outcome.jain),
+        format!("{:.1}", outcome.wait_ms_mean),
+        format!("{:.1}", outcome.wait_ms_p99),
+        outcome.queue_full.to_string(),
+        outcome.marked.to_string(),
+        again.to_string(),
+    ]);
+}
+
+/// Runs two and three fetches without loss, with 0.1 % and with 1 %, and one with 1 %; asserts what is asked of
+/// the former.
+fn judge(name: &str, congestion: Algorithm) -> Vec<(usize, u32, Outcome)> {
+    let mut table = Table::new(&HEADS);
+    let mut outcomes = Vec::new();
+    for (flows, loss_ppm) in [(1, 10_000), (2, 0), (2, 1_000), (2, 10_000), (3, 0), (3, 1_000), (3, 10_000)] {
+        let outcome = Bottleneck::new(congestion, flows, loss_ppm).run(|_| ());
+        row(&mut table, flows.to_string(), loss_ppm, &outcome);
+        outcomes.push((flows, loss_ppm, outcome));
+    }
+    print!("{}", table.text());
+    common::snapshot(&format!("congestion-{name}"), &table.text());
+    common::shown("docs/experiments/congestion.md", &format!("congestion-{name}"), &table.text());
+    for (flows, loss_ppm, outcome) in outcomes.iter().filter(|(flows, ..)| *flows > 1) {
+        let case = format!("{name}, {flows} flows, {loss_ppm} ppm lost: {outcome:?}");
+        assert!(outcome.jain >= 0.98, "{case}");
+        assert!(outcome.utilisation >= 0.95, "{case}");
+        let waits_little = outcome.wait_ms_p99 < 40.0 && outcome.wait_ms_mean < 15.0;
+        assert!(waits_little, "the queue is not left full: {case}");
+        let data: u64 = outcome.counters.iter().map(|counters| counters.data).sum();
+        assert!(outcome.queue_full * 50 < data, "marks do, not drops: {case}");
+    }
+    outcomes
+}
+
+#[test]
+fn cubic_shares_a_bottleneck_fairly_fills_it_and_keeps_its_queue_short() {
+    judge("cubic", Algorithm::Cubic);
+}
+
+#[test]
+fn raaqm_shares_a_bottleneck_fairly_fills_it_and_keeps_its_queue_short() {
+    judge("raaqm", Algorithm::Raaqm);
+}
+
+#[test]
+fn bbr_shares_a_bottleneck_fairly_fills_it_and_does_not_mind_loss() {
+    let outcomes = judge("bbr", Algorithm::Bbr);
+    for (flows, loss_ppm, outcome) in outcomes {
+        assert!(outcome.utilisation >= 0.9, "{flows} flows, {loss_ppm} ppm lost: {outcome:?}");
+    }
+}
