@@ -164,6 +164,22 @@ fn a_get_that_was_killed_goes_on_with_resume() {
 }
 
 #[test]
+fn each_congestion_control_fetches_a_file_and_an_unknown_one_is_refused_with_the_list() {
+    let mut home = Home::with_router();
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/file"), 8_000_000, 8);
+    home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    for word in ["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:32"] {
+        let began = std::time::Instant::now();
+        let got = &home.json(["get", "/lab/file", "-o", word, "--congestion", word])[0];
+        println!("{word}: {:?}, {got}", began.elapsed());
+        same(&home.path("data/file"), &home.path(word));
+    }
+    let end = home.run(["get", "/lab/file", "-o", "none", "--congestion", "reno"]);
+    assert!(end.code != Some(0) && end.stderr.contains("cubic, raaqm, bbr"), "{end:?}");
+}
+
+#[test]
 fn ctrl_c_keeps_what_was_verified_for_resume() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();

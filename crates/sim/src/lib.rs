@@ -37,6 +37,7 @@ pub mod bottleneck;
 mod link;
 mod network;
 mod node;
+pub mod plot;
 mod random;
 mod routes;
 pub mod table;

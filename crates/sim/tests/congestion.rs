@@ -3,7 +3,9 @@
 
 mod common;
 
+use namely_sim::SECOND;
 use namely_sim::bottleneck::{Bottleneck, Outcome};
+use namely_sim::plot::{self, Panel};
 use namely_sim::table::Table;
 use namely_transport::congestion::Algorithm;
 
@@ -37,6 +39,12 @@ fn row(table: &mut Table, flows: String, loss_ppm: u32, outcome: &Outcome) {
     ]);
 }
 
+fn keep(name: &str, table: &Table) {
+    print!("{}", table.text());
+    common::snapshot(&format!("congestion-{name}"), &table.text());
+    common::shown("docs/experiments/congestion.md", &format!("congestion-{name}"), &table.text());
+}
+
 /// Runs two and three fetches without loss, with 0.1 % and with 1 %, and one with 1 %; asserts what is asked of
 /// the former.
 fn judge(name: &str, congestion: Algorithm) -> Vec<(usize, u32, Outcome)> {
@@ -47,9 +55,7 @@ fn judge(name: &str, congestion: Algorithm) -> Vec<(usize, u32, Outcome)> {
         row(&mut table, flows.to_string(), loss_ppm, &outcome);
         outcomes.push((flows, loss_ppm, outcome));
     }
-    print!("{}", table.text());
-    common::snapshot(&format!("congestion-{name}"), &table.text());
-    common::shown("docs/experiments/congestion.md", &format!("congestion-{name}"), &table.text());
+    keep(name, &table);
     for (flows, loss_ppm, outcome) in outcomes.iter().filter(|(flows, ..)| *flows > 1) {
         let case = format!("{name}, {flows} flows, {loss_ppm} ppm lost: {outcome:?}");
         assert!(outcome.jain >= 0.98, "{case}");
@@ -78,4 +84,53 @@ fn bbr_shares_a_bottleneck_fairly_fills_it_and_does_not_mind_loss() {
     for (flows, loss_ppm, outcome) in outcomes {
         assert!(outcome.utilisation >= 0.9, "{flows} flows, {loss_ppm} ppm lost: {outcome:?}");
     }
+}
+
+#[test]
+fn the_rules_that_go_by_marks_and_loss_alone_are_kept_for_comparison() {
+    let mut heads = HEADS;
+    heads[0] = "rule, flows";
+    let mut table = Table::new(&heads);
+    for (name, congestion) in [("aimd", Algorithm::Aimd), ("nbcc", Algorithm::NbCc)] {
+        for (flows, loss_ppm) in [(1, 10_000), (2, 0), (2, 10_000)] {
+            let scenario =
+                Bottleneck { measured_ns: 20 * SECOND, ..Bottleneck::new(congestion, flows, loss_ppm) };
+            row(&mut table, format!("{name}, {flows}"), loss_ppm, &scenario.run(|_| ()));
+        }
+    }
+    keep("others", &table);
+}
+
+/// Three fetches that begin four seconds apart: what each gets, and how long Data wait.
+#[test]
+fn the_course_of_three_flows_is_drawn() {
+    let (mut rates, mut waits) = (Vec::new(), Vec::new());
+    for (name, congestion) in
+        [("cubic", Algorithm::Cubic), ("raaqm", Algorithm::Raaqm), ("bbr", Algorithm::Bbr)]
+    {
+        let scenario = Bottleneck {
+            stagger_ns: 4 * SECOND,
+            warm_up_ns: 10 * SECOND,
+            measured_ns: 10 * SECOND,
+            ..Bottleneck::new(congestion, 3, 0)
+        };
+        let mut lines = vec![Vec::new(); 3];
+        let (mut wait, mut before, mut before_s) = (Vec::new(), vec![0; 3], 0.0);
+        scenario.run(|running| {
+            let seconds = running.now_ns() as f64 / 1e9;
+            wait.push((seconds, running.wait_ns() as f64 / 1e6));
+            if seconds - before_s > 0.35 {
+                let octets = running.octets();
+                for ((line, octets), before) in lines.iter_mut().zip(&octets).zip(&before) {
+                    line.push((seconds, (octets - before) as f64 * 8e-6 / (seconds - before_s)));
+                }
+                (before, before_s) = (octets, seconds);
+            }
+        });
+        let panel = |title, y_max, lines| Panel { title, x_max: 20.0, y_max, lines };
+        rates.push(panel(format!("{name}: Mbit/s of each fetch"), 100.0, lines));
+        waits.push(panel(format!("{name}: wait in the queue, ms"), 40.0, vec![wait]));
+    }
+    rates.extend(waits);
+    common::whole("docs/experiments/congestion.svg", &plot::svg(&rates, 3, "s"));
 }

@@ -42,11 +42,16 @@ pub(crate) fn shown(page: &str, name: &str, text: &str) {
     compare(&path, &whole[from..to], text);
 }
 
-/// The result is what tests/snapshots/`name`.txt says.
-pub(crate) fn snapshot(name: &str, text: &str) {
-    let path = root().join("crates/sim/tests/snapshots").join(format!("{name}.txt"));
+/// The result is the whole of a file.
+pub(crate) fn whole(file: &str, text: &str) {
+    let path = root().join(file);
     if renew() {
-        return fs::write(&path, text).expect("a snapshot that can be written");
+        return fs::write(&path, text).expect("a file that can be written");
     }
     compare(&path, &fs::read_to_string(&path).unwrap_or_default(), text);
+}
+
+/// The result is what tests/snapshots/`name`.txt says.
+pub(crate) fn snapshot(name: &str, text: &str) {
+    whole(&format!("crates/sim/tests/snapshots/{name}.txt"), text);
 }
