@@ -7,8 +7,8 @@
 //! round trip, down by as much for the next, and stays for six, over and over. If the least round trip has not been
 //! seen again for ten seconds, half of the window is given up for 200 ms, so that the queue empties and it is.
 //!
-//! Loss by itself changes nothing, so a bad link costs what it loses and no more; loss beyond 15 % and a router's
-//! mark lower the window until the rate is tried again (as in BBR's second version).
+//! Loss by itself changes nothing, so a bad link costs what it loses and no more; loss with a long queue, loss beyond 15 %
+//! and a router's mark lower the window, which then grows by a packet each round trip.
 
 use super::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 
@@ -219,7 +219,7 @@ impl CongestionControl for Bbr {
     }
 
     fn on_congestion(&mut self, path: &Path, signal: Signal) {
-        if signal == Signal::Loss && path.loss <= LOSS_MAX {
+        if signal == Signal::Loss && path.loss <= LOSS_MAX && path.share_without_queue() == 1.0 {
             return;
         }
         match self.phase {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_changes_nothing_a_mark_lowers_the_window_and_it_grows_back() {
+    fn loss_without_a_queue_changes_nothing_a_mark_lowers_the_window_and_it_grows_back() {
         let mut path = Simulated::new();
         path.come(1000, 1000.0, 40 * MS);
         path.bbr.on_congestion(&Path { loss: 0.05, ..Path::default() }, Signal::Loss);
@@ -301,7 +301,10 @@ mod tests {
         assert_eq!(path.bbr.window(), 56);
         path.bbr.on_congestion(&Path { loss: 0.5, ..Path::default() }, Signal::Loss);
         assert_eq!(path.bbr.window(), 39);
-        path.come(2000, 1000.0, 40 * MS);
+        let queue = Path { rtt_min_ns: 40 * MS, rtt_round_ns: 60 * MS, loss: 0.05, ..Path::default() };
+        path.bbr.on_congestion(&queue, Signal::Loss);
+        assert_eq!(path.bbr.window(), 27);
+        path.come(3000, 1000.0, 40 * MS);
         assert_eq!(path.bbr.window(), 80);
     }
 
