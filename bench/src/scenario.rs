@@ -11,6 +11,12 @@ pub enum Scenario {
     /// The same with segments of 1200 octets
     #[value(name = "unix-1200")]
     Unix1200,
+    /// A file through one router over shared memory (memif), segments of 8000 octets
+    #[value(name = "memif-8000")]
+    Memif8000,
+    /// The same with segments of 1200 octets
+    #[value(name = "memif-1200")]
+    Memif1200,
     /// A file through one router over TCP on loopback
     #[value(name = "tcp-8000")]
     Tcp8000,
@@ -61,6 +67,8 @@ pub enum Transport {
     Unix,
     /// TCP over loopback.
     Tcp,
+    /// Shared memory, arranged over a Unix socket.
+    Memif,
 }
 
 impl Scenario {
@@ -69,6 +77,8 @@ impl Scenario {
         match self {
             Scenario::Unix8000 => "unix-8000",
             Scenario::Unix1200 => "unix-1200",
+            Scenario::Memif8000 => "memif-8000",
+            Scenario::Memif1200 => "memif-1200",
             Scenario::Tcp8000 => "tcp-8000",
             Scenario::Udp2Routers => "udp-2routers",
             Scenario::Ether2Routers => "ether-2routers",
@@ -85,6 +95,8 @@ impl Scenario {
         match self {
             Scenario::Unix8000
             | Scenario::Unix1200
+            | Scenario::Memif8000
+            | Scenario::Memif1200
             | Scenario::Tcp8000
             | Scenario::Udp2Routers
             | Scenario::Ether2Routers => Kind::Transfer,
@@ -98,7 +110,11 @@ impl Scenario {
 
     /// What the applications speak to their router.
     pub fn transport(self) -> Transport {
-        if self == Scenario::Tcp8000 { Transport::Tcp } else { Transport::Unix }
+        match self {
+            Scenario::Tcp8000 => Transport::Tcp,
+            Scenario::Memif8000 | Scenario::Memif1200 => Transport::Memif,
+            _ => Transport::Unix,
+        }
     }
 
     /// Whether two routers stand between the applications.
@@ -113,7 +129,7 @@ impl Scenario {
 
     /// Payload of one segment, in octets.
     pub fn segment_octets(self) -> u64 {
-        if self == Scenario::Unix1200 { 1200 } else { 8000 }
+        if matches!(self, Scenario::Unix1200 | Scenario::Memif1200) { 1200 } else { 8000 }
     }
 
     /// How many Interest-Data exchanges an object of `octets` takes at least.
@@ -160,7 +176,7 @@ impl Plan {
     /// The size of each object in `scenario`, in octets.
     pub fn object_octets_of(&self, scenario: Scenario) -> u64 {
         match scenario {
-            Scenario::Unix1200 | Scenario::Memory => self.object_octets.div_ceil(4),
+            Scenario::Unix1200 | Scenario::Memif1200 | Scenario::Memory => self.object_octets.div_ceil(4),
             _ => self.object_octets,
         }
     }

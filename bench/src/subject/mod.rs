@@ -27,6 +27,9 @@ use crate::scenario::{Scenario, Transport};
 /// Every object and every ping is published below this prefix.
 pub const PREFIX: &str = "/bench";
 
+/// Why most subjects take no part where applications share memory with their router.
+const NO_SHARED_MEMORY: &str = "it has no shared memory";
+
 /// How long a router or a producer may take to be ready.
 pub const READY_LIMIT: Duration = Duration::from_secs(60);
 
@@ -124,9 +127,20 @@ impl Site<'_> {
     /// Where applications reach router `index`: the scenario's transport, spelled with `tcp_scheme`.
     pub fn application_uri(&self, index: usize, tcp_scheme: &str) -> String {
         match self.scenario.transport() {
-            Transport::Unix => format!("unix://{}", self.socket(index).display()),
+            Transport::Unix => self.unix_uri(index),
+            Transport::Memif => self.memif_uri(index),
             Transport::Tcp => format!("{tcp_scheme}://127.0.0.1:{}", self.ports[index]),
         }
+    }
+
+    /// The Unix socket of router `index` as an address.
+    pub fn unix_uri(&self, index: usize) -> String {
+        format!("unix://{}", self.socket(index).display())
+    }
+
+    /// Where router `index` arranges shared memory.
+    pub fn memif_uri(&self, index: usize) -> String {
+        format!("memif://{}", self.socket(index).with_extension("memif").display())
     }
 
     /// The UDP URI of router `index`, spelled with `scheme`.

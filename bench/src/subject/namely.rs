@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::ndn_tools::{NdnTools, Pipeline, wait_for_ping_server};
 use super::programs::Program;
-use super::{Fetch, Network, PREFIX, Publication, READY_LIMIT, Site, Subject, SubjectName};
+use super::{Fetch, NO_SHARED_MEMORY, Network, PREFIX, Publication, READY_LIMIT, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
 use crate::link::{ADDRESSES, DEVICES};
@@ -60,6 +60,9 @@ impl Namely {
         command.args(["--listen", &format!("unix://{}", socket.display())]);
         command.args(["--listen", &format!("tcp://127.0.0.1:{}", site.ports[index])]);
         command.args(["--listen", &site.udp_uri(index, "udp")]);
+        if site.scenario.transport() == Transport::Memif {
+            command.args(["--listen", &site.memif_uri(index)]);
+        }
         command.args(["--cs-packets-max", &site.scenario.cs_packets().to_string()]);
         command.args(["--cs-octets-max", CS_OCTETS_MAX]);
         if site.scenario.is_ethernet() {
@@ -157,6 +160,7 @@ impl Subject for Namely {
             (None, Kind::Flows | Kind::Memory | Kind::Idle | Kind::Ping) if self.is_variant() => {
                 Some("it differs from namely only in how segments are hashed")
             }
+            (Some(_), _) if scenario.transport() == Transport::Memif => Some(NO_SHARED_MEMORY),
             (Some(_), _) if scenario.transport() == Transport::Tcp => {
                 Some("ndn-tools cannot sign with a key that the router was told to trust")
             }

@@ -6,12 +6,12 @@ use std::process::Command;
 
 use super::ndn_tools::{NdnTools, Pipeline, client, wait_for_ping_server};
 use super::programs::Program;
-use super::{Fetch, Network, PREFIX, Publication, READY_LIMIT, Site, Subject, SubjectName};
+use super::{Fetch, NO_SHARED_MEMORY, Network, PREFIX, Publication, READY_LIMIT, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
 use crate::probe;
 use crate::process::{self, Process};
-use crate::scenario::{Kind, Scenario};
+use crate::scenario::{Kind, Scenario, Transport};
 
 /// NDNd's default.
 const FORWARDING_THREADS: u32 = 8;
@@ -118,6 +118,7 @@ impl Subject for Ndnd {
             (None, _) if scenario == Scenario::Unix1200 => {
                 Some("ndnd put has no option for the segment size")
             }
+            _ if scenario.transport() == Transport::Memif => Some(NO_SHARED_MEMORY),
             _ if scenario.is_ethernet() => Some("it has no Ethernet faces"),
             (Some(_), Kind::Flows | Kind::Memory | Kind::Idle) => Some("the router is that of ndnd"),
             _ => None,

@@ -5,12 +5,12 @@ use std::process::Command;
 
 use super::ndn_tools::{NdnTools, Pipeline, client};
 use super::programs::Program;
-use super::{Fetch, Network, PREFIX, Publication, READY_LIMIT, Site, Subject, SubjectName};
+use super::{Fetch, NO_SHARED_MEMORY, Network, PREFIX, Publication, READY_LIMIT, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
 use crate::probe;
 use crate::process::{self, Process};
-use crate::scenario::{Kind, Scenario};
+use crate::scenario::{Kind, Scenario, Transport};
 
 /// NFD, fetched from with one pipeline of ndncatchunks.
 #[derive(Debug)]
@@ -82,6 +82,9 @@ impl Subject for Nfd {
     }
 
     fn unsupported(&self, scenario: Scenario) -> Option<&'static str> {
+        if scenario.transport() == Transport::Memif {
+            return Some(NO_SHARED_MEMORY);
+        }
         if scenario.is_ethernet() {
             return Some("whether it has Ethernet faces depends on how it was built");
         }

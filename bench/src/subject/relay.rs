@@ -41,7 +41,9 @@ impl Relay {
     /// Where the source listens.
     fn source(site: &Site<'_>) -> String {
         match site.scenario.transport() {
-            Transport::Unix => format!("unix://{}", site.dir.join("source.sock").display()),
+            Transport::Unix | Transport::Memif => {
+                format!("unix://{}", site.dir.join("source.sock").display())
+            }
             Transport::Tcp => format!("tcp://127.0.0.1:{}", site.ports[1]),
         }
     }
@@ -114,7 +116,10 @@ impl Subject for Relay {
                 producer: source,
             });
         }
-        let consumer = site.application_uri(0, "tcp");
+        let consumer = match site.scenario.transport() {
+            Transport::Memif => site.unix_uri(0),
+            Transport::Unix | Transport::Tcp => site.application_uri(0, "tcp"),
+        };
         let mut routers = Vec::new();
         if site.scenario.has_two_routers() {
             let between = site.udp_uri(1, "udp");
