@@ -63,8 +63,8 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
         self.add_listener(Box::new(TcpAcceptor { socket }), uri(local))
     }
 
-    /// Begins to connect. [`Event::Up`] tells of success; a persistent transport that fails is
-    /// [`Event::Closed`], a permanent one tries again.
+    /// Begins to connect. [`crate::Event::Up`] tells of success; a persistent transport that fails is
+    /// [`crate::Event::Closed`], a permanent one tries again.
     ///
     /// # Errors
     /// [`OpenError::TooManyTransports`], or what the system says at once.

@@ -2,7 +2,7 @@
 //! router; and multicast.
 //!
 //! A datagram is one link packet or nothing: never a part of a stream. One system call reads or writes many of them, and
-//! those of one length travel through this machine's kernel as one buffer ([`crate::mmsg`]).
+//! those of one length travel through this machine's kernel as one buffer (`mmsg`).
 
 mod channel;
 mod datagrams;
