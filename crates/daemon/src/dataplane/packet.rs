@@ -15,8 +15,8 @@ use namely_forwarder::PacketBuf;
 use parking_lot::Mutex;
 
 /// Sizes of buffers, octets: about twofold steps, so that a stored packet takes at most twice its length (the
-/// smallest ones aside).
-const SIZES: [usize; 8] = [128, 256, 512, 1024, 2048, 4096, 6144, 9216];
+/// smallest ones aside). Segments of 8000 octets get two pages of memory, with the reference counts before them.
+const SIZES: [usize; 9] = [128, 256, 512, 1024, 2048, 4096, 6144, 8176, 9216];
 
 /// Spare buffers of a magazine.
 const MAGAZINE_BUFFERS: usize = 64;
