@@ -193,7 +193,7 @@ fn a_producer_that_answers_with_wrong_names_satisfies_nothing_and_is_counted() {
     let mut running = Running::new();
     // Another name of the same length, and the token that belongs to the Interest.
     running
-        .produce(&daemon, "/wrong", |name| name.as_name().without_last(1).to_name().join_generic("XXXXXXXX"));
+        .produce(&daemon, "/wrong", |name| name.as_name().without_last(1).to_name().join_generic("notasked"));
     running.produce(&daemon, "/ping", |name| name);
     let (mut consumer, mut pinger) = (daemon.connect(), daemon.connect());
     let rest = resident(&daemon);

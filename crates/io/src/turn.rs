@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::error::CloseReason;
 use crate::event_loop::{Handler, Remote, dispatch};
 use crate::kind::NewTransport;
 use crate::options::IoOptions;
@@ -50,6 +51,17 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Turn<'_, P> {
     /// Sets or clears the transport's timer.
     pub(crate) fn set_timer(&mut self, due_ns: Option<u64>) {
         self.io.set_timer(self.id, due_ns);
+    }
+
+    /// What an on-demand transport does when its timer is due: ends if it was idle for long, and otherwise sets the
+    /// timer for when it will have been.
+    pub(crate) fn end_if_idle(&mut self) -> Result<(), CloseReason> {
+        let Some(due_ns) = self.port.expires_ns() else { return Ok(()) };
+        if due_ns <= self.now_ns() {
+            return Err(CloseReason::Idle);
+        }
+        self.set_timer(Some(due_ns));
+        Ok(())
     }
 
     /// Writes what waits, as far as it is taken.

@@ -8,18 +8,17 @@ use namely_memif::{Budget, Fault, Handshake, Progress};
 use namely_wire::face_uri::FaceUri;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{SocketFlags, SocketType};
 
 use crate::error::OpenError;
 use crate::kind::{Acceptor, NewTransport};
 use crate::memif::{about, halves};
 use crate::options::Persistency;
 use crate::port::TransportState;
-use crate::sockets;
 use crate::transport::{Credentials, Reach, TransportId};
 use crate::transports::Transports;
 use crate::turn::AcceptTurn;
-use crate::unix::{ACCEPTS_PER_TURN_MAX, BACKLOG, SocketFile, accept_failed, credentials};
+use crate::unix::{self, ACCEPTS_PER_TURN_MAX, SocketFile, accept_failed, credentials};
 
 /// Applications that connected and have not brought everything yet. One more puts out the one that waited longest.
 const HANDSHAKES_MAX: usize = 64;
@@ -33,22 +32,12 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
     /// # Errors
     /// As [`Transports::listen_unix`].
     pub fn listen_memif(&mut self, path: &Path, mode: u32) -> Result<TransportId, OpenError> {
-        let shown = path.display().to_string();
-        let address =
-            SocketAddrUnix::new(path).map_err(OpenError::system(format!("using the path {shown}")))?;
-        SocketFile::make_room(path, &address, SocketType::SEQPACKET)?;
-        let socket = sockets::open(AddressFamily::UNIX, SocketType::SEQPACKET)?;
-        rustix::net::bind(&socket, &address)
-            .map_err(OpenError::system(format!("making the socket {shown}")))?;
-        let file = SocketFile::made(path);
-        rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(mode))
-            .map_err(OpenError::system(format!("setting the mode of {shown}")))?;
-        rustix::net::listen(&socket, BACKLOG).map_err(OpenError::system(format!("listening on {shown}")))?;
+        let (socket, file) = unix::listen(path, mode, SocketType::SEQPACKET)?;
         let epoll =
             epoll::create(CreateFlags::CLOEXEC).map_err(OpenError::system("opening an epoll instance"))?;
         epoll::add(&epoll, &socket, EventData::new_u64(LISTENER), EventFlags::IN)
             .map_err(OpenError::system("watching a socket"))?;
-        let local = FaceUri::Memif { path: shown, id: 0 };
+        let local = FaceUri::Memif { path: path.display().to_string(), id: 0 };
         let acceptor = MemifAcceptor {
             budget: self.shared.memif_budget.clone(),
             socket,

@@ -156,12 +156,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for PeerReceiver<P> {
 
     /// Ends an on-demand transport that was idle for long.
     fn on_timer(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
-        let Some(due_ns) = turn.port.expires_ns() else { return Ok(()) };
-        if due_ns <= turn.now_ns() {
-            return Err(CloseReason::Idle);
-        }
-        turn.set_timer(Some(due_ns));
-        Ok(())
+        turn.end_if_idle()
     }
 }
 

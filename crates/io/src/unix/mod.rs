@@ -33,20 +33,24 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
     /// [`OpenError::InUse`] when another process listens there, [`OpenError::NotASocket`] when the path holds
     /// something else; otherwise what the system says.
     pub fn listen_unix(&mut self, path: &Path, mode: u32) -> Result<TransportId, OpenError> {
-        let shown = path.display().to_string();
-        let address =
-            SocketAddrUnix::new(path).map_err(OpenError::system(format!("using the path {shown}")))?;
-        SocketFile::make_room(path, &address, SocketType::STREAM)?;
-        let socket = sockets::open(AddressFamily::UNIX, SocketType::STREAM)?;
-        rustix::net::bind(&socket, &address)
-            .map_err(OpenError::system(format!("making the socket {shown}")))?;
-        let file = SocketFile::made(path);
-        rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(mode))
-            .map_err(OpenError::system(format!("setting the mode of {shown}")))?;
-        rustix::net::listen(&socket, BACKLOG).map_err(OpenError::system(format!("listening on {shown}")))?;
-        let local = FaceUri::Unix(shown);
+        let (socket, file) = listen(path, mode, SocketType::STREAM)?;
+        let local = FaceUri::Unix(path.display().to_string());
         self.add_listener(Box::new(UnixAcceptor { socket, local: local.clone(), _file: file }), local)
     }
+}
+
+/// A listening socket of the given kind on a path, and its file.
+pub(crate) fn listen(path: &Path, mode: u32, kind: SocketType) -> Result<(OwnedFd, SocketFile), OpenError> {
+    let shown = path.display();
+    let address = SocketAddrUnix::new(path).map_err(OpenError::system(format!("using the path {shown}")))?;
+    SocketFile::make_room(path, &address, kind)?;
+    let socket = sockets::open(AddressFamily::UNIX, kind)?;
+    rustix::net::bind(&socket, &address).map_err(OpenError::system(format!("making the socket {shown}")))?;
+    let file = SocketFile::made(path);
+    rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(mode))
+        .map_err(OpenError::system(format!("setting the mode of {shown}")))?;
+    rustix::net::listen(&socket, BACKLOG).map_err(OpenError::system(format!("listening on {shown}")))?;
+    Ok((socket, file))
 }
 
 struct UnixAcceptor {
