@@ -26,6 +26,14 @@ fn keys_are_made_listed_chosen_and_deleted() {
 }
 
 #[test]
+fn a_directory_that_cannot_be_served_is_named_before_a_key_is_made() {
+    let home = Home::new();
+    let error = home.fails(1, ["serve", "/no/such/directory", "--prefix", "/lab"]);
+    assert!(error.contains("/no/such/directory"), "{error}");
+    assert!(home.json(["key", "list"]).is_empty(), "nothing is left of it");
+}
+
+#[test]
 fn an_encrypted_key_needs_its_passphrase() {
     let home = Home::new();
     let with = |args: &[&str], passphrase: &str| {

@@ -13,7 +13,7 @@ use namely_wire::Name;
 use serde_json::json;
 
 use super::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, io_failure};
 use crate::keys;
 use crate::router::{command_failure, connection_failure};
 
@@ -62,6 +62,8 @@ impl Serve {
     /// Serves until it is stopped. A router that goes away is waited for.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
+        // Before a key is made for a directory that was mistyped.
+        std::fs::read_dir(&self.dir).map_err(|e| io_failure("serve", &self.dir, e))?;
         let signer = keys::data_signer_or_new(ctx, &self.prefix)?;
         let options = ServeOptions {
             segment_octets: self.segment_size,
