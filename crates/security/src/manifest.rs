@@ -10,7 +10,6 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use namely_wire::tlv::{Reader, Tlv, Writer, ignore_unknown};
 use namely_wire::{
     Component, ContentType, DataBuilder, DataView, DecodeError, Name, NameRef, PACKET_OCTETS_MAX,
     SignatureType,
@@ -29,7 +28,19 @@ const _: () = assert!(MANIFEST_ENTRIES as usize * DIGEST_OCTETS + 1024 <= PACKET
 pub const MANIFEST_KEYWORD: &[u8] = b"manifest";
 
 /// The version of the format; other versions are refused.
-pub const MANIFEST_VERSION: u64 = 1;
+pub const MANIFEST_VERSION: u8 = 2;
+
+/// MType of a manifest that lists the segments of an object, the only type there is.
+const SEGMENTS_OF_AN_OBJECT: u8 = 0;
+
+/// NextStr under which each entry's suffix is one more than that of the entry before.
+const CONSECUTIVE: u8 = 1;
+
+/// Octets before the entries: the word of fields, the prefix, the suffix of the first entry.
+const HEADER_OCTETS: usize = 4 + PREFIX_OCTETS + 4;
+
+/// Octets of the prefix, which says for which object a manifest is.
+const PREFIX_OCTETS: usize = 16;
 
 /// With what segments are hashed (HT-15).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +53,8 @@ pub enum ManifestHash {
 }
 
 impl ManifestHash {
-    /// The number in HashAlgorithm.
-    pub fn number(self) -> u64 {
+    /// The number in HashAlg.
+    pub fn number(self) -> u8 {
         match self {
             ManifestHash::Sha256 => 1,
             ManifestHash::Blake3 => 2,
@@ -51,7 +62,7 @@ impl ManifestHash {
     }
 
     /// The algorithm of a number.
-    pub fn from_number(number: u64) -> Option<Self> {
+    pub fn from_number(number: u8) -> Option<Self> {
         [ManifestHash::Sha256, ManifestHash::Blake3].into_iter().find(|hash| hash.number() == number)
     }
 
@@ -71,13 +82,6 @@ impl ManifestHash {
         }
     }
 }
-
-// TYPE numbers from the range for applications, odd so that a reader that does not know one stops.
-const TLV_VERSION: u32 = 0xf601;
-const TLV_HASH_ALGORITHM: u32 = 0xf603;
-const TLV_FIRST_SEGMENT: u32 = 0xf605;
-const TLV_COUNT: u32 = 0xf607;
-const TLV_DIGESTS: u32 = 0xf609;
 
 /// The name of manifest `index` of the object `object` (a versioned name).
 pub fn manifest_name(object: NameRef<'_>, index: u64) -> Name {
@@ -128,36 +132,42 @@ impl Manifest {
         self.digests.get(usize::try_from(entry).ok()?)
     }
 
-    /// The Content of the manifest's Data.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::with_capacity(self.digests.len() * DIGEST_OCTETS + 40);
-        w.nni(TLV_VERSION, MANIFEST_VERSION)
-            .nni(TLV_HASH_ALGORITHM, self.hash.number())
-            .nni(TLV_FIRST_SEGMENT, self.first_segment)
-            .nni(TLV_COUNT, self.digests.len() as u64)
-            .tlv(TLV_DIGESTS, self.digests.as_flattened());
-        w.into_vec()
+    /// The Content of the manifest's Data, for `object`.
+    pub fn encode(&self, object: NameRef<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER_OCTETS + self.digests.len() * DIGEST_OCTETS);
+        out.push(MANIFEST_VERSION << 4 | SEGMENTS_OF_AN_OBJECT);
+        out.push(self.hash.number() << 4 | CONSECUTIVE);
+        out.extend_from_slice(&[0, self.digests.len() as u8]);
+        out.extend_from_slice(&prefix_of(object));
+        out.extend_from_slice(&suffix_of(self.first_segment).to_be_bytes());
+        out.extend_from_slice(self.digests.as_flattened());
+        out
     }
 
-    /// Reads the Content of a manifest's Data.
-    pub fn decode(content: &[u8]) -> Result<Self, ManifestError> {
-        let mut reader = Reader::new(content);
-        let version = next(&mut reader, TLV_VERSION)?.nni()?;
+    /// Reads the Content of the Data of manifest `index` of `object`.
+    pub fn decode(content: &[u8], object: NameRef<'_>, index: u64) -> Result<Self, ManifestError> {
+        let Some((header, digests)) = content.split_first_chunk::<HEADER_OCTETS>() else {
+            return Err(ManifestError::TooShort(content.len()));
+        };
+        let [kind, how, flags, count, rest @ ..] = header;
+        let halves = |octet: &u8| (octet >> 4, octet & 0xf);
+        let ((version, of), (algorithm, strategy)) = (halves(kind), halves(how));
         if version != MANIFEST_VERSION {
             return Err(ManifestError::UnknownVersion(version));
         }
-        let algorithm = next(&mut reader, TLV_HASH_ALGORITHM)?.nni()?;
         let hash = ManifestHash::from_number(algorithm).ok_or(ManifestError::UnknownHash(algorithm))?;
-        let first_segment = next(&mut reader, TLV_FIRST_SEGMENT)?.nni()?;
-        let count = next(&mut reader, TLV_COUNT)?.nni()?;
-        let (digests, rest) = next(&mut reader, TLV_DIGESTS)?.value.as_chunks::<DIGEST_OCTETS>();
-        while let Some(tlv) = reader.next_tlv()? {
-            ignore_unknown(tlv.typ)?;
+        if (of, strategy, *flags) != (SEGMENTS_OF_AN_OBJECT, CONSECUTIVE, 0) {
+            return Err(ManifestError::UnknownForm);
         }
-        let fits = rest.is_empty() && count == digests.len() as u64 && count <= MANIFEST_ENTRIES;
+        let first_segment = index.checked_mul(MANIFEST_ENTRIES).ok_or(ManifestError::Inconsistent)?;
+        let (digests, left) = digests.as_chunks::<DIGEST_OCTETS>();
+        let fits =
+            left.is_empty() && usize::from(*count) == digests.len() && u64::from(*count) <= MANIFEST_ENTRIES;
+        let (prefix, suffix) = rest.split_at(PREFIX_OCTETS);
         if !fits
-            || !first_segment.is_multiple_of(MANIFEST_ENTRIES)
-            || first_segment.checked_add(count).is_none()
+            || first_segment.checked_add(MANIFEST_ENTRIES).is_none()
+            || prefix != prefix_of(object)
+            || suffix != suffix_of(first_segment).to_be_bytes()
         {
             return Err(ManifestError::Inconsistent);
         }
@@ -180,20 +190,21 @@ impl Manifest {
         if let Some(component) = last.as_ref().and_then(|name| name.components().next()) {
             builder = builder.final_block_id(component);
         }
-        let wire = sign_data(&builder, &self.encode(), signer).map_err(ManifestError::Signing)?;
+        let wire = sign_data(&builder, &self.encode(object), signer).map_err(ManifestError::Signing)?;
         if wire.len() > PACKET_OCTETS_MAX { Err(ManifestError::TooLarge(wire.len())) } else { Ok(wire) }
     }
 }
 
-/// The next element of TYPE `typ`; unknown elements that are not critical may stand before it.
-fn next<'a>(reader: &mut Reader<'a>, typ: u32) -> Result<Tlv<'a>, DecodeError> {
-    while let Some(tlv) = reader.next_tlv()? {
-        if tlv.typ == typ {
-            return Ok(tlv);
-        }
-        ignore_unknown(tlv.typ)?;
-    }
-    Err(DecodeError::Missing(typ))
+/// What stands for `object` in its manifests: a name has no fixed length, its digest has.
+fn prefix_of(object: NameRef<'_>) -> [u8; PREFIX_OCTETS] {
+    let mut prefix = [0; PREFIX_OCTETS];
+    prefix.copy_from_slice(&sha256(object.as_bytes())[..PREFIX_OCTETS]);
+    prefix
+}
+
+/// The name suffix of `segment`: the number's last 32 bits, since the manifest's own name tells the rest.
+fn suffix_of(segment: u64) -> u32 {
+    segment as u32
 }
 
 /// A manifest that was verified, and so vouches for the segments it lists. Cheap to clone.
@@ -214,10 +225,7 @@ impl VerifiedManifest {
         if manifest_name(object, index).as_name() != name || data.content_type() != ContentType::Manifest {
             return Err(bad_name());
         }
-        let manifest = Manifest::decode(data.content())?;
-        if manifest_index(manifest.first_segment) != index {
-            return Err(ManifestError::Inconsistent);
-        }
+        let manifest = Manifest::decode(data.content(), object, index)?;
         let trust = ManifestTrust { manifest: name.to_name(), because: data.reason().clone() };
         Ok(VerifiedManifest {
             object: object.to_name(),
@@ -273,13 +281,15 @@ impl VerifiedManifest {
 /// Why a manifest could not be made or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManifestError {
-    /// Peer: not well formed.
-    Encoding(DecodeError),
+    /// Peer: it ends within its fields; its octets are given.
+    TooShort(usize),
     /// Peer: a version of the format that namely does not know.
-    UnknownVersion(u64),
+    UnknownVersion(u8),
     /// Peer: a hash algorithm that namely does not know.
-    UnknownHash(u64),
-    /// Peer: count, digests, first segment and name do not agree.
+    UnknownHash(u8),
+    /// Peer: a type, next-segment strategy or flag that namely does not know.
+    UnknownForm,
+    /// Peer: count, digests, prefix, suffix and name do not agree.
     Inconsistent,
     /// Peer or caller: not the name and ContentType of a manifest.
     BadName(Name),
@@ -289,16 +299,18 @@ pub enum ManifestError {
     Signing(CryptoError),
 }
 
-impl From<DecodeError> for ManifestError {
-    fn from(e: DecodeError) -> Self {
-        ManifestError::Encoding(e)
-    }
-}
-
 impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ManifestError::Encoding(e) => write!(f, "the manifest is malformed: {e}"),
+            ManifestError::TooShort(octets) => {
+                write!(
+                    f,
+                    "the manifest is cut short: {octets} octets, of which its fields alone take {HEADER_OCTETS}"
+                )
+            }
+            ManifestError::UnknownForm => {
+                f.write_str("the manifest lists segments in a way unknown to this program: update it")
+            }
             ManifestError::UnknownVersion(n) => {
                 write!(f, "the manifest is of version {n}; this program knows {MANIFEST_VERSION}: update it")
             }

@@ -263,7 +263,7 @@ fn a_manifest_that_lies_is_refused_though_it_is_well_signed() {
         let manifest = Manifest::new(1, ManifestHash::Sha256);
         let name = manifest_name(object.as_name(), 0);
         let builder = DataBuilder::new(name.as_name()).content_type(ContentType::Manifest);
-        sign_data(&builder, &manifest.encode(), &signer).unwrap()
+        sign_data(&builder, &manifest.encode(object.as_name()), &signer).unwrap()
     };
     let empty = Manifest::new(0, ManifestHash::Sha256).sign(object.as_name(), Some(0), 0, &signer).unwrap();
     let mut others = Manifest::new(0, ManifestHash::Sha256);

@@ -423,7 +423,14 @@ fn dissections() -> Group {
         ),
         ("dataset", digest_data(&dataset.to_string(), ContentType::Blob, &fib())),
         ("metadata", metadata),
-        ("manifest", digest_data("/a/32=manifest/seg=0", ContentType::Manifest, &manifest().encode())),
+        (
+            "manifest",
+            digest_data(
+                "/a/v=1/32=manifest/seg=1",
+                ContentType::Manifest,
+                &manifest().encode(object().as_name()),
+            ),
+        ),
         ("certificate", anchor().wire().to_vec()),
         ("several", [full_interest(), vec![6, 0], vec![5, 200]].concat()),
         ("text", b"GET / HTTP/1.1\r\n".to_vec()),
@@ -501,6 +508,11 @@ fn packets_to_verify() -> Group {
     ]
 }
 
+/// The object whose manifest 1 the seeds hold.
+pub(crate) fn object() -> Name {
+    name("/a/v=1")
+}
+
 fn manifest() -> Manifest {
     let mut manifest = Manifest::new(1, ManifestHash::Sha256);
     manifest.push([1; 32]);
@@ -516,8 +528,8 @@ fn files() -> Group {
         ("base64", anchor().to_base64().into_bytes()),
         ("raw", anchor().wire().to_vec()),
         ("policy", policy.as_bytes().to_vec()),
-        ("manifest", manifest().encode()),
-        ("manifest-empty", Manifest::new(0, ManifestHash::Blake3).encode()),
+        ("manifest", manifest().encode(object().as_name())),
+        ("manifest-empty", Manifest::new(1, ManifestHash::Blake3).encode(object().as_name())),
     ]
 }
 

@@ -126,7 +126,7 @@ fn a_full_manifest_takes_no_more_and_fits_a_packet_with_the_longest_signature() 
 
 #[test]
 fn only_data_named_and_typed_as_a_manifest_is_opened_as_one() {
-    let content = Manifest::new(0, ManifestHash::Sha256).encode();
+    let content = Manifest::new(0, ManifestHash::Sha256).encode(name("/p/v=1").as_name());
     let open = |uri: &str, content_type| {
         let name = name(uri);
         let builder = DataBuilder::new(name.as_name()).content_type(content_type);
@@ -148,38 +148,54 @@ fn only_data_named_and_typed_as_a_manifest_is_opened_as_one() {
     }
 }
 
-#[test]
-fn contents_that_contradict_themselves_are_refused() {
-    let encode = |version, algorithm, first, count, digests: &[u8]| {
-        let mut w = Writer::new();
-        w.nni(TLV_VERSION, version)
-            .nni(TLV_HASH_ALGORITHM, algorithm)
-            .nni(TLV_FIRST_SEGMENT, first)
-            .nni(TLV_COUNT, count)
-            .tlv(TLV_DIGESTS, digests);
-        Manifest::decode(w.as_bytes())
-    };
-    assert!(encode(1, 1, 240, 2, &[0; 64]).is_ok());
-    assert_eq!(encode(2, 1, 240, 2, &[0; 64]), Err(ManifestError::UnknownVersion(2)));
-    assert_eq!(encode(1, 3, 240, 2, &[0; 64]), Err(ManifestError::UnknownHash(3)));
-    for (first, count, octets) in
-        [(241, 2, 64), (240, 3, 64), (240, 2, 65), (0, 241, 241 * 32), (u64::MAX / 240 * 240, 200, 200 * 32)]
-    {
-        assert_eq!(encode(1, 1, first, count, &vec![0; octets]), Err(ManifestError::Inconsistent));
-    }
-    assert!(encode(1, 1, 0, 240, &[0; 240 * 32]).is_ok());
+/// The Content of manifest 1 of `/p/file/v=7` with its fields as given.
+fn content(word: [u8; 4], object: &str, suffix: u32, digests: usize) -> Vec<u8> {
+    let prefix = &sha256(name(object).as_bytes())[..16];
+    [&word[..], prefix, &suffix.to_be_bytes(), &vec![7; digests]].concat()
 }
 
 #[test]
-fn unknown_elements_are_skipped_unless_they_are_critical() {
-    let manifest = Manifest { hash: ManifestHash::Sha256, first_segment: 0, digests: vec![[3; 32]] };
-    let mut with_even = manifest.encode();
-    with_even.extend_from_slice(&[253, 0xf6, 0x0a, 1, 0]);
-    assert_eq!(Manifest::decode(&with_even), Ok(manifest.clone()));
-    let mut with_odd = manifest.encode();
-    with_odd.extend_from_slice(&[253, 0xf6, 0x0b, 1, 0]);
-    let error = ManifestError::Encoding(DecodeError::UnknownCritical(0xf60b));
-    assert_eq!(Manifest::decode(&with_odd), Err(error));
+fn contents_that_contradict_themselves_or_their_name_are_refused() {
+    let object = name("/p/file/v=7");
+    let decode =
+        |octets: &[u8], index| Manifest::decode(octets, object.as_name(), index).map(|m| m.segments());
+    let of = |word, digests| content(word, "/p/file/v=7", 240, digests);
+    assert_eq!(decode(&of([0x20, 0x11, 0, 2], 64), 1), Ok(240..242));
+    assert_eq!(decode(&of([0x20, 0x21, 0, 0], 0), 1), Ok(240..240));
+    assert_eq!(decode(&of([0x20, 0x11, 0, 240], 240 * 32), 1), Ok(240..480));
+    assert_eq!(decode(&of([0x10, 0x11, 0, 2], 64), 1), Err(ManifestError::UnknownVersion(1)));
+    assert_eq!(decode(&of([0x20, 0x31, 0, 2], 64), 1), Err(ManifestError::UnknownHash(3)));
+    for word in [[0x21, 0x11, 0, 2], [0x20, 0x10, 0, 2], [0x20, 0x11, 1, 2]] {
+        assert_eq!(decode(&of(word, 64), 1), Err(ManifestError::UnknownForm), "{word:?}");
+    }
+    for (octets, index) in [
+        (of([0x20, 0x11, 0, 3], 64), 1),
+        (of([0x20, 0x11, 0, 2], 65), 1),
+        (of([0x20, 0x11, 0, 241], 241 * 32), 1),
+        (of([0x20, 0x11, 0, 2], 64), 2),
+        (of([0x20, 0x11, 0, 2], 64), u64::MAX),
+        (of([0x20, 0x11, 0, 2], 64), u64::MAX / 240),
+        (content([0x20, 0x11, 0, 2], "/p/file/v=8", 240, 64), 1),
+        (content([0x20, 0x11, 0, 2], "/p/file/v=7", 241, 64), 1),
+    ] {
+        assert_eq!(decode(&octets, index), Err(ManifestError::Inconsistent), "{octets:?} {index}");
+    }
+    for octets in 0..HEADER_OCTETS {
+        let cut = &of([0x20, 0x11, 0, 0], 0)[..octets];
+        assert_eq!(decode(cut, 1), Err(ManifestError::TooShort(octets)));
+    }
+}
+
+#[test]
+fn the_suffix_of_a_segment_beyond_32_bits_goes_by_the_manifests_number() {
+    let object = name("/p/file/v=7");
+    let index = (1 << 33) / MANIFEST_ENTRIES;
+    let mut manifest = Manifest::new(index, ManifestHash::Sha256);
+    manifest.push([3; 32]);
+    let first = index * MANIFEST_ENTRIES;
+    let octets = manifest.encode(object.as_name());
+    assert_eq!(Manifest::decode(&octets, object.as_name(), index).unwrap().segments(), first..first + 1);
+    assert_eq!(Manifest::decode(&octets, object.as_name(), index + 1), Err(ManifestError::Inconsistent));
 }
 
 /// The dump in docs/manifest.md is what the code makes.
@@ -196,22 +212,26 @@ fn the_documented_example_is_right() {
         .flat_map(|line| line.split("  ").next().unwrap_or("").split_ascii_whitespace())
         .map(|hex| u8::from_str_radix(hex, 16).unwrap())
         .collect();
-    assert_eq!(octets, manifest.encode());
+    assert_eq!(octets, manifest.encode(name("/p/file/v=7").as_name()));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn every_manifest_comes_back(index in 0u64..1 << 50, digests in proptest::collection::vec(any::<[u8; 32]>(), 0..240)) {
+    fn every_manifest_comes_back(index in 0u64..1 << 50, digests in proptest::collection::vec(any::<[u8; 32]>(), 0..241)) {
+        let object = name("/p/file/v=7");
         for hash in [ManifestHash::Sha256, ManifestHash::Blake3] {
             let manifest = Manifest { hash, first_segment: index * MANIFEST_ENTRIES, digests: digests.clone() };
-            prop_assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
+            let octets = manifest.encode(object.as_name());
+            prop_assert_eq!(Manifest::decode(&octets, object.as_name(), index), Ok(manifest));
         }
     }
 
     #[test]
     fn no_octets_make_the_decoder_panic(octets in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let _ = Manifest::decode(&octets);
+        let object = name("/p/file/v=7");
+        let _ = Manifest::decode(&octets, object.as_name(), 1);
+        let _ = Manifest::decode(&[&content([0x20, 0x11, 0, 2], "/p/file/v=7", 240, 0), &octets[..]].concat(), object.as_name(), 1);
     }
 }

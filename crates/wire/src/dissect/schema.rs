@@ -26,7 +26,6 @@ pub(super) enum Block {
     SafeBag,
     Announcement,
     Metadata,
-    Manifest,
     /// ControlParameters or FaceQueryFilter in a name component.
     Argument,
     ControlParameters,
@@ -128,7 +127,6 @@ fn fields(block: Block) -> &'static [Field] {
         Block::SafeBag => SAFE_BAG_FIELDS,
         Block::Announcement => ANNOUNCEMENT_FIELDS,
         Block::Metadata => METADATA_FIELDS,
-        Block::Manifest => MANIFEST_FIELDS,
         block => management_fields(block),
     }
 }
@@ -261,15 +259,6 @@ const METADATA_FIELDS: &[Field] = &[
     f(rdr::BTIME, "Btime", Value::TimeNs),
     f(rdr::CTIME, "Ctime", Value::TimeNs),
     f(rdr::MTIME, "Mtime", Value::TimeNs),
-];
-
-/// docs/manifest.md.
-const MANIFEST_FIELDS: &[Field] = &[
-    f(0xf601, "Version", COUNT_OF),
-    f(0xf603, "HashAlgorithm", COUNT_OF),
-    f(0xf605, "FirstSegment", COUNT_OF),
-    f(0xf607, "Count", COUNT_OF),
-    f(0xf609, "Digests", Value::Octets),
 ];
 
 const ARGUMENT_FIELDS: &[Field] = &[

@@ -100,7 +100,7 @@ fn content(elements: &[u8]) -> Option<Value> {
         .map_or(ContentType::Blob, ContentType::from_number);
     match content_type {
         ContentType::Link => return Some(Value::Inside(Block::Names)),
-        ContentType::Manifest => return Some(Value::Inside(Block::Manifest)),
+        ContentType::Manifest => return Some(Value::Octets),
         ContentType::PrefixAnnouncement => return Some(Value::Inside(Block::Announcement)),
         ContentType::Blob => {}
         _ => return None,
