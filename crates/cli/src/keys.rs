@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use namely_security::keychain::{KeyChain, KeyChainError, KeyEntry, NewKey};
 use namely_security::{Certificate, KeyType, Passphrase, Signer, TrustPolicy, read_certificate, validity};
-use namely_wire::{Name, NameRef};
+use namely_wire::Name;
 
 use crate::commands::Context;
 use crate::failure::Failure;
@@ -48,7 +48,7 @@ pub fn data_signer(name: &Name, digest: bool) -> Result<Signer, Failure> {
         return Ok(Signer::digest_sha256());
     }
     let chain = key_chain()?;
-    match key_for(&chain, name.as_name())? {
+    match chain.key_above(name.as_name()).map_err(key_failure)? {
         Some(entry) => signer_of(&chain, &entry),
         None => Err(Failure::failed(format!("no key of yours may sign {name}"))
             .hint(format!("make one with `namely key new {name}`, or sign with --digest"))),
@@ -58,7 +58,7 @@ pub fn data_signer(name: &Name, digest: bool) -> Result<Signer, Failure> {
 /// Like [`data_signer`]; without a key for `prefix`, one is made, so that publishing works from the first minute.
 pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Failure> {
     let chain = key_chain()?;
-    if let Some(entry) = key_for(&chain, prefix.as_name())? {
+    if let Some(entry) = chain.key_above(prefix.as_name()).map_err(key_failure)? {
         return signer_of(&chain, &entry);
     }
     let entry = chain
@@ -75,13 +75,6 @@ pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Fa
         entry.name
     ));
     signer_of(&chain, &entry)
-}
-
-/// The default key of the longest identity that is `name` or above it.
-fn key_for(chain: &KeyChain, name: NameRef<'_>) -> Result<Option<KeyEntry>, Failure> {
-    let keys = chain.list().map_err(key_failure)?.keys;
-    let above = keys.into_iter().filter(|k| k.default_of_identity && k.identity().is_prefix_of(name));
-    Ok(above.max_by_key(|k| k.identity().len()))
 }
 
 /// The certificates of the keys that may sign below `prefix`: a producer answers for them, so that clients find
@@ -160,16 +153,9 @@ impl Trust {
 
 /// The user's own keys and trust anchors, each for the names below its identity.
 fn users_policy(ctx: &Context<'_>) -> Result<TrustPolicy, Failure> {
-    let mut policy = TrustPolicy::hierarchical();
-    let chain = key_chain()?;
-    let (anchors, problems) = chain.anchors().map_err(key_failure)?;
-    let listing = chain.list().map_err(key_failure)?;
-    for problem in problems.iter().chain(&listing.problems) {
+    let (policy, problems) = key_chain()?.hierarchical_policy().map_err(key_failure)?;
+    for problem in problems {
         ctx.out.remark(format!("warning: {problem}"));
-    }
-    let own = listing.keys.into_iter().flat_map(|k| k.certificates).filter(|c| c.is_self_signed());
-    for anchor in anchors.into_iter().chain(own) {
-        policy.add_anchor(anchor);
     }
     Ok(policy)
 }

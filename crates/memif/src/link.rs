@@ -107,6 +107,11 @@ impl Link {
         let _ = self.channel.send(&message, None);
     }
 
+    /// Is woken by another eventfd too, reported as [`Ready::kicked`]; it outlives this link and nobody has to read it.
+    pub fn watch(&self, eventfd: impl AsFd) -> Result<(), Errno> {
+        epoll::add(&self.epoll, eventfd, EventData::new_u64(KICK), EventFlags::IN | EventFlags::ET)
+    }
+
     /// What wakes whoever waits here.
     pub fn kick(&self) -> Kick {
         self.kick.clone()

@@ -125,6 +125,11 @@ impl Publication {
         self.packets.values().map(Vec::as_slice)
     }
 
+    /// Every packet with its name.
+    pub fn into_packets(self) -> impl Iterator<Item = (Name, Vec<u8>)> {
+        self.packets.into_iter()
+    }
+
     fn add_under_manifests(
         &mut self,
         content: &[u8],

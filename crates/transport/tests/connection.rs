@@ -287,3 +287,20 @@ fn size_of_next_data(client: &mut Connection) -> usize {
     }
     size
 }
+
+#[test]
+fn another_thread_ends_a_wait_at_once_and_one_that_is_yet_to_begin() {
+    let (near, _far) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut connection = Connection::from_stream(near).unwrap();
+    let waker = connection.waker();
+    waker.wake();
+    waker.wake();
+    connection.turn(u64::MAX, &mut |_, _| {}).unwrap();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        waker.wake();
+    });
+    connection.turn(u64::MAX, &mut |_, _| {}).unwrap();
+    thread.join().unwrap();
+    assert!(connection.now_ns() >= 20_000_000, "the second wait lasted until it was ended");
+}

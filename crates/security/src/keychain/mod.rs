@@ -20,6 +20,7 @@ use crate::crypto::{
     KeyType, Passphrase, PrivateKey, is_encrypted_pem, private_key_from_pem, private_key_to_pem, sha256,
 };
 use crate::signer::Signer;
+use crate::trust::TrustPolicy;
 
 pub use self::error::KeyChainError;
 use self::files::{Files, Memory};
@@ -193,6 +194,27 @@ impl KeyChain {
                 Err(listing.problems.into_iter().next().unwrap_or(KeyChainError::NotFound(which.to_name())))
             }
         }
+    }
+
+    /// The default key of the longest identity that is `name` or above it: the one to sign `name` with.
+    pub fn key_above(&self, name: NameRef<'_>) -> Result<Option<KeyEntry>, KeyChainError> {
+        let keys = self.list()?.keys;
+        let above = keys.into_iter().filter(|k| k.default_of_identity && k.identity().is_prefix_of(name));
+        Ok(above.max_by_key(|k| k.identity().len()))
+    }
+
+    /// Trust in the own keys and in the anchors, each for the names below its identity; and what of the key chain was
+    /// left out because it is damaged.
+    pub fn hierarchical_policy(&self) -> Result<(TrustPolicy, Vec<KeyChainError>), KeyChainError> {
+        let mut policy = TrustPolicy::hierarchical();
+        let (anchors, mut problems) = self.anchors()?;
+        let listing = self.list()?;
+        problems.extend(listing.problems);
+        let own = listing.keys.into_iter().flat_map(|k| k.certificates).filter(|c| c.is_self_signed());
+        for anchor in anchors.into_iter().chain(own) {
+            policy.add_anchor(anchor);
+        }
+        Ok((policy, problems))
     }
 
     /// A signer with the key that `which` means (see [`KeyChain::key`]). Its KeyLocator is the name of

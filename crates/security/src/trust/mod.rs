@@ -122,6 +122,11 @@ impl TrustPolicy {
         self.mode == Mode::Signatures
     }
 
+    /// Whether nothing is checked at all.
+    pub fn accepts_all(&self) -> bool {
+        self.mode == Mode::AcceptAll
+    }
+
     /// The trust anchors.
     pub fn anchors(&self) -> &[Certificate] {
         &self.anchors

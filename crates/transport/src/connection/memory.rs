@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::receiver::Receiver;
-use super::{Incoming, Outbox};
+use super::{Incoming, Outbox, Waker};
 
 /// How long a router may take to make an interface.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ pub(super) fn connect(path: &str, id: u32) -> io::Result<Interface> {
 /// came of that. Returns the packets that were handled.
 pub(super) fn exchange(
     interface: &mut Interface,
-    (outbox, receiver): (&mut Outbox, &mut Receiver),
+    (outbox, receiver, waker): (&mut Outbox, &mut Receiver, &Waker),
     wait_ns: u64,
     now_ns: &dyn Fn() -> u64,
     handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
@@ -62,6 +62,9 @@ pub(super) fn exchange(
     if handled == 0 && (outbox.is_full() || interface.receiver.sleep()) {
         let wait_ns = if outbox.is_empty() { wait_ns } else { wait_ns.min(RETRY_NS) };
         let ready = interface.link.wait(Duration::from_nanos(wait_ns))?;
+        if ready.kicked {
+            waker.lower();
+        }
         if ready.control {
             interface.link.check()?;
         }

@@ -30,6 +30,7 @@ mod outbox;
 mod receiver;
 mod registration;
 mod socket;
+mod waker;
 
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -54,6 +55,7 @@ pub use self::receiver::Counters;
 use self::receiver::Receiver;
 use self::registration::{Context, Registrations};
 use self::socket::{Carrier, Socket};
+pub use self::waker::Waker;
 use crate::endpoint::{self, Candidate, NamedBy, Surroundings};
 use crate::nonce::Nonces;
 
@@ -136,6 +138,7 @@ pub struct Connection {
     inbox: Inbox,
     outbox: Outbox,
     receiver: Receiver,
+    waker: Waker,
     /// Whether the router sees this client as local.
     local: bool,
     retry: Retry,
@@ -200,8 +203,10 @@ impl Connection {
             Carrier::Memory(_) => Some(LP_PACKET_OCTETS_MAX),
             Carrier::Socket(_) => socket.datagrams.then_some(DATAGRAM_OCTETS_MAX),
         };
+        let waker = Waker::new().and_then(|waker| socket.watch(&waker).map(|()| waker));
         Ok(Connection {
             uri,
+            waker: waker.map_err(|e| ConnectionError::System(e.into()))?,
             commands: CommandSigner::new(options.signer.clone()),
             options,
             local: socket.local,
@@ -243,13 +248,18 @@ impl Connection {
         self.receiver.counters
     }
 
+    /// What ends a wait of [`Connection::turn`] from another thread.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
     /// Where packets are queued; [`Connection::turn`] writes them.
     pub fn outbox(&mut self) -> &mut Outbox {
         &mut self.outbox
     }
 
     /// Writes what is queued, waits until `deadline_ns` at most for packets, hands each to `handler`, and writes
-    /// what the handler queued. Returns early on a signal. While the outbox is full no packets are taken in, so
+    /// what the handler queued. Returns early on a signal, and when its [`Waker`] is used. While the outbox is full no packets are taken in, so
     /// a router that does not read slows its own requests down.
     pub fn turn(
         &mut self,
@@ -292,7 +302,7 @@ impl Connection {
         };
         if let Carrier::Memory(interface) = &mut socket.carrier {
             let (wait_ns, started) = (due_ns.saturating_sub(now_ns), self.started);
-            let ends = (&mut self.outbox, &mut self.receiver);
+            let ends = (&mut self.outbox, &mut self.receiver, &self.waker);
             turn.packets += memory::exchange(interface, ends, wait_ns, &|| elapsed_ns(started), handler)?;
             return Ok(());
         }
@@ -305,7 +315,7 @@ impl Connection {
             outbox.flush(socket)?;
             return Ok(());
         }
-        let ready = wait(socket, outbox, due_ns.saturating_sub(now_ns))?;
+        let ready = wait(socket, outbox, &self.waker, due_ns.saturating_sub(now_ns))?;
         if ready.contains(PollFlags::OUT) {
             outbox.flush(socket)?;
         }
@@ -346,10 +356,15 @@ impl Connection {
         let now_ns = self.now_ns();
         if now_ns < self.retry.next_at_ns {
             let until_ns = self.retry.next_at_ns.min(deadline_ns);
-            std::thread::sleep(Duration::from_nanos(until_ns.saturating_sub(now_ns)));
+            let mut fds = [PollFd::new(&self.waker, PollFlags::IN)];
+            if rustix::event::poll(&mut fds, Some(&timespec(until_ns.saturating_sub(now_ns)))) == Ok(1) {
+                self.waker.lower();
+            }
             return Ok(false);
         }
-        match Socket::connect(&self.uri) {
+        let connected =
+            Socket::connect(&self.uri).and_then(|socket| Ok(socket.watch(&self.waker).map(|()| socket)?));
+        match connected {
             Ok(socket) => {
                 self.socket = Some(socket);
                 self.registrations.restart();
@@ -412,19 +427,26 @@ impl From<DecodeError> for Fault {
     }
 }
 
-/// Waits for what the connection can do next; no flags when the time is over or a signal came.
-fn wait(socket: &Socket, outbox: &Outbox, wait_ns: u64) -> Result<PollFlags, Errno> {
+/// Waits for what the connection can do next; no flags when the time is over, a signal came, or it was woken.
+fn wait(socket: &Socket, outbox: &Outbox, waker: &Waker, wait_ns: u64) -> Result<PollFlags, Errno> {
     let mut interest = PollFlags::empty();
     interest.set(PollFlags::OUT, !outbox.is_empty());
     interest.set(PollFlags::IN, !outbox.is_full());
-    let timeout =
-        Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as _ };
-    let mut fds = [PollFd::new(socket, interest)];
-    match rustix::event::poll(&mut fds, Some(&timeout)) {
-        Ok(_) => Ok(fds[0].revents()),
+    let mut fds = [PollFd::new(socket, interest), PollFd::new(waker, PollFlags::IN)];
+    match rustix::event::poll(&mut fds, Some(&timespec(wait_ns))) {
+        Ok(_) => {
+            if !fds[1].revents().is_empty() {
+                waker.lower();
+            }
+            Ok(fds[0].revents())
+        }
         Err(Errno::INTR) => Ok(PollFlags::empty()),
         Err(error) => Err(error),
     }
+}
+
+fn timespec(wait_ns: u64) -> Timespec {
+    Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as _ }
 }
 
 fn elapsed_ns(since: Instant) -> u64 {

@@ -11,7 +11,7 @@ use namely_wire::face_uri::{Endpoint, FaceUri};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use super::memory;
+use super::{Waker, memory};
 
 /// How long one TCP address may take to accept.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -74,6 +74,14 @@ impl Socket {
         let socket = Socket { carrier: stream.into(), datagrams: false, local: true };
         socket.prepare()?;
         Ok(socket)
+    }
+
+    /// Lets `waker` end waits that only shared memory's own descriptor knows of.
+    pub(super) fn watch(&self, waker: &Waker) -> Result<(), Errno> {
+        match &self.carrier {
+            Carrier::Socket(_) => Ok(()),
+            Carrier::Memory(interface) => interface.link.watch(waker),
+        }
     }
 
     fn prepare(&self) -> io::Result<()> {

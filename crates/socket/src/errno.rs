@@ -1,0 +1,26 @@
+//! The numbers by which every binding names the same condition (docs/sockets.md, Errors).
+
+use rustix::io::Errno;
+
+macro_rules! errnos {
+    ($($name:ident = $text:literal),* $(,)?) => {
+        $(pub(crate) const $name: i32 = Errno::$name.raw_os_error();)*
+
+        /// The symbol of an errno that sockets return, such as `"ETIMEDOUT"`; none for others.
+        pub fn errno_name(errno: i32) -> Option<&'static str> {
+            match errno {
+                $(self::$name => Some($text),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+errnos! {
+    ACCESS = "EACCES", ADDRINUSE = "EADDRINUSE", ADDRNOTAVAIL = "EADDRNOTAVAIL", AGAIN = "EAGAIN", BADFD = "EBADFD",
+    BADMSG = "EBADMSG", CANCELED = "ECANCELED", CONNREFUSED = "ECONNREFUSED", FBIG = "EFBIG", INTR = "EINTR",
+    INVAL = "EINVAL", IO = "EIO", KEYEXPIRED = "EKEYEXPIRED", KEYREJECTED = "EKEYREJECTED", KEYREVOKED = "EKEYREVOKED",
+    MFILE = "EMFILE", MSGSIZE = "EMSGSIZE", NAMETOOLONG = "ENAMETOOLONG", NETUNREACH = "ENETUNREACH",
+    NOBUFS = "ENOBUFS", NOENT = "ENOENT", NOKEY = "ENOKEY", NOPROTOOPT = "ENOPROTOOPT", NOSPC = "ENOSPC",
+    NOTCONN = "ENOTCONN", TIMEDOUT = "ETIMEDOUT",
+}

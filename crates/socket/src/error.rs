@@ -1,0 +1,268 @@
+//! What can go wrong, one enum for each operation. `errno()` says the same as a number, in every binding.
+
+use std::fmt;
+use std::io;
+
+use namely_security::{KeyChainError, PolicyFileError, Why};
+use namely_transport::connection::{CommandError, ConnectionError};
+use namely_transport::object::ObjectError;
+use namely_transport::publish;
+use namely_wire::{NackReason, Name};
+use rustix::io::Errno;
+
+use crate::errno;
+use crate::fence::NameError;
+use crate::options::OptionError;
+
+/// Why a call on a socket ended without a result; common to all calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// Environment: it would have to wait, and was asked not to (`EAGAIN`).
+    WouldBlock,
+    /// Environment: the time that the caller gave is over (`ETIMEDOUT`).
+    TimedOut,
+    /// Environment: a signal came while it waited (`EINTR`); call again.
+    Interrupted,
+    /// Caller: the socket was closed (`ECANCELED`).
+    Closed,
+    /// Caller: the process forked after the socket was made; only the parent may use it (`EBADFD`).
+    Forked,
+    /// Caller: more calls are under way than the socket takes (`ENOBUFS`).
+    QueueFull,
+    /// Environment: the router went away and did not come back (`ENOTCONN`).
+    RouterLost,
+    /// Environment: the system refuses something basic.
+    System(Errno),
+}
+
+impl CallError {
+    /// As a system call would say it.
+    pub fn errno(&self) -> i32 {
+        match self {
+            CallError::WouldBlock => errno::AGAIN,
+            CallError::TimedOut => errno::TIMEDOUT,
+            CallError::Interrupted => errno::INTR,
+            CallError::Closed => errno::CANCELED,
+            CallError::Forked => errno::BADFD,
+            CallError::QueueFull => errno::NOBUFS,
+            CallError::RouterLost => errno::NOTCONN,
+            CallError::System(errno) => errno.raw_os_error(),
+        }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallError::WouldBlock => f.write_str("nothing is there yet"),
+            CallError::TimedOut => f.write_str("not in time"),
+            CallError::Interrupted => f.write_str("interrupted by a signal; call again"),
+            CallError::Closed => f.write_str("the socket is closed"),
+            CallError::Forked => {
+                f.write_str("the process forked after this socket was made: only the parent may use it; ")?;
+                f.write_str("bind another one in the child")
+            }
+            CallError::QueueFull => {
+                f.write_str("too many calls are under way on this socket; wait for some of them")
+            }
+            CallError::RouterLost => {
+                f.write_str("the router went away and did not come back; bind again once it runs")
+            }
+            CallError::System(errno) => write!(f, "the system refused: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+/// Why a socket cannot be bound.
+#[derive(Debug)]
+pub enum BindError {
+    /// Caller: the prefix.
+    Name(NameError),
+    /// Caller: an option.
+    Option(OptionError),
+    /// Caller: the prefix overlaps that of another producer of this process (`EADDRINUSE`).
+    InUse {
+        /// What is bound already.
+        by: Name,
+    },
+    /// Caller: no key in the key chain may sign below the prefix (`ENOKEY`).
+    NoKey {
+        /// The prefix.
+        prefix: Name,
+    },
+    /// Environment: the key chain cannot be used.
+    KeyChain(KeyChainError),
+    /// Caller: the trust policy's file cannot be used.
+    Policy(PolicyFileError),
+    /// Caller: a trust anchor's file cannot be used.
+    Anchor(namely_security::CertificateFileError),
+    /// Environment: no router, or the system refuses.
+    Connection(ConnectionError),
+    /// Environment: the router does not take the prefix.
+    Register(CommandError),
+    /// Environment: no thread or descriptor to be had.
+    System(io::Error),
+}
+
+impl BindError {
+    /// As a system call would say it.
+    pub fn errno(&self) -> i32 {
+        match self {
+            BindError::Name(error) => error.errno(),
+            BindError::Option(error) => error.errno(),
+            BindError::InUse { .. } => errno::ADDRINUSE,
+            BindError::NoKey { .. } => errno::NOKEY,
+            BindError::KeyChain(_) | BindError::Policy(_) | BindError::Anchor(_) => errno::KEYREJECTED,
+            BindError::Connection(error) => of_connection(error),
+            BindError::Register(CommandError::Connection(error)) => of_connection(error),
+            BindError::Register(_) => errno::ACCESS,
+            BindError::System(error) => error.raw_os_error().unwrap_or(errno::IO),
+        }
+    }
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BindError::Name(error) => error.fmt(f),
+            BindError::Option(error) => error.fmt(f),
+            BindError::InUse { by } => write!(f, "another producer of this process has bound {by}"),
+            BindError::NoKey { prefix } => write!(
+                f,
+                "no key of yours may sign below {prefix}: make one with `namely key new {prefix}`, or set option \
+                 identity"
+            ),
+            BindError::KeyChain(error) => error.fmt(f),
+            BindError::Policy(error) => error.fmt(f),
+            BindError::Anchor(error) => error.fmt(f),
+            BindError::Connection(error) => error.fmt(f),
+            BindError::Register(error) => error.fmt(f),
+            BindError::System(error) => write!(f, "the system refused: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// Why an object was not fetched.
+#[derive(Debug)]
+pub enum FetchError {
+    /// Caller: the name.
+    Name(NameError),
+    /// The call ended before it was there.
+    Call(CallError),
+    /// Peer, network or caller: why it could not be read.
+    Object(ObjectError),
+}
+
+impl FetchError {
+    /// As a system call would say it.
+    pub fn errno(&self) -> i32 {
+        match self {
+            FetchError::Name(error) => error.errno(),
+            FetchError::Call(error) => error.errno(),
+            FetchError::Object(error) => of_object(error),
+        }
+    }
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FetchError::Name(error) => error.fmt(f),
+            FetchError::Call(error) => error.fmt(f),
+            FetchError::Object(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FetchError {}
+
+/// Why content was not published.
+#[derive(Debug)]
+pub enum PublishError {
+    /// Caller: the name.
+    Name(NameError),
+    /// The call ended before it was there.
+    Call(CallError),
+    /// Caller or environment: its packets cannot be made.
+    Make(publish::PublishError),
+}
+
+impl PublishError {
+    /// As a system call would say it.
+    pub fn errno(&self) -> i32 {
+        match self {
+            PublishError::Name(error) => error.errno(),
+            PublishError::Call(error) => error.errno(),
+            PublishError::Make(publish::PublishError::Signing(_)) => errno::KEYREJECTED,
+            PublishError::Make(_) => errno::MSGSIZE,
+        }
+    }
+}
+
+impl fmt::Display for PublishError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PublishError::Name(error) => error.fmt(f),
+            PublishError::Call(error) => error.fmt(f),
+            PublishError::Make(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PublishError {}
+
+macro_rules! from {
+    ($($part:ty => $whole:ident::$variant:ident),* $(,)?) => {
+        $(impl From<$part> for $whole {
+            fn from(error: $part) -> Self {
+                $whole::$variant(error)
+            }
+        })*
+    };
+}
+
+from! {
+    NameError => BindError::Name, OptionError => BindError::Option, KeyChainError => BindError::KeyChain,
+    ConnectionError => BindError::Connection, CommandError => BindError::Register, io::Error => BindError::System,
+    NameError => FetchError::Name, CallError => FetchError::Call, ObjectError => FetchError::Object,
+    NameError => PublishError::Name, CallError => PublishError::Call,
+    publish::PublishError => PublishError::Make,
+}
+
+fn of_connection(error: &ConnectionError) -> i32 {
+    match error {
+        ConnectionError::BadRouter(_) | ConnectionError::BadInterest(_) => errno::INVAL,
+        ConnectionError::NoRouter(_) => errno::CONNREFUSED,
+        ConnectionError::Lost { .. } => errno::NOTCONN,
+        ConnectionError::System(error) => error.raw_os_error().unwrap_or(errno::IO),
+    }
+}
+
+fn of_object(error: &ObjectError) -> i32 {
+    match error {
+        ObjectError::Connection(error) => of_connection(error),
+        ObjectError::Refused { reason: NackReason::NoRoute, .. } => errno::NETUNREACH,
+        ObjectError::Refused { .. } | ObjectError::NoAnswer { .. } | ObjectError::Fetch { .. } => {
+            errno::TIMEDOUT
+        }
+        ObjectError::NotFound { .. } => errno::NOENT,
+        ObjectError::Untrusted(rejection) => match rejection.why {
+            Why::Expired { .. } | Why::NotYetValid { .. } => errno::KEYEXPIRED,
+            Why::Revoked => errno::KEYREVOKED,
+            Why::Malformed(_) | Why::BadDigest | Why::BadSignature => errno::BADMSG,
+            _ => errno::KEYREJECTED,
+        },
+        ObjectError::NoCertificate { .. } => errno::NOKEY,
+        ObjectError::Corrupt(_)
+        | ObjectError::Manifest { .. }
+        | ObjectError::Malformed { .. }
+        | ObjectError::Stray { .. } => errno::BADMSG,
+        ObjectError::Sink(error) => error.raw_os_error().unwrap_or(errno::IO),
+        ObjectError::TooLarge { .. } => errno::FBIG,
+        ObjectError::Stopped => errno::CANCELED,
+    }
+}

@@ -1,0 +1,38 @@
+//! Sockets on which a name replaces an address: a [`Consumer`] fetches what is named below its prefix, a [`Producer`]
+//! publishes there. The transport cuts, names, signs, serves, fetches, verifies and paces (docs/sockets.md, rows HT-02 to
+//! HT-26).
+//!
+//! Each socket has one thread that owns its link to the router; calls come from any thread, wait, poll or are awaited.
+//! It never runs an application's code on its own threads, and never hands out what was not verified unless it was
+//! asked to.
+//!
+//! ```no_run
+//! use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions};
+//!
+//! let producer = Producer::bind("/lab".parse().expect("a name"), ProducerOptions::default())?;
+//! producer.publish(&"/lab/run7".parse().expect("a name"), b"content", &PublishOptions::default())?;
+//! let consumer = Consumer::bind("/lab".parse().expect("a name"), ConsumerOptions::default())?;
+//! assert_eq!(consumer.fetch(&"/lab/run7".parse().expect("a name"))?, b"content");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod consumer;
+mod engine;
+mod errno;
+mod error;
+mod fence;
+pub mod options;
+mod pending;
+mod producer;
+mod sleep;
+
+pub use self::consumer::Consumer;
+pub use self::errno::errno_name;
+pub use self::error::{BindError, CallError, FetchError, PublishError};
+pub use self::fence::{NAME_OCTETS_MAX, NameError, PREFIX_COMPONENTS_MAX, PREFIX_OCTETS_MAX};
+pub use self::options::{
+    ConsumerOptions, ManifestUse, OptionError, OptionSpec, ProducerOptions, PublishOptions, Trust,
+};
+pub use self::pending::Pending;
+pub use self::producer::{Producer, Published};

@@ -1,0 +1,550 @@
+//! Options, by field in Rust and by name and text everywhere else: one table for all bindings.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use namely_security::{KeyChain, ManifestHash, TrustPolicy, read_certificate};
+use namely_transport::congestion::Algorithm;
+use namely_transport::object::ReadOptions;
+use namely_transport::publish::{self, PACKET_OCTETS_DEFAULT, Signing};
+use namely_wire::{Name, PACKET_OCTETS_MAX};
+
+use crate::errno;
+use crate::error::BindError;
+
+/// Which sockets have an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// Both.
+    Both,
+    /// Consumers.
+    Consumer,
+    /// Producers.
+    Producer,
+}
+
+/// What text an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// One of these words; one that ends in `:` is followed by something.
+    Choice(&'static [&'static str]),
+    /// `true` or `false`.
+    Flag,
+    /// A whole number within these bounds.
+    Number {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+}
+
+/// One option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// Which sockets have it.
+    pub on: For,
+    /// What text it takes.
+    pub kind: Kind,
+    /// Its value unless another is set, as text; empty: none.
+    pub default: &'static str,
+    /// Whether it can be set only before bind.
+    pub before_bind: bool,
+    /// What it is.
+    pub about: &'static str,
+}
+
+const fn spec(
+    name: &'static str,
+    on: For,
+    kind: Kind,
+    default: &'static str,
+    about: &'static str,
+) -> OptionSpec {
+    OptionSpec { name, on, kind, default, before_bind: false, about }
+}
+
+const fn before(spec: OptionSpec) -> OptionSpec {
+    OptionSpec { before_bind: true, ..spec }
+}
+
+const ANY_NUMBER: Kind = Kind::Number { min: 0, max: u64::MAX };
+const SOME: Kind = Kind::Number { min: 1, max: u64::MAX };
+const TRUST: Kind = Kind::Choice(&["user", "policy:", "anchor:", "digest", "insecure"]);
+const CONGESTION: Kind = Kind::Choice(&["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:"]);
+const PACKET_OCTETS: Kind = Kind::Number { min: 256, max: PACKET_OCTETS_MAX as u64 };
+
+/// Every option, in the order of the documentation.
+pub const OPTIONS: &[OptionSpec] = &[
+    before(spec("router", For::Both, Kind::Text, "", "address of the router; empty: the usual places")),
+    before(spec("keychain", For::Both, Kind::Text, "", "folder of the key chain; empty: the user's")),
+    before(spec(
+        "identity",
+        For::Producer,
+        Kind::Text,
+        "",
+        "who signs; empty: the longest identity above the prefix",
+    )),
+    before(spec(
+        "trust",
+        For::Consumer,
+        TRUST,
+        "user",
+        "whom to believe: the user's keys and anchors, a policy file, one more anchor's file, digests, anything",
+    )),
+    spec("congestion", For::Consumer, CONGESTION, "cubic", "how fetches follow the network"),
+    spec("window_max", For::Consumer, SOME, "1024", "largest window of a fetch, packets"),
+    spec("lifetime_ms", For::Consumer, SOME, "2000", "InterestLifetime, ms"),
+    spec("retries", For::Consumer, SOME, "3", "how often metadata and certificates are asked for"),
+    spec(
+        "timeout_ms",
+        For::Both,
+        ANY_NUMBER,
+        "0",
+        "the longest a call waits, ms; 0: as long as the fetch goes on",
+    ),
+    spec(
+        "object_octets_max",
+        For::Consumer,
+        SOME,
+        "1073741824",
+        "the largest object that is fetched whole, octets",
+    ),
+    spec(
+        "manifest",
+        For::Producer,
+        Kind::Choice(&["off", "sha256", "blake3"]),
+        "sha256",
+        "whether manifests vouch for segments, and with which hash",
+    ),
+    spec("packet_octets_max", For::Producer, PACKET_OCTETS, "8736", "largest packet made, octets"),
+    spec("freshness_ms", For::Producer, ANY_NUMBER, "10000", "FreshnessPeriod of segments, ms"),
+];
+
+/// An option that cannot be set so; the caller's fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionError {
+    /// There is no such option on this kind of socket (`ENOPROTOOPT`).
+    Unknown(String),
+    /// It does not take this value (`EINVAL`).
+    Bad {
+        /// The option.
+        option: &'static str,
+        /// The text.
+        value: String,
+    },
+    /// It can be set only before bind (`EINVAL`).
+    Bound(&'static str),
+}
+
+impl OptionError {
+    /// As a system call would say it.
+    pub fn errno(&self) -> i32 {
+        match self {
+            OptionError::Unknown(_) => errno::NOPROTOOPT,
+            OptionError::Bad { .. } | OptionError::Bound(_) => errno::INVAL,
+        }
+    }
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OptionError::Unknown(name) => write!(f, "this socket has no option '{name}'"),
+            OptionError::Bad { option, value } => {
+                write!(f, "option {option} does not take '{value}'")?;
+                let kind = OPTIONS.iter().find(|spec| spec.name == *option).map(|spec| spec.kind);
+                match kind {
+                    Some(Kind::Choice(words)) => write!(f, ": use {}", words.join(", ")),
+                    Some(Kind::Number { min, max: u64::MAX }) => write!(f, ": a number from {min} on"),
+                    Some(Kind::Number { min, max }) => write!(f, ": a number from {min} to {max}"),
+                    Some(Kind::Flag) => f.write_str(": use true or false"),
+                    Some(Kind::Text) | None => Ok(()),
+                }
+            }
+            OptionError::Bound(name) => write!(f, "option {name} can be set only before bind"),
+        }
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+/// Whom a consumer believes.
+#[derive(Clone, Debug, Default)]
+pub enum Trust {
+    /// The user's own keys and trust anchors, each below its identity.
+    #[default]
+    User,
+    /// What a policy file says.
+    PolicyFile(PathBuf),
+    /// The user's, and the certificate in a file.
+    AnchorFile(PathBuf),
+    /// This policy.
+    Policy(Box<TrustPolicy>),
+}
+
+impl Trust {
+    /// The policy; `keychain` is the folder of the key chain, if not the user's.
+    pub(crate) fn policy(&self, keychain: Option<&PathBuf>) -> Result<TrustPolicy, BindError> {
+        match self {
+            Trust::User => users(keychain),
+            Trust::PolicyFile(path) => TrustPolicy::load(path).map_err(BindError::Policy),
+            Trust::AnchorFile(path) => {
+                let mut policy = users(keychain)?;
+                policy.add_anchor(read_certificate(path).map_err(BindError::Anchor)?);
+                Ok(policy)
+            }
+            Trust::Policy(policy) => Ok((**policy).clone()),
+        }
+    }
+}
+
+impl std::str::FromStr for Trust {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text.split_once(':') {
+            None if text == "user" => Ok(Trust::User),
+            None if text == "digest" => Ok(Trust::Policy(TrustPolicy::digest_only().into())),
+            None if text == "insecure" => Ok(Trust::Policy(TrustPolicy::insecure_accept_all().into())),
+            Some(("policy", path)) => Ok(Trust::PolicyFile(path.into())),
+            Some(("anchor", path)) => Ok(Trust::AnchorFile(path.into())),
+            _ => Err(()),
+        }
+    }
+}
+
+pub(crate) fn key_chain(folder: Option<&PathBuf>) -> Result<KeyChain, BindError> {
+    match folder {
+        Some(folder) => Ok(KeyChain::open(folder)?),
+        None => Ok(KeyChain::open_default()?),
+    }
+}
+
+fn users(keychain: Option<&PathBuf>) -> Result<TrustPolicy, BindError> {
+    let (policy, problems) = key_chain(keychain)?.hierarchical_policy()?;
+    for problem in problems {
+        tracing::warn!(%problem, "a part of the key chain is left out");
+    }
+    Ok(policy)
+}
+
+/// Options of a consumer. `Default` is the table's.
+#[derive(Clone, Debug)]
+pub struct ConsumerOptions {
+    /// `router`; none: the usual places.
+    pub router: Option<String>,
+    /// `keychain`; none: the user's.
+    pub keychain: Option<PathBuf>,
+    /// `trust`.
+    pub trust: Trust,
+    /// `congestion`, `window_max`, `lifetime_ms`, `retries`.
+    pub read: ReadOptions,
+    /// `timeout_ms`: the longest a call waits; none: as long as the fetch goes on.
+    pub timeout: Option<Duration>,
+    /// `object_octets_max`.
+    pub object_octets_max: u64,
+}
+
+impl Default for ConsumerOptions {
+    fn default() -> Self {
+        ConsumerOptions {
+            router: None,
+            keychain: None,
+            trust: Trust::User,
+            read: ReadOptions::default(),
+            timeout: None,
+            object_octets_max: 1 << 30,
+        }
+    }
+}
+
+/// Options of a producer. `Default` is the table's.
+#[derive(Clone, Debug)]
+pub struct ProducerOptions {
+    /// `router`; none: the usual places.
+    pub router: Option<String>,
+    /// `keychain`; none: the user's.
+    pub keychain: Option<PathBuf>,
+    /// `identity`; none: the longest one above the prefix.
+    pub identity: Option<Name>,
+    /// `timeout_ms`; none: for ever.
+    pub timeout: Option<Duration>,
+    /// `manifest`.
+    pub manifest: ManifestUse,
+    /// `packet_octets_max`.
+    pub packet_octets_max: usize,
+    /// `freshness_ms`.
+    pub freshness_ms: u64,
+}
+
+impl Default for ProducerOptions {
+    fn default() -> Self {
+        ProducerOptions {
+            router: None,
+            keychain: None,
+            identity: None,
+            timeout: None,
+            manifest: ManifestUse::default(),
+            packet_octets_max: PACKET_OCTETS_DEFAULT,
+            freshness_ms: 10_000,
+        }
+    }
+}
+
+/// Whether manifests vouch for segments (option `manifest`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManifestUse {
+    /// Each segment is signed.
+    Off,
+    /// A manifest lists digests of this kind.
+    By(ManifestHash),
+}
+
+impl Default for ManifestUse {
+    fn default() -> Self {
+        ManifestUse::By(ManifestHash::Sha256)
+    }
+}
+
+impl ManifestUse {
+    fn text(self) -> &'static str {
+        match self {
+            ManifestUse::Off => "off",
+            ManifestUse::By(ManifestHash::Sha256) => "sha256",
+            ManifestUse::By(ManifestHash::Blake3) => "blake3",
+        }
+    }
+}
+
+impl std::str::FromStr for ManifestUse {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "off" => Ok(ManifestUse::Off),
+            "sha256" => Ok(ManifestUse::By(ManifestHash::Sha256)),
+            "blake3" => Ok(ManifestUse::By(ManifestHash::Blake3)),
+            _ => Err(()),
+        }
+    }
+}
+
+/// How one object is published: what is none is as the socket's options say (HT-23).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PublishOptions {
+    /// The version; none: the time, in microseconds since the Unix epoch, and never the same twice.
+    pub version: Option<u64>,
+    /// Whether manifests vouch for the segments.
+    pub manifest: Option<ManifestUse>,
+    /// Largest packet made, octets.
+    pub packet_octets_max: Option<usize>,
+    /// FreshnessPeriod of segments, ms.
+    pub freshness_ms: Option<u64>,
+}
+
+impl PublishOptions {
+    pub(crate) fn over(&self, socket: &ProducerOptions) -> publish::Options {
+        publish::Options {
+            packet_octets_max: self.packet_octets_max.unwrap_or(socket.packet_octets_max),
+            signing: match self.manifest.unwrap_or(socket.manifest) {
+                ManifestUse::Off => Signing::PerPacket,
+                ManifestUse::By(hash) => Signing::Manifest(hash),
+            },
+            freshness_ms: self.freshness_ms.unwrap_or(socket.freshness_ms),
+            ..publish::Options::default()
+        }
+    }
+}
+
+/// The specification of option `name` on such a socket.
+pub(crate) fn find(name: &str, on: For) -> Result<&'static OptionSpec, OptionError> {
+    let is = |spec: &&OptionSpec| spec.name == name && (spec.on == on || spec.on == For::Both);
+    OPTIONS.iter().find(is).ok_or_else(|| OptionError::Unknown(name.into()))
+}
+
+/// `value` as what `spec` takes.
+fn parsed<T: std::str::FromStr>(spec: &OptionSpec, value: &str) -> Result<T, OptionError> {
+    let bad = || OptionError::Bad { option: spec.name, value: value.into() };
+    if let Kind::Number { min, max } = spec.kind
+        && !value.parse().is_ok_and(|number: u64| (min..=max).contains(&number))
+    {
+        return Err(bad());
+    }
+    value.parse().map_err(|_| bad())
+}
+
+fn text_of<T: ToString>(value: &Option<T>) -> String {
+    value.as_ref().map_or_else(String::new, T::to_string)
+}
+
+fn path_text(path: &Option<PathBuf>) -> String {
+    path.as_ref().map_or_else(String::new, |path| path.display().to_string())
+}
+
+fn filled(value: &str) -> Option<&str> {
+    (!value.is_empty()).then_some(value)
+}
+
+fn ms_text(timeout: Option<Duration>) -> String {
+    timeout.map_or(0, |timeout| timeout.as_millis()).to_string()
+}
+
+fn timeout_of(ms: u64) -> Option<Duration> {
+    (ms > 0).then(|| Duration::from_millis(ms))
+}
+
+impl ConsumerOptions {
+    /// Sets option `name` to what `value` says.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
+        let spec = find(name, For::Consumer)?;
+        match spec.name {
+            "router" => self.router = filled(value).map(Into::into),
+            "keychain" => self.keychain = filled(value).map(Into::into),
+            "trust" => self.trust = parsed(spec, value)?,
+            "congestion" => self.read.fetch.congestion = parsed(spec, value)?,
+            "window_max" => {
+                let window: usize = parsed(spec, value)?;
+                self.read.fetch.window_max = window;
+                self.read.fetch.span_max = window.saturating_mul(2);
+            }
+            "lifetime_ms" => self.read.lifetime_ms = parsed(spec, value)?,
+            "retries" => self.read.attempts = parsed(spec, value)?,
+            "timeout_ms" => self.timeout = timeout_of(parsed(spec, value)?),
+            "object_octets_max" => self.object_octets_max = parsed(spec, value)?,
+            _ => return Err(OptionError::Unknown(name.into())),
+        }
+        Ok(())
+    }
+
+    /// The value of option `name`, as text.
+    pub fn get(&self, name: &str) -> Result<String, OptionError> {
+        Ok(match find(name, For::Consumer)?.name {
+            "router" => text_of(&self.router),
+            "keychain" => path_text(&self.keychain),
+            "trust" => trust_text(&self.trust),
+            "congestion" => congestion_text(self.read.fetch.congestion),
+            "window_max" => self.read.fetch.window_max.to_string(),
+            "lifetime_ms" => self.read.lifetime_ms.to_string(),
+            "retries" => self.read.attempts.to_string(),
+            "timeout_ms" => ms_text(self.timeout),
+            "object_octets_max" => self.object_octets_max.to_string(),
+            _ => return Err(OptionError::Unknown(name.into())),
+        })
+    }
+}
+
+impl ProducerOptions {
+    /// Sets option `name` to what `value` says.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
+        let spec = find(name, For::Producer)?;
+        match spec.name {
+            "router" => self.router = filled(value).map(Into::into),
+            "keychain" => self.keychain = filled(value).map(Into::into),
+            "identity" => {
+                self.identity = filled(value).map(|value| parsed(spec, value)).transpose()?;
+            }
+            "timeout_ms" => self.timeout = timeout_of(parsed(spec, value)?),
+            "manifest" => self.manifest = parsed(spec, value)?,
+            "packet_octets_max" => self.packet_octets_max = parsed(spec, value)?,
+            "freshness_ms" => self.freshness_ms = parsed(spec, value)?,
+            _ => return Err(OptionError::Unknown(name.into())),
+        }
+        Ok(())
+    }
+
+    /// The value of option `name`, as text.
+    pub fn get(&self, name: &str) -> Result<String, OptionError> {
+        Ok(match find(name, For::Producer)?.name {
+            "router" => text_of(&self.router),
+            "keychain" => path_text(&self.keychain),
+            "identity" => text_of(&self.identity),
+            "timeout_ms" => ms_text(self.timeout),
+            "manifest" => self.manifest.text().into(),
+            "packet_octets_max" => self.packet_octets_max.to_string(),
+            "freshness_ms" => self.freshness_ms.to_string(),
+            _ => return Err(OptionError::Unknown(name.into())),
+        })
+    }
+}
+
+fn trust_text(trust: &Trust) -> String {
+    match trust {
+        Trust::User => "user".into(),
+        Trust::PolicyFile(path) => format!("policy:{}", path.display()),
+        Trust::AnchorFile(path) => format!("anchor:{}", path.display()),
+        Trust::Policy(policy) if policy.is_authenticating() => "policy".into(),
+        Trust::Policy(policy) if policy.accepts_all() => "insecure".into(),
+        Trust::Policy(_) => "digest".into(),
+    }
+}
+
+fn congestion_text(algorithm: Algorithm) -> String {
+    match algorithm {
+        Algorithm::Fixed(window) => format!("fixed:{window}"),
+        Algorithm::Aimd => "aimd".into(),
+        Algorithm::Cubic => "cubic".into(),
+        Algorithm::Raaqm => "raaqm".into(),
+        Algorithm::Bbr => "bbr".into(),
+        Algorithm::NbCc => "nbcc".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(spec: &OptionSpec) -> String {
+        match spec.kind {
+            Kind::Text => "/x".into(),
+            Kind::Choice(words) => words.iter().find(|word| !word.ends_with(':')).unwrap().to_string(),
+            Kind::Flag => "true".into(),
+            Kind::Number { min, max } => (min + 1).min(max).to_string(),
+        }
+    }
+
+    #[test]
+    fn every_option_of_the_table_has_its_default_and_can_be_set_and_read_back() {
+        for spec in OPTIONS {
+            if spec.on != For::Producer {
+                let mut options = ConsumerOptions::default();
+                assert_eq!(options.get(spec.name).as_deref(), Ok(spec.default), "{}", spec.name);
+                options.set(spec.name, &sample(spec)).unwrap();
+                assert_eq!(options.get(spec.name), Ok(sample(spec)));
+            }
+            if spec.on != For::Consumer {
+                let mut options = ProducerOptions::default();
+                assert_eq!(options.get(spec.name).as_deref(), Ok(spec.default), "{}", spec.name);
+                options.set(spec.name, &sample(spec)).unwrap();
+                assert_eq!(options.get(spec.name), Ok(sample(spec)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_option_or_no_value_is_refused() {
+        let mut options = ConsumerOptions::default();
+        assert_eq!(options.set("manifest", "off").unwrap_err().errno(), errno::NOPROTOOPT);
+        assert_eq!(options.get("colour"), Err(OptionError::Unknown("colour".into())));
+        for spec in OPTIONS.iter().filter(|spec| spec.on == For::Consumer && spec.kind != Kind::Text) {
+            for value in ["", "x", "-1"] {
+                assert_eq!(
+                    options.set(spec.name, value).map_err(|e| e.errno()),
+                    Err(errno::INVAL),
+                    "{}",
+                    spec.name
+                );
+            }
+        }
+        let error = ProducerOptions::default().set("packet_octets_max", "9000").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "option packet_octets_max does not take '9000': a number from 256 to 8800"
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! A router of the test's own, with keys, and sockets on it.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::path::PathBuf;
+
+use namely_daemon::Router;
+use namely_daemon::config::Config;
+use namely_security::validity::ALWAYS;
+use namely_security::{KeyChain, KeyType, NewKey};
+use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions};
+use namely_wire::{FaceUri, Name};
+
+/// A router, and a key chain with a key for `/p`.
+pub(crate) struct World {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) router: Router,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("namely.sock");
+        let mut config = Config::default();
+        let memif = dir.path().join("namely.memif");
+        let memif = FaceUri::Memif { path: memif.to_str().unwrap().into(), id: 0 };
+        config.faces.listen = vec![FaceUri::Unix(socket.to_str().unwrap().into()), memif];
+        let router = Router::start(config).unwrap();
+        let world = World { dir, router };
+        world.add_key("/p", KeyType::Ed25519);
+        world
+    }
+
+    pub(crate) fn keychain(&self) -> PathBuf {
+        self.dir.path().join("keys")
+    }
+
+    pub(crate) fn add_key(&self, identity: &str, key_type: KeyType) {
+        let chain = KeyChain::open(self.keychain()).unwrap();
+        let identity = name(identity);
+        let new =
+            NewKey { identity: identity.as_name(), key_type, validity: ALWAYS, version: 1, passphrase: None };
+        chain.generate(&new).unwrap();
+    }
+
+    pub(crate) fn uri(&self) -> String {
+        format!("unix://{}", self.dir.path().join("namely.sock").display())
+    }
+
+    pub(crate) fn memif_uri(&self) -> String {
+        format!("memif://{}", self.dir.path().join("namely.memif").display())
+    }
+
+    pub(crate) fn consumer_options(&self) -> ConsumerOptions {
+        ConsumerOptions {
+            router: Some(self.uri()),
+            keychain: Some(self.keychain()),
+            ..ConsumerOptions::default()
+        }
+    }
+
+    pub(crate) fn producer_options(&self) -> ProducerOptions {
+        ProducerOptions {
+            router: Some(self.uri()),
+            keychain: Some(self.keychain()),
+            ..ProducerOptions::default()
+        }
+    }
+
+    pub(crate) fn consumer(&self, prefix: &str) -> Consumer {
+        Consumer::bind(name(prefix), self.consumer_options()).unwrap()
+    }
+
+    pub(crate) fn producer(&self, prefix: &str) -> Producer {
+        Producer::bind(name(prefix), self.producer_options()).unwrap()
+    }
+}
+
+pub(crate) fn name(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+pub(crate) fn content(octets: usize) -> Vec<u8> {
+    (0..octets).map(|i| (i * 31 + i / 257) as u8).collect()
+}
