@@ -31,19 +31,52 @@ pub(crate) fn profile_dir() -> Result<PathBuf, String> {
 /// The Python of a virtual environment with python-ndn.
 pub(crate) fn python() -> Result<PathBuf, String> {
     static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PYTHON.get_or_init(|| environment("python", &sources().join("python/requirements.txt"))).clone()
+}
+
+/// The Python of a virtual environment with namely's own package, and with what its tests need: the wheel is built by
+/// maturin from this checkout, and installed without a registry.
+pub fn python_package() -> Result<PathBuf, String> {
+    static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PYTHON
         .get_or_init(|| {
-            let requirements = sources().join("python/requirements.txt");
-            once("python", &[&requirements], |folder| {
-                let python3 = version_of("python3")?;
-                run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder), "python3 -m venv")?;
-                let pip = ["-m", "pip", "install", "--quiet", "--retries", "1", "--timeout", "20", "-r"];
-                run(Command::new(folder.join("bin/python")).args(pip).arg(&requirements), "pip install")?;
-                Ok(python3)
-            })
-            .map(|folder| folder.join("bin/python"))
+            let package = sources().join("../bindings/python");
+            let python = environment("namely-python", &package.join("tests/requirements.txt"))?;
+            let base = target_dir()?.join("interop");
+            let _lock = locked(&base, "wheel")?;
+            let wheels = base.join("wheels");
+            let mut maturin = Command::new(python.with_file_name("maturin"));
+            maturin.args(["build", "--quiet", "--profile", "dev", "--interpreter"]).arg(&python);
+            maturin.arg("--manifest-path").arg(package.join("Cargo.toml")).arg("--out").arg(&wheels);
+            run(maturin.env("CARGO_TARGET_DIR", target_dir()?), "maturin build")?;
+            let mut pip = Command::new(&python);
+            pip.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall"]);
+            run(pip.arg("--find-links").arg(&wheels).arg("namely"), "pip install of the wheel")?;
+            Ok(python)
         })
         .clone()
+}
+
+/// Installs what the file `requirements` lists into the virtual environment of `python`, if it is not there yet.
+pub fn python_requirements(python: &Path, requirements: &Path) -> Result<(), String> {
+    run(pip_install(python).arg(requirements), "pip install")
+}
+
+/// The Python of the virtual environment `name`, with what the file `requirements` lists.
+fn environment(name: &str, requirements: &Path) -> Result<PathBuf, String> {
+    let folder = once(name, &[requirements], |folder| {
+        let python3 = version_of("python3")?;
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder), "python3 -m venv")?;
+        python_requirements(&folder.join("bin/python"), requirements)?;
+        Ok(python3)
+    })?;
+    Ok(folder.join("bin/python"))
+}
+
+fn pip_install(python: &Path) -> Command {
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "install", "--quiet", "--retries", "1", "--timeout", "20", "-r"]);
+    pip
 }
 
 /// The folder with NDNts and the programs that use it: Node.js looks for modules beside a program.
@@ -82,9 +115,7 @@ fn once(
     let base = target_dir()?.join("interop");
     let folder = base.join(name);
     fs::create_dir_all(&folder).map_err(|e| failed("make", &folder, e))?;
-    let lock_path = base.join(format!("{name}.lock"));
-    let lock = File::create(&lock_path).map_err(|e| failed("create", &lock_path, e))?;
-    lock.lock().map_err(|e| failed("lock", &lock_path, e))?;
+    let _lock = locked(&base, name)?;
     let stamp_path = base.join(format!("{name}.installed"));
     let mut stamp = format!("{}\n", sources().display());
     for input in inputs {
@@ -97,6 +128,14 @@ fn once(
     fs::write(&stamp_path, stamp).map_err(|e| failed("write", &stamp_path, e))?;
     println!("installed {name} packages for {version}");
     Ok(folder)
+}
+
+/// Holds the lock `name` in the folder `base` until it is dropped.
+fn locked(base: &Path, name: &str) -> Result<File, String> {
+    let path = base.join(format!("{name}.lock"));
+    let lock = File::create(&path).map_err(|e| format!("cannot create {}: {e}", path.display()))?;
+    lock.lock().map_err(|e| format!("cannot lock {}: {e}", path.display()))?;
+    Ok(lock)
 }
 
 /// Copies programs that changed; the new file takes the old one's place in one step, since another test may be reading it.

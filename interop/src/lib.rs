@@ -14,10 +14,11 @@ mod process;
 mod router;
 mod world;
 
+pub use install::{python_package, python_requirements};
 pub use peer::{CommandKey, Peer, Producer, SIGNATURE_TYPES};
 pub use process::{Finished, Running};
 pub use router::{Link, Router, find_tool};
-pub use world::World;
+pub use world::{World, programs};
 
 /// Environment variable that turns a skipped test into a failed one.
 pub const REQUIRED_VARIABLE: &str = "NAMELY_INTEROP_REQUIRED";

@@ -120,12 +120,19 @@ pub(crate) fn text(path: &Path) -> &str {
 
 /// A program of this workspace, built if it is not there yet.
 pub(crate) fn program(name: &str) -> PathBuf {
+    programs().join(name)
+}
+
+/// The folder of this workspace's programs, which are built if they are not there yet.
+///
+/// # Panics
+/// If they cannot be built.
+pub fn programs() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| match std::env::var_os(BINARIES_VARIABLE) {
+    FOLDER.get_or_init(|| match std::env::var_os(BINARIES_VARIABLE) {
         Some(folder) => PathBuf::from(folder),
         None => build().unwrap_or_else(|why| panic!("cannot build namely: {why}")),
-    });
-    folder.join(name)
+    })
 }
 
 /// Builds the programs beside this test. Cargo does nothing when they are up to date, and its own lock lets several

@@ -12,7 +12,7 @@ fn root() -> PathBuf {
         .expect("the workspace is above the crate")
 }
 
-/// Every `fn name` of the repository's Rust sources.
+/// Every `fn name` of the repository's Rust sources, and every `def name` of its Python sources.
 fn functions(dir: &Path, found: &mut HashSet<String>) {
     for entry in fs::read_dir(dir).unwrap().flatten() {
         let path = entry.path();
@@ -21,13 +21,21 @@ fn functions(dir: &Path, found: &mut HashSet<String>) {
             if !matches!(name.as_str(), "target" | ".git" | "node_modules") {
                 functions(&path, found);
             }
-        } else if name.ends_with(".rs") {
+        } else if let Some(keyword) = keyword_of_functions(&name) {
             let text = fs::read_to_string(&path).unwrap();
-            let names = text.split("fn ").skip(1).map(|rest| {
+            let names = text.split(keyword).skip(1).map(|rest| {
                 rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
             });
             found.extend(names);
         }
+    }
+}
+
+fn keyword_of_functions(file: &str) -> Option<&'static str> {
+    match file.rsplit_once('.')?.1 {
+        "rs" => Some("fn "),
+        "py" => Some("def "),
+        _ => None,
     }
 }
 

@@ -1,0 +1,18 @@
+//! `namely._native`: the sockets of `namely-socket` as Python classes, below the Python of `python/namely`, which is what
+//! applications import (docs/python.md).
+//!
+//! Every wait releases the interpreter. It never calls into Python from a thread of the sockets, and has no logic that
+//! the Rust sockets lack.
+#![forbid(unsafe_code)]
+
+mod failure;
+mod names;
+
+use pyo3::prelude::*;
+
+/// The compiled part of the package; see `_native.pyi`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::names::{canonical, components, join, listing};
+}

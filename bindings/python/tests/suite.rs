@@ -1,0 +1,37 @@
+//! Runs the tests of the Python package, which are Python themselves: makes a virtual environment under the target
+//! directory, builds the wheel and installs it there, and lets pytest run what lies beside this file.
+//!
+//! `NAMELY_PYTHON=all` installs pandas and uproot too (large), and runs the tests that read with them; `NAMELY_PYTHON=off`
+//! runs nothing. Arguments that are no option go to pytest: `cargo test -p namely-python -- test_errors.py`.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+fn main() -> ExitCode {
+    let which = std::env::var("NAMELY_PYTHON").unwrap_or_default();
+    if which == "off" {
+        println!("skipped: NAMELY_PYTHON=off");
+        return ExitCode::SUCCESS;
+    }
+    // As the standard harness is asked for the list of tests.
+    if std::env::args().any(|argument| argument == "--list") {
+        println!("suite: test");
+        return ExitCode::SUCCESS;
+    }
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tests = package.join("tests");
+    let python = namely_interop::python_package().and_then(|python| {
+        if which == "all" {
+            namely_interop::python_requirements(&python, &tests.join("requirements-science.txt"))?;
+        }
+        Ok(python)
+    });
+    let Some(python) = namely_interop::or_skip(python) else { return ExitCode::SUCCESS };
+    let mut pytest = Command::new(python);
+    pytest.args(["-m", "pytest", "--rootdir"]).arg(package).arg("-c").arg(package.join("pyproject.toml"));
+    pytest.args(std::env::args().skip(1).filter(|argument| !argument.starts_with('-')));
+    pytest.current_dir(&tests).env("NAMELY_BIN_DIR", namely_interop::programs());
+    let status = pytest.env("PYTHONDONTWRITEBYTECODE", "1").status().expect("pytest can be started");
+    if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
