@@ -13,6 +13,7 @@ pub mod command;
 pub mod crypto;
 pub mod keychain;
 pub mod manifest;
+pub mod revocation;
 pub mod signer;
 pub mod text;
 pub mod trust;
@@ -29,6 +30,7 @@ pub use keychain::{KeyChain, KeyChainError, KeyEntry, Listing, NewKey};
 pub use manifest::{
     MANIFEST_ENTRIES, Manifest, ManifestHash, VerifiedManifest, manifest_index, manifest_name,
 };
+pub use revocation::{Statement, revocation_prefix};
 pub use signer::{Signer, sign_data, sign_interest};
 pub use text::{CertificateFileError, read_certificate};
 pub use trust::{Pattern, PolicyFileError, Rejection, Rule, TrustPolicy, Why};

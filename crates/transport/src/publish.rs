@@ -1,5 +1,6 @@
 //! Publishing an object from memory: cut into segments that fit a packet size, named, signed one by one or by
-//! manifest, and kept ready to answer Interests (HT-12, HT-14). No I/O.
+//! manifest (HT-12, HT-14), and handed to whoever keeps them: a [`Publication`] in memory, or the output buffer of a
+//! socket. No I/O.
 //!
 //! For what does not fit in memory see `namely-files`, which makes segments when they are asked for.
 
@@ -49,6 +50,8 @@ impl Signing {
 pub struct Options {
     /// Largest packet, octets: no network on the way has to cut packets of this size.
     pub packet_octets_max: usize,
+    /// Most content in a segment, octets, where packets have room for more.
+    pub segment_octets_max: usize,
     /// How segments are signed.
     pub signing: Signing,
     /// FreshnessPeriod of segments and manifests, ms.
@@ -61,6 +64,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             packet_octets_max: PACKET_OCTETS_DEFAULT,
+            segment_octets_max: usize::MAX,
             signing: Signing::Manifest(ManifestHash::Sha256),
             freshness_ms: 10_000,
             metadata_freshness_ms: 1_000,
@@ -68,11 +72,122 @@ impl Default for Options {
     }
 }
 
+/// What was published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The versioned name.
+    pub object: Name,
+    /// How many segments there are.
+    pub segments: u64,
+}
+
+/// Publishes `content` as `name`, version `version`: hands each packet with its name to `sink` as it is made. The
+/// metadata comes last, so that nobody finds an object before it is whole. An error of `sink` ends it.
+pub fn publish<E: From<PublishError>>(
+    name: NameRef<'_>,
+    version: u64,
+    content: &[u8],
+    options: &Options,
+    signer: &Signer,
+    sink: &mut dyn FnMut(Name, Vec<u8>) -> Result<(), E>,
+) -> Result<Published, E> {
+    let object = name.to_name().join_version(version);
+    let segment_octets = segment_octets(&object, content.len(), options, signer)?;
+    let segments = segment_count(content.len() as u64, segment_octets as u64);
+    let publisher = Publisher { object, segments, segment_octets, options, signer };
+    match options.signing {
+        Signing::Manifest(hash) => publisher.segments_under_manifests(content, hash, sink)?,
+        Signing::PerPacket => publisher.signed_segments(content, sink)?,
+    }
+    let (metadata, wire) = publisher.metadata(name, version, content.len())?;
+    sink(metadata, wire)?;
+    Ok(Published { object: publisher.object, segments })
+}
+
+/// One object while its packets are made.
+struct Publisher<'a> {
+    object: Name,
+    segments: u64,
+    segment_octets: usize,
+    options: &'a Options,
+    signer: &'a Signer,
+}
+
+impl Publisher<'_> {
+    fn segments_under_manifests<E: From<PublishError>>(
+        &self,
+        content: &[u8],
+        hash: ManifestHash,
+        sink: &mut dyn FnMut(Name, Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (object, freshness_ms) = (self.object.as_name(), self.options.freshness_ms);
+        let last = self.segments - 1;
+        let writer = SegmentWriter::new(object, Some(last), freshness_ms, hash);
+        let last_index = last / MANIFEST_ENTRIES;
+        let mut manifest = Manifest::new(0, hash);
+        for (segment, payload) in (0..).zip(pieces(content, self.segment_octets)) {
+            let mut wire = Vec::with_capacity(writer.octets(segment, payload.len()));
+            let digest = writer.write(segment, payload.len(), None, &mut wire, |out| {
+                out.extend_from_slice(payload);
+                Ok::<(), PublishError>(())
+            })?;
+            sink(segment_name(object, segment), wire)?;
+            manifest.push(digest);
+            let index = segment / MANIFEST_ENTRIES;
+            if segment == last || (segment + 1).is_multiple_of(MANIFEST_ENTRIES) {
+                let full = std::mem::replace(&mut manifest, Manifest::new(index + 1, hash));
+                let wire = full.sign(object, Some(last_index), freshness_ms, self.signer);
+                sink(manifest_name(object, index), wire.map_err(PublishError::from)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn signed_segments<E: From<PublishError>>(
+        &self,
+        content: &[u8],
+        sink: &mut dyn FnMut(Name, Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let last = Name::new().join_segment(self.segments - 1);
+        for (segment, payload) in (0..).zip(pieces(content, self.segment_octets)) {
+            let name = segment_name(self.object.as_name(), segment);
+            let mut builder = DataBuilder::new(name.as_name()).freshness_ms(self.options.freshness_ms);
+            if let Some(component) = last.as_name().last() {
+                builder = builder.final_block_id(component);
+            }
+            let wire = sign_data(&builder, payload, self.signer).map_err(PublishError::from)?;
+            sink(name, wire)?;
+        }
+        Ok(())
+    }
+
+    fn metadata(
+        &self,
+        name: NameRef<'_>,
+        version: u64,
+        octets: usize,
+    ) -> Result<(Name, Vec<u8>), PublishError> {
+        let metadata = Metadata {
+            last_segment: Some(self.segments - 1),
+            segment_size_octets: Some(self.segment_octets as u64),
+            size_octets: Some(octets as u64),
+            manifest_entries: self.options.signing.manifest_entries(),
+            ..Metadata::new(self.object.clone())
+        };
+        let packet = metadata_name(name, version);
+        debug_assert!(discovery_name(name).is_prefix_of(packet.as_name()));
+        // RDR forbids metadata that is never fresh.
+        let freshness_ms = self.options.metadata_freshness_ms.max(1);
+        let builder = DataBuilder::new(packet.as_name()).freshness_ms(freshness_ms);
+        let wire = sign_data(&builder, &metadata.to_vec(), self.signer)?;
+        Ok((packet, wire))
+    }
+}
+
 /// A published object: every packet of it, by name.
 #[derive(Debug)]
 pub struct Publication {
-    object: Name,
-    segments: u64,
+    published: Published,
     packets: BTreeMap<Name, Vec<u8>>,
 }
 
@@ -85,28 +200,22 @@ impl Publication {
         options: &Options,
         signer: &Signer,
     ) -> Result<Self, PublishError> {
-        let object = name.to_name().join_version(version);
-        let segment_octets = segment_octets(&object, content.len(), options, signer)?;
-        let segments = segment_count(content.len() as u64, segment_octets as u64);
-        let mut publication = Publication { object, segments, packets: BTreeMap::new() };
-        match options.signing {
-            Signing::Manifest(hash) => {
-                publication.add_under_manifests(content, segment_octets, hash, options, signer)?
-            }
-            Signing::PerPacket => publication.add_signed(content, segment_octets, options, signer)?,
-        }
-        publication.add_metadata(name, version, content.len(), segment_octets, options, signer)?;
-        Ok(publication)
+        let mut packets = BTreeMap::new();
+        let published = publish(name, version, content, options, signer, &mut |name, wire| {
+            packets.insert(name, wire);
+            Ok::<(), PublishError>(())
+        })?;
+        Ok(Publication { published, packets })
     }
 
     /// The versioned name.
     pub fn object(&self) -> NameRef<'_> {
-        self.object.as_name()
+        self.published.object.as_name()
     }
 
     /// How many segments there are.
     pub fn segments(&self) -> u64 {
-        self.segments
+        self.published.segments
     }
 
     /// The packet that answers `interest`: the first in the order of names that matches.
@@ -128,82 +237,6 @@ impl Publication {
     /// Every packet with its name.
     pub fn into_packets(self) -> impl Iterator<Item = (Name, Vec<u8>)> {
         self.packets.into_iter()
-    }
-
-    fn add_under_manifests(
-        &mut self,
-        content: &[u8],
-        segment_octets: usize,
-        hash: ManifestHash,
-        options: &Options,
-        signer: &Signer,
-    ) -> Result<(), PublishError> {
-        let last = self.segments - 1;
-        let writer = SegmentWriter::new(self.object.as_name(), Some(last), options.freshness_ms, hash);
-        let last_index = last / MANIFEST_ENTRIES;
-        let mut manifest = Manifest::new(0, hash);
-        for (segment, payload) in (0..).zip(pieces(content, segment_octets)) {
-            let mut wire = Vec::with_capacity(writer.octets(segment, payload.len()));
-            let digest = writer.write(segment, payload.len(), None, &mut wire, |out| {
-                out.extend_from_slice(payload);
-                Ok::<(), PublishError>(())
-            })?;
-            self.packets.insert(segment_name(self.object.as_name(), segment), wire);
-            manifest.push(digest);
-            let index = segment / MANIFEST_ENTRIES;
-            if segment == last || (segment + 1).is_multiple_of(MANIFEST_ENTRIES) {
-                let full = std::mem::replace(&mut manifest, Manifest::new(index + 1, hash));
-                let wire =
-                    full.sign(self.object.as_name(), Some(last_index), options.freshness_ms, signer)?;
-                self.packets.insert(manifest_name(self.object.as_name(), index), wire);
-            }
-        }
-        Ok(())
-    }
-
-    fn add_signed(
-        &mut self,
-        content: &[u8],
-        segment_octets: usize,
-        options: &Options,
-        signer: &Signer,
-    ) -> Result<(), PublishError> {
-        let last = Name::new().join_segment(self.segments - 1);
-        for (segment, payload) in (0..).zip(pieces(content, segment_octets)) {
-            let name = segment_name(self.object.as_name(), segment);
-            let mut builder = DataBuilder::new(name.as_name()).freshness_ms(options.freshness_ms);
-            if let Some(component) = last.as_name().last() {
-                builder = builder.final_block_id(component);
-            }
-            let wire = sign_data(&builder, payload, signer)?;
-            self.packets.insert(name, wire);
-        }
-        Ok(())
-    }
-
-    fn add_metadata(
-        &mut self,
-        name: NameRef<'_>,
-        version: u64,
-        octets: usize,
-        segment_octets: usize,
-        options: &Options,
-        signer: &Signer,
-    ) -> Result<(), PublishError> {
-        let metadata = Metadata {
-            last_segment: Some(self.segments - 1),
-            segment_size_octets: Some(segment_octets as u64),
-            size_octets: Some(octets as u64),
-            manifest_entries: options.signing.manifest_entries(),
-            ..Metadata::new(self.object.clone())
-        };
-        let packet = metadata_name(name, version);
-        debug_assert!(discovery_name(name).is_prefix_of(packet.as_name()));
-        // RDR forbids metadata that is never fresh.
-        let builder = DataBuilder::new(packet.as_name()).freshness_ms(options.metadata_freshness_ms.max(1));
-        let wire = sign_data(&builder, &metadata.to_vec(), signer)?;
-        self.packets.insert(packet, wire);
-        Ok(())
     }
 }
 
@@ -231,7 +264,7 @@ fn segment_octets(
     };
     let room = packet_octets_max.checked_sub(signature_octets);
     let octets = room.and_then(|room| writer.content_octets_max(content_octets as u64, room));
-    octets.filter(|octets| *octets > 0).ok_or(too_small)
+    octets.map(|octets| octets.min(options.segment_octets_max)).filter(|octets| *octets > 0).ok_or(too_small)
 }
 
 /// Octets that the signer's SignatureInfo and SignatureValue may take beyond those of DigestSha256.

@@ -1,0 +1,210 @@
+//! Revocation records: a signed statement that a certificate is no longer to be believed, or that it still is.
+//!
+//! Names and Content are those of UCLA's `ndnrevoke`, so that its records can be read here and ours there. The record
+//! of the certificate `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>` is
+//! `/<Identity>/REVOKE/<KeyId>/<IssuerId>/<Version>/<PublisherId>`; the statement that there is none has
+//! `/nack/<timestamp>` behind it and ContentType Nack. Both are asked for by [`revocation_prefix`] with CanBePrefix
+//! and MustBeFresh. Whether the key that signed a statement is trusted at all, the [`Verifier`](crate::Verifier)
+//! says; which of the trusted keys may make it, [`Statement::read`].
+
+use std::fmt;
+
+use namely_wire::certificate::key_name_of_locator;
+use namely_wire::tlv::{Reader, Writer, ignore_unknown};
+use namely_wire::types::{GENERIC_COMPONENT, TIMESTAMP_COMPONENT};
+use namely_wire::{CertificateName, Component, ContentType, DataBuilder, DecodeError, Name, NameRef};
+
+use crate::certificate::Certificate;
+use crate::crypto::{CryptoError, sha256};
+use crate::signer::{Signer, sign_data};
+use crate::verified::{PacketOctets, Verified};
+
+const REVOKE: Component<'static> = Component { typ: GENERIC_COMPONENT, value: b"REVOKE" };
+const NACK: Component<'static> = Component { typ: GENERIC_COMPONENT, value: b"nack" };
+
+const TLV_TIMESTAMP: u32 = 201;
+const TLV_PUBLIC_KEY_HASH: u32 = 202;
+const TLV_REASON: u32 = 203;
+const TLV_NACK_REASON: u32 = 204;
+
+/// Why a certificate was revoked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// 0: not said.
+    Unspecified,
+    /// 1: others have the key.
+    KeyCompromise,
+    /// 2: others have the issuer's key.
+    IssuerCompromise,
+    /// 4: the key is not used any more. A closed producer's session says so.
+    Superseded,
+    /// A number that namely does not know.
+    Other(u64),
+}
+
+impl Reason {
+    /// The number in RevocationReason.
+    pub fn number(self) -> u64 {
+        match self {
+            Reason::Unspecified => 0,
+            Reason::KeyCompromise => 1,
+            Reason::IssuerCompromise => 2,
+            Reason::Superseded => 4,
+            Reason::Other(n) => n,
+        }
+    }
+
+    /// The reason of a number.
+    pub fn from_number(n: u64) -> Self {
+        let known =
+            [Reason::Unspecified, Reason::KeyCompromise, Reason::IssuerCompromise, Reason::Superseded];
+        known.into_iter().find(|reason| reason.number() == n).unwrap_or(Reason::Other(n))
+    }
+}
+
+/// What is said of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It is not revoked.
+    Good,
+    /// It is not to be believed any more.
+    Revoked(Reason),
+}
+
+/// A statement about one certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// What it says.
+    pub status: Status,
+    /// When that was so, ms since the Unix epoch.
+    pub time_ms: u64,
+}
+
+/// Where statements about the certificate `certificate` are: `/<Identity>/REVOKE/<KeyId>/<IssuerId>/<Version>`.
+pub fn revocation_prefix(certificate: NameRef<'_>) -> Result<Name, DecodeError> {
+    let parts = CertificateName::parse(certificate)?;
+    let name = parts.identity().to_name().join(REVOKE);
+    let behind_key = certificate.components().skip(parts.identity().len() + 1);
+    Ok(behind_key.fold(name, |name, component| name.join(component)))
+}
+
+/// Whether `name` is asked for to learn of a revocation: it has the component `REVOKE` where certificates have `KEY`.
+pub fn is_about_revocation(name: NameRef<'_>, identity: NameRef<'_>) -> bool {
+    identity.is_prefix_of(name) && name.component(identity.len()) == Some(REVOKE)
+}
+
+impl Statement {
+    /// The signed Data that says this of `certificate`. `issuer` is the key that issued it; an owner may revoke, but
+    /// not call good, a key by that key itself. Caches may give it for `freshness_ms`.
+    pub fn sign(
+        &self,
+        certificate: &Certificate,
+        freshness_ms: u64,
+        issuer: &Signer,
+    ) -> Result<Vec<u8>, RevocationError> {
+        let publisher = CertificateName::parse(certificate.name())?.issuer_id();
+        let mut name = revocation_prefix(certificate.name())?.join(publisher);
+        let (content_type, code) = match self.status {
+            Status::Revoked(reason) => (ContentType::Blob, (TLV_REASON, reason.number())),
+            Status::Good => {
+                name = name.join(NACK).join_number(TIMESTAMP_COMPONENT, self.time_ms);
+                (ContentType::Nack, (TLV_NACK_REASON, 0))
+            }
+        };
+        let mut content = Writer::new();
+        content.nni(TLV_TIMESTAMP, self.time_ms);
+        if let Status::Revoked(_) = self.status {
+            content.tlv(TLV_PUBLIC_KEY_HASH, &sha256(certificate.public_key().spki()));
+        }
+        content.nni(code.0, code.1);
+        let builder = DataBuilder::new(name.as_name()).content_type(content_type).freshness_ms(freshness_ms);
+        sign_data(&builder, content.as_bytes(), issuer).map_err(RevocationError::Signing)
+    }
+
+    /// Reads a verified Data as a statement about `certificate`: it must have the name of one, fit the certificate's
+    /// key, and come from the key that issued the certificate; a revocation may come from the revoked key too.
+    pub fn read<B: PacketOctets>(
+        data: &Verified<B>,
+        certificate: &Certificate,
+    ) -> Result<Self, RevocationError> {
+        let prefix = revocation_prefix(certificate.name())?;
+        let behind = data.name().len().checked_sub(prefix.len());
+        if !prefix.is_prefix_of(data.name()) || !matches!(behind, Some(1 | 3)) {
+            return Err(RevocationError::OtherName(data.name().to_name()));
+        }
+        let (statement, key_hash) = decode(data.content())?;
+        let is_nack = data.content_type() == ContentType::Nack && behind == Some(3);
+        if is_nack != (statement.status == Status::Good) {
+            return Err(RevocationError::OtherName(data.name().to_name()));
+        }
+        if key_hash.is_some_and(|hash| hash != sha256(certificate.public_key().spki())) {
+            return Err(RevocationError::OtherKey);
+        }
+        let key = |name: NameRef<'_>| key_name_of_locator(name).map(Name::from).ok();
+        let signer = data.reason().key_name().and_then(|name| key(name.as_name()));
+        let of_issuer = signer.is_some() && signer == certificate.signer_name().and_then(key);
+        let of_owner = signer.as_ref().is_some_and(|signer| signer.as_name() == certificate.key_name());
+        match statement.status {
+            _ if of_issuer => Ok(statement),
+            Status::Revoked(_) if of_owner => Ok(statement),
+            _ => Err(RevocationError::OtherSigner(signer.unwrap_or_default())),
+        }
+    }
+}
+
+fn decode(content: &[u8]) -> Result<(Statement, Option<&[u8]>), RevocationError> {
+    let (mut time_ms, mut key_hash, mut status) = (None, None, None);
+    let mut reader = Reader::new(content);
+    while let Some(tlv) = reader.next_tlv()? {
+        match tlv.typ {
+            TLV_TIMESTAMP => time_ms = Some(tlv.nni()?),
+            TLV_PUBLIC_KEY_HASH => key_hash = Some(tlv.value),
+            TLV_REASON => status = Some(Status::Revoked(Reason::from_number(tlv.nni()?))),
+            TLV_NACK_REASON if tlv.nni()? == 0 => status = Some(Status::Good),
+            typ => ignore_unknown(typ)?,
+        }
+    }
+    let time_ms = time_ms.ok_or(DecodeError::Missing(TLV_TIMESTAMP))?;
+    let status = status.ok_or(DecodeError::Missing(TLV_REASON))?;
+    Ok((Statement { status, time_ms }, key_hash))
+}
+
+/// Why something is no statement about a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RevocationError {
+    /// Peer: malformed; or the caller's, when the certificate's name is no certificate's.
+    Encoding(DecodeError),
+    /// Peer: not the name, or not the ContentType, of what it says.
+    OtherName(Name),
+    /// Peer: about another key.
+    OtherKey,
+    /// Peer: signed by a key that may not say this.
+    OtherSigner(Name),
+    /// Environment: it could not be signed.
+    Signing(CryptoError),
+}
+
+impl From<DecodeError> for RevocationError {
+    fn from(e: DecodeError) -> Self {
+        RevocationError::Encoding(e)
+    }
+}
+
+impl fmt::Display for RevocationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RevocationError::Encoding(e) => write!(f, "the revocation record is malformed: {e}"),
+            RevocationError::OtherName(name) => write!(f, "{name} is not a record about this certificate"),
+            RevocationError::OtherKey => f.write_str("the revocation record is about another key"),
+            RevocationError::OtherSigner(key) => {
+                write!(f, "key {key} may not say whether this certificate is revoked: its issuer may")
+            }
+            RevocationError::Signing(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RevocationError {}
+
+#[cfg(test)]
+mod tests;
