@@ -36,7 +36,7 @@
 //!
 //! The PIT has a lock for each bucket and one for each entry; its order is bucket, entry, and then a stripe of its
 //! free list or a timer wheel, never back. The dead-nonce list has a lock for each of its parts. Faces are held and
-//! put without a lock. The content store has a lock for each bucket and each node, and one for its policy and
+//! put without a lock. The content store has a lock for each bucket and each Data, and one for its policy and
 //! limits, which is taken alone. FIB, BPT and strategy choice are read without a lock, each has one for its writers, and a
 //! reader takes that only when it met writers eight times. No locks of two tables are held together, except that the
 //! RIB's is held while the FIB's is taken for each change it makes (RIB before FIB, never the other way).

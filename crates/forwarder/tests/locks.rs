@@ -92,7 +92,7 @@ fn name(segment: u64) -> Name {
     "/a/b/v=1".parse::<Name>().unwrap().join_segment(segment)
 }
 
-/// `IS-34`, `IS-36`: a bucket and a node for every hit, and the policy's lock for those policies alone that need it.
+/// `IS-34`, `IS-36`: that of the Data for every hit, and the policy's lock for those policies alone that need it.
 #[test]
 fn a_hit_takes_the_lock_of_the_policy_only_if_the_policy_needs_it() {
     let locks = CsPolicy::ALL.map(|policy| {
@@ -105,15 +105,16 @@ fn a_hit_takes_the_lock_of_the_policy_only_if_the_policy_needs_it() {
     assert_eq!([lru, lfu, arc], [s3_fifo + 1; 3], "one");
 }
 
-/// An insertion touches the bucket of the name and that of its prefix, and so does the eviction that it causes, however
-/// long the names are.
+/// `IS-34`: an insertion takes a bucket for each component, the Data and the policy; the eviction that it causes takes
+/// a bucket for each component and the Data.
 #[test]
-fn an_insertion_and_an_eviction_among_neighbours_take_ten_locks() {
+fn an_insertion_takes_a_lock_for_each_component_and_two_more_and_an_eviction_one_more() {
     let without = Bench::new(CsPolicy::S3Fifo, false).insert(1);
     let bench = Bench::new(CsPolicy::S3Fifo, true);
-    for segment in 0..20 {
+    assert_eq!(bench.insert(0) - without, 4 + 2);
+    for segment in 1..20 {
         bench.insert(segment);
     }
-    assert_eq!(bench.insert(20) - without, 10);
+    assert_eq!(bench.insert(20) - without, (4 + 2) + (4 + 1));
     assert_eq!(bench.forwarder.cs_info().packets, 10);
 }

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::CsPolicy;
+use super::index::Handle;
 use super::policy::{Arrival, Marks, OnHit, Policy, Record, Records};
-use super::tree::Handle;
 use crate::slab::Id;
 
 /// The limits, readable without the lock and changed under it.
@@ -26,13 +26,6 @@ pub(super) struct Need {
     pub(super) hash: u64,
     pub(super) entries: u8,
     pub(super) octets: u16,
-}
-
-/// A Data that its owner is to take out of the index.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Owned {
-    pub(super) id: Id,
-    pub(super) hash: u64,
 }
 
 /// Whether a Data was entered.
@@ -83,10 +76,15 @@ impl Ledger {
     }
 
     /// Takes off the lists what leaves next.
-    pub(super) fn evict(&mut self, arrival: Arrival, marks: &dyn Marks) -> Option<Owned> {
+    pub(super) fn evict(&mut self, arrival: Arrival, marks: &dyn Marks) -> Option<Id> {
         let id = self.policy.evict(arrival, &mut self.records, marks)?;
         self.evicted += 1;
         Some(self.settle(id))
+    }
+
+    /// What will probably leave next.
+    pub(super) fn next(&self) -> Option<Id> {
+        self.policy.next()
     }
 
     /// Enters a Data if it fits, after at most one other has left for it.
@@ -97,7 +95,7 @@ impl Ledger {
         arrival: Arrival,
         limits: &Limits,
         marks: &dyn Marks,
-    ) -> (Entered, Option<Owned>) {
+    ) -> (Entered, Option<Id>) {
         let more = (1, usize::from(need.entries), u64::from(need.octets));
         let mut left = None;
         if !self.fits(limits, more) {
@@ -128,7 +126,7 @@ impl Ledger {
     }
 
     /// Takes a Data off the lists; none if somebody else did, or it is not on them yet.
-    pub(super) fn disown(&mut self, handle: Handle) -> Option<Owned> {
+    pub(super) fn disown(&mut self, handle: Handle) -> Option<Id> {
         self.records.listed(handle.id).filter(|record| record.generation == handle.generation)?;
         self.policy.removed(handle.id, &mut self.records);
         Some(self.settle(handle.id))
@@ -142,17 +140,17 @@ impl Ledger {
     }
 
     /// Takes any Data off the lists.
-    pub(super) fn disown_any(&mut self) -> Option<Owned> {
+    pub(super) fn disown_any(&mut self) -> Option<Id> {
         let any = self.any()?;
         self.disown(any)
     }
 
-    fn settle(&mut self, id: Id) -> Owned {
+    fn settle(&mut self, id: Id) -> Id {
         let record = self.records.record(id);
         self.packets -= 1;
         self.entries -= usize::from(record.components);
         self.octets -= u64::from(record.octets);
-        Owned { id, hash: record.hash }
+        id
     }
 
     /// Changes the policy. All Data stay, and come into the new one in the order in which they would have left

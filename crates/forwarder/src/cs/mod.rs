@@ -4,10 +4,12 @@
 //! Three limits are in force at once (`IS-35`): packets, index entries and octets. A Data is copied nowhere:
 //! the store keeps a reference to the received packet and its index points into it.
 //!
-//! A lookup takes the lock of one bucket and one node, and of those below it if the name is a prefix; the
-//! policy says whether a hit needs its lock too ([`OnHit`]). An insertion takes two buckets one after the
-//! other, then the policy's lock alone; what leaves for it is taken out after that, again bucket by bucket.
+//! A lookup takes the lock of the Data that it finds, and that of a bucket if the first one does not do; the
+//! policy says whether a hit needs its lock too ([`OnHit`]). An insertion takes a bucket for each component, one
+//! after the other, then the policy's lock alone; what leaves for it is taken out after that, again bucket by bucket.
 
+mod buckets;
+mod index;
 mod ledger;
 mod policy;
 mod pool;
@@ -15,10 +17,9 @@ mod pool;
 mod stress;
 #[cfg(test)]
 mod tests;
-mod tree;
 
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use lock_api::{Mutex, RawMutex};
 use namely_wire::DataView;
@@ -28,17 +29,15 @@ use crate::config::{Config, ConfigError};
 use crate::counters::Counter;
 use crate::pit::Span;
 use crate::prefix_table::Key;
-use ledger::{Entered, Ledger, Limits, Need, Owned};
+use crate::slab::{Id, NONE};
+use index::{Filed, Handle, Index};
+use ledger::{Entered, Ledger, Limits, Need};
 use policy::{Arrival, OnHit};
 pub use policy::{CsPolicy, PolicyModel, UnknownPolicy};
-use tree::{Filed, Handle, Tree};
 
 /// Most Data that one lookup examines under one name. A cache may miss; it may not make one Interest pay
 /// for all stale Data under a short prefix.
 pub(crate) const CS_EXAMINED_MAX: usize = 64;
-
-/// Hash buckets for each packet of the limit: a name of two components has two nodes, and prefixes are shared.
-const BUCKETS_PER_PACKET: usize = 2;
 
 /// The state of the content store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,8 +80,8 @@ pub struct CsChange {
 }
 
 pub(crate) struct Cs<B, R> {
-    tree: Tree<B, R>,
-    ledger: Mutex<R, Ledger>,
+    index: Index<B, R>,
+    books: Books<R>,
     limits: Limits,
     admit: AtomicBool,
     serve: AtomicBool,
@@ -90,6 +89,14 @@ pub(crate) struct Cs<B, R> {
     on_hit: AtomicU8,
     tallies: [Tally; TALLIES],
     refused: Counter,
+}
+
+/// What each insertion writes, apart from what lookups read.
+#[repr(align(64))]
+struct Books<R> {
+    ledger: Mutex<R, Ledger>,
+    /// What will probably leave next.
+    next: AtomicU32,
 }
 
 /// In [`Cs::on_hit`].
@@ -137,13 +144,10 @@ pub(crate) struct Undigested<B> {
 impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
     pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
         let ledger = Ledger::new(config.cs_policy, config.cs_packets_max);
-        let buckets = config.cs_packets_max.saturating_mul(BUCKETS_PER_PACKET).min(config.cs_entries_max);
-        // A name whose first Data left while another stays has one node more than entries.
-        let nodes = config.cs_entries_max.saturating_add(config.cs_packets_max);
         Ok(Cs {
-            tree: Tree::new(buckets, nodes)?,
+            index: Index::new(config.cs_packets_max, config.cs_entries_max)?,
             on_hit: AtomicU8::new(on_hit(&ledger)),
-            ledger: Mutex::new(ledger),
+            books: Books { ledger: Mutex::new(ledger), next: AtomicU32::new(NONE) },
             limits: Limits {
                 packets: AtomicUsize::new(config.cs_packets_max),
                 entries: AtomicUsize::new(config.cs_entries_max),
@@ -157,7 +161,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
     }
 
     pub(crate) fn info(&self) -> CsInfo {
-        let ledger = self.ledger.lock();
+        let ledger = self.books.ledger.lock();
         CsInfo {
             packets_max: self.limits.packets.load(Relaxed),
             policy: ledger.kind,
@@ -182,12 +186,12 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
         };
         set(&self.admit, change.admit);
         set(&self.serve, change.serve);
-        let mut ledger = self.ledger.lock();
+        let mut ledger = self.books.ledger.lock();
         if let Some(packets) = change.packets_max {
             self.limits.packets.store(packets, Relaxed);
         }
         if let Some(policy) = change.policy {
-            ledger.change(policy, self.limits.packets.load(Relaxed), &self.tree);
+            ledger.change(policy, self.limits.packets.load(Relaxed), &self.index);
             self.on_hit.store(on_hit(&ledger), Relaxed);
         }
         drop(ledger);
@@ -196,7 +200,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
 
     /// Changes how many index entries and octets there may be; Data beyond them leaves now.
     pub(crate) fn limit(&self, entries_max: usize, octets_max: u64) {
-        let ledger = self.ledger.lock();
+        let ledger = self.books.ledger.lock();
         self.limits.entries.store(entries_max, Relaxed);
         self.limits.octets.store(octets_max, Relaxed);
         drop(ledger);
@@ -205,13 +209,13 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
 
     fn shrink(&self) {
         loop {
-            let mut ledger = self.ledger.lock();
+            let mut ledger = self.books.ledger.lock();
             let fits = ledger.fits(&self.limits, (0, 0, 0));
-            let Some(owned) = (!fits).then(|| ledger.evict(Arrival::New, &self.tree)).flatten() else {
+            let Some(left) = (!fits).then(|| ledger.evict(Arrival::New, &self.index)).flatten() else {
                 return;
             };
             drop(ledger);
-            self.take_out(owned);
+            self.take_out(left);
         }
     }
 
@@ -234,7 +238,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
         let mut lookup = Lookup::Miss;
         let mut hit = None;
         let below = ask.view.can_be_prefix && ask.digest.is_none();
-        self.tree.visit(ask.key(), ask.components, below, CS_EXAMINED_MAX, &mut |handle, cached| {
+        self.index.visit(ask.key(), ask.components, below, CS_EXAMINED_MAX, &mut |handle, cached| {
             if ask.view.must_be_fresh && now_ns >= cached.fresh_until_ns {
                 return false;
             }
@@ -262,13 +266,20 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
     fn used(&self, handle: Handle) {
         match self.on_hit.load(Relaxed) {
             0 => {}
-            LOCK => self.ledger.lock().hit(handle),
-            most => self.tree.raise(handle.id, most),
+            LOCK => self.books.ledger.lock().hit(handle),
+            most => self.index.raise(handle.id, most),
         }
     }
 
     pub(crate) fn set_digest(&self, of: &Undigested<B>, digest: [u8; 32]) {
-        self.tree.with(of.handle, |cached| cached.digest = Some(Box::new(digest)));
+        self.index.with(of.handle, |cached| cached.digest = Some(Box::new(digest)));
+    }
+
+    /// Reads what [`Cs::insert`] will need of memory, so that it is there when it is called.
+    pub(crate) fn read_ahead(&self, key: Key<'_>) {
+        if self.admit.load(Relaxed) {
+            self.index.read_ahead(key, self.books.next.load(Relaxed));
+        }
     }
 
     /// Takes a Data in, or renews it if the very same packet is there.
@@ -297,7 +308,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
             fresh_until_ns: now_ns.saturating_add(view.freshness_ms.saturating_mul(1_000_000)),
             digest: digest.map(Box::new),
         };
-        let filed = self.tree.insert(cached, key, |known| known.packet.as_ref() == view.wire);
+        let filed = self.index.insert(cached, key, |known| known.packet.as_ref() == view.wire);
         match filed {
             Filed::Renewed(handle) => self.used(handle),
             Filed::Full => self.refused.add(1),
@@ -312,19 +323,20 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
     fn enter(&self, handle: Handle, need: Need) {
         let mut arrival = None;
         loop {
-            let mut ledger = self.ledger.lock();
+            let mut ledger = self.books.ledger.lock();
             let arrival = *arrival.get_or_insert_with(|| ledger.arriving(need.hash));
-            let (entered, left) = ledger.enter(handle, need, arrival, &self.limits, &self.tree);
+            let (entered, left) = ledger.enter(handle, need, arrival, &self.limits, &self.index);
+            self.books.next.store(ledger.next().unwrap_or(NONE), Relaxed);
             drop(ledger);
-            if let Some(owned) = left {
-                self.take_out(owned);
+            if let Some(left) = left {
+                self.take_out(left);
             }
             match entered {
                 Entered::Yes => return,
                 Entered::NotYet => {}
                 // The limits became smaller meanwhile.
                 Entered::Never => {
-                    self.take_out(Owned { id: handle.id, hash: need.hash });
+                    self.take_out(handle.id);
                     self.refused.add(1);
                     return;
                 }
@@ -333,8 +345,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
     }
 
     /// Takes a Data out of the index, by its owner; its memory is given back with no lock held.
-    fn take_out(&self, owned: Owned) {
-        drop(self.tree.remove(owned.id, owned.hash));
+    fn take_out(&self, id: Id) {
+        drop(self.index.remove(id));
     }
 
     /// Counts a Data that was not to be cached.
@@ -351,13 +363,13 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
                 return (erased, self.any_under(prefix).is_some());
             }
             let owned = if prefix.hashes.len() == 0 {
-                self.ledger.lock().disown_any()
+                self.books.ledger.lock().disown_any()
             } else {
                 let Some(handle) = self.any_under(prefix) else { return (erased, false) };
-                self.ledger.lock().disown(handle)
+                self.books.ledger.lock().disown(handle)
             };
             match owned {
-                Some(owned) => self.take_out(owned),
+                Some(id) => self.take_out(id),
                 None => return (erased, prefix.hashes.len() > 0),
             }
             erased += 1;
@@ -366,10 +378,10 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
 
     fn any_under(&self, prefix: Key<'_>) -> Option<Handle> {
         if prefix.hashes.len() == 0 {
-            return self.ledger.lock().any();
+            return self.books.ledger.lock().any();
         }
         let mut any = None;
-        self.tree.visit(prefix, prefix.hashes.len(), true, 1, &mut |handle, _| {
+        self.index.visit(prefix, prefix.hashes.len(), true, 1, &mut |handle, _| {
             any = Some(handle);
             true
         });
@@ -379,13 +391,10 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
     /// Checks what must hold whenever nobody is using the store.
     #[cfg(test)]
     fn check(&self) {
-        let ledger = self.ledger.lock();
+        let ledger = self.books.ledger.lock();
         ledger.check();
         assert!(ledger.fits(&self.limits, (0, 0, 0)), "all limits hold");
-        // Beyond one node for each entry: a name whose first Data left while another stays.
-        let most = ledger.entries + ledger.packets;
-        assert!((ledger.packets..=most).contains(&self.tree.nodes()));
-        assert_eq!(self.tree.packets(), ledger.packets, "what is in the index is on the policy's lists");
+        assert_eq!(self.index.check(), ledger.packets, "what is in the index is on the policy's lists");
     }
 }
 

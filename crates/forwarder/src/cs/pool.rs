@@ -1,19 +1,13 @@
-//! Where the content store's nodes and buckets live: in pools that grow in pieces and are read without a lock.
+//! Where what the content store's index is made of lives: in pools that grow in pieces and are read without a lock.
 //!
-//! A node that is free is on a stack whose links are in the nodes themselves, so taking one and giving it
+//! An item that is free is on a stack whose links are in the items themselves, so taking one and giving it
 //! back are one atomic exchange each and allocate nothing once the pool has grown to its size.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use lock_api::{Mutex, RawMutex};
-
 use crate::config::ConfigError;
 use crate::pool::Pool;
-use crate::slab::{Id, NONE};
-
-/// Places of the smallest pool: its limits can be raised so far at run time. A pool's places cost 8 octets for each
-/// 1024 of them until they are used.
-const PLACES_MIN: usize = 1 << 22;
+use crate::slab::Id;
 
 /// What lives in [`Nodes`].
 pub(super) trait Pooled: Default {
@@ -33,9 +27,9 @@ pub(super) struct Nodes<T> {
 }
 
 impl<T: Pooled> Nodes<T> {
-    /// For `places` items, or more.
+    /// For `places` items, which cost 8 octets for each 1024 of them until they are used.
     pub(super) fn new(places: usize) -> Result<Self, ConfigError> {
-        let places = places.clamp(PLACES_MIN, u32::MAX as usize - 1);
+        let places = places.min(u32::MAX as usize - 1);
         Ok(Nodes {
             places: Pool::new(places)?,
             places_max: places as u32,
@@ -96,45 +90,13 @@ impl<T: Pooled> Nodes<T> {
     }
 }
 
-/// A hash bucket: its lock, and the first node of its chain.
-pub(super) type Bucket<R> = Mutex<R, Id>;
-
-/// Fewest and most buckets. More entries than buckets make chains longer, never wrong.
-const BUCKETS_MIN: usize = 16;
-const BUCKETS_MAX: usize = 1 << 24;
-
-/// The buckets of a hash table. Their number is fixed, so no packet pays for a rehash.
-pub(super) struct Buckets<R> {
-    pool: Pool<Bucket<R>>,
-    mask: usize,
-}
-
-impl<R: RawMutex> Buckets<R> {
-    /// A bucket for each of `entries`, within bounds.
-    pub(super) fn new(entries: usize) -> Result<Self, ConfigError> {
-        let buckets = entries.clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
-        Ok(Buckets { pool: Pool::new(buckets)?, mask: buckets - 1 })
-    }
-
-    /// The bucket of `hash`, if anything was ever in it or near it.
-    #[inline]
-    pub(super) fn get(&self, hash: u64) -> Option<&Bucket<R>> {
-        self.pool.get(hash as usize & self.mask)
-    }
-
-    /// The bucket of `hash`; none if there is no memory for it.
-    #[inline]
-    pub(super) fn get_or_make(&self, hash: u64) -> Option<&Bucket<R>> {
-        self.pool.get_or_make(hash as usize & self.mask, || Mutex::new(NONE))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloc::vec::Vec;
 
     use crate::pool::CHUNK;
+    use crate::slab::NONE;
 
     #[derive(Default)]
     struct Item(AtomicU32);
@@ -147,7 +109,7 @@ mod tests {
 
     #[test]
     fn items_keep_their_places_while_the_pool_grows_and_are_used_again() {
-        let pool = Nodes::<Item>::new(0).unwrap();
+        let pool = Nodes::<Item>::new(4 * CHUNK).unwrap();
         assert!(pool.get(NONE).is_none() && pool.get(1).is_none());
         let ids: Vec<Id> = (0..3 * CHUNK).map(|_| pool.take().unwrap().0).collect();
         assert!(ids.iter().enumerate().all(|(i, id)| *id as usize == i + 1));

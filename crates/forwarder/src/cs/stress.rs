@@ -99,6 +99,6 @@ fn workers_that_insert_find_evict_and_erase_at_once_leave_a_consistent_store() {
         let all = with_key(&hasher, Name::new().as_name(), |key| store.erase(key, usize::MAX));
         assert!(!all.1);
         assert_eq!((store.info().packets, store.info().entries, store.info().octets), (0, 0, 0));
-        assert_eq!(store.tree.nodes(), 0, "{policy:?}: no node outlives its Data");
+        assert_eq!(store.index.in_use(), 0, "{policy:?}: nothing outlives its Data");
     }
 }

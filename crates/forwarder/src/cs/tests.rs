@@ -80,7 +80,7 @@ impl Store {
         let view = DataView::parse(packet).unwrap();
         let mut holds = false;
         with_key(&self.hasher, view.name, |key| {
-            self.cs.tree.visit(key, key.hashes.len(), false, usize::MAX, &mut |_, cached| {
+            self.cs.index.visit(key, key.hashes.len(), false, usize::MAX, &mut |_, cached| {
                 holds |= cached.packet == *packet;
                 holds
             });
@@ -112,7 +112,7 @@ fn each_prefix_of_a_name_finds_its_data_up_to_the_longest_name() {
         }
         assert_eq!(store.erase("/", 10), (1, false));
         assert_eq!(
-            (store.cs.info().entries, store.cs.info().octets, store.cs.tree.nodes() == 0),
+            (store.cs.info().entries, store.cs.info().octets, store.cs.index.in_use() == 0),
             (0, 0, true)
         );
     }
@@ -212,20 +212,19 @@ fn a_lookup_examines_a_bounded_number_of_data() {
     assert!(store.find(&InterestBuilder::new(uri("/a/fresh")).must_be_fresh(), 1).is_some());
 }
 
-/// Stale Data with long names, few of which share more than the first component: as many nodes as names have.
+/// Names that share the first component alone, and fill an entry's links and several blocks.
 #[test]
-fn a_lookup_below_a_prefix_passes_a_bounded_number_of_nodes() {
-    let depth = 15;
-    let names = tree::NODES_MAX / depth;
-    for (more, found) in [(0, true), (1, false)] {
+fn a_lookup_below_a_prefix_counts_data_however_long_their_names_are() {
+    for (others, found) in [(CS_EXAMINED_MAX - 1, true), (CS_EXAMINED_MAX, false)] {
         let mut store = Store::new(1000, 100_000, 1 << 20);
         store.insert(&data(&uri("/a/fresh"), 10_000, b""), 0);
-        for i in 0..(names + more) as u64 {
-            let name = (1..depth).fold(uri("/a").join_segment(i), |name, _| name.join_generic("x"));
+        for i in 0..others as u64 {
+            let name = (1..15).fold(uri("/a").join_segment(i), |name, _| name.join_generic("x"));
             store.insert(&data(&name, 0, b""), 0);
         }
         let fresh = InterestBuilder::new(uri("/a")).can_be_prefix().must_be_fresh();
         assert_eq!(store.find(&fresh, 1).is_some(), found, "a cache may miss");
+        store.cs.check();
     }
 }
 
@@ -435,6 +434,6 @@ proptest! {
         }
         let all = with_key(&store.hasher, Name::new().as_name(), |key| store.cs.erase(key, usize::MAX));
         prop_assert_eq!(all, (model.len(), false));
-        prop_assert!(store.cs.tree.nodes() == 0, "no node outlives its Data");
+        prop_assert!(store.cs.index.in_use() == 0, "nothing outlives its Data");
     }
 }

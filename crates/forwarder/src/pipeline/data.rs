@@ -29,6 +29,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return Err(DropReason::Scope);
         }
         let hashes = self.hasher.prefixes(view.name);
+        self.cs.read_ahead(Key::new(view.name, &hashes));
         let mut digest = None;
         let mut satisfied = Satisfied::new();
         let mut more = self.take_satisfied(&view, &hashes, &mut digest, &mut satisfied);

@@ -104,6 +104,10 @@ impl Policy for Adaptive {
         self.replace(arrival, records)
     }
 
+    fn next(&self) -> Option<Id> {
+        self.once.oldest().or(self.again.oldest())
+    }
+
     fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records) {
         if arrival == Arrival::New {
             self.once.push(id, records);

@@ -47,7 +47,7 @@ pub(in crate::cs) struct Record {
     older: Id,
     /// Of its name.
     pub(in crate::cs) hash: u64,
-    /// [`super::super::tree::Handle::generation`].
+    /// [`super::super::index::Handle::generation`].
     pub(in crate::cs) generation: u32,
     pub(in crate::cs) octets: u16,
     pub(in crate::cs) components: u8,

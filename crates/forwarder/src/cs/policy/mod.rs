@@ -146,6 +146,9 @@ pub(super) trait Policy: Send {
     /// Takes out the Data that leaves to make room for one that comes in so; none if there is no Data.
     fn evict(&mut self, arrival: Arrival, records: &mut Records, marks: &dyn Marks) -> Option<Id>;
 
+    /// What [`Policy::evict`] will probably choose: a hint for who reads ahead.
+    fn next(&self) -> Option<Id>;
+
     /// A Data came in.
     fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records);
 

@@ -73,6 +73,10 @@ impl Policy for S3Fifo {
         }
     }
 
+    fn next(&self) -> Option<Id> {
+        self.small.oldest().or(self.main.oldest())
+    }
+
     fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records) {
         if arrival == Arrival::New {
             self.small.push(id, records);

@@ -35,6 +35,10 @@ impl Policy for Sieve {
         Some(id)
     }
 
+    fn next(&self) -> Option<Id> {
+        self.hand.or(self.queue.oldest())
+    }
+
     fn inserted(&mut self, id: Id, _arrival: Arrival, records: &mut Records) {
         self.queue.push(id, records);
     }

@@ -41,6 +41,10 @@ impl Policy for Fifo {
         self.0.pop_oldest(records)
     }
 
+    fn next(&self) -> Option<Id> {
+        self.0.oldest()
+    }
+
     fn inserted(&mut self, id: Id, _arrival: Arrival, records: &mut Records) {
         self.0.push(id, records);
     }
@@ -61,6 +65,10 @@ impl Policy for Lru {
 
     fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &dyn Marks) -> Option<Id> {
         self.0.pop_oldest(records)
+    }
+
+    fn next(&self) -> Option<Id> {
+        self.0.oldest()
     }
 
     fn inserted(&mut self, id: Id, _arrival: Arrival, records: &mut Records) {
@@ -89,6 +97,10 @@ impl Policy for Noop {
         let id = self.0.newest()?;
         self.0.remove(id, records);
         Some(id)
+    }
+
+    fn next(&self) -> Option<Id> {
+        self.0.newest()
     }
 
     fn inserted(&mut self, id: Id, _arrival: Arrival, records: &mut Records) {
@@ -131,6 +143,10 @@ impl Policy for Lfu {
             self.least += 1;
         }
         self.lists[self.least].pop_oldest(records)
+    }
+
+    fn next(&self) -> Option<Id> {
+        self.lists[self.least].oldest()
     }
 
     fn inserted(&mut self, id: Id, _arrival: Arrival, records: &mut Records) {

@@ -1,0 +1,262 @@
+//! The hash tables of the content store's index: buckets of one cache line, each with its lock and seven slots.
+//!
+//! A slot leads from a tag, which is a level and part of a hash, to the newest Data of a list. Equal tags make one
+//! list, whatever the names are: names are compared by who reads it. A bucket whose slots are all taken goes on in
+//! further ones that it alone has; so more slots than expected make it longer, never wrong.
+//!
+//! Slots are changed under the bucket's lock and may be read without it: a reader sees each slot as it was or as it
+//! is, which is as good as coming a moment earlier or later.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use lock_api::{Mutex, MutexGuard, RawMutex};
+
+use super::pool::{Nodes, Pooled};
+use crate::config::ConfigError;
+use crate::pool::Pool;
+use crate::slab::{Id, NONE};
+
+/// Slots of a bucket: with its lock and the link to further ones they fill a cache line.
+const SLOTS: usize = 7;
+/// Slots of a bucket that are expected to be taken: of a hundred buckets with so many on average five need more.
+const SLOTS_EXPECTED: usize = 4;
+
+/// Fewest and most buckets.
+const BUCKETS_MIN: usize = 64;
+const BUCKETS_MAX: usize = 1 << 24;
+
+/// Buckets made at a time: a page of memory.
+const CHUNK: usize = 64;
+
+/// Fewest further buckets that there may be.
+const MORE_MIN: usize = 1 << 20;
+
+/// Bits of the hash in a tag, below the level. They are not those that choose the bucket.
+const TAG_HASH_BITS: u32 = 25;
+
+/// What a list is found by in its bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tag(u32);
+
+impl Tag {
+    /// Of the list of `level`, below 128, for names whose prefix has `hash`.
+    pub(super) fn new(hash: u64, level: usize) -> Self {
+        Tag((level as u32) << TAG_HASH_BITS | (hash >> (u64::BITS - TAG_HASH_BITS)) as u32)
+    }
+}
+
+#[repr(C, align(64))]
+struct Bucket<R> {
+    lock: Mutex<R, ()>,
+    /// The bucket that goes on with this one's slots, or the next one of the free stack.
+    more: AtomicU32,
+    /// The tag in the upper half, the newest Data in the lower one; none: the slot is free.
+    slots: [AtomicU64; SLOTS],
+}
+
+impl<R: RawMutex> Default for Bucket<R> {
+    fn default() -> Self {
+        Bucket { lock: Mutex::new(()), more: AtomicU32::new(NONE), slots: Default::default() }
+    }
+}
+
+impl<R: RawMutex> Pooled for Bucket<R> {
+    fn next_free(&self) -> &AtomicU32 {
+        &self.more
+    }
+}
+
+/// Writers of one bucket exclude each other, so that these need no ordering but that of what readers follow.
+impl<R> Bucket<R> {
+    /// The slot with `tag`, and the id in it.
+    #[inline]
+    fn find(&self, tag: Tag) -> Option<(&AtomicU64, Id)> {
+        self.slots.iter().find_map(|slot| {
+            let word = slot.load(Ordering::Acquire);
+            ((word >> 32) as u32 == tag.0 && word as u32 != NONE).then_some((slot, word as u32))
+        })
+    }
+
+    fn free(&self) -> Option<&AtomicU64> {
+        self.slots.iter().find(|slot| slot.load(Ordering::Relaxed) == 0)
+    }
+
+    fn more(&self) -> Id {
+        self.more.load(Ordering::Relaxed)
+    }
+}
+
+fn set(slot: &AtomicU64, tag: Tag, id: Id) {
+    slot.store(u64::from(tag.0) << 32 | u64::from(id), Ordering::Release);
+}
+
+/// What a reader without the lock finds.
+pub(super) enum Newest {
+    Is(Id),
+    None,
+    /// The bucket has further slots: ask again with the lock.
+    Unknown,
+}
+
+/// The buckets of a hash table. Their number is fixed, so no packet pays for a rehash.
+pub(super) struct Buckets<R> {
+    pool: Pool<Bucket<R>, CHUNK>,
+    more: Nodes<Bucket<R>>,
+    mask: usize,
+}
+
+impl<R: RawMutex> Buckets<R> {
+    /// Fast with `expected` slots taken, and with room for `most`.
+    pub(super) fn new(expected: usize, most: usize) -> Result<Self, ConfigError> {
+        let buckets = (expected / SLOTS_EXPECTED).clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
+        let more = Nodes::new(most.max(MORE_MIN))?;
+        Ok(Buckets { pool: Pool::new(buckets)?, more, mask: buckets - 1 })
+    }
+
+    /// The number of the bucket of `hash`.
+    #[inline]
+    pub(super) fn number(&self, hash: u64) -> u32 {
+        (hash as usize & self.mask) as u32
+    }
+
+    /// Reads a bucket and does nothing with it: so that it is in the cache when it is needed. Several that are read
+    /// one after the other arrive together.
+    #[inline]
+    pub(super) fn read_ahead(&self, number: u32) {
+        if let Some(bucket) = self.pool.get(number as usize) {
+            bucket.more.load(Ordering::Relaxed);
+        }
+    }
+
+    /// The newest of the list of `tag` in the bucket of `hash`, without a lock.
+    #[inline]
+    pub(super) fn newest(&self, hash: u64, tag: Tag) -> Newest {
+        let Some(bucket) = self.pool.get(self.number(hash) as usize) else { return Newest::None };
+        match bucket.find(tag) {
+            Some((_, id)) => Newest::Is(id),
+            None if bucket.more() == NONE => Newest::None,
+            None => Newest::Unknown,
+        }
+    }
+
+    /// The bucket of that number, if anything was ever in it or near it.
+    pub(super) fn lock(&self, number: u32) -> Option<Locked<'_, R>> {
+        let first = self.pool.get(number as usize)?;
+        Some(Locked { table: self, first, _guard: first.lock.lock() })
+    }
+
+    /// The bucket of that number; none if there is no memory for it.
+    pub(super) fn lock_or_make(&self, number: u32) -> Option<Locked<'_, R>> {
+        let first = self.pool.get_or_make(number as usize, Bucket::default)?;
+        Some(Locked { table: self, first, _guard: first.lock.lock() })
+    }
+
+    /// Shows each list that there is: its bucket, its level and its newest Data. Only for a table that nobody is using.
+    #[cfg(test)]
+    pub(super) fn lists(&self, show: &mut dyn FnMut(u32, usize, Id)) {
+        for number in 0..=self.mask as u32 {
+            let Some(locked) = self.lock(number) else { continue };
+            for bucket in locked.buckets() {
+                let words = bucket.slots.iter().map(|slot| slot.load(Ordering::Relaxed));
+                words.filter(|word| *word != 0).for_each(|word| {
+                    show(number, (word >> (32 + TAG_HASH_BITS)) as usize, word as u32);
+                });
+            }
+        }
+    }
+
+    /// Further buckets in use. Only for a table that nobody is using.
+    #[cfg(test)]
+    pub(super) fn more_taken(&self) -> usize {
+        self.more.taken()
+    }
+}
+
+/// A bucket, with those that go on with it, under its lock.
+pub(super) struct Locked<'a, R: RawMutex> {
+    table: &'a Buckets<R>,
+    first: &'a Bucket<R>,
+    _guard: MutexGuard<'a, R, ()>,
+}
+
+impl<'a, R: RawMutex> Locked<'a, R> {
+    fn buckets(&self) -> impl Iterator<Item = &'a Bucket<R>> + use<'a, R> {
+        let more = &self.table.more;
+        core::iter::successors(Some(self.first), move |bucket| more.get(bucket.more()))
+    }
+
+    fn slot(&self, tag: Tag) -> Option<(&'a AtomicU64, Id)> {
+        self.buckets().find_map(|bucket| bucket.find(tag))
+    }
+
+    /// The newest of the list of `tag`, or none.
+    pub(super) fn newest(&self, tag: Tag) -> Id {
+        self.slot(tag).map_or(NONE, |(_, id)| id)
+    }
+
+    /// Makes `id` the newest of the list of `tag`, whose newest was `older`; says whether there was memory for it.
+    pub(super) fn push(&self, tag: Tag, older: Id, id: Id) -> bool {
+        let slot = match older {
+            NONE => self.buckets().find_map(Bucket::free),
+            _ => self.slot(tag).map(|(slot, _)| slot),
+        };
+        let slot = slot.or_else(|| {
+            let (more, bucket) = self.table.more.take()?;
+            bucket.more.store(self.first.more(), Ordering::Relaxed);
+            self.first.more.store(more, Ordering::Relaxed);
+            bucket.free()
+        });
+        slot.map(|slot| set(slot, tag, id)).is_some()
+    }
+
+    /// Puts `older` in the place of `newest` of a list of `level`; the list ends if that is none.
+    pub(super) fn replace(&self, level: usize, newest: Id, older: Id) {
+        let is_it = |word: u64| word as u32 == newest && (word >> (32 + TAG_HASH_BITS)) as usize == level;
+        let mut before = self.first;
+        let mut id = NONE;
+        for bucket in self.buckets() {
+            let slot = bucket.slots.iter().find(|slot| is_it(slot.load(Ordering::Relaxed)));
+            if let Some(slot) = slot {
+                let tag = Tag((slot.load(Ordering::Relaxed) >> 32) as u32);
+                match older {
+                    NONE => slot.store(0, Ordering::Release),
+                    older => set(slot, tag, older),
+                }
+                let is_empty = bucket.slots.iter().all(|slot| slot.load(Ordering::Relaxed) == 0);
+                if id != NONE && is_empty {
+                    before.more.store(bucket.more(), Ordering::Relaxed);
+                    self.table.more.give(id);
+                }
+                return;
+            }
+            (before, id) = (bucket, bucket.more());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_a_cache_line_with_its_lock() {
+        assert_eq!(size_of::<Bucket<parking_lot::RawMutex>>(), 64);
+    }
+
+    #[test]
+    fn a_full_bucket_goes_on_in_others_until_their_slots_are_free_again() {
+        let table = Buckets::<parking_lot::RawMutex>::new(0, 0).unwrap();
+        let most = 5 * SLOTS as u32;
+        let tag = |id: u32| Tag::new(u64::from(id) << 40, id as usize % 3);
+        let locked = table.lock_or_make(7).unwrap();
+        (1..=most).for_each(|id| assert!(locked.push(tag(id), NONE, id)));
+        assert_eq!(table.more_taken(), 4);
+        assert!((1..=most).all(|id| locked.newest(tag(id)) == id));
+        (1..=most).for_each(|id| locked.replace(id as usize % 3, id, id + 100));
+        (1..=most).for_each(|id| locked.replace((id as usize + 1) % 3, id + 100, NONE));
+        assert!((1..=most).all(|id| locked.newest(tag(id)) == id + 100), "another level is another list");
+        (1..=most).rev().for_each(|id| locked.replace(id as usize % 3, id + 100, NONE));
+        assert_eq!(table.more_taken(), 0);
+        assert!((1..=most).all(|id| locked.newest(tag(id)) == NONE));
+    }
+}

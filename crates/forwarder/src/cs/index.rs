@@ -1,0 +1,517 @@
+//! The content store's index: each Data is found by its whole name and by every prefix of it (`IS-30`).
+//!
+//! Data whose names have a prefix in common are in one list for it, the newest first, and a slot of a hash table leads
+//! there; those of one whole name are in a list too, in a table of their own. A list has no memory of its own: its
+//! links lie in the Data's entries, one pair for each component of a name, behind the packet's reference. So a prefix
+//! that one Data alone has, which is what spread names are made of, costs one slot of 8 octets.
+//!
+//! Nothing of a packet is read to file a Data or to take one out: lists are told apart by hashes, and an entry knows
+//! the buckets it is in. Whoever looks for a Data compares names, so a list that two prefixes share by chance
+//! costs time, never a wrong answer. No name is copied.
+//!
+//! # Locks
+//!
+//! Order: the lock of a bucket, then that of an entry; never two buckets. A bucket's lock guards its slots and
+//! the links of its lists; an entry's lock guards the Data. Slots are also read without a lock: what is found so is
+//! used under the entry's lock and judged by its name, so nothing depends on it but whether a Data is found.
+//!
+//! A Data is taken out by its owner only: who took it off the policy's lists. Until its inserter has put it
+//! on those lists nobody owns it, so it stays while it is being linked.
+
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+
+use lock_api::{Mutex, RawMutex};
+use namely_wire::name::COMPONENTS_MAX;
+
+use super::buckets::{Buckets, Locked, Newest, Tag};
+use super::policy::Marks;
+use super::pool::{Nodes, Pooled};
+use super::{CS_EXAMINED_MAX, Cached};
+use crate::config::ConfigError;
+use crate::prefix_table::Key;
+use crate::slab::{Id, NONE};
+
+/// Links that lie in an entry: those of its whole name and of four prefixes.
+const LINKS: usize = 5;
+/// Links in a block, for longer names.
+const BLOCK_LINKS: usize = 4;
+
+/// Places of the smallest pools: limits can be raised so far at run time.
+const ENTRIES_MIN: usize = 1 << 22;
+const BLOCKS_MIN: usize = 1 << 20;
+
+/// Distinct prefixes for each Data of the limit for which the table of prefixes is made. More make it slower.
+const PREFIXES_PER_DATA: usize = 4;
+
+/// The level of whole names; that of a prefix is its number of components.
+const WHOLE: usize = 0;
+
+pub(super) struct Index<B, R> {
+    names: Buckets<R>,
+    prefixes: Buckets<R>,
+    entries: Nodes<Entry<B, R>>,
+    blocks: Nodes<Block>,
+}
+
+/// Two cache lines: the Data, and its places in lists.
+#[repr(C, align(64))]
+struct Entry<B, R> {
+    cached: Mutex<R, Option<Cached<B>>>,
+    /// Tells a Data from a later one in the same entry; changes under the lock.
+    generation: AtomicU32,
+    /// What the policy is told of hits without its lock.
+    mark: AtomicU8,
+    /// Of the name; set once.
+    components: AtomicU8,
+    links: [Link; LINKS],
+    /// The first block, or the next entry of the free stack.
+    more: AtomicU32,
+}
+
+/// More links of an entry with a long name.
+#[derive(Default)]
+#[repr(C, align(64))]
+struct Block {
+    links: [Link; BLOCK_LINKS],
+    owner: AtomicU32,
+    /// The next block of the same entry, or of the free stack.
+    more: AtomicU32,
+}
+
+/// A place in one list. Neighbours are named by where their links are: see [`Place`].
+#[derive(Default)]
+struct Link {
+    /// The bucket that leads to the list: set once, before anything can take the Data out.
+    bucket: AtomicU32,
+    newer: AtomicU32,
+    older: AtomicU32,
+}
+
+/// In [`Link::bucket`]: there was no memory for the bucket, and the Data is not found by this prefix.
+const UNLINKED: u32 = u32::MAX;
+
+/// Where links are: an entry's id, or a block's with this bit.
+type Place = Id;
+const IN_BLOCK: Place = 1 << 31;
+
+impl<B, R: RawMutex> Default for Entry<B, R> {
+    fn default() -> Self {
+        Entry {
+            cached: Mutex::new(None),
+            generation: AtomicU32::new(0),
+            mark: AtomicU8::new(0),
+            components: AtomicU8::new(0),
+            links: Default::default(),
+            more: AtomicU32::new(NONE),
+        }
+    }
+}
+
+impl<B, R: RawMutex> Pooled for Entry<B, R> {
+    fn next_free(&self) -> &AtomicU32 {
+        &self.more
+    }
+}
+
+impl Pooled for Block {
+    fn next_free(&self) -> &AtomicU32 {
+        &self.more
+    }
+}
+
+/// A Data in the store, as long as it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Handle {
+    pub(super) id: Id,
+    pub(super) generation: u32,
+}
+
+/// What became of a Data that was to be filed.
+pub(super) enum Filed {
+    New(Handle),
+    /// The same packet was there: its freshness was renewed.
+    Renewed(Handle),
+    /// There is no place or no memory for it.
+    Full,
+}
+
+/// A visitor of Data: says whether to stop.
+type Visit<'v, B> = dyn FnMut(Handle, &mut Cached<B>) -> bool + 'v;
+
+/// A list that is looked for.
+struct Sought<'a> {
+    hash: u64,
+    level: usize,
+    name: &'a [u8],
+}
+
+impl Sought<'_> {
+    fn tag(&self) -> Tag {
+        Tag::new(self.hash, self.level)
+    }
+
+    /// Whether a Data of this name belongs to the list; another may be in it by chance.
+    fn has(&self, name: &[u8]) -> bool {
+        match self.level {
+            WHOLE => name == self.name,
+            _ => name.len() > self.name.len() && name.starts_with(self.name),
+        }
+    }
+}
+
+impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
+    /// For so many Data with so many components in all.
+    pub(super) fn new(packets: usize, components: usize) -> Result<Self, ConfigError> {
+        let prefixes = packets.saturating_mul(PREFIXES_PER_DATA).min(components);
+        // A Data that is on its way out has its entry still.
+        let entries = packets.saturating_mul(2).clamp(ENTRIES_MIN, IN_BLOCK as usize - 1);
+        let blocks = (components / BLOCK_LINKS).clamp(BLOCKS_MIN, IN_BLOCK as usize - 1);
+        Ok(Index {
+            names: Buckets::new(packets, packets)?,
+            prefixes: Buckets::new(prefixes, components)?,
+            entries: Nodes::new(entries)?,
+            blocks: Nodes::new(blocks)?,
+        })
+    }
+
+    /// Reads what an insertion under `key` will need, and what taking out `next` will need.
+    pub(super) fn read_ahead(&self, key: Key<'_>, next: Id) {
+        let components = key.hashes.len();
+        self.names.read_ahead(self.names.number(key.hashes.whole()));
+        for n in 1..components.min(LINKS) {
+            self.prefixes.read_ahead(self.prefixes.number(key.hashes.hash(n)));
+        }
+        if let Some(entry) = self.entries.get(next) {
+            let links = entry.links.iter().take(usize::from(entry.components.load(Relaxed)));
+            links
+                .enumerate()
+                .for_each(|(level, link)| self.table(level).read_ahead(link.bucket.load(Relaxed)));
+        }
+    }
+
+    /// Shows `visit` the Data with exactly the first `n` components of `key`, newest first, then, if `below`,
+    /// those whose names extend it, until it says stop. At most `most` of each are shown, and no more than
+    /// [`CS_EXAMINED_MAX`].
+    pub(super) fn visit(&self, key: Key<'_>, n: usize, below: bool, most: usize, visit: &mut Visit<'_, B>) {
+        let sought = Sought { hash: key.hashes.hash(n), level: WHOLE, name: key.prefix(n) };
+        if !self.visit_list(&sought, most, visit) && below && n < COMPONENTS_MAX {
+            self.visit_list(&Sought { level: n, ..sought }, most, visit);
+        }
+    }
+
+    /// Says whether the visitor stopped. The first of the list is tried without the bucket's lock.
+    fn visit_list(&self, sought: &Sought<'_>, most: usize, visit: &mut Visit<'_, B>) -> bool {
+        let table = self.table(sought.level);
+        let mut left = most;
+        let first = match table.newest(sought.hash, sought.tag()) {
+            Newest::None => return false,
+            Newest::Unknown => NONE,
+            Newest::Is(place) => place,
+        };
+        let first = self.owner(first);
+        if first != NONE && self.examine(first, sought, &mut left, visit) {
+            return true;
+        }
+        let mut ids = [NONE; CS_EXAMINED_MAX];
+        let found = match table.lock(table.number(sought.hash)) {
+            Some(locked) => self.collect(&locked, sought.tag(), sought.level, &mut ids),
+            None => 0,
+        };
+        let mut others = ids[..found].iter().filter(|id| **id != first);
+        others.any(|id| self.examine(*id, sought, &mut left, visit))
+    }
+
+    /// Shows a Data of `sought` to the visitor, if there is one left to show; says whether it stopped.
+    fn examine(&self, id: Id, sought: &Sought<'_>, left: &mut usize, visit: &mut Visit<'_, B>) -> bool {
+        let Some(entry) = self.entries.get(id) else { return false };
+        let mut guard = entry.cached.lock();
+        match &mut *guard {
+            Some(cached) if *left > 0 && sought.has(cached.name()) => {
+                *left -= 1;
+                visit(Handle { id, generation: entry.generation.load(Relaxed) }, cached)
+            }
+            _ => false,
+        }
+    }
+
+    /// Puts the newest of a list into `ids`; returns how many.
+    fn collect(&self, locked: &Locked<'_, R>, tag: Tag, level: usize, ids: &mut [Id]) -> usize {
+        let mut place = locked.newest(tag);
+        let mut found = 0;
+        for id in ids {
+            let Some(link) = self.link(place, level) else { break };
+            *id = self.owner(place);
+            place = link.older.load(Relaxed);
+            found += 1;
+        }
+        found
+    }
+
+    /// Files a Data under `key`, its name, and under every prefix of it. `same` knows the same packet.
+    pub(super) fn insert(&self, cached: Cached<B>, key: Key<'_>, same: impl Fn(&Cached<B>) -> bool) -> Filed {
+        let components = key.hashes.len();
+        // Making stays outside of the bucket's lock.
+        let Some((id, entry)) = self.take(components) else { return Filed::Full };
+        let (hash, number) = (key.hashes.whole(), self.names.number(key.hashes.whole()));
+        let Some(locked) = self.names.lock_or_make(number) else {
+            self.give(id, entry);
+            return Filed::Full;
+        };
+        let tag = Tag::new(hash, WHOLE);
+        let newest = locked.newest(tag);
+        if newest != NONE
+            && let Some(handle) = self.renew(&locked, tag, cached.fresh_until_ns, same)
+        {
+            drop(locked);
+            self.give(id, entry);
+            return Filed::Renewed(handle);
+        }
+        let generation = entry.put(cached);
+        if !self.join(&locked, number, WHOLE, tag, id) {
+            drop(locked);
+            drop(entry.cached.lock().take());
+            self.give(id, entry);
+            return Filed::Full;
+        }
+        drop(locked);
+        let mut place = id;
+        for level in 1..components {
+            place = self.next_place(place, level);
+            let hash = key.hashes.hash(level);
+            let number = self.prefixes.number(hash);
+            let joined = self
+                .prefixes
+                .lock_or_make(number)
+                .is_some_and(|locked| self.join(&locked, number, level, Tag::new(hash, level), place));
+            // Without this prefix the Data is still found by its whole name, and taken out well.
+            if !joined && let Some(link) = self.link(place, level) {
+                link.bucket.store(UNLINKED, Relaxed);
+            }
+        }
+        Filed::New(Handle { id, generation })
+    }
+
+    /// Renews the freshness of the same packet, if it is in the list of its name.
+    fn renew(
+        &self,
+        locked: &Locked<'_, R>,
+        tag: Tag,
+        fresh_until_ns: u64,
+        same: impl Fn(&Cached<B>) -> bool,
+    ) -> Option<Handle> {
+        let mut ids = [NONE; CS_EXAMINED_MAX];
+        let found = self.collect(locked, tag, WHOLE, &mut ids);
+        ids[..found].iter().find_map(|id| {
+            let entry = self.entries.get(*id)?;
+            let mut guard = entry.cached.lock();
+            let known = guard.as_mut().filter(|known| same(known))?;
+            known.fresh_until_ns = fresh_until_ns;
+            Some(Handle { id: *id, generation: entry.generation.load(Relaxed) })
+        })
+    }
+
+    /// Makes the links at `place` the newest of a list; says whether there was memory for it.
+    fn join(&self, locked: &Locked<'_, R>, number: u32, level: usize, tag: Tag, place: Place) -> bool {
+        let older = locked.newest(tag);
+        let Some(link) = self.link(place, level) else { return false };
+        link.bucket.store(number, Relaxed);
+        link.newer.store(NONE, Relaxed);
+        link.older.store(older, Relaxed);
+        let joined = locked.push(tag, older, place);
+        if joined && let Some(link) = self.link(older, level) {
+            link.newer.store(place, Relaxed);
+        }
+        joined
+    }
+
+    /// Takes a Data out, by its owner.
+    pub(super) fn remove(&self, id: Id) -> Option<Cached<B>> {
+        let entry = self.entries.get(id)?;
+        let mut place = id;
+        for level in 0..usize::from(entry.components.load(Relaxed)) {
+            place = self.next_place(place, level);
+            self.leave(level, place);
+        }
+        let cached = entry.cached.lock().take();
+        self.give(id, entry);
+        cached
+    }
+
+    /// Takes the links at `place` out of their list.
+    fn leave(&self, level: usize, place: Place) {
+        let Some(link) = self.link(place, level) else { return };
+        let Some(locked) = self.table(level).lock(link.bucket.load(Relaxed)) else { return };
+        let (newer, older) = (link.newer.load(Relaxed), link.older.load(Relaxed));
+        match self.link(newer, level) {
+            Some(link) => link.older.store(older, Relaxed),
+            None => locked.replace(level, place, older),
+        }
+        if let Some(link) = self.link(older, level) {
+            link.newer.store(newer, Relaxed);
+        }
+    }
+
+    fn table(&self, level: usize) -> &Buckets<R> {
+        if level == WHOLE { &self.names } else { &self.prefixes }
+    }
+
+    #[inline]
+    fn link(&self, place: Place, level: usize) -> Option<&Link> {
+        match place & IN_BLOCK {
+            0 => self.entries.get(place)?.links.get(level),
+            _ => self.blocks.get(place & !IN_BLOCK)?.links.get(level.checked_sub(LINKS)? % BLOCK_LINKS),
+        }
+    }
+
+    /// The entry whose links are at `place`.
+    #[inline]
+    fn owner(&self, place: Place) -> Id {
+        match place & IN_BLOCK {
+            0 => place,
+            _ => self.blocks.get(place & !IN_BLOCK).map_or(NONE, |block| block.owner.load(Relaxed)),
+        }
+    }
+
+    /// Where an entry has its links for `level`, given where it has those for the level before.
+    #[inline]
+    fn next_place(&self, place: Place, level: usize) -> Place {
+        if level < LINKS || !(level - LINKS).is_multiple_of(BLOCK_LINKS) {
+            return place;
+        }
+        let more = match place & IN_BLOCK {
+            0 => self.entries.get(place).map(|entry| &entry.more),
+            _ => self.blocks.get(place & !IN_BLOCK).map(|block| &block.more),
+        };
+        more.map_or(NONE, |more| more.load(Relaxed) | IN_BLOCK)
+    }
+
+    /// A free entry with room for the links of so many components.
+    fn take(&self, components: usize) -> Option<(Id, &Entry<B, R>)> {
+        let (id, entry) = self.entries.take()?;
+        entry.more.store(NONE, Relaxed);
+        entry.mark.store(0, Relaxed);
+        entry.components.store(components as u8, Relaxed);
+        for _ in 0..components.saturating_sub(LINKS).div_ceil(BLOCK_LINKS) {
+            let Some((more, block)) = self.blocks.take() else {
+                self.give(id, entry);
+                return None;
+            };
+            block.owner.store(id, Relaxed);
+            block.more.store(entry.more.load(Relaxed), Relaxed);
+            entry.more.store(more, Relaxed);
+        }
+        Some((id, entry))
+    }
+
+    /// Gives back an entry that is in no list any more.
+    fn give(&self, id: Id, entry: &Entry<B, R>) {
+        let mut more = entry.more.load(Relaxed);
+        while let Some(block) = self.blocks.get(more) {
+            let next = block.more.load(Relaxed);
+            self.blocks.give(more);
+            more = next;
+        }
+        self.entries.give(id);
+    }
+
+    /// Lets `change` at a Data, if it is still there.
+    pub(super) fn with(&self, handle: Handle, change: impl FnOnce(&mut Cached<B>)) {
+        let Some(entry) = self.entries.get(handle.id) else { return };
+        let mut guard = entry.cached.lock();
+        if entry.generation.load(Relaxed) == handle.generation
+            && let Some(cached) = &mut *guard
+        {
+            change(cached);
+        }
+    }
+
+    /// Raises a Data's mark, up to `most`. Two workers at once may count as one.
+    #[inline]
+    pub(super) fn raise(&self, id: Id, most: u8) {
+        if let Some(entry) = self.entries.get(id) {
+            let mark = entry.mark.load(Relaxed);
+            if mark < most {
+                entry.mark.store(mark + 1, Relaxed);
+            }
+        }
+    }
+}
+
+impl<B, R: RawMutex> Entry<B, R> {
+    /// Puts a Data into an empty entry; returns its generation.
+    fn put(&self, cached: Cached<B>) -> u32 {
+        let mut guard = self.cached.lock();
+        let generation = self.generation.load(Relaxed).wrapping_add(1);
+        self.generation.store(generation, Relaxed);
+        *guard = Some(cached);
+        generation
+    }
+}
+
+impl<B: AsRef<[u8]>, R: RawMutex> Marks for Index<B, R> {
+    fn mark(&self, id: Id) -> u8 {
+        self.entries.get(id).map_or(0, |entry| entry.mark.load(Relaxed))
+    }
+
+    fn set_mark(&self, id: Id, mark: u8) {
+        if let Some(entry) = self.entries.get(id) {
+            entry.mark.store(mark, Relaxed);
+        }
+    }
+}
+
+/// Only for an index that nobody is using.
+#[cfg(test)]
+impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
+    fn cached(&self) -> impl Iterator<Item = &Entry<B, R>> {
+        let entries = (1..).map_while(|id| self.entries.get(id));
+        entries.filter(|entry| entry.cached.lock().is_some())
+    }
+
+    /// Checks each list; returns how many Data there are.
+    pub(super) fn check(&self) -> usize {
+        let mut places = 0;
+        let mut walk = |number: u32, level: usize, newest: Place| {
+            let (mut newer, mut place) = (NONE, newest);
+            while let Some(link) = self.link(place, level) {
+                assert_eq!((link.bucket.load(Relaxed), link.newer.load(Relaxed)), (number, newer));
+                let entry = self.entries.get(self.owner(place)).unwrap();
+                assert!(entry.cached.lock().is_some() && level < usize::from(entry.components.load(Relaxed)));
+                places += 1;
+                (newer, place) = (place, link.older.load(Relaxed));
+            }
+            assert_ne!(newer, NONE, "no list is empty");
+        };
+        self.names.lists(&mut walk);
+        self.prefixes.lists(&mut walk);
+        let components = |entry: &Entry<B, R>| usize::from(entry.components.load(Relaxed));
+        assert_eq!(places, self.cached().map(components).sum::<usize>(), "each Data is in all its lists");
+        self.cached().count()
+    }
+
+    /// Entries, blocks, further buckets and lists in use.
+    pub(super) fn in_use(&self) -> usize {
+        let mut lists = 0;
+        self.names.lists(&mut |_, _, _| lists += 1);
+        self.prefixes.lists(&mut |_, _, _| lists += 1);
+        let more = self.names.more_taken() + self.prefixes.more_taken();
+        self.entries.taken() + self.blocks.taken() + more + lists
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::sync::Arc;
+
+    #[test]
+    fn an_entry_is_two_cache_lines_and_a_block_one() {
+        assert_eq!(size_of::<Entry<Arc<[u8]>, parking_lot::RawMutex>>(), 128);
+        assert_eq!(
+            size_of::<Entry<(Arc<[u8]>, usize), parking_lot::RawMutex>>(),
+            128,
+            "as large as the router's own"
+        );
+        assert_eq!(size_of::<Block>(), 64);
+    }
+}
