@@ -1,9 +1,10 @@
 //! One Interest, one answer.
 
-use namely_wire::{DataView, InterestBuilder, InterestView, LpHeaders, NackReason};
+use namely_wire::{DataView, DecodeError, InterestBuilder, InterestView, LpHeaders, NackReason};
 
 use super::{Connection, ConnectionError, Incoming, Outbox, Packet};
 use crate::matching::answers;
+use crate::nonce::Nonces;
 
 /// How an Interest ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,12 +31,97 @@ pub struct Reply {
 /// When an Interest that is to be repeated goes out again for the first time; then after twice as long.
 const REPEAT_NS: u64 = 500_000_000;
 
+/// One Interest on its way to its answer, without I/O: sent, sent again if it may be, given up in time.
+#[derive(Debug)]
+pub struct Expression {
+    wire: Vec<u8>,
+    /// What to send again with other Nonces.
+    again: Option<InterestBuilder>,
+    deadline_ns: u64,
+    sent_ns: u64,
+    pause_ns: u64,
+    to_send: bool,
+}
+
+impl Expression {
+    /// Sends the Interest `wire` once and waits for its lifetime.
+    pub fn once(wire: Vec<u8>, now_ns: u64) -> Result<Self, DecodeError> {
+        Self::new(wire, None, 1, now_ns)
+    }
+
+    /// Sends `wire`, which is `interest` with a Nonce, and waits for `attempts` lifetimes. It goes out again after half
+    /// a second, a second, and so on, with new Nonces; a Nack for congestion or a duplicate counts as no answer.
+    pub fn repeated(
+        wire: Vec<u8>,
+        interest: InterestBuilder,
+        attempts: u32,
+        now_ns: u64,
+    ) -> Result<Self, DecodeError> {
+        Self::new(wire, Some(interest), attempts.max(1), now_ns)
+    }
+
+    fn new(
+        wire: Vec<u8>,
+        again: Option<InterestBuilder>,
+        lifetimes: u32,
+        now_ns: u64,
+    ) -> Result<Self, DecodeError> {
+        let lifetime_ns = InterestView::parse(&wire)?.lifetime_or_default_ms().saturating_mul(1_000_000);
+        let deadline_ns = now_ns.saturating_add(lifetime_ns.saturating_mul(u64::from(lifetimes)));
+        let pause_ns = REPEAT_NS.min(lifetime_ns);
+        Ok(Expression { wire, again, deadline_ns, sent_ns: now_ns, pause_ns, to_send: true })
+    }
+
+    /// Sends what is due; [`Answer::Timeout`] when the time is over.
+    pub fn poll(&mut self, now_ns: u64, nonces: &mut Nonces, outbox: &mut Outbox) -> Option<Answer> {
+        if now_ns >= self.deadline_ns {
+            return Some(Answer::Timeout);
+        }
+        if let Some(interest) = &self.again
+            && now_ns >= self.sent_ns.saturating_add(self.pause_ns)
+        {
+            self.pause_ns = self.pause_ns.saturating_mul(2);
+            self.wire = interest.clone().nonce(nonces.next()).build();
+            self.to_send = true;
+        }
+        if std::mem::take(&mut self.to_send) {
+            self.sent_ns = now_ns;
+            outbox.send(&LpHeaders::default(), &self.wire);
+        }
+        None
+    }
+
+    /// When to [`Expression::poll`] again, if no packet comes before.
+    pub fn due_ns(&self) -> u64 {
+        let repeat_ns =
+            if self.again.is_some() { self.sent_ns.saturating_add(self.pause_ns) } else { u64::MAX };
+        repeat_ns.min(self.deadline_ns)
+    }
+
+    /// The router was reached again: what was outstanding is lost.
+    pub fn on_reconnect(&mut self) {
+        self.to_send = true;
+    }
+
+    /// The answer that `incoming` is, if it is one.
+    pub fn take(&self, incoming: &Incoming<'_>) -> Option<Answer> {
+        let interest = InterestView::parse(&self.wire).ok()?;
+        match taken(&interest, incoming, self.again.is_some())? {
+            Answer::Data(reply) => {
+                let rtt_ns = incoming.received_ns.saturating_sub(self.sent_ns);
+                Some(Answer::Data(Reply { rtt_ns, ..reply }))
+            }
+            other => Some(other),
+        }
+    }
+}
+
 impl Connection {
     /// Sends `interest` with a fresh Nonce and waits for its answer, at most its lifetime. Other packets that
     /// come meanwhile are dropped: it is for clients that only ask.
     pub fn express(&mut self, interest: &InterestBuilder) -> Result<Answer, ConnectionError> {
-        let wire = self.fresh(interest);
-        self.exchange_one(&wire, None, 1, &mut |_, _| {})
+        let expression = Expression::once(self.fresh(interest), self.now_ns());
+        self.exchange_one(expression, &mut |_, _| {})
     }
 
     /// [`Connection::express`] for `attempts` times the Interest's lifetime. It goes out again after half a second,
@@ -45,8 +131,18 @@ impl Connection {
         interest: &InterestBuilder,
         attempts: u32,
     ) -> Result<Answer, ConnectionError> {
+        self.express_retrying_beside(interest, attempts, &mut |_, _| {})
+    }
+
+    /// The same; `handler` gets the other packets.
+    pub fn express_retrying_beside(
+        &mut self,
+        interest: &InterestBuilder,
+        attempts: u32,
+        handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+    ) -> Result<Answer, ConnectionError> {
         let wire = self.fresh(interest);
-        self.exchange_one(&wire, Some(interest), attempts.max(1), &mut |_, _| {})
+        self.exchange_one(Expression::repeated(wire, interest.clone(), attempts, self.now_ns()), handler)
     }
 
     /// Sends the Interest `wire` as it is (a signed one, say) and waits for its answer, at most its lifetime;
@@ -56,7 +152,7 @@ impl Connection {
         wire: &[u8],
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
     ) -> Result<Answer, ConnectionError> {
-        self.exchange_one(wire, None, 1, handler)
+        self.exchange_one(Expression::once(wire.to_vec(), self.now_ns()), handler)
     }
 
     fn fresh(&mut self, interest: &InterestBuilder) -> Vec<u8> {
@@ -64,53 +160,33 @@ impl Connection {
         interest.clone().nonce(nonce).build()
     }
 
-    /// Sends `wire`, and `again` with other Nonces as long as there is no answer.
     fn exchange_one(
         &mut self,
-        wire: &[u8],
-        again: Option<&InterestBuilder>,
-        lifetimes: u32,
+        expression: Result<Expression, DecodeError>,
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
     ) -> Result<Answer, ConnectionError> {
-        let interest = InterestView::parse(wire).map_err(ConnectionError::BadInterest)?;
-        let lifetime_ns = interest.lifetime_or_default_ms().saturating_mul(1_000_000);
-        let mut sent_ns = self.now_ns();
-        let deadline_ns = sent_ns.saturating_add(lifetime_ns.saturating_mul(u64::from(lifetimes)));
-        let mut pause_ns = REPEAT_NS.min(lifetime_ns);
+        let mut expression = expression.map_err(ConnectionError::BadInterest)?;
         let mut epoch = self.epoch();
-        self.outbox().send(&LpHeaders::default(), wire);
         let mut answer = None;
         loop {
-            let repeat_ns = if again.is_some() { sent_ns.saturating_add(pause_ns) } else { u64::MAX };
-            self.turn(deadline_ns.min(repeat_ns), &mut |incoming, outbox| match taken(
-                &interest,
-                &incoming,
-                again.is_some(),
-            ) {
-                Some(taken) if answer.is_none() => answer = Some(taken),
-                _ => handler(incoming, outbox),
-            })?;
             let now_ns = self.now_ns();
-            match answer {
-                Some(Answer::Data(reply)) => {
-                    return Ok(Answer::Data(Reply { rtt_ns: now_ns - sent_ns, ..reply }));
-                }
-                Some(other) => return Ok(other),
-                None if now_ns >= deadline_ns => return Ok(Answer::Timeout),
-                None => {}
-            }
             if epoch != self.epoch() {
                 epoch = self.epoch();
-                sent_ns = now_ns;
-                self.outbox().send(&LpHeaders::default(), wire);
-            } else if now_ns >= repeat_ns
-                && let Some(interest) = again
-            {
-                sent_ns = now_ns;
-                pause_ns = pause_ns.saturating_mul(2);
-                let wire = self.fresh(interest);
-                self.outbox().send(&LpHeaders::default(), &wire);
+                expression.on_reconnect();
             }
+            if let Some(over) = answer.or_else(|| expression.poll(now_ns, &mut self.nonces, &mut self.outbox))
+            {
+                return Ok(over);
+            }
+            answer = None;
+            self.turn(expression.due_ns(), &mut |incoming, outbox| match answer
+                .is_none()
+                .then(|| expression.take(&incoming))
+                .flatten()
+            {
+                Some(taken) => answer = Some(taken),
+                None => handler(incoming, outbox),
+            })?;
         }
     }
 }

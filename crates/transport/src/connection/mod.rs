@@ -48,7 +48,7 @@ use rustix::io::Errno;
 pub use self::command::CommandError;
 use self::command::CommandSigner;
 pub use self::error::{ConnectionError, NoRouter};
-pub use self::express::{Answer, Reply};
+pub use self::express::{Answer, Expression, Reply};
 use self::inbox::{Filled, Inbox};
 pub use self::outbox::{OUTBOX_OCTETS_MAX, Outbox};
 pub use self::receiver::Counters;
@@ -251,6 +251,11 @@ impl Connection {
     /// What ends a wait of [`Connection::turn`] from another thread.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
+    }
+
+    /// Fresh nonces, and where packets are queued.
+    pub fn sending(&mut self) -> (&mut Nonces, &mut Outbox) {
+        (&mut self.nonces, &mut self.outbox)
     }
 
     /// Where packets are queued; [`Connection::turn`] writes them.

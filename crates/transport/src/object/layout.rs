@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use namely_security::MANIFEST_ENTRIES;
 
+use super::{Object, Vouching};
+
 /// Pieces of a full group: its segments and the next manifest.
 const GROUP: u64 = MANIFEST_ENTRIES + 1;
 
@@ -29,7 +31,22 @@ pub(super) enum Layout {
     Manifests { first_group: u64, groups: u64, segments: u64 },
 }
 
+impl Object {
+    /// Where a reading that wants `segment` starts: under manifests at the beginning of its group.
+    pub fn first_segment(&self, segment: u64) -> u64 {
+        Layout::of(self, segment).first_segment(segment)
+    }
+}
+
 impl Layout {
+    /// Of `object`, from `first_segment` on.
+    pub(super) fn of(object: &Object, first_segment: u64) -> Self {
+        match (object.vouching, object.segments) {
+            (Vouching::Manifests, Some(segments)) => Layout::manifests(first_segment, segments),
+            _ => Layout::Plain,
+        }
+    }
+
     /// Under manifests, from the group of `first_segment` on, of an object of `segments` (at least one).
     pub(super) fn manifests(first_segment: u64, segments: u64) -> Self {
         let groups = segments.div_ceil(MANIFEST_ENTRIES).max(1);

@@ -16,8 +16,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod asking;
+mod checking;
 mod error;
-mod find;
+mod finder;
 mod layout;
 mod progress;
 mod pull;
@@ -25,17 +27,17 @@ mod pull;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use namely_security::{TrustReason, Verdict, Verified, Verifier};
+use namely_security::{TrustReason, Verified, Verifier};
 use namely_wire::rdr::Metadata;
 use namely_wire::{InterestBuilder, Name, NameRef};
 
+pub use self::asking::Asking;
+pub use self::checking::{CORRUPT_MAX, Checked, Checking, OnBadSegment};
 pub use self::error::ObjectError;
+pub use self::finder::{Express, Finder};
 pub use self::progress::{Flow, Progress};
-use crate::connection::{Answer, Connection, Incoming, Outbox};
+use crate::connection::Connection;
 use crate::fetch;
-
-/// Certificates fetched for one packet at most: a chain, and a few that turned out to be others.
-const CERTIFICATES_MAX: usize = 16;
 
 /// How objects are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,67 +133,24 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Finds `name`: its newest version if it names none; see [`Finder::find`].
+    pub fn find(&mut self, name: NameRef<'_>) -> Result<Object, ObjectError> {
+        self.finder().find(name)
+    }
+
+    /// Finds what answers to `name` as a prefix; see [`Finder::find_by_prefix`].
+    pub fn find_by_prefix(&mut self, name: NameRef<'_>) -> Result<Object, ObjectError> {
+        self.finder().find_by_prefix(name)
+    }
+
     /// Asks for one packet, some times, and verifies it.
     pub fn packet(&mut self, interest: &InterestBuilder, name: NameRef<'_>) -> Result<Verified, ObjectError> {
-        let wire = self.answer(interest, name)?;
-        self.verified(wire)
+        self.finder().packet(interest, name)
     }
 
-    /// Verifies a packet, fetching the certificates that takes.
-    fn verified(&mut self, wire: Vec<u8>) -> Result<Verified, ObjectError> {
-        let mut wire = wire;
-        for _ in 0..CERTIFICATES_MAX {
-            match self.verifier.verify(wire, wall_clock_ns()) {
-                Verdict::Verified(verified) => return Ok(verified),
-                Verdict::Rejected(rejection) => return Err(ObjectError::Untrusted(rejection)),
-                Verdict::NeedCertificate(needed) => {
-                    wire = needed.data;
-                    let name = namely_wire::DataView::parse(&wire)
-                        .map(|data| data.name.to_name())
-                        .unwrap_or_default();
-                    let options = &self.options;
-                    fetch_certificate(
-                        self.connection,
-                        self.verifier,
-                        options,
-                        &needed.certificate,
-                        &name,
-                        &mut |_, _| {},
-                    )?;
-                }
-            }
-        }
-        let name = namely_wire::DataView::parse(&wire).map(|data| data.name.to_name()).unwrap_or_default();
-        Err(ObjectError::NoCertificate { certificate: name.clone(), name, fault: None })
+    fn finder(&mut self) -> Finder<'_> {
+        Finder::new(self.connection, self.verifier, self.options)
     }
-}
-
-/// Fetches `certificate`, which `name` needs, and hands it to the verifier; `handler` gets what comes meanwhile.
-fn fetch_certificate(
-    connection: &mut Connection,
-    verifier: &mut Verifier,
-    options: &ReadOptions,
-    certificate: &Name,
-    name: &Name,
-    handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-) -> Result<(), ObjectError> {
-    let interest = InterestBuilder::new(certificate.clone()).can_be_prefix().lifetime_ms(options.lifetime_ms);
-    for _ in 0..options.attempts {
-        let nonce = connection.nonces().next();
-        let answer = connection.express_wire(&interest.clone().nonce(nonce).build(), handler)?;
-        let Answer::Data(reply) = answer else {
-            if let Answer::Nack(namely_wire::NackReason::NoRoute) = answer {
-                break;
-            }
-            continue;
-        };
-        return verifier.supply(&reply.wire).map_err(|fault| ObjectError::NoCertificate {
-            name: name.clone(),
-            certificate: certificate.clone(),
-            fault: Some(fault),
-        });
-    }
-    Err(ObjectError::NoCertificate { name: name.clone(), certificate: certificate.clone(), fault: None })
 }
 
 /// What signatures and certificates go by: nanoseconds since the Unix epoch.

@@ -1,54 +1,22 @@
-//! The work of reading: pieces come in any order, are verified in order, and go to the sink.
+//! The work of reading on one thread: pieces come in any order, are verified in order, and go to the sink.
 //!
 //! A piece that comes in turn is verified and handed over from the receive buffer; one that comes early is
 //! copied and waits, at most [`crate::fetch::Options::span_max`] of them.
 
 use std::collections::VecDeque;
 
-use namely_security::manifest::SegmentFault;
-use namely_security::{
-    MANIFEST_ENTRIES, Rejection, Verdict, Verified, VerifiedManifest, Verifier, Why, manifest_index,
-    manifest_name,
-};
-use namely_wire::{ContentType, DataView, LpHeaders, Name, NameRef};
+use namely_security::{PacketOctets, Verified, Verifier};
+use namely_wire::{DataView, InterestBuilder, Name};
 
-use super::layout::{Layout, Piece};
+use super::asking::Asking;
+use super::checking::{Checked, Checking, OnBadSegment};
+use super::finder::{CERTIFICATES_MAX, Express, fetch_certificate};
 use super::progress::{Flow, Progress};
-use super::{
-    CERTIFICATES_MAX, Object, ObjectError, Reader, Sink, Vouching, fetch_certificate, wall_clock_ns,
-};
-use crate::connection::{Connection, Incoming, Packet};
-use crate::fetch::{Arrival, Failure, Fetch, Taken};
-use crate::segment::PieceInterest;
-
-/// How often one piece may come and be wrong before the reading fails: a damaged copy in a cache is worked
-/// around, a producer that makes wrong packets is not.
-const CORRUPT_MAX: u32 = 3;
+use super::{Object, ObjectError, Reader, Sink};
+use crate::connection::{Answer, Connection, ConnectionError, Incoming};
 
 /// How often the watcher is told.
 const WATCH_NS: u64 = 100_000_000;
-
-/// The IncomingFaceId of Data from a router's content store (NFD reserves it, and namelyd follows).
-const FACE_OF_CONTENT_STORE: u64 = 254;
-
-/// Manifests kept: those of the group under way and of the next one, and a spare.
-const MANIFESTS_MAX: usize = 3;
-
-impl Object {
-    /// Where a reading that wants `segment` starts: under manifests at the beginning of its group.
-    pub fn first_segment(&self, segment: u64) -> u64 {
-        Layout::of(self, segment).first_segment(segment)
-    }
-}
-
-impl Layout {
-    fn of(object: &Object, first_segment: u64) -> Self {
-        match (object.vouching, object.segments) {
-            (Vouching::Manifests, Some(segments)) => Layout::manifests(first_segment, segments),
-            _ => Layout::Plain,
-        }
-    }
-}
 
 impl Reader<'_> {
     /// Reads `object` from [`Object::first_segment`] of `first_segment` on into `sink`; `watch` is told about
@@ -64,30 +32,29 @@ impl Reader<'_> {
             return read_whole(whole, sink);
         }
         self.connection.ask_for_origins()?;
-        let fetch = Fetch::new(self.options.fetch, self.connection.now_ns());
-        let mut pull = Pull::new(object, first_segment, fetch, self.options.lifetime_ms, sink)?;
+        let asking = Asking::new(object, first_segment, &self.options, self.connection.now_ns())?;
+        let mut pull = Pull::new(object, first_segment, asking, sink);
         let mut watch_at_ns = 0;
         let mut epoch = self.connection.epoch();
         loop {
-            pull.ask(self.connection);
-            let due_ns = pull.fetch.next_timeout_ns().min(watch_at_ns);
+            pull.asking.ask(self.connection);
+            let due_ns = pull.asking.next_timeout_ns().min(watch_at_ns);
             self.connection.turn(due_ns, &mut |incoming, _| pull.take(&incoming, Some(self.verifier)))?;
             while let Some((certificate, name)) = pull.certificate_wanted()? {
-                let (connection, verifier) = (&mut *self.connection, &mut *self.verifier);
-                let mut keep = |incoming: Incoming<'_>, _: &mut _| pull.take(&incoming, None);
-                fetch_certificate(connection, verifier, &self.options, &certificate, &name, &mut keep)?;
-                pull.drain(verifier);
+                let mut between = Between { connection: self.connection, pull: &mut pull };
+                fetch_certificate(&mut between, self.verifier, &self.options, &certificate, &name)?;
+                pull.drain(self.verifier);
             }
             let now_ns = self.connection.now_ns();
             if epoch != self.connection.epoch() {
                 epoch = self.connection.epoch();
-                pull.fetch.on_reconnect(now_ns);
+                pull.asking.on_reconnect(now_ns);
             }
-            pull.fetch.expire(now_ns);
+            pull.asking.expire(now_ns);
             if let Some(error) = pull.error.take() {
                 return Err(error);
             }
-            let complete = pull.fetch.is_complete();
+            let complete = pull.asking.is_complete();
             if complete || now_ns >= watch_at_ns {
                 watch_at_ns = now_ns + WATCH_NS;
                 let progress = pull.progress(now_ns);
@@ -97,7 +64,7 @@ impl Reader<'_> {
                     Flow::Stop => return Err(ObjectError::Stopped),
                 }
             }
-            pull.check_failure()?;
+            pull.asking.check()?;
         }
     }
 }
@@ -115,137 +82,81 @@ fn read_whole(whole: &Verified, sink: &mut dyn Sink) -> Result<Progress, ObjectE
     })
 }
 
+/// Asks for a certificate while pieces come in.
+struct Between<'a, 'b> {
+    connection: &'a mut Connection,
+    pull: &'a mut Pull<'b>,
+}
+
+impl Express for Between<'_, '_> {
+    fn express_retrying(
+        &mut self,
+        interest: &InterestBuilder,
+        attempts: u32,
+    ) -> Result<Answer, ConnectionError> {
+        let keep = &mut |incoming: Incoming<'_>, _: &mut _| self.pull.take(&incoming, None);
+        self.connection.express_retrying_beside(interest, attempts, keep)
+    }
+}
+
 /// A reading under way.
 struct Pull<'a> {
-    object: &'a Object,
-    layout: Layout,
-    fetch: Fetch,
-    segments: PieceInterest,
-    manifests: PieceInterest,
+    asking: Asking,
+    checking: Checking,
     /// The piece to hand over next.
     next: u64,
     /// Pieces that wait, from `next` on.
     early: VecDeque<Option<Vec<u8>>>,
-    known: VecDeque<VerifiedManifest>,
-    /// The piece that came wrong last, and how often.
-    corrupt: Option<(u64, u32)>,
     /// The certificate without which nothing goes on, and what needs it.
     needed: Option<(Name, Name)>,
     certificates: usize,
     error: Option<ObjectError>,
     sink: &'a mut dyn Sink,
-    started_ns: Option<u64>,
     progress: Progress,
 }
 
 /// What became of a piece that was in turn.
-enum Settled {
+enum Settled<B> {
     HandedOver,
     Corrupt,
-    Waits,
+    Waits(Option<B>),
 }
 
 impl<'a> Pull<'a> {
-    fn new(
-        object: &'a Object,
-        first_segment: u64,
-        fetch: Fetch,
-        lifetime_ms: u64,
-        sink: &'a mut dyn Sink,
-    ) -> Result<Self, ObjectError> {
-        let layout = Layout::of(object, first_segment);
-        let prefix = object.name.as_name();
-        let of_manifests = manifest_name(prefix, 0);
-        let start = layout.first_segment(first_segment);
-        let skipped =
-            object.metadata.as_ref().and_then(|m| m.segment_size_octets).unwrap_or(0).saturating_mul(start);
-        let mut pull = Pull {
-            object,
-            layout,
-            fetch,
-            segments: PieceInterest::new(prefix, lifetime_ms),
-            manifests: PieceInterest::new(of_manifests.as_name().without_last(1), lifetime_ms),
-            next: 0,
+    fn new(object: &Object, first_segment: u64, asking: Asking, sink: &'a mut dyn Sink) -> Self {
+        let start = object.first_segment(first_segment);
+        let segment_octets = object.metadata.as_ref().and_then(|m| m.segment_size_octets).unwrap_or(0);
+        let checking = Checking::new(object, first_segment, OnBadSegment::Refetch);
+        Pull {
+            asking,
+            next: checking.first(),
+            checking,
             early: VecDeque::new(),
-            known: VecDeque::new(),
-            corrupt: None,
             needed: None,
             certificates: 0,
             error: None,
             sink,
-            started_ns: None,
             progress: Progress {
-                octets_done: skipped,
+                octets_done: segment_octets.saturating_mul(start),
                 octets_total: object.octets(),
                 segments_total: object.segments,
                 ..Progress::default()
             },
-        };
-        let pieces = layout.pieces(start, object.segments.unwrap_or(start));
-        pull.next = pieces.start;
-        pull.fetch.start_at(pieces.start);
-        if object.segments.is_some() {
-            pull.fetch.set_end(pieces.end.max(pieces.start)).map_err(|failure| pull.failed(failure))?;
-        }
-        Ok(pull)
-    }
-
-    /// Sends the Interests that may go out now.
-    fn ask(&mut self, connection: &mut Connection) {
-        let now_ns = connection.now_ns();
-        self.started_ns.get_or_insert(now_ns);
-        while let Some(number) = self.fetch.request(now_ns) {
-            let fresh = self.corrupt.is_some_and(|(corrupt, _)| corrupt == number);
-            let (template, piece) = match self.layout.piece(number) {
-                Piece::Segment(segment) => (&self.segments, segment),
-                Piece::Manifest(index) => (&self.manifests, index),
-            };
-            let nonce = connection.nonces().next();
-            let octets = template.octets(piece, fresh);
-            let composed = connection.outbox().compose(&LpHeaders::default(), octets, |buf| {
-                template.write(piece, fresh, nonce, buf);
-                Ok::<(), std::convert::Infallible>(())
-            });
-            match composed {
-                Ok(()) => {}
-                Err(never) => match never {},
-            }
         }
     }
 
     /// Takes a packet in. Without a verifier at hand it is only kept.
     fn take(&mut self, incoming: &Incoming<'_>, verifier: Option<&mut Verifier>) {
-        match incoming.packet {
-            Packet::Data(data) => {
-                let Some(number) = self.number(data.name) else { return };
-                let arrival = Arrival {
-                    now_ns: incoming.received_ns,
-                    marked: incoming.headers.is_marked(),
-                    from_cache: self.note_origin(incoming.headers),
-                };
-                if self.fetch.on_data(number, arrival) == Taken::New {
-                    self.take_new(number, &data, verifier);
-                }
-            }
-            Packet::Nack(interest, reason) => {
-                if let Some(number) = self.number(interest.name) {
-                    self.fetch.on_nack(number, reason, incoming.received_ns);
-                }
-            }
-            Packet::Interest(_) => {}
-        }
-    }
-
-    fn take_new(&mut self, number: u64, data: &DataView<'_>, verifier: Option<&mut Verifier>) {
+        let Some((number, data)) = self.asking.take(incoming) else { return };
         let in_turn = number == self.next && self.needed.is_none() && self.error.is_none();
         let Some(verifier) = verifier.filter(|_| in_turn) else { return self.keep(number, data.wire) };
-        match self.settle(data, verifier) {
+        match self.settle(data.wire, verifier) {
             Settled::HandedOver => {
                 self.advance();
                 self.drain(verifier);
             }
-            Settled::Corrupt => self.fetch.on_corrupt(number),
-            Settled::Waits => self.keep(number, data.wire),
+            Settled::Corrupt => self.asking.on_corrupt(number),
+            Settled::Waits(_) => self.keep(number, data.wire),
         }
     }
 
@@ -261,13 +172,12 @@ impl<'a> Pull<'a> {
     fn drain(&mut self, verifier: &mut Verifier) {
         while self.error.is_none() && self.needed.is_none() {
             let Some(wire) = self.early.front_mut().and_then(Option::take) else { return };
-            let Ok(data) = DataView::parse(&wire) else { return self.fetch.on_corrupt(self.next) };
-            match self.settle(&data, verifier) {
+            match self.settle(wire, verifier) {
                 Settled::HandedOver => self.advance(),
-                Settled::Corrupt => return self.fetch.on_corrupt(self.next),
-                Settled::Waits => {
+                Settled::Corrupt => return self.asking.on_corrupt(self.next),
+                Settled::Waits(wire) => {
                     if let Some(front) = self.early.front_mut() {
-                        *front = Some(wire);
+                        *front = wire;
                     }
                     return;
                 }
@@ -278,123 +188,45 @@ impl<'a> Pull<'a> {
     fn advance(&mut self) {
         self.next += 1;
         self.early.pop_front();
-        self.fetch.advance(self.next);
+        self.asking.advance(self.next);
     }
 
     /// Verifies the piece that is in turn, and hands it over if it is a segment.
-    fn settle(&mut self, data: &DataView<'_>, verifier: &mut Verifier) -> Settled {
-        match (self.layout.piece(self.next), self.object.vouching) {
-            (Piece::Manifest(_), _) => self.settle_manifest(data, verifier),
-            (Piece::Segment(segment), Vouching::Manifests) => self.settle_listed(segment, data),
-            (Piece::Segment(segment), Vouching::Segments) => self.settle_signed(segment, data, verifier),
-        }
-    }
-
-    fn settle_manifest(&mut self, data: &DataView<'_>, verifier: &mut Verifier) -> Settled {
-        let verified = match verifier.verify(data.wire, wall_clock_ns()) {
-            Verdict::Verified(verified) => verified,
-            Verdict::NeedCertificate(needed) => return self.want(needed.certificate, data.name),
-            Verdict::Rejected(rejection) => return self.rejected(rejection),
-        };
-        match VerifiedManifest::open(&verified) {
-            Ok(manifest) => {
-                if self.known.len() == MANIFESTS_MAX {
-                    self.known.pop_front();
-                }
-                self.known.push_back(manifest);
-                Settled::HandedOver
+    fn settle<B: PacketOctets>(&mut self, data: B, verifier: &mut Verifier) -> Settled<B> {
+        match self.checking.check(self.next, data, verifier) {
+            Checked::Segment { segment, data, last } => self.hand_over(segment, &data.as_ref(), last),
+            Checked::Manifest => Settled::HandedOver,
+            // What is bad is asked for again here, so that nothing unverified comes out.
+            Checked::Corrupt | Checked::Unverified { .. } => Settled::Corrupt,
+            Checked::Need { certificate, data } => {
+                let name = DataView::parse(data.as_ref()).map(|data| data.name.to_name()).unwrap_or_default();
+                self.needed = Some((certificate, name));
+                Settled::Waits(Some(data))
             }
-            Err(error) => self.fail(ObjectError::Manifest { name: data.name.to_name(), error }),
+            Checked::Failed(error) => self.fail(error),
         }
     }
 
-    fn settle_listed(&mut self, segment: u64, data: &DataView<'_>) -> Settled {
-        let covers = |manifest: &&VerifiedManifest| {
-            manifest_index(manifest.segments().start) == manifest_index(segment)
-        };
-        let Some(manifest) = self.known.iter().find(covers) else {
-            // The layout puts each manifest before its segments.
-            let name = manifest_name(self.object.name.as_name(), segment / MANIFEST_ENTRIES);
-            return self.fail(ObjectError::NoAnswer { name });
-        };
-        match manifest.verify(data.wire) {
-            Ok(verified) => self.hand_over(segment, &verified),
-            Err(rejection) => match rejection.why {
-                SegmentFault::BadDigest | SegmentFault::Malformed(_) => {
-                    self.came_wrong(ObjectError::Corrupt(rejection))
-                }
-                _ => self.fail(ObjectError::Corrupt(rejection)),
-            },
-        }
-    }
-
-    fn settle_signed(&mut self, segment: u64, data: &DataView<'_>, verifier: &mut Verifier) -> Settled {
-        match verifier.verify(data.wire, wall_clock_ns()) {
-            Verdict::Verified(_) if data.content_type == ContentType::Nack => {
-                self.fail(ObjectError::NotFound { name: data.name.to_name() })
+    fn hand_over<B>(&mut self, segment: u64, data: &Verified<&[u8]>, last: Option<u64>) -> Settled<B> {
+        if let Some(last) = last {
+            self.progress.segments_total = Some(last.saturating_add(1));
+            if let Err(error) = self.asking.set_last_segment(last) {
+                return self.fail(error);
             }
-            Verdict::Verified(verified) => self.hand_over(segment, &verified),
-            Verdict::NeedCertificate(needed) => self.want(needed.certificate, data.name),
-            Verdict::Rejected(rejection) => self.rejected(rejection),
         }
-    }
-
-    fn hand_over(&mut self, segment: u64, verified: &Verified<&[u8]>) -> Settled {
-        // What is the last segment is believed of verified ones only.
-        let end_is_due = self.fetch.end().is_none() || self.progress.segments == 0;
-        if end_is_due
-            && let Some(last) = verified.final_block_id().and_then(|last| last.segment())
-            && let Err(failure) = self.note_last(last)
-        {
-            return self.fail(self.failed(failure));
-        }
-        if let Err(error) = self.sink.write(segment, verified) {
+        if let Err(error) = self.sink.write(segment, data) {
             return self.fail(ObjectError::Sink(error));
         }
-        let octets = verified.content().len() as u64;
+        let octets = data.content().len() as u64;
         self.progress.octets += octets;
         self.progress.octets_done += octets;
         self.progress.segments += 1;
         Settled::HandedOver
     }
 
-    fn note_last(&mut self, last: u64) -> Result<(), Failure> {
-        let segments = last.saturating_add(1);
-        if let Some(known) = self.object.segments {
-            let agrees = known == segments;
-            return if agrees { Ok(()) } else { Err(Failure::EndMoved { known, claimed: segments }) };
-        }
-        self.progress.segments_total = Some(segments);
-        self.fetch.set_end(segments)
-    }
-
-    fn rejected(&mut self, rejection: Rejection) -> Settled {
-        match rejection.why {
-            Why::BadSignature | Why::BadDigest | Why::Malformed(_) => {
-                self.came_wrong(ObjectError::Untrusted(rejection))
-            }
-            _ => self.fail(ObjectError::Untrusted(rejection)),
-        }
-    }
-
-    /// The piece in turn is not what it should be: another copy may be, unless that was tried often enough.
-    fn came_wrong(&mut self, error: ObjectError) -> Settled {
-        let times = match self.corrupt {
-            Some((number, times)) if number == self.next => times + 1,
-            _ => 1,
-        };
-        self.corrupt = Some((self.next, times));
-        if times >= CORRUPT_MAX { self.fail(error) } else { Settled::Corrupt }
-    }
-
-    fn want(&mut self, certificate: Name, name: NameRef<'_>) -> Settled {
-        self.needed = Some((certificate, name.to_name()));
-        Settled::Waits
-    }
-
-    fn fail(&mut self, error: ObjectError) -> Settled {
+    fn fail<B>(&mut self, error: ObjectError) -> Settled<B> {
         self.error = Some(error);
-        Settled::Waits
+        Settled::Waits(None)
     }
 
     /// The certificate to fetch before anything goes on.
@@ -407,51 +239,15 @@ impl<'a> Pull<'a> {
         Ok(Some((certificate, name)))
     }
 
-    fn check_failure(&self) -> Result<(), ObjectError> {
-        self.fetch.failure().map_or(Ok(()), |failure| Err(self.failed(failure)))
-    }
-
-    fn failed(&self, failure: Failure) -> ObjectError {
-        match failure {
-            Failure::Refused { piece, reason } => ObjectError::Refused { name: self.name(piece), reason },
-            Failure::Silence { piece, .. } | Failure::Unanswered { piece, .. } => {
-                ObjectError::Fetch { name: self.name(piece), failure }
-            }
-            Failure::EndMoved { .. } => ObjectError::Fetch { name: self.object.name.clone(), failure },
-        }
-    }
-
-    fn name(&self, number: u64) -> Name {
-        match self.layout.piece(number) {
-            Piece::Segment(segment) => self.object.name.join_segment(segment),
-            Piece::Manifest(index) => manifest_name(self.object.name.as_name(), index),
-        }
-    }
-
-    fn number(&self, name: NameRef<'_>) -> Option<u64> {
-        let piece = match self.segments.piece(name) {
-            Some(segment) => Piece::Segment(segment),
-            None => Piece::Manifest(self.manifests.piece(name)?),
-        };
-        self.layout.number(piece)
-    }
-
-    /// Whether the router says that the Data came from its content store.
-    fn note_origin(&mut self, headers: &LpHeaders) -> bool {
-        let Some(face) = headers.incoming_face_id else { return false };
-        let from_cache = face == FACE_OF_CONTENT_STORE;
-        self.progress.origin_told += 1;
-        self.progress.from_cache += u64::from(from_cache);
-        from_cache
-    }
-
     fn progress(&self, now_ns: u64) -> Progress {
+        let asked = self.asking.progress(now_ns);
         Progress {
-            elapsed_ns: now_ns.saturating_sub(self.started_ns.unwrap_or(now_ns)),
-            fetch: self.fetch.counters(),
-            rtt_ns: self.fetch.rtt_ns(),
-            window: self.fetch.window(),
-            ..self.progress
+            octets: self.progress.octets,
+            octets_done: self.progress.octets_done,
+            octets_total: self.progress.octets_total,
+            segments: self.progress.segments,
+            segments_total: self.progress.segments_total,
+            ..asked
         }
     }
 }

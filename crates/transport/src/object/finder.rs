@@ -1,12 +1,16 @@
-//! Finding an object: its newest version by RDR metadata, or what answers to its prefix.
+//! Finding an object: its newest version by RDR metadata, or what answers to its prefix; and single packets with the
+//! certificates that they take.
 
 use namely_security::manifest::MANIFEST_KEYWORD;
 use namely_security::{MANIFEST_ENTRIES, TrustPolicy, Verdict, Verified, Verifier, manifest_name};
 use namely_wire::rdr::{METADATA_COMPONENT, Metadata, discovery_name};
 use namely_wire::{Component, ContentType, DataView, InterestBuilder, Name, NameRef, SignatureType, types};
 
-use super::{Object, ObjectError, Reader, Vouching};
-use crate::connection::Answer;
+use super::{Object, ObjectError, ReadOptions, Vouching, wall_clock_ns};
+use crate::connection::{Answer, Connection, ConnectionError};
+
+/// Certificates fetched for one packet at most: a chain, and a few that turned out to be others.
+pub(super) const CERTIFICATES_MAX: usize = 16;
 
 /// How often metadata is asked for before the object is looked for without. A producer that has none stays
 /// silent, so each attempt costs a lifetime.
@@ -15,7 +19,67 @@ const DISCOVERY_ATTEMPTS: u32 = 2;
 const MANIFEST_COMPONENT: Component<'static> =
     Component { typ: types::KEYWORD_COMPONENT, value: MANIFEST_KEYWORD };
 
-impl Reader<'_> {
+/// Asks for one packet at a time.
+pub trait Express {
+    /// Sends `interest`, again and again for `attempts` times its lifetime; see [`Connection::express_retrying`].
+    fn express_retrying(
+        &mut self,
+        interest: &InterestBuilder,
+        attempts: u32,
+    ) -> Result<Answer, ConnectionError>;
+}
+
+impl Express for Connection {
+    fn express_retrying(
+        &mut self,
+        interest: &InterestBuilder,
+        attempts: u32,
+    ) -> Result<Answer, ConnectionError> {
+        Connection::express_retrying(self, interest, attempts)
+    }
+}
+
+/// Finds objects and single packets, as far as a verifier believes them.
+pub struct Finder<'a> {
+    asker: &'a mut dyn Express,
+    verifier: &'a mut Verifier,
+    options: ReadOptions,
+}
+
+impl<'a> Finder<'a> {
+    /// Finds by way of `asker`.
+    pub fn new(asker: &'a mut dyn Express, verifier: &'a mut Verifier, options: ReadOptions) -> Self {
+        Finder { asker, verifier, options }
+    }
+
+    /// Asks for one packet, some times, and verifies it.
+    pub fn packet(&mut self, interest: &InterestBuilder, name: NameRef<'_>) -> Result<Verified, ObjectError> {
+        let wire = self.answer(interest, name)?;
+        self.verified(wire)
+    }
+
+    /// Verifies a packet, fetching the certificates that takes.
+    pub fn verified(&mut self, wire: Vec<u8>) -> Result<Verified, ObjectError> {
+        let mut wire = wire;
+        for _ in 0..CERTIFICATES_MAX {
+            match self.verifier.verify(wire, wall_clock_ns()) {
+                Verdict::Verified(verified) => return Ok(verified),
+                Verdict::Rejected(rejection) => return Err(ObjectError::Untrusted(rejection)),
+                Verdict::NeedCertificate(needed) => {
+                    wire = needed.data;
+                    self.supply(&needed.certificate, &name_of(&wire))?;
+                }
+            }
+        }
+        let name = name_of(&wire);
+        Err(ObjectError::NoCertificate { certificate: name.clone(), name, fault: None })
+    }
+
+    /// Fetches `certificate`, which `name` needs, and hands it to the verifier.
+    pub fn supply(&mut self, certificate: &Name, name: &Name) -> Result<(), ObjectError> {
+        fetch_certificate(self.asker, self.verifier, &self.options, certificate, name)
+    }
+
     /// Finds `name`: its newest version if it names none. The producer's word that there is no such object is
     /// [`ObjectError::NotFound`].
     pub fn find(&mut self, name: NameRef<'_>) -> Result<Object, ObjectError> {
@@ -25,7 +89,7 @@ impl Reader<'_> {
             _ => {}
         }
         let interest = self.interest(discovery_name(name)).can_be_prefix().must_be_fresh();
-        match self.connection.express_retrying(&interest, DISCOVERY_ATTEMPTS)? {
+        match self.asker.express_retrying(&interest, DISCOVERY_ATTEMPTS)? {
             Answer::Data(reply) => self.object_of_metadata(reply.wire, name),
             Answer::Nack(reason) => Err(ObjectError::Refused { name: name.to_name(), reason }),
             Answer::Timeout => self.find_by_prefix(name),
@@ -94,12 +158,8 @@ impl Reader<'_> {
         InterestBuilder::new(name).lifetime_ms(self.options.lifetime_ms)
     }
 
-    pub(super) fn answer(
-        &mut self,
-        interest: &InterestBuilder,
-        name: NameRef<'_>,
-    ) -> Result<Vec<u8>, ObjectError> {
-        match self.connection.express_retrying(interest, self.options.attempts)? {
+    fn answer(&mut self, interest: &InterestBuilder, name: NameRef<'_>) -> Result<Vec<u8>, ObjectError> {
+        match self.asker.express_retrying(interest, self.options.attempts)? {
             Answer::Data(reply) => Ok(reply.wire),
             Answer::Nack(reason) => Err(ObjectError::Refused { name: name.to_name(), reason }),
             Answer::Timeout => Err(ObjectError::NoAnswer { name: name.to_name() }),
@@ -152,4 +212,25 @@ fn parsed<'a>(wire: &'a [u8], asked: NameRef<'_>) -> Result<DataView<'a>, Object
 
 fn unknown(name: Name) -> Object {
     Object { name, segments: None, vouching: Vouching::Segments, metadata: None, reason: None, whole: None }
+}
+
+fn name_of(wire: &[u8]) -> Name {
+    DataView::parse(wire).map(|data| data.name.to_name()).unwrap_or_default()
+}
+
+/// Fetches `certificate`, which `name` needs, and hands it to the verifier.
+pub(super) fn fetch_certificate(
+    asker: &mut dyn Express,
+    verifier: &mut Verifier,
+    options: &ReadOptions,
+    certificate: &Name,
+    name: &Name,
+) -> Result<(), ObjectError> {
+    let interest = InterestBuilder::new(certificate.clone()).can_be_prefix().lifetime_ms(options.lifetime_ms);
+    let missing =
+        |fault| ObjectError::NoCertificate { name: name.clone(), certificate: certificate.clone(), fault };
+    match asker.express_retrying(&interest, options.attempts)? {
+        Answer::Data(reply) => verifier.supply(&reply.wire).map_err(|fault| missing(Some(fault))),
+        Answer::Nack(_) | Answer::Timeout => Err(missing(None)),
+    }
 }

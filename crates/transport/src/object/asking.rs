@@ -1,0 +1,200 @@
+//! Asking for the pieces of an object: which, in what order and how fast. No verification: what comes is taken on trust
+//! until somebody says that it is corrupt, so that the price of a signature does not slow the Interests (HT-19).
+
+use std::convert::Infallible;
+
+use namely_security::manifest_name;
+use namely_wire::{DataView, LpHeaders, Name, NameRef};
+
+use super::layout::{Layout, Piece};
+use super::{Object, ObjectError, Progress, ReadOptions};
+use crate::connection::{Connection, Incoming, Packet};
+use crate::fetch::{Arrival, Failure, Fetch, Taken};
+use crate::segment::PieceInterest;
+
+/// The IncomingFaceId of Data from a router's content store (NFD reserves it, and namelyd follows).
+const FACE_OF_CONTENT_STORE: u64 = 254;
+
+/// What is asked for of one object. Pieces are numbered in the order in which they are asked for: segments, and the
+/// manifests that vouch for them.
+#[derive(Debug)]
+pub struct Asking {
+    object: Name,
+    layout: Layout,
+    fetch: Fetch,
+    segments: PieceInterest,
+    manifests: PieceInterest,
+    /// The piece that came wrong last: copies in caches are passed by.
+    corrupt: Option<u64>,
+    started_ns: Option<u64>,
+    origin_told: u64,
+    from_cache: u64,
+}
+
+impl Asking {
+    /// Asks for `object` from [`Object::first_segment`] of `first_segment` on, starting at `now_ns`.
+    pub fn new(
+        object: &Object,
+        first_segment: u64,
+        options: &ReadOptions,
+        now_ns: u64,
+    ) -> Result<Self, ObjectError> {
+        let layout = Layout::of(object, first_segment);
+        let prefix = object.name.as_name();
+        let of_manifests = manifest_name(prefix, 0);
+        let mut asking = Asking {
+            object: object.name.clone(),
+            layout,
+            fetch: Fetch::new(options.fetch, now_ns),
+            segments: PieceInterest::new(prefix, options.lifetime_ms),
+            manifests: PieceInterest::new(of_manifests.as_name().without_last(1), options.lifetime_ms),
+            corrupt: None,
+            started_ns: None,
+            origin_told: 0,
+            from_cache: 0,
+        };
+        let start = layout.first_segment(first_segment);
+        let pieces = layout.pieces(start, object.segments.unwrap_or(start));
+        asking.fetch.start_at(pieces.start);
+        if object.segments.is_some() {
+            let end = pieces.end.max(pieces.start);
+            asking.fetch.set_end(end).map_err(|failure| asking.failed(failure))?;
+        }
+        Ok(asking)
+    }
+
+    /// Sends the Interests that may go out now.
+    pub fn ask(&mut self, connection: &mut Connection) {
+        let now_ns = connection.now_ns();
+        self.started_ns.get_or_insert(now_ns);
+        while let Some(number) = self.fetch.request(now_ns) {
+            let fresh = self.corrupt == Some(number);
+            let (template, piece) = match self.layout.piece(number) {
+                Piece::Segment(segment) => (&self.segments, segment),
+                Piece::Manifest(index) => (&self.manifests, index),
+            };
+            let nonce = connection.nonces().next();
+            let octets = template.octets(piece, fresh);
+            let composed = connection.outbox().compose(&LpHeaders::default(), octets, |buf| {
+                template.write(piece, fresh, nonce, buf);
+                Ok::<(), Infallible>(())
+            });
+            match composed {
+                Ok(()) => {}
+                Err(never) => match never {},
+            }
+        }
+    }
+
+    /// Takes a packet in. The number and the packet of a piece that is new.
+    pub fn take<'a>(&mut self, incoming: &Incoming<'a>) -> Option<(u64, DataView<'a>)> {
+        match incoming.packet {
+            Packet::Data(data) => {
+                let number = self.number(data.name)?;
+                let arrival = Arrival {
+                    now_ns: incoming.received_ns,
+                    marked: incoming.headers.is_marked(),
+                    from_cache: self.note_origin(incoming.headers),
+                };
+                (self.fetch.on_data(number, arrival) == Taken::New).then_some((number, data))
+            }
+            Packet::Nack(interest, reason) => {
+                if let Some(number) = self.number(interest.name) {
+                    self.fetch.on_nack(number, reason, incoming.received_ns);
+                }
+                None
+            }
+            Packet::Interest(_) => None,
+        }
+    }
+
+    /// Whether `name` is that of a piece.
+    pub fn is_piece(&self, name: NameRef<'_>) -> bool {
+        self.number(name).is_some()
+    }
+
+    /// Everything before piece `number` was handed over: further ones may be asked for.
+    pub fn advance(&mut self, number: u64) {
+        self.fetch.advance(number);
+    }
+
+    /// Piece `number` came and is not what it should be.
+    pub fn on_corrupt(&mut self, number: u64) {
+        self.corrupt = Some(number);
+        self.fetch.on_corrupt(number);
+    }
+
+    /// A verified segment says that `last` is the last one. Only of objects whose end is not known.
+    pub fn set_last_segment(&mut self, last: u64) -> Result<(), ObjectError> {
+        self.fetch.set_end(last.saturating_add(1)).map_err(|failure| self.failed(failure))
+    }
+
+    /// All that is outstanding was lost with the connection.
+    pub fn on_reconnect(&mut self, now_ns: u64) {
+        self.fetch.on_reconnect(now_ns);
+    }
+
+    /// Finds what is lost by now.
+    pub fn expire(&mut self, now_ns: u64) {
+        self.fetch.expire(now_ns);
+    }
+
+    /// When to [`Asking::ask`] and [`Asking::expire`] again, if no packet comes before.
+    pub fn next_timeout_ns(&mut self) -> u64 {
+        self.fetch.next_timeout_ns()
+    }
+
+    /// Whether every piece came and was handed over.
+    pub fn is_complete(&self) -> bool {
+        self.fetch.is_complete()
+    }
+
+    /// Fails if the fetch has failed.
+    pub fn check(&self) -> Result<(), ObjectError> {
+        self.fetch.failure().map_or(Ok(()), |failure| Err(self.failed(failure)))
+    }
+
+    /// How it goes, as far as asking knows: what was handed over is for the caller to say.
+    pub fn progress(&self, now_ns: u64) -> Progress {
+        Progress {
+            elapsed_ns: now_ns.saturating_sub(self.started_ns.unwrap_or(now_ns)),
+            fetch: self.fetch.counters(),
+            rtt_ns: self.fetch.rtt_ns(),
+            window: self.fetch.window(),
+            origin_told: self.origin_told,
+            from_cache: self.from_cache,
+            ..Progress::default()
+        }
+    }
+
+    fn failed(&self, failure: Failure) -> ObjectError {
+        let name = |piece| match self.layout.piece(piece) {
+            Piece::Segment(segment) => self.object.join_segment(segment),
+            Piece::Manifest(index) => manifest_name(self.object.as_name(), index),
+        };
+        match failure {
+            Failure::Refused { piece, reason } => ObjectError::Refused { name: name(piece), reason },
+            Failure::Silence { piece, .. } | Failure::Unanswered { piece, .. } => {
+                ObjectError::Fetch { name: name(piece), failure }
+            }
+            Failure::EndMoved { .. } => ObjectError::Fetch { name: self.object.clone(), failure },
+        }
+    }
+
+    fn number(&self, name: NameRef<'_>) -> Option<u64> {
+        let piece = match self.segments.piece(name) {
+            Some(segment) => Piece::Segment(segment),
+            None => Piece::Manifest(self.manifests.piece(name)?),
+        };
+        self.layout.number(piece)
+    }
+
+    /// Whether the router says that the Data came from its content store.
+    fn note_origin(&mut self, headers: &LpHeaders) -> bool {
+        let Some(face) = headers.incoming_face_id else { return false };
+        let from_cache = face == FACE_OF_CONTENT_STORE;
+        self.origin_told += 1;
+        self.from_cache += u64::from(from_cache);
+        from_cache
+    }
+}

@@ -1,0 +1,245 @@
+//! Checking the pieces of an object, in their order: a manifest comes before what it lists.
+
+use std::collections::VecDeque;
+
+use namely_security::manifest::SegmentFault;
+use namely_security::{
+    MANIFEST_ENTRIES, PacketOctets, Rejection, Verdict, Verified, VerifiedManifest, Verifier, Why,
+    manifest_index, manifest_name,
+};
+use namely_wire::{ContentType, Name};
+
+use super::layout::{Layout, Piece};
+use super::{Object, ObjectError, Vouching, wall_clock_ns};
+use crate::fetch::Failure;
+
+/// How often one piece may come and be wrong before the reading fails: a damaged copy in a cache is worked
+/// around, a producer that makes wrong packets is not.
+pub const CORRUPT_MAX: u32 = 3;
+
+/// Manifests kept: those of the group under way and of the next one, and a spare.
+const MANIFESTS_MAX: usize = 3;
+
+/// What becomes of a segment that is not what it should be (HT-20).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnBadSegment {
+    /// It is asked for again, [`CORRUPT_MAX`] times in all.
+    #[default]
+    Refetch,
+    /// It is handed over all the same, as unverified. A manifest never is.
+    Accept,
+    /// The reading fails.
+    Abort,
+}
+
+/// What a piece turned out to be.
+#[derive(Debug)]
+pub enum Checked<B: PacketOctets> {
+    /// A segment that is believed.
+    Segment {
+        /// Its number.
+        segment: u64,
+        /// The segment.
+        data: Verified<B>,
+        /// The last segment's number, if nobody knew it before.
+        last: Option<u64>,
+    },
+    /// A segment that is not believed, and is to be used anyway.
+    Unverified {
+        /// Its number.
+        segment: u64,
+        /// The packet.
+        data: Vec<u8>,
+    },
+    /// A manifest; it is kept here.
+    Manifest,
+    /// Not what it should be: it is to be asked for again.
+    Corrupt,
+    /// To be checked again once this certificate was supplied.
+    Need {
+        /// The name of the certificate or key.
+        certificate: Name,
+        /// The piece, given back.
+        data: B,
+    },
+    /// Nothing further can be believed.
+    Failed(ObjectError),
+}
+
+/// Which pieces of one object are believed.
+#[derive(Debug)]
+pub struct Checking {
+    object: Name,
+    vouching: Vouching,
+    segments: Option<u64>,
+    layout: Layout,
+    first: u64,
+    on_bad: OnBadSegment,
+    known: VecDeque<VerifiedManifest>,
+    /// The piece that came wrong last, and how often.
+    corrupt: Option<(u64, u32)>,
+    /// Whether a segment said which one is the last.
+    told_last: bool,
+}
+
+impl Checking {
+    /// Checks `object` from [`Object::first_segment`] of `first_segment` on.
+    pub fn new(object: &Object, first_segment: u64, on_bad: OnBadSegment) -> Self {
+        let layout = Layout::of(object, first_segment);
+        let start = layout.first_segment(first_segment);
+        Checking {
+            object: object.name.clone(),
+            vouching: object.vouching,
+            segments: object.segments,
+            layout,
+            first: layout.pieces(start, object.segments.unwrap_or(start)).start,
+            on_bad,
+            known: VecDeque::new(),
+            corrupt: None,
+            told_last: false,
+        }
+    }
+
+    /// The number after that of the last piece, if the object's end is known.
+    pub fn end(&self) -> Option<u64> {
+        Some(self.layout.pieces(self.first, self.segments?).end.max(self.first))
+    }
+
+    /// The number of the first piece.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Checks piece `number`, under manifests the one after the last that was believed.
+    pub fn check<B: PacketOctets>(&mut self, number: u64, data: B, verifier: &mut Verifier) -> Checked<B> {
+        match (self.layout.piece(number), self.vouching) {
+            (Piece::Manifest(_), _) => self.check_manifest(number, data, verifier),
+            (Piece::Segment(segment), Vouching::Manifests) => self.check_listed(number, segment, data),
+            (Piece::Segment(segment), Vouching::Segments) => {
+                self.check_signed(number, segment, data, verifier)
+            }
+        }
+    }
+
+    fn check_manifest<B: PacketOctets>(
+        &mut self,
+        number: u64,
+        data: B,
+        verifier: &mut Verifier,
+    ) -> Checked<B> {
+        let verified = match verifier.verify(data, wall_clock_ns()) {
+            Verdict::Verified(verified) => verified,
+            Verdict::NeedCertificate(needed) => {
+                return Checked::Need { certificate: needed.certificate, data: needed.data };
+            }
+            Verdict::Rejected(rejection) => return self.rejected(number, None, rejection),
+        };
+        match VerifiedManifest::open(&verified) {
+            Ok(manifest) => {
+                if self.known.len() == MANIFESTS_MAX {
+                    self.known.pop_front();
+                }
+                self.known.push_back(manifest);
+                Checked::Manifest
+            }
+            Err(error) => Checked::Failed(ObjectError::Manifest { name: verified.name().to_name(), error }),
+        }
+    }
+
+    fn check_listed<B: PacketOctets>(&mut self, number: u64, segment: u64, data: B) -> Checked<B> {
+        let covers = |manifest: &&VerifiedManifest| {
+            manifest_index(manifest.segments().start) == manifest_index(segment)
+        };
+        let Some(manifest) = self.known.iter().find(covers) else {
+            // The layout puts each manifest before its segments.
+            let name = manifest_name(self.object.as_name(), segment / MANIFEST_ENTRIES);
+            return Checked::Failed(ObjectError::NoAnswer { name });
+        };
+        let copy = self.copy_to_accept(&data);
+        match manifest.verify(data) {
+            Ok(verified) => self.believe(segment, verified),
+            Err(rejection) => {
+                let damaged = matches!(rejection.why, SegmentFault::BadDigest | SegmentFault::Malformed(_));
+                self.bad(number, copy.map(|data| (segment, data)), damaged, ObjectError::Corrupt(rejection))
+            }
+        }
+    }
+
+    fn check_signed<B: PacketOctets>(
+        &mut self,
+        number: u64,
+        segment: u64,
+        data: B,
+        verifier: &mut Verifier,
+    ) -> Checked<B> {
+        let copy = self.copy_to_accept(&data);
+        match verifier.verify(data, wall_clock_ns()) {
+            Verdict::Verified(verified) if verified.content_type() == ContentType::Nack => {
+                Checked::Failed(ObjectError::NotFound { name: verified.name().to_name() })
+            }
+            Verdict::Verified(verified) => self.believe(segment, verified),
+            Verdict::NeedCertificate(needed) => {
+                Checked::Need { certificate: needed.certificate, data: needed.data }
+            }
+            Verdict::Rejected(rejection) => {
+                self.rejected(number, copy.map(|data| (segment, data)), rejection)
+            }
+        }
+    }
+
+    /// A verifier does not give back what it rejects.
+    fn copy_to_accept<B: PacketOctets>(&self, data: &B) -> Option<Vec<u8>> {
+        (self.on_bad == OnBadSegment::Accept).then(|| data.as_ref().to_vec())
+    }
+
+    fn rejected<B: PacketOctets>(
+        &mut self,
+        number: u64,
+        accepted: Option<(u64, Vec<u8>)>,
+        rejection: Rejection,
+    ) -> Checked<B> {
+        let damaged = matches!(rejection.why, Why::BadSignature | Why::BadDigest | Why::Malformed(_));
+        self.bad(number, accepted, damaged, ObjectError::Untrusted(rejection))
+    }
+
+    /// What becomes of a piece that is not believed: if it is damaged, another copy may be better, unless that was tried
+    /// often enough.
+    fn bad<B: PacketOctets>(
+        &mut self,
+        number: u64,
+        accepted: Option<(u64, Vec<u8>)>,
+        damaged: bool,
+        error: ObjectError,
+    ) -> Checked<B> {
+        if let Some((segment, data)) = accepted {
+            return Checked::Unverified { segment, data };
+        }
+        let times = match self.corrupt {
+            Some((again, times)) if again == number => times + 1,
+            _ => 1,
+        };
+        self.corrupt = Some((number, times));
+        let given_up = times >= CORRUPT_MAX || self.on_bad == OnBadSegment::Abort;
+        if given_up || !damaged { Checked::Failed(error) } else { Checked::Corrupt }
+    }
+
+    fn believe<B: PacketOctets>(&mut self, segment: u64, data: Verified<B>) -> Checked<B> {
+        // What is the last segment is believed of verified ones only.
+        let due = self.segments.is_none() || !self.told_last;
+        let last = if due { data.final_block_id().and_then(|last| last.segment()) } else { None };
+        self.told_last = true;
+        let Some(last) = last else { return Checked::Segment { segment, data, last: None } };
+        let claimed = last.saturating_add(1);
+        match self.segments {
+            Some(known) if known != claimed => {
+                let failure = Failure::EndMoved { known, claimed };
+                Checked::Failed(ObjectError::Fetch { name: self.object.clone(), failure })
+            }
+            Some(_) => Checked::Segment { segment, data, last: None },
+            None => {
+                self.segments = Some(claimed);
+                Checked::Segment { segment, data, last: Some(last) }
+            }
+        }
+    }
+}
