@@ -163,6 +163,53 @@ fn a_file_crosses_a_multicast_group_and_a_configured_neighbour() {
     assert_ne!(refused.code, Some(0), "groups are configured");
 }
 
+/// Several workers put together what several senders have cut into fragments.
+#[test]
+fn fragments_of_a_sender_come_together_when_workers_share_a_device() {
+    let Some(net) = Net::new("share") else { return };
+    const STATIONS: usize = 4;
+    for n in 0..STATIONS {
+        let address = format!("02:00:00:00:02:0{n}");
+        let add = format!("link add m{n} link veth0 address {address} type macvlan mode bridge");
+        if !net.ip(0, &add) {
+            return;
+        }
+        assert!(net.ip(0, &format!("link set m{n} up")));
+    }
+    let mut home = Home::new();
+    let listen: String = (0..STATIONS).map(|n| format!(", \"dev://m{n}\"")).collect();
+    let far = net.router(&mut home, 0, &listen, "");
+    let near = net.router(&mut home, 1, "", "workers = 3");
+    serve(&mut home, 2_000_000, &far);
+    for n in 0..STATIONS {
+        let serve = home.namely(["serve", "data", "--prefix", &format!("/lab{n}"), "--router", &far]);
+        home.spawn(serve);
+        let uri = format!("ether://[02:00:00:00:02:0{n}]");
+        home.ok(["face", "create", &uri, "--local", "dev://veth0", "--router", &near]);
+        let id = face(&home, &near, &uri)["face_id"].to_string();
+        home.ok(["route", "add", &format!("/lab{n}"), &id, "--router", &near]);
+        let route = format!("/lab{n}");
+        home.wait_for("the prefix", || home.ok(["route", "list", "--router", &far]).contains(&route));
+    }
+    let served = fs::read(home.path("data/f")).unwrap();
+    std::thread::scope(|scope| {
+        for n in 0..STATIONS {
+            let (home, served, near) = (&home, &served, &near);
+            scope.spawn(move || {
+                let out = format!("out{n}");
+                home.ok(["get", &format!("/lab{n}/f"), "-o", &out, "--router", near]);
+                assert!(fs::read(home.path(&out)).unwrap() == *served);
+            });
+        }
+    });
+    for n in 0..STATIONS {
+        let station = face(&home, &near, &format!("ether://[02:00:00:00:02:0{n}]"));
+        assert!(station["in"]["data"].as_u64() >= Some(2_000_000 / 8800), "{station}");
+    }
+    let counters = home.ok(["status", "--counters", "--router", &near]);
+    assert!(!counters.contains("reassembly"), "parts of a packet waited apart: {counters}");
+}
+
 #[test]
 fn a_face_follows_its_device() {
     let Some(net) = Net::new("follow") else { return };

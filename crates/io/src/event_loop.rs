@@ -12,6 +12,7 @@ use crate::clock;
 use crate::error::OpenError;
 use crate::mmsg;
 use crate::options::IoOptions;
+use crate::port::Port;
 use crate::shared::{Shared, Station, WORKERS_MAX};
 use crate::transport::TransportId;
 use crate::transports::{Event, Transports};
@@ -30,6 +31,10 @@ pub type Remote = Option<SocketAddr>;
 pub trait Handler<P> {
     /// A frame arrived: one whole link packet, unchecked but for its first TYPE and LENGTH on streams.
     fn frame(&mut self, io: &mut Transports<P>, transport: TransportId, remote: Remote, frame: &[u8]);
+
+    /// The same for a transport that another worker reads: all that one sender sends on it comes to one worker, as long
+    /// as the link is not opened anew.
+    fn foreign(&mut self, io: &mut Transports<P>, port: &Arc<Port<P>>, remote: Remote, frame: &[u8]);
 
     /// Something happened to a transport.
     fn event(&mut self, io: &mut Transports<P>, event: Event);

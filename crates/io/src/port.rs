@@ -239,9 +239,8 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
     /// Counts what arrived.
     #[inline]
     pub(crate) fn count_arrived(&self, frames: u64, octets: u64) {
-        // Its reader is the only writer.
-        self.in_frames.store(self.in_frames.load(Ordering::Relaxed) + frames, Ordering::Relaxed);
-        self.in_octets.store(self.in_octets.load(Ordering::Relaxed) + octets, Ordering::Relaxed);
+        self.in_frames.fetch_add(frames, Ordering::Relaxed);
+        self.in_octets.fetch_add(octets, Ordering::Relaxed);
     }
 
     /// Counts drops of the receiving half.
@@ -250,7 +249,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
     }
 
     /// Counts one drop of the receiving half.
-    pub(crate) fn count_receive_drop(&self, label: &'static str) {
+    pub fn count_receive_drop(&self, label: &'static str) {
         self.receive_drops.lock().count(label);
     }
 

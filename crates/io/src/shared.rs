@@ -6,11 +6,12 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
+use namely_wire::face_uri::FaceUri;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use crate::ethernet::Links;
-use crate::kind::Receiver;
+use crate::kind::{Acceptor, Receiver};
 use crate::options::IoOptions;
 use crate::port::Port;
 use crate::transport::TransportId;
@@ -118,6 +119,8 @@ pub(crate) enum Note<P> {
         receiver: Box<dyn Receiver<P>>,
         first: Option<Vec<u8>>,
     },
+    /// Listen, too, on what another worker listens on.
+    Listen(Box<dyn Acceptor<P>>, FaceUri),
     /// This datagram belongs to a transport that is read here.
     Deliver(Arc<Port<P>>, Vec<u8>),
     /// Writing failed.

@@ -442,6 +442,30 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
         }
     }
 
+    /// Listens on what another worker listens on, unless that is so already.
+    fn help_to_listen(&mut self, acceptor: Box<dyn Acceptor<P>>, local: FaceUri) {
+        if self.listeners().any(|(_, known, _)| *known == local) {
+            return;
+        }
+        if let Err(error) = self.add_listener(acceptor, local.clone()) {
+            tracing::warn!(%local, worker = self.station.index, %error, "a worker cannot listen");
+        }
+    }
+
+    /// Hands over a frame of a transport that another worker reads.
+    pub(crate) fn deliver_foreign(
+        &mut self,
+        port: &Arc<Port<P>>,
+        remote: Remote,
+        frame: &[u8],
+        handler: &mut dyn Handler<P>,
+    ) {
+        if !port.is_closed() {
+            port.count_arrived(1, frame.len() as u64);
+            handler.foreign(self, port, remote, frame);
+        }
+    }
+
     /// Hands over a frame of a transport that another socket received.
     pub(crate) fn deliver_early(
         &mut self,
@@ -471,6 +495,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
                         self.deliver_early(&port, None, &first, handler);
                     }
                 }
+                Note::Listen(acceptor, local) => self.help_to_listen(acceptor, local),
                 Note::Deliver(port, frame) => self.deliver_early(&port, None, &frame, handler),
                 Note::Failed(id, errno) => self.fail(id, CloseReason::System(errno), handler),
                 Note::Forget(id) => self.remove(id),

@@ -172,9 +172,14 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> AcceptTurn<'_, P> {
         self.deliver_here(&port, None, first);
     }
 
-    /// Hands over a frame of a transport that is served at this worker, and tells who sent it.
+    /// Hands over a frame, whichever worker reads its transport, and tells who sent it. Only for links that bring all
+    /// frames of one sender to one worker.
     pub(crate) fn deliver_here(&mut self, port: &Arc<Port<P>>, remote: Remote, frame: &[u8]) {
-        self.io.deliver_early(port, remote, frame, self.handler);
+        if port.station.index == self.io.station.index {
+            self.io.deliver_early(port, remote, frame, self.handler);
+        } else {
+            self.io.deliver_foreign(port, remote, frame, self.handler);
+        }
     }
 
     /// Takes up nobody for some time, since the system has no descriptor to give.

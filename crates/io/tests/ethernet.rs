@@ -250,3 +250,96 @@ fn an_idle_station_is_forgotten() {
         }
     });
 }
+
+/// Octets that say who sent a frame and which one of its frames it is.
+fn numbered(sender: u8, number: u8) -> Vec<u8> {
+    let mut octets = packet(40, number);
+    octets[2] = sender;
+    octets
+}
+
+/// What arrives at each of the workers, as (sender, number), until there are so many or nothing comes any more.
+fn arrivals(workers: &[Loop], expected: usize) -> Vec<Vec<(u8, u8)>> {
+    let mut arrived = vec![Vec::new(); workers.len()];
+    let start = std::time::Instant::now();
+    while arrived.iter().map(Vec::len).sum::<usize>() < expected && start.elapsed() < support::PATIENCE {
+        for (worker, arrived) in workers.iter().zip(&mut arrived) {
+            arrived.extend(worker.frames_seen().iter().map(|octets| (octets[2], octets[3])));
+        }
+    }
+    for (worker, arrived) in workers.iter().zip(&mut arrived) {
+        assert!(worker.is_quiet_for(Duration::from_millis(50)), "more than was sent: {arrived:?}");
+    }
+    arrived
+}
+
+/// The sockets of this namespace that receive NDN frames, by inode.
+fn rings() -> Vec<String> {
+    let sockets = std::fs::read_to_string("/proc/thread-self/net/packet").unwrap();
+    let fields = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // Protocol, whether it runs, inode.
+    fields.filter(|f| f.len() > 8 && f[3] == "8624" && f[5] == "1").map(|f| f[8].to_string()).collect()
+}
+
+/// Eight further stations on the device `va`.
+fn add_stations(namespace: &Namespace) -> bool {
+    (0..8).all(|n| {
+        let address = format!("02:00:00:00:01:0{n}");
+        namespace.ip(&format!("link add m{n} link va address {address} type macvlan mode bridge"))
+            && namespace.ip(&format!("link set m{n} up"))
+    })
+}
+
+#[test]
+fn workers_share_a_devices_frames_by_sender_and_none_comes_twice() {
+    let Some(namespace) = pair() else { return };
+    if !add_stations(&namespace) {
+        return;
+    }
+    namespace.enter(|| {
+        let workers = Loop::workers(IoOptions::default(), 2);
+        listen(&workers[0], "vb");
+        let group = open(&workers[0], "vb", DEFAULT_GROUP).unwrap();
+        // The other worker listens as soon as it has read the note.
+        eventually(|| workers[1].with(|io| io.listeners().count()) == 1);
+        assert_eq!(rings().len(), 2);
+        for round in 0..3 {
+            let a = Loop::start(IoOptions::default());
+            const DEVICES: [&str; 8] = ["m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7"];
+            let open_all = |remote| DEVICES.map(|device| open(&a, device, remote).unwrap());
+            for ids in [open_all(B), open_all(DEFAULT_GROUP)] {
+                for number in 0..20 {
+                    ids.iter().enumerate().for_each(|(n, id)| a.send(*id, &numbered(n as u8, number)));
+                }
+                let arrived = arrivals(&workers, 8 * 20);
+                for sender in 0..8 {
+                    let of_sender = |arrived: &Vec<(u8, u8)>| -> Vec<u8> {
+                        arrived
+                            .iter()
+                            .filter(|(from, _)| *from == sender)
+                            .map(|(_, number)| *number)
+                            .collect()
+                    };
+                    let numbers: Vec<Vec<u8>> =
+                        arrived.iter().map(of_sender).filter(|n| !n.is_empty()).collect();
+                    assert_eq!(numbers, [(0..20).collect::<Vec<u8>>()], "in order, at one worker");
+                }
+                assert!(arrived.iter().all(|arrived| !arrived.is_empty()), "a worker idles: {arrived:?}");
+            }
+            assert_eq!(workers[0].status(group).unwrap().counters.in_frames, 8 * 20 * (round + 1));
+            drop(a);
+            let before = rings();
+            let is_mtu = round == 0;
+            if is_mtu {
+                assert!(namespace.ip("link set vb mtu 1400"));
+            } else {
+                assert!(namespace.ip("link del va") && add_pair(&namespace) && add_stations(&namespace));
+            }
+            eventually(|| rings().iter().filter(|ring| !before.contains(ring)).count() == 2);
+            eventually(|| workers[0].status(group).is_some_and(|s| s.state == TransportState::Up));
+            // What a worker has begun, it has done before it answers.
+            workers.iter().for_each(|worker| worker.with(|_| ()));
+            workers.iter().for_each(|worker| drop(worker.frames_seen()));
+        }
+    });
+}

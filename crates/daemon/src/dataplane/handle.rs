@@ -115,7 +115,10 @@ impl DataPlane {
 
     /// Stops listening on an address that [`DataPlane::channels`] shows; false if there is none. Its faces stay.
     pub fn stop_listening(&self, local: FaceUri) -> bool {
-        self.call(LISTENING, |reply| Command::StopListening(local, reply)).unwrap_or(false)
+        // Workers help each other to listen on a network device.
+        let stop = |index| self.call(index, |reply| Command::StopListening(local.clone(), reply));
+        let stopped: Vec<_> = (0..self.desks.len()).map(stop).collect();
+        stopped.contains(&Some(true))
     }
 
     /// The addresses on which faces are accepted.
@@ -131,8 +134,8 @@ impl DataPlane {
     pub fn create_face(&self, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
         let loads = self.plane.loads(self.desks.len());
         let idlest = (0..loads.len()).min_by_key(|index| loads[*index]).unwrap_or(0);
-        // A network device is read by the worker that listens, for all of its faces.
-        let worker = if matches!(spec.remote, FaceUri::Ether(_)) { 0 } else { idlest };
+        // The worker that listens knows which network devices are listened on.
+        let worker = if matches!(spec.remote, FaceUri::Ether(_)) { LISTENING } else { idlest };
         let made = self.call(worker, |reply| Command::CreateFace(spec, reply));
         made.unwrap_or(Err(CreateFaceError::Stopped))
     }
@@ -185,7 +188,9 @@ impl DataPlane {
     /// Drops of all faces and listeners that are or were, by reason.
     pub fn drops(&self) -> DropCounters {
         let mut drops = self.plane.drops();
-        drops.merge(&self.call(LISTENING, Command::ListenerDrops).unwrap_or_default());
+        for index in 0..self.desks.len() {
+            drops.merge(&self.call(index, Command::ListenerDrops).unwrap_or_default());
+        }
         drops
     }
 

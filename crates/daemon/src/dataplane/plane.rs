@@ -178,6 +178,12 @@ impl Plane {
         self.directory.lock().by_id.get(&id).cloned()
     }
 
+    /// The face of a port. Looks through all of them.
+    pub(super) fn face_of(&self, port: &Arc<Port>) -> Option<FaceId> {
+        let directory = self.directory.lock();
+        directory.by_id.iter().find(|(_, known)| Arc::ptr_eq(known, port)).map(|(id, _)| *id)
+    }
+
     /// The face that leads to a far end, by a device if there are several.
     pub(super) fn by_remote(&self, remote: &FaceUri, local: Option<&FaceUri>) -> Option<FaceStatus> {
         let id = *self.directory.lock().by_remote.get(&far(remote, local))?;

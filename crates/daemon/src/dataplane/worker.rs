@@ -30,8 +30,10 @@ pub(super) struct Worker {
     commands: Receiver<Command>,
     /// The receiving halves of the faces that are read here, by the transport's place.
     readers: Vec<Option<Box<Reader>>>,
+    /// Those of faces that another worker reads, on links whose senders are shared out among workers.
+    foreign: HashMap<TransportId, Box<Reader>>,
     /// When incomplete messages are given up.
-    timers: BTreeSet<(u64, usize)>,
+    timers: BTreeSet<(u64, Place)>,
     /// Persistent TCP faces that wait for their peer.
     connecting: HashMap<TransportId, Connecting>,
     ports: Ports,
@@ -39,6 +41,14 @@ pub(super) struct Worker {
     expire_due_ns: Option<u64>,
     /// Whether packets were forwarded since the core last said what is due.
     is_expire_stale: bool,
+}
+
+/// Where a reader is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// The place of a transport that is read here.
+    Own(usize),
+    Foreign(TransportId),
 }
 
 /// The receiving half of a face.
@@ -88,13 +98,15 @@ impl Ports {
         }
     }
 
-    /// Lets go of the ports of faces that have gone.
-    fn sweep(&mut self) {
+    /// Lets go of the ports of faces that have gone. Returns whether some have.
+    fn sweep(&mut self) -> bool {
         let departures = self.plane.departures();
-        if departures != self.departures {
+        let has_gone = departures != self.departures;
+        if has_gone {
             self.departures = departures;
             self.by_number.iter_mut().for_each(|slot| drop(slot.take_if(|port| port.is_closed())));
         }
+        has_gone
     }
 }
 
@@ -103,6 +115,7 @@ impl Worker {
         Worker {
             commands,
             readers: Vec::new(),
+            foreign: HashMap::new(),
             timers: BTreeSet::new(),
             connecting: HashMap::new(),
             ports: Ports::new(plane.clone()),
@@ -131,25 +144,42 @@ impl Worker {
         let port =
             io.port(transport).ok_or(CreateFaceError::Failed("the connection is gone".into()))?.clone();
         let status = self.plane.open_face(&port, options, is_asked, io.now_ns())?;
-        let limits = self.plane.options.reassembly;
-        let link = LinkReceiver::new(limits, self.plane.reassembly_total.clone());
+        let reader = self.reader(status.face_id, port);
         let place = transport.index();
         if self.readers.len() <= place {
             self.readers.resize_with(place + 1, || None);
         }
         // Whoever had the place before was closed by the control thread.
         self.forget(place);
-        self.readers[place] = Some(Box::new(Reader { id: status.face_id, port, link, timer_ns: None }));
+        self.readers[place] = Some(reader);
         Ok(status)
+    }
+
+    /// A new receiving half of a face.
+    fn reader(&self, id: FaceId, port: Arc<Port>) -> Box<Reader> {
+        let link = LinkReceiver::new(self.plane.options.reassembly, self.plane.reassembly_total.clone());
+        Box::new(Reader { id, port, link, timer_ns: None })
     }
 
     /// Gives up the receiving half of a face.
     fn forget(&mut self, place: usize) -> Option<Box<Reader>> {
         let reader = self.readers.get_mut(place)?.take()?;
         if let Some(timer_ns) = reader.timer_ns {
-            self.timers.remove(&(timer_ns, place));
+            self.timers.remove(&(timer_ns, Place::Own(place)));
         }
         Some(reader)
+    }
+
+    /// Gives up the receiving halves of other workers' faces that have gone.
+    fn sweep_foreign(&mut self) {
+        let timers = &mut self.timers;
+        self.foreign.retain(|transport, reader| {
+            let stays = !reader.port.is_closed();
+            if let Some(timer_ns) = reader.timer_ns.filter(|_| !stays) {
+                timers.remove(&(timer_ns, Place::Foreign(*transport)));
+            }
+            stays
+        });
     }
 
     fn on_up(&mut self, io: &mut Io, transport: TransportId) {
@@ -276,7 +306,11 @@ impl Worker {
             && due_ns <= now_ns
         {
             self.timers.pop_first();
-            let Some(Some(reader)) = self.readers.get_mut(place) else { continue };
+            let reader = match place {
+                Place::Own(place) => self.readers.get_mut(place).and_then(Option::as_mut),
+                Place::Foreign(transport) => self.foreign.get_mut(&transport),
+            };
+            let Some(reader) = reader else { continue };
             reader.timer_ns = None;
             reader.link.tick(now_ns);
             reader.count_drops();
@@ -311,6 +345,32 @@ impl Worker {
 }
 
 impl Reader {
+    /// Runs a frame through the link service.
+    #[inline]
+    fn read(
+        &mut self,
+        io: &mut Io,
+        place: Place,
+        remote: Remote,
+        frame: &[u8],
+        timers: &mut BTreeSet<(u64, Place)>,
+    ) -> Option<Received<Packet>> {
+        if self.port.is_closed() {
+            return None;
+        }
+        let Reader { port, link, .. } = self;
+        let now_ns = io.now_ns();
+        // Drops are counted by the link service.
+        let delivered = link.receive(frame, remote, port.accepts(), now_ns, |view| io.on_arrival(port, view));
+        let received = delivered
+            .ok()
+            .flatten()
+            .map(|packet| Received { packet: Packet::from(packet.packet), headers: packet.headers });
+        self.count_drops();
+        self.arm(place, timers);
+        received
+    }
+
     /// Counts at the port what the link service dropped.
     fn count_drops(&mut self) {
         if self.link.has_drops() {
@@ -321,7 +381,7 @@ impl Reader {
     /// Sees to it that incomplete messages are given up in time. A timer that is set too early is harmless, so that
     /// it need not follow each packet.
     #[inline]
-    fn arm(&mut self, place: usize, timers: &mut BTreeSet<(u64, usize)>) {
+    fn arm(&mut self, place: Place, timers: &mut BTreeSet<(u64, Place)>) {
         let Some(due_ns) = self.link.due_ns() else { return };
         if self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns) {
             return;
@@ -335,23 +395,24 @@ impl Reader {
 
 impl Handler<Packet> for Worker {
     fn frame(&mut self, io: &mut Io, transport: TransportId, remote: Remote, frame: &[u8]) {
-        let now_ns = io.now_ns();
         let place = transport.index();
         let Some(Some(reader)) = self.readers.get_mut(place) else { return };
-        if reader.port.is_closed() {
-            return;
+        let id = reader.id;
+        if let Some(received) = reader.read(io, Place::Own(place), remote, frame, &mut self.timers) {
+            self.forward(io, id, received);
         }
-        let Reader { id, port, link, .. } = &mut **reader;
-        let id = *id;
-        // Drops are counted by the link service.
-        let delivered = link.receive(frame, remote, port.accepts(), now_ns, |view| io.on_arrival(port, view));
-        let received = delivered
-            .ok()
-            .flatten()
-            .map(|packet| Received { packet: Packet::from(packet.packet), headers: packet.headers });
-        reader.count_drops();
-        reader.arm(place, &mut self.timers);
-        if let Some(received) = received {
+    }
+
+    fn foreign(&mut self, io: &mut Io, port: &Arc<Port>, remote: Remote, frame: &[u8]) {
+        let Some(transport) = port.id() else { return };
+        if !self.foreign.contains_key(&transport) {
+            // Its face is not made yet, or has gone.
+            let Some(id) = self.plane.face_of(port) else { return port.count_receive_drop("no_face") };
+            self.foreign.insert(transport, self.reader(id, port.clone()));
+        }
+        let Some(reader) = self.foreign.get_mut(&transport) else { return };
+        let id = reader.id;
+        if let Some(received) = reader.read(io, Place::Foreign(transport), remote, frame, &mut self.timers) {
             self.forward(io, id, received);
         }
     }
@@ -387,7 +448,9 @@ impl Handler<Packet> for Worker {
     }
 
     fn tick(&mut self, io: &mut Io) -> Option<u64> {
-        self.ports.sweep();
+        if self.ports.sweep() {
+            self.sweep_foreign();
+        }
         self.tick_readers(io.now_ns());
         self.expire(io);
         self.timers.first().map(|(due_ns, _)| *due_ns).into_iter().chain(self.expire_due_ns).min()

@@ -1,6 +1,7 @@
 //! A network device: who is known on it, what arrives, and what becomes of the device.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
+use super::fanout::Group;
 use super::frame::{self, NdnFrame};
 use super::monitor::{self, Device, Monitor};
 use super::ring::{Arrived, Ring};
@@ -21,6 +23,7 @@ use crate::event_loop::Remote;
 use crate::kind::Acceptor;
 use crate::options::{IoOptions, Persistency};
 use crate::port::Port;
+use crate::shared::Note;
 use crate::transport::TransportId;
 use crate::transports::Transports;
 use crate::turn::AcceptTurn;
@@ -31,8 +34,11 @@ const TURNS_PER_LOOK: u32 = 16;
 /// What the listener of a device and its transports share.
 pub(crate) struct Link<P> {
     name: String,
-    /// The transports by their remote address: stations and groups. There are no more than transports.
-    ports: Mutex<HashMap<MacAddress, Arc<Port<P>>>>,
+    /// The transports by their remote address: stations and groups; none while one is being made. There are no more than
+    /// transports.
+    ports: Mutex<HashMap<MacAddress, Option<Arc<Port<P>>>>>,
+    /// The rings of the workers.
+    group: Mutex<Group>,
     /// Whether stations that are not known get transports.
     is_open: AtomicBool,
 }
@@ -49,7 +55,29 @@ impl<P> Link<P> {
     }
 
     fn get(&self, remote: MacAddress) -> Option<Arc<Port<P>>> {
-        self.ports.lock().get(&remote).cloned()
+        self.ports.lock().get(&remote).cloned().flatten()
+    }
+
+    /// Takes the right to make a transport; false if there is one or somebody makes it just now.
+    fn claim(&self, remote: MacAddress) -> bool {
+        match self.ports.lock().entry(remote) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(vacant) => {
+                vacant.insert(None);
+                true
+            }
+        }
+    }
+
+    fn insert(&self, remote: MacAddress, port: &Arc<Port<P>>) {
+        self.ports.lock().insert(remote, Some(port.clone()));
+    }
+
+    /// The transports that a worker has.
+    fn of_worker(&self, worker: usize) -> Vec<(MacAddress, Arc<Port<P>>)> {
+        let ports = self.ports.lock();
+        let there = ports.iter().filter_map(|(remote, port)| Some((*remote, port.clone()?)));
+        there.filter(|(_, port)| port.station.index == worker).collect()
     }
 }
 
@@ -102,17 +130,18 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
         persistency: Persistency,
     ) -> Result<TransportId, OpenError> {
         let link = self.ethernet_link(name)?;
-        if link.get(remote).is_some() {
-            return Err(OpenError::BadAddress(format!("there is a face to {remote} on {name} already")));
-        }
         let device = find(name)?;
         if remote == device.address || remote == MacAddress([0; 6]) {
             return Err(OpenError::BadAddress(format!("{remote} is no other station on {name}")));
         }
-        let new = transport::transport(&link, &device, remote, persistency, self.options())?;
-        let id = self.add_transport(new)?;
+        if !link.claim(remote) {
+            return Err(OpenError::BadAddress(format!("there is a face to {remote} on {name} already")));
+        }
+        // From here on the receiving half gives the claim back when it is dropped.
+        let new = transport::transport(&link, &device, remote, persistency, self.options());
+        let id = self.add_transport(new.inspect_err(|_| link.forget(remote))?)?;
         if let Some(port) = self.port(id) {
-            link.ports.lock().insert(remote, port.clone());
+            link.insert(remote, port);
         }
         Ok(id)
     }
@@ -128,17 +157,28 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
         }
         let device = find(name)?;
         let link = known.unwrap_or_else(|| {
-            let (name, ports) = (name.to_string(), Mutex::default());
-            Arc::new(Link { name, ports, is_open: AtomicBool::new(false) })
+            let (name, is_open) = (name.to_string(), AtomicBool::new(false));
+            Arc::new(Link { name, ports: Mutex::default(), group: Mutex::default(), is_open })
         });
         let doing = || format!("listening on {local}");
-        let listener =
-            DeviceListener::open(link.clone(), device, self.options()).map_err(|errno| match errno {
+        let open = |is_first| {
+            let shares = self.shared.stations.len() > 1;
+            let opened = DeviceListener::open(link.clone(), device.clone(), is_first, shares, self.options());
+            opened.map_err(|errno| match errno {
                 Errno::PERM | Errno::ACCESS => OpenError::NotPermitted(doing()),
                 errno => OpenError::System { doing: doing(), errno },
-            })?;
-        self.add_listener(Box::new(listener), local.clone())?;
+            })
+        };
+        let first = open(true)?;
+        let here = self.station.index;
+        let others = self.shared.stations.iter().filter(|station| station.index != here);
+        let others: Vec<_> =
+            others.map(|station| Ok((station.clone(), open(false)?))).collect::<Result<_, OpenError>>()?;
+        self.add_listener(Box::new(first), local.clone())?;
         self.shared.links.add(&link);
+        for (station, listener) in others {
+            station.post(Note::Listen(Box::new(listener), local.clone()), Some(here));
+        }
         Ok(link)
     }
 }
@@ -157,9 +197,13 @@ fn remote(address: MacAddress) -> Remote {
     Some(SocketAddr::from((ip, 0)))
 }
 
-/// Receives what arrives on a device, and follows the device.
+/// Receives what arrives on a device for one worker, and follows the device.
 struct DeviceListener<P> {
     link: Arc<Link<P>>,
+    /// It was asked for, and is not one that helps it at another worker.
+    is_first: bool,
+    /// Whether other workers receive from the device too.
+    shares: bool,
     /// Watches the two below.
     epoll: OwnedFd,
     monitor: Monitor,
@@ -192,17 +236,26 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for DeviceListener<P> 
 
 impl<P> Drop for DeviceListener<P> {
     fn drop(&mut self) {
-        self.link.is_open.store(false, Ordering::Relaxed);
+        if self.is_first {
+            self.link.is_open.store(false, Ordering::Relaxed);
+        }
     }
 }
 
 impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
-    fn open(link: Arc<Link<P>>, device: Device, options: &IoOptions) -> Result<Self, Errno> {
+    fn open(
+        link: Arc<Link<P>>,
+        device: Device,
+        is_first: bool,
+        shares: bool,
+        options: &IoOptions,
+    ) -> Result<Self, Errno> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let monitor = Monitor::new()?;
         epoll::add(&epoll, &monitor, EventData::new_u64(0), EventFlags::IN)?;
+        let device = Some(device);
         let mut listener =
-            DeviceListener { link, epoll, monitor, ring: None, device: Some(device), turns: 0 };
+            DeviceListener { link, is_first, shares, epoll, monitor, ring: None, device, turns: 0 };
         listener.open_ring(options)?;
         Ok(listener)
     }
@@ -248,9 +301,8 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
             tracing::warn!(name = self.link.name, error = %errno, "cannot receive from the network device");
             turn.count("receive_failed");
         }
-        let ports: Vec<(MacAddress, Arc<Port<P>>)> =
-            self.link.ports.lock().iter().map(|(remote, port)| (*remote, port.clone())).collect();
-        for (remote, port) in ports {
+        // Each worker tells those that it reads.
+        for (remote, port) in self.link.of_worker(turn.io.worker()) {
             self.tell(turn, remote, &port, before.as_ref());
         }
     }
@@ -258,7 +310,13 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
     /// Receives from the device, if it is there.
     fn open_ring(&mut self, options: &IoOptions) -> Result<(), Errno> {
         let Some(device) = self.device.as_ref().filter(|_| self.ring.is_none()) else { return Ok(()) };
-        let ring = Ring::open(device.index, device.mtu, options.datagram_receive_buffer_octets)?;
+        let octets = options.datagram_receive_buffer_octets;
+        let ring = match self.shares {
+            false => Ring::open(device.index, device.mtu, octets)?,
+            true if device.is_up => self.link.group.lock().open(device, octets)?,
+            // Who is down cannot enter a group, and stays in it once there.
+            true => return Ok(()),
+        };
         epoll::add(&self.epoll, &ring, EventData::new_u64(0), EventFlags::IN)?;
         self.ring = Some(ring);
         Ok(())
@@ -334,12 +392,16 @@ fn take<P: AsRef<[u8]> + Clone + Send + 'static>(
     if !turn.has_room() {
         return Err("too_many_transports");
     }
+    if !link.claim(source) {
+        return Err("ether_no_face");
+    }
     let options = *turn.options();
-    let new = transport::transport(link, device, source, Persistency::OnDemand, &options)
-        .map_err(|_| "accept_failed")?;
-    turn.welcome_here(new, packet, |port| {
-        link.ports.lock().insert(source, port.clone());
-    });
+    // From here on the receiving half gives the claim back when it is dropped.
+    let new = transport::transport(link, device, source, Persistency::OnDemand, &options).map_err(|_| {
+        link.forget(source);
+        "accept_failed"
+    })?;
+    turn.welcome_here(new, packet, |port| link.insert(source, port));
     Ok(())
 }
 

@@ -25,6 +25,15 @@ const SLOT_HEADER_OCTETS: usize = align(libc::TPACKET2_HDRLEN + 16);
 /// Ethernet header and a VLAN tag.
 const FRAME_HEADER_OCTETS: usize = 18;
 
+/// Options and values of `linux/if_packet.h`.
+const PACKET_FANOUT: libc::c_int = 18;
+const PACKET_FANOUT_DATA: libc::c_int = 22;
+const PACKET_FANOUT_CBPF: libc::c_int = 6;
+const PACKET_FANOUT_FLAG_UNIQUEID: libc::c_int = 0x2000;
+
+/// An instruction of a packet filter.
+pub(super) type Instruction = libc::sock_filter;
+
 const fn align(octets: usize) -> usize {
     octets.next_multiple_of(libc::TPACKET_ALIGNMENT)
 }
@@ -87,8 +96,59 @@ unsafe impl Send for Ring {}
 impl Ring {
     /// Receives the NDN frames that the device with the given index gets.
     pub(super) fn open(index: u32, mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
+        let ring = Self::new(mtu_octets, ring_octets)?;
+        bind(&ring.socket, index, ETHERTYPE)?;
+        Ok(ring)
+    }
+
+    /// The same, but nothing is received before [`Ring::listen`].
+    pub(super) fn open_deaf(index: u32, mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
+        let ring = Self::new(mtu_octets, ring_octets)?;
+        // "Return 0": of each frame no octet is let in.
+        let nothing = Instruction { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+        set_program(&ring.socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &[nothing])?;
+        bind(&ring.socket, index, ETHERTYPE)?;
+        Ok(ring)
+    }
+
+    /// Ends the deafness of [`Ring::open_deaf`].
+    pub(super) fn listen(&self) -> Result<(), Errno> {
+        set(&self.socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
+    }
+
+    /// Makes a group of rings that share the device's frames by what `program` returns for each. The ring is its first
+    /// member. Returns the group's number.
+    ///
+    /// # Errors
+    /// ENETDOWN or EINVAL when the device is down.
+    pub(super) fn found_group(&self, program: &[Instruction]) -> Result<u16, Errno> {
+        let kind = (PACKET_FANOUT_CBPF | PACKET_FANOUT_FLAG_UNIQUEID) << 16;
+        set(&self.socket, libc::SOL_PACKET, PACKET_FANOUT, &kind)?;
+        set_program(&self.socket, libc::SOL_PACKET, PACKET_FANOUT_DATA, program)?;
+        let group: libc::c_int = get(&self.socket, PACKET_FANOUT)?;
+        Ok((group & 0xffff) as u16)
+    }
+
+    /// Enters a group.
+    ///
+    /// # Errors
+    /// As [`Ring::found_group`].
+    pub(super) fn join_group(&self, number: u16, program: &[Instruction]) -> Result<(), Errno> {
+        let group = PACKET_FANOUT_CBPF << 16 | libc::c_int::from(number);
+        set(&self.socket, libc::SOL_PACKET, PACKET_FANOUT, &group)?;
+        // When all others have left meanwhile, the group is a new one.
+        set_program(&self.socket, libc::SOL_PACKET, PACKET_FANOUT_DATA, program)
+    }
+
+    /// A ring whose socket is not bound.
+    fn new(mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
         let socket = socket()?;
-        set(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
+        set(
+            &socket,
+            libc::SOL_PACKET,
+            libc::PACKET_VERSION,
+            &(libc::tpacket_versions::TPACKET_V2 as libc::c_int),
+        )?;
         let layout = Layout::new(mtu_octets, ring_octets);
         let request = libc::tpacket_req {
             tp_block_size: BLOCK_OCTETS as libc::c_uint,
@@ -96,7 +156,7 @@ impl Ring {
             tp_frame_size: layout.slot_octets as libc::c_uint,
             tp_frame_nr: layout.slots() as libc::c_uint,
         };
-        set(&socket, libc::PACKET_RX_RING, &request)?;
+        set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         // SAFETY: a new mapping, at a place that the kernel chooses, takes nothing away from anybody.
         let memory = unsafe {
             rustix::mm::mmap(
@@ -109,9 +169,7 @@ impl Ring {
             )?
         };
         let memory = NonNull::new(memory.cast()).ok_or(Errno::NOMEM)?;
-        let ring = Ring { socket, memory, layout, next: 0 };
-        bind(&ring.socket, index, ETHERTYPE)?;
-        Ok(ring)
+        Ok(Ring { socket, memory, layout, next: 0 })
     }
 
     /// Shows the next frame to `take`, and gives its slot back. False when there is none.
@@ -147,19 +205,9 @@ impl Ring {
 
     /// Frames that the kernel dropped, for want of a free slot, since this was last called.
     pub(super) fn drops(&self) -> u64 {
-        let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-        let mut octets = mem::size_of_val(&statistics) as libc::socklen_t;
-        // SAFETY: value and length are live and of the sizes given.
-        let result = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                (&raw mut statistics).cast(),
-                &raw mut octets,
-            )
-        };
-        if result == 0 { u64::from(statistics.tp_drops) } else { 0 }
+        let statistics: Result<[libc::c_uint; 2], Errno> = get(&self.socket, libc::PACKET_STATISTICS);
+        // `tpacket_stats`: packets, drops.
+        statistics.map_or(0, |[_, drops]| u64::from(drops))
     }
 }
 
@@ -193,7 +241,7 @@ pub(super) fn join(socket: &OwnedFd, index: u32, group: MacAddress) -> Result<()
         mr_alen: 6,
         mr_address: address,
     };
-    set(socket, libc::PACKET_ADD_MEMBERSHIP, &membership)
+    set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
 }
 
 /// A packet socket that does not receive yet.
@@ -222,13 +270,41 @@ fn bind(socket: &OwnedFd, index: u32, protocol: u16) -> Result<(), Errno> {
     check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), octets) })
 }
 
-/// Sets a socket option of packet(7). `T` is the structure of integers that the option takes.
-fn set<T: Copy>(socket: &OwnedFd, option: libc::c_int, value: &T) -> Result<(), Errno> {
+/// Sets a socket option. `T` is the structure of integers that the option takes.
+fn set<T: Copy>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> Result<(), Errno> {
     let octets = mem::size_of::<T>() as libc::socklen_t;
     // SAFETY: the value is live and of the length given; the kernel only reads it.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const *value).cast(), octets) })
+}
+
+/// Sets a socket option that takes a program.
+fn set_program(
+    socket: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    program: &[Instruction],
+) -> Result<(), Errno> {
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    // The kernel copies what the pointer leads to, `len` instructions that the caller lends, and writes nothing there.
+    set(socket, level, option, &program)
+}
+
+/// Asks for an integer, or several, that packet(7) tells of a socket.
+fn get<T: Copy + Default>(socket: &OwnedFd, option: libc::c_int) -> Result<T, Errno> {
+    let mut value = T::default();
+    let mut octets = mem::size_of::<T>() as libc::socklen_t;
+    // SAFETY: value and length are live, and no more is written than the length says; any octets are a value of the
+    // integers that `T` is made of at each of the calls in this module.
     check(unsafe {
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, (&raw const *value).cast(), octets)
-    })
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            option,
+            (&raw mut value).cast(),
+            &raw mut octets,
+        )
+    })?;
+    Ok(value)
 }
 
 fn check(result: libc::c_int) -> Result<(), Errno> {

@@ -10,7 +10,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use namely_io::{
-    Event, EventLoop, Handler, IoOptions, Remote, SendError, TransportId, TransportStatus, Transports, Waker,
+    Event, EventLoop, Handler, IoOptions, Port, Remote, SendError, TransportId, TransportStatus, Transports,
+    Waker,
 };
 use namely_link::{Frame, LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};
 use namely_wire::LpHeaders;
@@ -26,6 +27,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(crate) enum Seen {
     Frame(TransportId, Remote, Vec<u8>),
+    /// A frame of a transport that another worker reads.
+    Foreign(TransportId, Remote, Vec<u8>),
     Event(Event),
 }
 
@@ -42,6 +45,10 @@ impl Handler<Packet> for Recorder {
             let _ = push(io, transport, frame(octets));
         }
         let _ = self.seen.send(Seen::Frame(transport, remote, octets.to_vec()));
+    }
+
+    fn foreign(&mut self, _: &mut Io, port: &Arc<Port<Packet>>, remote: Remote, octets: &[u8]) {
+        let _ = self.seen.send(Seen::Foreign(port.id().unwrap(), remote, octets.to_vec()));
     }
 
     fn event(&mut self, _: &mut Io, event: Event) {
@@ -154,6 +161,15 @@ impl Loop {
             Event::Closed { transport, reason, status } if transport == expected => (reason, *status),
             other => panic!("{other:?} instead of the end of {expected:?}"),
         }
+    }
+
+    /// The frames seen so far, whichever worker reads their transports. Events are passed over.
+    pub(crate) fn frames_seen(&self) -> Vec<Vec<u8>> {
+        let frame = |seen| match seen {
+            Seen::Frame(_, _, octets) | Seen::Foreign(_, _, octets) => Some(octets),
+            Seen::Event(_) => None,
+        };
+        self.seen.try_iter().filter_map(frame).collect()
     }
 
     /// Whether nothing has been seen.
