@@ -143,6 +143,9 @@ fn options(config: &Config) -> DataPlaneOptions {
     let mut options = DataPlaneOptions { workers, ..DataPlaneOptions::default() };
     options.io.transports_max = config.faces.faces_max;
     options.io.udp.idle_ns = config.faces.idle_timeout_s.saturating_mul(1_000_000_000);
+    options.io.busy_poll_us = config.faces.busy_poll_us;
+    options.io.memif = config.faces.memif.options();
+    options.dispatcher = config.faces.dispatcher.options();
     let threshold = usize::try_from(config.faces.congestion_threshold_octets).unwrap_or(usize::MAX);
     options.codel.target_ns = config.faces.codel_target_us.saturating_mul(1000);
     options.codel.interval_ns = config.faces.codel_interval_ms.saturating_mul(1_000_000);

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::clock;
 use crate::error::OpenError;
 use crate::mmsg;
-use crate::options::IoOptions;
+use crate::options::{DispatchedLinks, IoOptions};
 use crate::port::Port;
 use crate::shared::{Shared, Station, WORKERS_MAX};
 use crate::transport::TransportId;
@@ -58,18 +58,22 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> EventLoop<P> {
     /// # Errors
     /// Environment: the system refused a resource.
     pub fn new(options: IoOptions) -> Result<Self, OpenError> {
-        Ok(Self::worker(&Shared::new(options, vec![station(0)?]), 0))
+        Ok(Self::worker(&Shared::new(options, DispatchedLinks::default(), vec![station(0)?]), 0))
     }
 
     /// As many workers as asked for, but at least one and at most [`WORKERS_MAX`]. New transports go to the one that
-    /// reads the fewest, wherever they are opened.
+    /// reads the fewest, wherever they are opened; but see [`DispatchedLinks::own_worker`].
     ///
     /// # Errors
     /// Environment: the system refused a resource.
-    pub fn workers(options: IoOptions, workers: usize) -> Result<Vec<Self>, OpenError> {
+    pub fn workers(
+        options: IoOptions,
+        dispatched: DispatchedLinks,
+        workers: usize,
+    ) -> Result<Vec<Self>, OpenError> {
         let workers = workers.clamp(1, WORKERS_MAX);
         let stations = (0..workers).map(station).collect::<Result<_, _>>()?;
-        let shared = Shared::new(options, stations);
+        let shared = Shared::new(options, dispatched, stations);
         Ok((0..workers).map(|index| Self::worker(&shared, index)).collect())
     }
 
@@ -121,16 +125,40 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> EventLoop<P> {
         }
     }
 
-    /// Sleeps until a socket is ready or a timer is due.
+    /// Waits until a socket is ready or a timer is due.
     fn wait(&mut self, due_ns: Option<u64>, ready: &mut Vec<epoll::Event>) -> Result<(), Errno> {
         let due_ns = due_ns.into_iter().chain(self.transports.due_ns()).min();
+        ready.clear();
+        if due_ns != Some(0) && self.busy_poll(due_ns, ready)? {
+            return Ok(());
+        }
         let timeout = due_ns.map(|due_ns| {
             let wait_ns = due_ns.saturating_sub(if due_ns == 0 { 0 } else { clock::monotonic_ns() });
             Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 }
         });
-        ready.clear();
+        self.poll(timeout.as_ref(), ready)
+    }
+
+    /// Looks again and again for as long as that is wanted. False if nothing has come.
+    fn busy_poll(&self, due_ns: Option<u64>, ready: &mut Vec<epoll::Event>) -> Result<bool, Errno> {
+        let spin_ns = u64::from(self.transports.options().busy_poll_us) * 1000;
+        if spin_ns == 0 {
+            return Ok(false);
+        }
+        let end_ns = (clock::monotonic_ns() + spin_ns).min(due_ns.unwrap_or(u64::MAX));
+        loop {
+            self.poll(Some(&Timespec::default()), ready)?;
+            if !ready.is_empty() || clock::monotonic_ns() >= end_ns {
+                return Ok(!ready.is_empty());
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Asks which sockets are ready, after waiting for one for so long.
+    fn poll(&self, timeout: Option<&Timespec>, ready: &mut Vec<epoll::Event>) -> Result<(), Errno> {
         let spare = rustix::buffer::spare_capacity(ready);
-        match epoll::wait(&self.transports.station.epoll, spare, timeout.as_ref()) {
+        match epoll::wait(&self.transports.station.epoll, spare, timeout) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(errno),
         }

@@ -55,7 +55,10 @@ pub mod websocket;
 
 pub use error::{CloseReason, OpenError};
 pub use event_loop::{EventLoop, Handler, Remote};
-pub use options::{IoOptions, MemifOptions, MulticastOptions, Persistency, TcpOptions, UdpOptions};
+pub use namely_memif::{RING_PAIRS_MAX as MEMIF_RINGS_MAX, RING_SIZE_LOG2_MAX as MEMIF_RING_SIZE_LOG2_MAX};
+pub use options::{
+    DispatchedLinks, IoOptions, MemifOptions, MulticastOptions, Persistency, TcpOptions, UdpOptions,
+};
 pub use port::{Port, SendError, TransportState};
 pub use shared::WORKERS_MAX;
 pub use transport::{Carrier, Credentials, Reach, TransportCounters, TransportId, TransportStatus};

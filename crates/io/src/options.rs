@@ -1,5 +1,7 @@
 //! Settings and limits of the event loop and its sockets.
 
+use namely_wire::face_uri::FaceUri;
+
 /// How long a transport outlives its socket (NFD `FacePersistency`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Persistency {
@@ -49,6 +51,9 @@ pub struct IoOptions {
     pub stream_receive_buffer_octets: usize,
     /// SO_RCVBUF of datagram sockets, octets: what a burst may hold while the loop is busy elsewhere.
     pub datagram_receive_buffer_octets: usize,
+    /// How long a worker that has nothing to do looks again and again before it sleeps, and the kernel looks at a
+    /// socket's device (SO_BUSY_POLL), us; 0: not at all.
+    pub busy_poll_us: u32,
     /// TCP.
     pub tcp: TcpOptions,
     /// UDP.
@@ -84,6 +89,31 @@ pub struct MemifOptions {
     pub mapped_octets_total_max: usize,
 }
 
+/// Links whose packets the worker that reads them hands to others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DispatchedLinks {
+    /// The local or remote ends of their transports. An unspecified address stands for all with its port.
+    pub links: Vec<FaceUri>,
+    /// The first worker reads these links and no other transport, if there are at least two workers.
+    pub own_worker: bool,
+}
+
+impl DispatchedLinks {
+    /// Whether a transport with these ends is on one of them.
+    pub fn has(&self, local: &FaceUri, remote: &FaceUri) -> bool {
+        self.links.iter().any(|link| link == remote || link == local || is_any_with_port(link, local))
+    }
+}
+
+/// Whether `link` stands for every address with the port of `local`.
+fn is_any_with_port(link: &FaceUri, local: &FaceUri) -> bool {
+    let (Some(any), Some(address)) = (link.address(), local.address()) else { return false };
+    any.ip().is_unspecified()
+        && any.port() == address.port()
+        && any.is_ipv4() == address.is_ipv4()
+        && std::mem::discriminant(link) == std::mem::discriminant(local)
+}
+
 /// A UDP multicast transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MulticastOptions {
@@ -108,6 +138,7 @@ impl Default for IoOptions {
             send_buffer_octets: 1 << 20,
             stream_receive_buffer_octets: 1 << 20,
             datagram_receive_buffer_octets: 8 << 20,
+            busy_poll_us: 0,
             tcp: TcpOptions {
                 connect_timeout_ns: 4 * SECOND_NS,
                 reconnect_ns_min: SECOND_NS / 4,
@@ -119,5 +150,27 @@ impl Default for IoOptions {
                 mapped_octets_total_max: 1 << 30,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_known_by_either_end_and_an_unspecified_address_by_its_port() {
+        let uri = |text: &str| -> FaceUri { text.parse().unwrap() };
+        let links = |link: &str| DispatchedLinks { links: vec![uri(link)], own_worker: false };
+        let has = |link: &str, local: &str, remote: &str| links(link).has(&uri(local), &uri(remote));
+        let (local, remote) = ("udp4://192.0.2.1:6363", "udp4://192.0.2.9:7000");
+        assert!(has(local, local, remote) && has(remote, local, remote));
+        assert!(has("udp4://0.0.0.0:6363", local, remote));
+        assert!(!has("udp4://0.0.0.0:7000", local, remote), "only one's own port");
+        assert!(!has("tcp4://0.0.0.0:6363", local, remote));
+        assert!(!has("udp6://[::]:6363", local, remote));
+        assert!(!has("udp4://192.0.2.2:6363", local, remote));
+        assert!(has("dev://eth0", "dev://eth0", "ether://[02:00:00:00:00:01]"));
+        assert!(!has("dev://eth1", "dev://eth0", "ether://[02:00:00:00:00:01]"));
+        assert!(has("unix:///a", "unix:///a", "fd://7"));
     }
 }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::ethernet::Links;
 use crate::kind::{Acceptor, Receiver};
-use crate::options::IoOptions;
+use crate::options::{DispatchedLinks, IoOptions};
 use crate::port::Port;
 use crate::transport::TransportId;
 use crate::udp::Peers;
@@ -27,6 +27,7 @@ const DELIVERIES_MAX: usize = 256;
 /// What all workers share.
 pub(crate) struct Shared<P> {
     pub(crate) options: IoOptions,
+    pub(crate) dispatched: DispatchedLinks,
     pub(crate) stations: Vec<Arc<Station<P>>>,
     /// What shared-memory transports may have mapped.
     pub(crate) memif_budget: namely_memif::Budget,
@@ -40,10 +41,15 @@ pub(crate) struct Shared<P> {
 }
 
 impl<P> Shared<P> {
-    pub(crate) fn new(options: IoOptions, stations: Vec<Arc<Station<P>>>) -> Arc<Self> {
+    pub(crate) fn new(
+        options: IoOptions,
+        dispatched: DispatchedLinks,
+        stations: Vec<Arc<Station<P>>>,
+    ) -> Arc<Self> {
         Arc::new(Shared {
             memif_budget: namely_memif::Budget::new(options.memif.mapped_octets_total_max),
             options,
+            dispatched,
             stations,
             open: AtomicUsize::new(0),
             queued_octets: AtomicIsize::new(0),
@@ -77,9 +83,25 @@ impl<P> Shared<P> {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The worker with the fewest transports.
-    pub(crate) fn idlest(&self) -> Option<&Arc<Station<P>>> {
-        self.stations.iter().min_by_key(|station| station.load.load(Ordering::Relaxed))
+    /// The workers that read what is not dispatched.
+    fn ordinary(&self) -> &[Arc<Station<P>>] {
+        match &self.stations[..] {
+            [_, others @ ..] if self.dispatched.own_worker && !others.is_empty() => others,
+            all => all,
+        }
+    }
+
+    /// The worker for a transport with these ends: the one with the fewest, of those that may have it.
+    pub(crate) fn idlest_for(&self, local: &FaceUri, remote: &FaceUri) -> Option<&Arc<Station<P>>> {
+        if self.dispatched.own_worker && self.dispatched.has(local, remote) {
+            return self.stations.first();
+        }
+        self.ordinary().iter().min_by_key(|station| station.load.load(Ordering::Relaxed))
+    }
+
+    /// The workers that read from a network device.
+    pub(crate) fn readers_of(&self, device: &FaceUri) -> &[Arc<Station<P>>] {
+        if self.dispatched.has(device, device) { &self.stations[..1] } else { self.ordinary() }
     }
 
     pub(crate) fn add_channel(&self, address: SocketAddr, peers: &Arc<Peers<P>>) {
@@ -183,7 +205,8 @@ mod tests {
 
     #[test]
     fn datagrams_for_another_worker_are_taken_up_to_the_limit() {
-        let loops = EventLoop::<Vec<u8>>::workers(IoOptions::default(), 2).unwrap();
+        let loops =
+            EventLoop::<Vec<u8>>::workers(IoOptions::default(), DispatchedLinks::default(), 2).unwrap();
         let shared = loops[0].shared();
         let station = shared.stations[1].clone();
         let (receiver, sender) = crate::stream::StreamReceiver::pair(

@@ -2,11 +2,12 @@
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt};
+use socket2::SockRef;
 
 use crate::error::OpenError;
 use crate::transport::TransportId;
@@ -30,6 +31,14 @@ pub(crate) fn set_buffers(socket: impl AsFd, send_octets: usize, receive_octets:
     }
     if sockopt::set_socket_recv_buffer_size_force(socket, receive_octets).is_err() {
         let _ = sockopt::set_socket_recv_buffer_size(socket, receive_octets);
+    }
+}
+
+/// Has the kernel look at the socket's device for some time before it waits. Devices that cannot be looked at, sockets that
+/// have none, and processes that may not ask for it do without.
+pub(crate) fn busy_poll(socket: BorrowedFd<'_>, us: u32) {
+    if us > 0 {
+        let _ = SockRef::from(&socket).set_busy_poll(us);
     }
 }
 

@@ -318,6 +318,9 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
             self.shared.release();
             return Err(error);
         }
+        if let Some(descriptor) = receiver.descriptor() {
+            sockets::busy_poll(descriptor, self.options().busy_poll_us);
+        }
         let expires_ns = port.expires_ns();
         self.place(Source::Transport(Transport { port, receiver: Some(receiver) }));
         if expires_ns.is_some() {

@@ -129,7 +129,8 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> AcceptTurn<'_, P> {
         if !self.io.shared.reserve() {
             return self.count("too_many_transports");
         }
-        let station = self.io.shared.idlest().unwrap_or(&self.io.station).clone();
+        let station =
+            self.io.shared.idlest_for(&new.local, &new.about.remote).unwrap_or(&self.io.station).clone();
         station.load.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let (port, receiver) = Port::new(new, station.clone(), self.io.shared.clone());
         made(&port);

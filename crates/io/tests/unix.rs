@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use namely_io::{CloseReason, IoOptions, OpenError};
+use namely_io::{CloseReason, DispatchedLinks, IoOptions, OpenError};
 use namely_wire::DecodeError;
 use namely_wire::face_uri::FaceUri;
 use support::{Loop, eventually, packet, push};
@@ -362,4 +362,24 @@ fn a_busy_stream_does_not_starve_the_others() {
     flooding.shutdown(Shutdown::Both).unwrap();
     writer.join().unwrap();
     drain.join().unwrap();
+}
+
+#[test]
+fn a_worker_of_its_own_reads_dispatched_links_and_no_others() {
+    let (own, other) = (Place::new(), Place::new());
+    let links = vec![FaceUri::Unix(own.path.display().to_string())];
+    let dispatched = DispatchedLinks { links, own_worker: true };
+    let workers = Loop::workers_with(IoOptions::default(), dispatched, 3);
+    own.listen(&workers[0]).unwrap();
+    other.listen(&workers[0]).unwrap();
+    let _streams: Vec<UnixStream> =
+        (0..2).map(|_| own.connect()).chain((0..4).map(|_| other.connect())).collect();
+    for worker in &workers {
+        let ids = [worker.accepted(), worker.accepted()];
+        let of_own = ids.iter().filter(|id| {
+            let local = worker.status(**id).unwrap().local;
+            local == FaceUri::Unix(own.path.display().to_string())
+        });
+        assert_eq!(of_own.count(), if ids[0].worker() == 0 { 2 } else { 0 });
+    }
 }

@@ -5,6 +5,7 @@ use namely_wire::{FaceUri, Name};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+use super::links::{Dispatcher, Memif};
 use super::values;
 
 /// Where to listen, and what new faces are given.
@@ -37,6 +38,13 @@ pub struct Faces {
     /// the hard limit.
     #[serde(deserialize_with = "values::octets")]
     pub congestion_threshold_octets: u64,
+    /// How long a worker that has nothing to do looks again and again before it sleeps, us; 0: not at all.
+    #[serde(deserialize_with = "values::busy_poll_us")]
+    pub busy_poll_us: u32,
+    /// Links whose packets are handed from the worker that reads them to others.
+    pub dispatcher: Dispatcher,
+    /// What an application that connects by shared memory may have.
+    pub memif: Memif,
 }
 
 impl Default for Faces {
@@ -51,6 +59,9 @@ impl Default for Faces {
             codel_target_us: 5000,
             codel_interval_ms: 100,
             congestion_threshold_octets: 65_536,
+            busy_poll_us: 0,
+            dispatcher: Dispatcher::default(),
+            memif: Memif::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ mod authorization;
 mod autoreg;
 mod faces;
 mod forwarder;
+mod links;
 mod load;
 mod policy;
 mod tables;
@@ -23,6 +24,7 @@ use serde::Deserialize;
 pub use authorization::{Authorization, KeyRule, User, UserRule};
 pub use autoreg::{Autoreg, Subnet};
 pub use faces::{Faces, MulticastGroup, Persistency, StaticFace, StaticRoute};
+pub use links::{By, Dispatcher, Memif};
 pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
 pub use policy::PolicyError;
 pub use tables::{Tables, Unsolicited};
@@ -96,6 +98,9 @@ impl Config {
         let queues = |faces: &Faces| {
             (faces.codel_target_us, faces.codel_interval_ms, faces.congestion_threshold_octets)
         };
+        differs("faces.dispatcher", self.faces.dispatcher != new.faces.dispatcher);
+        differs("faces.memif", self.faces.memif != new.faces.memif);
+        differs("faces.busy_poll_us", self.faces.busy_poll_us != new.faces.busy_poll_us);
         differs("faces.codel_*", queues(&self.faces) != queues(&new.faces));
         differs("network.regions", self.network != new.network);
         keys

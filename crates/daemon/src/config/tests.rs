@@ -46,8 +46,18 @@ fn the_documented_sample_loads_and_names_every_key() {
 
 /// The names of all keys: what the refusal of an unknown key lists.
 fn documented_keys() -> Vec<String> {
-    let sections =
-        ["faces", "tables", "network", "log", "[face]", "[route]", "[autoreg]", "[faces.multicast]"];
+    let sections = [
+        "faces",
+        "tables",
+        "network",
+        "log",
+        "[face]",
+        "[route]",
+        "[autoreg]",
+        "[faces.multicast]",
+        "faces.dispatcher",
+        "faces.memif",
+    ];
     let rules = ["[authorization.user]", "[authorization.key]", "authorization"];
     sections.iter().chain(&rules).flat_map(|section| allowed_keys(section)).collect()
 }
@@ -60,7 +70,7 @@ fn allowed_keys(section: &str) -> Vec<String> {
 
 /// Whether the key is a table, which the sample shows as a header.
 fn is_table(key: &str) -> bool {
-    ["multicast", "user", "key"].contains(&key)
+    ["multicast", "user", "key", "dispatcher", "memif"].contains(&key)
 }
 
 #[test]
@@ -188,4 +198,31 @@ fn a_reload_tells_what_needs_a_restart() {
     assert_eq!(old.restart_needed(&live), Vec::<&str>::new());
     let other = parse("[tables]\npit_entries_max = 1\n[faces]\nlisten = []\n").unwrap();
     assert_eq!(old.restart_needed(&other), ["tables.pit_entries_max", "faces.listen"]);
+}
+
+#[test]
+fn limits_of_links_are_held_to_what_is_possible() {
+    let faces = |text: &str| parse(&format!("[faces]\n{text}\n")).map(|config| config.faces);
+    let memif = |text: &str| faces(&format!("[faces.memif]\n{text}"));
+    let dispatcher = |text: &str| faces(&format!("[faces.dispatcher]\n{text}"));
+    assert_eq!(faces("busy_poll_us = 10000").unwrap().busy_poll_us, 10_000);
+    assert!(faces("busy_poll_us = 10001").unwrap_err().contains("at most 10000"));
+    assert_eq!(memif("rings_max = 8").unwrap().memif.options().interface.ring_pairs, 8);
+    assert!(memif("rings_max = 9").unwrap_err().contains("1 to 8"));
+    assert!(memif("rings_max = 0").is_err());
+    assert_eq!(memif("ring_slots_max = 16384").unwrap().memif.options().interface.ring_size_log2, 14);
+    assert!(memif("ring_slots_max = 32768").unwrap_err().contains("16384"));
+    assert!(memif("ring_slots_max = 1000").unwrap_err().contains("power of two"));
+    assert!(memif("regions_max = 256").is_ok() && memif("regions_max = 257").is_err());
+    assert_eq!(dispatcher("queue_packets = 1").unwrap().dispatcher.options().queue_packets, 1);
+    assert!(dispatcher("queue_packets = 0").unwrap_err().contains("1 to 1048576"));
+    assert!(dispatcher("queue_packets = 1048577").is_err());
+    assert!(dispatcher("links = [\"eth0\"]").unwrap_err().contains("eth0"));
+    let own = dispatcher("own_core = true").unwrap().dispatcher.options();
+    assert!(!own.links.own_worker, "without links no worker is kept");
+    let own = dispatcher("own_core = true\nlinks = [\"dev://eth0\"]").unwrap().dispatcher.options();
+    assert!(own.links.own_worker);
+    // What is not said is as the data plane has it by itself.
+    assert_eq!(memif("").unwrap().memif.options(), namely_io::IoOptions::default().memif);
+    assert_eq!(dispatcher("").unwrap().dispatcher.options(), crate::dataplane::DispatcherOptions::default());
 }

@@ -57,6 +57,21 @@ pub(super) fn listen_uris<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     }
 }
 
+/// URIs of any kind.
+pub(super) fn uris<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<FaceUri>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let parse = |text: String| text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")));
+    texts.into_iter().map(parse).collect()
+}
+
+/// A time of busy polling.
+pub(super) fn busy_poll_us<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        us @ 0..=10_000 => Ok(us),
+        us => Err(D::Error::custom(format!("{us} us: use at most 10000"))),
+    }
+}
+
 /// The URI of a neighbour.
 pub(super) fn remote_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FaceUri, D::Error> {
     check_remote_uri(uri(deserializer)?).map_err(D::Error::custom)

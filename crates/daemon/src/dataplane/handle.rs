@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::RandomState;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -13,6 +14,7 @@ use namely_wire::{FaceUri, LpHeaders};
 use parking_lot::Mutex;
 
 use super::command::{Command, Reply};
+use super::dispatcher::{Dispatcher, Queue};
 use super::inbox::{self, Inbox};
 use super::plane::{FaceAndInode, Plane};
 use super::worker::Worker;
@@ -76,16 +78,25 @@ impl DataPlane {
                 "the system's limit on open files allows {fit} faces: raise it (ulimit -n) for more"
             );
         }
-        let loops = EventLoop::workers(options.io, options.workers())?;
+        let workers = options.workers();
+        if options.dispatcher.links.own_worker && workers < 2 {
+            tracing::warn!("the dispatcher has no core of its own: there is one worker only");
+        }
+        let loops = EventLoop::workers(options.io, options.dispatcher.links.clone(), workers)?;
         let spec = CoreFaceSpec { local_fields: true, ..CoreFaceSpec::application() };
         let internal_face = core.face_register(spec).map_err(StartError::Face)?;
         let (outbox, inbox) = inbox::pair();
-        let plane = Arc::new(Plane::new(options, core, internal_face, outbox).map_err(StartError::System)?);
+        let wakers = loops.iter().map(EventLoop::waker);
+        let queues = wakers.map(|waker| Queue::new(options.dispatcher.queue_packets, waker)).collect();
+        let plane = Plane::new(options, core, internal_face, outbox, queues).map_err(StartError::System)?;
+        let plane = Arc::new(plane);
+        let hasher = RandomState::new();
         let mut handle = DataPlane { plane: plane.clone(), desks: Vec::new(), threads: Mutex::default() };
         for (index, event_loop) in loops.into_iter().enumerate() {
             let (commands, receiver) = sync_channel(COMMANDS_MAX);
             handle.desks.push(Desk { commands, waker: event_loop.waker() });
-            let worker = Worker::new(plane.clone(), receiver);
+            let dispatcher = Dispatcher::new(&plane.options.dispatcher, hasher.clone(), index, workers);
+            let worker = Worker::new(plane.clone(), receiver, dispatcher);
             let stopped = Stopped(plane.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("data-plane-{index}"))
@@ -109,7 +120,14 @@ impl DataPlane {
     /// # Errors
     /// [`ListenError`] says what to do.
     pub fn listen(&self, spec: ListenSpec) -> Result<FaceUri, ListenError> {
-        self.call(LISTENING, |reply| Command::Listen(spec, reply))
+        // What becomes a face at once is read by the worker that opens it.
+        let worker = match &spec {
+            ListenSpec::Multicast(options) => {
+                self.place(&FaceUri::Device(options.interface.clone()), &multicast_uri(options.group))
+            }
+            _ => LISTENING,
+        };
+        self.call(worker, |reply| Command::Listen(spec, reply))
             .unwrap_or_else(|| Err(ListenError(STOPPED.into())))
     }
 
@@ -132,10 +150,11 @@ impl DataPlane {
     /// # Errors
     /// [`CreateFaceError`] says whose fault it is.
     pub fn create_face(&self, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
-        let loads = self.plane.loads(self.desks.len());
-        let idlest = (0..loads.len()).min_by_key(|index| loads[*index]).unwrap_or(0);
         // The worker that listens knows which network devices are listened on.
-        let worker = if matches!(spec.remote, FaceUri::Ether(_)) { LISTENING } else { idlest };
+        let worker = match &spec.remote {
+            FaceUri::Ether(_) => LISTENING,
+            remote => self.place(spec.local.as_ref().unwrap_or(remote), remote),
+        };
         let made = self.call(worker, |reply| Command::CreateFace(spec, reply));
         made.unwrap_or(Err(CreateFaceError::Stopped))
     }
@@ -185,6 +204,11 @@ impl DataPlane {
         faces.into_iter().map(complete).collect()
     }
 
+    /// How many packets were dispatched to each worker by another one.
+    pub fn dispatched(&self) -> Vec<u64> {
+        self.plane.queues.iter().map(Queue::count).collect()
+    }
+
     /// Drops of all faces and listeners that are or were, by reason.
     pub fn drops(&self) -> DropCounters {
         let mut drops = self.plane.drops();
@@ -222,6 +246,17 @@ impl DataPlane {
         }
     }
 
+    /// The worker for a face with these ends: the one with the fewest faces, of those that may have it.
+    fn place(&self, local: &FaceUri, remote: &FaceUri) -> usize {
+        let links = &self.plane.options.dispatcher.links;
+        let own_worker = links.own_worker && self.desks.len() > 1;
+        if own_worker && links.has(local, remote) {
+            return 0;
+        }
+        let loads = self.plane.loads(self.desks.len());
+        (usize::from(own_worker)..loads.len()).min_by_key(|index| loads[*index]).unwrap_or(0)
+    }
+
     fn post(&self, worker: usize, command: Command) -> bool {
         let Some(desk) = self.desks.get(worker) else { return false };
         let is_sent = desk.commands.send(command).is_ok();
@@ -241,6 +276,10 @@ impl DataPlane {
 
 /// The worker that listens, and does what any could do.
 const LISTENING: usize = 0;
+
+fn multicast_uri(group: std::net::SocketAddr) -> FaceUri {
+    FaceUri::Udp(namely_wire::Endpoint::Address(group))
+}
 
 /// A worker's thread.
 fn work(mut event_loop: EventLoop<Packet>, mut worker: Worker) {

@@ -9,6 +9,7 @@
 //! at which something expires ([`DataPlane::refresh_timers`]).
 
 mod command;
+mod dispatcher;
 mod face;
 mod handle;
 mod inbox;
@@ -18,6 +19,7 @@ mod plane;
 mod status;
 mod worker;
 
+pub use dispatcher::{DispatchBy, DispatcherOptions};
 pub use face::{
     CreateFaceError, FaceCounters, FaceEvent, FaceEventKind, FaceOptions, FaceSpec, FaceState, FaceStatus,
     FaceUpdate, ListenError, ListenSpec, UpdateFaceError,
@@ -27,7 +29,7 @@ pub use inbox::{
     CONTROL_EVENTS_MAX, CONTROL_PACKETS_MAX, ControlEvent, ControlPacket, Inbox, InboxError, InboxWaker,
 };
 pub use namely_forwarder::FaceId;
-pub use namely_io::{Credentials, MulticastOptions, Persistency};
+pub use namely_io::{Credentials, DispatchedLinks, MulticastOptions, Persistency};
 pub use options::DataPlaneOptions;
 pub use packet::{Packet, buffers_made};
 

@@ -5,8 +5,10 @@ use std::num::NonZeroUsize;
 use namely_io::IoOptions;
 use namely_link::{CodelConfig, ReassemblyLimits};
 
+use super::dispatcher::DispatcherOptions;
+
 /// Settings of the data plane; the defaults suit a router for one machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataPlaneOptions {
     /// Threads that move packets; none for one per core that this process may use. At most
     /// [`namely_io::WORKERS_MAX`].
@@ -19,6 +21,8 @@ pub struct DataPlaneOptions {
     pub reassembly: ReassemblyLimits,
     /// Most octets that incomplete messages of all faces take.
     pub reassembly_octets_total_max: usize,
+    /// Links whose packets are handed to other workers than the one that reads them.
+    pub dispatcher: DispatcherOptions,
     /// Largest link packet sent on new UDP faces, octets. Peers take no more than 8800.
     pub udp_mtu: usize,
 }
@@ -31,6 +35,7 @@ impl Default for DataPlaneOptions {
             codel: CodelConfig::default(),
             reassembly: ReassemblyLimits::default(),
             reassembly_octets_total_max: 64 << 20,
+            dispatcher: DispatcherOptions::default(),
             udp_mtu: namely_wire::PACKET_OCTETS_MAX,
         }
     }

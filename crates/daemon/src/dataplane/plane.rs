@@ -11,6 +11,7 @@ use namely_link::{DropCounters, LinkConfig, LinkSender, ReassemblyTotal};
 use namely_wire::FaceUri;
 use parking_lot::{Mutex, MutexGuard};
 
+use super::dispatcher::Queue;
 use super::inbox::{ControlPacket, Outbox};
 use super::{
     Core, CreateFaceError, DataPlaneOptions, FaceEvent, FaceEventKind, FaceOptions, FaceStatus, FaceUpdate,
@@ -36,6 +37,8 @@ pub(super) struct Plane {
     /// Where the Sequence of the next link begins.
     next_sequence: AtomicU64,
     pub(super) expiry: Mutex<Expiry>,
+    /// Packets that were dispatched, for each worker.
+    pub(super) queues: Vec<Queue>,
     /// Drops of faces that are gone, and of peers that got none.
     retired_drops: Mutex<DropCounters>,
 }
@@ -66,6 +69,7 @@ impl Plane {
         core: Arc<Core>,
         internal_face: FaceId,
         outbox: Outbox,
+        queues: Vec<Queue>,
     ) -> Result<Self, String> {
         let mut random = [0; 8];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
@@ -82,6 +86,7 @@ impl Plane {
             departures: AtomicU64::new(0),
             next_sequence: AtomicU64::new(u64::from_ne_bytes(random)),
             expiry: Mutex::default(),
+            queues,
             retired_drops: Mutex::default(),
         })
     }
@@ -176,6 +181,13 @@ impl Plane {
 
     pub(super) fn port(&self, id: FaceId) -> Option<Arc<Port>> {
         self.directory.lock().by_id.get(&id).cloned()
+    }
+
+    /// Whether what arrives at a port goes through the dispatcher.
+    pub(super) fn is_dispatched(&self, port: &Port) -> bool {
+        let links = &self.options.dispatcher.links;
+        let status = port.status();
+        self.queues.len() > 1 && links.has(&status.local, &status.remote)
     }
 
     /// The face of a port. Looks through all of them.

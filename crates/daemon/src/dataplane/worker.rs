@@ -13,6 +13,7 @@ use namely_link::{DropCounters, LinkReceiver, Outbound, Patch};
 use namely_wire::FaceUri;
 
 use super::command::{Command, Reply};
+use super::dispatcher::{self, Dispatched, Dispatcher, Queue};
 use super::inbox::ControlPacket;
 use super::plane::{Plane, Port};
 use super::{
@@ -37,6 +38,9 @@ pub(super) struct Worker {
     /// Persistent TCP faces that wait for their peer.
     connecting: HashMap<TransportId, Connecting>,
     ports: Ports,
+    dispatcher: Dispatcher,
+    /// Packets that others have dispatched here.
+    taken: Vec<Dispatched>,
     /// The time for which this worker has set its timer for the core's sake.
     expire_due_ns: Option<u64>,
     /// Whether packets were forwarded since the core last said what is due.
@@ -56,6 +60,8 @@ struct Reader {
     id: FaceId,
     port: Arc<Port>,
     link: LinkReceiver<Remote>,
+    /// Its packets go through the dispatcher.
+    is_dispatched: bool,
     timer_ns: Option<u64>,
 }
 
@@ -98,6 +104,13 @@ impl Ports {
         }
     }
 
+    /// Counts a packet that found no room at another worker.
+    fn drop_one(&mut self, id: FaceId) {
+        if let Some(port) = self.get(id) {
+            port.count_receive_drop(dispatcher::FULL);
+        }
+    }
+
     /// Lets go of the ports of faces that have gone. Returns whether some have.
     fn sweep(&mut self) -> bool {
         let departures = self.plane.departures();
@@ -111,7 +124,7 @@ impl Ports {
 }
 
 impl Worker {
-    pub(super) fn new(plane: Arc<Plane>, commands: Receiver<Command>) -> Self {
+    pub(super) fn new(plane: Arc<Plane>, commands: Receiver<Command>, dispatcher: Dispatcher) -> Self {
         Worker {
             commands,
             readers: Vec::new(),
@@ -120,9 +133,41 @@ impl Worker {
             connecting: HashMap::new(),
             ports: Ports::new(plane.clone()),
             plane,
+            dispatcher,
+            taken: Vec::new(),
             expire_due_ns: None,
             is_expire_stale: false,
         }
+    }
+
+    /// Does what must be done with a packet that arrived: here, or at the worker that the dispatcher chooses.
+    #[inline]
+    fn take_up(&mut self, io: &mut Io, face: FaceId, is_dispatched: bool, received: Received<Packet>) {
+        if is_dispatched && let Some(worker) = self.dispatcher.choose(&received.packet) {
+            let ports = &mut self.ports;
+            let packet = (face, received);
+            return self.dispatcher.add(&self.plane.queues, worker, packet, &mut |face| ports.drop_one(face));
+        }
+        self.forward(io, face, received);
+    }
+
+    /// Hands over what was dispatched in this turn, and forwards what others have dispatched here. Returns whether
+    /// more of that waits.
+    fn exchange(&mut self, io: &mut Io) -> bool {
+        let ports = &mut self.ports;
+        self.dispatcher.flush(&self.plane.queues, &mut |face| ports.drop_one(face));
+        if !self.plane.queues.get(io.worker()).is_some_and(Queue::has_some) {
+            return false;
+        }
+        let plane = self.plane.clone();
+        let Some(queue) = plane.queues.get(io.worker()) else { return false };
+        let mut taken = std::mem::take(&mut self.taken);
+        queue.take(&mut taken);
+        for (face, received) in taken.drain(..) {
+            self.forward(io, face, received);
+        }
+        self.taken = taken;
+        queue.has_some()
     }
 
     /// Runs a packet through the forwarder and sends what comes of it.
@@ -158,7 +203,8 @@ impl Worker {
     /// A new receiving half of a face.
     fn reader(&self, id: FaceId, port: Arc<Port>) -> Box<Reader> {
         let link = LinkReceiver::new(self.plane.options.reassembly, self.plane.reassembly_total.clone());
-        Box::new(Reader { id, port, link, timer_ns: None })
+        let is_dispatched = self.plane.is_dispatched(&port);
+        Box::new(Reader { id, port, link, is_dispatched, timer_ns: None })
     }
 
     /// Gives up the receiving half of a face.
@@ -397,9 +443,9 @@ impl Handler<Packet> for Worker {
     fn frame(&mut self, io: &mut Io, transport: TransportId, remote: Remote, frame: &[u8]) {
         let place = transport.index();
         let Some(Some(reader)) = self.readers.get_mut(place) else { return };
-        let id = reader.id;
+        let (id, is_dispatched) = (reader.id, reader.is_dispatched);
         if let Some(received) = reader.read(io, Place::Own(place), remote, frame, &mut self.timers) {
-            self.forward(io, id, received);
+            self.take_up(io, id, is_dispatched, received);
         }
     }
 
@@ -451,8 +497,12 @@ impl Handler<Packet> for Worker {
         if self.ports.sweep() {
             self.sweep_foreign();
         }
+        let is_more = self.exchange(io);
         self.tick_readers(io.now_ns());
         self.expire(io);
+        if is_more {
+            return Some(0);
+        }
         self.timers.first().map(|(due_ns, _)| *due_ns).into_iter().chain(self.expire_due_ns).min()
     }
 }

@@ -35,9 +35,14 @@ impl Router {
     }
 
     pub(crate) fn start_with_config(options: DataPlaneOptions, config: Config) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), options, config)
+    }
+
+    /// A router whose socket is `r.sock` in a directory.
+    pub(crate) fn start_in(directory: tempfile::TempDir, options: DataPlaneOptions, config: Config) -> Self {
         let core = Arc::new(Core::new(config, 1).unwrap());
         let (plane, inbox) = DataPlane::start(options, core.clone()).unwrap();
-        let router = Router { plane, inbox, core, directory: tempfile::tempdir().unwrap() };
+        let router = Router { plane, inbox, core, directory };
         router.plane.listen(ListenSpec::Unix { path: router.path(), mode: 0o666 }).unwrap();
         router
     }

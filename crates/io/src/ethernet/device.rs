@@ -161,19 +161,22 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
             Arc::new(Link { name, ports: Mutex::default(), group: Mutex::default(), is_open })
         });
         let doing = || format!("listening on {local}");
-        let open = |is_first| {
-            let shares = self.shared.stations.len() > 1;
-            let opened = DeviceListener::open(link.clone(), device.clone(), is_first, shares, self.options());
+        let (here, readers) = (self.station.index, self.shared.readers_of(&local));
+        let reads_here = readers.iter().any(|station| station.index == here);
+        let receives = if readers.len() > 1 { Receives::Some } else { Receives::All };
+        let open = |is_first, receives| {
+            let opened =
+                DeviceListener::open(link.clone(), device.clone(), is_first, receives, self.options());
             opened.map_err(|errno| match errno {
                 Errno::PERM | Errno::ACCESS => OpenError::NotPermitted(doing()),
                 errno => OpenError::System { doing: doing(), errno },
             })
         };
-        let first = open(true)?;
-        let here = self.station.index;
-        let others = self.shared.stations.iter().filter(|station| station.index != here);
-        let others: Vec<_> =
-            others.map(|station| Ok((station.clone(), open(false)?))).collect::<Result<_, OpenError>>()?;
+        let first = open(true, if reads_here { receives } else { Receives::Nothing })?;
+        let others = readers.iter().filter(|station| station.index != here);
+        let others: Vec<_> = others
+            .map(|station| Ok((station.clone(), open(false, receives)?)))
+            .collect::<Result<_, OpenError>>()?;
         self.add_listener(Box::new(first), local.clone())?;
         self.shared.links.add(&link);
         for (station, listener) in others {
@@ -197,13 +200,22 @@ fn remote(address: MacAddress) -> Remote {
     Some(SocketAddr::from((ip, 0)))
 }
 
+/// What one worker receives of what arrives on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Receives {
+    All,
+    /// Other workers receive the rest.
+    Some,
+    /// Other workers receive everything.
+    Nothing,
+}
+
 /// Receives what arrives on a device for one worker, and follows the device.
 struct DeviceListener<P> {
     link: Arc<Link<P>>,
     /// It was asked for, and is not one that helps it at another worker.
     is_first: bool,
-    /// Whether other workers receive from the device too.
-    shares: bool,
+    receives: Receives,
     /// Watches the two below.
     epoll: OwnedFd,
     monitor: Monitor,
@@ -247,7 +259,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
         link: Arc<Link<P>>,
         device: Device,
         is_first: bool,
-        shares: bool,
+        receives: Receives,
         options: &IoOptions,
     ) -> Result<Self, Errno> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
@@ -255,7 +267,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
         epoll::add(&epoll, &monitor, EventData::new_u64(0), EventFlags::IN)?;
         let device = Some(device);
         let mut listener =
-            DeviceListener { link, is_first, shares, epoll, monitor, ring: None, device, turns: 0 };
+            DeviceListener { link, is_first, receives, epoll, monitor, ring: None, device, turns: 0 };
         listener.open_ring(options)?;
         Ok(listener)
     }
@@ -311,11 +323,11 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
     fn open_ring(&mut self, options: &IoOptions) -> Result<(), Errno> {
         let Some(device) = self.device.as_ref().filter(|_| self.ring.is_none()) else { return Ok(()) };
         let octets = options.datagram_receive_buffer_octets;
-        let ring = match self.shares {
-            false => Ring::open(device.index, device.mtu, octets)?,
-            true if device.is_up => self.link.group.lock().open(device, octets)?,
+        let ring = match self.receives {
+            Receives::All => Ring::open(device.index, device.mtu, octets)?,
+            Receives::Some if device.is_up => self.link.group.lock().open(device, octets)?,
             // Who is down cannot enter a group, and stays in it once there.
-            true => return Ok(()),
+            Receives::Some | Receives::Nothing => return Ok(()),
         };
         epoll::add(&self.epoll, &ring, EventData::new_u64(0), EventFlags::IN)?;
         self.ring = Some(ring);

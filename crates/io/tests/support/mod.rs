@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use namely_io::{
-    Event, EventLoop, Handler, IoOptions, Port, Remote, SendError, TransportId, TransportStatus, Transports,
-    Waker,
+    DispatchedLinks, Event, EventLoop, Handler, IoOptions, Port, Remote, SendError, TransportId,
+    TransportStatus, Transports, Waker,
 };
 use namely_link::{Frame, LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};
 use namely_wire::LpHeaders;
@@ -87,7 +87,11 @@ impl Loop {
 
     /// The loops of several workers. They end in any order.
     pub(crate) fn workers(options: IoOptions, workers: usize) -> Vec<Self> {
-        let loops = EventLoop::workers(options, workers).unwrap();
+        Self::workers_with(options, DispatchedLinks::default(), workers)
+    }
+
+    pub(crate) fn workers_with(options: IoOptions, dispatched: DispatchedLinks, workers: usize) -> Vec<Self> {
+        let loops = EventLoop::workers(options, dispatched, workers).unwrap();
         loops.into_iter().map(|event_loop| Self::run(event_loop, false)).collect()
     }
 
