@@ -3,7 +3,7 @@
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
-use namely_forwarder::{Config, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received};
+use namely_forwarder::{Batch, Config, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received};
 use namely_wire::LpHeaders;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::procfs;
 
-/// Packets between two readings of the clock: as many as one turn of an event loop may bring.
-pub const BATCH: usize = 64;
+/// Packets between two readings of the clock: as many as the router's workers give to the core at once.
+pub const BATCH: usize = Batch::<Packet>::PACKETS_MAX;
 
 /// Longer than any run: no Interest ends before its Data comes.
 const LIFETIME_MS: u64 = 600_000;
@@ -73,7 +73,7 @@ impl Bench {
             downstream,
             interests: Ring::new(Template::interest(self.names, LIFETIME_MS), held),
             data: Ring::new(Template::data(self.names), self.case.cached + 2 * BATCH),
-            batch: Vec::with_capacity(BATCH),
+            batch: Batch::new(),
             sink: Sink { upstream: self.upstream, interests: 0, data: 0 },
             asked: place * WORKER_NUMBERS,
             answered: place * WORKER_NUMBERS,
@@ -115,7 +115,7 @@ pub struct Worker<'a> {
     downstream: FaceId,
     interests: Ring,
     data: Ring,
-    batch: Vec<Received<Packet>>,
+    batch: Batch<Packet>,
     sink: Sink,
     asked: u64,
     answered: u64,
@@ -138,10 +138,10 @@ impl Worker<'_> {
         while self.asked < end {
             for _ in 0..(end - self.asked).min(BATCH as u64) {
                 let packet = self.interest(self.asked);
-                self.batch.push(Received::bare(packet));
+                self.batch.push(self.downstream, Received::bare(packet));
                 self.asked += 1;
             }
-            self.turn(self.downstream);
+            self.turn();
         }
     }
 
@@ -150,10 +150,11 @@ impl Worker<'_> {
         let end = self.answered + count;
         while self.answered < end {
             for _ in 0..(end - self.answered).min(BATCH as u64) {
-                self.batch.push(Received::bare(self.data.packet(self.answered, 0)));
+                let packet = self.data.packet(self.answered, 0);
+                self.batch.push(self.bench.upstream, Received::bare(packet));
                 self.answered += 1;
             }
-            self.turn(self.bench.upstream);
+            self.turn();
         }
     }
 
@@ -174,9 +175,9 @@ impl Worker<'_> {
             for _ in start..count.min(start + BATCH as u64) {
                 // A step that is coprime to nearly every size: names in no order that caches could profit from.
                 let packet = self.interest(self.nonce.wrapping_mul(0x9e37_79b9_7f4a_7c15) % cached);
-                self.batch.push(Received::bare(packet));
+                self.batch.push(self.downstream, Received::bare(packet));
             }
-            self.turn(self.downstream);
+            self.turn();
         }
     }
 
@@ -187,9 +188,9 @@ impl Worker<'_> {
             for _ in start..count.min(start + BATCH as u64) {
                 let packet = self.interest(self.asked);
                 self.asked += 1;
-                self.batch.push(Received { packet, headers });
+                self.batch.push(self.downstream, Received { packet, headers });
             }
-            self.turn(self.downstream);
+            self.turn();
         }
     }
 
@@ -199,17 +200,17 @@ impl Worker<'_> {
     }
 
     /// Gives the batch to the core, as one turn of a loop does: this alone is timed.
-    fn turn(&mut self, face: FaceId) {
+    fn turn(&mut self) {
         let elapsed_ns = match self.pace {
             // No clock is read: valgrind, under which this runs, maps none.
             Pace::Fixed(ns) => {
                 let packets = self.batch.len() as u64;
-                self.receive_batch(face);
+                self.receive_batch();
                 ns * packets
             }
             Pace::Clock => {
                 let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
-                self.receive_batch(face);
+                self.receive_batch();
                 let elapsed_ns = started.elapsed().as_nanos() as u64;
                 self.cpu_ns += thread_cpu_ns() - cpu_before_ns;
                 elapsed_ns
@@ -219,10 +220,8 @@ impl Worker<'_> {
         self.now_ns += elapsed_ns;
     }
 
-    fn receive_batch(&mut self, face: FaceId) {
-        for received in self.batch.drain(..) {
-            self.bench.core.receive(face, received, self.now_ns, &mut self.sink);
-        }
+    fn receive_batch(&mut self) {
+        self.bench.core.receive_batch(&mut self.batch, self.now_ns, &mut self.sink);
         self.bench.core.expire(self.now_ns, &mut self.sink);
     }
 

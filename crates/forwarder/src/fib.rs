@@ -11,7 +11,7 @@ use namely_wire::Name;
 use crate::config::ConfigError;
 use crate::faces::{FaceId, FaceKey};
 use crate::few::Few;
-use crate::hash::NameHasher;
+use crate::hash::{NameHasher, NameHashes};
 use crate::prefix_table::{Key, Pair, Pairs, PrefixTable, Writer, with_key};
 use crate::slab::Id;
 
@@ -98,6 +98,16 @@ impl<R: RawMutex> Fib<R> {
             Some(faces)
         };
         self.table.find_longest(&self.control, key, faces).unwrap_or_else(Upward::new)
+    }
+
+    /// Reads the lines where a lookup begins; see [`crate::Batch`].
+    pub(crate) fn read_buckets(&self, hashes: &NameHashes) -> u64 {
+        self.table.read_buckets(hashes)
+    }
+
+    /// Reads the line of the entry that a lookup will find, once its bucket is at hand.
+    pub(crate) fn read_entry(&self, hashes: &NameHashes) -> u64 {
+        self.table.read_entry(hashes)
     }
 
     /// Whether some prefix of `key` leads to `face`.

@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use lock_api::{Mutex, RawMutex};
 use namely_wire::{PACKET_OCTETS_MAX, types};
 
+use crate::batch::name_octets;
 use crate::bpt::Bpt;
 use crate::config::{Config, ConfigError};
 use crate::counters::{Counters, DropReason};
@@ -13,7 +14,7 @@ use crate::cs::Cs;
 use crate::dead_nonces::DeadNonces;
 use crate::faces::{FaceId, FaceKey, Faces};
 use crate::fib::Fib;
-use crate::hash::{NameHasher, STEP, mix};
+use crate::hash::{NameHasher, NameHashes, STEP, mix};
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::Pit;
 use crate::regions::Regions;
@@ -70,6 +71,20 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Processes one packet that `face` received. What is to be sent goes to `out`; what is dropped is
     /// counted. Any octets may be given.
     pub fn receive(&self, face: FaceId, received: Received<B>, now_ns: u64, out: &mut impl Output<B>) {
+        let mut hashes = NameHashes::new();
+        self.hasher.fill(name_octets(received.packet.as_ref()), &mut hashes);
+        self.process(face, received, &hashes, now_ns, out);
+    }
+
+    /// The same for a packet whose name has `hashes`, if it has a name.
+    pub(crate) fn process(
+        &self,
+        face: FaceId,
+        received: Received<B>,
+        hashes: &NameHashes,
+        now_ns: u64,
+        out: &mut impl Output<B>,
+    ) {
         let Some(ingress) = self.faces.hold(face) else {
             self.counters.dropped(DropReason::UnknownFace);
             return;
@@ -79,11 +94,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let result = if octets.len() > PACKET_OCTETS_MAX {
             Err(DropReason::TooLarge)
         } else if let Some(reason) = received.headers.nack {
-            self.receive_nack(&ingress, &received, reason, now_ns, out)
+            self.receive_nack(&ingress, &received, hashes, reason, now_ns, out)
         } else if is(types::INTEREST) {
-            self.receive_interest(&ingress, &received, now_ns, out)
+            self.receive_interest(&ingress, &received, hashes, now_ns, out)
         } else if is(types::DATA) {
-            self.receive_data(&ingress, &received, now_ns, out)
+            self.receive_data(&ingress, &received, hashes, now_ns, out)
         } else {
             Err(DropReason::Malformed)
         };

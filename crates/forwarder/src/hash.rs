@@ -13,19 +13,22 @@ use namely_wire::tlv::read_header;
 pub(crate) struct NameHasher {
     /// The state that the key makes.
     start: SipState,
+    /// The hash of `/`.
+    root: u64,
     // All ones but in tests, which make hashes collide to show that names decide.
     mask: u64,
 }
 
 impl NameHasher {
     pub(crate) fn new(keys: (u64, u64)) -> Self {
-        NameHasher { start: SipState::new(keys), mask: u64::MAX }
+        let start = SipState::new(keys);
+        NameHasher { start, root: start.finish(), mask: u64::MAX }
     }
 
     /// A hasher that knows only `mask + 1` hashes.
     #[cfg(test)]
     pub(crate) fn colliding(mask: u64) -> Self {
-        NameHasher { start: SipState::new((1, 2)), mask }
+        NameHasher { mask, ..NameHasher::new((1, 2)) }
     }
 
     /// The hash of a whole name, given its octets.
@@ -41,21 +44,26 @@ impl NameHasher {
 
     /// The hashes of all prefixes of `name`.
     pub(crate) fn prefixes(&self, name: NameRef<'_>) -> NameHashes {
-        let mut hashes =
-            NameHashes { len: 0, ends: [0; COMPONENTS_MAX + 1], hashes: [0; COMPONENTS_MAX + 1] };
-        let mut state = self.start;
-        hashes.hashes[0] = state.finish() & self.mask;
-        let octets = name.as_bytes();
-        let mut end = 0;
-        for n in 1..=COMPONENTS_MAX {
-            let Some(component) = first_component(&octets[end..]) else { break };
-            state.absorb(component);
-            end += component.len();
-            hashes.hashes[n] = state.finish() & self.mask;
-            hashes.ends[n] = end as u16;
-            hashes.len = n;
-        }
+        let mut hashes = NameHashes::new();
+        self.fill(name.as_bytes(), &mut hashes);
         hashes
+    }
+
+    /// Puts the hashes of all prefixes of a name, given its octets, in the place of what `hashes` holds. Octets that are
+    /// no name make hashes of nothing.
+    pub(crate) fn fill(&self, octets: &[u8], hashes: &mut NameHashes) {
+        let NameHashes { len, ends, hashes } = hashes;
+        hashes[0] = self.root & self.mask;
+        let (mut state, mut rest, mut n) = (self.start, octets, 0);
+        for (hash, end) in hashes[1..].iter_mut().zip(&mut ends[1..]) {
+            let Some(component) = first_component(rest) else { break };
+            state.absorb(component);
+            rest = &rest[component.len()..];
+            *hash = state.finish() & self.mask;
+            *end = (octets.len() - rest.len()) as u16;
+            n += 1;
+        }
+        *len = n;
     }
 }
 
@@ -150,6 +158,11 @@ const _: () =
     assert!(namely_wire::PACKET_OCTETS_MAX <= u16::MAX as usize, "positions in a packet fit 16 bits");
 
 impl NameHashes {
+    /// Those of no name.
+    pub(crate) fn new() -> Self {
+        NameHashes { len: 0, ends: [0; COMPONENTS_MAX + 1], hashes: [0; COMPONENTS_MAX + 1] }
+    }
+
     /// Components of the name.
     pub(crate) fn len(&self) -> usize {
         self.len

@@ -51,6 +51,7 @@ extern crate alloc;
 extern crate std;
 
 mod ask;
+mod batch;
 mod bpt;
 mod config;
 mod control;
@@ -74,6 +75,7 @@ mod strategy;
 mod sync;
 mod wheel;
 
+pub use batch::Batch;
 pub use bpt::{BindError, Bound};
 pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
 pub use control::{PitStatus, StrategyStatus, TableSizes};

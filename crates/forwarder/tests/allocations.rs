@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use namely_forwarder::{Config, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received};
+use namely_forwarder::{Batch, Config, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received};
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 type Packet = Arc<[u8]>;
@@ -82,6 +82,7 @@ struct Story {
     producers: [FaceId; 2],
     /// Of each name an Interest of each consumer, and a Data.
     packets: Vec<([Packet; 4], Packet)>,
+    batch: Batch<Packet>,
     now_ns: u64,
     sink: Sink,
 }
@@ -106,7 +107,7 @@ impl Story {
             (interests, data.build(&[0; 100], &SignatureInfo::digest_sha256()).finish(&[0; 32]).into())
         };
         let packets = (0..names).map(packet).collect();
-        Story { fw, consumers, producers, packets, now_ns: 1, sink: Sink::default() }
+        Story { fw, consumers, producers, packets, batch: Batch::new(), now_ns: 1, sink: Sink::default() }
     }
 
     /// Each name is asked for by `askers` consumers; answered unless it is to expire. Returns packets sent.
@@ -118,8 +119,16 @@ impl Story {
             }
         }
         if answered {
-            for (_, data) in &self.packets {
-                self.fw.receive(self.producers[0], Received::bare(data.clone()), self.now_ns, &mut self.sink);
+            // Half of them come in batches.
+            for (i, (_, data)) in self.packets.iter().enumerate() {
+                let received = Received::bare(data.clone());
+                match i % 2 {
+                    0 => self.fw.receive(self.producers[0], received, self.now_ns, &mut self.sink),
+                    _ => self.batch.push(self.producers[0], received),
+                }
+                if self.batch.is_full() || i + 1 == self.packets.len() {
+                    self.fw.receive_batch(&mut self.batch, self.now_ns, &mut self.sink);
+                }
             }
         }
         // Long enough for what is pending, and then for the Nonces of what has expired.

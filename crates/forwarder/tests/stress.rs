@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use namely_forwarder::{
-    Config, DropReason, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received, UnsolicitedPolicy,
+    Batch, Config, DropReason, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received, UnsolicitedPolicy,
 };
 use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, PitToken, SignatureInfo};
 
@@ -108,6 +108,7 @@ impl Scene {
     /// A worker: packets of all kinds on faces that stay and on the one that comes and goes.
     fn work(&self, seed: u64) -> (u64, Sink) {
         let (mut dice, mut sink, mut received) = (Dice(seed), Sink::default(), 0);
+        let mut batch = Batch::new();
         while !self.over.load(Ordering::Relaxed) {
             for _ in 0..16 {
                 let now_ns = self.now_ns.fetch_add(dice.next(1000) as u64 * 100, Ordering::Relaxed);
@@ -125,9 +126,13 @@ impl Scene {
                     pit_token: PitToken::new(&[dice.next(3) as u8]),
                     ..LpHeaders::default()
                 };
-                self.fw.receive(face, Received { packet, headers }, now_ns, &mut sink);
+                match dice.next(2) {
+                    0 => self.fw.receive(face, Received { packet, headers }, now_ns, &mut sink),
+                    _ => batch.push(face, Received { packet, headers }),
+                }
                 received += 1;
             }
+            self.fw.receive_batch(&mut batch, self.now_ns.load(Ordering::Relaxed), &mut sink);
             self.fw.expire(self.now_ns.load(Ordering::Relaxed), &mut sink);
         }
         (received, sink)

@@ -42,7 +42,7 @@ pub trait Handler<P> {
     /// Another thread called [`Waker::wake`]. `Break` ends the loop.
     fn woken(&mut self, io: &mut Transports<P>) -> ControlFlow<()>;
 
-    /// Called once a turn. Returns when it must be called again at the latest, ns of [`crate::clock`].
+    /// Called once a turn, when all frames of the turn were handed over. Returns when it must be called again at the latest, ns of [`crate::clock`].
     fn tick(&mut self, io: &mut Transports<P>) -> Option<u64>;
 }
 
@@ -114,9 +114,10 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> EventLoop<P> {
             let flow = serve(io, &ready, &mut self.scratch, handler);
             io.run_timers(handler);
             dispatch(io, handler);
+            io.serve_notes(handler);
+            // Nothing is handed over after the tick: what the handler has put together is complete.
             due_ns = handler.tick(io);
             io.flush_all();
-            io.serve_notes(handler);
             dispatch(io, handler);
             if flow.is_break() {
                 io.finish();

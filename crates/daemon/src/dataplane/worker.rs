@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use namely_forwarder::{FaceId, Outgoing, Output, Received};
+use namely_forwarder::{Batch, FaceId, Outgoing, Output, Received};
 use namely_io::{
     CloseReason, Event, Handler, OpenError, Persistency, Remote, TransportId, TransportStatus, Transports,
 };
@@ -41,6 +41,8 @@ pub(super) struct Worker {
     dispatcher: Dispatcher,
     /// Packets that others have dispatched here.
     taken: Vec<Dispatched>,
+    /// Packets that were read in this turn and are not processed yet.
+    batch: Batch<Packet>,
     /// The time for which this worker has set its timer for the core's sake.
     expire_due_ns: Option<u64>,
     /// Whether packets were forwarded since the core last said what is due.
@@ -135,6 +137,7 @@ impl Worker {
             plane,
             dispatcher,
             taken: Vec::new(),
+            batch: Batch::new(),
             expire_due_ns: None,
             is_expire_stale: false,
         }
@@ -170,11 +173,24 @@ impl Worker {
         queue.has_some()
     }
 
-    /// Runs a packet through the forwarder and sends what comes of it.
+    /// Runs a packet through the forwarder, together with others of this turn.
+    #[inline]
     fn forward(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
+        self.batch.push(face, received);
+        if self.batch.is_full() {
+            self.forward_batch(io);
+        }
+    }
+
+    /// Runs the packets that wait through the forwarder and sends what comes of them. Done before anything else may
+    /// change the faces that they came from, and before the worker sleeps.
+    fn forward_batch(&mut self, io: &mut Io) {
+        if self.batch.is_empty() {
+            return;
+        }
         let now_ns = io.now_ns();
         let mut sink = Sink { io, ports: &mut self.ports };
-        self.plane.core.receive(face, received, now_ns, &mut sink);
+        self.plane.core.receive_batch(&mut self.batch, now_ns, &mut sink);
         self.is_expire_stale = true;
     }
 
@@ -285,6 +301,7 @@ impl Worker {
             Command::CreateFace(spec, reply) => self.create_face(io, spec, reply),
             Command::Inject(packet, headers) => {
                 self.forward(io, self.plane.internal_face, Received { packet, headers });
+                self.forward_batch(io);
             }
             Command::RefreshTimers => self.is_expire_stale = true,
             Command::Answer(reply) => answer(reply, ()),
@@ -464,6 +481,7 @@ impl Handler<Packet> for Worker {
     }
 
     fn event(&mut self, io: &mut Io, event: Event) {
+        self.forward_batch(io);
         match event {
             Event::Accepted { transport, .. } => {
                 if !self.plane.outbox.has_room() {
@@ -487,6 +505,7 @@ impl Handler<Packet> for Worker {
     }
 
     fn woken(&mut self, io: &mut Io) -> ControlFlow<()> {
+        self.forward_batch(io);
         while let Ok(command) = self.commands.try_recv() {
             self.obey(io, command)?;
         }
@@ -498,6 +517,7 @@ impl Handler<Packet> for Worker {
             self.sweep_foreign();
         }
         let is_more = self.exchange(io);
+        self.forward_batch(io);
         self.tick_readers(io.now_ns());
         self.expire(io);
         if is_more {

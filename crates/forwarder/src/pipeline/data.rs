@@ -19,6 +19,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         &self,
         ingress: &FaceHold<'_>,
         received: &Received<B>,
+        hashes: &NameHashes,
         now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
@@ -28,18 +29,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if is_localhost(view.name) && !ingress.is_local() {
             return Err(DropReason::Scope);
         }
-        let hashes = self.hasher.prefixes(view.name);
-        self.cs.read_ahead(Key::new(view.name, &hashes));
+        self.cs.read_ahead(Key::new(view.name, hashes));
         let mut digest = None;
         let mut satisfied = Satisfied::new();
-        let mut more = self.take_satisfied(&view, &hashes, &mut digest, &mut satisfied);
+        let mut more = self.take_satisfied(&view, hashes, &mut digest, &mut satisfied);
         if satisfied.is_empty() && !self.admits_unsolicited(ingress) {
             return Err(DropReason::Unsolicited);
         }
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.cs.refuse();
         } else {
-            self.cs.insert(packet, &view, Key::new(view.name, &hashes), digest, now_ns);
+            self.cs.insert(packet, &view, Key::new(view.name, hashes), digest, now_ns);
         }
         let data = DataOut { packet, from: ingress.id(), congestion_mark: headers.congestion_mark };
         loop {
@@ -51,7 +51,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 return Ok(());
             }
             satisfied = Satisfied::new();
-            more = self.take_satisfied(&view, &hashes, &mut digest, &mut satisfied);
+            more = self.take_satisfied(&view, hashes, &mut digest, &mut satisfied);
         }
     }
 

@@ -12,6 +12,7 @@ use crate::counters::DropReason;
 use crate::cs::Lookup;
 use crate::faces::{FaceHold, FaceId, LinkType};
 use crate::forwarder::Forwarder;
+use crate::hash::NameHashes;
 use crate::packet::{Outgoing, Output, PacketBuf, Received};
 use crate::pit::{Entered, InRecord, OutRecord, Pended, PitEntry, PitFull};
 use crate::strategy::{Chosen, Pending, Strategy, Upstream, Verdict};
@@ -48,6 +49,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         &self,
         ingress: &FaceHold<'_>,
         received: &Received<B>,
+        hashes: &NameHashes,
         now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
@@ -65,10 +67,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return Err(DropReason::NextHopRefused);
         }
         match self.amended(&view)? {
-            None => self.process_interest(ingress, packet, &view, headers, now_ns, out),
+            None => self.process_interest(ingress, packet, Ask::new(&view, hashes), headers, now_ns, out),
             Some(packet) => {
                 let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
-                self.process_interest(ingress, &packet, &view, headers, now_ns, out)
+                self.process_interest(ingress, &packet, Ask::new(&view, hashes), headers, now_ns, out)
             }
         }
     }
@@ -99,23 +101,22 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         &self,
         ingress: &FaceHold<'_>,
         packet: &B,
-        view: &InterestView<'_>,
+        ask: Ask<'_>,
         headers: &LpHeaders,
         now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
-        let hashes = self.hasher.prefixes(view.name);
-        let lifetime_ms = view.lifetime_or_default_ms().min(self.config.interest_lifetime_ms_max);
+        let lifetime_ms = ask.view.lifetime_or_default_ms().min(self.config.interest_lifetime_ms_max);
         let arrived = Arrived {
             ingress,
             packet,
             headers,
-            ask: Ask::new(view, &hashes),
-            nonce: view.nonce.ok_or(DropReason::Malformed)?,
+            ask,
+            nonce: ask.view.nonce.ok_or(DropReason::Malformed)?,
             lifetime_ns: lifetime_ms.saturating_mul(1_000_000),
             now_ns,
         };
-        if self.dead_nonces.contains(hashes.whole(), arrived.nonce, now_ns) {
+        if self.dead_nonces.contains(ask.hashes.whole(), arrived.nonce, now_ns) {
             return self.refuse_loop(&arrived, out);
         }
         match self.find_cached(&arrived.ask, now_ns) {

@@ -7,6 +7,7 @@ use crate::ask::Ask;
 use crate::counters::DropReason;
 use crate::faces::{FaceHold, LinkType};
 use crate::forwarder::Forwarder;
+use crate::hash::NameHashes;
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::PitEntry;
 use crate::strategy::{NackVerdict, Strategy, StrategyKind};
@@ -16,6 +17,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         &self,
         ingress: &FaceHold<'_>,
         received: &Received<B>,
+        hashes: &NameHashes,
         reason: NackReason,
         now_ns: u64,
         out: &mut impl Output<B>,
@@ -26,8 +28,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let view = InterestView::parse(received.packet.as_ref()).map_err(|_| DropReason::Malformed)?;
         let nonce = view.nonce.ok_or(DropReason::NackUnmatched)?;
-        let hashes = self.hasher.prefixes(view.name);
-        let ask = Ask::new(&view, &hashes);
+        let ask = Ask::new(&view, hashes);
         let strategy = self.strategies.find(ask.key());
 
         let upstream = ingress.key();

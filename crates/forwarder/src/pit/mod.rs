@@ -48,7 +48,7 @@ pub(crate) const MATCHES_AT_ONCE: usize = 4;
 
 /// The table of pending Interests.
 pub(crate) struct Pit<B, R> {
-    buckets: Box<[Mutex<R, Id>]>,
+    buckets: Box<[Bucket<R>]>,
     slots: Pool<Slot<B, R>>,
     ids: Ids<R>,
     deadlines: Deadlines<R>,
@@ -57,6 +57,39 @@ pub(crate) struct Pit<B, R> {
     by_face: PendingByFace,
     entries_per_face_max: usize,
     in_records_max: usize,
+}
+
+/// A chain of entries.
+struct Bucket<R> {
+    lock: Mutex<R, ()>,
+    /// The first entry. Written under the lock; read without it only ahead of time.
+    head: AtomicU32,
+}
+
+/// A bucket under its lock.
+struct Chain<'a, R: RawMutex> {
+    _guard: MutexGuard<'a, R, ()>,
+    head: &'a AtomicU32,
+}
+
+impl<R: RawMutex> Bucket<R> {
+    fn new() -> Self {
+        Bucket { lock: Mutex::new(()), head: AtomicU32::new(NONE) }
+    }
+
+    fn lock(&self) -> Chain<'_, R> {
+        Chain { _guard: self.lock.lock(), head: &self.head }
+    }
+}
+
+impl<R: RawMutex> Chain<'_, R> {
+    fn first(&self) -> Id {
+        self.head.load(Ordering::Relaxed)
+    }
+
+    fn set_first(&mut self, id: Id) {
+        self.head.store(id, Ordering::Relaxed);
+    }
 }
 
 /// A place for an entry.
@@ -148,7 +181,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let entries_max = config.pit_entries_max;
         let buckets = entries_max.clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
         Ok(Pit {
-            buckets: boxed(if cfg!(loom) { BUCKETS_MIN } else { buckets }, || Mutex::new(NONE))?,
+            buckets: boxed(if cfg!(loom) { BUCKETS_MIN } else { buckets }, Bucket::new)?,
             slots: Pool::new(entries_max)?,
             ids: Ids::new(entries_max)?,
             deadlines: Deadlines::new(entries_max)?,
@@ -176,7 +209,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let prepared = self.ids.take(record.face.slot, |id| Some(&self.slot_or_make(id)?.link));
         let hash = ask.hash();
         let mut bucket = self.bucket(hash).lock();
-        if let Some(known) = self.find(*bucket, hash, |entry| entry.is_same_as(ask)) {
+        if let Some(known) = self.find(bucket.first(), hash, |entry| entry.is_same_as(ask)) {
             drop(bucket);
             self.give_back(prepared);
             return Ok(Entered::Known(known));
@@ -195,8 +228,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let mut state = slot.state.lock();
         state.entry = Some(PitEntry::new(packet.clone(), ask, record, slot.link.stripe()));
         slot.hash.store(hash, Ordering::Relaxed);
-        slot.link.next.store(*bucket, Ordering::Relaxed);
-        *bucket = id;
+        slot.link.next.store(bucket.first(), Ordering::Relaxed);
+        bucket.set_first(id);
         drop(bucket);
         let mut pended = Pended { id, state };
         self.set_timer(&mut pended, record.expires_at_ns, now_ns);
@@ -212,7 +245,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         nonce: [u8; 4],
     ) -> Option<Pended<'_, B, R>> {
         let bucket = self.bucket(ask.hash()).lock();
-        self.find(*bucket, ask.hash(), |entry| {
+        self.find(bucket.first(), ask.hash(), |entry| {
             entry.has_name_and_selectors(ask)
                 && entry.out_records.iter().any(|r| r.face == upstream && r.nonce == nonce)
         })
@@ -335,7 +368,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     ) {
         let (before, mut taken) = (satisfied.len(), [NONE; MATCHES_AT_ONCE]);
         let mut bucket = self.bucket(hash).lock();
-        let mut id = *bucket;
+        let mut id = bucket.first();
         while let Some(slot) = self.slot(id).filter(|_| satisfied.len() < MATCHES_AT_ONCE) {
             let next = slot.link.next.load(Ordering::Relaxed);
             if slot.hash.load(Ordering::Relaxed) == hash {
@@ -391,7 +424,18 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         (until < self.ids.end()).then_some(until)
     }
 
-    fn bucket(&self, hash: u64) -> &Mutex<R, Id> {
+    /// Reads the line where a lookup of `hash` begins; see [`crate::Batch`].
+    pub(crate) fn read_bucket(&self, hash: u64) -> u64 {
+        u64::from(self.bucket(hash).head.load(Ordering::Relaxed))
+    }
+
+    /// Reads the line of the first entry of the chain of `hash`.
+    pub(crate) fn read_entry(&self, hash: u64) -> u64 {
+        let first = self.bucket(hash).head.load(Ordering::Relaxed);
+        self.slot(first).map_or(0, |slot| slot.hash.load(Ordering::Relaxed))
+    }
+
+    fn bucket(&self, hash: u64) -> &Bucket<R> {
         &self.buckets[hash as usize & (self.buckets.len() - 1)]
     }
 
@@ -423,14 +467,13 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         None
     }
 
-    /// Takes a place out of the chain that starts at `head`; the caller holds the bucket.
-    fn unlink(&self, head: &mut Id, id: Id, slot: &Slot<B, R>) {
+    /// Takes a place out of a chain.
+    fn unlink(&self, bucket: &mut Chain<'_, R>, id: Id, slot: &Slot<B, R>) {
         let next = slot.link.next.load(Ordering::Relaxed);
-        if *head == id {
-            *head = next;
-            return;
+        if bucket.first() == id {
+            return bucket.set_first(next);
         }
-        let mut at = *head;
+        let mut at = bucket.first();
         while let Some(before) = self.slot(at) {
             at = before.link.next.load(Ordering::Relaxed);
             if at == id {

@@ -158,6 +158,28 @@ impl PrefixTable {
         }
     }
 
+    /// Reads a word of each bucket where a lookup begins.
+    pub(crate) fn read_buckets(&self, hashes: &NameHashes) -> u64 {
+        let buckets = self.lengths_of(hashes).filter_map(|n| self.index.bucket(hashes.hash(n)));
+        buckets.fold(0, |read, bucket| read ^ bucket.word(0))
+    }
+
+    /// Reads a word of the entry whose hash is that of the longest prefix.
+    pub(crate) fn read_entry(&self, hashes: &NameHashes) -> u64 {
+        let entry = self.lengths_of(hashes).find_map(|n| {
+            let bucket = self.index.bucket(hashes.hash(n))?;
+            let matching = Index::matching(bucket, hashes.hash(n));
+            (matching != 0).then(|| self.entries.get(Index::id(bucket, matching.trailing_zeros())))?
+        });
+        entry.map_or(0, |entry| entry.word(0))
+    }
+
+    /// The lengths that a lookup probes first.
+    fn lengths_of(&self, hashes: &NameHashes) -> impl Iterator<Item = usize> + use<> {
+        let most = if self.len() == 0 { 0 } else { PROBED_AHEAD };
+        self.lengths.of(hashes).take(most)
+    }
+
     /// The entry with this name in a bucket whose slots `matching` have its hash, or in a further block of the bucket.
     fn entry_in<'a>(
         &'a self,

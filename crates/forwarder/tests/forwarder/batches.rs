@@ -1,0 +1,91 @@
+//! Batches beside the same packets one by one.
+
+use namely_forwarder::{Batch, FaceId, FaceSpec, Received};
+use namely_wire::{LpHeaders, NackReason, Name};
+use proptest::prelude::*;
+
+use crate::bench::*;
+
+/// A packet of a story: from which face, of which kind, for which of few names.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    face: usize,
+    kind: u8,
+    name: usize,
+    nonce: u8,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = (0..4usize, 0..8u8, 0..12usize, 0..6u8);
+    let step = step.prop_map(|(face, kind, name, nonce)| Step { face, kind, name, nonce });
+    proptest::collection::vec(step, 0..200)
+}
+
+/// Few names, some prefixes of others, and one that is too long to be read ahead cheaply.
+fn some_name(i: usize) -> Name {
+    match i {
+        0..4 => name("/a").join_number(50, i as u64),
+        4..11 => name("/a").join_number(50, i as u64 % 4).join_number(50, i as u64),
+        _ => (0..120).fold(name("/a"), |name, i| name.join_number(50, i)),
+    }
+}
+
+fn packet(step: Step) -> Received<Packet> {
+    let uri = some_name(step.name).to_string();
+    let asked = interest(&uri).nonce([step.nonce; 4]);
+    match step.kind {
+        0..3 => Received::bare(asked.build().into()),
+        3 => Received::bare(asked.can_be_prefix().build().into()),
+        4 => Received {
+            packet: asked.build().into(),
+            headers: LpHeaders { nack: Some(NackReason::NoRoute), ..LpHeaders::default() },
+        },
+        5 => Received::bare(asked.build()[..9].into()),
+        _ => Received::bare(data(&uri)),
+    }
+}
+
+fn scene() -> (Bench, [FaceId; 4]) {
+    let bench = Bench::with(namely_forwarder::Config { cs_packets_max: 3, pit_entries_max: 6, ..config() });
+    let specs = [FaceSpec::application(), FaceSpec::remote(), FaceSpec::remote(), FaceSpec::group()];
+    let faces = specs.map(|spec| bench.face(spec));
+    bench.route("/a", faces[1], 1);
+    bench.route("/a", faces[2], 2);
+    bench.route(&some_name(2).to_string(), faces[3], 0);
+    (bench, faces)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    #[test]
+    fn a_batch_does_what_its_packets_do_one_by_one(steps in steps(), batch_packets in 1..80usize) {
+        let ((one, faces), (other, _)) = (scene(), scene());
+        let (mut apart, mut together, mut batch) = (Sent::new(), Sent::new(), Batch::new());
+        for steps in steps.chunks(batch_packets) {
+            for step in steps {
+                one.fw.receive(faces[step.face], packet(*step), one.now_ns, &mut apart);
+                batch.push(faces[step.face], packet(*step));
+            }
+            prop_assert_eq!(batch.is_full(), steps.len() >= Batch::<Packet>::PACKETS_MAX);
+            other.fw.receive_batch(&mut batch, other.now_ns, &mut together);
+            prop_assert!(batch.is_empty());
+        }
+        prop_assert_eq!(apart, together);
+        prop_assert_eq!(one.fw.counters(), other.fw.counters());
+        prop_assert_eq!(one.fw.table_sizes().pit, other.fw.table_sizes().pit);
+    }
+}
+
+#[test]
+fn packets_of_a_face_that_is_gone_are_counted_and_the_rest_of_the_batch_goes_on() {
+    let (bench, faces) = scene();
+    let mut batch = Batch::new();
+    (0..2).for_each(|i| {
+        batch.push(faces[i], Received::bare(interest("/a/b").nonce([i as u8; 4]).build().into()))
+    });
+    bench.fw.face_release(faces[0]).unwrap();
+    let mut sent = Sent::new();
+    bench.fw.receive_batch(&mut batch, bench.now_ns, &mut sent);
+    assert_eq!(crate::bench::faces(&sent), [faces[2]]);
+    assert_eq!(bench.fw.counters().dropped(namely_forwarder::DropReason::UnknownFace), 1);
+}
