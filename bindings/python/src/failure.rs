@@ -1,15 +1,77 @@
 //! Failures as the exceptions of `namely.errors`.
 
+use std::fmt::Display;
+
+use namely_socket::{BindError, CallError, FetchError, OptionError, PublishError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use rustix::io::Errno;
 
-/// The exception for `errno`; `name` is what was asked for.
-pub(crate) fn raise(errno: i32, message: impl ToString, name: Option<&str>) -> PyErr {
-    static FROM_ERRNO: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    Python::attach(|py| {
-        let exception = FROM_ERRNO
-            .import(py, "namely.errors", "from_errno")
-            .and_then(|from_errno| from_errno.call1((errno, message.to_string(), name)));
-        exception.map_or_else(|error| error, PyErr::from_value)
-    })
+/// A failure on its way to Python.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    errno: i32,
+    message: String,
+    name: Option<String>,
 }
+
+/// An error of the sockets.
+pub(crate) trait Fault: Display {
+    /// As a system call would say it.
+    fn errno(&self) -> i32;
+
+    /// Whether the call goes on, and only the wait for it ended.
+    fn is_interim(&self) -> bool {
+        false
+    }
+}
+
+impl Failure {
+    /// A failure that is of the binding itself.
+    pub(crate) fn new(errno: Errno, message: impl ToString) -> Self {
+        Failure { errno: errno.raw_os_error(), message: message.to_string(), name: None }
+    }
+
+    /// The failure of what was done with the object `name`.
+    pub(crate) fn of(error: &impl Fault, name: Option<&str>) -> Self {
+        Failure { errno: error.errno(), message: error.to_string(), name: name.map(Into::into) }
+    }
+
+    /// The same, of the object `name`.
+    pub(crate) fn with_name(self, name: &str) -> Self {
+        Failure { name: Some(name.into()), ..self }
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> PyErr {
+        static FROM_ERRNO: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        Python::attach(|py| {
+            let exception = FROM_ERRNO
+                .import(py, "namely.errors", "from_errno")
+                .and_then(|from_errno| from_errno.call1((failure.errno, failure.message, failure.name)));
+            exception.map_or_else(|error| error, PyErr::from_value)
+        })
+    }
+}
+
+macro_rules! faults {
+    ($($error:ident),*; $($plain:ident),*) => {
+        $(impl Fault for $error {
+            fn errno(&self) -> i32 {
+                $error::errno(self)
+            }
+
+            fn is_interim(&self) -> bool {
+                matches!(self, $error::Call(CallError::TimedOut | CallError::Interrupted))
+            }
+        })*
+        $(impl Fault for $plain {
+            fn errno(&self) -> i32 {
+                $plain::errno(self)
+            }
+        })*
+    };
+}
+
+faults!(FetchError; BindError, OptionError, PublishError, CallError);

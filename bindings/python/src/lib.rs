@@ -7,6 +7,9 @@
 
 mod failure;
 mod names;
+mod pending;
+mod sockets;
+mod value;
 
 use pyo3::prelude::*;
 
@@ -15,4 +18,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::names::{canonical, components, join, listing};
+    #[pymodule_export]
+    use super::pending::{Bell, Pending};
+    #[pymodule_export]
+    use super::sockets::{Consumer, Producer};
 }

@@ -3,15 +3,13 @@
 use namely_wire::rdr;
 use namely_wire::{Component, Name};
 use pyo3::prelude::*;
+use rustix::io::Errno;
 
-use crate::failure::raise;
-
-const INVALID: i32 = rustix::io::Errno::INVAL.raw_os_error();
-const BAD_MESSAGE: i32 = rustix::io::Errno::BADMSG.raw_os_error();
+use crate::failure::Failure;
 
 /// A name from its URI; with or without the scheme.
-pub(crate) fn parse(name: &str) -> PyResult<Name> {
-    name.parse().map_err(|error| raise(INVALID, format!("no name: {error}"), Some(name)))
+pub(crate) fn parse(name: &str) -> Result<Name, Failure> {
+    name.parse().map_err(|error| Failure::new(Errno::INVAL, format!("no name: {error}")).with_name(name))
 }
 
 /// The name in its canonical form.
@@ -42,7 +40,7 @@ pub(crate) fn listing(octets: &[u8]) -> PyResult<Vec<(String, bool)>> {
     rdr::listing(octets)
         .map(|entry| match entry {
             Ok(entry) => Ok((Component::generic(entry.name).to_string(), entry.is_directory)),
-            Err(error) => Err(raise(BAD_MESSAGE, format!("no listing: {error}"), None)),
+            Err(error) => Err(Failure::new(Errno::BADMSG, format!("no listing: {error}")).into()),
         })
         .collect()
 }

@@ -349,6 +349,23 @@ pub struct PublishOptions {
 }
 
 impl PublishOptions {
+    /// Sets option `name`, one of those of a producer that it has a field for, or `version`, to what `value` says.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
+        if name == "version" {
+            let bad = || OptionError::Bad { option: "version", value: value.into() };
+            self.version = Some(value.parse().map_err(|_| bad())?);
+            return Ok(());
+        }
+        let spec = find(name, For::Producer)?;
+        match spec.name {
+            "manifest" => self.manifest = Some(parsed(spec, value)?),
+            "packet_octets_max" => self.packet_octets_max = Some(parsed(spec, value)?),
+            "freshness_ms" => self.freshness_ms = Some(parsed(spec, value)?),
+            _ => return Err(OptionError::Unknown(name.into())),
+        }
+        Ok(())
+    }
+
     pub(crate) fn over(&self, socket: &ProducerOptions) -> publish::Options {
         publish::Options {
             packet_octets_max: self.packet_octets_max.unwrap_or(socket.packet_octets_max),
@@ -524,6 +541,20 @@ mod tests {
                 assert_eq!(options.get(spec.name), Ok(sample(spec)));
             }
         }
+    }
+
+    #[test]
+    fn one_publication_takes_the_options_that_it_has_by_name() {
+        let mut options = PublishOptions::default();
+        for (name, value) in
+            [("version", "7"), ("manifest", "off"), ("packet_octets_max", "1000"), ("freshness_ms", "0")]
+        {
+            options.set(name, value).unwrap();
+        }
+        let fields = (options.version, options.manifest, options.packet_octets_max, options.freshness_ms);
+        assert_eq!(fields, (Some(7), Some(ManifestUse::Off), Some(1000), Some(0)));
+        assert_eq!(options.set("version", "x").unwrap_err().errno(), errno::INVAL);
+        assert_eq!(options.set("router", "x").unwrap_err().errno(), errno::NOPROTOOPT);
     }
 
     #[test]

@@ -39,11 +39,13 @@ from namely.errors import (
     WouldBlock,
 )
 from namely.names import canonical, components, join
+from namely.sockets import Consumer, Producer, Published
 
 __all__ = [
     "BadSocket",
     "CertificateMissing",
     "Closed",
+    "Consumer",
     "Corrupted",
     "DiskFull",
     "Error",
@@ -62,6 +64,8 @@ __all__ = [
     "ObjectTooLarge",
     "OutsidePrefix",
     "PrefixInUse",
+    "Producer",
+    "Published",
     "QueueFull",
     "RouterRefused",
     "RouterUnreachable",

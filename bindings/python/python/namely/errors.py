@@ -94,6 +94,11 @@ class Timeout(Error, TimeoutError):
 
     _errno = _errno.ETIMEDOUT
 
+    @classmethod
+    def now(cls) -> Timeout:
+        """The exception of a wait that ends now."""
+        return cls(cls._errno, "not in time")
+
 
 class VerificationError(Error, PermissionError):
     """What came is not from whom it must be. Nothing of it was handed out. Its subclasses say why."""

@@ -1,0 +1,197 @@
+//! A call under way: waited for by a thread that lets others run Python meanwhile and sees to its signals, or announced to
+//! an event loop by a descriptor.
+
+use std::future::Future;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use namely_socket::CallError;
+use pyo3::prelude::*;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+
+use crate::failure::{Failure, Fault};
+use crate::value::Value;
+
+/// The longest that a thread waits before it looks whether Python got a signal: one that came just before the wait
+/// does not end it.
+const SIGNALS_AFTER: Duration = Duration::from_millis(500);
+
+/// What all calls have in common.
+trait Call: Send {
+    /// The result, waited for; none when the wait ended before the call.
+    fn wait(&mut self, timeout: Duration) -> Option<Result<Value, Failure>>;
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Value, Failure>>;
+}
+
+struct Of<T, E> {
+    call: namely_socket::Pending<Result<T, E>>,
+    name: Option<String>,
+}
+
+impl<T: Into<Value>, E: Fault + From<CallError>> Of<T, E> {
+    fn over(&self, result: Result<T, E>) -> Result<Value, Failure> {
+        result.map(Into::into).map_err(|error| Failure::of(&error, self.name.as_deref()))
+    }
+}
+
+impl<T: Into<Value> + Send, E: Fault + From<CallError> + Send> Call for Of<T, E> {
+    fn wait(&mut self, timeout: Duration) -> Option<Result<Value, Failure>> {
+        match self.call.wait(Some(timeout)) {
+            Err(error) if error.is_interim() => None,
+            result => Some(self.over(result)),
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Value, Failure>> {
+        Pin::new(&mut self.call).poll(context).map(|result| self.over(result))
+    }
+}
+
+/// A call under way. Given up when it is dropped.
+#[pyclass(frozen, generic, module = "namely._native")]
+pub(crate) struct Pending {
+    call: Mutex<State>,
+    /// The longest wait unless another is asked for: the socket's `timeout_ms`.
+    timeout: Option<Duration>,
+}
+
+enum State {
+    Running(Box<dyn Call>),
+    Over(Result<Value, Failure>),
+    Taken,
+}
+
+impl Pending {
+    /// The call that `call` is, which is about `name`.
+    pub(crate) fn new<T, E>(
+        call: namely_socket::Pending<Result<T, E>>,
+        name: Option<&str>,
+        timeout: Option<Duration>,
+    ) -> Self
+    where
+        T: Into<Value> + Send + 'static,
+        E: Fault + From<CallError> + Send + 'static,
+    {
+        let call: Box<dyn Call> = Box::new(Of { call, name: name.map(Into::into) });
+        Pending { call: Mutex::new(State::Running(call)), timeout }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.call.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The result after waiting for at most `timeout`, if it is there then.
+    fn wait_for(&self, timeout: Duration) -> Option<Result<Value, Failure>> {
+        let mut state = self.state();
+        if let State::Running(call) = &mut *state {
+            let result = call.wait(timeout)?;
+            *state = State::Over(result);
+        }
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Over(result) => Some(result),
+            _ => Some(Err(Failure::new(Errno::INVAL, "the result was taken before"))),
+        }
+    }
+}
+
+#[pymethods]
+impl Pending {
+    /// The result, waited for, at most `timeout` seconds; none: as long as the socket's option `timeout_ms` says.
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+        let timeout = match timeout {
+            Some(seconds) => Duration::try_from_secs_f64(seconds.max(0.0)).ok(),
+            None => self.timeout,
+        };
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let slice = left.unwrap_or(SIGNALS_AFTER).min(SIGNALS_AFTER);
+            if let Some(result) = py.detach(|| self.wait_for(slice)) {
+                return result?.into_python(py);
+            }
+            py.check_signals()?;
+            if left.is_some_and(|left| left <= slice) {
+                return Err(Failure::new(Errno::TIMEDOUT, "not in time").into());
+            }
+        }
+    }
+
+    /// The result, if it is there.
+    fn try_take(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match py.detach(|| self.wait_for(Duration::ZERO)) {
+            Some(result) => result?.into_python(py),
+            None => Err(Failure::new(Errno::AGAIN, "nothing is there yet").into()),
+        }
+    }
+
+    /// Whether the result is there. If not, `bell` says `key` once it is.
+    fn arm(&self, bell: &Bell, key: u64) -> bool {
+        let mut state = self.state();
+        let State::Running(call) = &mut *state else { return true };
+        let waker = Waker::from(Arc::new(Ring { bell: bell.shared.clone(), key }));
+        match call.poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(result) => {
+                *state = State::Over(result);
+                true
+            }
+            Poll::Pending => false,
+        }
+    }
+
+    /// The longest that a wait takes, in seconds, as the socket's option `timeout_ms` says.
+    #[getter]
+    fn timeout(&self) -> Option<f64> {
+        self.timeout.map(|timeout| timeout.as_secs_f64())
+    }
+}
+
+/// A descriptor that is readable when calls are over.
+#[pyclass(frozen, module = "namely._native")]
+pub(crate) struct Bell {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    fd: OwnedFd,
+    rung: Mutex<Vec<u64>>,
+}
+
+struct Ring {
+    bell: Arc<Shared>,
+    key: u64,
+}
+
+impl Wake for Ring {
+    fn wake(self: Arc<Self>) {
+        self.bell.rung.lock().unwrap_or_else(PoisonError::into_inner).push(self.key);
+        // The only failure is a counter that is full, and then the descriptor is readable already.
+        let _ = rustix::io::write(&self.bell.fd, &1u64.to_ne_bytes());
+    }
+}
+
+#[pymethods]
+impl Bell {
+    #[new]
+    fn new() -> PyResult<Self> {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|errno| Failure::new(errno, "no descriptor to be had"))?;
+        Ok(Bell { shared: Arc::new(Shared { fd, rung: Mutex::default() }) })
+    }
+
+    fn fileno(&self) -> RawFd {
+        self.shared.fd.as_raw_fd()
+    }
+
+    /// The keys of the calls that are over, each once; the descriptor is no longer readable.
+    fn take(&self) -> Vec<u64> {
+        // Read first: what is rung after that rings again.
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.shared.fd, &mut count);
+        std::mem::take(&mut *self.shared.rung.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

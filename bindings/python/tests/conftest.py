@@ -1,0 +1,115 @@
+"""A router of the tests' own, a key chain, and the programs of this checkout (`NAMELY_BIN_DIR`)."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+BINARIES = pathlib.Path(os.environ["NAMELY_BIN_DIR"])
+
+START_LIMIT_S = 20.0
+"""How long a program may take to be ready. Machines that test are busy."""
+
+
+def namely(*arguments: str | os.PathLike[str]) -> str:
+    """Runs `namely ARGUMENTS`; what it printed."""
+    done = subprocess.run([BINARIES / "namely", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"namely {arguments}: {done.stderr}"
+    return done.stdout
+
+
+def eventually(holds: Callable[[], bool], what: str) -> None:
+    """Waits until something holds."""
+    end = time.monotonic() + START_LIMIT_S
+    while not holds():
+        assert time.monotonic() < end, f"{what}: not so"
+        time.sleep(0.02)
+
+
+def listens(path: pathlib.Path) -> bool:
+    """Whether somebody listens on a Unix socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+class Router:
+    """A router on a Unix socket, until it is stopped."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.path = folder / "namely.sock"
+        self.uri = f"unix://{self.path}"
+        self._log = folder / "router.log"
+        self.start()
+
+    def start(self) -> None:
+        command = [BINARIES / "namely", "up", "--no-config", "--listen", self.uri]
+        with self._log.open("a") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        eventually(lambda: listens(self.path), f"the router listens ({self._log.read_text()})")
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=START_LIMIT_S)
+
+
+class Server:
+    """`namely serve FOLDER --prefix PREFIX`, until it is stopped."""
+
+    def __init__(self, folder: pathlib.Path, prefix: str, *options: str) -> None:
+        command = [BINARIES / "namely", "serve", folder, "--prefix", prefix, *options]
+        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self._process.stderr
+        said = ""
+        for line in self._process.stderr:
+            said += line
+            if line.startswith("serving "):
+                return
+        raise AssertionError(f"namely serve: {said}")
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=START_LIMIT_S)
+        if self._process.stderr:
+            self._process.stderr.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
+    """A folder that is everybody's home: nothing of the user's is read or written. A key there may sign below `/lab`."""
+    folder = tmp_path_factory.mktemp("world")
+    for variable in ("XDG_RUNTIME_DIR", "XDG_DATA_HOME", "NDN_CLIENT_TRANSPORT", "NAMELY_PASSPHRASE"):
+        os.environ.pop(variable, None)
+    os.environ.update(HOME=str(folder), NAMELY_HOME=str(folder / "namely"))
+    namely("key", "new", "/lab")
+    router = Router(folder)
+    os.environ["NAMELY_ROUTER"] = router.uri
+    yield folder
+    router.stop()
+
+
+@pytest.fixture
+def router(tmp_path: pathlib.Path) -> Iterator[Router]:
+    """A router of this test's own."""
+    router = Router(tmp_path)
+    yield router
+    router.stop()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Server]]:
+    """Starts servers that end with the test."""
+    servers: list[Server] = []
+
+    def start(folder: pathlib.Path, prefix: str, *options: str) -> Server:
+        servers.append(Server(folder, prefix, *options))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
