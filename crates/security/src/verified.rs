@@ -147,6 +147,15 @@ impl TrustReason {
         }
     }
 
+    /// The certificates by which a key vouches for the packet, if one with certificates does.
+    pub fn chain(&self) -> Option<&Arc<Chain>> {
+        match self {
+            TrustReason::Chain(chain) => Some(chain),
+            TrustReason::Manifest(trust) => trust.because.chain(),
+            TrustReason::SharedKey(_) | TrustReason::Digest | TrustReason::Unchecked => None,
+        }
+    }
+
     /// The key that vouches for the packet, if one does.
     pub fn key_name(&self) -> Option<&Name> {
         match self {

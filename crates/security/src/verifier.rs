@@ -142,6 +142,12 @@ impl Verifier {
         Ok(TrustReason::Chain(signer.chain()))
     }
 
+    /// The validated certificate or trust anchor of that name.
+    pub fn certificate(&self, name: NameRef<'_>) -> Option<&Certificate> {
+        let anchor = || self.policy.anchors().iter().find(|anchor| anchor.name() == name);
+        self.chains.validated(name).or_else(anchor)
+    }
+
     /// Hands in a certificate that was asked for. It is believed only if its own chain leads to an anchor, and
     /// it is forgotten again when more than [`CANDIDATES_MAX`] others came since.
     pub fn supply(&mut self, certificate: &[u8]) -> Result<(), CertificateError> {

@@ -77,6 +77,16 @@ impl<O: Send + 'static> Engine<O> {
         }
     }
 
+    /// Whether the socket was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Ends a wait of the thread, so that it looks at what others left for it.
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
+    }
+
     /// Whether this is the process that made the socket: after a fork the child has no such thread.
     pub(crate) fn check_process(&self) -> Result<(), CallError> {
         if rustix::process::getpid() == self.process { Ok(()) } else { Err(CallError::Forked) }

@@ -36,6 +36,11 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Of a system call that failed.
+    pub(crate) fn from_io(error: &io::Error) -> Self {
+        CallError::System(Errno::from_io_error(error).unwrap_or(Errno::IO))
+    }
+
     /// As a system call would say it.
     pub fn errno(&self) -> i32 {
         match self {
@@ -155,6 +160,17 @@ pub enum FetchError {
     Call(CallError),
     /// Peer, network or caller: why it could not be read.
     Object(ObjectError),
+    /// Peer: it is signed with a key whose certificate was revoked (`EKEYREVOKED`).
+    Revoked {
+        /// The certificate.
+        certificate: Name,
+    },
+    /// Peer or network: nobody who may say so said that the certificate is not revoked, and option `revocation` is
+    /// `require` (`EKEYREJECTED`).
+    NotKnownGood {
+        /// The certificate.
+        certificate: Name,
+    },
 }
 
 impl FetchError {
@@ -164,6 +180,8 @@ impl FetchError {
             FetchError::Name(error) => error.errno(),
             FetchError::Call(error) => error.errno(),
             FetchError::Object(error) => of_object(error),
+            FetchError::Revoked { .. } => errno::KEYREVOKED,
+            FetchError::NotKnownGood { .. } => errno::KEYREJECTED,
         }
     }
 }
@@ -174,6 +192,14 @@ impl fmt::Display for FetchError {
             FetchError::Name(error) => error.fmt(f),
             FetchError::Call(error) => error.fmt(f),
             FetchError::Object(error) => error.fmt(f),
+            FetchError::Revoked { certificate } => write!(f, "certificate {certificate} was revoked"),
+            FetchError::NotKnownGood { certificate } => {
+                write!(
+                    f,
+                    "nobody says that certificate {certificate} is not revoked: its producer is gone, or does not "
+                )?;
+                f.write_str("make such statements; option revocation can be check or off")
+            }
         }
     }
 }

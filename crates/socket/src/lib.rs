@@ -22,17 +22,23 @@ mod engine;
 mod errno;
 mod error;
 mod fence;
+mod inbox;
 pub mod options;
 mod pending;
 mod producer;
+mod readiness;
 mod sleep;
 
-pub use self::consumer::Consumer;
+pub use self::consumer::{
+    Consumer, ConsumerStats, DATAGRAMS_MAX, Datagram, FETCHES_MAX, ObjectInfo, ObjectStream,
+    READ_AHEAD_OCTETS, REVOCATIONS_MAX, Received, RecvError, SendError,
+};
 pub use self::errno::errno_name;
 pub use self::error::{BindError, CallError, FetchError, PublishError};
 pub use self::fence::{NAME_OCTETS_MAX, NameError, PREFIX_COMPONENTS_MAX, PREFIX_OCTETS_MAX};
 pub use self::options::{
-    ConsumerOptions, ManifestUse, OptionError, OptionSpec, ProducerOptions, PublishOptions, Trust,
+    ConsumerOptions, ManifestUse, OnBadSegment, OptionError, OptionSpec, ProducerOptions, PublishOptions,
+    Revocation, Trust,
 };
 pub use self::pending::Pending;
 pub use self::producer::{Producer, Published};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use namely_security::{KeyChain, ManifestHash, TrustPolicy, read_certificate};
 use namely_transport::congestion::Algorithm;
+pub use namely_transport::object::OnBadSegment;
 use namely_transport::object::ReadOptions;
 use namely_transport::publish::{self, PACKET_OCTETS_DEFAULT, Signing};
 use namely_wire::{Name, PACKET_OCTETS_MAX};
@@ -76,6 +77,8 @@ const fn before(spec: OptionSpec) -> OptionSpec {
 const ANY_NUMBER: Kind = Kind::Number { min: 0, max: u64::MAX };
 const SOME: Kind = Kind::Number { min: 1, max: u64::MAX };
 const TRUST: Kind = Kind::Choice(&["user", "policy:", "anchor:", "digest", "insecure"]);
+const ON_BAD: Kind = Kind::Choice(&["refetch", "accept", "abort"]);
+const REVOCATION: Kind = Kind::Choice(&["check", "off", "require"]);
 const CONGESTION: Kind = Kind::Choice(&["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:"]);
 const PACKET_OCTETS: Kind = Kind::Number { min: 256, max: PACKET_OCTETS_MAX as u64 };
 
@@ -101,6 +104,42 @@ pub const OPTIONS: &[OptionSpec] = &[
     spec("window_max", For::Consumer, SOME, "1024", "largest window of a fetch, packets"),
     spec("lifetime_ms", For::Consumer, SOME, "2000", "InterestLifetime, ms"),
     spec("retries", For::Consumer, SOME, "3", "how often metadata and certificates are asked for"),
+    spec(
+        "reliable",
+        For::Consumer,
+        Kind::Flag,
+        "true",
+        "whether what is lost is asked for again; if not, a gap is an error that names the segment",
+    ),
+    spec(
+        "on_bad_segment",
+        For::Consumer,
+        ON_BAD,
+        "refetch",
+        "what becomes of a segment that is not believed",
+    ),
+    spec(
+        "revocation",
+        For::Consumer,
+        REVOCATION,
+        "check",
+        "refuse what is revoked, or also what nobody calls good, or nothing",
+    ),
+    spec(
+        "backlog_segments",
+        For::Consumer,
+        SOME,
+        "2048",
+        "segments of an object that may wait to be verified",
+    ),
+    spec(
+        "can_be_prefix",
+        For::Consumer,
+        Kind::Flag,
+        "false",
+        "whether Data with longer names may answer datagrams",
+    ),
+    spec("must_be_fresh", For::Consumer, Kind::Flag, "false", "whether stale Data may not answer datagrams"),
     spec(
         "timeout_ms",
         For::Both,
@@ -249,6 +288,18 @@ pub struct ConsumerOptions {
     pub timeout: Option<Duration>,
     /// `object_octets_max`.
     pub object_octets_max: u64,
+    /// `reliable`.
+    pub reliable: bool,
+    /// `on_bad_segment`.
+    pub on_bad_segment: OnBadSegment,
+    /// `revocation`.
+    pub revocation: Revocation,
+    /// `backlog_segments`.
+    pub backlog_segments: usize,
+    /// `can_be_prefix`.
+    pub can_be_prefix: bool,
+    /// `must_be_fresh`.
+    pub must_be_fresh: bool,
 }
 
 impl Default for ConsumerOptions {
@@ -260,6 +311,12 @@ impl Default for ConsumerOptions {
             read: ReadOptions::default(),
             timeout: None,
             object_octets_max: 1 << 30,
+            reliable: true,
+            on_bad_segment: OnBadSegment::Refetch,
+            revocation: Revocation::Check,
+            backlog_segments: 2048,
+            can_be_prefix: false,
+            must_be_fresh: false,
         }
     }
 }
@@ -335,6 +392,24 @@ impl std::str::FromStr for ManifestUse {
     }
 }
 
+/// What a consumer asks about certificates (option `revocation`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Revocation {
+    /// Nothing.
+    Off,
+    /// Whether they are revoked; where nobody answers, they are believed.
+    #[default]
+    Check,
+    /// The same; where nobody answers who may, they are not believed.
+    Require,
+}
+
+const BAD_SEGMENT_WORDS: [(OnBadSegment, &str); 3] =
+    [(OnBadSegment::Refetch, "refetch"), (OnBadSegment::Accept, "accept"), (OnBadSegment::Abort, "abort")];
+
+const REVOCATION_WORDS: [(Revocation, &str); 3] =
+    [(Revocation::Off, "off"), (Revocation::Check, "check"), (Revocation::Require, "require")];
+
 /// How one object is published: what is none is as the socket's options say (HT-23).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublishOptions {
@@ -396,6 +471,16 @@ fn parsed<T: std::str::FromStr>(spec: &OptionSpec, value: &str) -> Result<T, Opt
     value.parse().map_err(|_| bad())
 }
 
+/// The value that the word `value` stands for.
+fn word<T: Copy>(spec: &OptionSpec, value: &str, words: &[(T, &str)]) -> Result<T, OptionError> {
+    let found = words.iter().find(|(_, word)| *word == value).map(|(meant, _)| *meant);
+    found.ok_or_else(|| OptionError::Bad { option: spec.name, value: value.into() })
+}
+
+fn word_of<T: PartialEq>(value: T, words: &[(T, &str)]) -> String {
+    words.iter().find(|(meant, _)| *meant == value).map_or_else(String::new, |(_, word)| (*word).into())
+}
+
 fn text_of<T: ToString>(value: &Option<T>) -> String {
     value.as_ref().map_or_else(String::new, T::to_string)
 }
@@ -426,14 +511,18 @@ impl ConsumerOptions {
             "trust" => self.trust = parsed(spec, value)?,
             "congestion" => self.read.fetch.congestion = parsed(spec, value)?,
             "window_max" => {
-                let window: usize = parsed(spec, value)?;
-                self.read.fetch.window_max = window;
-                self.read.fetch.span_max = window.saturating_mul(2);
+                self.read.fetch.window_max = parsed(spec, value)?;
             }
             "lifetime_ms" => self.read.lifetime_ms = parsed(spec, value)?,
             "retries" => self.read.attempts = parsed(spec, value)?,
             "timeout_ms" => self.timeout = timeout_of(parsed(spec, value)?),
             "object_octets_max" => self.object_octets_max = parsed(spec, value)?,
+            "reliable" => self.reliable = parsed(spec, value)?,
+            "on_bad_segment" => self.on_bad_segment = word(spec, value, &BAD_SEGMENT_WORDS)?,
+            "revocation" => self.revocation = word(spec, value, &REVOCATION_WORDS)?,
+            "backlog_segments" => self.backlog_segments = parsed(spec, value)?,
+            "can_be_prefix" => self.can_be_prefix = parsed(spec, value)?,
+            "must_be_fresh" => self.must_be_fresh = parsed(spec, value)?,
             _ => return Err(OptionError::Unknown(name.into())),
         }
         Ok(())
@@ -451,6 +540,12 @@ impl ConsumerOptions {
             "retries" => self.read.attempts.to_string(),
             "timeout_ms" => ms_text(self.timeout),
             "object_octets_max" => self.object_octets_max.to_string(),
+            "reliable" => self.reliable.to_string(),
+            "on_bad_segment" => word_of(self.on_bad_segment, &BAD_SEGMENT_WORDS),
+            "revocation" => word_of(self.revocation, &REVOCATION_WORDS),
+            "backlog_segments" => self.backlog_segments.to_string(),
+            "can_be_prefix" => self.can_be_prefix.to_string(),
+            "must_be_fresh" => self.must_be_fresh.to_string(),
             _ => return Err(OptionError::Unknown(name.into())),
         })
     }
@@ -520,7 +615,7 @@ mod tests {
         match spec.kind {
             Kind::Text => "/x".into(),
             Kind::Choice(words) => words.iter().find(|word| !word.ends_with(':')).unwrap().to_string(),
-            Kind::Flag => "true".into(),
+            Kind::Flag => (spec.default != "true").to_string(),
             Kind::Number { min, max } => (min + 1).min(max).to_string(),
         }
     }

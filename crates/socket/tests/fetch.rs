@@ -2,8 +2,13 @@
 
 mod common;
 
+use std::io::{Read, Seek, SeekFrom};
+use std::time::Duration;
+
 use common::{World, content, name};
-use namely_socket::{CallError, Consumer, ConsumerOptions, FetchError, Producer, PublishOptions};
+use namely_socket::{
+    CallError, Consumer, ConsumerOptions, FetchError, Producer, PublishOptions, READ_AHEAD_OCTETS, errno_name,
+};
 
 #[test]
 fn what_is_published_is_fetched_verified_through_a_router() {
@@ -18,22 +23,114 @@ fn what_is_published_is_fetched_verified_through_a_router() {
 
 /// Publishes objects and fetches them; the consumer's thread sleeps before each call.
 fn fetched_again(producer: &Producer, consumer: &Consumer) {
-    for octets in [0, 1, 100_000] {
+    for octets in [0, 1, 100_000, 3_000_000] {
         let object = name("/p/o");
         let published = producer.publish(&object, &content(octets), &PublishOptions::default()).unwrap();
         assert!(object.is_prefix_of(published.name.as_name()));
-        assert_eq!(consumer.fetch(&published.name).unwrap(), content(octets));
+        assert!(consumer.fetch(&published.name).unwrap() == content(octets));
     }
-    assert!(consumer.fetch(&name("/p/o")).is_ok());
+    let info = consumer.stat(&name("/p/o")).unwrap();
+    assert!(info.signer.is_some() && info.octets.is_some(), "{info:?}");
 }
 
 #[test]
 fn closing_a_socket_ends_the_calls_that_wait_on_it() {
     let world = World::new();
+    let _producer = world.producer("/p");
     let consumer = world.consumer("/p");
-    let pending = consumer.fetch_async(&name("/p/nothing")).unwrap();
-    consumer.close();
+    let mut pending = consumer.fetch_async(&name("/p/nothing")).unwrap();
+    assert!(matches!(pending.try_take(), Err(FetchError::Call(CallError::WouldBlock))));
+    std::thread::scope(|scope| {
+        let received = scope.spawn(|| consumer.recv());
+        let fetched = scope.spawn(|| pending.wait(None));
+        std::thread::sleep(Duration::from_millis(20));
+        consumer.close();
+        assert_eq!(errno_name(received.join().unwrap().unwrap_err().errno()), Some("ECANCELED"));
+        assert_eq!(errno_name(fetched.join().unwrap().unwrap_err().errno()), Some("ECANCELED"));
+    });
     let refused = consumer.fetch(&name("/p/nothing")).unwrap_err();
     assert!(matches!(refused, FetchError::Call(CallError::Closed)), "{refused}");
-    drop(pending);
+}
+
+#[test]
+fn names_outside_the_prefix_are_refused_and_no_call_waits_longer_than_it_may() {
+    let world = World::new();
+    let _producer = world.producer("/p");
+    let consumer = world.consumer("/p");
+    let outside = consumer.fetch(&name("/q/o")).unwrap_err();
+    assert_eq!(errno_name(outside.errno()), Some("EADDRNOTAVAIL"), "{outside}");
+    consumer.set_option("timeout_ms", "50").unwrap();
+    let late = consumer.fetch(&name("/p/nothing")).unwrap_err();
+    assert!(matches!(late, FetchError::Call(CallError::TimedOut)), "{late}");
+    let received = consumer.recv().unwrap_err();
+    assert_eq!(errno_name(received.errno()), Some("ETIMEDOUT"));
+    let unrouted = world.consumer("/q").fetch(&name("/q/o")).unwrap_err();
+    assert_eq!(errno_name(unrouted.errno()), Some("ENETUNREACH"), "{unrouted}");
+}
+
+#[test]
+fn a_stream_is_read_sought_in_and_kept_to_its_read_ahead() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    let whole = content(12_000_000);
+    producer.publish(&name("/p/o"), &whole, &PublishOptions::default()).unwrap();
+    let consumer = world.consumer("/p");
+    let mut stream = consumer.stream(&name("/p/o")).unwrap();
+    assert_eq!(stream.octets(), Some(whole.len() as u64));
+    let mut start = vec![0; 100_000];
+    stream.read_exact(&mut start).unwrap();
+    assert!(start == whole[..100_000]);
+    // Nobody reads: what is verified stops at the read-ahead, and what is asked for a little later.
+    let mut seen = 0;
+    loop {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = consumer.stats().octets;
+        if now == seen {
+            break;
+        }
+        seen = now;
+    }
+    let bound = READ_AHEAD_OCTETS + start.len() + 20_000;
+    assert!(seen as usize <= bound, "{seen} octets were verified ahead, {bound} at most may be");
+    assert!(seen < whole.len() as u64);
+    for (to, at) in [
+        (SeekFrom::Current(50_000), 150_000),
+        (SeekFrom::Start(11_000_000), 11_000_000),
+        (SeekFrom::Start(3), 3),
+        (SeekFrom::End(-7), whole.len() - 7),
+    ] {
+        assert_eq!(stream.seek(to).unwrap(), at as u64);
+        let mut part = vec![0; 7];
+        stream.read_exact(&mut part).unwrap();
+        assert_eq!(part, whole[at..at + 7], "{to:?}");
+    }
+    assert_eq!(stream.read(&mut [0; 10]).unwrap(), 0, "the end");
+    stream.seek(SeekFrom::Start(whole.len() as u64 + 5)).unwrap();
+    assert_eq!(stream.read(&mut [0; 10]).unwrap(), 0, "past the end");
+    stream.rewind().unwrap();
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    assert!(all == whole);
+}
+
+#[test]
+fn several_threads_fetch_on_one_socket() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    for i in 0..8 {
+        let object = name(&format!("/p/{i}"));
+        producer.publish(&object, &content(50_000 + i), &PublishOptions::default()).unwrap();
+    }
+    let consumer = world.consumer("/p");
+    std::thread::scope(|scope| {
+        for i in 0..8 {
+            let consumer = &consumer;
+            scope.spawn(move || {
+                assert!(consumer.fetch(&name(&format!("/p/{i}"))).unwrap() == content(50_000 + i));
+            });
+        }
+    });
+    let stats = consumer.stats();
+    assert_eq!(stats.octets, (0..8).map(|i| 50_000 + i).sum::<u64>());
+    assert!(stats.interests >= stats.segments && stats.signatures >= 8, "{stats:?}");
 }

@@ -293,6 +293,22 @@ fn silence_ends_the_fetch_in_time_and_says_for_how_long() {
 }
 
 #[test]
+fn a_fetch_whose_reader_paused_does_not_take_that_for_silence() {
+    let options = Options { span_max: 1, ..Options::default() };
+    let mut fetch = Fetch::new(options, 0);
+    let first = fetch.request(0).unwrap();
+    fetch.on_data(first, Arrival::at(MS));
+    assert_eq!(fetch.request(2 * MS), None, "nothing is asked for before the first piece is handed over");
+    let resumed_ns = 60_000 * MS;
+    fetch.advance(1);
+    assert_eq!(fetch.request(resumed_ns), Some(1));
+    let due_ns = fetch.next_timeout_ns();
+    fetch.expire(due_ns);
+    assert_eq!(fetch.failure(), None);
+    assert_eq!(fetch.request(due_ns), Some(1), "it is asked for again");
+}
+
+#[test]
 fn a_refusal_before_any_data_ends_the_fetch_at_once_and_a_later_one_after_a_while() {
     let mut fetch = Fetch::new(Options::default(), 0);
     let piece = fetch.request(0).unwrap();

@@ -79,6 +79,11 @@ impl Chains {
         self.candidates.push_back(certificate);
     }
 
+    /// The validated certificate of that name.
+    pub(super) fn validated(&self, name: NameRef<'_>) -> Option<&Certificate> {
+        self.validated.iter().map(Trusted::certificate).find(|certificate| certificate.name() == name)
+    }
+
     /// The believed certificate that `locator`, the KeyLocator of `packet`, means.
     pub(super) fn trusted(
         &mut self,

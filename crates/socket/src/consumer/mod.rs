@@ -1,47 +1,105 @@
 //! Consumer sockets: they ask for what is named below their prefix, and hand out what was verified.
 
+mod backlog;
+mod datagram;
+mod error;
+mod job;
+mod revocation;
 mod role;
+mod shared;
+mod stats;
+mod stream;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use namely_security::Verifier;
 use namely_transport::connection::{self, Connection};
+use namely_transport::object::{Object, Vouching};
 use namely_wire::Name;
 
-use self::role::{ConsumerRole, Order};
+pub use self::datagram::{DATAGRAMS_MAX, Datagram, Received};
+use self::datagram::{Outcome, To};
+pub use self::error::{RecvError, SendError};
+use self::job::{How, Job, Sink};
+pub use self::revocation::REVOCATIONS_MAX;
+use self::role::ConsumerRole;
+pub use self::shared::FETCHES_MAX;
+use self::shared::Shared;
+pub use self::stats::ConsumerStats;
+use self::stats::Counts;
+pub use self::stream::{ObjectStream, READ_AHEAD_OCTETS};
 use crate::engine::Engine;
 use crate::error::{BindError, FetchError};
 use crate::fence;
 use crate::options::{self, ConsumerOptions, For, OptionError};
-use crate::pending::{Pending, call};
+use crate::pending::{Pending, Promise, call};
+use crate::sleep;
 
-/// A socket that fetches. It may be used by several threads at once; dropping it closes it.
+/// A whole object is put together in memory that is set aside at once up to this size.
+const SET_ASIDE_OCTETS_MAX: u64 = 64 << 20;
+
+/// A socket that fetches. It may be used by several threads at once; dropping it closes it. Its descriptor is readable
+/// when [`Consumer::recv`] would not wait.
 pub struct Consumer {
-    prefix: Name,
+    shared: Arc<Shared>,
     router: String,
-    options: Mutex<ConsumerOptions>,
-    engine: Engine<Order>,
+}
+
+impl std::fmt::Debug for Consumer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Consumer({}, {})", self.shared.prefix, self.shared.router)
+    }
+}
+
+/// What is known of an object before its content is fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectInfo {
+    /// The name under which its segments are; versioned, as a rule.
+    pub name: Name,
+    /// Octets of its content, if its producer says.
+    pub octets: Option<u64>,
+    /// How many segments it has, if its producer says.
+    pub segments: Option<u64>,
+    /// What vouches for its segments.
+    pub vouching: Vouching,
+    /// The key that signed its description, if there is one.
+    pub signer: Option<Name>,
+}
+
+impl ObjectInfo {
+    fn of(object: &Object) -> Self {
+        let reason = object.reason.as_ref().or_else(|| object.whole.as_ref().map(|whole| whole.reason()));
+        ObjectInfo {
+            name: object.name.clone(),
+            octets: object.octets(),
+            segments: object.segments,
+            vouching: object.vouching,
+            signer: reason.and_then(|reason| reason.key_name().cloned()),
+        }
+    }
 }
 
 impl Consumer {
-    /// A socket that may ask for what is named below `prefix` (at most [`fence::PREFIX_OCTETS_MAX`] octets and
-    /// [`fence::PREFIX_COMPONENTS_MAX`] components; HT-05, IS-23). Its face at the router is its own until it is closed
+    /// A socket that may ask for what is named below `prefix` (at most [`crate::PREFIX_OCTETS_MAX`] octets and
+    /// [`crate::PREFIX_COMPONENTS_MAX`] components; HT-05, IS-23). Its face at the router is its own until it is closed
     /// (IS-20).
     pub fn bind(prefix: Name, options: ConsumerOptions) -> Result<Self, BindError> {
         fence::check_prefix(&prefix)?;
         let policy = options.trust.policy(options.keychain.as_ref())?;
         let connection = Connection::find(options.router.as_deref(), connection::Options::default())?;
-        let router = connection.uri().to_string();
-        let role = ConsumerRole::new(Verifier::new(policy));
-        let engine = Engine::start("namely-consumer", connection, role)?;
-        Ok(Consumer { prefix, router, options: Mutex::new(options), engine })
+        let router = connection.uri().clone();
+        let counts = Arc::new(Counts::default());
+        let engine = Engine::start("namely-consumer", connection, ConsumerRole::new(counts.clone()))?;
+        let shared = Shared::new(prefix, router, options, policy, engine, counts)?;
+        let router = shared.router.to_string();
+        Ok(Consumer { shared: Arc::new(shared), router })
     }
 
     /// Fetches the object `name`, its newest version if it names none: verified, whole, at most `object_octets_max`.
     /// Waits as long as option `timeout_ms` says.
     pub fn fetch(&self, name: &Name) -> Result<Vec<u8>, FetchError> {
-        let timeout = self.options().timeout;
+        let timeout = self.shared.options().timeout;
         self.fetch_async(name)?.wait(timeout)
     }
 
@@ -50,26 +108,109 @@ impl Consumer {
         self.fetch_async(name)?.wait(Some(timeout))
     }
 
-    /// [`Consumer::fetch`] as a future, which is also a call that can be tried and waited for again.
+    /// [`Consumer::fetch`] as a future, which is also a call that can be tried and waited for again. Dropping it ends the
+    /// fetch. `ENOBUFS` when [`FETCHES_MAX`] are under way.
     pub fn fetch_async(&self, name: &Name) -> Result<Pending<Result<Vec<u8>, FetchError>>, FetchError> {
-        self.engine.check_process()?;
-        fence::check_name(&self.prefix, name.as_name())?;
-        let options = self.options();
+        let octets_max = self.shared.options().object_octets_max;
+        self.start(name, move |job, name| {
+            let object = job.find(&name)?;
+            let mut whole = Whole { object: object.name.clone(), octets: Vec::new(), octets_max };
+            whole.check(object.octets().unwrap_or(0))?;
+            let expected = object.octets().unwrap_or(0).min(SET_ASIDE_OCTETS_MAX);
+            whole.octets.reserve_exact(expected as usize);
+            job.transfer(&object, 0, &mut whole)?;
+            Ok(whole.octets)
+        })
+    }
+
+    /// What is known of the object `name`: its newest version, size, and what vouches for it. Of its content nothing is
+    /// fetched.
+    pub fn stat(&self, name: &Name) -> Result<ObjectInfo, FetchError> {
+        let timeout = self.shared.options().timeout;
+        self.stat_async(name)?.wait(timeout)
+    }
+
+    /// [`Consumer::stat`], waiting for `timeout` at most.
+    pub fn stat_timeout(&self, name: &Name, timeout: Duration) -> Result<ObjectInfo, FetchError> {
+        self.stat_async(name)?.wait(Some(timeout))
+    }
+
+    /// [`Consumer::stat`] as a future.
+    pub fn stat_async(&self, name: &Name) -> Result<Pending<Result<ObjectInfo, FetchError>>, FetchError> {
+        self.start(name, |job, name| job.find(&name).map(|object| ObjectInfo::of(&object)))
+    }
+
+    /// The object `name` as a stream of verified octets that begins before all of it is there (SOCK_STREAM). At most
+    /// [`READ_AHEAD_OCTETS`] wait verified, and `backlog_segments` unverified, however slowly it is read.
+    pub fn stream(&self, name: &Name) -> Result<ObjectStream, FetchError> {
+        let timeout = self.shared.options().timeout;
+        self.stream_async(name)?.wait(timeout)
+    }
+
+    /// [`Consumer::stream`] as a future.
+    pub fn stream_async(&self, name: &Name) -> Result<Pending<Result<ObjectStream, FetchError>>, FetchError> {
+        let how = self.how(name)?;
+        let timeout = self.shared.options().timeout;
         let (promise, pending) = call();
-        let (read, octets_max) = (options.read, options.object_octets_max);
-        drop(options);
-        self.engine.order(Order::Fetch { name: name.clone(), read, octets_max, promise })?;
+        stream::open(&self.shared, name.clone(), how, timeout, promise)?;
+        Ok(pending)
+    }
+
+    /// Sends one Interest and does not wait for its answer, which [`Consumer::recv`] brings (HT-07).
+    pub fn send(&self, datagram: &Datagram) -> Result<(), SendError> {
+        datagram::send(&self.shared, datagram, To::Inbox)
+    }
+
+    /// The next answer to what was sent, verified; also when it is that there is none. Waits as long as option `timeout_ms`
+    /// says.
+    pub fn recv(&self) -> Result<Received, RecvError> {
+        let timeout = self.shared.options().timeout;
+        self.recv_until(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
+    }
+
+    /// [`Consumer::recv`], waiting for `timeout` at most.
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<Received, RecvError> {
+        self.recv_until(Instant::now().checked_add(timeout))
+    }
+
+    /// [`Consumer::recv`] without waiting: `EAGAIN` if nothing is there.
+    pub fn try_recv(&self) -> Result<Received, RecvError> {
+        self.shared.engine.check_process()?;
+        self.taken(self.shared.datagrams.inbox.try_take()?)
+    }
+
+    /// [`Consumer::recv`] as a future.
+    pub async fn recv_async(&self) -> Result<Received, RecvError> {
+        self.shared.engine.check_process()?;
+        self.taken(self.shared.datagrams.inbox.take().await?)
+    }
+
+    /// Sends one Interest and waits for its answer.
+    pub fn request(&self, datagram: &Datagram) -> Result<Received, RecvError> {
+        let timeout = self.shared.options().timeout;
+        self.request_async(datagram)?.wait(timeout)
+    }
+
+    /// [`Consumer::request`] as a future.
+    pub fn request_async(&self, datagram: &Datagram) -> Result<Pending<Outcome>, SendError> {
+        let (promise, pending) = call();
+        datagram::send(&self.shared, datagram, To::Caller(promise))?;
         Ok(pending)
     }
 
     /// The prefix that it is bound to.
     pub fn local_prefix(&self) -> &Name {
-        &self.prefix
+        &self.shared.prefix
     }
 
     /// The router's address.
     pub fn router(&self) -> &str {
         &self.router
+    }
+
+    /// What went through so far.
+    pub fn stats(&self) -> ConsumerStats {
+        self.shared.counts.read()
     }
 
     /// Sets option `name` of [`options::OPTIONS`]; calls that were made before keep the value that they had.
@@ -78,26 +219,88 @@ impl Consumer {
         if spec.before_bind {
             return Err(OptionError::Bound(spec.name));
         }
-        self.options().set(name, value)
+        self.shared.options().set(name, value)
     }
 
     /// The value of option `name`, as text.
     pub fn option(&self, name: &str) -> Result<String, OptionError> {
-        self.options().get(name)
+        self.shared.options().get(name)
     }
 
     /// Closes the socket: whoever waits on it gets `ECANCELED`.
     pub fn close(&self) {
-        self.engine.close();
+        self.shared.engine.close();
+        self.shared.datagrams.close();
     }
 
-    fn options(&self) -> MutexGuard<'_, ConsumerOptions> {
-        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recv_until(&self, until: Option<Instant>) -> Result<Received, RecvError> {
+        self.shared.engine.check_process()?;
+        let taken = sleep::wait(&mut self.shared.datagrams.inbox.take(), until)??;
+        self.taken(taken)
+    }
+
+    fn taken(&self, outcome: Outcome) -> Result<Received, RecvError> {
+        self.shared.datagrams.taken();
+        outcome
+    }
+
+    /// The options for fetching `name`, if it may be fetched here.
+    fn how(&self, name: &Name) -> Result<How, FetchError> {
+        self.shared.engine.check_process()?;
+        fence::check_name(&self.shared.prefix, name.as_name())?;
+        Ok(How::of(&self.shared.options()))
+    }
+
+    /// Runs `work` on a thread of its own.
+    fn start<T: Send + 'static>(
+        &self,
+        name: &Name,
+        work: impl FnOnce(&mut Job<'_>, Name) -> Result<T, FetchError> + Send + 'static,
+    ) -> Result<Pending<Result<T, FetchError>>, FetchError> {
+        let (how, name) = (self.how(name)?, name.clone());
+        let (promise, pending): (Promise<Result<T, FetchError>>, _) = call();
+        self.shared.spawn(move |shared| {
+            let given_up = || promise.is_given_up();
+            let done = work(&mut Job::new(shared, how, &given_up), name);
+            promise.keep(done);
+        })?;
+        Ok(pending)
+    }
+}
+
+impl AsFd for Consumer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.datagrams.as_fd()
     }
 }
 
 impl Drop for Consumer {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// A whole object in memory.
+struct Whole {
+    object: Name,
+    octets: Vec<u8>,
+    octets_max: u64,
+}
+
+impl Whole {
+    fn check(&self, octets: u64) -> Result<(), FetchError> {
+        if octets <= self.octets_max {
+            return Ok(());
+        }
+        let (object, octets_max) = (self.object.clone(), self.octets_max);
+        Err(namely_transport::object::ObjectError::TooLarge { object, octets_max }.into())
+    }
+}
+
+impl Sink for Whole {
+    fn write(&mut self, content: &[u8]) -> Result<(), FetchError> {
+        self.check((self.octets.len() + content.len()) as u64)?;
+        self.octets.extend_from_slice(content);
+        Ok(())
     }
 }

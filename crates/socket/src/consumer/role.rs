@@ -1,28 +1,127 @@
-//! What a consumer's thread does.
+//! What a consumer's thread does: Interests as windows allow, single Interests, and what comes. It verifies nothing.
 
-use namely_security::Verifier;
-use namely_transport::connection::{Connection, ConnectionError, Incoming, Outbox};
-use namely_transport::object::{ObjectError, ReadOptions, Reader};
-use namely_wire::Name;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use namely_transport::connection::{Answer, Connection, ConnectionError, Expression, Incoming, Outbox};
+use namely_transport::object::{Asking, Object, ReadOptions};
+use namely_wire::InterestBuilder;
+
+use super::backlog::Backlog;
+use super::stats::Counts;
 use crate::engine::Role;
 use crate::error::{CallError, FetchError};
-use crate::pending::Promise;
+
+/// What becomes of an answer. Runs on the socket's thread, so it only passes it on.
+pub(super) type Deliver = Box<dyn FnOnce(Result<Answer, CallError>) + Send>;
 
 /// What is asked of it.
 pub(super) enum Order {
-    /// Fetch an object.
-    Fetch { name: Name, read: ReadOptions, octets_max: u64, promise: Promise<Result<Vec<u8>, FetchError>> },
+    /// Ask for one packet, again and again for so many lifetimes.
+    Express { interest: InterestBuilder, attempts: u32, deliver: Deliver },
+    /// Send this Interest once.
+    Send { wire: Vec<u8>, deliver: Deliver },
+    /// Ask for the pieces of an object.
+    Transfer { object: Box<Object>, first_segment: u64, read: ReadOptions, backlog: Arc<Backlog> },
 }
 
-/// The state of a consumer.
+/// The state of a consumer's thread.
 pub(super) struct ConsumerRole {
-    verifier: Verifier,
+    counts: Arc<Counts>,
+    expressions: Vec<(Expression, Deliver)>,
+    transfers: Vec<Transfer>,
+    epoch: u64,
+    end: CallError,
+}
+
+/// An object that is being asked for.
+struct Transfer {
+    asking: Asking,
+    backlog: Arc<Backlog>,
+    fresh: Vec<(u64, Vec<u8>)>,
+    /// Interests counted so far: all, and again.
+    counted: (u64, u64),
 }
 
 impl ConsumerRole {
-    pub(super) fn new(verifier: Verifier) -> Self {
-        ConsumerRole { verifier }
+    pub(super) fn new(counts: Arc<Counts>) -> Self {
+        ConsumerRole {
+            counts,
+            expressions: Vec::new(),
+            transfers: Vec::new(),
+            epoch: 0,
+            end: CallError::Closed,
+        }
+    }
+
+    fn poll_expressions(&mut self, connection: &mut Connection) -> u64 {
+        let now_ns = connection.now_ns();
+        let mut due_ns = u64::MAX;
+        let mut i = 0;
+        while i < self.expressions.len() {
+            let (nonces, outbox) = connection.sending();
+            match self.expressions[i].0.poll(now_ns, nonces, outbox) {
+                None => {
+                    due_ns = due_ns.min(self.expressions[i].0.due_ns());
+                    i += 1;
+                }
+                Some(over) => {
+                    let (_, deliver) = self.expressions.swap_remove(i);
+                    deliver(Ok(over));
+                }
+            }
+        }
+        due_ns
+    }
+
+    fn poll_transfers(&mut self, connection: &mut Connection) -> u64 {
+        let mut due_ns = u64::MAX;
+        let counts = &self.counts;
+        self.transfers.retain_mut(|transfer| {
+            let goes_on = transfer.poll(connection, counts);
+            due_ns = due_ns.min(if goes_on { transfer.asking.next_timeout_ns() } else { u64::MAX });
+            goes_on
+        });
+        due_ns
+    }
+}
+
+impl Transfer {
+    /// Whether it goes on.
+    fn poll(&mut self, connection: &mut Connection, counts: &Counts) -> bool {
+        if self.backlog.is_closed() {
+            return false;
+        }
+        if !self.fresh.is_empty() {
+            self.backlog.add(&mut self.fresh);
+        }
+        self.asking.advance(self.backlog.handed());
+        if let Some(news) = self.backlog.news() {
+            if let Some(number) = news.corrupt {
+                self.asking.on_corrupt(number);
+            }
+            if let Some(Err(error)) = news.last_segment.map(|last| self.asking.set_last_segment(last)) {
+                self.backlog.end(error.into());
+                return false;
+            }
+        }
+        self.asking.expire(connection.now_ns());
+        self.asking.ask(connection);
+        self.count(counts);
+        match self.asking.check() {
+            Ok(()) => true,
+            Err(error) => {
+                self.backlog.end(error.into());
+                false
+            }
+        }
+    }
+
+    fn count(&mut self, counts: &Counts) {
+        let fetch = self.asking.counters();
+        counts.interests.fetch_add(fetch.interests - self.counted.0, Ordering::Relaxed);
+        counts.retransmissions.fetch_add(fetch.retransmissions - self.counted.1, Ordering::Relaxed);
+        self.counted = (fetch.interests, fetch.retransmissions);
     }
 }
 
@@ -30,25 +129,74 @@ impl Role for ConsumerRole {
     type Order = Order;
 
     fn order(&mut self, order: Order, connection: &mut Connection) {
+        let now_ns = connection.now_ns();
         match order {
-            Order::Fetch { promise, .. } if promise.is_given_up() => {}
-            Order::Fetch { name, read, octets_max, promise } => {
-                let fetched = Reader::new(connection, &mut self.verifier, read).read_to_vec(name, octets_max);
-                promise.keep(fetched.map_err(|error| match error {
-                    ObjectError::Connection(ConnectionError::Lost { .. }) => CallError::RouterLost.into(),
-                    error => error.into(),
-                }));
+            Order::Express { interest, attempts, deliver } => {
+                let wire = interest.clone().nonce(connection.nonces().next()).build();
+                match Expression::repeated(wire, interest, attempts, now_ns) {
+                    Ok(expression) => self.expressions.push((expression, deliver)),
+                    Err(_) => deliver(Ok(Answer::Timeout)),
+                }
+            }
+            Order::Send { wire, deliver } => match Expression::once(wire, now_ns) {
+                Ok(expression) => self.expressions.push((expression, deliver)),
+                Err(_) => deliver(Ok(Answer::Timeout)),
+            },
+            Order::Transfer { object, first_segment, read, backlog } => {
+                match Asking::new(&object, first_segment, &read, now_ns) {
+                    Ok(asking) => {
+                        let counted = (0, 0);
+                        self.transfers.push(Transfer { asking, backlog, fresh: Vec::new(), counted });
+                    }
+                    Err(error) => backlog.end(error.into()),
+                }
             }
         }
     }
 
-    fn poll(&mut self, _: &mut Connection) -> u64 {
-        u64::MAX
+    fn poll(&mut self, connection: &mut Connection) -> u64 {
+        if self.epoch != connection.epoch() {
+            self.epoch = connection.epoch();
+            let now_ns = connection.now_ns();
+            self.transfers.iter_mut().for_each(|transfer| transfer.asking.on_reconnect(now_ns));
+            self.expressions.iter_mut().for_each(|(expression, _)| expression.on_reconnect());
+        }
+        self.poll_expressions(connection).min(self.poll_transfers(connection))
     }
 
-    fn take(&mut self, _: Incoming<'_>, _: &mut Outbox) {}
+    fn take(&mut self, incoming: Incoming<'_>, _: &mut Outbox) {
+        for transfer in &mut self.transfers {
+            if let Some((number, data)) = transfer.asking.take(&incoming) {
+                transfer.fresh.push((number, data.wire.to_vec()));
+            }
+        }
+        let mut i = 0;
+        while i < self.expressions.len() {
+            match self.expressions[i].0.take(&incoming) {
+                None => i += 1,
+                Some(answer) => {
+                    let (_, deliver) = self.expressions.swap_remove(i);
+                    deliver(Ok(answer));
+                }
+            }
+        }
+    }
 
     fn close(self, _: &mut Connection) {}
 
-    fn lost(self, _: ConnectionError) {}
+    fn lost(mut self, _: ConnectionError) {
+        self.end = CallError::RouterLost;
+    }
+}
+
+impl Drop for ConsumerRole {
+    /// Whoever waits is told.
+    fn drop(&mut self) {
+        for (_, deliver) in self.expressions.drain(..) {
+            deliver(Err(self.end));
+        }
+        for transfer in &self.transfers {
+            transfer.backlog.end(FetchError::Call(self.end));
+        }
+    }
 }

@@ -312,6 +312,11 @@ impl Fetch {
         let starved = self.starved_until > self.delivered.pieces;
         let before = Delivered { starved, ..self.delivered };
         let attempts_max = self.options.attempts_max;
+        let idle = self.in_flight == 0 && self.lost.is_empty();
+        if idle && self.slot(piece)?.attempts == 0 {
+            // Nobody was silent while nothing was asked for.
+            self.heard_at_ns = self.heard_at_ns.max(now_ns);
+        }
         let slot = self.slot(piece)?;
         if slot.attempts >= attempts_max {
             self.failure = Some(Failure::Unanswered { piece, attempts: attempts_max });

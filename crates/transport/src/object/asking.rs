@@ -9,7 +9,7 @@ use namely_wire::{DataView, LpHeaders, Name, NameRef};
 use super::layout::{Layout, Piece};
 use super::{Object, ObjectError, Progress, ReadOptions};
 use crate::connection::{Connection, Incoming, Packet};
-use crate::fetch::{Arrival, Failure, Fetch, Taken};
+use crate::fetch::{Arrival, Counters, Failure, Fetch, Taken};
 use crate::segment::PieceInterest;
 
 /// The IncomingFaceId of Data from a router's content store (NFD reserves it, and namelyd follows).
@@ -108,11 +108,6 @@ impl Asking {
         }
     }
 
-    /// Whether `name` is that of a piece.
-    pub fn is_piece(&self, name: NameRef<'_>) -> bool {
-        self.number(name).is_some()
-    }
-
     /// Everything before piece `number` was handed over: further ones may be asked for.
     pub fn advance(&mut self, number: u64) {
         self.fetch.advance(number);
@@ -154,11 +149,16 @@ impl Asking {
         self.fetch.failure().map_or(Ok(()), |failure| Err(self.failed(failure)))
     }
 
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        self.fetch.counters()
+    }
+
     /// How it goes, as far as asking knows: what was handed over is for the caller to say.
     pub fn progress(&self, now_ns: u64) -> Progress {
         Progress {
             elapsed_ns: now_ns.saturating_sub(self.started_ns.unwrap_or(now_ns)),
-            fetch: self.fetch.counters(),
+            fetch: self.counters(),
             rtt_ns: self.fetch.rtt_ns(),
             window: self.fetch.window(),
             origin_told: self.origin_told,

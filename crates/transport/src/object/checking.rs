@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use namely_security::manifest::SegmentFault;
 use namely_security::{
-    MANIFEST_ENTRIES, PacketOctets, Rejection, Verdict, Verified, VerifiedManifest, Verifier, Why,
-    manifest_index, manifest_name,
+    MANIFEST_ENTRIES, PacketOctets, Rejection, TrustReason, Verdict, Verified, VerifiedManifest, Verifier,
+    Why, manifest_index, manifest_name,
 };
 use namely_wire::{ContentType, Name};
 
@@ -51,8 +51,8 @@ pub enum Checked<B: PacketOctets> {
         /// The packet.
         data: Vec<u8>,
     },
-    /// A manifest; it is kept here.
-    Manifest,
+    /// A manifest, and why it is believed; it is kept here.
+    Manifest(TrustReason),
     /// Not what it should be: it is to be asked for again.
     Corrupt,
     /// To be checked again once this certificate was supplied.
@@ -140,7 +140,7 @@ impl Checking {
                     self.known.pop_front();
                 }
                 self.known.push_back(manifest);
-                Checked::Manifest
+                Checked::Manifest(verified.reason().clone())
             }
             Err(error) => Checked::Failed(ObjectError::Manifest { name: verified.name().to_name(), error }),
         }

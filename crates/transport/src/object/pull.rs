@@ -195,7 +195,7 @@ impl<'a> Pull<'a> {
     fn settle<B: PacketOctets>(&mut self, data: B, verifier: &mut Verifier) -> Settled<B> {
         match self.checking.check(self.next, data, verifier) {
             Checked::Segment { segment, data, last } => self.hand_over(segment, &data.as_ref(), last),
-            Checked::Manifest => Settled::HandedOver,
+            Checked::Manifest(_) => Settled::HandedOver,
             // What is bad is asked for again here, so that nothing unverified comes out.
             Checked::Corrupt | Checked::Unverified { .. } => Settled::Corrupt,
             Checked::Need { certificate, data } => {

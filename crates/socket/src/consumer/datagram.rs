@@ -1,0 +1,242 @@
+//! Datagrams: one Interest, one Data (HT-07, IS-21). Nothing is repeated. Answers are verified on a thread that the first
+//! datagram starts, and wait for the application in a bounded queue.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use namely_security::sha256;
+use namely_transport::connection::Answer;
+use namely_transport::object::{Finder, ObjectError};
+use namely_wire::{ContentType, InterestBuilder, Name, PACKET_OCTETS_MAX};
+
+use super::error::{RecvError, SendError};
+use super::job::{How, Job};
+use super::role::Order;
+use super::shared::Shared;
+use crate::error::{CallError, FetchError};
+use crate::fence;
+use crate::inbox::Inbox;
+use crate::pending::Promise;
+
+/// Datagrams sent on one socket whose answers were not taken yet; a further one is refused with `ENOBUFS`.
+pub const DATAGRAMS_MAX: usize = 256;
+
+/// What is asked for: one Interest. What is none is as the socket's options say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Datagram {
+    /// The name, below the socket's prefix.
+    pub name: Name,
+    /// ApplicationParameters: their digest becomes a part of the name.
+    pub parameters: Option<Vec<u8>>,
+    /// InterestLifetime: how long an answer is waited for.
+    pub lifetime: Option<Duration>,
+    /// Whether Data with a longer name may answer.
+    pub can_be_prefix: Option<bool>,
+    /// Whether stale Data may not answer.
+    pub must_be_fresh: Option<bool>,
+}
+
+impl Datagram {
+    /// An Interest for `name`.
+    pub fn new(name: Name) -> Self {
+        Datagram { name, ..Datagram::default() }
+    }
+
+    /// The same with parameters.
+    pub fn with_parameters(self, parameters: impl Into<Vec<u8>>) -> Self {
+        Datagram { parameters: Some(parameters.into()), ..self }
+    }
+}
+
+/// A verified answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The Data's name.
+    pub name: Name,
+    /// Its content.
+    pub content: Vec<u8>,
+    /// Its ContentType.
+    pub content_type: ContentType,
+    /// The key that vouches for it, if one does.
+    pub signer: Option<Name>,
+    /// From sending the Interest to receiving the Data.
+    pub rtt: Duration,
+}
+
+/// What the application gets.
+pub(super) type Outcome = Result<Received, RecvError>;
+
+/// The datagrams of one consumer.
+pub(super) struct Datagrams {
+    pub(super) inbox: Inbox<Outcome>,
+    /// Sent, and the answer not taken.
+    open: AtomicUsize,
+    replies: Mutex<Replies>,
+    came: Condvar,
+}
+
+#[derive(Default)]
+struct Replies {
+    queue: VecDeque<Reply>,
+    started: bool,
+    closed: bool,
+}
+
+struct Reply {
+    name: Name,
+    answer: Result<Answer, CallError>,
+    to: To,
+}
+
+/// Where an answer goes.
+pub(super) enum To {
+    Inbox,
+    Caller(Promise<Outcome>),
+}
+
+impl Datagrams {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Datagrams {
+            inbox: Inbox::new()?,
+            open: AtomicUsize::new(0),
+            replies: Mutex::default(),
+            came: Condvar::new(),
+        })
+    }
+
+    /// Whoever waits is told.
+    pub(super) fn close(&self) {
+        self.inbox.close(CallError::Closed);
+        self.replies.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.came.notify_all();
+    }
+
+    /// An answer was taken: there is room for another datagram.
+    pub(super) fn taken(&self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn reply(&self, reply: Reply) {
+        self.replies.lock().unwrap_or_else(PoisonError::into_inner).queue.push_back(reply);
+        self.came.notify_one();
+    }
+
+    fn next(&self) -> Option<Reply> {
+        let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if replies.closed {
+                return None;
+            }
+            if let Some(reply) = replies.queue.pop_front() {
+                return Some(reply);
+            }
+            replies = self.came.wait(replies).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl AsFd for Datagrams {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inbox.as_fd()
+    }
+}
+
+/// Sends `datagram`; its answer goes where `to` says.
+pub(super) fn send(shared: &Arc<Shared>, datagram: &Datagram, to: To) -> Result<(), SendError> {
+    shared.engine.check_process()?;
+    fence::check_name(&shared.prefix, datagram.name.as_name())?;
+    let wire = wire(shared, datagram)?;
+    if wire.len() > PACKET_OCTETS_MAX {
+        return Err(SendError::TooLong { octets: wire.len() });
+    }
+    start(shared)?;
+    let datagrams = &shared.datagrams;
+    let place = datagrams.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
+        (open < DATAGRAMS_MAX).then_some(open + 1)
+    });
+    if place.is_err() {
+        return Err(CallError::QueueFull.into());
+    }
+    let (name, owner) = (datagram.name.clone(), Arc::downgrade(shared));
+    let deliver = Box::new(move |answer| {
+        if let Some(shared) = owner.upgrade() {
+            shared.datagrams.reply(Reply { name, answer, to });
+        }
+    });
+    shared.engine.order(Order::Send { wire, deliver }).inspect_err(|_| datagrams.taken())?;
+    shared.counts.datagrams_sent.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}
+
+fn wire(shared: &Shared, datagram: &Datagram) -> Result<Vec<u8>, SendError> {
+    let options = shared.options();
+    let lifetime_ms = datagram.lifetime.map(|lifetime| lifetime.as_millis() as u64);
+    let mut interest = InterestBuilder::new(datagram.name.clone())
+        .nonce(shared.nonce())
+        .lifetime_ms(lifetime_ms.unwrap_or(options.read.lifetime_ms).max(1));
+    if datagram.can_be_prefix.unwrap_or(options.can_be_prefix) {
+        interest = interest.can_be_prefix();
+    }
+    if datagram.must_be_fresh.unwrap_or(options.must_be_fresh) {
+        interest = interest.must_be_fresh();
+    }
+    let parameters = datagram.parameters.as_ref();
+    Ok(parameters
+        .map_or_else(|| interest.build(), |parameters| interest.build_with_parameters(parameters, sha256)))
+}
+
+/// Starts the thread that verifies answers, once.
+fn start(shared: &Arc<Shared>) -> Result<(), CallError> {
+    let mut replies = shared.datagrams.replies.lock().unwrap_or_else(PoisonError::into_inner);
+    if !replies.started {
+        shared.spawn(|shared| {
+            while let Some(reply) = shared.datagrams.next() {
+                finish(shared, reply);
+            }
+        })?;
+        replies.started = true;
+    }
+    Ok(())
+}
+
+fn finish(shared: &Shared, Reply { name, answer, to }: Reply) {
+    let outcome = match answer {
+        Ok(answer) => believe(shared, &name, answer).map_err(|error| match error {
+            FetchError::Call(stopped) => RecvError::Call(stopped),
+            error => RecvError::Failed { name, error },
+        }),
+        Err(stopped) => Err(RecvError::Call(stopped)),
+    };
+    shared.counts.datagrams_received.fetch_add(1, Ordering::Relaxed);
+    match to {
+        To::Inbox => shared.datagrams.inbox.put(outcome),
+        To::Caller(promise) => {
+            shared.datagrams.taken();
+            promise.keep(outcome);
+        }
+    }
+}
+
+fn believe(shared: &Shared, name: &Name, answer: Answer) -> Result<Received, FetchError> {
+    let reply = match answer {
+        Answer::Data(reply) => reply,
+        Answer::Nack(reason) => return Err(ObjectError::Refused { name: name.clone(), reason }.into()),
+        Answer::Timeout => return Err(ObjectError::NoAnswer { name: name.clone() }.into()),
+    };
+    let how = How::of(&shared.options());
+    let given_up = || shared.engine.is_closed();
+    let mut job = Job::new(shared, how, &given_up);
+    let data = job.asking(|asker, verifier| Finder::new(asker, verifier, how.read).verified(reply.wire))?;
+    shared.counts.signatures.fetch_add(1, Ordering::Relaxed);
+    job.check_revocation(data.reason())?;
+    Ok(Received {
+        name: data.name().to_name(),
+        content: data.content().to_vec(),
+        content_type: data.content_type(),
+        signer: data.reason().key_name().cloned(),
+        rtt: Duration::from_nanos(reply.rtt_ns),
+    })
+}

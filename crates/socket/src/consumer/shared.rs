@@ -1,0 +1,153 @@
+//! What the threads of one consumer share.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use namely_security::{TrustPolicy, Verifier};
+use namely_transport::connection::{Answer, ConnectionError};
+use namely_transport::nonce::Nonces;
+use namely_transport::object::Express;
+use namely_wire::{FaceUri, InterestBuilder, Name};
+
+use super::datagram::Datagrams;
+use super::revocation::Revocations;
+use super::role::Order;
+use super::stats::Counts;
+use crate::engine::Engine;
+use crate::error::CallError;
+use crate::options::ConsumerOptions;
+use crate::pending::call;
+
+/// Fetches and streams under way on one socket, each with a thread; a further one is refused with `ENOBUFS`.
+pub const FETCHES_MAX: usize = 64;
+
+/// Verifiers kept with the certificates that they know.
+const VERIFIERS_MAX: usize = 8;
+
+/// How often a waiting thread looks whether the call was given up.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A consumer.
+pub(super) struct Shared {
+    pub(super) prefix: Name,
+    pub(super) router: FaceUri,
+    pub(super) options: Mutex<ConsumerOptions>,
+    pub(super) engine: Engine<Order>,
+    pub(super) counts: Arc<Counts>,
+    pub(super) datagrams: Datagrams,
+    pub(super) revocations: Revocations,
+    policy: TrustPolicy,
+    verifiers: Mutex<Vec<Verifier>>,
+    nonces: Mutex<Nonces>,
+    fetches: AtomicUsize,
+}
+
+impl Shared {
+    pub(super) fn new(
+        prefix: Name,
+        router: FaceUri,
+        options: ConsumerOptions,
+        policy: TrustPolicy,
+        engine: Engine<Order>,
+        counts: Arc<Counts>,
+    ) -> std::io::Result<Self> {
+        Ok(Shared {
+            prefix,
+            router,
+            options: Mutex::new(options),
+            engine,
+            counts,
+            datagrams: Datagrams::new()?,
+            revocations: Revocations::default(),
+            policy,
+            verifiers: Mutex::new(Vec::new()),
+            nonces: Mutex::new(Nonces::from_system()?),
+            fetches: AtomicUsize::new(0),
+        })
+    }
+
+    pub(super) fn options(&self) -> MutexGuard<'_, ConsumerOptions> {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The Nonce of an Interest.
+    pub(super) fn nonce(&self) -> [u8; 4] {
+        self.nonces.lock().unwrap_or_else(PoisonError::into_inner).next()
+    }
+
+    /// A verifier; one that knows certificates, if there is one.
+    pub(super) fn verifier(&self) -> Verifier {
+        let known = self.verifiers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        known.unwrap_or_else(|| Verifier::new(self.policy.clone()))
+    }
+
+    /// Keeps a verifier for the next one who needs it.
+    pub(super) fn keep(&self, verifier: Verifier) {
+        let mut verifiers = self.verifiers.lock().unwrap_or_else(PoisonError::into_inner);
+        if verifiers.len() < VERIFIERS_MAX {
+            verifiers.push(verifier);
+        }
+    }
+
+    /// Runs `job` on a thread of its own.
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        job: impl FnOnce(&Arc<Shared>) + Send + 'static,
+    ) -> Result<(), CallError> {
+        let taken = self.fetches.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |fetches| {
+            (fetches < FETCHES_MAX).then_some(fetches + 1)
+        });
+        if taken.is_err() {
+            return Err(CallError::QueueFull);
+        }
+        let place = Place(self.clone());
+        let thread = std::thread::Builder::new().name("namely-fetch".into()).spawn(move || job(&place.0));
+        thread.map(drop).map_err(|error| CallError::from_io(&error))
+    }
+}
+
+/// One of [`FETCHES_MAX`] places.
+struct Place(Arc<Shared>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetches.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Asks for single packets from a thread that may wait, by way of the socket's own thread.
+pub(super) struct Asker<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) given_up: &'a dyn Fn() -> bool,
+    /// Why it stopped asking, if it did.
+    pub(super) stopped: Option<CallError>,
+}
+
+impl Asker<'_> {
+    fn ask(&self, interest: &InterestBuilder, attempts: u32) -> Result<Answer, CallError> {
+        let (promise, mut pending) = call::<Result<Answer, CallError>>();
+        let deliver = Box::new(|answer| promise.keep(answer));
+        self.shared.engine.order(Order::Express { interest: interest.clone(), attempts, deliver })?;
+        loop {
+            match pending.wait(Some(LOOK)) {
+                Err(CallError::TimedOut) if (self.given_up)() => return Err(CallError::Closed),
+                Err(CallError::TimedOut | CallError::Interrupted) => {}
+                ended => return ended,
+            }
+        }
+    }
+}
+
+impl Express for Asker<'_> {
+    fn express_retrying(
+        &mut self,
+        interest: &InterestBuilder,
+        attempts: u32,
+    ) -> Result<Answer, ConnectionError> {
+        self.ask(interest, attempts).map_err(|stopped| {
+            self.stopped = Some(stopped);
+            ConnectionError::Lost { uri: self.shared.router.clone(), after: Duration::ZERO }
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! What came and waits for the application: bounded, taken by any thread, with a descriptor for event loops.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use rustix::io::Errno;
+
+use crate::error::CallError;
+use crate::readiness::Readiness;
+
+/// The queue.
+#[derive(Debug)]
+pub(crate) struct Inbox<T> {
+    state: Mutex<State<T>>,
+    /// Lent by `AsFd`; readable when a take would not wait.
+    fd: OwnedFd,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    items: VecDeque<T>,
+    waiting: Vec<Waker>,
+    readiness: Readiness,
+    closed: Option<CallError>,
+}
+
+impl<T> Inbox<T> {
+    pub(crate) fn new() -> Result<Self, Errno> {
+        let readiness = Readiness::new()?;
+        let fd = readiness.duplicate()?;
+        let state = State { items: VecDeque::new(), waiting: Vec::new(), readiness, closed: None };
+        Ok(Inbox { state: Mutex::new(state), fd })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts `item` in; how many there are is for the caller to bound.
+    pub(crate) fn put(&self, item: T) {
+        let mut state = self.lock();
+        if state.closed.is_some() {
+            return;
+        }
+        state.items.push_back(item);
+        state.readiness.set(true);
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Nothing more comes: whoever waits gets `why`, and so does everybody who takes.
+    pub(crate) fn close(&self, why: CallError) {
+        let mut state = self.lock();
+        state.closed.get_or_insert(why);
+        state.items.clear();
+        state.readiness.set(true);
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// What came first, as a future.
+    pub(crate) fn take(&self) -> Take<'_, T> {
+        Take(self)
+    }
+
+    /// What came first, or `EAGAIN`.
+    pub(crate) fn try_take(&self) -> Result<T, CallError> {
+        let mut state = self.lock();
+        state.take().unwrap_or(Err(CallError::WouldBlock))
+    }
+}
+
+impl<T> State<T> {
+    fn take(&mut self) -> Option<Result<T, CallError>> {
+        if let Some(why) = self.closed {
+            return Some(Err(why));
+        }
+        let item = self.items.pop_front()?;
+        self.readiness.set(!self.items.is_empty());
+        Some(Ok(item))
+    }
+}
+
+impl<T> AsFd for Inbox<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// See [`Inbox::take`].
+pub(crate) struct Take<'a, T>(&'a Inbox<T>);
+
+impl<T> Future for Take<'_, T> {
+    type Output = Result<T, CallError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.0.lock();
+        if let Some(taken) = state.take() {
+            return Poll::Ready(taken);
+        }
+        if !state.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            state.waiting.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
