@@ -1,7 +1,7 @@
 //! The router as a library: the data plane, and what controls it.
 //!
 //! [`run`] is what `namelyd` does; [`Router`] is a router inside another program.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod args;
 pub mod config;

@@ -8,6 +8,8 @@
 //! Tables are changed directly, through the shared [`Core`]; the data plane need not be told, except of new times
 //! at which something expires ([`DataPlane::refresh_timers`]).
 
+#[allow(unsafe_code, reason = "memory for packets; see ARCHITECTURE.md, Invariants")]
+mod buffers;
 mod command;
 mod dispatcher;
 mod face;

@@ -3,23 +3,31 @@
 //! A buffer has one of a few sizes. Each thread keeps two magazines of spare buffers of each size; full and empty
 //! magazines go to and from a depot that all threads share, so that buffers come back from a worker that only sends to
 //! one that only receives, at the cost of one lock for [`MAGAZINE_BUFFERS`] packets. All of this is bounded; what finds
-//! no room is given back to the allocator, and what finds no buffer allocates one.
+//! no room goes back to its [`Chunk`], and what finds no buffer takes one from there.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::mem;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use namely_forwarder::PacketBuf;
 use parking_lot::Mutex;
 
-/// Sizes of buffers, octets: about twofold steps, so that a stored packet takes at most twice its length (the
-/// smallest ones aside). Segments of 8000 octets get two pages of memory, with the reference counts before them.
-const SIZES: [usize; 9] = [128, 256, 512, 1024, 2048, 4096, 6144, 8176, 9216];
+use super::buffers::{CHUNK_OCTETS_MAX, CHUNK_OCTETS_MIN, Chunk, HEADER_OCTETS, Shared, Spare};
+
+/// Sizes of buffers with their headers, octets: about steps by half, so that a stored packet takes at most a half more
+/// than its length (the smallest ones aside), and odd multiples of a cache line, so that the beginnings of packets do
+/// not fight for the same few places of a cache. The last but one holds any packet that a link delivers.
+const SIZES: [usize; 12] = [128, 320, 576, 1088, 1600, 2112, 3136, 4160, 6208, 8256, 9280, LONGEST];
+
+/// For what does not come from a network; longer packets there are not.
+const LONGEST: usize = (128 << 10) + 64;
 
 /// Spare buffers of a magazine.
 const MAGAZINE_BUFFERS: usize = 64;
+
+/// Buffers that a thread takes from a chunk at once.
+const TAKEN_AT_ONCE: usize = 8;
 
 /// Octets of spare buffers of one size that the depot holds at most.
 const DEPOT_OCTETS_MAX: usize = 16 << 20;
@@ -27,13 +35,13 @@ const DEPOT_OCTETS_MAX: usize = 16 << 20;
 /// A packet as the router keeps it: the one copy that it makes of what arrived. Clones share the octets.
 #[derive(Clone)]
 pub struct Packet {
-    /// A buffer, longer than the packet or as long; none when there are no octets.
-    buffer: Option<Arc<[u8]>>,
+    /// A buffer, longer than the packet or as long; none after the packet was dropped.
+    buffer: Option<Shared>,
     octets: usize,
 }
 
 /// Spare buffers of one size.
-type Magazine = Vec<Arc<[u8]>>;
+type Magazine = Vec<Spare>;
 
 #[derive(Default)]
 struct Spares {
@@ -41,82 +49,152 @@ struct Spares {
     previous: Magazine,
 }
 
+/// What all threads share of one size.
 struct Depot {
     full: Vec<Magazine>,
     empty: Vec<Magazine>,
+    /// By their numbers, which buffers know.
+    chunks: Vec<Option<Chunk>>,
+    /// The numbers of those that have buffers.
+    with_room: Vec<u32>,
 }
 
-static DEPOTS: [Mutex<Depot>; SIZES.len()] =
-    [const { Mutex::new(Depot { full: Vec::new(), empty: Vec::new() }) }; SIZES.len()];
+static DEPOTS: [Mutex<Depot>; SIZES.len()] = [const { Mutex::new(Depot::new()) }; SIZES.len()];
 
-/// Buffers that had to be allocated.
+/// Buffers that came from chunks.
 static BUFFERS_MADE: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static SPARES: RefCell<[Spares; SIZES.len()]> = RefCell::default();
 }
 
-/// How many buffers had to be allocated since the process started.
+/// How many buffers had to be taken from the memory of chunks since the process started.
 pub fn buffers_made() -> u64 {
     BUFFERS_MADE.load(Ordering::Relaxed)
 }
 
+impl Depot {
+    const fn new() -> Self {
+        Depot { full: Vec::new(), empty: Vec::new(), chunks: Vec::new(), with_room: Vec::new() }
+    }
+
+    /// Takes a few buffers from chunks; at least one.
+    #[cold]
+    fn cut(&mut self, class: usize, into: &mut Magazine) {
+        while into.len() < TAKEN_AT_ONCE {
+            let number = match self.with_room.last() {
+                Some(number) => *number,
+                None if into.is_empty() => self.grow(class),
+                None => break,
+            };
+            let Some(chunk) = self.chunks.get_mut(number as usize).and_then(Option::as_mut) else { break };
+            into.extend(chunk.take(class as u32, number));
+            if !chunk.has_room() {
+                self.with_room.pop();
+            }
+        }
+        BUFFERS_MADE.fetch_add(into.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Asks the system for another chunk. Its number.
+    fn grow(&mut self, class: usize) -> u32 {
+        let place = self.chunks.iter().position(Option::is_none).unwrap_or(self.chunks.len());
+        // Twice as large each time, from one that has room for a few.
+        let least = CHUNK_OCTETS_MIN.max((2 * SIZES[class]).next_power_of_two());
+        let octets = (least << place.min(16)).min(CHUNK_OCTETS_MAX);
+        let chunk = Chunk::map(octets, SIZES[class]).unwrap_or_else(|_| {
+            // As with any other memory that a process does not get.
+            std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; CHUNK_OCTETS_MIN]>())
+        });
+        if place == self.chunks.len() {
+            self.chunks.push(None);
+        }
+        self.chunks[place] = Some(chunk);
+        self.with_room.push(place as u32);
+        place as u32
+    }
+
+    /// Gives a buffer back to its chunk, and a chunk that has all of its buffers to the system, unless it is one of the
+    /// few small ones.
+    fn give_back(&mut self, spare: Spare) {
+        let (_, number) = spare.place();
+        let Some(slot) = self.chunks.get_mut(number as usize) else { return };
+        let Some(chunk) = slot else { return };
+        if !chunk.has_room() {
+            self.with_room.push(number);
+        }
+        chunk.put(spare);
+        if chunk.is_unused() && chunk.octets() == CHUNK_OCTETS_MAX {
+            self.with_room.retain(|other| *other != number);
+            slot.take().into_iter().for_each(Chunk::unmap);
+        }
+    }
+}
+
 impl Spares {
-    fn take(&mut self, class: usize) -> Option<Arc<[u8]>> {
+    /// A buffer; none only when chunks have none to give, which does not happen.
+    fn take(&mut self, class: usize) -> Option<Spare> {
         if self.loaded.is_empty() {
             mem::swap(&mut self.loaded, &mut self.previous);
         }
         if self.loaded.is_empty() {
             let mut depot = DEPOTS[class].lock();
-            let full = depot.full.pop()?;
-            let empty = mem::replace(&mut self.loaded, full);
-            depot.empty.push(empty);
+            match depot.full.pop() {
+                Some(full) => {
+                    let empty = mem::replace(&mut self.loaded, full);
+                    depot.empty.push(empty);
+                }
+                None => depot.cut(class, &mut self.loaded),
+            }
         }
         self.loaded.pop()
     }
 
-    fn give(&mut self, class: usize, buffer: Arc<[u8]>) {
+    fn give(&mut self, class: usize, buffer: Spare) {
         if self.loaded.len() >= MAGAZINE_BUFFERS {
             mem::swap(&mut self.loaded, &mut self.previous);
         }
         if self.loaded.len() >= MAGAZINE_BUFFERS {
             let mut depot = DEPOTS[class].lock();
             if (depot.full.len() + 1) * MAGAZINE_BUFFERS * SIZES[class] > DEPOT_OCTETS_MAX {
-                return;
+                self.loaded.drain(..).for_each(|spare| depot.give_back(spare));
+            } else {
+                let empty = depot.empty.pop().unwrap_or_else(|| Vec::with_capacity(MAGAZINE_BUFFERS));
+                depot.full.push(mem::replace(&mut self.loaded, empty));
             }
-            let empty = depot.empty.pop().unwrap_or_else(|| Vec::with_capacity(MAGAZINE_BUFFERS));
-            depot.full.push(mem::replace(&mut self.loaded, empty));
         }
         self.loaded.push(buffer);
     }
 }
 
-/// The size that holds so many octets; none if they are more than any.
-fn class_of(octets: usize) -> Option<usize> {
-    SIZES.iter().position(|size| octets <= *size)
+/// What a thread that ends has goes back.
+impl Drop for Spares {
+    fn drop(&mut self) {
+        for spare in self.loaded.drain(..).chain(self.previous.drain(..)) {
+            let (class, _) = spare.place();
+            DEPOTS[class].lock().give_back(spare);
+        }
+    }
+}
+
+/// The size that holds so many octets.
+fn class_of(octets: usize) -> usize {
+    let class = SIZES.iter().position(|size| octets <= size - HEADER_OCTETS);
+    class.expect("no packet is longer than the longest buffer")
 }
 
 /// A buffer that nobody else has.
-fn take(class: usize) -> Arc<[u8]> {
+fn take(class: usize) -> Spare {
     let spare = SPARES.try_with(|spares| spares.borrow_mut()[class].take(class)).ok().flatten();
-    spare.unwrap_or_else(|| make(SIZES[class]))
-}
-
-#[cold]
-fn make(octets: usize) -> Arc<[u8]> {
-    BUFFERS_MADE.fetch_add(1, Ordering::Relaxed);
-    std::iter::repeat_n(0, octets).collect()
+    // Of a thread that ends.
+    spare.unwrap_or_else(|| Spares::default().take(class).expect("chunks give a buffer or end the process"))
 }
 
 impl From<&[u8]> for Packet {
     fn from(octets: &[u8]) -> Self {
-        let mut buffer = class_of(octets.len()).map_or_else(|| make(octets.len()), take);
-        match Arc::get_mut(&mut buffer) {
-            Some(room) => room[..octets.len()].copy_from_slice(octets),
-            // Only buffers that nobody else has are spare.
-            None => buffer = octets.into(),
-        }
-        Packet { buffer: Some(buffer), octets: octets.len() }
+        let mut spare = take(class_of(octets.len()));
+        spare.octets_mut()[..octets.len()].copy_from_slice(octets);
+        Packet { buffer: Some(spare.share()), octets: octets.len() }
     }
 }
 
@@ -129,7 +207,7 @@ impl From<Vec<u8>> for Packet {
 impl AsRef<[u8]> for Packet {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        self.buffer.as_ref().map_or(&[], |buffer| &buffer[..self.octets])
+        self.buffer.as_ref().map_or(&[], |buffer| &buffer.octets()[..self.octets])
     }
 }
 
@@ -165,13 +243,15 @@ impl fmt::Debug for Packet {
 impl Drop for Packet {
     #[inline]
     fn drop(&mut self) {
-        let Some(buffer) = self.buffer.take() else { return };
-        // Of two that let go of a packet at once, none may be the last here; the buffer is then freed.
-        if Arc::strong_count(&buffer) == 1
-            && let Some(class) = SIZES.iter().position(|size| buffer.len() == *size)
-        {
-            // A thread that ends keeps nothing.
-            let _ = SPARES.try_with(|spares| spares.borrow_mut()[class].give(class, buffer));
+        let Some(spare) = self.buffer.take().and_then(Shared::release) else { return };
+        let (class, _) = spare.place();
+        let mut spare = Some(spare);
+        let kept = SPARES.try_with(|spares| {
+            spare.take().into_iter().for_each(|spare| spares.borrow_mut()[class].give(class, spare));
+        });
+        // A thread that ends keeps nothing.
+        if kept.is_err() {
+            spare.into_iter().for_each(|spare| DEPOTS[class].lock().give_back(spare));
         }
     }
 }
@@ -182,7 +262,8 @@ mod tests {
 
     #[test]
     fn packets_of_every_length_keep_their_octets_and_clones_share_them() {
-        for octets in [0, 1, 127, 128, 129, 256, 257, 2048, 6144, 6145, 8800, 9216, 9217, 70_000] {
+        let at_limits = SIZES.iter().flat_map(|size| [size - HEADER_OCTETS - 1, size - HEADER_OCTETS]);
+        for octets in at_limits.chain([0, 1, 113, 8800, 9232, 70_000]) {
             let original: Vec<u8> = (0..octets).map(|n| n as u8).collect();
             let packet = Packet::from(original.as_slice());
             let clone = packet.clone();
@@ -207,7 +288,7 @@ mod tests {
     #[test]
     fn spare_buffers_come_back_from_other_threads_up_to_the_limit() {
         // A size that no other test uses.
-        let (size, class) = (4000, class_of(4000).unwrap());
+        let (size, class) = (4000, class_of(4000));
         let packets = |n: usize| (0..n).map(|_| Packet::from(vec![1; size])).collect::<Vec<_>>();
         let (sender, receiver) = std::sync::mpsc::channel::<Vec<Packet>>();
         let (done, dropped) = std::sync::mpsc::channel();
@@ -231,7 +312,12 @@ mod tests {
         drop(sender);
         dropping.join().unwrap();
         let max = DEPOT_OCTETS_MAX / (MAGAZINE_BUFFERS * SIZES[class]);
-        drop(packets((max + 10) * MAGAZINE_BUFFERS));
-        assert_eq!(DEPOTS[class].lock().full.len(), max, "one magazine more is freed");
+        let chunks = || DEPOTS[class].lock().chunks.iter().flatten().count();
+        let many = packets((max + 64) * MAGAZINE_BUFFERS);
+        let chunks_before = chunks();
+        drop(many);
+        assert_eq!(DEPOTS[class].lock().full.len(), max, "one magazine more goes back to the chunks");
+        assert!(chunks() < chunks_before, "and chunks that have all buffers go back to the system");
+        drop(packets(100));
     }
 }
