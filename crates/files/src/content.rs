@@ -1,9 +1,10 @@
 //! What an object is made of: a file that is read when it is asked for, or octets in memory.
 
+use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Stat, fstat};
-use rustix::io::{Errno, pread};
+use rustix::io::{Errno, preadv};
 
 /// The content of one version of an object.
 #[derive(Debug)]
@@ -77,15 +78,27 @@ impl Content {
 
     /// Appends exactly `octets` from `offset` on. Whatever was appended to `out` when this fails is no content.
     pub(crate) fn read(&self, offset: u64, octets: usize, out: &mut Vec<u8>) -> Result<(), ReadError> {
+        let start = out.len();
+        out.resize(start + octets, 0);
+        self.read_into(offset, &mut [IoSliceMut::new(&mut out[start..])])
+    }
+
+    /// Fills all of `parts`, one after the other, with what lies from `offset` on. When this fails, what they hold is
+    /// no content.
+    pub(crate) fn read_into(&self, offset: u64, parts: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
         match self {
             Content::Memory(content) => {
                 let start = usize::try_from(offset).map_err(|_| ReadError::Changed)?;
-                let end = start.checked_add(octets).ok_or(ReadError::Changed)?;
-                out.extend_from_slice(content.get(start..end).ok_or(ReadError::Changed)?);
+                let mut rest = content.get(start..).ok_or(ReadError::Changed)?;
+                for part in parts {
+                    let (from, others) = rest.split_at_checked(part.len()).ok_or(ReadError::Changed)?;
+                    part.copy_from_slice(from);
+                    rest = others;
+                }
                 Ok(())
             }
             Content::File { fd, mark } => {
-                read_file(fd, offset, octets, out)?;
+                read_file(fd, offset, parts)?;
                 // Looked at after reading: a file that changed before or meanwhile shows it now.
                 if Mark::of(&fstat(fd).map_err(ReadError::System)?) == *mark {
                     Ok(())
@@ -105,14 +118,16 @@ impl Content {
     }
 }
 
-fn read_file(fd: impl AsFd, offset: u64, octets: usize, out: &mut Vec<u8>) -> Result<(), ReadError> {
-    let start = out.len();
-    out.resize(start + octets, 0);
-    let mut done = 0;
-    while done < octets {
-        match pread(&fd, &mut out[start + done..], offset + done as u64) {
+fn read_file(fd: impl AsFd, mut offset: u64, mut parts: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
+    // Passes by parts without octets.
+    IoSliceMut::advance_slices(&mut parts, 0);
+    while !parts.is_empty() {
+        match preadv(&fd, parts, offset) {
             Ok(0) => return Err(ReadError::Changed),
-            Ok(read) => done += read,
+            Ok(read) => {
+                offset += read as u64;
+                IoSliceMut::advance_slices(&mut parts, read);
+            }
             Err(Errno::INTR) => {}
             Err(errno) => return Err(ReadError::System(errno)),
         }
@@ -141,6 +156,10 @@ mod tests {
         let mut out = b"before ".to_vec();
         content.read(2, 3, &mut out).unwrap();
         assert_eq!(out, b"before 234");
+        let (mut first, mut second) = ([0; 2], [0; 3]);
+        let parts = &mut [&mut [][..], &mut first, &mut second].map(IoSliceMut::new);
+        content.read_into(5, parts).unwrap();
+        assert_eq!((&first, &second), (b"56", b"789"));
         assert!(content.is_unchanged());
 
         file.write_all_at(b"x", 5).unwrap();
@@ -164,6 +183,10 @@ mod tests {
         content.read(1, 3, &mut out).unwrap();
         assert_eq!(out, b"123");
         assert!(content.read(1, 4, &mut out).is_err());
+        let (mut first, mut second) = ([0; 2], [0; 1]);
+        let parts = &mut [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
+        content.read_into(1, parts).unwrap();
+        assert_eq!((&first, &second), (b"12", b"3"));
         assert!(content.read(u64::MAX, 1, &mut out).is_err());
     }
 }

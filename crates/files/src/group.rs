@@ -1,5 +1,7 @@
 //! The segments that one manifest covers: read and hashed once, kept until they are sent.
 
+use std::io::IoSliceMut;
+
 use namely_security::manifest::ManifestError;
 use namely_security::{MANIFEST_ENTRIES, Manifest};
 use namely_transport::segment::SegmentWriter;
@@ -22,6 +24,11 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// Octets of the packet of `segment`.
+    fn packet_octets(&self, segment: u64) -> usize {
+        self.writer.octets(segment, self.place(segment).1)
+    }
+
     /// Where the content of `segment` is, and its octets.
     pub(crate) fn place(&self, segment: u64) -> (u64, usize) {
         let offset = segment.saturating_mul(self.segment_octets as u64);
@@ -31,31 +38,50 @@ impl Source<'_> {
 }
 
 /// A group that is being read: a few segments at a time, so that making a manifest does not hold up the segments
-/// that are asked for meanwhile.
+/// that are asked for meanwhile. Content is read to where it is hashed and sent from.
 #[derive(Debug)]
 pub(crate) struct GroupBuilder {
     index: u64,
     manifest: Manifest,
-    octets: Vec<u8>,
-    /// The signed portion that was hashed last.
-    scratch: Vec<u8>,
+    packets: Packets,
     next: u64,
     end: u64,
 }
 
+/// Segments' packets, one behind the other.
+#[derive(Debug, Default)]
+struct Packets {
+    octets: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+}
+
+impl Packets {
+    fn end(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    fn get(&self, place: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(place)?;
+        let start = place.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        self.octets.get(start..end)
+    }
+}
+
 impl GroupBuilder {
-    /// Group `index` of `source`; it must exist.
-    pub(crate) fn new(index: u64, source: &Source<'_>) -> Self {
+    /// Group `index` of `source`; it must exist. `room` is memory to use, whatever it holds: memory that was just
+    /// used costs no page faults.
+    pub(crate) fn new(index: u64, source: &Source<'_>, mut room: Vec<u8>) -> Self {
         let first = index * MANIFEST_ENTRIES;
         let end = source.segments.min(first + MANIFEST_ENTRIES);
-        let (start, _) = source.place(first);
-        let (last, last_octets) = source.place(end - 1);
-        let octets = usize::try_from(last - start).unwrap_or(0) + last_octets;
+        let octets = (first..end).map(|segment| source.packet_octets(segment)).sum();
+        if room.len() < octets {
+            room = vec![0; octets];
+        }
         GroupBuilder {
             index,
             manifest: Manifest::new(index, source.writer.hash()),
-            octets: Vec::with_capacity(octets),
-            scratch: Vec::new(),
+            packets: Packets { octets: room, ends: Vec::with_capacity((end - first) as usize) },
             next: first,
             end,
         }
@@ -65,9 +91,9 @@ impl GroupBuilder {
         self.index
     }
 
-    /// Octets of content held.
+    /// Octets of memory held.
     pub(crate) fn octets_kept(&self) -> usize {
-        self.octets.capacity()
+        self.packets.octets.capacity()
     }
 
     /// Reads and hashes the next few segments. Whether there are more.
@@ -76,16 +102,24 @@ impl GroupBuilder {
         if self.next == end {
             return Ok(false);
         }
-        let (offset, _) = source.place(self.next);
-        let (last, last_octets) = source.place(end - 1);
-        let start = self.octets.len();
-        let chunk_octets = usize::try_from(last - offset).unwrap_or(0) + last_octets;
-        source.content.read(offset, chunk_octets, &mut self.octets)?;
-        let mut rest = &self.octets[start..];
+        let start = self.packets.end();
+        let mut rest = &mut self.packets.octets[start..];
+        let mut gaps = Vec::with_capacity(CHUNK_SEGMENTS as usize);
+        let mut parts = Vec::with_capacity(CHUNK_SEGMENTS as usize);
         for segment in self.next..end {
-            let (content, others) = rest.split_at(source.segment_octets.min(rest.len()));
-            self.manifest.push(source.writer.digest(segment, content, &mut self.scratch));
+            let (packet, others) = rest.split_at_mut(source.packet_octets(segment));
+            gaps.push((packet.len(), source.writer.lay_out(segment, source.place(segment).1, packet)));
+            let content = gaps.last().map_or(0..0, |(_, gap)| gap.content.clone());
+            parts.push(IoSliceMut::new(&mut packet[content]));
             rest = others;
+        }
+        source.content.read_into(source.place(self.next).0, &mut parts)?;
+        let mut packet_start = start;
+        for (octets, gap) in gaps {
+            let packet = &mut self.packets.octets[packet_start..packet_start + octets];
+            self.manifest.push(source.writer.complete(packet, &gap));
+            packet_start += octets;
+            self.packets.ends.push(packet_start);
         }
         self.next = end;
         Ok(self.next < self.end)
@@ -104,7 +138,7 @@ impl GroupBuilder {
             .manifest
             .sign(object, Some(last_index), packaging.freshness_ms, &packaging.signer)
             .map_err(GroupError::Manifest)?;
-        Ok(Group { index: self.index, manifest: self.manifest, wire, octets: self.octets })
+        Ok(Group { index: self.index, manifest: self.manifest, wire, packets: self.packets })
     }
 }
 
@@ -122,26 +156,23 @@ pub(crate) struct Group {
     pub(crate) manifest: Manifest,
     /// The manifest's packet.
     pub(crate) wire: Vec<u8>,
-    /// The segments' content, one behind the other; empty when it is not kept.
-    octets: Vec<u8>,
+    /// The segments; none when they are not kept.
+    packets: Packets,
 }
 
 impl Group {
-    /// The content of `segment`, if it is kept.
-    pub(crate) fn content(&self, segment: u64, segment_octets: usize) -> Option<&[u8]> {
-        let place = usize::try_from(segment.checked_sub(self.index * MANIFEST_ENTRIES)?).ok()?;
-        let start = place.checked_mul(segment_octets)?;
-        let rest = self.octets.get(start..)?;
-        (!self.octets.is_empty()).then(|| &rest[..segment_octets.min(rest.len())])
+    /// The packet of `segment`, if it is kept.
+    pub(crate) fn packet(&self, segment: u64) -> Option<&[u8]> {
+        self.packets.get(usize::try_from(segment.checked_sub(self.index * MANIFEST_ENTRIES)?).ok()?)
     }
 
-    /// Octets of content held.
+    /// Octets of memory held.
     pub(crate) fn octets_kept(&self) -> usize {
-        self.octets.capacity()
+        self.packets.octets.capacity()
     }
 
-    /// Forgets the content; it is read again when it is asked for.
-    pub(crate) fn release(&mut self) {
-        self.octets = Vec::new();
+    /// Forgets the segments; they are made again when they are asked for. Returns their memory.
+    pub(crate) fn release(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.packets).octets
     }
 }

@@ -142,18 +142,15 @@ impl PublishedObject {
             return Ok(octets);
         }
         let group = self.groups.iter().find(|group| group.index == segment / MANIFEST_ENTRIES);
-        let digest = group.and_then(|group| group.manifest.digest(segment)).copied();
-        let kept = group.and_then(|group| group.content(segment, self.segment_octets));
-        outbox.compose(headers, self.writer.octets(segment, octets), |buf| {
-            let fill = |buf: &mut Vec<u8>| match kept {
-                Some(content) => {
-                    buf.extend_from_slice(content);
-                    Ok(())
-                }
-                None => self.content.read(offset, octets, buf),
-            };
-            self.writer.write(segment, octets, digest, buf, fill).map(|_| ())
-        })?;
+        if let Some(packet) = group.and_then(|group| group.packet(segment)) {
+            outbox.send(headers, packet);
+        } else {
+            let digest = group.and_then(|group| group.manifest.digest(segment)).copied();
+            outbox.compose(headers, self.writer.octets(segment, octets), |buf| {
+                let fill = |buf: &mut Vec<u8>| self.content.read(offset, octets, buf);
+                self.writer.write(segment, octets, digest, buf, fill).map(|_| ())
+            })?;
+        }
         if segment.is_multiple_of(STEP_SEGMENTS) {
             self.prepare();
         }
@@ -207,17 +204,14 @@ impl PublishedObject {
             self.groups.pop_front();
         }
         self.groups.push_back(group);
-        if let Some(old) =
-            self.groups.len().checked_sub(GROUPS_KEPT_MAX + 1).and_then(|i| self.groups.get_mut(i))
-        {
-            old.release();
-        }
+        let old = self.groups.len().checked_sub(GROUPS_KEPT_MAX + 1).and_then(|i| self.groups.get_mut(i));
+        let room = old.map(Group::release).unwrap_or_default();
         let next = index + 1;
         let is_wanted = next <= self.last_segment() / MANIFEST_ENTRIES
             && self.groups.iter().all(|group| group.index != next)
             && self.upcoming.as_ref().is_none_or(|upcoming| upcoming.index() != next);
         if is_wanted {
-            self.upcoming = Some(GroupBuilder::new(next, &self.source()));
+            self.upcoming = Some(GroupBuilder::new(next, &self.source(), room));
         }
         Ok(())
     }
@@ -227,7 +221,7 @@ impl PublishedObject {
             return Err(Unavailable::PastEnd);
         }
         let begun = self.upcoming.take_if(|upcoming| upcoming.index() == index);
-        let builder = begun.unwrap_or_else(|| GroupBuilder::new(index, &self.source()));
+        let builder = begun.unwrap_or_else(|| GroupBuilder::new(index, &self.source(), Vec::new()));
         let mut group = builder.finish(self.name(), &self.source(), packaging)?;
         if matches!(self.content, Content::Memory(_)) {
             group.release();
@@ -249,7 +243,7 @@ impl PublishedObject {
     /// Forgets what [`PublishedObject::octets_kept`] counts; it is read again when it is asked for.
     pub(crate) fn release(&mut self) {
         self.upcoming = None;
-        self.groups.iter_mut().for_each(Group::release);
+        self.groups.iter_mut().for_each(|group| drop(group.release()));
     }
 }
 

@@ -1,6 +1,8 @@
 //! The packets of segmented objects, written in place: Data that a manifest vouches for, and the Interests that
 //! ask for numbered pieces.
 
+use std::ops::Range;
+
 use namely_security::ManifestHash;
 use namely_wire::tlv::{Writer, nni_octets, tlv_octets};
 use namely_wire::types::*;
@@ -10,6 +12,17 @@ use namely_wire::{Name, NameRef, SignatureInfo};
 /// a name and a signature too. `segment_octets` of 0 counts as 1.
 pub fn segment_count(octets: u64, segment_octets: u64) -> u64 {
     octets.div_ceil(segment_octets.max(1)).max(1)
+}
+
+/// LENGTH of a Content takes up to so many octets more than that of an empty one, and so does that of its Data.
+const CONTENT_HEADER_OCTETS_MAX: usize = 16;
+
+/// Where the Content goes in a packet that was laid out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    signed_from: usize,
+    /// The Content's octets.
+    pub content: Range<usize>,
 }
 
 /// Writes the segments of one object, each a Data signed as manifests of that hash want it.
@@ -99,15 +112,38 @@ impl SegmentWriter {
         (0..=room).rev().find(|content| self.octets(last_segment, *content) <= packet_octets_max)
     }
 
-    /// The digest of `segment` with `content`: what [`SegmentWriter::write`] returns. `scratch` is overwritten:
-    /// both hashes are fastest over octets that lie together.
-    pub fn digest(&self, segment: u64, content: &[u8], scratch: &mut Vec<u8>) -> [u8; 32] {
-        scratch.clear();
-        let mut w = Writer::from_vec(std::mem::take(scratch));
-        self.write_before_content(segment, content.len(), &mut w);
-        w.raw(content).raw(&self.signature_info);
-        *scratch = w.into_vec();
-        self.hash.digest(scratch)
+    /// Writes the Data of `segment` into `packet`, which has as many octets as [`SegmentWriter::octets`] says: all
+    /// but the Content, whose place is returned, and the SignatureValue. The Content may then come straight from
+    /// where it is read, and [`SegmentWriter::complete`] does the rest.
+    pub fn lay_out(&self, segment: u64, content_octets: usize, packet: &mut [u8]) -> Gap {
+        let mut w = Writer::with_capacity(self.octets(segment, 0) + CONTENT_HEADER_OCTETS_MAX);
+        let signed_from = self.write_front(segment, content_octets, &mut w);
+        let (front, rest) = packet.split_at_mut(w.len());
+        front.copy_from_slice(w.as_bytes());
+        let behind = &mut rest[content_octets..][..self.signature_info.len()];
+        behind.copy_from_slice(&self.signature_info);
+        Gap { signed_from, content: w.len()..w.len() + content_octets }
+    }
+
+    /// Completes a packet that [`SegmentWriter::lay_out`] began and whose Content is in its place. Returns the
+    /// digest of the signed portion.
+    pub fn complete(&self, packet: &mut [u8], gap: &Gap) -> [u8; 32] {
+        let signed_until = gap.content.end + self.signature_info.len();
+        let (signed, rest) = packet.split_at_mut(signed_until);
+        let digest = self.hash.digest(&signed[gap.signed_from..]);
+        let value = &digest[..self.signature_value_octets()];
+        rest[..2].copy_from_slice(&[SIGNATURE_VALUE as u8, value.len() as u8]);
+        rest[2..].copy_from_slice(value);
+        digest
+    }
+
+    /// What comes before the Content's octets. Returns where the signed portion begins, counted from here.
+    fn write_front(&self, segment: u64, content_octets: usize, w: &mut Writer) -> usize {
+        let start = w.len();
+        w.header(DATA, self.value_octets(segment, content_octets));
+        let signed_from = w.len() - start;
+        self.write_before_content(segment, content_octets, w);
+        signed_from
     }
 
     /// The signed portion up to the Content's octets.
@@ -130,9 +166,7 @@ impl SegmentWriter {
         fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<[u8; 32], E> {
         let mut w = Writer::from_vec(std::mem::take(out));
-        w.header(DATA, self.value_octets(segment, content_octets));
-        let signed_from = w.len();
-        self.write_before_content(segment, content_octets, &mut w);
+        let signed_from = w.len() + self.write_front(segment, content_octets, &mut w);
         *out = w.into_vec();
         fill(out)?;
         out.extend_from_slice(&self.signature_info);
@@ -247,7 +281,11 @@ mod tests {
             let signed_portion = DataView::parse(&built).unwrap().signed_portion;
             prop_assert_eq!(hash.digest(signed_portion), digest);
             prop_assert_eq!(built.ends_with(&digest), hash == ManifestHash::Sha256);
-            prop_assert_eq!(writer.digest(segment, &content, &mut Vec::new()), digest);
+            let mut placed = vec![9; built.len()];
+            let gap = writer.lay_out(segment, content.len(), &mut placed);
+            placed[gap.content.clone()].copy_from_slice(&content);
+            prop_assert_eq!(writer.complete(&mut placed, &gap), digest);
+            prop_assert_eq!(&placed, &built);
         }
 
         #[test]

@@ -20,8 +20,8 @@ pub const PART_SUFFIX: &str = ".namely-part";
 /// What is appended to the partial file's name for its journal.
 const JOURNAL_SUFFIX: &str = ".journal";
 
-/// Octets gathered before they are written; the journal follows each write.
-const WRITE_OCTETS: usize = 1 << 20;
+/// Octets gathered before they are written, few enough to be in the processor's cache still; the journal follows.
+const WRITE_OCTETS: usize = 256 << 10;
 
 /// A partial file.
 #[derive(Debug)]
