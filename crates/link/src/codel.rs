@@ -21,11 +21,14 @@ pub struct CodelConfig {
     /// A queue that is not longer than this is good whatever it holds, octets (`MAXPACKET`; NFD
     /// DefaultCongestionThreshold).
     pub threshold_octets: usize,
+    /// Whether a queue that stays bad although it marked packets drops some. Where nothing gets lost on the way and
+    /// the queue is bounded, a drop only makes the other end ask again for what was there already.
+    pub drops: bool,
 }
 
 impl Default for CodelConfig {
     fn default() -> Self {
-        CodelConfig { target_ns: 5_000_000, interval_ns: 100_000_000, threshold_octets: 65_536 }
+        CodelConfig { target_ns: 5_000_000, interval_ns: 100_000_000, threshold_octets: 65_536, drops: true }
     }
 }
 
@@ -75,7 +78,7 @@ impl Codel {
             return Verdict::Pass;
         }
         let signals = self.count.saturating_sub(self.first_count);
-        if signals < CODEL_MARKS_MAX { Verdict::Mark } else { Verdict::Drop }
+        if signals < CODEL_MARKS_MAX || !config.drops { Verdict::Mark } else { Verdict::Drop }
     }
 
     /// Whether packets waited too long, without a break of an interval.
@@ -163,6 +166,16 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_that_must_not_drop_goes_on_marking() {
+        let config = CodelConfig { drops: false, ..CodelConfig::default() };
+        let mut codel = Codel::default();
+        let verdicts: Vec<_> = (0..5000).map(|ms| codel.on_leave(&config, 50 * MS, LONG, ms * MS)).collect();
+        assert!(!verdicts.contains(&Verdict::Drop));
+        let marks = verdicts.iter().filter(|verdict| **verdict == Verdict::Mark).count();
+        assert!(marks > 10 * CODEL_MARKS_MAX as usize, "{marks}");
+    }
+
+    #[test]
     fn one_packet_that_did_not_wait_makes_the_queue_good_again() {
         let sojourn = |ms| if ms % 100 == 99 { 0 } else { 50 * MS };
         assert!(
@@ -196,7 +209,7 @@ mod tests {
     #[test]
     fn extreme_settings_and_times_do_no_harm() {
         for interval_ns in [0, 1, u64::MAX] {
-            let config = CodelConfig { target_ns: 0, interval_ns, threshold_octets: 0 };
+            let config = CodelConfig { target_ns: 0, interval_ns, threshold_octets: 0, drops: true };
             let mut codel = Codel::default();
             for now_ns in [0, 1, u64::MAX, 3, u64::MAX] {
                 codel.on_leave(&config, u64::MAX, usize::MAX, now_ns);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use namely_forwarder::{FaceId, FaceLayer, FaceScope, FaceSpec as CoreFaceSpec, LinkType};
 use namely_io::{Reach, TransportStatus};
-use namely_link::{DropCounters, LinkConfig, LinkSender, ReassemblyTotal};
+use namely_link::{CodelConfig, DropCounters, LinkConfig, LinkSender, ReassemblyTotal};
 use namely_wire::FaceUri;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -102,7 +102,8 @@ impl Plane {
     ) -> Result<FaceStatus, CreateFaceError> {
         let transport = port.status();
         let config = LinkConfig {
-            codel: self.options.codel,
+            // Nothing is lost on the way to an application of this machine.
+            codel: CodelConfig { drops: transport.reach != Reach::Local, ..self.options.codel },
             reassembly: self.options.reassembly,
             ..LinkConfig::new(status::link_kind(&transport, self.options.udp_mtu))
         };
