@@ -87,6 +87,20 @@ impl<O: Send + 'static> Engine<O> {
         self.waker.wake();
     }
 
+    /// Hands an order to the thread; gives it back when the thread is gone or does not keep up.
+    pub(crate) fn try_order(&self, order: O) -> Result<(), O> {
+        if self.check_process().is_err() || self.closed.load(Ordering::Relaxed) {
+            return Err(order);
+        }
+        match self.orders.try_send(order) {
+            Ok(()) => {
+                self.waker.wake();
+                Ok(())
+            }
+            Err(TrySendError::Full(order) | TrySendError::Disconnected(order)) => Err(order),
+        }
+    }
+
     /// Whether this is the process that made the socket: after a fork the child has no such thread.
     pub(crate) fn check_process(&self) -> Result<(), CallError> {
         if rustix::process::getpid() == self.process { Ok(()) } else { Err(CallError::Forked) }

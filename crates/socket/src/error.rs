@@ -3,16 +3,18 @@
 use std::fmt;
 use std::io;
 
-use namely_security::{KeyChainError, PolicyFileError, Why};
+use namely_security::{CertificateError, KeyChainError, PolicyFileError, Why};
 use namely_transport::connection::{CommandError, ConnectionError};
 use namely_transport::object::ObjectError;
 use namely_transport::publish;
-use namely_wire::{NackReason, Name};
+use namely_wire::{NackReason, Name, PACKET_OCTETS_MAX};
 use rustix::io::Errno;
 
+use crate::buffer::store::StoreError;
 use crate::errno;
 use crate::fence::NameError;
 use crate::options::OptionError;
+use crate::session::PRODUCERS_MAX;
 
 /// Why a call on a socket ended without a result; common to all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +111,21 @@ pub enum BindError {
     Register(CommandError),
     /// Environment: no thread or descriptor to be had.
     System(io::Error),
+    /// Caller: the process has as many producers as it may (`EMFILE`).
+    TooManyProducers,
+    /// Caller: the output buffers of all producers would be larger than a process may have (`ENOBUFS`).
+    BufferTooLarge {
+        /// What is left, octets.
+        octets_max: usize,
+    },
+    /// Caller: suite `hmac` without a shared key (`ENOKEY`).
+    NoSharedKey,
+    /// Caller: a reliable producer without a store (`EINVAL`).
+    NoStore,
+    /// Environment or caller: the store cannot be opened.
+    Store(StoreError),
+    /// Bug or environment: the session's certificate could not be made.
+    Certificate(CertificateError),
 }
 
 impl BindError {
@@ -124,6 +141,12 @@ impl BindError {
             BindError::Register(CommandError::Connection(error)) => of_connection(error),
             BindError::Register(_) => errno::ACCESS,
             BindError::System(error) => error.raw_os_error().unwrap_or(errno::IO),
+            BindError::TooManyProducers => errno::MFILE,
+            BindError::BufferTooLarge { .. } => errno::NOBUFS,
+            BindError::NoSharedKey => errno::NOKEY,
+            BindError::NoStore => errno::INVAL,
+            BindError::Store(error) => error.errno(),
+            BindError::Certificate(_) => errno::KEYREJECTED,
         }
     }
 }
@@ -145,6 +168,22 @@ impl fmt::Display for BindError {
             BindError::Connection(error) => error.fmt(f),
             BindError::Register(error) => error.fmt(f),
             BindError::System(error) => write!(f, "the system refused: {error}"),
+            BindError::TooManyProducers => {
+                write!(f, "this process has {PRODUCERS_MAX} producers already: close some of them")
+            }
+            BindError::BufferTooLarge { octets_max } => write!(
+                f,
+                "the output buffers of this process have {octets_max} octets left: lower buffer_octets, or close a \
+                 producer"
+            ),
+            BindError::NoSharedKey => {
+                f.write_str("suite hmac needs the key that is shared with the consumers")
+            }
+            BindError::NoStore => {
+                f.write_str("a reliable producer needs a directory for what it publishes: set option store")
+            }
+            BindError::Store(error) => error.fmt(f),
+            BindError::Certificate(error) => write!(f, "the session's certificate: {error}"),
         }
     }
 }
@@ -215,6 +254,17 @@ pub enum PublishError {
     Call(CallError),
     /// Caller or environment: its packets cannot be made.
     Make(publish::PublishError),
+    /// Caller: this version of the object is published already, and names are immutable (`EEXIST`).
+    Exists(Name),
+    /// Caller: an answer to one Interest is one packet, and this takes more (`EMSGSIZE`).
+    TooLong {
+        /// The octets that the packet would have.
+        octets: usize,
+    },
+    /// Environment: it cannot be stored.
+    Store(StoreError),
+    /// Environment or caller: no key for the suite asked for.
+    Key(Box<BindError>),
 }
 
 impl PublishError {
@@ -225,6 +275,10 @@ impl PublishError {
             PublishError::Call(error) => error.errno(),
             PublishError::Make(publish::PublishError::Signing(_)) => errno::KEYREJECTED,
             PublishError::Make(_) => errno::MSGSIZE,
+            PublishError::Exists(_) => errno::EXIST,
+            PublishError::TooLong { .. } => errno::MSGSIZE,
+            PublishError::Store(error) => error.errno(),
+            PublishError::Key(error) => error.errno(),
         }
     }
 }
@@ -235,6 +289,16 @@ impl fmt::Display for PublishError {
             PublishError::Name(error) => error.fmt(f),
             PublishError::Call(error) => error.fmt(f),
             PublishError::Make(error) => error.fmt(f),
+            PublishError::Exists(name) => {
+                write!(f, "{name} is published already and stays as it is: publish another version")
+            }
+            PublishError::TooLong { octets } => write!(
+                f,
+                "one packet has to answer, and it would have {octets} octets, more than {PACKET_OCTETS_MAX}: publish \
+                 an object and reply with its name"
+            ),
+            PublishError::Store(error) => error.fmt(f),
+            PublishError::Key(error) => error.fmt(f),
         }
     }
 }
@@ -256,7 +320,7 @@ from! {
     ConnectionError => BindError::Connection, CommandError => BindError::Register, io::Error => BindError::System,
     NameError => FetchError::Name, CallError => FetchError::Call, ObjectError => FetchError::Object,
     NameError => PublishError::Name, CallError => PublishError::Call,
-    publish::PublishError => PublishError::Make,
+    publish::PublishError => PublishError::Make, StoreError => PublishError::Store, StoreError => BindError::Store,
 }
 
 fn of_connection(error: &ConnectionError) -> i32 {

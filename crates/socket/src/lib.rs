@@ -17,18 +17,22 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod buffer;
 mod consumer;
 mod engine;
 mod errno;
 mod error;
 mod fence;
 mod inbox;
+mod names;
 pub mod options;
 mod pending;
 mod producer;
 mod readiness;
+mod session;
 mod sleep;
 
+pub use self::buffer::store::StoreError;
 pub use self::consumer::{
     Consumer, ConsumerStats, DATAGRAMS_MAX, Datagram, FETCHES_MAX, ObjectInfo, ObjectStream,
     READ_AHEAD_OCTETS, REVOCATIONS_MAX, Received, RecvError, SendError,
@@ -36,9 +40,13 @@ pub use self::consumer::{
 pub use self::errno::errno_name;
 pub use self::error::{BindError, CallError, FetchError, PublishError};
 pub use self::fence::{NAME_OCTETS_MAX, NameError, PREFIX_COMPONENTS_MAX, PREFIX_OCTETS_MAX};
+pub use self::names::{application_name, network_name};
 pub use self::options::{
-    ConsumerOptions, ManifestUse, OnBadSegment, OptionError, OptionSpec, ProducerOptions, PublishOptions,
-    Revocation, Trust,
+    BufferPolicy, ConsumerOptions, ManifestUse, OnBadSegment, OptionError, OptionSpec, ProducerOptions,
+    PublishOptions, Revocation, Suite, Trust,
 };
 pub use self::pending::Pending;
-pub use self::producer::{Producer, Published};
+pub use self::producer::{
+    Producer, ProducerStats, Published, PushError, PushOptions, Pushed, Receipt, Request, Requests,
+};
+pub use self::session::{BUFFERS_OCTETS_MAX, PRODUCERS_MAX};

@@ -4,13 +4,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use namely_security::{KeyChain, ManifestHash, TrustPolicy, read_certificate};
+use namely_security::{HmacKey, KeyChain, KeyType, ManifestHash, TrustPolicy, read_certificate};
 use namely_transport::congestion::Algorithm;
 pub use namely_transport::object::OnBadSegment;
 use namely_transport::object::ReadOptions;
 use namely_transport::publish::{self, PACKET_OCTETS_DEFAULT, Signing};
 use namely_wire::{Name, PACKET_OCTETS_MAX};
 
+pub use crate::buffer::BufferPolicy;
 use crate::errno;
 use crate::error::BindError;
 
@@ -161,9 +162,45 @@ pub const OPTIONS: &[OptionSpec] = &[
         "sha256",
         "whether manifests vouch for segments, and with which hash",
     ),
+    spec("suite", For::Producer, Kind::Choice(Suite::WORDS), "ed25519", "how what is published is signed"),
     spec("packet_octets_max", For::Producer, PACKET_OCTETS, "8736", "largest packet made, octets"),
+    spec("segment_octets", For::Producer, SOME, "8000", "most content in a segment, octets"),
     spec("freshness_ms", For::Producer, ANY_NUMBER, "10000", "FreshnessPeriod of segments, ms"),
+    before(spec(
+        "reliable",
+        For::Producer,
+        Kind::Flag,
+        "false",
+        "whether everything published is kept in the store; otherwise what does not fit is lost",
+    )),
+    before(spec(
+        "buffer_octets",
+        For::Producer,
+        ANY_NUMBER,
+        "67108864",
+        "memory of the output buffer, octets",
+    )),
+    before(spec(
+        "buffer_policy",
+        For::Producer,
+        Kind::Choice(&["fifo", "lru", "lfu"]),
+        "lru",
+        "which packets leave memory first",
+    )),
+    before(spec("store", For::Producer, Kind::Text, "", "directory behind the output buffer; empty: none")),
+    before(spec("store_octets", For::Producer, SOME, "1073741824", "limit of the store, octets")),
+    before(spec("requests_max", For::Producer, SOME, "256", "names that wait for the application")),
+    before(spec(
+        "pending_ms",
+        For::Producer,
+        ANY_NUMBER,
+        "0",
+        "the longest an Interest waits for the application, ms; 0: its lifetime",
+    )),
 ];
+
+/// FreshnessPeriod of metadata, ms: for so long caches may not notice a newer version.
+const METADATA_FRESHNESS_MS: u64 = 1_000;
 
 /// An option that cannot be set so; the caller's fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -334,10 +371,30 @@ pub struct ProducerOptions {
     pub timeout: Option<Duration>,
     /// `manifest`.
     pub manifest: ManifestUse,
+    /// `suite`.
+    pub suite: Suite,
+    /// The key of suite `hmac` and the name by which consumers know it.
+    pub shared_key: Option<(Name, HmacKey)>,
     /// `packet_octets_max`.
     pub packet_octets_max: usize,
+    /// `segment_octets`.
+    pub segment_octets: usize,
     /// `freshness_ms`.
     pub freshness_ms: u64,
+    /// `reliable`.
+    pub reliable: bool,
+    /// `buffer_octets`.
+    pub buffer_octets: usize,
+    /// `buffer_policy`.
+    pub buffer_policy: BufferPolicy,
+    /// `store`.
+    pub store: Option<PathBuf>,
+    /// `store_octets`.
+    pub store_octets: u64,
+    /// `requests_max`.
+    pub requests_max: usize,
+    /// `pending_ms`; none: the InterestLifetime.
+    pub pending_ms: Option<u64>,
 }
 
 impl Default for ProducerOptions {
@@ -348,8 +405,78 @@ impl Default for ProducerOptions {
             identity: None,
             timeout: None,
             manifest: ManifestUse::default(),
+            suite: Suite::default(),
+            shared_key: None,
             packet_octets_max: PACKET_OCTETS_DEFAULT,
+            segment_octets: 8000,
             freshness_ms: 10_000,
+            reliable: false,
+            buffer_octets: 64 << 20,
+            buffer_policy: BufferPolicy::default(),
+            store: None,
+            store_octets: 1 << 30,
+            requests_max: 256,
+            pending_ms: None,
+        }
+    }
+}
+
+macro_rules! words {
+    ($type:ident: $($variant:ident = $word:literal),* $(,)?) => {
+        impl $type {
+            /// What the option takes, as text.
+            pub const WORDS: &'static [&'static str] = &[$($word),*];
+
+            fn text(self) -> &'static str {
+                match self {
+                    $($type::$variant => $word,)*
+                }
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = ();
+
+            fn from_str(text: &str) -> Result<Self, ()> {
+                match text {
+                    $($word => Ok($type::$variant),)*
+                    _ => Err(()),
+                }
+            }
+        }
+    };
+}
+
+words! { BufferPolicy: Fifo = "fifo", Lru = "lru", Lfu = "lfu" }
+words! {
+    Suite: DigestSha256 = "digest-sha256", Hmac = "hmac", Ed25519 = "ed25519", EcdsaP256 = "ecdsa-p256",
+    Rsa2048 = "rsa-2048",
+}
+
+/// How what is published is signed (option `suite`; HT-14, HT-23).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Suite {
+    /// SHA-256 only: intact, of unknown origin.
+    DigestSha256,
+    /// A key that is shared with the consumers.
+    Hmac,
+    /// Ed25519.
+    #[default]
+    Ed25519,
+    /// ECDSA over P-256.
+    EcdsaP256,
+    /// RSA of 2048 bits.
+    Rsa2048,
+}
+
+impl Suite {
+    /// The kind of its session key, if it has one.
+    pub(crate) fn key_type(self) -> Option<KeyType> {
+        match self {
+            Suite::DigestSha256 | Suite::Hmac => None,
+            Suite::Ed25519 => Some(KeyType::Ed25519),
+            Suite::EcdsaP256 => Some(KeyType::EcdsaP256),
+            Suite::Rsa2048 => Some(KeyType::Rsa),
         }
     }
 }
@@ -415,12 +542,16 @@ const REVOCATION_WORDS: [(Revocation, &str); 3] =
 pub struct PublishOptions {
     /// The version; none: the time, in microseconds since the Unix epoch, and never the same twice.
     pub version: Option<u64>,
+    /// How it is signed.
+    pub suite: Option<Suite>,
     /// Whether manifests vouch for the segments.
     pub manifest: Option<ManifestUse>,
     /// Largest packet made, octets.
     pub packet_octets_max: Option<usize>,
     /// FreshnessPeriod of segments, ms.
     pub freshness_ms: Option<u64>,
+    /// After this time who asks for the newest version reaches the application again; segments stay as they are.
+    pub expires: Option<Duration>,
 }
 
 impl PublishOptions {
@@ -444,12 +575,15 @@ impl PublishOptions {
     pub(crate) fn over(&self, socket: &ProducerOptions) -> publish::Options {
         publish::Options {
             packet_octets_max: self.packet_octets_max.unwrap_or(socket.packet_octets_max),
+            segment_octets_max: socket.segment_octets,
             signing: match self.manifest.unwrap_or(socket.manifest) {
                 ManifestUse::Off => Signing::PerPacket,
                 ManifestUse::By(hash) => Signing::Manifest(hash),
             },
             freshness_ms: self.freshness_ms.unwrap_or(socket.freshness_ms),
-            ..publish::Options::default()
+            metadata_freshness_ms: self.expires.map_or(METADATA_FRESHNESS_MS, |expires| {
+                (expires.as_millis() as u64).min(METADATA_FRESHNESS_MS)
+            }),
         }
     }
 }
@@ -564,7 +698,16 @@ impl ProducerOptions {
             "timeout_ms" => self.timeout = timeout_of(parsed(spec, value)?),
             "manifest" => self.manifest = parsed(spec, value)?,
             "packet_octets_max" => self.packet_octets_max = parsed(spec, value)?,
+            "suite" => self.suite = parsed(spec, value)?,
+            "segment_octets" => self.segment_octets = parsed(spec, value)?,
             "freshness_ms" => self.freshness_ms = parsed(spec, value)?,
+            "reliable" => self.reliable = parsed(spec, value)?,
+            "buffer_octets" => self.buffer_octets = parsed(spec, value)?,
+            "buffer_policy" => self.buffer_policy = parsed(spec, value)?,
+            "store" => self.store = filled(value).map(Into::into),
+            "store_octets" => self.store_octets = parsed(spec, value)?,
+            "requests_max" => self.requests_max = parsed(spec, value)?,
+            "pending_ms" => self.pending_ms = Some(parsed(spec, value)?).filter(|ms| *ms > 0),
             _ => return Err(OptionError::Unknown(name.into())),
         }
         Ok(())
@@ -579,7 +722,16 @@ impl ProducerOptions {
             "timeout_ms" => ms_text(self.timeout),
             "manifest" => self.manifest.text().into(),
             "packet_octets_max" => self.packet_octets_max.to_string(),
+            "suite" => self.suite.text().into(),
+            "segment_octets" => self.segment_octets.to_string(),
             "freshness_ms" => self.freshness_ms.to_string(),
+            "reliable" => self.reliable.to_string(),
+            "buffer_octets" => self.buffer_octets.to_string(),
+            "buffer_policy" => self.buffer_policy.text().into(),
+            "store" => path_text(&self.store),
+            "store_octets" => self.store_octets.to_string(),
+            "requests_max" => self.requests_max.to_string(),
+            "pending_ms" => self.pending_ms.unwrap_or(0).to_string(),
             _ => return Err(OptionError::Unknown(name.into())),
         })
     }
@@ -608,69 +760,4 @@ fn congestion_text(algorithm: Algorithm) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sample(spec: &OptionSpec) -> String {
-        match spec.kind {
-            Kind::Text => "/x".into(),
-            Kind::Choice(words) => words.iter().find(|word| !word.ends_with(':')).unwrap().to_string(),
-            Kind::Flag => (spec.default != "true").to_string(),
-            Kind::Number { min, max } => (min + 1).min(max).to_string(),
-        }
-    }
-
-    #[test]
-    fn every_option_of_the_table_has_its_default_and_can_be_set_and_read_back() {
-        for spec in OPTIONS {
-            if spec.on != For::Producer {
-                let mut options = ConsumerOptions::default();
-                assert_eq!(options.get(spec.name).as_deref(), Ok(spec.default), "{}", spec.name);
-                options.set(spec.name, &sample(spec)).unwrap();
-                assert_eq!(options.get(spec.name), Ok(sample(spec)));
-            }
-            if spec.on != For::Consumer {
-                let mut options = ProducerOptions::default();
-                assert_eq!(options.get(spec.name).as_deref(), Ok(spec.default), "{}", spec.name);
-                options.set(spec.name, &sample(spec)).unwrap();
-                assert_eq!(options.get(spec.name), Ok(sample(spec)));
-            }
-        }
-    }
-
-    #[test]
-    fn one_publication_takes_the_options_that_it_has_by_name() {
-        let mut options = PublishOptions::default();
-        for (name, value) in
-            [("version", "7"), ("manifest", "off"), ("packet_octets_max", "1000"), ("freshness_ms", "0")]
-        {
-            options.set(name, value).unwrap();
-        }
-        let fields = (options.version, options.manifest, options.packet_octets_max, options.freshness_ms);
-        assert_eq!(fields, (Some(7), Some(ManifestUse::Off), Some(1000), Some(0)));
-        assert_eq!(options.set("version", "x").unwrap_err().errno(), errno::INVAL);
-        assert_eq!(options.set("router", "x").unwrap_err().errno(), errno::NOPROTOOPT);
-    }
-
-    #[test]
-    fn what_is_no_option_or_no_value_is_refused() {
-        let mut options = ConsumerOptions::default();
-        assert_eq!(options.set("manifest", "off").unwrap_err().errno(), errno::NOPROTOOPT);
-        assert_eq!(options.get("colour"), Err(OptionError::Unknown("colour".into())));
-        for spec in OPTIONS.iter().filter(|spec| spec.on == For::Consumer && spec.kind != Kind::Text) {
-            for value in ["", "x", "-1"] {
-                assert_eq!(
-                    options.set(spec.name, value).map_err(|e| e.errno()),
-                    Err(errno::INVAL),
-                    "{}",
-                    spec.name
-                );
-            }
-        }
-        let error = ProducerOptions::default().set("packet_octets_max", "9000").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "option packet_octets_max does not take '9000': a number from 256 to 8800"
-        );
-    }
-}
+mod tests;

@@ -1,33 +1,55 @@
-//! Producer sockets: they publish below their prefix, and answer what is asked for from what was published (HT-21, HT-25).
+//! Producer sockets: they publish below their prefix, and answer what is asked for from what was published (HT-21, HT-25);
+//! what was not reaches the application, which replies (HT-22).
 
-mod buffer;
+mod fetcher;
+mod misses;
+mod push;
+mod request;
 mod role;
+mod shared;
+mod writer;
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::task::Poll;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use namely_security::Signer;
+use namely_security::{Certificate, Signer, sign_data};
 use namely_transport::connection::{self, Connection};
-use namely_transport::publish::Publication;
-use namely_wire::Name;
+use namely_transport::publish;
+use namely_wire::{
+    ContentType, DataBuilder, DataView, InterestBuilder, InterestView, NackReason, Name, PACKET_OCTETS_MAX,
+};
 
-use self::buffer::Buffer;
+pub use self::push::{PushError, PushOptions, Pushed, Receipt};
+pub use self::request::{Request, Requests};
 use self::role::ProducerRole;
+pub use self::shared::ProducerStats;
+use self::shared::{Queue, Shared};
+use self::writer::Writer;
+use crate::buffer::store::Store;
+use crate::buffer::{Buffer, Found, Packet};
 use crate::engine::Engine;
-use crate::error::{BindError, PublishError};
+use crate::error::{BindError, CallError, PublishError};
 use crate::fence;
 use crate::options::{self, For, OptionError, ProducerOptions, PublishOptions};
+use crate::session::{self, Lease, Session};
+use crate::sleep;
 
 /// A socket that publishes. It may be used by several threads at once; dropping it closes it.
 pub struct Producer {
     prefix: Name,
     router: String,
     options: Mutex<ProducerOptions>,
-    signer: Signer,
-    buffer: Arc<Buffer>,
+    session: Arc<Session>,
+    shared: Arc<Shared>,
     last_version: AtomicU64,
     engine: Engine<role::Order>,
+    fetcher: Mutex<Option<JoinHandle<()>>>,
+    /// The namespace, until the socket is closed.
+    lease: Mutex<Option<Lease>>,
 }
 
 /// What was published.
@@ -40,36 +62,208 @@ pub struct Published {
 }
 
 impl Producer {
-    /// A socket that may publish below `prefix`, which is registered with the router until it is closed (HT-06, IS-22).
+    /// A socket that may publish below `prefix`, which is registered with the router until it is closed (HT-06, IS-22) and
+    /// must not overlap that of another producer of this process. With option `store` it goes on with what was published
+    /// before.
     pub fn bind(prefix: Name, options: ProducerOptions) -> Result<Self, BindError> {
         fence::check_prefix(&prefix)?;
-        let signer = signer(&prefix, &options)?;
         let mut connection = Connection::find(options.router.as_deref(), connection::Options::for_server())?;
-        connection.register(&prefix, &mut |_, _| {})?;
+        let lease = Lease::take(connection.uri(), &prefix, options.buffer_octets)?;
+        let mut buffer = Buffer::new(options.buffer_octets, options.buffer_policy);
+        let store = match (&options.store, options.reliable) {
+            (Some(folder), _) => Some(Store::open(folder, options.store_octets, &mut |name, at| {
+                buffer.insert_stored(name, at)
+            })?),
+            (None, true) => return Err(BindError::NoStore),
+            (None, false) => None,
+        };
+        let kept = options.store.as_deref().filter(|_| options.reliable);
+        let session = Arc::new(Session::open(&prefix, &options, kept)?);
         let router = connection.uri().to_string();
-        let buffer = Arc::new(Buffer::default());
-        let role = ProducerRole::new(prefix.clone(), buffer.clone());
+        let (jobs, receiver) = fetcher::Jobs::new();
+        let shared = Shared::new(prefix.clone(), &options, buffer, store, connection.waker(), jobs)?;
+        let shared = Arc::new(shared);
+        shared.fix(&session.certificates());
+        let registered = register(&mut connection, &prefix, &session, &shared)?;
+        let role = ProducerRole::new(registered, shared.clone());
         let engine = Engine::start("namely-producer", connection, role)?;
-        let options = Mutex::new(options);
-        Ok(Producer { prefix, router, options, signer, buffer, last_version: AtomicU64::new(0), engine })
+        let (its_shared, its_session) = (shared.clone(), session.clone());
+        let fetcher = std::thread::Builder::new()
+            .name("namely-fetcher".into())
+            .spawn(move || fetcher::run(&receiver, &its_shared, &its_session))
+            .inspect_err(|_| engine.close())?;
+        Ok(Producer {
+            prefix,
+            router,
+            options: Mutex::new(options),
+            session,
+            shared,
+            last_version: AtomicU64::new(0),
+            engine,
+            fetcher: Mutex::new(Some(fetcher)),
+            lease: Mutex::new(Some(lease)),
+        })
     }
 
-    /// Publishes `content` as `name`: cuts, hashes and signs it on the caller's thread. From then on it is served without
-    /// the application.
+    /// Publishes `content` as `name`: cuts, hashes and signs it on the caller's thread, and answers who waits for it. From
+    /// then on it is served without the application. A version that is published already stays as it is: with other
+    /// content it is refused, with the same it is published afresh.
     pub fn publish(
         &self,
         name: &Name,
         content: &[u8],
         how: &PublishOptions,
     ) -> Result<Published, PublishError> {
-        self.engine.check_process()?;
+        self.publish_packets(name, content, how).map(|(published, _)| published)
+    }
+
+    /// [`Producer::publish`], and the object's metadata packet.
+    fn publish_packets(
+        &self,
+        name: &Name,
+        content: &[u8],
+        how: &PublishOptions,
+    ) -> Result<(Published, Packet), PublishError> {
+        self.check_usable()?;
         fence::check_name(&self.prefix, name.as_name())?;
-        let made = how.over(&self.options());
+        let (made, signer) = self.packaging(how)?;
         let version = how.version.unwrap_or_else(|| self.next_version());
-        let publication = Publication::new(name.as_name(), version, content, &made, &self.signer)?;
-        let published = Published { name: publication.object().to_name(), segments: publication.segments() };
-        self.buffer.insert(publication);
-        Ok(published)
+        let object = name.join_version(version);
+        let renews = how.version.is_some() && self.shared.state().buffer.has_below(object.as_name());
+        let mut writer = Writer::new(&self.shared, true);
+        let mut metadata = Packet::default();
+        let sink = &mut |name: Name, wire: Vec<u8>| {
+            if renews && self.is_there(&object, &name, &wire)? {
+                return Ok(());
+            }
+            let packet = Packet::new(wire);
+            metadata = packet.clone();
+            writer.take(name, packet).map_err(PublishError::from)
+        };
+        let published = publish::publish(name.as_name(), version, content, &made, &signer, sink);
+        match published
+            .and_then(|published| writer.finish(how.expires).map(|()| published).map_err(Into::into))
+        {
+            Ok(published) => {
+                Ok((Published { name: published.object, segments: published.segments }, metadata))
+            }
+            Err(error) => {
+                writer.undo();
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether the segment `name` of a version that is published again is there already; an error if it differs.
+    fn is_there(&self, object: &Name, name: &Name, wire: &[u8]) -> Result<bool, PublishError> {
+        if name.len() != object.len() + 1 || !object.is_prefix_of(name.as_name()) {
+            return Ok(false);
+        }
+        let interest = InterestBuilder::new(name.clone()).build();
+        let found = InterestView::parse(&interest)
+            .ok()
+            .and_then(|interest| self.shared.state().buffer.find(&interest, 0));
+        let old = match found {
+            Some(Found::Memory(old)) => old,
+            Some(Found::Disk(location)) => {
+                let stored = self.shared.store().as_ref().and_then(|store| store.reader(location));
+                match stored.and_then(|stored| stored.read().ok().flatten()) {
+                    Some(old) => Packet::new(old),
+                    None => return Ok(false),
+                }
+            }
+            None => return Ok(false),
+        };
+        let content = |wire: &[u8]| DataView::parse(wire).map(|data| data.content.to_vec());
+        if content(&old) == content(wire) { Ok(true) } else { Err(PublishError::Exists(object.clone())) }
+    }
+
+    /// How packets are made and who signs them: what `how` leaves open is as the socket's options say.
+    fn packaging(&self, how: &PublishOptions) -> Result<(publish::Options, Signer), PublishError> {
+        let (made, suite) = {
+            let options = self.options();
+            (how.over(&options), how.suite.unwrap_or(options.suite))
+        };
+        let signer = self.session.signer(suite).map_err(|error| PublishError::Key(Box::new(error)))?;
+        self.shared.fix(&self.session.certificates());
+        Ok((made, signer))
+    }
+
+    /// The next Interest that nothing published answers; waits as long as `timeout_ms` says (HT-22).
+    pub fn recv(&self) -> Result<Request, CallError> {
+        let timeout = self.options().timeout;
+        self.next_request(Queue::Requests, timeout)
+    }
+
+    /// [`Producer::recv`], waiting for `timeout` at most.
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<Request, CallError> {
+        self.next_request(Queue::Requests, Some(timeout))
+    }
+
+    /// [`Producer::recv`] without waiting: `EAGAIN` if there is none.
+    pub fn try_recv(&self) -> Result<Request, CallError> {
+        self.engine.check_process()?;
+        match self.requests(Queue::Requests).next(None) {
+            Poll::Ready(request) => request,
+            Poll::Pending => Err(CallError::WouldBlock),
+        }
+    }
+
+    /// [`Producer::recv`] as a future.
+    pub fn recv_async(&self) -> Result<Requests<'_>, CallError> {
+        self.engine.check_process()?;
+        Ok(self.requests(Queue::Requests))
+    }
+
+    fn requests(&self, queue: Queue) -> Requests<'_> {
+        Requests { shared: &self.shared, queue, waker: None }
+    }
+
+    fn next_request(&self, queue: Queue, timeout: Option<Duration>) -> Result<Request, CallError> {
+        self.engine.check_process()?;
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        sleep::wait(&mut self.requests(queue), until)?
+    }
+
+    /// Answers `request` with `content`: who asks for the newest version of an object gets a new one, others one packet of
+    /// the name that they asked for.
+    pub fn reply(&self, request: &Request, content: &[u8], how: &PublishOptions) -> Result<(), PublishError> {
+        if request.is_discovery() {
+            return self.publish(&request.object(), content, how).map(drop);
+        }
+        self.reply_packet(request, content, ContentType::Blob, how)
+    }
+
+    /// Answers `request` with the signed word that there is no such thing: who asks gets `ENOENT`.
+    pub fn deny(&self, request: &Request) -> Result<(), PublishError> {
+        self.reply_packet(request, &[], ContentType::Nack, &PublishOptions::default())
+    }
+
+    /// Refuses `request`: who asks is told so by the network, without a signature.
+    pub fn refuse(&self, request: Request, reason: NackReason) -> Result<(), CallError> {
+        self.engine.check_process()?;
+        request.refuse(reason);
+        Ok(())
+    }
+
+    fn reply_packet(
+        &self,
+        request: &Request,
+        content: &[u8],
+        content_type: ContentType,
+        how: &PublishOptions,
+    ) -> Result<(), PublishError> {
+        self.check_usable()?;
+        let (made, signer) = self.packaging(how)?;
+        let builder =
+            DataBuilder::new(request.name()).freshness_ms(made.freshness_ms).content_type(content_type);
+        let wire = sign_data(&builder, content, &signer).map_err(publish::PublishError::from)?;
+        if wire.len() > PACKET_OCTETS_MAX {
+            return Err(PublishError::TooLong { octets: wire.len() });
+        }
+        // A word of the moment is not kept on disk, nor is that there is nothing kept at all longer than it is fresh.
+        let expires = (content_type == ContentType::Nack).then(|| Duration::from_millis(made.freshness_ms));
+        Ok(self.shared.put(wire, false, expires)?)
     }
 
     /// The prefix that it is bound to.
@@ -80,6 +274,16 @@ impl Producer {
     /// The router's address.
     pub fn router(&self) -> &str {
         &self.router
+    }
+
+    /// The certificate of this session's key (HT-10, HT-11); none where no key signs.
+    pub fn certificate(&self) -> Option<Certificate> {
+        self.session.certificate()
+    }
+
+    /// What came, what was answered and what was dropped.
+    pub fn stats(&self) -> ProducerStats {
+        self.shared.stats()
     }
 
     /// Sets option `name` of [`options::OPTIONS`]; what was published before stays as it is.
@@ -96,9 +300,52 @@ impl Producer {
         self.options().get(name)
     }
 
-    /// Closes the socket: the router forgets the prefix, and whoever waits on it gets `ECANCELED`.
+    /// Closes the socket: the router forgets the prefix, the namespace is free, and whoever waits on it gets `ECANCELED`.
+    /// The session ends with it and its certificate is revoked, unless the producer is reliable: then it goes on at
+    /// the next bind with the same store.
     pub fn close(&self) {
+        let is_reliable = self.options().reliable;
+        self.end(!is_reliable);
+    }
+
+    /// Closes the socket and revokes the session's certificate (HT-10): nobody is to believe any more what it signed.
+    pub fn revoke(&self) {
+        self.end(true);
+    }
+
+    fn end(&self, revoke: bool) {
+        if self.engine.check_process().is_err() {
+            return;
+        }
+        let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if lease.is_none() {
+            return;
+        }
+        let records = if revoke { self.session.revoke() } else { Vec::new() };
+        for record in &records {
+            if self.options().reliable
+                && let Err(error) = self.shared.put(record.clone(), true, None)
+            {
+                tracing::warn!(%error, "a revocation record is not in the store");
+            }
+        }
         self.engine.close();
+        self.shared.end(CallError::Closed);
+        let fetcher = self.fetcher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if fetcher.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("a socket's thread ended by a panic");
+        }
+        drop(lease);
+        for record in records {
+            if let Err(error) = session::announce(&self.router, &self.prefix, record) {
+                tracing::warn!(%error, "nobody answers for a revocation record");
+            }
+        }
+    }
+
+    fn check_usable(&self) -> Result<(), CallError> {
+        self.engine.check_process()?;
+        self.shared.check_open()
     }
 
     fn options(&self) -> MutexGuard<'_, ProducerOptions> {
@@ -120,12 +367,37 @@ impl Drop for Producer {
     }
 }
 
-/// Who signs: the identity that was named, or the longest one above the prefix.
-fn signer(prefix: &Name, options: &ProducerOptions) -> Result<Signer, BindError> {
-    let chain = options::key_chain(options.keychain.as_ref())?;
-    if let Some(identity) = &options.identity {
-        return Ok(chain.signer(Some(identity.as_name()), None)?);
+impl AsFd for Producer {
+    /// Readable while [`Producer::recv`] or [`Producer::accept_push`] would not wait.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.ready_fd()
     }
-    let entry = chain.key_above(prefix.as_name())?.ok_or(BindError::NoKey { prefix: prefix.clone() })?;
-    Ok(chain.signer(Some(entry.name.as_name()), None)?)
+}
+
+/// Registers what the socket answers for: its prefix, and where the identity's certificates are if that is elsewhere.
+fn register(
+    connection: &mut Connection,
+    prefix: &Name,
+    session: &Session,
+    shared: &Shared,
+) -> Result<Vec<Name>, BindError> {
+    let handler = &mut |incoming: connection::Incoming<'_>, outbox: &mut connection::Outbox| {
+        if let connection::Packet::Interest(interest) = &incoming.packet {
+            shared.take(interest, &incoming, outbox);
+        }
+    };
+    connection.register(prefix, handler)?;
+    let mut registered = vec![prefix.clone()];
+    for certificate in session.certificates() {
+        let key_name = certificate.key_name().to_name();
+        if registered.iter().any(|known| known.is_prefix_of(key_name.as_name())) {
+            continue;
+        }
+        match connection.register(&key_name, handler) {
+            Ok(()) => registered.push(key_name),
+            // Others may serve it, and who trusts the identity mostly has it.
+            Err(error) => tracing::debug!(%key_name, %error, "the router does not lead to a certificate"),
+        }
+    }
+    Ok(registered)
 }

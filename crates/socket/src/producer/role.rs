@@ -1,4 +1,4 @@
-//! What a producer's thread does.
+//! What a producer's thread does: answers Interests, and sends what other threads answered.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -6,21 +6,22 @@ use std::sync::Arc;
 use namely_transport::connection::{Connection, ConnectionError, Incoming, Outbox, Packet};
 use namely_wire::Name;
 
-use super::buffer::Buffer;
+use super::shared::Shared;
 use crate::engine::Role;
+use crate::error::CallError;
 
-/// What is asked of it: nothing yet that the buffer does not do by itself.
+/// What is asked of it: nothing, other threads reach it by what they share.
 pub(super) type Order = Infallible;
 
-/// The state of a producer.
+/// The state of a producer's thread.
 pub(super) struct ProducerRole {
-    prefix: Name,
-    buffer: Arc<Buffer>,
+    registered: Vec<Name>,
+    shared: Arc<Shared>,
 }
 
 impl ProducerRole {
-    pub(super) fn new(prefix: Name, buffer: Arc<Buffer>) -> Self {
-        ProducerRole { prefix, buffer }
+    pub(super) fn new(registered: Vec<Name>, shared: Arc<Shared>) -> Self {
+        ProducerRole { registered, shared }
     }
 }
 
@@ -31,21 +32,26 @@ impl Role for ProducerRole {
         match order {}
     }
 
-    fn poll(&mut self, _: &mut Connection) -> u64 {
-        u64::MAX
+    fn poll(&mut self, connection: &mut Connection) -> u64 {
+        let now_ns = connection.now_ns();
+        self.shared.poll(now_ns, connection.outbox())
     }
 
     fn take(&mut self, incoming: Incoming<'_>, outbox: &mut Outbox) {
         if let Packet::Interest(interest) = &incoming.packet {
-            self.buffer.answer(interest, &incoming.answer_headers(), outbox);
+            self.shared.take(interest, &incoming, outbox);
         }
     }
 
     fn close(self, connection: &mut Connection) {
-        if let Err(error) = connection.unregister(&self.prefix) {
-            tracing::debug!(%error, "the router was not told that the prefix is free");
+        for prefix in &self.registered {
+            if let Err(error) = connection.unregister(prefix) {
+                tracing::debug!(%prefix, %error, "the router was not told that the prefix is free");
+            }
         }
     }
 
-    fn lost(self, _: ConnectionError) {}
+    fn lost(self, _: ConnectionError) {
+        self.shared.end(CallError::RouterLost);
+    }
 }

@@ -18,9 +18,19 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::with(Config::default())
+    }
+
+    /// A router that keeps nothing: what is fetched comes from the producer each time.
+    pub(crate) fn without_cache() -> Self {
+        let mut config = Config::default();
+        config.tables.cs_packets_max = 0;
+        Self::with(config)
+    }
+
+    fn with(mut config: Config) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("namely.sock");
-        let mut config = Config::default();
         let memif = dir.path().join("namely.memif");
         let memif = FaceUri::Memif { path: memif.to_str().unwrap().into(), id: 0 };
         config.faces.listen = vec![FaceUri::Unix(socket.to_str().unwrap().into()), memif];

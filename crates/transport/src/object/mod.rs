@@ -148,6 +148,11 @@ impl<'a> Reader<'a> {
         self.finder().packet(interest, name)
     }
 
+    /// Verifies a packet, fetching the certificates that takes.
+    pub fn verified(&mut self, wire: Vec<u8>) -> Result<Verified, ObjectError> {
+        self.finder().verified(wire)
+    }
+
     fn finder(&mut self) -> Finder<'_> {
         Finder::new(self.connection, self.verifier, self.options)
     }

@@ -1,0 +1,77 @@
+//! The index of a full file of packets: names and places, so that opening a store does not read every packet.
+//!
+//! ```text
+//! "namely-index-001" | entries u32 LE | per entry: offset u64 LE, octets u32 LE, name octets u16 LE, name | BLAKE3 of all before
+//! ```
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use namely_security::crypto::blake3;
+use namely_wire::NameRef;
+
+const MAGIC: &[u8; 16] = b"namely-index-001";
+const DIGEST_OCTETS: usize = 32;
+
+/// One packet of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Where its record begins.
+    pub(super) offset: u64,
+    /// Octets of the packet.
+    pub(super) octets: u32,
+    /// Its name's components.
+    pub(super) name: Box<[u8]>,
+}
+
+/// Writes the index whole, or not at all.
+pub(super) fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
+    let mut octets = MAGIC.to_vec();
+    octets.extend_from_slice(&(entries.len() as u32).to_le_bytes());
+    for entry in entries {
+        octets.extend_from_slice(&entry.offset.to_le_bytes());
+        octets.extend_from_slice(&entry.octets.to_le_bytes());
+        octets.extend_from_slice(&(entry.name.len() as u16).to_le_bytes());
+        octets.extend_from_slice(&entry.name);
+    }
+    let digest = blake3(&octets);
+    octets.extend_from_slice(&digest);
+    let temporary = path.with_extension("new");
+    let mut file = File::create(&temporary)?;
+    file.write_all(&octets)?;
+    file.sync_data()?;
+    std::fs::rename(&temporary, path)
+}
+
+/// Reads the index of a file of `file_octets`; none if it is missing, damaged, or of another file.
+pub(super) fn read(path: &Path, file_octets: u64) -> Option<Vec<Entry>> {
+    let octets = std::fs::read(path).ok()?;
+    let (body, digest) = octets.split_at_checked(octets.len().checked_sub(DIGEST_OCTETS)?)?;
+    if blake3(body) != *digest {
+        return None;
+    }
+    let mut rest = body.strip_prefix(MAGIC)?;
+    let count = u32::from_le_bytes(*take(&mut rest)?);
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        let offset = u64::from_le_bytes(*take(&mut rest)?);
+        let octets = u32::from_le_bytes(*take(&mut rest)?);
+        let length = u16::from_le_bytes(*take(&mut rest)?);
+        let (name, behind) = rest.split_at_checked(length.into())?;
+        NameRef::parse_value(name).ok()?;
+        rest = behind;
+        entries.push(Entry { offset, octets, name: name.into() });
+    }
+    let fits = |last: &Entry| {
+        let location = super::Location { file: 0, offset: last.offset, octets: last.octets };
+        location.end() <= file_octets
+    };
+    (rest.is_empty() && entries.iter().all(fits)).then_some(entries)
+}
+
+fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {
+    let (head, behind) = rest.split_first_chunk()?;
+    *rest = behind;
+    Some(head)
+}

@@ -1,0 +1,430 @@
+//! The layer on disk: a directory of append-only files of packets. Nothing that was written is ever changed.
+//!
+//! ```text
+//! lock                       held as long as a store is open: two producers cannot have one
+//! packets-<number>.log       "namely-packets-1" and then records, the oldest file with the lowest number
+//!                            record: length u32 LE | first 8 octets of BLAKE3(length, packet) | packet (a Data)
+//! packets-<number>.index     what is where in a file that is full: see `index`; made again from the file when damaged
+//! ```
+//!
+//! A record counts once it is whole: a torn tail is cut off when the store is opened, a damaged packet is skipped and
+//! counted. Records are written in the order in which they are appended, so that an object whose last packet is there is
+//! there altogether. [`Store::sync`] puts them on the disk. What cannot be written (ENOSPC) is cut off again, and what
+//! was there stays.
+//!
+//! An embedded database would keep a second copy of every name and write each packet twice (log and pages) to give
+//! changes in place, which signed packets never need.
+
+mod index;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use namely_security::crypto::blake3;
+use namely_wire::PACKET_OCTETS_MAX;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use self::index::Entry;
+use crate::errno;
+
+/// What each file of packets begins with.
+const MAGIC: &[u8; 16] = b"namely-packets-1";
+
+/// Octets of a record before its packet.
+const RECORD_HEADER_OCTETS: usize = 12;
+
+/// Smallest size at which a file is full; larger stores have larger files, so that there are at most [`FILES_MAX`].
+const FILE_OCTETS_MIN: u64 = 16 << 20;
+
+/// Files of a store, each with an open descriptor.
+pub(crate) const FILES_MAX: u64 = 64;
+
+/// Packets of a store: each takes some 150 octets of memory for its name and place.
+pub(crate) const STORE_PACKETS_MAX: usize = 1 << 20;
+
+/// Where a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Location {
+    /// The number of its file.
+    pub(crate) file: u64,
+    /// Where its record begins.
+    pub(crate) offset: u64,
+    /// Octets of the packet.
+    pub(crate) octets: u32,
+}
+
+impl Location {
+    fn end(&self) -> u64 {
+        self.offset + RECORD_HEADER_OCTETS as u64 + u64::from(self.octets)
+    }
+}
+
+/// A directory of packets, open for writing by this store alone.
+#[derive(Debug)]
+pub(crate) struct Store {
+    folder: PathBuf,
+    octets_max: u64,
+    packets_max: usize,
+    file_octets_max: u64,
+    files: Vec<PacketFile>,
+    /// Octets of all files.
+    octets: u64,
+    packets: usize,
+    /// Octets appended since the store was opened.
+    appended: u64,
+    damaged: u64,
+    torn_octets: u64,
+    /// Held, not used.
+    _lock: File,
+}
+
+#[derive(Debug)]
+struct PacketFile {
+    number: u64,
+    file: Arc<File>,
+    octets: u64,
+    entries: Vec<Entry>,
+}
+
+/// What can be undone: everything appended since.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    file: u64,
+    octets: u64,
+    appended: u64,
+}
+
+impl Store {
+    /// Opens or makes the store in `folder`; `found` gets the name and place of every packet, the oldest first.
+    pub(crate) fn open(
+        folder: &Path,
+        octets_max: u64,
+        found: &mut dyn FnMut(&[u8], Location),
+    ) -> Result<Self, StoreError> {
+        let fault = |error| StoreError::new(folder, error);
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fault)?;
+        let lock = open_file(&folder.join("lock"), true).map_err(fault)?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(StoreError::InUse(folder.to_owned())),
+            Err(error) => return Err(fault(error.into())),
+        }
+        let mut store = Store {
+            folder: folder.to_owned(),
+            octets_max,
+            packets_max: STORE_PACKETS_MAX,
+            file_octets_max: octets_max.div_ceil(FILES_MAX).max(FILE_OCTETS_MIN),
+            files: Vec::new(),
+            octets: 0,
+            packets: 0,
+            appended: 0,
+            damaged: 0,
+            torn_octets: 0,
+            _lock: lock,
+        };
+        let numbers = scan::file_numbers(folder).map_err(fault)?;
+        for (i, number) in numbers.iter().enumerate() {
+            let is_last = i + 1 == numbers.len();
+            store.load(*number, is_last, found)?;
+        }
+        Ok(store)
+    }
+
+    /// Takes a file up: from its index, or from itself.
+    fn load(
+        &mut self,
+        number: u64,
+        is_last: bool,
+        found: &mut dyn FnMut(&[u8], Location),
+    ) -> Result<(), StoreError> {
+        let path = packets_path(&self.folder, number);
+        let fault = |error| StoreError::new(&path, error);
+        let file = open_file(&path, false).map_err(fault)?;
+        let octets = file.metadata().map_err(fault)?.len();
+        let index_path = index_path(&self.folder, number);
+        let indexed = if is_last { None } else { index::read(&index_path, octets) };
+        let (entries, octets) = match indexed {
+            Some(entries) => (entries, octets),
+            None => {
+                let scanned = scan::scan(&file, octets).map_err(fault)?;
+                self.damaged += scanned.damaged;
+                self.torn_octets += octets - scanned.octets;
+                if scanned.octets < octets {
+                    file.set_len(scanned.octets).map_err(fault)?;
+                }
+                if !is_last {
+                    // Without it the file is read again the next time.
+                    let _ = index::write(&index_path, &scanned.entries);
+                }
+                (scanned.entries, scanned.octets)
+            }
+        };
+        for entry in &entries {
+            found(&entry.name, Location { file: number, offset: entry.offset, octets: entry.octets });
+        }
+        self.octets += octets;
+        self.packets += entries.len();
+        // Only the file that is being written needs to know its entries, for its index.
+        let entries = if is_last { entries } else { Vec::new() };
+        self.files.push(PacketFile { number, file: Arc::new(file), octets, entries });
+        Ok(())
+    }
+
+    /// Where the next record will be: what is appended from here on can be undone.
+    pub(crate) fn mark(&self) -> Mark {
+        let (file, octets) = self.files.last().map_or((0, 0), |last| (last.number, last.octets));
+        Mark { file, octets, appended: self.appended }
+    }
+
+    /// Appends `packets`, each with its name, and says where each is. If they cannot be written none of them is there.
+    pub(crate) fn append(&mut self, packets: &[(&[u8], &[u8])]) -> Result<Vec<Location>, StoreError> {
+        let octets: u64 = packets.iter().map(|(_, packet)| record_octets(packet)).sum();
+        let new_file = self.files.last().is_none_or(|last| last.octets >= self.file_octets_max);
+        let header = if new_file { MAGIC.len() as u64 } else { 0 };
+        if self.octets + header + octets > self.octets_max || self.packets + packets.len() > self.packets_max
+        {
+            return Err(StoreError::Full { octets_max: self.octets_max });
+        }
+        if new_file {
+            self.begin_file()?;
+        }
+        let mut records = Vec::with_capacity(octets as usize);
+        let Some(last) = self.files.last_mut() else { return Ok(Vec::new()) };
+        let mut places = Vec::with_capacity(packets.len());
+        for (_, packet) in packets {
+            let offset = last.octets + records.len() as u64;
+            places.push(Location { file: last.number, offset, octets: packet.len() as u32 });
+            write_record(packet, &mut records);
+        }
+        if let Err(error) = last.file.write_all_at(&records, last.octets) {
+            // What was written of it is cut off, so that nothing comes to lie behind half a record.
+            let cut = last.file.set_len(last.octets);
+            tracing::warn!(folder = %self.folder.display(), %error, ?cut, "packets could not be stored");
+            return Err(StoreError::new(&packets_path(&self.folder, last.number), error));
+        }
+        for ((name, _), place) in packets.iter().zip(&places) {
+            last.entries.push(Entry { offset: place.offset, octets: place.octets, name: (*name).into() });
+        }
+        last.octets += octets;
+        self.octets += octets;
+        self.appended += octets;
+        self.packets += packets.len();
+        Ok(places)
+    }
+
+    /// Puts what was appended on the disk.
+    pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
+        let Some(last) = self.files.last() else { return Ok(()) };
+        last.file.sync_data().map_err(|e| StoreError::new(&packets_path(&self.folder, last.number), e))
+    }
+
+    /// Undoes what was appended since `mark`, which were `packets` packets in `octets` octets of records, unless others
+    /// appended too: then it stays as dead octets.
+    pub(crate) fn undo(&mut self, mark: Mark, packets: usize, octets: u64) {
+        let is_there = mark.file == 0 || self.files.iter().any(|file| file.number == mark.file);
+        if self.appended - mark.appended != octets || !is_there {
+            return;
+        }
+        while let Some(last) = self.files.last_mut() {
+            if last.number == mark.file {
+                if last.file.set_len(mark.octets).is_ok() {
+                    self.octets -= last.octets - mark.octets;
+                    last.octets = mark.octets;
+                    last.entries.retain(|entry| entry.offset < mark.octets);
+                }
+                break;
+            }
+            let gone = last.number;
+            self.octets -= last.octets;
+            self.files.pop();
+            remove_files(&self.folder, gone);
+        }
+        self.packets -= packets;
+        self.appended = mark.appended;
+    }
+
+    /// Deletes the oldest file, to make room; its number. The file that is being written stays.
+    pub(crate) fn drop_oldest(&mut self) -> Option<u64> {
+        if self.files.len() < 2 {
+            return None;
+        }
+        let oldest = self.files.remove(0);
+        self.octets -= oldest.octets;
+        remove_files(&self.folder, oldest.number);
+        Some(oldest.number)
+    }
+
+    /// Forgets `packets` packets that were dropped with a file.
+    pub(crate) fn forget_packets(&mut self, packets: usize) {
+        self.packets = self.packets.saturating_sub(packets);
+    }
+
+    /// The limit of all files, octets.
+    pub(crate) fn octets_max(&self) -> u64 {
+        self.octets_max
+    }
+
+    /// What reads the packet at `location`, without this store's lock.
+    pub(crate) fn reader(&self, location: Location) -> Option<StoredPacket> {
+        let file = self.files.iter().find(|file| file.number == location.file)?;
+        Some(StoredPacket { file: file.file.clone(), location })
+    }
+
+    /// Octets of all files.
+    pub(crate) fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    /// Packets found damaged, and octets cut off, when the store was opened.
+    pub(crate) fn losses(&self) -> (u64, u64) {
+        (self.damaged, self.torn_octets)
+    }
+
+    /// Begins a new file; the one before is full and gets its index.
+    fn begin_file(&mut self) -> Result<(), StoreError> {
+        let number = self.files.last().map_or(1, |last| last.number + 1);
+        let path = packets_path(&self.folder, number);
+        let fault = |error| StoreError::new(&path, error);
+        let file = open_file(&path, true).map_err(fault)?;
+        let begun = file.set_len(0).and_then(|()| file.write_all_at(MAGIC, 0));
+        if let Err(error) = begun.and_then(|()| File::open(&self.folder)?.sync_all()) {
+            remove_files(&self.folder, number);
+            return Err(fault(error));
+        }
+        if let Some(full) = self.files.last_mut() {
+            let _ = full.file.sync_data();
+            let entries = std::mem::take(&mut full.entries);
+            // Without it the file is read again the next time.
+            let _ = index::write(&index_path(&self.folder, full.number), &entries);
+        }
+        self.octets += MAGIC.len() as u64;
+        let octets = MAGIC.len() as u64;
+        self.files.push(PacketFile { number, file: Arc::new(file), octets, entries: Vec::new() });
+        Ok(())
+    }
+}
+
+/// A packet on disk, to be read by any thread.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredPacket {
+    file: Arc<File>,
+    location: Location,
+}
+
+impl StoredPacket {
+    /// Reads it; none if it is damaged.
+    pub(crate) fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        let mut record = vec![0; RECORD_HEADER_OCTETS + self.location.octets as usize];
+        match self.file.read_exact_at(&mut record, self.location.offset) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        if scan::record(&record).is_none() {
+            return Ok(None);
+        }
+        record.drain(..RECORD_HEADER_OCTETS);
+        Ok(Some(record))
+    }
+}
+
+/// Octets of a packet's record.
+pub(crate) fn record_octets(packet: &[u8]) -> u64 {
+    (RECORD_HEADER_OCTETS + packet.len()) as u64
+}
+
+fn write_record(packet: &[u8], out: &mut Vec<u8>) {
+    debug_assert!(packet.len() <= PACKET_OCTETS_MAX);
+    let length = (packet.len() as u32).to_le_bytes();
+    out.extend_from_slice(&length);
+    let checked = out.len();
+    out.extend_from_slice(&[0; 8]);
+    out.extend_from_slice(packet);
+    let checksum = checksum(length, packet);
+    out[checked..checked + 8].copy_from_slice(&checksum);
+}
+
+fn checksum(length: [u8; 4], packet: &[u8]) -> [u8; 8] {
+    let digest = blake3(packet);
+    // The length is part of it, so that a run of zeros is no record.
+    std::array::from_fn(|i| digest[i] ^ length[i % 4])
+}
+
+fn open_file(path: &Path, create: bool) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(create).truncate(false).mode(0o600).open(path)
+}
+
+fn packets_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("packets-{number:010}.log"))
+}
+
+fn index_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("packets-{number:010}.index"))
+}
+
+fn remove_files(folder: &Path, number: u64) {
+    let _ = std::fs::remove_file(index_path(folder, number));
+    if let Err(error) = std::fs::remove_file(packets_path(folder, number)) {
+        tracing::warn!(folder = %folder.display(), number, %error, "a file of packets could not be deleted");
+    }
+}
+
+/// Why packets could not be stored. The environment's, but for the second, which is the caller's.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The disk, or the part of it that this user may have, is full.
+    NoSpace(PathBuf),
+    /// Another producer has this store.
+    InUse(PathBuf),
+    /// The limit of the store is reached.
+    Full {
+        /// The limit, octets.
+        octets_max: u64,
+    },
+    /// A file cannot be opened, read or written.
+    Io(PathBuf, io::Error),
+    /// The socket was closed meanwhile.
+    Closed,
+}
+
+impl StoreError {
+    /// As a system call would say it.
+    pub fn errno(&self) -> i32 {
+        match self {
+            StoreError::NoSpace(_) | StoreError::Full { .. } => errno::NOSPC,
+            StoreError::InUse(_) => errno::ADDRINUSE,
+            StoreError::Io(_, error) => error.raw_os_error().unwrap_or(errno::IO),
+            StoreError::Closed => errno::CANCELED,
+        }
+    }
+
+    fn new(path: &Path, error: io::Error) -> Self {
+        match Errno::from_io_error(&error) {
+            Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => StoreError::NoSpace(path.to_owned()),
+            _ => StoreError::Io(path.to_owned(), error),
+        }
+    }
+}
+
+impl std::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StoreError::NoSpace(path) => write!(f, "the disk is full: {} cannot be written", path.display()),
+            StoreError::InUse(path) => write!(f, "another producer has the store {}", path.display()),
+            StoreError::Full { octets_max } => {
+                write!(f, "the store has reached its limit of {octets_max} octets: raise store_octets")
+            }
+            StoreError::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            StoreError::Closed => f.write_str("the socket is closed"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

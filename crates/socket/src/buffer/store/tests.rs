@@ -1,0 +1,296 @@
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::process::Command;
+
+use namely_security::{Signer, sign_data};
+use namely_wire::{DataBuilder, Name};
+
+use super::*;
+
+const OCTETS_MAX: u64 = 1 << 30;
+
+fn packet(number: u64) -> (Name, Vec<u8>) {
+    let name: Name = "/p/object/v=1".parse::<Name>().unwrap().join_segment(number);
+    let content = [number as u8; 3000];
+    let wire = sign_data(&DataBuilder::new(name.as_name()), &content, &Signer::digest_sha256()).unwrap();
+    (name, wire)
+}
+
+type Listed = Vec<(Name, Location)>;
+
+fn open(folder: &Path, octets_max: u64) -> (Store, Listed) {
+    let mut found = Vec::new();
+    let store = Store::open(folder, octets_max, &mut |name, location| {
+        found.push((namely_wire::NameRef::parse_value(name).unwrap().to_name(), location));
+    });
+    (store.unwrap(), found)
+}
+
+fn append(store: &mut Store, numbers: std::ops::Range<u64>) -> Result<Vec<Location>, StoreError> {
+    let packets: Vec<_> = numbers.map(packet).collect();
+    let packets: Vec<_> = packets.iter().map(|(name, wire)| (name.as_bytes(), &wire[..])).collect();
+    store.append(&packets)
+}
+
+fn read(store: &Store, location: Location) -> Option<Vec<u8>> {
+    store.reader(location).unwrap().read().unwrap()
+}
+
+fn assert_holds(store: &Store, found: &Listed, numbers: std::ops::Range<u64>) {
+    assert_eq!(found.len() as u64, numbers.end - numbers.start);
+    for ((name, location), number) in found.iter().zip(numbers) {
+        let (expected, wire) = packet(number);
+        assert_eq!((name, read(store, *location)), (&expected, Some(wire)));
+    }
+}
+
+fn last_file(folder: &Path) -> PathBuf {
+    packets_path(folder, *scan::file_numbers(folder).unwrap().last().unwrap())
+}
+
+#[test]
+fn what_was_stored_is_found_again_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, found) = open(folder.path(), OCTETS_MAX);
+    assert!(found.is_empty());
+    let places = append(&mut store, 0..10).unwrap();
+    assert_eq!(read(&store, places[3]), Some(packet(3).1));
+    append(&mut store, 10..20).unwrap();
+    store.sync().unwrap();
+    let octets = store.octets();
+    drop(store);
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_holds(&store, &found, 0..20);
+    assert_eq!((store.octets(), store.losses()), (octets, (0, 0)));
+}
+
+#[test]
+fn a_store_belongs_to_one_producer_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = open(folder.path(), OCTETS_MAX);
+    let second = Store::open(folder.path(), OCTETS_MAX, &mut |_, _| {});
+    assert!(matches!(second, Err(StoreError::InUse(_))));
+    drop(store);
+    open(folder.path(), OCTETS_MAX);
+}
+
+#[test]
+fn a_tail_torn_at_any_octet_is_dropped_and_what_was_before_it_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    let places = append(&mut store, 0..3).unwrap();
+    drop(store);
+    let whole = std::fs::read(last_file(folder.path())).unwrap();
+    let last = places[2];
+    for cut in (last.offset..last.end()).step_by(97).chain([last.end() - 1]) {
+        std::fs::write(last_file(folder.path()), &whole[..cut as usize]).unwrap();
+        let (mut store, found) = open(folder.path(), OCTETS_MAX);
+        assert_holds(&store, &found, 0..2);
+        assert_eq!(store.losses(), (0, cut - last.offset));
+        // What is appended now lies where the torn record was.
+        assert_eq!(append(&mut store, 2..3).unwrap(), [last]);
+        drop(store);
+        let (store, found) = open(folder.path(), OCTETS_MAX);
+        assert_holds(&store, &found, 0..3);
+        assert_eq!(store.losses(), (0, 0));
+    }
+    // Blocks that the system never wrote read as zeros.
+    let mut zeros = whole[..last.offset as usize].to_vec();
+    zeros.resize(whole.len(), 0);
+    std::fs::write(last_file(folder.path()), zeros).unwrap();
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_holds(&store, &found, 0..2);
+}
+
+#[test]
+fn a_damaged_packet_is_skipped_and_never_read_as_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    let places = append(&mut store, 0..3).unwrap();
+    let mut file = OpenOptions::new().write(true).read(true).open(last_file(folder.path())).unwrap();
+    file.seek(SeekFrom::Start(places[1].offset + 500)).unwrap();
+    file.write_all(b"!").unwrap();
+    assert_eq!(read(&store, places[1]), None);
+    assert_eq!(read(&store, places[2]), Some(packet(2).1));
+    drop(store);
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_eq!(found.iter().map(|(_, place)| *place).collect::<Vec<_>>(), [places[0], places[2]]);
+    assert_eq!(store.losses(), (1, 0));
+}
+
+#[test]
+fn an_index_that_is_damaged_or_gone_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    store.file_octets_max = 1;
+    append(&mut store, 0..5).unwrap();
+    append(&mut store, 5..9).unwrap();
+    drop(store);
+    let index = index_path(folder.path(), 1);
+    let sound = std::fs::read(&index).unwrap();
+    let damaged: Vec<Vec<u8>> = vec![
+        Vec::new(),
+        sound[..sound.len() / 2].to_vec(),
+        sound.iter().enumerate().map(|(i, octet)| if i == 40 { octet ^ 1 } else { *octet }).collect(),
+    ];
+    for damage in damaged {
+        std::fs::write(&index, damage).unwrap();
+        let (store, found) = open(folder.path(), OCTETS_MAX);
+        assert_holds(&store, &found, 0..9);
+        assert_eq!(std::fs::read(&index).unwrap(), sound, "written again");
+    }
+    std::fs::remove_file(&index).unwrap();
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_holds(&store, &found, 0..9);
+    drop(store);
+    // A sound index is believed: the packets are not read.
+    let mut file = OpenOptions::new().write(true).open(packets_path(folder.path(), 1)).unwrap();
+    file.seek(SeekFrom::Start(100)).unwrap();
+    file.write_all(b"!").unwrap();
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_eq!((found.len(), store.losses()), (9, (0, 0)));
+    assert_eq!(read(&store, found[0].1), None);
+}
+
+#[test]
+fn a_store_takes_its_limit_and_not_one_octet_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let octets = MAGIC.len() as u64 + (0..4).map(|number| record_octets(&packet(number).1)).sum::<u64>();
+    let (mut store, _) = open(folder.path(), octets);
+    append(&mut store, 0..3).unwrap();
+    assert!(matches!(append(&mut store, 3..5), Err(StoreError::Full { octets_max }) if octets_max == octets));
+    append(&mut store, 3..4).unwrap();
+    assert_eq!(store.octets(), octets);
+    let one_octet = store.append(&[(b"", b"x")]);
+    assert!(matches!(one_octet, Err(StoreError::Full { .. })));
+    drop(store);
+    let (store, found) = open(folder.path(), octets);
+    assert_holds(&store, &found, 0..4);
+}
+
+#[test]
+fn a_store_takes_so_many_packets_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    assert_eq!(store.packets_max, STORE_PACKETS_MAX);
+    store.packets_max = 3;
+    append(&mut store, 0..2).unwrap();
+    assert!(matches!(append(&mut store, 2..4), Err(StoreError::Full { .. })));
+    append(&mut store, 2..3).unwrap();
+    assert!(matches!(append(&mut store, 3..4), Err(StoreError::Full { .. })));
+}
+
+#[test]
+fn a_store_has_few_files_however_large_it_is() {
+    for octets_max in [1, OCTETS_MAX, 1 << 40, (1 << 40) + 1] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, _) = open(folder.path(), octets_max);
+        assert!(octets_max.div_ceil(store.file_octets_max) <= FILES_MAX, "{octets_max}");
+        assert!(store.file_octets_max >= FILE_OCTETS_MIN);
+    }
+    // A file is full once it has reached that size, and not before.
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    let two = MAGIC.len() as u64 + 2 * record_octets(&packet(0).1);
+    store.file_octets_max = two;
+    let files: Vec<u64> =
+        (0..5).map(|number| append(&mut store, number..number + 1).unwrap()[0].file).collect();
+    assert_eq!(files, [1, 1, 2, 2, 3]);
+}
+
+#[test]
+fn what_was_begun_can_be_undone_across_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    append(&mut store, 0..3).unwrap();
+    let (mark, octets) = (store.mark(), store.octets());
+    let undone: u64 = (3..6).map(|number| record_octets(&packet(number).1)).sum();
+    append(&mut store, 3..4).unwrap();
+    store.file_octets_max = 1;
+    append(&mut store, 4..5).unwrap();
+    append(&mut store, 5..6).unwrap();
+    store.undo(mark, 3, undone);
+    assert_eq!(store.octets(), octets);
+    store.file_octets_max = OCTETS_MAX;
+    append(&mut store, 3..5).unwrap();
+    drop(store);
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_holds(&store, &found, 0..5);
+    drop(store);
+    // Where others appended in between nothing is taken from them.
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    let mark = store.mark();
+    append(&mut store, 5..7).unwrap();
+    store.undo(mark, 1, record_octets(&packet(5).1));
+    drop(store);
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_holds(&store, &found, 0..7);
+}
+
+#[test]
+fn the_oldest_file_can_be_given_up_and_never_the_one_being_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    store.file_octets_max = 1;
+    for number in 0..3 {
+        append(&mut store, number..number + 1).unwrap();
+    }
+    assert_eq!((store.drop_oldest(), store.drop_oldest(), store.drop_oldest()), (Some(1), Some(2), None));
+    drop(store);
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_holds(&store, &found, 2..3);
+}
+
+/// A file system of a megabyte, in a mount namespace of its own: this very test runs there again.
+#[test]
+fn a_full_disk_leaves_what_was_there_intact() {
+    const VARIABLE: &str = "NAMELY_TEST_FULL_DISK";
+    if let Some(folder) = std::env::var_os(VARIABLE) {
+        return fill(Path::new(&folder));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let test = std::env::current_exe().unwrap();
+    let script = "mount -t tmpfs -o size=1m tmpfs \"$1\" && exec \"$2\" --exact --nocapture \"$3\"";
+    let name = "buffer::store::tests::a_full_disk_leaves_what_was_there_intact";
+    let unshared = Command::new("unshare")
+        .args(["--mount", "--map-root-user", "sh", "-c", script, "sh"])
+        .arg(folder.path())
+        .arg(test)
+        .arg(name)
+        .env(VARIABLE, folder.path())
+        .output();
+    match unshared {
+        Ok(output) if String::from_utf8_lossy(&output.stdout).contains("the disk was full") => {}
+        Ok(output) if !String::from_utf8_lossy(&output.stdout).contains("running 1 test") => {
+            println!("skipped: no namespace with a small disk: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stdout)),
+        Err(error) => println!("skipped: unshare: {error}"),
+    }
+}
+
+fn fill(folder: &Path) {
+    let (mut store, _) = open(folder, OCTETS_MAX);
+    let mut stored = 0;
+    let error = loop {
+        match append(&mut store, stored..stored + 7) {
+            Ok(_) => stored += 7,
+            Err(error) => break error,
+        }
+        assert!(stored < 1000, "the disk is not small");
+    };
+    assert!(matches!(error, StoreError::NoSpace(_)), "{error}");
+    println!("the disk was full after {stored} packets");
+    let octets = store.octets();
+    assert_eq!(last_file(folder).metadata().unwrap().len(), octets, "nothing half-written is left");
+    drop(store);
+    let (mut store, found) = open(folder, OCTETS_MAX);
+    assert_holds(&store, &found, 0..stored);
+    assert_eq!(store.losses(), (0, 0));
+    // One more that fits is taken, and everything is still there.
+    let room: u64 = (1 << 20) - octets;
+    if room > 2 * 4096 {
+        append(&mut store, stored..stored + 1).unwrap();
+    }
+    let mut lock = String::new();
+    File::open(folder.join("lock")).unwrap().read_to_string(&mut lock).unwrap();
+}

@@ -1,0 +1,61 @@
+use super::*;
+
+fn sample(spec: &OptionSpec) -> String {
+    match spec.kind {
+        Kind::Text => "/x".into(),
+        Kind::Choice(words) => words.iter().find(|word| !word.ends_with(':')).unwrap().to_string(),
+        Kind::Flag => (spec.default != "true").to_string(),
+        Kind::Number { min, max } => (min + 1).min(max).to_string(),
+    }
+}
+
+#[test]
+fn every_option_of_the_table_has_its_default_and_can_be_set_and_read_back() {
+    for spec in OPTIONS {
+        if spec.on != For::Producer {
+            let mut options = ConsumerOptions::default();
+            assert_eq!(options.get(spec.name).as_deref(), Ok(spec.default), "{}", spec.name);
+            options.set(spec.name, &sample(spec)).unwrap();
+            assert_eq!(options.get(spec.name), Ok(sample(spec)));
+        }
+        if spec.on != For::Consumer {
+            let mut options = ProducerOptions::default();
+            assert_eq!(options.get(spec.name).as_deref(), Ok(spec.default), "{}", spec.name);
+            options.set(spec.name, &sample(spec)).unwrap();
+            assert_eq!(options.get(spec.name), Ok(sample(spec)));
+        }
+    }
+}
+
+#[test]
+fn one_publication_takes_the_options_that_it_has_by_name() {
+    let mut options = PublishOptions::default();
+    for (name, value) in
+        [("version", "7"), ("manifest", "off"), ("packet_octets_max", "1000"), ("freshness_ms", "0")]
+    {
+        options.set(name, value).unwrap();
+    }
+    let fields = (options.version, options.manifest, options.packet_octets_max, options.freshness_ms);
+    assert_eq!(fields, (Some(7), Some(ManifestUse::Off), Some(1000), Some(0)));
+    assert_eq!(options.set("version", "x").unwrap_err().errno(), errno::INVAL);
+    assert_eq!(options.set("router", "x").unwrap_err().errno(), errno::NOPROTOOPT);
+}
+
+#[test]
+fn what_is_no_option_or_no_value_is_refused() {
+    let mut options = ConsumerOptions::default();
+    assert_eq!(options.set("manifest", "off").unwrap_err().errno(), errno::NOPROTOOPT);
+    assert_eq!(options.get("colour"), Err(OptionError::Unknown("colour".into())));
+    for spec in OPTIONS.iter().filter(|spec| spec.on == For::Consumer && spec.kind != Kind::Text) {
+        for value in ["", "x", "-1"] {
+            assert_eq!(
+                options.set(spec.name, value).map_err(|e| e.errno()),
+                Err(errno::INVAL),
+                "{}",
+                spec.name
+            );
+        }
+    }
+    let error = ProducerOptions::default().set("packet_octets_max", "9000").unwrap_err();
+    assert_eq!(error.to_string(), "option packet_octets_max does not take '9000': a number from 256 to 8800");
+}

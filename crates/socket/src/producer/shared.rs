@@ -1,0 +1,383 @@
+//! What a producer's threads share: the output buffer, the Interests that wait, and the answers on their way.
+//!
+//! Whether a packet is there and whether somebody waits for it are one question under one lock: an Interest that comes
+//! while its Data is being published is answered either from the buffer or by the publication, and never by neither.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use namely_security::Certificate;
+use namely_security::command::has_right_parameters_digest;
+use namely_security::revocation::is_about_revocation;
+use namely_transport::connection::{Incoming, OUTBOX_OCTETS_MAX, Outbox, Waker};
+use namely_wire::{InterestView, LpHeaders, NackReason, Name, NameRef};
+
+use super::fetcher::{Job, Jobs};
+use super::misses::{Added, Misses, Ticket};
+use super::push;
+use crate::buffer::store::Store;
+use crate::buffer::{Buffer, BufferPolicy, Found, Packet};
+use crate::error::CallError;
+use crate::options::ProducerOptions;
+use crate::readiness::Readiness;
+
+/// What a producer did with the Interests that came (`docs/counters.md`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProducerStats {
+    /// Interests that came.
+    pub interests: u64,
+    /// Answered from memory.
+    pub hits_memory: u64,
+    /// Answered from the store.
+    pub hits_disk: u64,
+    /// Certificates and statements about them that were sent.
+    pub certificates: u64,
+    /// Nothing published answered them.
+    pub misses: u64,
+    /// Misses that were answered by what was published or replied since.
+    pub answered_late: u64,
+    /// Misses that the application refused.
+    pub refused: u64,
+    /// How often an application's thread was woken for a miss; hits never do.
+    pub wakeups: u64,
+    /// Dropped: outside the prefix, a digest that nothing has, or parameters that do not fit their digest.
+    pub dropped_unanswerable: u64,
+    /// Refused with congestion: `requests_max` names wait already.
+    pub dropped_requests_full: u64,
+    /// Misses that nobody answered in time, and that the application had not taken.
+    pub dropped_requests_expired: u64,
+    /// Dropped: too many packets are being read from the store.
+    pub dropped_reads_full: u64,
+    /// Packets of the store that are damaged or cannot be read.
+    pub dropped_damaged: u64,
+    /// Octets that were cut off the store's end when it was opened: the last process ended while it wrote them.
+    pub dropped_torn_octets: u64,
+    /// Packets that memory dropped; without a store they are gone.
+    pub evicted: u64,
+    /// Packets dropped with the oldest part of the store of an unreliable producer.
+    pub evicted_disk: u64,
+    /// Octets of packets in memory.
+    pub memory_octets: u64,
+    /// Octets of the store.
+    pub store_octets: u64,
+    /// Packets in either.
+    pub packets: u64,
+    /// Names that wait for the application.
+    pub pending: u64,
+}
+
+/// The state behind one producer.
+pub(super) struct Shared {
+    pub(super) prefix: Name,
+    state: Mutex<State>,
+    /// None without one, and after the socket was closed.
+    pub(super) store: Mutex<Option<Store>>,
+    pub(super) evicts: bool,
+    waker: Waker,
+    jobs: Jobs,
+    /// Readable while a miss waits to be taken.
+    ready_fd: OwnedFd,
+    started: Instant,
+}
+
+pub(super) struct State {
+    pub(super) buffer: Buffer,
+    /// Certificates: not subject to any limit of the buffer.
+    fixed: Buffer,
+    misses: Misses,
+    pushes: Misses,
+    answers: VecDeque<(LpHeaders, Packet)>,
+    receivers: Vec<std::task::Waker>,
+    ended: Option<CallError>,
+    /// Whether a miss waits to be taken.
+    ready: Readiness,
+    pending_ns: Option<u64>,
+    stats: ProducerStats,
+}
+
+/// A miss that the application takes: its ticket, and the Interest.
+pub(super) type Taken = (Ticket, Arc<[u8]>);
+
+/// Which misses an application waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queue {
+    Requests,
+    Pushes,
+}
+
+impl Shared {
+    pub(super) fn new(
+        prefix: Name,
+        options: &ProducerOptions,
+        buffer: Buffer,
+        store: Option<Store>,
+        waker: Waker,
+        jobs: Jobs,
+    ) -> std::io::Result<Self> {
+        let ready = Readiness::new()?;
+        let ready_fd = ready.duplicate()?;
+        let mut state = State {
+            buffer,
+            fixed: Buffer::new(usize::MAX, BufferPolicy::Fifo),
+            misses: Misses::new(options.requests_max),
+            pushes: Misses::new(options.requests_max),
+            answers: VecDeque::new(),
+            receivers: Vec::new(),
+            ended: None,
+            ready,
+            pending_ns: options.pending_ms.map(|ms| ms.saturating_mul(1_000_000)),
+            stats: ProducerStats::default(),
+        };
+        let (dropped_damaged, dropped_torn_octets) = store.as_ref().map_or((0, 0), Store::losses);
+        state.stats = ProducerStats { dropped_damaged, dropped_torn_octets, ..ProducerStats::default() };
+        Ok(Shared {
+            prefix,
+            state: Mutex::new(state),
+            store: Mutex::new(store),
+            evicts: !options.reliable,
+            waker,
+            jobs,
+            ready_fd,
+            started: Instant::now(),
+        })
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn store(&self) -> MutexGuard<'_, Option<Store>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The clock by which packets expire.
+    pub(super) fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn ready_fd(&self) -> BorrowedFd<'_> {
+        self.ready_fd.as_fd()
+    }
+
+    /// Answers for `certificates` from now on.
+    pub(super) fn fix(&self, certificates: &[Certificate]) {
+        let mut state = self.state();
+        for certificate in certificates {
+            state.fixed.insert(certificate.name(), Arc::new(certificate.wire().to_vec()), None);
+        }
+    }
+
+    /// Takes an Interest in: on the socket's thread.
+    pub(super) fn take(&self, interest: &InterestView<'_>, incoming: &Incoming<'_>, outbox: &mut Outbox) {
+        let headers = incoming.answer_headers();
+        let mut state = self.state();
+        state.stats.interests += 1;
+        if let Some(Found::Memory(packet)) = state.fixed.find(interest, 0) {
+            state.stats.certificates += 1;
+            return outbox.send(&headers, &packet);
+        }
+        if is_about_revocation(interest.name, self.prefix.as_name()) {
+            let job = Job::Statement { interest: interest.wire.into(), headers };
+            return self.hand_over(&mut state, job);
+        }
+        let now_ns = if interest.must_be_fresh { self.now_ns() } else { 0 };
+        match state.buffer.find(interest, now_ns) {
+            Some(Found::Memory(packet)) => {
+                state.stats.hits_memory += 1;
+                drop(state);
+                outbox.send(&headers, &packet);
+            }
+            Some(Found::Disk(location)) => {
+                let job = Job::Read { location, interest: interest.wire.into(), headers };
+                self.hand_over(&mut state, job);
+            }
+            None => self.miss(&mut state, interest, headers, incoming.received_ns, outbox),
+        }
+    }
+
+    fn hand_over(&self, state: &mut State, job: Job) {
+        if !self.jobs.hand_over(job) {
+            state.stats.dropped_reads_full += 1;
+        }
+    }
+
+    fn miss(
+        &self,
+        state: &mut State,
+        interest: &InterestView<'_>,
+        headers: LpHeaders,
+        now_ns: u64,
+        outbox: &mut Outbox,
+    ) {
+        state.stats.misses += 1;
+        let has_parameters = interest.application_parameters.is_some();
+        if !self.prefix.is_prefix_of(interest.name)
+            || interest.implicit_digest().is_some()
+            || (has_parameters && !has_right_parameters_digest(interest))
+        {
+            state.stats.dropped_unanswerable += 1;
+            return;
+        }
+        let lifetime_ns = interest.lifetime_or_default_ms().saturating_mul(1_000_000);
+        let until_ns = now_ns.saturating_add(state.pending_ns.unwrap_or(u64::MAX).min(lifetime_ns));
+        let is_push = push::is_push(interest, self.prefix.as_name());
+        let queue = if is_push { &mut state.pushes } else { &mut state.misses };
+        match queue.add(interest, headers, until_ns) {
+            Added::New => self.notify(state),
+            Added::Joined => {}
+            Added::Full => {
+                state.stats.dropped_requests_full += 1;
+                outbox.send(&refusal(headers, NackReason::Congestion), interest.wire);
+            }
+        }
+    }
+
+    /// Tells the application that a miss waits.
+    fn notify(&self, state: &mut State) {
+        state.ready.set(true);
+        state.stats.wakeups += state.receivers.len() as u64;
+        state.receivers.drain(..).for_each(std::task::Waker::wake);
+    }
+
+    /// The next miss of `queue`, for a thread or task of the application.
+    pub(super) fn poll_miss(
+        &self,
+        queue: Queue,
+        context: Option<&Context<'_>>,
+    ) -> Poll<Result<Taken, CallError>> {
+        let mut state = self.state();
+        if let Some(ended) = state.ended {
+            return Poll::Ready(Err(ended));
+        }
+        let found = match queue {
+            Queue::Requests => state.misses.take(),
+            Queue::Pushes => state.pushes.take(),
+        };
+        self.lower(&mut state);
+        if let Some(found) = found {
+            return Poll::Ready(Ok(found));
+        }
+        if let Some(context) = context {
+            let waker = context.waker();
+            if !state.receivers.iter().any(|known| known.will_wake(waker)) {
+                state.receivers.push(waker.clone());
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Whoever is woken by `waker` waits no longer.
+    pub(super) fn forget(&self, waker: &std::task::Waker) {
+        self.state().receivers.retain(|known| !known.will_wake(waker));
+    }
+
+    /// Makes the descriptor unreadable once nothing waits.
+    fn lower(&self, state: &mut State) {
+        if !state.misses.is_waiting() && !state.pushes.is_waiting() {
+            state.ready.set(false);
+        }
+    }
+
+    /// Puts packets into the buffer, each with its place on disk if it has one, and answers who waits for them.
+    pub(super) fn insert<'a>(
+        &self,
+        packets: impl Iterator<Item = (NameRef<'a>, Packet, Option<crate::buffer::store::Location>)>,
+    ) {
+        let mut state = self.state();
+        let mut late = 0;
+        for (name, packet, location) in packets {
+            let State { misses, pushes, answers, .. } = &mut *state;
+            for queue in [misses, pushes] {
+                queue.satisfy(name, &mut |headers| {
+                    late += 1;
+                    answers.push_back((headers, packet.clone()));
+                });
+            }
+            state.buffer.insert(name, packet, location);
+        }
+        state.stats.answered_late += late;
+        drop(state);
+        if late > 0 {
+            self.waker.wake();
+        }
+    }
+
+    /// Answers `headers` with `packet`, from another thread than the socket's.
+    pub(super) fn answer(&self, headers: LpHeaders, packet: Packet, count: impl FnOnce(&mut ProducerStats)) {
+        let mut state = self.state();
+        count(&mut state.stats);
+        state.answers.push_back((headers, packet));
+        drop(state);
+        self.waker.wake();
+    }
+
+    /// Lets the miss `ticket` go; who waits for it hears `reason`, if there is one.
+    pub(super) fn release(&self, ticket: &Ticket, interest: &Arc<[u8]>, reason: Option<NackReason>) {
+        let mut state = self.state();
+        let mut waiters = state.misses.release(ticket);
+        waiters.extend(state.pushes.release(ticket));
+        let Some(reason) = reason else { return };
+        state.stats.refused += waiters.len() as u64;
+        let wire: Packet = Arc::new(interest.to_vec());
+        state.answers.extend(waiters.into_iter().map(|headers| (refusal(headers, reason), wire.clone())));
+        drop(state);
+        self.waker.wake();
+    }
+
+    /// Queues the answers that other threads made; when misses have to be looked after next.
+    pub(super) fn poll(&self, now_ns: u64, outbox: &mut Outbox) -> u64 {
+        let mut state = self.state();
+        let expired = state.misses.expire(now_ns) + state.pushes.expire(now_ns);
+        state.stats.dropped_requests_expired += expired;
+        if expired > 0 {
+            self.lower(&mut state);
+        }
+        while outbox.len() < OUTBOX_OCTETS_MAX
+            && let Some((headers, packet)) = state.answers.pop_front()
+        {
+            outbox.send(&headers, &packet);
+        }
+        state.misses.due_ns().min(state.pushes.due_ns())
+    }
+
+    /// Ends the socket: everybody who waits for a miss gets `why`, and the store is closed.
+    pub(super) fn end(&self, why: CallError) {
+        let mut state = self.state();
+        state.ended.get_or_insert(why);
+        state.ready.set(true);
+        state.receivers.drain(..).for_each(std::task::Waker::wake);
+        drop(state);
+        self.jobs.close();
+        *self.store() = None;
+    }
+
+    /// An error once the socket has ended.
+    pub(super) fn check_open(&self) -> Result<(), CallError> {
+        self.state().ended.map_or(Ok(()), Err)
+    }
+
+    pub(super) fn count(&self, count: impl FnOnce(&mut ProducerStats)) {
+        count(&mut self.state().stats);
+    }
+
+    pub(super) fn stats(&self) -> ProducerStats {
+        let store_octets = self.store().as_ref().map_or(0, Store::octets);
+        let state = self.state();
+        ProducerStats {
+            evicted: state.buffer.evicted(),
+            memory_octets: state.buffer.octets() as u64,
+            packets: state.buffer.len() as u64,
+            pending: (state.misses.len() + state.pushes.len()) as u64,
+            store_octets,
+            ..state.stats
+        }
+    }
+}
+
+/// The headers of a Nack.
+fn refusal(headers: LpHeaders, reason: NackReason) -> LpHeaders {
+    LpHeaders { nack: Some(reason), ..headers }
+}

@@ -1,0 +1,131 @@
+//! Packets on their way into the buffer, a batch at a time: first to the store, then visible to those who ask.
+
+use std::time::Duration;
+
+use namely_wire::{DataView, Name};
+
+use super::shared::Shared;
+use crate::buffer::Packet;
+use crate::buffer::store::{Mark, Store, StoreError, record_octets};
+
+/// Octets of packets that become visible at once.
+const BATCH_OCTETS: usize = 512 << 10;
+
+/// Takes the packets of one publication.
+pub(super) struct Writer<'a> {
+    shared: &'a Shared,
+    /// Whether packets go to the store, if there is one.
+    durable: bool,
+    batch: Vec<(Name, Packet)>,
+    batch_octets: usize,
+    /// What to undo when it fails.
+    mark: Option<Mark>,
+    stored_octets: u64,
+    stored_packets: usize,
+    names: Vec<Name>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(shared: &'a Shared, durable: bool) -> Self {
+        let mark = if durable { shared.store().as_ref().map(Store::mark) } else { None };
+        Writer {
+            shared,
+            durable: mark.is_some(),
+            batch: Vec::new(),
+            batch_octets: 0,
+            mark,
+            stored_octets: 0,
+            stored_packets: 0,
+            names: Vec::new(),
+        }
+    }
+
+    /// Takes the next packet.
+    pub(super) fn take(&mut self, name: Name, packet: Packet) -> Result<(), StoreError> {
+        self.batch_octets += packet.len();
+        self.batch.push((name, packet));
+        if self.batch_octets >= BATCH_OCTETS { self.flush() } else { Ok(()) }
+    }
+
+    /// All packets were taken: they are there, and on the disk if they are to be. The last of them counts as fresh for
+    /// `expires` only.
+    pub(super) fn finish(&mut self, expires: Option<Duration>) -> Result<(), StoreError> {
+        let last = self.batch.last().map(|(name, _)| name.clone());
+        self.flush()?;
+        if let Some(last) = last {
+            let at_ns = expires.map(|expires| self.shared.now_ns().saturating_add(expires.as_nanos() as u64));
+            self.shared.state().buffer.expire_at(last.as_name(), at_ns);
+        }
+        if self.durable {
+            self.shared.store().as_mut().map_or(Ok(()), Store::sync)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        let batch = std::mem::take(&mut self.batch);
+        self.batch_octets = 0;
+        let places = if self.durable { self.store(&batch)? } else { Vec::new() };
+        let places = places.into_iter().map(Some).chain(std::iter::repeat(None));
+        let packets = batch.iter().zip(places);
+        self.shared.insert(packets.map(|((name, packet), place)| (name.as_name(), packet.clone(), place)));
+        if self.durable {
+            self.names.extend(batch.into_iter().map(|(name, _)| name));
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, batch: &[(Name, Packet)]) -> Result<Vec<crate::buffer::store::Location>, StoreError> {
+        let mut guard = self.shared.store();
+        let Some(store) = guard.as_mut() else { return Err(StoreError::Closed) };
+        let records: Vec<_> = batch.iter().map(|(name, packet)| (name.as_bytes(), &packet[..])).collect();
+        loop {
+            match store.append(&records) {
+                Ok(places) => {
+                    self.stored_octets += batch.iter().map(|(_, packet)| record_octets(packet)).sum::<u64>();
+                    self.stored_packets += batch.len();
+                    return Ok(places);
+                }
+                Err(StoreError::Full { .. }) if self.shared.evicts => {
+                    let Some(file) = store.drop_oldest() else {
+                        return Err(StoreError::Full { octets_max: store.octets_max() });
+                    };
+                    let mut state = self.shared.state();
+                    let gone = state.buffer.remove_file(file);
+                    store.forget_packets(gone);
+                    drop(state);
+                    self.shared.count(|stats| stats.evicted_disk += gone as u64);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Undoes what was taken: a publication that failed leaves nothing.
+    pub(super) fn undo(self) {
+        let mut state = self.shared.state();
+        self.names.iter().for_each(|name| state.buffer.remove(name.as_bytes()));
+        drop(state);
+        if let (Some(mark), Some(store)) = (self.mark, self.shared.store().as_mut()) {
+            store.undo(mark, self.stored_packets, self.stored_octets);
+        }
+    }
+}
+
+impl Shared {
+    /// Puts a single packet into memory, and on the disk if `durable`; who waits for it is answered.
+    pub(super) fn put(
+        &self,
+        packet: Vec<u8>,
+        durable: bool,
+        expires: Option<Duration>,
+    ) -> Result<(), StoreError> {
+        let name = DataView::parse(&packet).map(|data| data.name.to_name()).unwrap_or_default();
+        let mut writer = Writer::new(self, durable);
+        let taken = writer.take(name, Packet::new(packet)).and_then(|()| writer.finish(expires));
+        if taken.is_err() {
+            writer.undo();
+        }
+        taken
+    }
+}

@@ -1,0 +1,113 @@
+//! Answers for the revocation records of sessions that ended, as long as the process lives.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use namely_transport::connection::{Connection, ConnectionError, Incoming, Options, Outbox, Packet};
+use namely_transport::matching::answers;
+use namely_wire::{DataView, Name};
+
+use crate::engine::{Engine, Role};
+use crate::error::BindError;
+
+/// Records that a process answers for at each router; the oldest gives way.
+pub(crate) const RECORDS_MAX: usize = 1024;
+
+/// Routers that records are announced at; a further one is not told.
+const ROUTERS_MAX: usize = 64;
+
+static NOTARIES: Mutex<BTreeMap<String, Engine<Record>>> = Mutex::new(BTreeMap::new());
+
+/// One record, and the prefix under which it is asked for.
+pub(super) struct Record {
+    /// Registered with the router.
+    pub(super) prefix: Name,
+    /// A Data.
+    pub(super) wire: Vec<u8>,
+}
+
+/// Answers for `record` at `router` from now on.
+pub(super) fn announce(router: &str, record: Record) -> Result<(), BindError> {
+    let mut notaries = NOTARIES.lock().unwrap_or_else(PoisonError::into_inner);
+    // One whose router went away, or that a parent process had, takes nothing.
+    let taken = match notaries.get(router) {
+        Some(notary) => notary.try_order(record),
+        None => Err(record),
+    };
+    let Err(record) = taken else { return Ok(()) };
+    if notaries.len() >= ROUTERS_MAX && !notaries.contains_key(router) {
+        tracing::warn!(router, "revocation records are announced at too many routers already");
+        return Ok(());
+    }
+    let connection = Connection::find(Some(router), Options::default())?;
+    let engine = Engine::start("namely-notary", connection, Notary::default())?;
+    let _ = engine.try_order(record);
+    notaries.insert(router.into(), engine);
+    Ok(())
+}
+
+#[derive(Default)]
+struct Notary {
+    records: VecDeque<Record>,
+}
+
+impl Notary {
+    /// Takes one up; the one that gives way to it.
+    fn keep(&mut self, record: Record) -> Option<Record> {
+        let oldest = if self.records.len() == RECORDS_MAX { self.records.pop_front() } else { None };
+        self.records.push_back(record);
+        oldest
+    }
+
+    fn answer(&self, incoming: &Incoming<'_>, outbox: &mut Outbox) {
+        let Packet::Interest(interest) = &incoming.packet else { return };
+        let is_asked =
+            |record: &&Record| DataView::parse(&record.wire).is_ok_and(|data| answers(interest, &data));
+        if let Some(record) = self.records.iter().find(is_asked) {
+            outbox.send(&incoming.answer_headers(), &record.wire);
+        }
+    }
+}
+
+impl Role for Notary {
+    type Order = Record;
+
+    fn order(&mut self, order: Record, connection: &mut Connection) {
+        let prefix = order.prefix.clone();
+        if let Some(oldest) = self.keep(order) {
+            let _ = connection.unregister(&oldest.prefix);
+        }
+        let registered = connection.register(&prefix, &mut |incoming, outbox| self.answer(&incoming, outbox));
+        if let Err(error) = registered {
+            tracing::warn!(%prefix, %error, "the router does not lead to revocation records");
+        }
+    }
+
+    fn poll(&mut self, _: &mut Connection) -> u64 {
+        u64::MAX
+    }
+
+    fn take(&mut self, incoming: Incoming<'_>, outbox: &mut Outbox) {
+        self.answer(&incoming, outbox);
+    }
+
+    fn close(self, _: &mut Connection) {}
+
+    fn lost(self, error: ConnectionError) {
+        tracing::debug!(%error, "revocation records are announced no longer");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notary_keeps_so_many_records_and_the_oldest_goes() {
+        let record = |i: usize| Record { prefix: Name::new().join_generic(i.to_string()), wire: Vec::new() };
+        let mut notary = Notary::default();
+        assert!((0..RECORDS_MAX).all(|i| notary.keep(record(i)).is_none()));
+        let oldest = notary.keep(record(RECORDS_MAX)).unwrap();
+        assert_eq!((oldest.prefix, notary.records.len()), (record(0).prefix, RECORDS_MAX));
+    }
+}

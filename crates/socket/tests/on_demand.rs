@@ -1,0 +1,285 @@
+//! Synchronous production (HT-22, HT-25): what nothing published answers reaches the application, and its answer goes to
+//! those who wait.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use common::{World, content, name};
+use namely_security::sha256;
+use namely_socket::{CallError, FetchError, Producer, ProducerOptions, PublishError, PublishOptions};
+use namely_transport::connection::{Answer, Connection, Options};
+use namely_transport::object::ObjectError;
+use namely_wire::{ContentType, DataView, InterestBuilder, NackReason};
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+const SECOND: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn connection(world: &World) -> Connection {
+    Connection::find(Some(&world.uri()), Options::default()).unwrap()
+}
+
+fn interest(uri: &str) -> InterestBuilder {
+    InterestBuilder::new(name(uri)).lifetime_ms(15_000)
+}
+
+/// Waits until `is_so`.
+fn eventually(is_so: impl Fn() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "not in time");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn is_readable(producer: &Producer, wait: Duration) -> bool {
+    let wait = Timespec::try_from(wait).unwrap();
+    rustix::event::poll(&mut [PollFd::new(&producer.as_fd(), PollFlags::IN)], Some(&wait)).unwrap() == 1
+}
+
+#[test]
+fn a_miss_reaches_the_application_with_name_and_parameters_and_its_reply_the_asker() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    assert!(!is_readable(&producer, Duration::ZERO));
+    assert!(matches!(producer.try_recv(), Err(CallError::WouldBlock)));
+    let refused = producer.recv_timeout(Duration::from_millis(10)).unwrap_err();
+    assert_eq!(refused, CallError::TimedOut);
+    std::thread::scope(|scope| {
+        let asker = scope.spawn(|| {
+            let mut connection = connection(&world);
+            let wire = interest("/p/sum").build_with_parameters(b"2+3", sha256);
+            connection.express_wire(&wire, &mut |_, _| {}).unwrap()
+        });
+        assert!(is_readable(&producer, PATIENCE));
+        let request = producer.recv().unwrap();
+        assert!(!is_readable(&producer, Duration::ZERO));
+        assert!(name("/p/sum").is_prefix_of(request.name()));
+        assert_eq!(request.parameters(), Some(&b"2+3"[..]));
+        producer.reply(&request, b"5", &PublishOptions::default()).unwrap();
+        let Answer::Data(reply) = asker.join().unwrap() else { panic!("no answer") };
+        let data = DataView::parse(&reply.wire).unwrap();
+        assert_eq!((data.name, data.content), (request.name(), &b"5"[..]));
+    });
+    let stats = producer.stats();
+    assert_eq!((stats.misses, stats.answered_late, stats.pending), (1, 1, 0));
+}
+
+#[test]
+fn whoever_asks_for_the_newest_version_gets_the_object_made_for_him() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    let consumer = world.consumer("/p");
+    std::thread::scope(|scope| {
+        let asker = scope.spawn(|| consumer.fetch(&name("/p/report")).unwrap());
+        let request = producer.recv_timeout(PATIENCE).unwrap();
+        assert!(request.is_discovery());
+        assert_eq!(request.object(), name("/p/report"));
+        producer.reply(&request, &content(50_000), &PublishOptions::default()).unwrap();
+        assert_eq!(asker.join().unwrap(), content(50_000));
+    });
+    // It is published now: the application is not asked again.
+    assert_eq!(consumer.fetch(&name("/p/report")).unwrap(), content(50_000));
+    assert!(matches!(producer.try_recv(), Err(CallError::WouldBlock)));
+}
+
+#[test]
+fn what_expires_is_asked_of_the_application_again_and_the_same_version_can_be_renewed() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    let consumer = world.consumer("/p");
+    let object = name("/p/page");
+    let expires = Some(Duration::from_millis(1));
+    let how = PublishOptions { version: Some(7), expires, ..PublishOptions::default() };
+    let first = producer.publish(&object, &content(20_000), &how).unwrap();
+    assert_eq!(consumer.fetch(&first.name).unwrap(), content(20_000), "segments stay");
+    std::thread::scope(|scope| {
+        let asker = scope.spawn(|| consumer.fetch(&object).unwrap());
+        let request = producer.recv_timeout(PATIENCE).unwrap();
+        assert_eq!((request.is_discovery(), request.object()), (true, object.clone()));
+        let again = PublishOptions { expires: None, ..how };
+        assert_eq!(producer.publish(&object, &content(20_000), &again).unwrap(), first);
+        assert_eq!(asker.join().unwrap(), content(20_000));
+    });
+    let changed = producer.publish(&object, b"something else", &how).unwrap_err();
+    assert!(matches!(&changed, PublishError::Exists(name) if *name == first.name), "{changed}");
+    assert_eq!(changed.errno(), 17);
+    assert_eq!(consumer.fetch(&first.name).unwrap(), content(20_000), "names are immutable");
+}
+
+#[test]
+fn answers_from_the_buffer_never_wake_the_application() {
+    let world = World::without_cache();
+    let producer = world.producer("/p");
+    let consumer = world.consumer("/p");
+    producer.publish(&name("/p/o"), &content(100_000), &PublishOptions::default()).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| producer.recv_timeout(SECOND));
+        for _ in 0..3 {
+            assert_eq!(consumer.fetch(&name("/p/o")).unwrap(), content(100_000));
+        }
+        assert_eq!(waiting.join().unwrap().unwrap_err(), CallError::TimedOut);
+    });
+    let stats = producer.stats();
+    assert!(stats.hits_memory >= 3 * 13, "{stats:?}");
+    assert_eq!((stats.wakeups, stats.misses), (0, 0));
+    // A miss does wake it.
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| producer.recv_timeout(PATIENCE));
+        std::thread::sleep(Duration::from_millis(50));
+        connection(&world).express(&interest("/p/missing").lifetime_ms(500)).unwrap();
+        assert_eq!(waiting.join().unwrap().unwrap().name(), name("/p/missing").as_name());
+    });
+    assert_eq!(producer.stats().wakeups, 1);
+}
+
+#[test]
+fn an_interest_that_races_its_publication_is_always_answered() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    let rounds = 120u64;
+    let next = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut connection = connection(&world);
+                loop {
+                    let round = next.fetch_add(1, Ordering::Relaxed);
+                    if round >= rounds {
+                        return;
+                    }
+                    let object = name(&format!("/p/race/{round}"));
+                    let first = object.join_version(1).join_segment(0);
+                    std::thread::scope(|scope| {
+                        scope.spawn(|| {
+                            if round.is_multiple_of(3) {
+                                std::thread::sleep(Duration::from_micros(round * 7));
+                            }
+                            let how = PublishOptions { version: Some(1), ..PublishOptions::default() };
+                            producer.publish(&object, &round.to_be_bytes(), &how).unwrap();
+                        });
+                        let interest = InterestBuilder::new(first.clone()).lifetime_ms(20_000);
+                        match connection.express(&interest).unwrap() {
+                            Answer::Data(reply) => {
+                                assert_eq!(
+                                    DataView::parse(&reply.wire).unwrap().content,
+                                    round.to_be_bytes()
+                                );
+                            }
+                            other => panic!("round {round}: {other:?}"),
+                        }
+                    });
+                }
+            });
+        }
+    });
+    let stats = producer.stats();
+    assert_eq!(stats.hits_memory + stats.answered_late, rounds, "{stats:?}");
+    assert_eq!(stats.pending, 0);
+}
+
+#[test]
+fn an_application_refuses_or_denies_and_the_asker_is_told() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    let consumer = world.consumer("/p");
+    std::thread::scope(|scope| {
+        let asker = scope.spawn(|| connection(&world).express(&interest("/p/busy")).unwrap());
+        let request = producer.recv_timeout(PATIENCE).unwrap();
+        producer.refuse(request, NackReason::NoRoute).unwrap();
+        assert_eq!(asker.join().unwrap(), Answer::Nack(NackReason::NoRoute));
+
+        let asker = scope.spawn(|| consumer.fetch(&name("/p/absent")).unwrap_err());
+        let request = producer.recv_timeout(PATIENCE).unwrap();
+        producer.deny(&request).unwrap();
+        let error = asker.join().unwrap();
+        assert!(matches!(&error, FetchError::Object(ObjectError::NotFound { .. })), "{error}");
+        assert_eq!(error.errno(), 2);
+    });
+    assert_eq!(producer.stats().refused, 1);
+}
+
+#[test]
+fn a_slow_application_is_asked_for_so_many_names_and_others_hear_of_congestion() {
+    let world = World::new();
+    let options = ProducerOptions { requests_max: 4, ..world.producer_options() };
+    let producer = Producer::bind(name("/p"), options).unwrap();
+    let mut connection = connection(&world);
+    for i in 0..4 {
+        let wire = interest(&format!("/p/{i}")).nonce([i; 4]).build();
+        connection.outbox().send(&Default::default(), &wire);
+    }
+    connection.turn(connection.now_ns(), &mut |_, _| {}).unwrap();
+    eventually(|| producer.stats().pending == 4);
+    let answer = connection.express(&interest("/p/5")).unwrap();
+    assert_eq!(answer, Answer::Nack(NackReason::Congestion));
+    let stats = producer.stats();
+    assert_eq!((stats.pending, stats.dropped_requests_full), (4, 1));
+    // As soon as it has dealt with one there is room for another.
+    drop(producer.recv_timeout(PATIENCE).unwrap());
+    let is_answered = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let answer = connection.express(&interest("/p/6")).unwrap();
+            is_answered.store(matches!(answer, Answer::Data(_)), Ordering::Relaxed);
+        });
+        let mut names = BTreeSet::new();
+        while !names.contains("/p/6") {
+            let request = producer.recv_timeout(PATIENCE).unwrap();
+            names.insert(request.name().to_string());
+            producer.reply(&request, b"now", &PublishOptions::default()).unwrap();
+        }
+    });
+    assert!(is_answered.into_inner());
+}
+
+#[test]
+fn a_miss_that_nobody_answers_is_over_with_the_interest() {
+    let world = World::new();
+    let options = ProducerOptions { pending_ms: Some(30), ..world.producer_options() };
+    let producer = Producer::bind(name("/p"), options).unwrap();
+    let answer = connection(&world).express(&interest("/p/x").lifetime_ms(200)).unwrap();
+    assert_eq!(answer, Answer::Timeout);
+    eventually(|| producer.stats().dropped_requests_expired == 1);
+    assert_eq!(producer.stats().pending, 0);
+    assert!(matches!(producer.try_recv(), Err(CallError::WouldBlock)));
+    assert!(!is_readable(&producer, Duration::ZERO));
+}
+
+#[test]
+fn a_reply_is_one_packet_and_a_longer_one_is_refused() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    std::thread::scope(|scope| {
+        let asker = scope.spawn(|| connection(&world).express(&interest("/p/x")).unwrap());
+        let request = producer.recv_timeout(PATIENCE).unwrap();
+        let too_long = producer.reply(&request, &content(8800), &PublishOptions::default()).unwrap_err();
+        assert!(matches!(too_long, PublishError::TooLong { octets } if octets > 8800));
+        assert_eq!(too_long.errno(), 90);
+        producer.reply(&request, &content(8000), &PublishOptions::default()).unwrap();
+        let Answer::Data(reply) = asker.join().unwrap() else { panic!("no answer") };
+        let data = DataView::parse(&reply.wire).unwrap();
+        assert_eq!((data.content, data.content_type), (&content(8000)[..], ContentType::Blob));
+    });
+}
+
+#[test]
+fn closing_wakes_whoever_waits_for_requests() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..3).map(|_| scope.spawn(|| producer.recv().unwrap_err())).collect();
+        std::thread::sleep(Duration::from_millis(30));
+        producer.close();
+        for thread in waiting {
+            assert_eq!(thread.join().unwrap(), CallError::Closed);
+        }
+    });
+    assert!(is_readable(&producer, Duration::ZERO));
+    let refused = producer.publish(&name("/p/o"), b"x", &PublishOptions::default()).unwrap_err();
+    assert_eq!(refused.errno(), 125);
+}

@@ -1,0 +1,226 @@
+//! Sessions (HT-06, HT-10, HT-11): a producer's namespace, route, key and certificate from bind to close.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{World, content, name};
+use namely_security::revocation::{Reason, Statement, Status, revocation_prefix};
+use namely_security::{Certificate, HmacKey, KeyChain, KeyType, TrustPolicy, Verifier};
+use namely_socket::{
+    BindError, Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions, Suite, Trust,
+    application_name, network_name,
+};
+use namely_transport::connection::{Connection, Options};
+use namely_transport::object::{ReadOptions, Reader};
+use namely_wire::mgmt::{Dataset, RibEntry, Scope, blocks};
+use namely_wire::{ContentType, InterestBuilder, Name};
+
+fn connection(world: &World) -> Connection {
+    Connection::find(Some(&world.uri()), Options::default()).unwrap()
+}
+
+/// What is said of `certificate` to whom trusts the user's keys; nothing if nobody answers.
+fn status(world: &World, certificate: &Certificate) -> Option<Status> {
+    let chain = KeyChain::open(world.keychain()).unwrap();
+    let mut verifier = Verifier::new(chain.hierarchical_policy().unwrap().0);
+    let mut connection = connection(world);
+    let options = ReadOptions { attempts: 1, lifetime_ms: 500, ..ReadOptions::default() };
+    let mut reader = Reader::new(&mut connection, &mut verifier, options);
+    let prefix = revocation_prefix(certificate.name()).unwrap();
+    let interest = InterestBuilder::new(prefix.clone()).can_be_prefix().must_be_fresh().lifetime_ms(500);
+    let data = reader.packet(&interest, prefix.as_name()).ok()?;
+    Some(Statement::read(&data, certificate).unwrap().status)
+}
+
+fn eventually<T>(mut found: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < until, "not in time");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn the_session_key_signs_below_the_prefix_and_the_identity_vouches_for_it() {
+    let world = World::new();
+    let producer = world.producer("/p/video");
+    let certificate = producer.certificate().unwrap();
+    assert_eq!(certificate.identity(), name("/p/video").as_name());
+    assert!(certificate.name().to_string().contains("/session/v="), "{}", certificate.name());
+    assert!(name("/p/KEY").is_prefix_of(certificate.signer_name().unwrap()));
+    producer.publish(&name("/p/video/1"), &content(20_000), &PublishOptions::default()).unwrap();
+    // The consumer knows the identity, and fetches the certificate of the session.
+    assert_eq!(world.consumer("/p").fetch(&name("/p/video/1")).unwrap(), content(20_000));
+    assert!(producer.stats().certificates >= 1);
+}
+
+#[test]
+fn a_key_of_another_identity_is_not_believed() {
+    let world = World::new();
+    world.add_key("/other", KeyType::Ed25519);
+    let options = ProducerOptions { identity: Some(name("/other")), ..world.producer_options() };
+    let producer = Producer::bind(name("/p/x"), options).unwrap();
+    producer.publish(&name("/p/x/1"), b"forged", &PublishOptions::default()).unwrap();
+    let refused = world.consumer("/p").fetch(&name("/p/x/1")).unwrap_err();
+    assert_eq!(refused.errno(), 129, "{refused}");
+    drop(producer);
+    let nobody = Producer::bind(name("/nobody"), world.producer_options()).err().unwrap();
+    assert!(matches!(nobody, BindError::NoKey { .. }), "{nobody}");
+}
+
+#[test]
+fn closing_revokes_the_certificate_and_everybody_can_learn_of_it() {
+    let world = World::new();
+    let producer = world.producer("/p/s");
+    let certificate = producer.certificate().unwrap();
+    assert_eq!(status(&world, &certificate), Some(Status::Good));
+    assert_eq!(producer.stats().misses, 0, "the application is not asked");
+    producer.close();
+    let revoked = eventually(|| status(&world, &certificate).filter(|status| *status != Status::Good));
+    assert_eq!(revoked, Status::Revoked(Reason::Superseded));
+    // The next session of the same namespace has another key, and the record is still there.
+    let next = world.producer("/p/s");
+    let new = next.certificate().unwrap();
+    assert_ne!(new.key_name(), certificate.key_name());
+    assert_eq!(status(&world, &new), Some(Status::Good));
+    assert_eq!(status(&world, &certificate), Some(Status::Revoked(Reason::Superseded)));
+}
+
+#[test]
+fn the_session_of_a_reliable_producer_is_its_store_until_it_is_revoked() {
+    let world = World::new();
+    let options = ProducerOptions {
+        reliable: true,
+        store: Some(world.dir.path().join("store")),
+        ..world.producer_options()
+    };
+    let bind = || Producer::bind(name("/p/r"), options.clone()).unwrap();
+    let first = bind();
+    let certificate = first.certificate().unwrap();
+    drop(first);
+    let second = bind();
+    assert_eq!(second.certificate().unwrap(), certificate);
+    assert_eq!(status(&world, &certificate), Some(Status::Good));
+    second.revoke();
+    let revoked = eventually(|| status(&world, &certificate).filter(|status| *status != Status::Good));
+    assert_eq!(revoked, Status::Revoked(Reason::Superseded));
+    let third = bind();
+    assert_ne!(third.certificate().unwrap(), certificate);
+    assert_eq!(status(&world, &certificate), Some(Status::Revoked(Reason::Superseded)));
+}
+
+#[test]
+fn the_route_is_there_from_bind_to_close() {
+    let world = World::new();
+    let routes = || {
+        let mut connection = connection(&world);
+        let mut verifier = Verifier::new(TrustPolicy::insecure_accept_all());
+        let mut reader = Reader::new(&mut connection, &mut verifier, ReadOptions::default());
+        let dataset = Dataset::RibList.prefix(Scope::Localhost);
+        let object = reader.find_by_prefix(dataset.as_name()).unwrap();
+        let content = reader.read_found_to_vec(&object, 1 << 20).unwrap();
+        blocks::<RibEntry>(&content).map(|entry| entry.unwrap().prefix.to_string()).collect::<Vec<_>>()
+    };
+    let prefix = "/p/route".to_owned();
+    let producer = world.producer(&prefix);
+    assert!(routes().contains(&prefix));
+    producer.close();
+    assert!(!routes().contains(&prefix));
+}
+
+#[test]
+fn overlapping_prefixes_of_a_process_are_refused_until_the_first_is_closed() {
+    let world = World::new();
+    let first = world.producer("/p/a");
+    for prefix in ["/p/a", "/p/a/b", "/p"] {
+        let refused = Producer::bind(name(prefix), world.producer_options()).err().unwrap();
+        assert!(matches!(&refused, BindError::InUse { by } if *by == name("/p/a")), "{refused}");
+        assert_eq!(refused.errno(), 98);
+    }
+    world.producer("/p/b");
+    first.close();
+    world.producer("/p/a/b");
+}
+
+#[test]
+fn suite_manifest_name_and_freshness_are_chosen_for_each_publication() {
+    let world = World::new();
+    let key = HmacKey::new(b"a secret of both");
+    let shared_key = (name("/p/KEY/shared"), key.clone());
+    let options = ProducerOptions { shared_key: Some(shared_key.clone()), ..world.producer_options() };
+    let producer = Producer::bind(name("/p"), options).unwrap();
+    let consumer = world.consumer("/p");
+    let mut policy = TrustPolicy::hierarchical();
+    policy.add_shared_key(shared_key.0, shared_key.1);
+    let trust = Trust::Policy(policy.into());
+    let with_key = ConsumerOptions { trust, ..world.consumer_options() };
+    let with_key = Consumer::bind(name("/p"), with_key).unwrap();
+    let trust = Trust::Policy(TrustPolicy::digest_only().into());
+    let of_digests = ConsumerOptions { trust, ..world.consumer_options() };
+    let of_digests = Consumer::bind(name("/p"), of_digests).unwrap();
+    let suites = [Suite::Ed25519, Suite::EcdsaP256, Suite::Rsa2048, Suite::Hmac, Suite::DigestSha256];
+    for (i, suite) in suites.into_iter().enumerate() {
+        for manifest in ["off", "sha256", "blake3"] {
+            if suite == Suite::DigestSha256 && manifest == "blake3" {
+                continue; // Nobody vouches for segments that carry no digest either.
+            }
+            let object = name(&format!("/p/{i}/{manifest}"));
+            let how = PublishOptions {
+                suite: Some(suite),
+                manifest: Some(manifest.parse().unwrap()),
+                freshness_ms: Some(1 + i as u64),
+                version: Some(5),
+                ..PublishOptions::default()
+            };
+            let published = producer.publish(&object, &content(30_000), &how).unwrap();
+            assert_eq!(published.name, object.join_version(5));
+            let consumer = match suite {
+                Suite::Hmac => &with_key,
+                Suite::DigestSha256 => &of_digests,
+                _ => &consumer,
+            };
+            let fetched = consumer.fetch(&object).unwrap_or_else(|e| panic!("{suite:?} {manifest}: {e}"));
+            assert_eq!(fetched, content(30_000));
+        }
+    }
+    let mut connection = connection(&world);
+    let interest = InterestBuilder::new(name("/p/2/off").join_version(5).join_segment(0));
+    let namely_transport::connection::Answer::Data(reply) = connection.express(&interest).unwrap() else {
+        panic!("no answer");
+    };
+    let data = namely_wire::DataView::parse(&reply.wire).unwrap();
+    assert_eq!((data.freshness_ms, data.content_type), (3, ContentType::Blob));
+    assert_eq!(data.signature_type, namely_wire::SignatureType::Sha256WithRsa);
+}
+
+#[test]
+fn two_applications_share_a_network_prefix_and_their_names_stay_apart() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    let consumer = world.consumer("/p");
+    let names = ["https://example.org/a/b?c", "doi:10.1000/182", "a"];
+    for application in names {
+        let network = network_name(&name("/p"), application).unwrap();
+        producer.publish(&network, application.as_bytes(), &PublishOptions::default()).unwrap();
+    }
+    for application in names {
+        let network = network_name(consumer.local_prefix(), application).unwrap();
+        assert_eq!(consumer.fetch(&network).unwrap(), application.as_bytes());
+    }
+    // What the application did not publish yet it is asked for by its own name.
+    std::thread::scope(|scope| {
+        let asker =
+            scope.spawn(|| consumer.fetch(&network_name(&name("/p"), "urn:x:late").unwrap()).unwrap());
+        let request = producer.recv_timeout(Duration::from_secs(20)).unwrap();
+        let application = application_name(producer.local_prefix(), request.name());
+        assert_eq!(application.as_deref(), Some("urn:x:late"));
+        producer.reply(&request, b"late", &PublishOptions::default()).unwrap();
+        assert_eq!(asker.join().unwrap(), b"late");
+    });
+    let unused: Name = name("/p/x");
+    assert_eq!(application_name(&name("/p"), unused.as_name()), None);
+}

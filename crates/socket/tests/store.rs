@@ -1,0 +1,186 @@
+//! The output buffer behind a socket (HT-24): what memory drops is read back from the store, survives a restart, and is
+//! lost only where that was chosen.
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{World, content, name};
+use namely_socket::{
+    BindError, BufferPolicy, Producer, ProducerOptions, PublishError, PublishOptions, StoreError,
+};
+
+fn reliable(world: &World, store: &Path) -> ProducerOptions {
+    ProducerOptions {
+        reliable: true,
+        store: Some(store.to_owned()),
+        buffer_octets: 100_000,
+        ..world.producer_options()
+    }
+}
+
+fn publish(producer: &Producer, object: u64) -> Result<namely_socket::Published, PublishError> {
+    let name = name("/p").join_generic(object.to_string());
+    producer.publish(&name, &content(100_000 + object as usize), &PublishOptions::default())
+}
+
+#[test]
+fn ten_times_the_memory_is_served_from_the_store_and_again_after_a_restart() {
+    let world = World::without_cache();
+    let store = world.dir.path().join("store");
+    let consumer = world.consumer("/p");
+    for policy in [BufferPolicy::Fifo, BufferPolicy::Lru, BufferPolicy::Lfu] {
+        let options = ProducerOptions { buffer_policy: policy, ..reliable(&world, &store) };
+        let producer = Producer::bind(name("/p"), options).unwrap();
+        let published: Vec<_> = (0..10).map(|object| publish(&producer, object).unwrap()).collect();
+        let stats = producer.stats();
+        assert!(stats.memory_octets <= 100_000 && stats.store_octets > 1_000_000, "{stats:?}");
+        for (object, published) in published.iter().enumerate() {
+            assert_eq!(consumer.fetch(&published.name).unwrap(), content(100_000 + object));
+        }
+        let stats = producer.stats();
+        assert!(stats.hits_disk >= 100 && stats.evicted >= 100, "{stats:?}");
+        assert_eq!((stats.misses, stats.dropped_damaged), (0, 0));
+        drop(producer);
+
+        let producer = Producer::bind(name("/p"), reliable(&world, &store)).unwrap();
+        for (object, published) in published.iter().enumerate().rev() {
+            assert_eq!(consumer.fetch(&published.name).unwrap(), content(100_000 + object));
+            let newest = name("/p").join_generic(object.to_string());
+            assert_eq!(consumer.fetch(&newest).unwrap(), content(100_000 + object));
+        }
+        let stats = producer.stats();
+        assert!(stats.misses == 0 && stats.hits_disk >= 100, "{stats:?}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_the_memory_of_an_unreliable_producer_is_lost() {
+    let world = World::without_cache();
+    let options = ProducerOptions { buffer_octets: 250_000, ..world.producer_options() };
+    let producer = Producer::bind(name("/p"), options).unwrap();
+    let consumer = world.consumer("/p");
+    let published: Vec<_> = (0..4).map(|object| publish(&producer, object).unwrap()).collect();
+    assert_eq!(consumer.fetch(&published[3].name).unwrap(), content(100_003));
+    consumer.set_option("lifetime_ms", "100").unwrap();
+    consumer.set_option("retries", "1").unwrap();
+    assert_eq!(consumer.fetch(&published[0].name).unwrap_err().errno(), 110);
+    assert!(producer.stats().memory_octets <= 250_000);
+}
+
+#[test]
+fn an_unreliable_producer_with_a_store_gives_up_the_oldest_of_it() {
+    let world = World::new();
+    let store = world.dir.path().join("store");
+    let options = ProducerOptions {
+        store: Some(store),
+        store_octets: 40 << 20,
+        buffer_octets: 1 << 20,
+        ..world.producer_options()
+    };
+    let producer = Producer::bind(name("/p"), options).unwrap();
+    let large = content(9 << 20);
+    let published: Vec<_> = (0..6)
+        .map(|i| producer.publish(&name(&format!("/p/{i}")), &large, &PublishOptions::default()).unwrap())
+        .collect();
+    let stats = producer.stats();
+    assert!(stats.store_octets <= 40 << 20 && stats.evicted_disk > 0, "{stats:?}");
+    assert!(world.consumer("/p").fetch(&published[5].name).unwrap() == large);
+}
+
+#[test]
+fn a_full_store_refuses_what_does_not_fit_whole_and_keeps_the_rest() {
+    let world = World::without_cache();
+    let store = world.dir.path().join("store");
+    let options = ProducerOptions { store_octets: 1 << 20, ..reliable(&world, &store) };
+    let producer = Producer::bind(name("/p"), options.clone()).unwrap();
+    let consumer = world.consumer("/p");
+    let small = publish(&producer, 1).unwrap();
+    let before = producer.stats();
+    // More than a batch, so that a part of it was written already.
+    let error =
+        producer.publish(&name("/p/large"), &content(2 << 20), &PublishOptions::default()).unwrap_err();
+    assert!(matches!(&error, PublishError::Store(StoreError::Full { .. })), "{error}");
+    assert_eq!(error.errno(), 28);
+    let after = producer.stats();
+    assert_eq!((after.store_octets, after.packets), (before.store_octets, before.packets));
+    let next = publish(&producer, 2).unwrap();
+    for (object, published) in [(1, &small), (2, &next)] {
+        assert_eq!(consumer.fetch(&published.name).unwrap(), content(100_000 + object));
+    }
+    drop(producer);
+    let producer = Producer::bind(name("/p"), options).unwrap();
+    assert_eq!(consumer.fetch(&small.name).unwrap(), content(100_001));
+    drop(producer);
+}
+
+#[test]
+fn a_reliable_producer_needs_a_store_and_has_it_alone() {
+    let world = World::new();
+    let without = ProducerOptions { reliable: true, ..world.producer_options() };
+    let refused = Producer::bind(name("/p"), without).err().unwrap();
+    assert_eq!((matches!(refused, BindError::NoStore), refused.errno()), (true, 22));
+
+    let store = world.dir.path().join("store");
+    let first = Producer::bind(name("/p/a"), reliable(&world, &store)).unwrap();
+    let refused = Producer::bind(name("/p/b"), reliable(&world, &store)).err().unwrap();
+    assert!(matches!(refused, BindError::Store(StoreError::InUse(_))), "{refused}");
+    // Closed, not dropped yet.
+    first.close();
+    Producer::bind(name("/p/b"), reliable(&world, &store)).unwrap();
+}
+
+/// On a disk of three megabytes, in a mount namespace of its own: this very test runs there again.
+#[test]
+fn a_full_disk_is_an_error_and_what_was_published_is_still_served() {
+    const VARIABLE: &str = "NAMELY_TEST_FULL_DISK";
+    if let Some(folder) = std::env::var_os(VARIABLE) {
+        return fill(Path::new(&folder));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=3m tmpfs \"$1\" && exec \"$2\" --exact --nocapture \"$3\"";
+    let unshared = Command::new("unshare")
+        .args(["--mount", "--map-root-user", "sh", "-c", script, "sh"])
+        .arg(folder.path())
+        .arg(std::env::current_exe().unwrap())
+        .arg("a_full_disk_is_an_error_and_what_was_published_is_still_served")
+        .env(VARIABLE, folder.path())
+        .output();
+    match unshared.map(|output| (String::from_utf8_lossy(&output.stdout).into_owned(), output)) {
+        Ok((text, _)) if text.contains("the disk was full") && text.contains("1 passed") => {}
+        Ok((text, output)) if !text.contains("running 1 test") => {
+            println!("skipped: no small disk: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok((text, output)) => panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => println!("skipped: unshare: {error}"),
+    }
+}
+
+fn fill(folder: &Path) {
+    let world = World::without_cache();
+    let options = reliable(&world, folder);
+    let producer = Producer::bind(name("/p"), options.clone()).unwrap();
+    let consumer = world.consumer("/p");
+    let mut published = Vec::new();
+    let error = loop {
+        match publish(&producer, published.len() as u64) {
+            Ok(object) => published.push(object),
+            Err(error) => break error,
+        }
+        assert!(published.len() < 100, "the disk is not small");
+    };
+    assert!(matches!(&error, PublishError::Store(StoreError::NoSpace(_))), "{error}");
+    assert_eq!(error.errno(), 28);
+    println!("the disk was full after {} objects", published.len());
+    let check = || {
+        for (object, published) in published.iter().enumerate() {
+            assert_eq!(consumer.fetch(&published.name).unwrap(), content(100_000 + object));
+        }
+    };
+    check();
+    drop(producer);
+    let producer = Producer::bind(name("/p"), options).unwrap();
+    check();
+    drop(producer);
+}
