@@ -18,10 +18,10 @@ use traces::{REQUESTS, Trace};
 const SIZES: [usize; 2] = [2_500, 25_000];
 
 /// The hit ratio of `policy` with room for so many packets.
-fn hit_ratio(policy: CsPolicy, packets_max: usize, keys: &[u32]) -> f64 {
-    let mut cache = PolicyModel::new(policy, packets_max);
+fn hit_ratio(policy: CsPolicy, packets_max: usize, keys: &[u32]) -> Result<f64, Error> {
+    let mut cache = PolicyModel::new(policy, packets_max).map_err(|e| Error::Usage(e.to_string()))?;
     let hits = keys.iter().filter(|key| cache.request(**key)).count();
-    hits as f64 / keys.len() as f64
+    Ok(hits as f64 / keys.len() as f64)
 }
 
 /// Prints the table, or a line for each of its values.
@@ -33,9 +33,11 @@ pub fn run(options: &Policies) -> Result<(), Error> {
     }
     for trace in Trace::ALL {
         let keys = trace.keys(options.requests.unwrap_or(REQUESTS));
-        let ratios = policies().map(|policy| SIZES.map(|packets_max| hit_ratio(policy, packets_max, &keys)));
+        let of_policy =
+            |policy| Ok([hit_ratio(policy, SIZES[0], &keys)?, hit_ratio(policy, SIZES[1], &keys)?]);
+        let ratios: Vec<[f64; 2]> = policies().map(of_policy).collect::<Result<_, Error>>()?;
         if !options.json {
-            print(&row(trace.title(), ratios.map(|[small, large]| format!("{small:.3}/{large:.3}"))))?;
+            print(&row(trace.title(), ratios.iter().map(|[small, large]| format!("{small:.3}/{large:.3}"))))?;
             continue;
         }
         for (policy, ratios) in policies().zip(ratios) {
@@ -84,7 +86,7 @@ mod tests {
         let keys = trace.keys(REQUESTS);
         for (policy, (small, large)) in POLICIES.into_iter().zip(published(trace)) {
             for (packets_max, expected) in [(SIZES[0], small), (SIZES[1], large)] {
-                let ratio = hit_ratio(policy, packets_max, &keys);
+                let ratio = hit_ratio(policy, packets_max, &keys).expect("memory");
                 let title = trace.title();
                 assert!(
                     (ratio - expected).abs() < TOLERANCE,

@@ -32,7 +32,7 @@ pub struct Config {
     /// Most index entries in the content store: one for each prefix of each cached name, so that long
     /// names cannot swamp the index. In force together with the other two limits.
     pub cs_entries_max: usize,
-    /// Most octets of Data in the content store.
+    /// Most octets that Data in the content store hold on to ([`crate::PacketBuf::octets_held`]).
     pub cs_octets_max: u64,
     /// Which Data leaves the content store first.
     pub cs_policy: CsPolicy,

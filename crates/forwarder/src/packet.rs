@@ -12,6 +12,11 @@ pub trait PacketBuf: Clone + AsRef<[u8]> {
     /// A new buffer that holds `octets`; none when the home has no buffer to give. Used only where the core
     /// must change a packet: a missing Nonce, a forwarding hint that has done its work, the Nonce of a Nack.
     fn copy_from(octets: &[u8]) -> Option<Self>;
+
+    /// Octets of memory that it keeps from other uses, at least its length: what the content store is charged for it.
+    fn octets_held(&self) -> usize {
+        self.as_ref().len()
+    }
 }
 
 impl PacketBuf for Arc<[u8]> {

@@ -4,7 +4,6 @@
 //! Two levels of 4096 places: one tick (2^20 ns, about a millisecond) and 4096 ticks. A deadline fires at the
 //! first tick that is not before it, so at most one tick late and never early.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::config::ConfigError;
@@ -64,24 +63,24 @@ pub(crate) struct Wheel {
 }
 
 impl Wheel {
-    pub(crate) fn new() -> Self {
-        Wheel {
-            timers: Vec::new(),
-            heads: vec![NONE; 2 * PLACES],
-            occupied: [Bitmap::default(), Bitmap::default()],
-            current: 0,
-            len: 0,
-        }
+    #[cfg(test)]
+    fn new() -> Self {
+        Wheel::with_room(0).unwrap()
+    }
+
+    /// A wheel that has no memory and is not to be used.
+    pub(crate) fn none() -> Self {
+        let (timers, heads) = (Vec::new(), Vec::new());
+        Wheel { timers, heads, occupied: [Bitmap::default(), Bitmap::default()], current: 0, len: 0 }
     }
 
     /// A wheel that allocates nothing for ids up to `ids`.
     pub(crate) fn with_room(ids: usize) -> Result<Self, ConfigError> {
-        let mut timers = Vec::new();
-        timers.try_reserve_exact(ids + 1).map_err(|_| ConfigError::OutOfMemory)?;
-        let mut heads = Vec::new();
-        heads.try_reserve_exact(2 * PLACES).map_err(|_| ConfigError::OutOfMemory)?;
-        heads.resize(2 * PLACES, NONE);
-        Ok(Wheel { timers, heads, occupied: [Bitmap::default(), Bitmap::default()], current: 0, len: 0 })
+        let mut wheel = Wheel::none();
+        wheel.timers.try_reserve_exact(ids + 1).map_err(|_| ConfigError::OutOfMemory)?;
+        wheel.heads.try_reserve_exact(2 * PLACES).map_err(|_| ConfigError::OutOfMemory)?;
+        wheel.heads.resize(2 * PLACES, NONE);
+        Ok(wheel)
     }
 
     /// Sets the deadline of `id`, or moves it; returns the tick at which it fires.

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use namely_forwarder::{Batch, Config, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received};
+use namely_forwarder::{
+    Batch, Config, ConfigError, CsPolicy, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received,
+    UnsolicitedPolicy,
+};
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 type Packet = Arc<[u8]>;
@@ -19,15 +22,29 @@ mod counting {
     thread_local! {
         static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
         static OCTETS: Cell<i64> = const { Cell::new(0) };
+        /// Allocations that succeed before all others fail.
+        static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
+    }
+
+    /// Whether one more allocation succeeds.
+    fn count(octets: i64) -> bool {
+        let left = LEFT.get();
+        LEFT.set(left.saturating_sub(1));
+        if left > 0 {
+            ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+            OCTETS.set(OCTETS.get() + octets);
+        }
+        left > 0
     }
 
     struct Counting;
 
-    // SAFETY: every call goes to the system's allocator as it came; counting touches a thread-local number alone.
+    // SAFETY: every call goes to the system's allocator as it came, or fails; counting touches thread-local numbers alone.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-            OCTETS.set(OCTETS.get() + layout.size() as i64);
+            if !count(layout.size() as i64) {
+                return std::ptr::null_mut();
+            }
             // SAFETY: the caller's promises are those that `System` asks for.
             unsafe { System.alloc(layout) }
         }
@@ -39,8 +56,9 @@ mod counting {
         }
 
         unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-            ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-            OCTETS.set(OCTETS.get() + size as i64 - layout.size() as i64);
+            if !count(size as i64 - layout.size() as i64) {
+                return std::ptr::null_mut();
+            }
             // SAFETY: as above.
             unsafe { System.realloc(ptr, layout, size) }
         }
@@ -60,9 +78,17 @@ mod counting {
         run();
         ALLOCATIONS.get() - before
     }
+
+    /// What `run` makes of it when only so many allocations of this thread succeed.
+    pub(super) fn with_allocations<T>(most: u64, run: impl FnOnce() -> T) -> T {
+        LEFT.set(most);
+        let made = run();
+        LEFT.set(u64::MAX);
+        made
+    }
 }
 
-use counting::{allocations, octets};
+use counting::{allocations, octets, with_allocations};
 
 /// Counts what is sent, and keeps nothing.
 #[derive(Default)]
@@ -200,6 +226,54 @@ fn expiry_allocates_nothing() {
 #[test]
 fn the_counter_counts() {
     assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
+}
+
+/// Whichever of its allocations fails, making a forwarder fails with an error, for each policy of the content store.
+#[test]
+fn a_forwarder_without_memory_is_an_error() {
+    for cs_policy in CsPolicy::ALL {
+        let config = Config { cs_policy, faces_max: 8, pit_entries_max: 8, ..Config::new(|_| [0; 32]) };
+        let mut failed = 0;
+        loop {
+            let config = config.clone();
+            match with_allocations(failed, || Fw::new(config, 1)) {
+                Ok(_) => break,
+                Err(error) => assert_eq!(error, ConfigError::OutOfMemory),
+            }
+            failed += 1;
+        }
+        assert!(failed > 10, "{failed} allocations");
+    }
+}
+
+/// A store that cannot grow refuses what it has no memory for, and goes on with what it has.
+#[test]
+fn a_content_store_without_memory_refuses_data_until_there_is_some() {
+    for cs_policy in CsPolicy::ALL {
+        let unsolicited = UnsolicitedPolicy::AdmitAll;
+        let config = Config { cs_policy, unsolicited, cs_packets_max: 20, ..Config::new(|_| [0; 32]) };
+        let fw = Fw::new(config, 1).unwrap();
+        let face = fw.face_register(FaceSpec::application()).unwrap();
+        let data = |i: u64| -> Packet {
+            let name = (0..9).fold(Name::new().join_number(50, i), |name, n: u8| name.join_generic([n]));
+            DataBuilder::new(name.as_name())
+                .build(b"", &SignatureInfo::digest_sha256())
+                .finish(&[0; 32])
+                .into()
+        };
+        let packets: Vec<Packet> = (0..60).map(data).collect();
+        let mut sink = Sink::default();
+        for (memory, packet) in packets.iter().enumerate() {
+            // The first ones have none; later ones, one allocation each.
+            let memory = u64::from(memory >= 10);
+            let received = Received::bare(packet.clone());
+            with_allocations(memory, || fw.receive(face, received, 1, &mut sink));
+        }
+        let info = fw.cs_info();
+        assert!(info.refused >= 10, "{cs_policy:?}: {} refused", info.refused);
+        packets.iter().for_each(|packet| fw.receive(face, Received::bare(packet.clone()), 1, &mut sink));
+        assert_eq!(fw.cs_info().packets, 20, "{cs_policy:?}");
+    }
 }
 
 /// `IS-27`: what pending Interests take beside their packets, at the rate of 256 MiB for a million.

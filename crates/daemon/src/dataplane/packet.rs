@@ -224,6 +224,10 @@ impl PacketBuf for Packet {
     fn copy_from(octets: &[u8]) -> Option<Self> {
         Some(octets.into())
     }
+
+    fn octets_held(&self) -> usize {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.octets().len() + HEADER_OCTETS)
+    }
 }
 
 impl PartialEq for Packet {
@@ -270,6 +274,11 @@ mod tests {
             drop(packet);
             let other = Packet::from(vec![9; octets]);
             assert_eq!(clone.as_ref(), original);
+            assert_eq!(
+                clone.octets_held(),
+                SIZES[class_of(octets)],
+                "the content store is charged with the buffer"
+            );
             assert!(other.iter().all(|octet| *octet == 9) && other.len() == octets);
         }
     }

@@ -43,6 +43,14 @@ impl Tag {
     pub(super) fn new(hash: u64, level: usize) -> Self {
         Tag((level as u32) << TAG_HASH_BITS | (hash >> (u64::BITS - TAG_HASH_BITS)) as u32)
     }
+
+    /// The id in a slot with this tag.
+    #[inline]
+    fn id_in(self, slot: u64) -> Option<Id> {
+        // With the tag gone an id is left, which is not 0; what has another tag, or is free, is out of its range.
+        let id = slot ^ u64::from(self.0) << 32;
+        (id.wrapping_sub(1) < u64::from(u32::MAX)).then_some(id as u32)
+    }
 }
 
 #[repr(C, align(64))]
@@ -68,17 +76,10 @@ impl<R: RawMutex> Pooled for Bucket<R> {
 
 /// Writers of one bucket exclude each other, so that these need no ordering but that of what readers follow.
 impl<R> Bucket<R> {
-    /// The slot with `tag`, and the id in it.
+    /// The slot with `tag`.
     #[inline]
     fn find(&self, tag: Tag) -> Option<(&AtomicU64, Id)> {
-        self.slots.iter().find_map(|slot| {
-            let word = slot.load(Ordering::Acquire);
-            ((word >> 32) as u32 == tag.0 && word as u32 != NONE).then_some((slot, word as u32))
-        })
-    }
-
-    fn free(&self) -> Option<&AtomicU64> {
-        self.slots.iter().find(|slot| slot.load(Ordering::Relaxed) == 0)
+        self.slots.iter().find_map(|slot| Some((slot, tag.id_in(slot.load(Ordering::Acquire))?)))
     }
 
     fn more(&self) -> Id {
@@ -185,53 +186,67 @@ impl<'a, R: RawMutex> Locked<'a, R> {
         core::iter::successors(Some(self.first), move |bucket| more.get(bucket.more()))
     }
 
-    fn slot(&self, tag: Tag) -> Option<(&'a AtomicU64, Id)> {
-        self.buckets().find_map(|bucket| bucket.find(tag))
+    /// Where the list of `tag` has or can have its slot.
+    pub(super) fn spot(&self, tag: Tag) -> Spot<'a> {
+        let mut free = None;
+        for bucket in self.buckets() {
+            for slot in &bucket.slots {
+                let word = slot.load(Ordering::Relaxed);
+                if let Some(newest) = tag.id_in(word) {
+                    return Spot { tag, slot: Some(slot), newest };
+                }
+                if word == 0 && free.is_none() {
+                    free = Some(slot);
+                }
+            }
+        }
+        Spot { tag, slot: free, newest: NONE }
     }
 
-    /// The newest of the list of `tag`, or none.
-    pub(super) fn newest(&self, tag: Tag) -> Id {
-        self.slot(tag).map_or(NONE, |(_, id)| id)
-    }
-
-    /// Makes `id` the newest of the list of `tag`, whose newest was `older`; says whether there was memory for it.
-    pub(super) fn push(&self, tag: Tag, older: Id, id: Id) -> bool {
-        let slot = match older {
-            NONE => self.buckets().find_map(Bucket::free),
-            _ => self.slot(tag).map(|(slot, _)| slot),
-        };
-        let slot = slot.or_else(|| {
+    /// Makes `id` the newest of the list whose spot was found under this lock; says whether there was memory for it.
+    pub(super) fn push(&self, spot: &Spot<'a>, id: Id) -> bool {
+        let slot = spot.slot.or_else(|| {
             let (more, bucket) = self.table.more.take()?;
             bucket.more.store(self.first.more(), Ordering::Relaxed);
             self.first.more.store(more, Ordering::Relaxed);
-            bucket.free()
+            bucket.slots.first()
         });
-        slot.map(|slot| set(slot, tag, id)).is_some()
+        slot.map(|slot| set(slot, spot.tag, id)).is_some()
     }
 
     /// Puts `older` in the place of `newest` of a list of `level`; the list ends if that is none.
     pub(super) fn replace(&self, level: usize, newest: Id, older: Id) {
-        let is_it = |word: u64| word as u32 == newest && (word >> (32 + TAG_HASH_BITS)) as usize == level;
+        // Of the tag only the level is known.
+        const KNOWN: u64 = (u64::MAX << (32 + TAG_HASH_BITS)) | u32::MAX as u64;
+        let wanted = (level as u64) << (32 + TAG_HASH_BITS) | u64::from(newest);
         let mut before = self.first;
         let mut id = NONE;
         for bucket in self.buckets() {
-            let slot = bucket.slots.iter().find(|slot| is_it(slot.load(Ordering::Relaxed)));
-            if let Some(slot) = slot {
-                let tag = Tag((slot.load(Ordering::Relaxed) >> 32) as u32);
-                match older {
-                    NONE => slot.store(0, Ordering::Release),
-                    older => set(slot, tag, older),
-                }
-                let is_empty = bucket.slots.iter().all(|slot| slot.load(Ordering::Relaxed) == 0);
-                if id != NONE && is_empty {
-                    before.more.store(bucket.more(), Ordering::Relaxed);
-                    self.table.more.give(id);
-                }
-                return;
+            let slot = bucket.slots.iter().find(|slot| slot.load(Ordering::Relaxed) & KNOWN == wanted);
+            let Some(slot) = slot else {
+                // The first bucket is never given back, so it needs no id.
+                (before, id) = (bucket, bucket.more());
+                continue;
+            };
+            let word = slot.load(Ordering::Relaxed);
+            let left = if older == NONE { 0 } else { word ^ u64::from(newest) ^ u64::from(older) };
+            slot.store(left, Ordering::Release);
+            let is_empty = || bucket.slots.iter().all(|slot| slot.load(Ordering::Relaxed) == 0);
+            if id != NONE && left == 0 && is_empty() {
+                before.more.store(bucket.more(), Ordering::Relaxed);
+                self.table.more.give(id);
             }
-            (before, id) = (bucket, bucket.more());
+            return;
         }
     }
+}
+
+/// A slot of a list, or a free one; none: all are taken.
+pub(super) struct Spot<'a> {
+    tag: Tag,
+    slot: Option<&'a AtomicU64>,
+    /// The newest of the list.
+    pub(super) newest: Id,
 }
 
 #[cfg(test)]
@@ -249,14 +264,17 @@ mod tests {
         let most = 5 * SLOTS as u32;
         let tag = |id: u32| Tag::new(u64::from(id) << 40, id as usize % 3);
         let locked = table.lock_or_make(7).unwrap();
-        (1..=most).for_each(|id| assert!(locked.push(tag(id), NONE, id)));
+        (1..=most).for_each(|id| assert!(locked.push(&locked.spot(tag(id)), id)));
         assert_eq!(table.more_taken(), 4);
-        assert!((1..=most).all(|id| locked.newest(tag(id)) == id));
+        assert!((1..=most).all(|id| locked.spot(tag(id)).newest == id));
         (1..=most).for_each(|id| locked.replace(id as usize % 3, id, id + 100));
         (1..=most).for_each(|id| locked.replace((id as usize + 1) % 3, id + 100, NONE));
-        assert!((1..=most).all(|id| locked.newest(tag(id)) == id + 100), "another level is another list");
+        assert!(
+            (1..=most).all(|id| locked.spot(tag(id)).newest == id + 100),
+            "another level is another list"
+        );
         (1..=most).rev().for_each(|id| locked.replace(id as usize % 3, id + 100, NONE));
         assert_eq!(table.more_taken(), 0);
-        assert!((1..=most).all(|id| locked.newest(tag(id)) == NONE));
+        assert!((1..=most).all(|id| locked.spot(tag(id)).newest == NONE));
     }
 }

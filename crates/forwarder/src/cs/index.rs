@@ -23,7 +23,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use lock_api::{Mutex, RawMutex};
 use namely_wire::name::COMPONENTS_MAX;
 
-use super::buckets::{Buckets, Locked, Newest, Tag};
+use super::buckets::{Buckets, Locked, Newest, Spot, Tag};
 use super::policy::Marks;
 use super::pool::{Nodes, Pooled};
 use super::{CS_EXAMINED_MAX, Cached};
@@ -214,7 +214,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         }
         let mut ids = [NONE; CS_EXAMINED_MAX];
         let found = match table.lock(table.number(sought.hash)) {
-            Some(locked) => self.collect(&locked, sought.tag(), sought.level, &mut ids),
+            Some(locked) => self.collect(&locked.spot(sought.tag()), sought.level, &mut ids),
             None => 0,
         };
         let mut others = ids[..found].iter().filter(|id| **id != first);
@@ -235,8 +235,8 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     }
 
     /// Puts the newest of a list into `ids`; returns how many.
-    fn collect(&self, locked: &Locked<'_, R>, tag: Tag, level: usize, ids: &mut [Id]) -> usize {
-        let mut place = locked.newest(tag);
+    fn collect(&self, spot: &Spot<'_>, level: usize, ids: &mut [Id]) -> usize {
+        let mut place = spot.newest;
         let mut found = 0;
         for id in ids {
             let Some(link) = self.link(place, level) else { break };
@@ -257,17 +257,14 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
             self.give(id, entry);
             return Filed::Full;
         };
-        let tag = Tag::new(hash, WHOLE);
-        let newest = locked.newest(tag);
-        if newest != NONE
-            && let Some(handle) = self.renew(&locked, tag, cached.fresh_until_ns, same)
-        {
+        let spot = locked.spot(Tag::new(hash, WHOLE));
+        if let Some(handle) = self.renew(&spot, cached.fresh_until_ns, same) {
             drop(locked);
             self.give(id, entry);
             return Filed::Renewed(handle);
         }
         let generation = entry.put(cached);
-        if !self.join(&locked, number, WHOLE, tag, id) {
+        if !self.join(&locked, &spot, number, WHOLE, id) {
             drop(locked);
             drop(entry.cached.lock().take());
             self.give(id, entry);
@@ -279,10 +276,9 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
             place = self.next_place(place, level);
             let hash = key.hashes.hash(level);
             let number = self.prefixes.number(hash);
-            let joined = self
-                .prefixes
-                .lock_or_make(number)
-                .is_some_and(|locked| self.join(&locked, number, level, Tag::new(hash, level), place));
+            let joined = self.prefixes.lock_or_make(number).is_some_and(|locked| {
+                self.join(&locked, &locked.spot(Tag::new(hash, level)), number, level, place)
+            });
             // Without this prefix the Data is still found by its whole name, and taken out well.
             if !joined && let Some(link) = self.link(place, level) {
                 link.bucket.store(UNLINKED, Relaxed);
@@ -294,13 +290,15 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     /// Renews the freshness of the same packet, if it is in the list of its name.
     fn renew(
         &self,
-        locked: &Locked<'_, R>,
-        tag: Tag,
+        spot: &Spot<'_>,
         fresh_until_ns: u64,
         same: impl Fn(&Cached<B>) -> bool,
     ) -> Option<Handle> {
+        if spot.newest == NONE {
+            return None;
+        }
         let mut ids = [NONE; CS_EXAMINED_MAX];
-        let found = self.collect(locked, tag, WHOLE, &mut ids);
+        let found = self.collect(spot, WHOLE, &mut ids);
         ids[..found].iter().find_map(|id| {
             let entry = self.entries.get(*id)?;
             let mut guard = entry.cached.lock();
@@ -311,13 +309,20 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     }
 
     /// Makes the links at `place` the newest of a list; says whether there was memory for it.
-    fn join(&self, locked: &Locked<'_, R>, number: u32, level: usize, tag: Tag, place: Place) -> bool {
-        let older = locked.newest(tag);
+    fn join<'a>(
+        &self,
+        locked: &Locked<'a, R>,
+        spot: &Spot<'a>,
+        number: u32,
+        level: usize,
+        place: Place,
+    ) -> bool {
+        let older = spot.newest;
         let Some(link) = self.link(place, level) else { return false };
         link.bucket.store(number, Relaxed);
         link.newer.store(NONE, Relaxed);
         link.older.store(older, Relaxed);
-        let joined = locked.push(tag, older, place);
+        let joined = locked.push(spot, place);
         if joined && let Some(link) = self.link(older, level) {
             link.newer.store(place, Relaxed);
         }

@@ -4,13 +4,13 @@
 //! and takes it out of the index next. What is on its way out is no longer counted here, so each worker may
 //! hold one Data beyond the limits for a moment.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::CsPolicy;
 use super::index::Handle;
-use super::policy::{Arrival, Marks, OnHit, Policy, Record, Records};
+use super::policy::{AnyPolicy, Arrival, Marks, OnHit, Policy, Record, Records};
+use crate::config::ConfigError;
 use crate::slab::Id;
 
 /// The limits, readable without the lock and changed under it.
@@ -25,7 +25,7 @@ pub(super) struct Limits {
 pub(super) struct Need {
     pub(super) hash: u64,
     pub(super) entries: u8,
-    pub(super) octets: u16,
+    pub(super) octets: u32,
 }
 
 /// Whether a Data was entered.
@@ -33,13 +33,13 @@ pub(super) enum Entered {
     Yes,
     /// One more must leave first.
     NotYet,
-    /// It does not fit into an empty store.
+    /// It does not fit into an empty store, or there is no memory for its record.
     Never,
 }
 
 pub(super) struct Ledger {
     pub(super) kind: CsPolicy,
-    policy: Box<dyn Policy>,
+    policy: AnyPolicy,
     records: Records,
     pub(super) packets: usize,
     pub(super) entries: usize,
@@ -48,16 +48,16 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(kind: CsPolicy, packets_max: usize) -> Self {
-        Ledger {
+    pub(super) fn new(kind: CsPolicy, packets_max: usize) -> Result<Self, ConfigError> {
+        Ok(Ledger {
             kind,
-            policy: kind.make(packets_max),
+            policy: AnyPolicy::new(kind, packets_max)?,
             records: Records::default(),
             packets: 0,
             entries: 0,
             octets: 0,
             evicted: 0,
-        }
+        })
     }
 
     pub(super) fn on_hit(&self) -> OnHit {
@@ -76,7 +76,7 @@ impl Ledger {
     }
 
     /// Takes off the lists what leaves next.
-    pub(super) fn evict(&mut self, arrival: Arrival, marks: &dyn Marks) -> Option<Id> {
+    pub(super) fn evict(&mut self, arrival: Arrival, marks: &impl Marks) -> Option<Id> {
         let id = self.policy.evict(arrival, &mut self.records, marks)?;
         self.evicted += 1;
         Some(self.settle(id))
@@ -94,7 +94,7 @@ impl Ledger {
         need: Need,
         arrival: Arrival,
         limits: &Limits,
-        marks: &dyn Marks,
+        marks: &impl Marks,
     ) -> (Entered, Option<Id>) {
         let more = (1, usize::from(need.entries), u64::from(need.octets));
         let mut left = None;
@@ -107,7 +107,9 @@ impl Ledger {
         let mut record = Record::new(need.hash);
         (record.generation, record.octets, record.components) =
             (handle.generation, need.octets, need.entries);
-        self.records.set(handle.id, record);
+        if !self.records.set(handle.id, record) {
+            return (Entered::Never, left);
+        }
         self.packets += more.0;
         self.entries += more.1;
         self.octets += more.2;
@@ -154,14 +156,15 @@ impl Ledger {
     }
 
     /// Changes the policy. All Data stay, and come into the new one in the order in which they would have left
-    /// the old one, as if nobody had asked for them yet.
-    pub(super) fn change(&mut self, kind: CsPolicy, packets_max: usize, marks: &dyn Marks) {
-        if kind == self.kind {
+    /// the old one, as if nobody had asked for them yet. Without memory for the new one the old one stays.
+    pub(super) fn change(&mut self, kind: CsPolicy, packets_max: usize, marks: &impl Marks) {
+        let mut ids = Vec::new();
+        if kind == self.kind || ids.try_reserve_exact(self.packets).is_err() {
             return;
         }
-        let mut ids = Vec::with_capacity(self.packets);
+        let Ok(policy) = AnyPolicy::new(kind, packets_max) else { return };
         self.policy.lists(&mut |list| ids.extend(list.iter(&self.records)));
-        (self.kind, self.policy) = (kind, kind.make(packets_max));
+        (self.kind, self.policy) = (kind, policy);
         for id in ids {
             marks.set_mark(id, 0);
             self.policy.inserted(id, Arrival::New, &mut self.records);

@@ -27,6 +27,7 @@ use namely_wire::DataView;
 use crate::ask::Ask;
 use crate::config::{Config, ConfigError};
 use crate::counters::Counter;
+use crate::packet::PacketBuf;
 use crate::pit::Span;
 use crate::prefix_table::Key;
 use crate::slab::{Id, NONE};
@@ -54,7 +55,7 @@ pub struct CsInfo {
     pub packets: usize,
     /// Index entries it is charged for: one for each prefix of each name.
     pub entries: usize,
-    /// Octets it holds.
+    /// Octets that its packets hold on to ([`PacketBuf::octets_held`]).
     pub octets: u64,
     /// Interests it answered.
     pub hits: u64,
@@ -75,7 +76,7 @@ pub struct CsChange {
     pub admit: Option<bool>,
     /// Whether it answers.
     pub serve: Option<bool>,
-    /// How it chooses what leaves first.
+    /// How it chooses what leaves first. Without memory for another policy the old one stays.
     pub policy: Option<CsPolicy>,
 }
 
@@ -141,9 +142,9 @@ pub(crate) struct Undigested<B> {
     pub(crate) packet: B,
 }
 
-impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
+impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
-        let ledger = Ledger::new(config.cs_policy, config.cs_packets_max);
+        let ledger = Ledger::new(config.cs_policy, config.cs_packets_max)?;
         Ok(Cs {
             index: Index::new(config.cs_packets_max, config.cs_entries_max)?,
             on_hit: AtomicU8::new(on_hit(&ledger)),
@@ -294,10 +295,10 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
         if !self.admit.load(Relaxed) || self.limits.packets.load(Relaxed) == 0 {
             return;
         }
-        let (octets, components) = (view.wire.len(), key.hashes.len());
+        let (octets, components) = (packet.octets_held().max(view.wire.len()), key.hashes.len());
         let too_large = components > self.limits.entries.load(Relaxed)
             || octets as u64 > self.limits.octets.load(Relaxed)
-            || octets > usize::from(u16::MAX);
+            || octets > u32::MAX as usize;
         if components == 0 || too_large {
             self.refused.add(1);
             return;
@@ -314,7 +315,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Cs<B, R> {
             Filed::Full => self.refused.add(1),
             Filed::New(handle) => {
                 let hash = key.hashes.whole();
-                self.enter(handle, Need { hash, entries: components as u8, octets: octets as u16 });
+                self.enter(handle, Need { hash, entries: components as u8, octets: octets as u32 });
             }
         }
     }

@@ -168,6 +168,41 @@ fn smaller_limits_hold_at_once() {
     }
 }
 
+/// A packet in a buffer of 1000 octets.
+#[derive(Clone)]
+struct Roomy(Packet);
+
+impl AsRef<[u8]> for Roomy {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl PacketBuf for Roomy {
+    fn copy_from(octets: &[u8]) -> Option<Self> {
+        Some(Roomy(octets.into()))
+    }
+
+    fn octets_held(&self) -> usize {
+        1000
+    }
+}
+
+/// `IS-35`: what counts is the memory that a Data keeps from others, not its length.
+#[test]
+fn a_data_is_charged_with_the_buffer_that_it_lies_in() {
+    for (octets_max, held, refused) in [(999, 0, 3), (1000, 1, 0), (2999, 2, 0), (3000, 3, 0)] {
+        let config = Config { cs_octets_max: octets_max, ..Config::new(digest) };
+        let cs = Cs::<Roomy, parking_lot::RawMutex>::new(&config).unwrap();
+        for name in ["/a", "/b", "/c"] {
+            let packet = Roomy(data(&uri(name), 0, b""));
+            let view = DataView::parse(&packet.0).unwrap();
+            with_key(&NameHasher::new((1, 2)), view.name, |key| cs.insert(&packet, &view, key, None, 0));
+        }
+        assert_eq!((cs.info().octets, cs.info().refused), (1000 * held, refused));
+    }
+}
+
 /// `IS-35`: a long name counts for as many entries as it has prefixes.
 #[test]
 fn long_names_cannot_swamp_the_index() {

@@ -42,7 +42,7 @@ impl<R: RawMutex> Deadlines<R> {
         let groups = boxed(GROUPS, || {
             let wheel = Wheel::with_room(ids).unwrap_or_else(|error| {
                 failed = Some(error);
-                Wheel::new()
+                Wheel::none()
             });
             Group { wheel: Mutex::new(wheel), due_ns: AtomicU64::new(u64::MAX) }
         })?;

@@ -4,12 +4,13 @@
 
 use super::ghosts::Ghosts;
 use super::{Arrival, List, Marks, OnHit, Policy, Records};
+use crate::config::ConfigError;
 use crate::slab::Id;
 
 /// The border is kept in so many parts of a packet.
 const PARTS: u64 = 256;
 
-pub(super) struct Adaptive {
+pub(in crate::cs) struct Adaptive {
     once: List,
     again: List,
     once_ghosts: Ghosts,
@@ -19,14 +20,14 @@ pub(super) struct Adaptive {
 }
 
 impl Adaptive {
-    pub(super) fn new(packets: usize) -> Self {
-        Adaptive {
+    pub(super) fn new(packets: usize) -> Result<Self, ConfigError> {
+        Ok(Adaptive {
             once: List::new(1),
             again: List::new(2),
-            once_ghosts: Ghosts::new(packets),
-            again_ghosts: Ghosts::new(packets),
+            once_ghosts: Ghosts::new(packets)?,
+            again_ghosts: Ghosts::new(packets)?,
             target: 0,
-        }
+        })
     }
 
     fn packets(&self) -> usize {
@@ -86,7 +87,7 @@ impl Policy for Adaptive {
         }
     }
 
-    fn evict(&mut self, arrival: Arrival, records: &mut Records, _marks: &dyn Marks) -> Option<Id> {
+    fn evict(&mut self, arrival: Arrival, records: &mut Records, _marks: &impl Marks) -> Option<Id> {
         let packets = self.packets();
         if arrival == Arrival::New {
             // The ghosts and the lists together remember twice what the store holds.

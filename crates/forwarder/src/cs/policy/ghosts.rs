@@ -3,10 +3,9 @@
 //!
 //! A hash that two names share makes a policy mistake one for the other; no answer depends on it.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::lists::Chunked;
+use super::sparse::Sparse;
+use crate::config::ConfigError;
 use crate::slab::{Id, NONE};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,7 +19,7 @@ struct Ghost {
 
 pub(super) struct Ghosts {
     places: Chunked<Ghost>,
-    heads: Vec<Id>,
+    heads: Sparse<Id>,
     made: Id,
     free: Id,
     newest: Id,
@@ -32,18 +31,19 @@ const HEADS_MIN: usize = 16;
 const HEADS_MAX: usize = 1 << 22;
 
 impl Ghosts {
-    /// Fastest with about `expected` hashes. Fresh heads are zeroed memory, which costs nothing until used.
-    pub(super) fn new(expected: usize) -> Self {
-        let heads = vec![NONE; expected.clamp(HEADS_MIN, HEADS_MAX).next_power_of_two()];
-        Ghosts { places: Chunked::default(), heads, made: 0, free: NONE, newest: NONE, oldest: NONE, len: 0 }
+    /// Fastest with about `expected` hashes.
+    pub(super) fn new(expected: usize) -> Result<Self, ConfigError> {
+        let heads = Sparse::new(expected.clamp(HEADS_MIN, HEADS_MAX))?;
+        let (free, newest, oldest) = (NONE, NONE, NONE);
+        Ok(Ghosts { places: Chunked::default(), heads, made: 0, free, newest, oldest, len: 0 })
     }
 
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    fn head(&self, hash: u64) -> usize {
-        hash as usize & (self.heads.len() - 1)
+    fn head(&self, hash: u64) -> Id {
+        self.heads.get(hash).copied().unwrap_or(NONE)
     }
 
     pub(super) fn contains(&self, hash: u64) -> bool {
@@ -51,30 +51,26 @@ impl Ghosts {
     }
 
     fn find(&self, hash: u64) -> Option<Id> {
-        let mut id = self.heads[self.head(hash)];
+        let mut id = self.head(hash);
         while id != NONE && self.places.at(id).hash != hash {
             id = self.places.at(id).next;
         }
         (id != NONE).then_some(id)
     }
 
-    /// Puts `hash` to the newest end; it is not in the queue.
+    /// Puts `hash` to the newest end, if there is memory for it; it is not in the queue.
     pub(super) fn push(&mut self, hash: u64) {
-        let id = match self.free {
-            NONE => {
-                self.made += 1;
-                self.places.reach(self.made);
-                self.made
-            }
-            free => {
-                self.free = self.places.at(free).next;
-                free
-            }
-        };
-        let head = self.head(hash);
-        let (next, older) = (self.heads[head], self.newest);
+        let id = if self.free == NONE { self.made + 1 } else { self.free };
+        let Some(head) = self.heads.get_or_make(hash) else { return };
+        if !self.places.reach(id) {
+            return;
+        }
+        match self.free {
+            NONE => self.made = id,
+            free => self.free = self.places.at(free).next,
+        }
+        let (next, older) = (core::mem::replace(head, id), self.newest);
         *self.places.at_mut(id) = Ghost { hash, next, newer: NONE, older };
-        self.heads[head] = id;
         match older {
             NONE => self.oldest = id,
             older => self.places.at_mut(older).newer = id,
@@ -99,11 +95,11 @@ impl Ghosts {
 
     fn take(&mut self, id: Id) {
         let Ghost { hash, next, newer, older } = *self.places.at(id);
-        let head = self.head(hash);
-        if self.heads[head] == id {
-            self.heads[head] = next;
+        let Some(head) = self.heads.get_mut(hash) else { return };
+        if *head == id {
+            *head = next;
         } else {
-            let mut at = self.heads[head];
+            let mut at = *head;
             while self.places.at(at).next != id {
                 at = self.places.at(at).next;
             }
@@ -126,12 +122,13 @@ impl Ghosts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn ghosts_are_a_queue_that_can_be_searched(steps in proptest::collection::vec((0u8..3, 0u64..40), 0..200)) {
-            let mut ghosts = Ghosts::new(4);
+            let mut ghosts = Ghosts::new(4).unwrap();
             let mut model = Vec::new();
             for (step, hash) in steps {
                 match step {

@@ -1,9 +1,9 @@
 //! Doubly linked lists of ids through one array that grows in pieces.
 
 use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 
 /// Items made at a time.
@@ -21,11 +21,17 @@ impl<T> Default for Chunked<T> {
 }
 
 impl<T: Clone + Default> Chunked<T> {
-    /// Makes places up to and with `id`.
-    pub(super) fn reach(&mut self, id: Id) {
+    /// Makes places up to and with `id`; says whether there was memory for them.
+    #[inline]
+    pub(super) fn reach(&mut self, id: Id) -> bool {
         while id as usize >= self.chunks.len() * CHUNK {
-            self.chunks.push(vec![T::default(); CHUNK].into());
+            let Ok(chunk) = boxed(CHUNK, T::default) else { return false };
+            if self.chunks.try_reserve(1).is_err() {
+                return false;
+            }
+            self.chunks.push(chunk);
         }
+        true
     }
 
     /// The item `id`, which was reached before.
@@ -49,7 +55,7 @@ pub(in crate::cs) struct Record {
     pub(in crate::cs) hash: u64,
     /// [`super::super::index::Handle::generation`].
     pub(in crate::cs) generation: u32,
-    pub(in crate::cs) octets: u16,
+    pub(in crate::cs) octets: u32,
     pub(in crate::cs) components: u8,
     /// The list it is in; 0: none.
     list: u8,
@@ -67,10 +73,13 @@ impl Record {
 pub(in crate::cs) struct Records(Chunked<Record>);
 
 impl Records {
-    /// Sets the record of a Data that is in no list.
-    pub(in crate::cs) fn set(&mut self, id: Id, record: Record) {
-        self.0.reach(id);
-        *self.0.at_mut(id) = record;
+    /// Sets the record of a Data that is in no list; says whether there was memory for it.
+    pub(in crate::cs) fn set(&mut self, id: Id, record: Record) -> bool {
+        let reached = self.0.reach(id);
+        if reached {
+            *self.0.at_mut(id) = record;
+        }
+        reached
     }
 
     /// The record of a Data that is in a list.

@@ -12,13 +12,14 @@ mod recent;
 mod s3_fifo;
 mod sieve;
 mod simple;
+mod sparse;
 #[cfg(test)]
 mod tests;
 
-use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
+use crate::config::ConfigError;
 use crate::slab::Id;
 pub(super) use lists::{List, Record, Records};
 pub use model::PolicyModel;
@@ -71,19 +72,6 @@ impl CsPolicy {
             CsPolicy::Arc => "arc",
             CsPolicy::Sieve => "sieve",
             CsPolicy::Noop => "noop",
-        }
-    }
-
-    /// A policy for about `packets` Data.
-    pub(super) fn make(self, packets: usize) -> Box<dyn Policy> {
-        match self {
-            CsPolicy::S3Fifo => Box::new(s3_fifo::S3Fifo::new(packets)),
-            CsPolicy::Lru => Box::new(simple::Lru::default()),
-            CsPolicy::Fifo => Box::new(simple::Fifo::default()),
-            CsPolicy::Lfu => Box::new(simple::Lfu::default()),
-            CsPolicy::Arc => Box::new(adaptive::Adaptive::new(packets)),
-            CsPolicy::Sieve => Box::new(sieve::Sieve::default()),
-            CsPolicy::Noop => Box::new(simple::Noop::default()),
         }
     }
 }
@@ -144,7 +132,7 @@ pub(super) trait Policy: Send {
     }
 
     /// Takes out the Data that leaves to make room for one that comes in so; none if there is no Data.
-    fn evict(&mut self, arrival: Arrival, records: &mut Records, marks: &dyn Marks) -> Option<Id>;
+    fn evict(&mut self, arrival: Arrival, records: &mut Records, marks: &impl Marks) -> Option<Id>;
 
     /// What [`Policy::evict`] will probably choose: a hint for who reads ahead.
     fn next(&self) -> Option<Id>;
@@ -165,5 +153,85 @@ pub(super) trait Policy: Send {
     #[cfg(test)]
     fn ghosts(&self) -> usize {
         0
+    }
+}
+
+/// One of the policies.
+pub(super) enum AnyPolicy {
+    S3Fifo(s3_fifo::S3Fifo),
+    Lru(simple::Lru),
+    Fifo(simple::Fifo),
+    Lfu(simple::Lfu),
+    Arc(adaptive::Adaptive),
+    Sieve(sieve::Sieve),
+    Noop(simple::Noop),
+}
+
+impl AnyPolicy {
+    /// A policy for about `packets` Data.
+    pub(super) fn new(kind: CsPolicy, packets: usize) -> Result<Self, ConfigError> {
+        Ok(match kind {
+            CsPolicy::S3Fifo => AnyPolicy::S3Fifo(s3_fifo::S3Fifo::new(packets)?),
+            CsPolicy::Lru => AnyPolicy::Lru(simple::Lru::default()),
+            CsPolicy::Fifo => AnyPolicy::Fifo(simple::Fifo::default()),
+            CsPolicy::Lfu => AnyPolicy::Lfu(simple::Lfu::new()?),
+            CsPolicy::Arc => AnyPolicy::Arc(adaptive::Adaptive::new(packets)?),
+            CsPolicy::Sieve => AnyPolicy::Sieve(sieve::Sieve::default()),
+            CsPolicy::Noop => AnyPolicy::Noop(simple::Noop::default()),
+        })
+    }
+}
+
+/// What `$do` says of the policy, whichever it is.
+macro_rules! with_policy {
+    ($any:expr, $policy:ident => $do:expr) => {
+        match $any {
+            AnyPolicy::S3Fifo($policy) => $do,
+            AnyPolicy::Lru($policy) => $do,
+            AnyPolicy::Fifo($policy) => $do,
+            AnyPolicy::Lfu($policy) => $do,
+            AnyPolicy::Arc($policy) => $do,
+            AnyPolicy::Sieve($policy) => $do,
+            AnyPolicy::Noop($policy) => $do,
+        }
+    };
+}
+
+impl Policy for AnyPolicy {
+    fn on_hit(&self) -> OnHit {
+        with_policy!(self, policy => policy.on_hit())
+    }
+
+    fn arriving(&mut self, hash: u64) -> Arrival {
+        with_policy!(self, policy => policy.arriving(hash))
+    }
+
+    fn evict(&mut self, arrival: Arrival, records: &mut Records, marks: &impl Marks) -> Option<Id> {
+        with_policy!(self, policy => policy.evict(arrival, records, marks))
+    }
+
+    fn next(&self) -> Option<Id> {
+        with_policy!(self, policy => policy.next())
+    }
+
+    fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records) {
+        with_policy!(self, policy => policy.inserted(id, arrival, records));
+    }
+
+    fn hit(&mut self, id: Id, records: &mut Records) {
+        with_policy!(self, policy => policy.hit(id, records));
+    }
+
+    fn removed(&mut self, id: Id, records: &mut Records) {
+        with_policy!(self, policy => policy.removed(id, records));
+    }
+
+    fn lists(&self, show: &mut dyn FnMut(&List)) {
+        with_policy!(self, policy => policy.lists(show));
+    }
+
+    #[cfg(test)]
+    fn ghosts(&self) -> usize {
+        with_policy!(self, policy => policy.ghosts())
     }
 }

@@ -1,12 +1,12 @@
 //! A policy on its own, over keys instead of Data: what it would have answered.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::fmt;
 
 use super::lists::Record;
-use super::{CsPolicy, Marks, OnHit, Policy, Records};
+use super::{AnyPolicy, CsPolicy, Marks, OnHit, Policy, Records};
+use crate::config::ConfigError;
 use crate::hash::mix;
 use crate::slab::{Id, NONE};
 
@@ -14,12 +14,12 @@ use crate::slab::{Id, NONE};
 ///
 /// ```
 /// use namely_forwarder::{CsPolicy, PolicyModel};
-/// let mut lru = PolicyModel::new(CsPolicy::Lru, 2);
+/// let mut lru = PolicyModel::new(CsPolicy::Lru, 2).unwrap();
 /// let hits = [1, 2, 1, 3, 2].map(|key| lru.request(key));
 /// assert_eq!(hits, [false, false, true, false, false]);
 /// ```
 pub struct PolicyModel {
-    policy: Box<dyn Policy>,
+    policy: AnyPolicy,
     records: Records,
     marks: PlainMarks,
     keys_max: usize,
@@ -51,10 +51,10 @@ impl fmt::Debug for PolicyModel {
 }
 
 impl PolicyModel {
-    /// An empty cache of `keys_max` keys, at least 1.
-    pub fn new(policy: CsPolicy, keys_max: usize) -> Self {
-        PolicyModel {
-            policy: policy.make(keys_max),
+    /// An empty cache of `keys_max` keys, at least 1. Errors: [`ConfigError::OutOfMemory`].
+    pub fn new(policy: CsPolicy, keys_max: usize) -> Result<Self, ConfigError> {
+        Ok(PolicyModel {
+            policy: AnyPolicy::new(policy, keys_max)?,
             records: Records::default(),
             marks: PlainMarks::default(),
             keys_max: keys_max.max(1),
@@ -62,7 +62,7 @@ impl PolicyModel {
             keys: Vec::from([0]),
             free: Vec::new(),
             len: 0,
-        }
+        })
     }
 
     /// Asks for `key`, and caches it if it was not there; says whether it was. Keys are best small: there is a

@@ -3,8 +3,8 @@
 //!
 //! A hash that two names share makes a policy mistake one for the other; no answer depends on it.
 
-use alloc::vec;
-use alloc::vec::Vec;
+use super::sparse::Sparse;
+use crate::config::ConfigError;
 
 /// Places of a set.
 const PLACES: usize = 8;
@@ -21,30 +21,26 @@ struct Place {
 }
 
 pub(super) struct Recent {
-    sets: Vec<[Place; PLACES]>,
+    sets: Sparse<[Place; PLACES]>,
     /// The number of the last entry. After 2^32 entries a place may come back to life, which costs a wrong guess.
     last: u32,
 }
 
 impl Recent {
-    /// For about so many hashes. Fresh sets are zeroed memory, which costs nothing until it is used.
-    pub(super) fn new(hashes: usize) -> Self {
-        let sets = (hashes / (PLACES / 2)).clamp(SETS_MIN, SETS_MAX).next_power_of_two();
-        Recent { sets: vec![[Place::default(); PLACES]; sets], last: 0 }
+    /// For about so many hashes.
+    pub(super) fn new(hashes: usize) -> Result<Self, ConfigError> {
+        let sets = (hashes / (PLACES / 2)).clamp(SETS_MIN, SETS_MAX);
+        Ok(Recent { sets: Sparse::new(sets)?, last: 0 })
     }
 
-    fn set(&mut self, hash: u64) -> &mut [Place; PLACES] {
-        let set = hash as usize & (self.sets.len() - 1);
-        &mut self.sets[set]
-    }
-
-    /// Enters `hash`.
+    /// Enters `hash`, if there is memory for it.
     pub(super) fn enter(&mut self, hash: u64) {
         self.last = self.last.wrapping_add(1).max(1);
         let (last, tag) = (self.last, (hash >> 32) as u32);
         let age =
             |place: &Place| if place.entered == 0 { u32::MAX } else { last.wrapping_sub(place.entered) };
-        if let Some(oldest) = self.set(hash).iter_mut().max_by_key(|place| age(place)) {
+        let set = self.sets.get_or_make(hash).into_iter().flatten();
+        if let Some(oldest) = set.max_by_key(|place| age(place)) {
             *oldest = Place { tag, entered: last };
         }
     }
@@ -55,7 +51,7 @@ impl Recent {
         let is_it = |place: &&mut Place| {
             place.tag == tag && place.entered != 0 && (last.wrapping_sub(place.entered) as usize) < most
         };
-        let found = self.set(hash).iter_mut().find(is_it);
+        let found = self.sets.get_mut(hash).and_then(|set| set.iter_mut().find(is_it));
         found.map(|place| place.entered = 0).is_some()
     }
 
@@ -75,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_last_entries_are_known_until_they_are_taken() {
-        let mut recent = Recent::new(1000);
+        let mut recent = Recent::new(1000).unwrap();
         (0..5000).for_each(|i| recent.enter(mix(i)));
         assert!(!recent.take(mix(3999), 1000), "one entry too old");
         let known = (4000..5000).filter(|i| recent.take(mix(*i), 1000)).count();

@@ -5,6 +5,7 @@
 
 use super::recent::Recent;
 use super::{Arrival, EVICTION_SCAN_MAX, List, Marks, OnHit, Policy, Records};
+use crate::config::ConfigError;
 use crate::slab::Id;
 
 /// The small queue's share of the store: one in so many.
@@ -14,15 +15,15 @@ const MARK_MAX: u8 = 3;
 /// Uses in the small queue that make a Data move to the main one.
 const PROMOTE: u8 = 2;
 
-pub(super) struct S3Fifo {
+pub(in crate::cs) struct S3Fifo {
     small: List,
     main: List,
     ghosts: Recent,
 }
 
 impl S3Fifo {
-    pub(super) fn new(packets: usize) -> Self {
-        S3Fifo { small: List::new(1), main: List::new(2), ghosts: Recent::new(packets) }
+    pub(super) fn new(packets: usize) -> Result<Self, ConfigError> {
+        Ok(S3Fifo { small: List::new(1), main: List::new(2), ghosts: Recent::new(packets)? })
     }
 
     fn packets(&self) -> usize {
@@ -45,7 +46,7 @@ impl Policy for S3Fifo {
         if self.ghosts.take(hash, most) { Arrival::Frequent } else { Arrival::New }
     }
 
-    fn evict(&mut self, _arrival: Arrival, records: &mut Records, marks: &dyn Marks) -> Option<Id> {
+    fn evict(&mut self, _arrival: Arrival, records: &mut Records, marks: &impl Marks) -> Option<Id> {
         let packets = self.packets();
         let mut examined = 0;
         loop {

@@ -4,7 +4,7 @@
 use super::{Arrival, EVICTION_SCAN_MAX, List, Marks, OnHit, Policy, Records};
 use crate::slab::Id;
 
-pub(super) struct Sieve {
+pub(in crate::cs) struct Sieve {
     queue: List,
     /// Where the hand is; none: at the oldest.
     hand: Option<Id>,
@@ -21,7 +21,7 @@ impl Policy for Sieve {
         OnHit::Mark(1)
     }
 
-    fn evict(&mut self, _arrival: Arrival, records: &mut Records, marks: &dyn Marks) -> Option<Id> {
+    fn evict(&mut self, _arrival: Arrival, records: &mut Records, marks: &impl Marks) -> Option<Id> {
         let mut id = self.hand.or(self.queue.oldest())?;
         for _ in 0..EVICTION_SCAN_MAX {
             if marks.mark(id) == 0 {

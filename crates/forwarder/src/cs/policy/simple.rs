@@ -3,16 +3,18 @@
 use alloc::boxed::Box;
 
 use super::{Arrival, List, Marks, OnHit, Policy, Records};
+use crate::config::ConfigError;
+use crate::pool::boxed;
 use crate::slab::Id;
 
 /// First in, first out.
-pub(super) struct Fifo(List);
+pub(in crate::cs) struct Fifo(List);
 
 /// Least recently used leaves first.
-pub(super) struct Lru(List);
+pub(in crate::cs) struct Lru(List);
 
 /// What came last leaves first.
-pub(super) struct Noop(List);
+pub(in crate::cs) struct Noop(List);
 
 impl Default for Fifo {
     fn default() -> Self {
@@ -37,7 +39,7 @@ impl Policy for Fifo {
         OnHit::Mark(0)
     }
 
-    fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &dyn Marks) -> Option<Id> {
+    fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &impl Marks) -> Option<Id> {
         self.0.pop_oldest(records)
     }
 
@@ -63,7 +65,7 @@ impl Policy for Lru {
         OnHit::Lock
     }
 
-    fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &dyn Marks) -> Option<Id> {
+    fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &impl Marks) -> Option<Id> {
         self.0.pop_oldest(records)
     }
 
@@ -93,7 +95,7 @@ impl Policy for Noop {
         OnHit::Mark(0)
     }
 
-    fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &dyn Marks) -> Option<Id> {
+    fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &impl Marks) -> Option<Id> {
         let id = self.0.newest()?;
         self.0.remove(id, records);
         Some(id)
@@ -120,16 +122,17 @@ impl Policy for Noop {
 pub(super) const LFU_USES_MAX: usize = 255;
 
 /// Least frequently used leaves first, the least recently used among those: a list for each number of uses.
-pub(super) struct Lfu {
+pub(in crate::cs) struct Lfu {
     /// The list at `n - 1` has what was used `n` times, and the number `n`.
-    lists: Box<[List; LFU_USES_MAX]>,
+    lists: Box<[List]>,
     /// No list below this one has anything in it.
     least: usize,
 }
 
-impl Default for Lfu {
-    fn default() -> Self {
-        Lfu { lists: Box::new(core::array::from_fn(|i| List::new(i as u8 + 1))), least: 0 }
+impl Lfu {
+    pub(super) fn new() -> Result<Self, ConfigError> {
+        let mut numbers = 1..=LFU_USES_MAX as u8;
+        Ok(Lfu { lists: boxed(LFU_USES_MAX, || List::new(numbers.next().unwrap_or(0)))?, least: 0 })
     }
 }
 
@@ -138,7 +141,7 @@ impl Policy for Lfu {
         OnHit::Lock
     }
 
-    fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &dyn Marks) -> Option<Id> {
+    fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &impl Marks) -> Option<Id> {
         while self.least < LFU_USES_MAX - 1 && self.lists[self.least].len() == 0 {
             self.least += 1;
         }

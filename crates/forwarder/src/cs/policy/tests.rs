@@ -257,7 +257,7 @@ proptest! {
         most in 1usize..24,
         steps in proptest::collection::vec((0u8..20, 0u32..60, 0u32..12), 0..600),
     ) {
-        let mut model = PolicyModel::new(policy, most);
+        let mut model = PolicyModel::new(policy, most).unwrap();
         let mut plain = plain(policy, most);
         for (kind, rare, popular) in steps {
             let key = if kind < 10 { rare } else { popular };
@@ -275,7 +275,7 @@ proptest! {
 
 #[test]
 fn the_least_recently_used_leaves_first() {
-    let mut lru = PolicyModel::new(CsPolicy::Lru, 3);
+    let mut lru = PolicyModel::new(CsPolicy::Lru, 3).unwrap();
     let hits: Vec<bool> = [1, 2, 3, 1, 4, 2, 1].map(|key| lru.request(key)).into();
     assert_eq!(hits, [false, false, false, true, false, false, true]);
 }
@@ -284,7 +284,7 @@ fn the_least_recently_used_leaves_first() {
 #[test]
 fn one_eviction_examines_a_bounded_number_of_popular_data() {
     for (most, oldest_stays) in [(EVICTION_SCAN_MAX, true), (EVICTION_SCAN_MAX + 1, false)] {
-        let mut sieve = PolicyModel::new(CsPolicy::Sieve, most);
+        let mut sieve = PolicyModel::new(CsPolicy::Sieve, most).unwrap();
         let keys = 0..most as u32;
         keys.clone().for_each(|key| assert!(!sieve.request(key)));
         keys.clone().for_each(|key| assert!(sieve.request(key)));
@@ -293,7 +293,7 @@ fn one_eviction_examines_a_bounded_number_of_popular_data() {
         assert_eq!(!sieve.cached().contains(&0), oldest_stays, "{most}");
     }
     let most = 4 * EVICTION_SCAN_MAX as u32;
-    let mut s3_fifo = PolicyModel::new(CsPolicy::S3Fifo, most as usize);
+    let mut s3_fifo = PolicyModel::new(CsPolicy::S3Fifo, most as usize).unwrap();
     (0..4).for_each(|_| {
         (0..most).for_each(|key| {
             s3_fifo.request(key);

@@ -1,0 +1,54 @@
+//! An array of a fixed size of which only what was written is in memory.
+
+use alloc::boxed::Box;
+
+use crate::config::ConfigError;
+use crate::pool::boxed;
+
+/// Items made at a time.
+const CHUNK: usize = 64;
+
+pub(super) struct Sparse<T> {
+    chunks: Box<[Option<Box<[T]>>]>,
+    /// One less than the number of items.
+    mask: usize,
+}
+
+impl<T: Copy + Default> Sparse<T> {
+    /// An array of the next power of two of `len` items.
+    pub(super) fn new(len: usize) -> Result<Self, ConfigError> {
+        let len = len.next_power_of_two();
+        Ok(Sparse { chunks: boxed(len.div_ceil(CHUNK), || None)?, mask: len - 1 })
+    }
+
+    /// The item that a hash chooses; none if nothing near it was ever written.
+    #[inline]
+    pub(super) fn get(&self, hash: u64) -> Option<&T> {
+        let i = hash as usize & self.mask;
+        self.chunks[i / CHUNK].as_ref().map(|chunk| &chunk[i % CHUNK])
+    }
+
+    /// The same, to be written if it is there.
+    #[inline]
+    pub(super) fn get_mut(&mut self, hash: u64) -> Option<&mut T> {
+        let i = hash as usize & self.mask;
+        self.chunks[i / CHUNK].as_mut().map(|chunk| &mut chunk[i % CHUNK])
+    }
+
+    /// The same, to be written; none if there is no memory.
+    #[inline]
+    pub(super) fn get_or_make(&mut self, hash: u64) -> Option<&mut T> {
+        let i = hash as usize & self.mask;
+        let chunk = &mut self.chunks[i / CHUNK];
+        if chunk.is_none() {
+            *chunk = Some(boxed(CHUNK, T::default).ok()?);
+        }
+        chunk.as_mut().map(|chunk| &mut chunk[i % CHUNK])
+    }
+
+    /// What is in memory.
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten().flatten()
+    }
+}
