@@ -2,6 +2,9 @@
 
 use alloc::vec::Vec;
 
+/// Items for which there is room once more are needed than fit in place: nearly always the only allocation.
+const MORE: usize = 28;
+
 /// Items in the order they were pushed; the first `N` need no allocation.
 #[derive(Clone, Debug)]
 pub(crate) struct Few<T, const N: usize> {
@@ -26,8 +29,16 @@ impl<T, const N: usize> Few<T, N> {
     pub(crate) fn push(&mut self, item: T) {
         match self.inline.iter_mut().find(|place| place.is_none()) {
             Some(place) => *place = Some(item),
-            None => self.more.push(item),
+            None => self.push_more(item),
         }
+    }
+
+    #[cold]
+    fn push_more(&mut self, item: T) {
+        if self.more.capacity() == 0 {
+            self.more.reserve(MORE);
+        }
+        self.more.push(item);
     }
 
     pub(crate) fn iter(&self) -> Iter<'_, T, N> {

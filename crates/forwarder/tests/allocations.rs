@@ -308,3 +308,40 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     println!("{} octets for each pending Interest", taken / ENTRIES as i64);
     drop(other);
 }
+
+/// More than four next hops take one list of faces each for the FIB's answer, for the faces held and for the choice; a
+/// packet that must differ takes its new octets and a buffer for them.
+#[test]
+fn what_is_seldom_allocates_a_bounded_number_of_times() {
+    let config =
+        Config { cs_packets_max: 0, regions: vec!["/region".parse().unwrap()], ..Config::new(|_| [0; 32]) };
+    let story = Story::new(config, 0, true);
+    let prefix: Name = "/net/site".parse().unwrap();
+    for _ in 0..30 {
+        let face = story.fw.face_register(FaceSpec::remote()).unwrap();
+        story.fw.fib_add_nexthop(prefix.as_name(), face, 1).unwrap();
+    }
+    let mut sink = Sink::default();
+    let mut cost = |uri: &str, build: fn(InterestBuilder) -> InterestBuilder| {
+        let packet: Packet = build(InterestBuilder::new(uri.parse().unwrap())).build().into();
+        allocations(|| story.fw.receive(story.consumers[0], Received::bare(packet), 1, &mut sink))
+    };
+    // The first Interest opens chunks.
+    cost("/net/site/0", |interest| interest.nonce([0; 4]));
+    assert_eq!(cost("/net/site/1", |interest| interest.nonce([1; 4])), 2, "best route chooses one");
+    let strategy: Name = "/multicast".parse().unwrap();
+    story.fw.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
+    cost("/net/site/2", |interest| interest.nonce([2; 4]));
+    assert_eq!(
+        cost("/net/site/3", |interest| interest.nonce([3; 4])),
+        6,
+        "and storage for the out-records, which grows twice"
+    );
+    story.fw.fib_add_nexthop("/one".parse::<Name>().unwrap().as_name(), story.producers[0], 0).unwrap();
+    cost("/one/1", |interest| interest.nonce([1; 4]));
+    assert_eq!(cost("/one/2", |interest| interest.nonce([4; 4])), 0);
+    assert_eq!(cost("/one/3", |interest| interest), 2);
+    let hinted =
+        |interest: InterestBuilder| interest.nonce([5; 4]).forwarding_hint("/region".parse().unwrap());
+    assert_eq!(cost("/one/4", hinted), 3);
+}

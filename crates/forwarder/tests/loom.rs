@@ -1,5 +1,5 @@
 //! Every order of events at the locks and atomics of the PIT, the dead-nonce list and the face table, with at most five
-//! preemptions, of two threads that meet at one name. Not part of the ordinary tests:
+//! preemptions, of two threads that meet at one name; and at the version of FIB, BPT and strategy choice. Not part of the ordinary tests:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p namely-forwarder --release --test loom
@@ -14,6 +14,15 @@ use namely_forwarder::{Config, DropReason, FaceId, FaceSpec, Forwarder, Outgoing
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 use lock::LoomLock;
+
+/// What the source of the version, which is taken in as it is, calls so.
+mod sync {
+    pub(crate) use loom::hint::spin_loop;
+    pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+}
+
+#[path = "../src/prefix_table/version.rs"]
+mod version;
 
 type Packet = Arc<[u8]>;
 type Fw = Forwarder<Packet, LoomLock>;
@@ -248,4 +257,37 @@ fn a_face_that_goes_while_data_comes_gets_it_or_is_a_black_hole() {
             assert_eq!(counters.faces_freed + counters.faces_orphaned, 1 + 1);
         },
     );
+}
+
+/// `IS-34`: a reader that takes no lock sees all of what a writer wrote at once, or nothing of it. The words are written
+/// one by one and without order among them, as those of an entry are.
+#[test]
+fn what_is_read_under_a_version_is_of_one_moment() {
+    use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(PREEMPTIONS_MAX);
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = runs.clone();
+    builder.check(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let table = Arc::new((version::Version::new(), [AtomicU64::new(0), AtomicU64::new(0)]));
+        let control = Arc::new(lock_api::Mutex::<LoomLock, ()>::new(()));
+        let (theirs, their_control) = (table.clone(), control.clone());
+        let writer = loom::thread::spawn(move || {
+            let (version, words) = &*theirs;
+            for value in 1..3 {
+                let _no_other_writer = their_control.lock();
+                let _writing = version.write();
+                words.iter().for_each(|word| word.store(value, Relaxed));
+            }
+        });
+        let (version, words) = &*table;
+        let [one, other] = version.read(&control, || [words[0].load(Relaxed), words[1].load(Relaxed)]);
+        assert_eq!(one, other);
+        writer.join().unwrap();
+    });
+    let runs = runs.load(Ordering::Relaxed);
+    assert!(runs >= ORDERS_MIN, "{runs} orders are not all there are");
+    println!("{runs} orders");
 }

@@ -92,7 +92,7 @@ impl PrefixTable {
     pub(crate) fn new(entries_max: usize) -> Result<Self, ConfigError> {
         let more = (entries_max * MORE_BLOCKS_PER_ENTRY).max(MORE_BLOCKS_MIN);
         Ok(PrefixTable {
-            version: Version::default(),
+            version: Version::new(),
             len: AtomicUsize::new(0),
             lengths: Lengths::new(entries_max)?,
             index: Index::new(entries_max)?,

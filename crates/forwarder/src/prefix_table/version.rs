@@ -3,18 +3,22 @@
 //! The memory that it guards is atomic, so what a reader sees in between is old or new words in any mixture, never
 //! undefined; each reader must therefore end and stay within bounds whatever it sees.
 
-use core::sync::atomic::{AtomicU64, Ordering, fence};
-
 use lock_api::{Mutex, RawMutex};
+
+use crate::sync::{AtomicU64, Ordering, fence, spin_loop};
 
 /// Attempts without the lock. A writer that was put to sleep at work is then waited for instead of spun at.
 const ATTEMPTS: usize = 8;
 
 /// Odd while a writer is at work.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Version(AtomicU64);
 
 impl Version {
+    pub(super) fn new() -> Self {
+        Version(AtomicU64::new(0))
+    }
+
     /// What `read` says about a state without a writer. Writers hold `control`.
     pub(super) fn read<R: RawMutex, C, T>(&self, control: &Mutex<R, C>, read: impl Fn() -> T) -> T {
         for _ in 0..ATTEMPTS {
@@ -26,7 +30,7 @@ impl Version {
                     return seen;
                 }
             }
-            core::hint::spin_loop();
+            spin_loop();
         }
         let _no_writer = control.lock();
         read()
