@@ -91,6 +91,22 @@ fn closing_revokes_the_certificate_and_everybody_can_learn_of_it() {
 }
 
 #[test]
+fn what_was_verified_before_close_is_refused_after_the_revocation() {
+    let world = World::new();
+    let producer = world.producer("/p/s");
+    let published = producer.publish(&name("/p/s/o"), &content(20_000), &PublishOptions::default()).unwrap();
+    let fetch = || world.consumer("/p").fetch(&published.name);
+    assert_eq!(fetch().unwrap(), content(20_000));
+    producer.close();
+    // The router's cache has all of it still.
+    let refused = eventually(|| fetch().err());
+    assert_eq!(refused.errno(), 128, "{refused}");
+    let careless = world.consumer("/p");
+    careless.set_option("revocation", "off").unwrap();
+    assert_eq!(careless.fetch(&published.name).unwrap(), content(20_000));
+}
+
+#[test]
 fn the_session_of_a_reliable_producer_is_its_store_until_it_is_revoked() {
     let world = World::new();
     let options = ProducerOptions {
