@@ -163,6 +163,38 @@ fn overlapping_prefixes_of_a_process_are_refused_until_the_first_is_closed() {
 }
 
 #[test]
+fn many_consumers_share_what_producers_publish_and_no_namespace_takes_room_from_another() {
+    let world = World::without_cache();
+    let small = ProducerOptions { buffer_octets: 150_000, ..world.producer_options() };
+    let [first, second] = ["/p/a", "/p/b"].map(|prefix| Producer::bind(name(prefix), small.clone()).unwrap());
+    let kept = first.publish(&name("/p/a/kept"), &content(100_000), &PublishOptions::default()).unwrap();
+    for i in 0..20 {
+        second.publish(&name(&format!("/p/b/{i}")), &content(100_000), &PublishOptions::default()).unwrap();
+    }
+    assert!(second.stats().evicted > 200 && first.stats().evicted == 0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let consumer = world.consumer("/p");
+                assert_eq!(consumer.fetch(&kept.name).unwrap(), content(100_000));
+                assert_eq!(consumer.fetch(&name("/p/b/19")).unwrap(), content(100_000));
+            });
+        }
+    });
+}
+
+#[test]
+fn a_router_that_is_gone_does_not_hold_up_closing() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    world.router.stop();
+    std::thread::sleep(Duration::from_millis(100));
+    let started = Instant::now();
+    producer.close();
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+}
+
+#[test]
 fn suite_manifest_name_and_freshness_are_chosen_for_each_publication() {
     let world = World::new();
     let key = HmacKey::new(b"a secret of both");

@@ -3,12 +3,15 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use common::{World, content, name};
+use namely_security::TrustPolicy;
 use namely_socket::{
-    BindError, BufferPolicy, Producer, ProducerOptions, PublishError, PublishOptions, StoreError,
+    BindError, BufferPolicy, Consumer, ConsumerOptions, Producer, ProducerOptions, PublishError,
+    PublishOptions, StoreError, Suite, Trust,
 };
 
 fn reliable(world: &World, store: &Path) -> ProducerOptions {
@@ -183,4 +186,52 @@ fn fill(folder: &Path) {
     let producer = Producer::bind(name("/p"), options).unwrap();
     check();
     drop(producer);
+}
+
+/// This very test runs in another process too, which publishes until it is killed.
+#[test]
+fn what_was_published_when_the_process_was_killed_is_served_by_the_next() {
+    const VARIABLE: &str = "NAMELY_TEST_KILLED";
+    let bind = |world: &World, store: &Path| {
+        let options = ProducerOptions { suite: Suite::DigestSha256, ..reliable(world, store) };
+        Producer::bind(name("/p"), options).unwrap()
+    };
+    if let Some(store) = std::env::var_os(VARIABLE) {
+        let world = World::new();
+        let producer = bind(&world, Path::new(&store));
+        for object in 0.. {
+            println!("published {}", publish(&producer, object).unwrap().name);
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut published = Vec::new();
+    for _ in 0..3 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--nocapture"])
+            .arg("what_was_published_when_the_process_was_killed_is_served_by_the_next")
+            .env(VARIABLE, folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut names = lines.filter_map(|line| line.strip_prefix("published ").map(str::to_owned));
+        published.extend(names.by_ref().take(7));
+        child.kill().unwrap();
+        // What it said before it was killed counts too.
+        published.extend(names);
+        child.wait().unwrap();
+    }
+    assert!(published.len() >= 21);
+    let world = World::without_cache();
+    let producer = bind(&world, folder.path());
+    let trust = Trust::Policy(TrustPolicy::digest_only().into());
+    let options = ConsumerOptions { trust, ..world.consumer_options() };
+    let consumer = Consumer::bind(name("/p"), options).unwrap();
+    for published in &published {
+        let published = name(published);
+        let object = published.as_name().component(1).unwrap();
+        let object: usize = String::from_utf8_lossy(object.value).parse().unwrap();
+        assert_eq!(consumer.fetch(&published).unwrap(), content(100_000 + object), "{published}");
+    }
+    assert_eq!(producer.stats().dropped_damaged, 0);
 }

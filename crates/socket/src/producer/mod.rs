@@ -361,6 +361,12 @@ impl Producer {
     }
 }
 
+impl std::fmt::Debug for Producer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Producer({}, {})", self.prefix, self.router)
+    }
+}
+
 impl Drop for Producer {
     fn drop(&mut self) {
         self.close();

@@ -45,7 +45,10 @@ impl Role for ProducerRole {
 
     fn close(self, connection: &mut Connection) {
         for prefix in &self.registered {
-            if let Err(error) = connection.unregister(prefix) {
+            // A router that is gone forgot it by itself.
+            if connection.is_connected()
+                && let Err(error) = connection.unregister(prefix)
+            {
                 tracing::debug!(%prefix, %error, "the router was not told that the prefix is free");
             }
         }

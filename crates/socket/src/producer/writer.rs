@@ -18,6 +18,8 @@ pub(super) struct Writer<'a> {
     durable: bool,
     batch: Vec<(Name, Packet)>,
     batch_octets: usize,
+    /// The packet that came last.
+    last: Name,
     /// What to undo when it fails.
     mark: Option<Mark>,
     stored_octets: u64,
@@ -33,6 +35,7 @@ impl<'a> Writer<'a> {
             durable: mark.is_some(),
             batch: Vec::new(),
             batch_octets: 0,
+            last: Name::new(),
             mark,
             stored_octets: 0,
             stored_packets: 0,
@@ -43,6 +46,7 @@ impl<'a> Writer<'a> {
     /// Takes the next packet.
     pub(super) fn take(&mut self, name: Name, packet: Packet) -> Result<(), StoreError> {
         self.batch_octets += packet.len();
+        self.last = name.clone();
         self.batch.push((name, packet));
         if self.batch_octets >= BATCH_OCTETS { self.flush() } else { Ok(()) }
     }
@@ -50,12 +54,9 @@ impl<'a> Writer<'a> {
     /// All packets were taken: they are there, and on the disk if they are to be. The last of them counts as fresh for
     /// `expires` only.
     pub(super) fn finish(&mut self, expires: Option<Duration>) -> Result<(), StoreError> {
-        let last = self.batch.last().map(|(name, _)| name.clone());
         self.flush()?;
-        if let Some(last) = last {
-            let at_ns = expires.map(|expires| self.shared.now_ns().saturating_add(expires.as_nanos() as u64));
-            self.shared.state().buffer.expire_at(last.as_name(), at_ns);
-        }
+        let at_ns = expires.map(|expires| self.shared.now_ns().saturating_add(expires.as_nanos() as u64));
+        self.shared.state().buffer.expire_at(self.last.as_name(), at_ns);
         if self.durable {
             self.shared.store().as_mut().map_or(Ok(()), Store::sync)?;
         }

@@ -238,6 +238,11 @@ impl Connection {
         self.epoch
     }
 
+    /// Whether the router is there, as far as is known.
+    pub fn is_connected(&self) -> bool {
+        self.socket.is_some()
+    }
+
     /// Fresh nonces for Interests.
     pub fn nonces(&mut self) -> &mut Nonces {
         &mut self.nonces
