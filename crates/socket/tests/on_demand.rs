@@ -4,8 +4,11 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::os::fd::AsFd;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use common::{World, content, name};
@@ -264,6 +267,40 @@ fn a_reply_is_one_packet_and_a_longer_one_is_refused() {
         let Answer::Data(reply) = asker.join().unwrap() else { panic!("no answer") };
         let data = DataView::parse(&reply.wire).unwrap();
         assert_eq!((data.content, data.content_type), (&content(8000)[..], ContentType::Blob));
+    });
+}
+
+#[test]
+fn of_two_calls_of_a_task_one_given_up_does_not_silence_the_other() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    let mut first = producer.recv_async().unwrap();
+    let mut second = producer.recv_async().unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            struct Unpark(std::thread::Thread);
+            impl std::task::Wake for Unpark {
+                fn wake(self: std::sync::Arc<Self>) {
+                    self.0.unpark();
+                }
+            }
+            let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+            let mut context = Context::from_waker(&waker);
+            assert!(Pin::new(&mut first).poll(&mut context).is_pending());
+            let mut poll = || Pin::new(&mut second).poll(&mut context);
+            assert!(poll().is_pending());
+            drop(first);
+            let until = Instant::now() + PATIENCE;
+            loop {
+                std::thread::park_timeout(until.saturating_duration_since(Instant::now()));
+                match poll() {
+                    Poll::Ready(request) => return request.unwrap().name().to_name(),
+                    Poll::Pending => assert!(Instant::now() < until, "not in time"),
+                }
+            }
+        });
+        connection(&world).express(&interest("/p/x").lifetime_ms(500)).unwrap();
+        assert_eq!(waiting.join().unwrap(), name("/p/x"));
     });
 }
 

@@ -216,7 +216,7 @@ impl Producer {
     }
 
     fn requests(&self, queue: Queue) -> Requests<'_> {
-        Requests { shared: &self.shared, queue, waker: None }
+        Requests { shared: &self.shared, queue, call: None }
     }
 
     fn next_request(&self, queue: Queue, timeout: Option<Duration>) -> Result<Request, CallError> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use namely_wire::rdr::METADATA_COMPONENT;
 use namely_wire::{InterestView, NackReason, Name, NameRef};
@@ -74,14 +74,14 @@ impl fmt::Debug for Request {
 pub struct Requests<'a> {
     pub(super) shared: &'a Arc<Shared>,
     pub(super) queue: Queue,
-    /// What wakes its task, as long as it waits.
-    pub(super) waker: Option<Waker>,
+    /// By what number the socket knows it, once it waited.
+    pub(super) call: Option<u64>,
 }
 
 impl Requests<'_> {
     /// The next request, if one is there.
-    pub(super) fn next(&self, context: Option<&Context<'_>>) -> Poll<Result<Request, CallError>> {
-        let found = self.shared.poll_miss(self.queue, context);
+    pub(super) fn next(&mut self, context: Option<&Context<'_>>) -> Poll<Result<Request, CallError>> {
+        let found = self.shared.poll_miss(self.queue, &mut self.call, context);
         let shared = Arc::downgrade(self.shared);
         found.map_ok(|(ticket, interest)| Request { ticket, interest, shared })
     }
@@ -90,17 +90,15 @@ impl Requests<'_> {
 impl Future for Requests<'_> {
     type Output = Result<Request, CallError>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let found = self.next(Some(context));
-        self.get_mut().waker = found.is_pending().then(|| context.waker().clone());
-        found
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.next(Some(context))
     }
 }
 
 impl Drop for Requests<'_> {
     fn drop(&mut self) {
-        if let Some(waker) = self.waker.take() {
-            self.shared.forget(&waker);
+        if let Some(call) = self.call {
+            self.shared.forget(call);
         }
     }
 }

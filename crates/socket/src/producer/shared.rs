@@ -3,7 +3,7 @@
 //! Whether a packet is there and whether somebody waits for it are one question under one lock: an Interest that comes
 //! while its Data is being published is answered either from the buffer or by the publication, and never by neither.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -90,7 +90,9 @@ pub(super) struct State {
     misses: Misses,
     pushes: Misses,
     answers: VecDeque<(LpHeaders, Packet)>,
-    receivers: Vec<std::task::Waker>,
+    /// Whom to wake for a miss, by the number of the call that waits.
+    receivers: BTreeMap<u64, std::task::Waker>,
+    calls: u64,
     ended: Option<CallError>,
     /// Whether a miss waits to be taken.
     ready: Readiness,
@@ -125,7 +127,8 @@ impl Shared {
             misses: Misses::new(options.requests_max),
             pushes: Misses::new(options.requests_max),
             answers: VecDeque::new(),
-            receivers: Vec::new(),
+            receivers: BTreeMap::new(),
+            calls: 0,
             ended: None,
             ready,
             pending_ns: options.pending_ms.map(|ms| ms.saturating_mul(1_000_000)),
@@ -194,7 +197,12 @@ impl Shared {
                 let job = Job::Read { location, interest: interest.wire.into(), headers };
                 self.hand_over(&mut state, job);
             }
-            None => self.miss(&mut state, interest, headers, incoming.received_ns, outbox),
+            None => {
+                let wakers = self.miss(&mut state, interest, headers, incoming.received_ns, outbox);
+                // What an application does when it is woken is not done under the lock.
+                drop(state);
+                wakers.into_values().for_each(std::task::Waker::wake);
+            }
         }
     }
 
@@ -204,6 +212,7 @@ impl Shared {
         }
     }
 
+    /// Lets `interest` wait; whom to tell of it.
     fn miss(
         &self,
         state: &mut State,
@@ -211,7 +220,7 @@ impl Shared {
         headers: LpHeaders,
         now_ns: u64,
         outbox: &mut Outbox,
-    ) {
+    ) -> BTreeMap<u64, std::task::Waker> {
         state.stats.misses += 1;
         let has_parameters = interest.application_parameters.is_some();
         if !self.prefix.is_prefix_of(interest.name)
@@ -219,33 +228,33 @@ impl Shared {
             || (has_parameters && !has_right_parameters_digest(interest))
         {
             state.stats.dropped_unanswerable += 1;
-            return;
+            return BTreeMap::new();
         }
         let lifetime_ns = interest.lifetime_or_default_ms().saturating_mul(1_000_000);
         let until_ns = now_ns.saturating_add(state.pending_ns.unwrap_or(u64::MAX).min(lifetime_ns));
         let is_push = push::is_push(interest, self.prefix.as_name());
         let queue = if is_push { &mut state.pushes } else { &mut state.misses };
         match queue.add(interest, headers, until_ns) {
-            Added::New => self.notify(state),
+            Added::New => {
+                state.ready.set(true);
+                state.stats.wakeups += state.receivers.len() as u64;
+                return std::mem::take(&mut state.receivers);
+            }
             Added::Joined => {}
             Added::Full => {
                 state.stats.dropped_requests_full += 1;
                 outbox.send(&refusal(headers, NackReason::Congestion), interest.wire);
             }
         }
+        BTreeMap::new()
     }
 
-    /// Tells the application that a miss waits.
-    fn notify(&self, state: &mut State) {
-        state.ready.set(true);
-        state.stats.wakeups += state.receivers.len() as u64;
-        state.receivers.drain(..).for_each(std::task::Waker::wake);
-    }
-
-    /// The next miss of `queue`, for a thread or task of the application.
+    /// The next miss of `queue`. If there is none and a `context` is given, its task is woken by the next one; `call` is
+    /// the number of the call that waits, until [`Shared::forget`].
     pub(super) fn poll_miss(
         &self,
         queue: Queue,
+        call: &mut Option<u64>,
         context: Option<&Context<'_>>,
     ) -> Poll<Result<Taken, CallError>> {
         let mut state = self.state();
@@ -261,17 +270,16 @@ impl Shared {
             return Poll::Ready(Ok(found));
         }
         if let Some(context) = context {
-            let waker = context.waker();
-            if !state.receivers.iter().any(|known| known.will_wake(waker)) {
-                state.receivers.push(waker.clone());
-            }
+            state.calls += 1;
+            let call = *call.get_or_insert(state.calls);
+            state.receivers.insert(call, context.waker().clone());
         }
         Poll::Pending
     }
 
-    /// Whoever is woken by `waker` waits no longer.
-    pub(super) fn forget(&self, waker: &std::task::Waker) {
-        self.state().receivers.retain(|known| !known.will_wake(waker));
+    /// The call waits no longer.
+    pub(super) fn forget(&self, call: u64) {
+        self.state().receivers.remove(&call);
     }
 
     /// Makes the descriptor unreadable once nothing waits.
@@ -299,6 +307,9 @@ impl Shared {
             state.buffer.insert(name, packet, location);
         }
         state.stats.answered_late += late;
+        if late > 0 {
+            self.lower(&mut state);
+        }
         drop(state);
         if late > 0 {
             self.waker.wake();
@@ -348,8 +359,9 @@ impl Shared {
         let mut state = self.state();
         state.ended.get_or_insert(why);
         state.ready.set(true);
-        state.receivers.drain(..).for_each(std::task::Waker::wake);
+        let receivers = std::mem::take(&mut state.receivers);
         drop(state);
+        receivers.into_values().for_each(std::task::Waker::wake);
         self.jobs.close();
         *self.store() = None;
     }
