@@ -2,7 +2,9 @@
 
 use std::fmt::Display;
 
-use namely_socket::{BindError, CallError, FetchError, OptionError, PublishError};
+use namely_socket::{
+    BindError, CallError, FetchError, OptionError, PublishError, PushError, RecvError, SendError,
+};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use rustix::io::Errno;
@@ -55,6 +57,16 @@ impl From<Failure> for PyErr {
     }
 }
 
+impl Fault for CallError {
+    fn errno(&self) -> i32 {
+        CallError::errno(self)
+    }
+
+    fn is_interim(&self) -> bool {
+        matches!(self, CallError::TimedOut | CallError::Interrupted)
+    }
+}
+
 macro_rules! faults {
     ($($error:ident),*; $($plain:ident),*) => {
         $(impl Fault for $error {
@@ -63,7 +75,7 @@ macro_rules! faults {
             }
 
             fn is_interim(&self) -> bool {
-                matches!(self, $error::Call(CallError::TimedOut | CallError::Interrupted))
+                matches!(self, $error::Call(call) if call.is_interim())
             }
         })*
         $(impl Fault for $plain {
@@ -74,4 +86,4 @@ macro_rules! faults {
     };
 }
 
-faults!(FetchError; BindError, OptionError, PublishError, CallError);
+faults!(FetchError, RecvError; BindError, OptionError, PublishError, PushError, SendError);

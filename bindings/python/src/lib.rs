@@ -8,8 +8,11 @@
 mod failure;
 mod names;
 mod pending;
+mod producing;
 mod sockets;
+mod stream;
 mod value;
+mod waiting;
 
 use pyo3::prelude::*;
 
@@ -21,5 +24,9 @@ mod _native {
     #[pymodule_export]
     use super::pending::{Bell, Pending};
     #[pymodule_export]
+    use super::producing::{Offer, Request};
+    #[pymodule_export]
     use super::sockets::{Consumer, Producer};
+    #[pymodule_export]
+    use super::stream::Stream;
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use namely_socket::CallError;
 use pyo3::prelude::*;
@@ -15,10 +15,7 @@ use rustix::io::Errno;
 
 use crate::failure::{Failure, Fault};
 use crate::value::Value;
-
-/// The longest that a thread waits before it looks whether Python got a signal: one that came just before the wait
-/// does not end it.
-const SIGNALS_AFTER: Duration = Duration::from_millis(500);
+use crate::waiting::{seconds, waited};
 
 /// What all calls have in common.
 trait Call: Send {
@@ -103,28 +100,14 @@ impl Pending {
 impl Pending {
     /// The result, waited for, at most `timeout` seconds; none: as long as the socket's option `timeout_ms` says.
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
-        let timeout = match timeout {
-            Some(seconds) => Duration::try_from_secs_f64(seconds.max(0.0)).ok(),
-            None => self.timeout,
-        };
-        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        loop {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let slice = left.unwrap_or(SIGNALS_AFTER).min(SIGNALS_AFTER);
-            if let Some(result) = py.detach(|| self.wait_for(slice)) {
-                return result?.into_python(py);
-            }
-            py.check_signals()?;
-            if left.is_some_and(|left| left <= slice) {
-                return Err(Failure::new(Errno::TIMEDOUT, "not in time").into());
-            }
-        }
+        waited(py, seconds(timeout, self.timeout), |slice| self.wait_for(slice))?
+            .into_python(py, self.timeout)
     }
 
     /// The result, if it is there.
     fn try_take(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match py.detach(|| self.wait_for(Duration::ZERO)) {
-            Some(result) => result?.into_python(py),
+            Some(result) => result?.into_python(py, self.timeout),
             None => Err(Failure::new(Errno::AGAIN, "nothing is there yet").into()),
         }
     }

@@ -1,15 +1,21 @@
 //! The sockets themselves.
 
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use namely_socket::{OptionError, PublishOptions};
+use namely_socket::{CallError, Datagram, OptionError, PushOptions, Trust};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use rustix::io::Errno;
 
 use crate::failure::{Failure, Fault};
 use crate::names::parse;
 use crate::pending::Pending;
+use crate::producing::{Offer, Request, publish_options};
+use crate::value::Value;
+use crate::waiting::{on_a_thread, seconds, waited};
 
 /// Options by name and text.
 type Options = Vec<(String, String)>;
@@ -21,6 +27,14 @@ fn detached<T: Send, E: Fault + Send>(
     call: impl FnOnce() -> Result<T, E> + Send,
 ) -> PyResult<T> {
     py.detach(|| call().map_err(|error| Failure::of(&error, Some(name)))).map_err(Into::into)
+}
+
+/// One attempt of a call that waits: none if it is to be tried again.
+fn attempt<T, E: Fault>(result: Result<T, E>) -> Option<Result<T, Failure>> {
+    match result {
+        Err(error) if error.is_interim() => None,
+        result => Some(result.map_err(|error| Failure::of(&error, None))),
+    }
 }
 
 fn option_failure(error: &OptionError) -> Failure {
@@ -39,17 +53,23 @@ macro_rules! socket {
         #[doc = concat!("A `", stringify!($class), "`.")]
         #[pyclass(frozen, module = "namely._native")]
         pub(crate) struct $class {
-            socket: namely_socket::$class,
+            socket: Arc<namely_socket::$class>,
             closed: AtomicBool,
         }
 
         impl $class {
             /// The socket, unless it was closed.
-            fn open(&self) -> Result<&namely_socket::$class, Failure> {
+            pub(crate) fn open(&self) -> Result<&Arc<namely_socket::$class>, Failure> {
                 if self.closed.load(Ordering::Relaxed) {
                     return Err(Failure::new(Errno::BADF, "the socket was closed"));
                 }
                 Ok(&self.socket)
+            }
+        }
+
+        impl $class {
+            fn timeout(&self) -> Option<Duration> {
+                timeout(self.socket.option("timeout_ms"))
             }
         }
 
@@ -70,7 +90,7 @@ macro_rules! socket {
                 }
                 let name = parse(prefix)?;
                 let socket = detached(py, prefix, || namely_socket::$class::bind(name, set))?;
-                Ok($class { socket, closed: AtomicBool::new(false) })
+                Ok($class { socket: Arc::new(socket), closed: AtomicBool::new(false) })
             }
 
             #[getter]
@@ -79,8 +99,8 @@ macro_rules! socket {
             }
 
             #[getter]
-            fn router(&self) -> &str {
-                self.socket.router()
+            fn router(&self) -> String {
+                self.socket.router().to_string()
             }
 
             fn option(&self, name: &str) -> PyResult<String> {
@@ -89,6 +109,14 @@ macro_rules! socket {
 
             fn set_option(&self, name: &str, value: &str) -> PyResult<()> {
                 Ok(self.open()?.set_option(name, value).map_err(|error| option_failure(&error))?)
+            }
+
+            fn stats(&self) -> Vec<(&'static str, u64)> {
+                self.socket.stats().list()
+            }
+
+            fn fileno(&self) -> PyResult<RawFd> {
+                Ok(self.open()?.as_fd().as_raw_fd())
             }
 
             #[getter]
@@ -106,11 +134,65 @@ macro_rules! socket {
     };
 }
 
+/// One Interest; what is none is as the socket's options say.
+fn datagram(name: &str, parameters: Option<&[u8]>, lifetime: Option<f64>) -> Result<Datagram, Failure> {
+    let lifetime = lifetime.map(|lifetime| Duration::try_from_secs_f64(lifetime.max(0.0)));
+    let lifetime = lifetime.transpose().map_err(|error| Failure::new(Errno::INVAL, error))?;
+    Ok(Datagram {
+        name: parse(name)?,
+        parameters: parameters.map(<[u8]>::to_vec),
+        lifetime,
+        ..Datagram::default()
+    })
+}
+
+/// A call that was started.
+macro_rules! started {
+    ($self:ident, $name:ident, $call:ident($what:expr)) => {{
+        let socket = $self.open()?;
+        let call = socket.$call(&$what).map_err(|error| Failure::of(&error, Some($name)))?;
+        Ok(Pending::new(call, Some($name), $self.timeout()))
+    }};
+}
+
 socket!(Consumer, ConsumerOptions, {
     fn fetch(&self, name: &str) -> PyResult<Pending> {
+        started!(self, name, fetch_async(parse(name)?))
+    }
+
+    fn stat(&self, name: &str) -> PyResult<Pending> {
+        started!(self, name, stat_async(parse(name)?))
+    }
+
+    fn stream(&self, name: &str) -> PyResult<Pending> {
+        started!(self, name, stream_async(parse(name)?))
+    }
+
+    fn request(&self, name: &str, parameters: Option<&[u8]>, lifetime: Option<f64>) -> PyResult<Pending> {
+        started!(self, name, request_async(datagram(name, parameters, lifetime)?))
+    }
+
+    fn send(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        parameters: Option<&[u8]>,
+        lifetime: Option<f64>,
+    ) -> PyResult<()> {
+        let (socket, datagram) = (self.open()?, datagram(name, parameters, lifetime)?);
+        detached(py, name, || socket.send(&datagram))
+    }
+
+    fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         let socket = self.open()?;
-        let call = socket.fetch_async(&parse(name)?).map_err(|error| Failure::of(&error, Some(name)))?;
-        Ok(Pending::new(call, Some(name), timeout(socket.option("timeout_ms"))))
+        let received =
+            waited(py, seconds(timeout, self.timeout()), |slice| attempt(socket.recv_timeout(slice)))?;
+        Value::Received(received).into_python(py, None)
+    }
+
+    fn try_recv(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let received = self.open()?.try_recv().map_err(|error| Failure::of(&error, None))?;
+        Value::Received(received).into_python(py, None)
     }
 });
 
@@ -122,12 +204,73 @@ socket!(Producer, ProducerOptions, {
         content: &[u8],
         options: Options,
     ) -> PyResult<(String, u64)> {
-        let mut how = PublishOptions::default();
-        for (option, value) in &options {
-            how.set(option, value).map_err(|error| option_failure(&error))?;
-        }
+        let how = publish_options(&options)?;
         let (socket, parsed) = (self.open()?, parse(name)?);
         let published = detached(py, name, || socket.publish(&parsed, content, &how))?;
         Ok((published.name.to_string(), published.segments))
+    }
+
+    /// Name and octets of the session's certificate.
+    #[getter]
+    fn certificate<'py>(&self, py: Python<'py>) -> Option<(String, Bound<'py, PyBytes>)> {
+        let certificate = self.socket.certificate()?;
+        Some((certificate.name().to_string(), PyBytes::new(py, certificate.wire())))
+    }
+
+    fn revoke(&self, py: Python<'_>) {
+        self.closed.store(true, Ordering::Relaxed);
+        py.detach(|| self.socket.revoke());
+    }
+
+    fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Request> {
+        let socket = self.open()?;
+        let request =
+            waited(py, seconds(timeout, self.timeout()), |slice| attempt(socket.recv_timeout(slice)))?;
+        Ok(Request::new(socket.clone(), request))
+    }
+
+    fn try_recv(&self) -> PyResult<Request> {
+        let socket = self.open()?;
+        let request = socket.try_recv().map_err(|error| Failure::of(&error, None))?;
+        Ok(Request::new(socket.clone(), request))
+    }
+
+    fn accept_push(&self, py: Python<'_>) -> PyResult<Offer> {
+        let socket = self.open()?;
+        loop {
+            match py.detach(|| socket.accept_push()) {
+                Ok(pushed) => return Ok(Offer::new(socket.clone(), pushed)),
+                Err(CallError::Interrupted) => py.check_signals()?,
+                Err(error) => return Err(Failure::of(&error, None).into()),
+            }
+        }
+    }
+
+    /// Name, octets and signer of the receipt; `server` comes with whom to believe that it is the server.
+    fn push(
+        &self,
+        py: Python<'_>,
+        server: (String, Option<String>),
+        name: &str,
+        content: Vec<u8>,
+        timeout: f64,
+        options: Options,
+    ) -> PyResult<(String, u64, Option<String>)> {
+        let (server, trust) = server;
+        let trust = match trust {
+            Some(text) => text
+                .parse()
+                .map_err(|()| Failure::new(Errno::INVAL, format!("nobody is trusted by '{text}'")))?,
+            None => Trust::default(),
+        };
+        let timeout = seconds(Some(timeout), None).unwrap_or(Duration::from_secs(u32::MAX.into()));
+        let how = PushOptions { publish: publish_options(&options)?, trust, timeout };
+        let (socket, server, pushed) = (self.open()?.clone(), parse(&server)?, parse(name)?);
+        let about = name.to_owned();
+        let receipt = on_a_thread(py, move || {
+            let receipt = socket.push(&server, &pushed, &content, &how);
+            receipt.map_err(|error| Failure::of(&error, Some(&about)))
+        })?;
+        Ok((receipt.name.to_string(), receipt.octets, receipt.signer.map(|name| name.to_string())))
     }
 });

@@ -1,26 +1,64 @@
-//! What calls bring, and how Python gets it.
+//! What calls bring, and how Python gets it: as tuples, of which the package's Python makes types with names.
 
+use std::time::Duration;
+
+use namely_socket::{ObjectInfo, ObjectStream, Received};
+use namely_transport::object::Vouching;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use crate::stream::Stream;
 
 /// The result of a call.
 #[derive(Debug)]
 pub(crate) enum Value {
     /// An object's content.
     Octets(Vec<u8>),
+    /// What is known of an object.
+    Info(ObjectInfo),
+    /// An answer to a datagram.
+    Received(Received),
+    /// An object that is being read.
+    Stream(Box<ObjectStream>),
 }
 
-impl From<Vec<u8>> for Value {
-    fn from(octets: Vec<u8>) -> Self {
-        Value::Octets(octets)
-    }
+macro_rules! from {
+    ($($part:ty => $variant:ident),* $(,)?) => {
+        $(impl From<$part> for Value {
+            fn from(value: $part) -> Self {
+                Value::$variant(value.into())
+            }
+        })*
+    };
 }
+
+from! { Vec<u8> => Octets, ObjectInfo => Info, Received => Received, ObjectStream => Stream }
 
 impl Value {
-    pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    /// `timeout` is how long each call on it may wait, for what has calls.
+    pub(crate) fn into_python(self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Py<PyAny>> {
         match self {
             Value::Octets(octets) => PyBytes::new(py, &octets).into_py_any(py),
+            Value::Info(info) => info_tuple(&info).into_py_any(py),
+            Value::Received(received) => {
+                let content = PyBytes::new(py, &received.content);
+                let signer = received.signer.map(|name| name.to_string());
+                (received.name.to_string(), content, signer, received.rtt.as_secs_f64()).into_py_any(py)
+            }
+            Value::Stream(stream) => Stream::new(*stream, timeout).into_py_any(py),
         }
     }
+}
+
+/// Versioned name, octets, segments, what vouches for them, signer, whether it is a directory, time of the last change in ns.
+type InfoTuple = (String, Option<u64>, Option<u64>, &'static str, Option<String>, bool, Option<u64>);
+
+fn info_tuple(info: &ObjectInfo) -> InfoTuple {
+    let vouching = match info.vouching {
+        Vouching::Manifests => "manifests",
+        Vouching::Segments => "segments",
+    };
+    let signer = info.signer.as_ref().map(ToString::to_string);
+    (info.name.to_string(), info.octets, info.segments, vouching, signer, info.is_directory, info.mtime_ns)
 }

@@ -89,7 +89,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
     namely("key", "new", "/lab")
     router = Router(folder)
     os.environ["NAMELY_ROUTER"] = router.uri
+    files = folder / "served"
+    (files / "notes").mkdir(parents=True)
+    (files / "notes" / "first.txt").write_text("hello\n")
+    (files / "numbers.csv").write_text("a,b\n" + "".join(f"{i},{i * i}\n" for i in range(50_000)))
+    server = Server(files, "/lab/served")
     yield folder
+    server.stop()
     router.stop()
 
 

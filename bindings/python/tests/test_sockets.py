@@ -159,3 +159,12 @@ def test_a_key_of_another_namespace(tmp_path: pathlib.Path) -> None:
         name = producer.publish("/lab/s/k", b"content").name
         with pytest.raises(namely.KeyRejected):
             consumer.fetch(name, timeout=20)
+
+
+def test_a_version_is_published_once() -> None:
+    with Producer("/lab/s") as producer:
+        producer.publish("/lab/s/v", b"content", version=1)
+        producer.publish("/lab/s/v", b"content", version=1)
+        with pytest.raises(namely.VersionExists) as caught:
+            producer.publish("/lab/s/v", b"other", version=1)
+        assert isinstance(caught.value, FileExistsError) and caught.value.filename == "/lab/s/v"

@@ -555,16 +555,25 @@ pub struct PublishOptions {
 }
 
 impl PublishOptions {
-    /// Sets option `name`, one of those of a producer that it has a field for, or `version`, to what `value` says.
+    /// Sets option `name`, one of those of a producer that it has a field for, `version` or `expires_ms`, to what `value`
+    /// says.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
-        if name == "version" {
-            let bad = || OptionError::Bad { option: "version", value: value.into() };
-            self.version = Some(value.parse().map_err(|_| bad())?);
-            return Ok(());
+        let number = |option| value.parse().map_err(|_| OptionError::Bad { option, value: value.into() });
+        match name {
+            "version" => {
+                self.version = Some(number("version")?);
+                return Ok(());
+            }
+            "expires_ms" => {
+                self.expires = Some(Duration::from_millis(number("expires_ms")?));
+                return Ok(());
+            }
+            _ => {}
         }
         let spec = find(name, For::Producer)?;
         match spec.name {
             "manifest" => self.manifest = Some(parsed(spec, value)?),
+            "suite" => self.suite = Some(parsed(spec, value)?),
             "packet_octets_max" => self.packet_octets_max = Some(parsed(spec, value)?),
             "freshness_ms" => self.freshness_ms = Some(parsed(spec, value)?),
             _ => return Err(OptionError::Unknown(name.into())),

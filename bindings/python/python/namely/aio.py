@@ -15,14 +15,32 @@ No thread waits for them: a descriptor tells the event loop when calls are over.
 from __future__ import annotations
 
 import asyncio
+import os
 import weakref
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Generic, TypeVar
 
 from namely import _native
-from namely.errors import Timeout
-from namely.sockets import Consumer, Octets, OptionValue, Producer, Published, Socket
+from namely.errors import BadSocket, Closed, Timeout, WouldBlock
+from namely.sockets import (
+    Consumer,
+    ObjectFile,
+    ObjectInfo,
+    Octets,
+    Offer,
+    OptionValue,
+    Producer,
+    Published,
+    Receipt,
+    Received,
+    Request,
+    Socket,
+    octets,
+)
+
+CALLS_AT_ONCE = 32
+"""Fetches of one consumer that are under way; further ones wait for their turn."""
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Socket)
@@ -61,9 +79,8 @@ class _Reactor:
 
     def _rung(self) -> None:
         for key in self._bell.take():
-            over = self._waiting.get(key)
-            if over is not None and not over.done():
-                over.set_result(None)
+            if (over := self._waiting.get(key)) is not None:
+                _set(over)
 
 
 _reactors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Reactor] = weakref.WeakKeyDictionary()
@@ -75,6 +92,58 @@ async def _result(pending: _native.Pending[T]) -> T:
     if reactor is None:
         reactor = _reactors[loop] = _Reactor(loop)
     return await reactor.result(pending)
+
+
+def _set(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
+async def _ready(socket: Socket, call: Callable[[], T]) -> T:
+    """What `call` brings once the socket's descriptor says that it does not wait."""
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            return call()
+        except WouldBlock:
+            pass
+        ready = loop.create_future()
+        # A descriptor of its own for each task that waits: an event loop knows only one reader for each.
+        descriptor = os.dup(socket.fileno())
+        loop.add_reader(descriptor, _set, ready)
+        try:
+            await ready
+        finally:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+
+
+class AsyncObjectFile:
+    """An object that is being read; each call waits on a thread. `async with` closes it."""
+
+    def __init__(self, file: ObjectFile) -> None:
+        self.file = file
+        """The file, with calls that wait."""
+
+    async def read(self, size: int = -1) -> bytes:
+        """At most `size` octets, all that is left without it; none at the end."""
+        return await asyncio.to_thread(self.file.readall if size < 0 else lambda: self.file.read_exactly(size))
+
+    async def seek(self, offset: int, whence: int = 0) -> int:
+        """As `namely.ObjectFile.seek`."""
+        return await asyncio.to_thread(self.file.seek, offset, whence)
+
+    async def close(self) -> None:
+        """Closes it."""
+        await asyncio.to_thread(self.file.close)
+
+    async def __aenter__(self) -> AsyncObjectFile:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
 
 class AsyncSocket(Generic[S]):
@@ -112,14 +181,36 @@ class AsyncConsumer(AsyncSocket[Consumer]):
 
     def __init__(self, prefix: str, **options: OptionValue) -> None:
         super().__init__(lambda: Consumer(prefix, **options))
+        self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
 
     async def __aenter__(self) -> AsyncConsumer:
         await self.bind()
         return self
 
     async def fetch(self, name: str) -> bytes:
-        """As `namely.Consumer.fetch`."""
-        return await _result(self.socket._socket.fetch(name))
+        """As `namely.Consumer.fetch`. Of many calls at once some wait for their turn."""
+        async with self._turns:
+            return await _result(self.socket._socket.fetch(name))
+
+    async def stat(self, name: str) -> ObjectInfo:
+        """As `namely.Consumer.stat`."""
+        async with self._turns:
+            return ObjectInfo(*await _result(self.socket._socket.stat(name)))
+
+    async def open(self, name: str) -> AsyncObjectFile:
+        """The object `name` as a file whose calls are awaited."""
+        return AsyncObjectFile(ObjectFile(await _result(self.socket._socket.stream(name))))
+
+    async def request(
+        self, name: str, parameters: Octets | None = None, *, lifetime: float | None = None
+    ) -> Received:
+        """As `namely.Consumer.request`."""
+        sent = None if parameters is None else octets(parameters)
+        return Received(*await _result(self.socket._socket.request(name, sent, lifetime)))
+
+    async def recv(self) -> Received:
+        """As `namely.Consumer.recv`, for what `socket.send` sent."""
+        return await _ready(self.socket, self.socket.try_recv)
 
 
 class AsyncProducer(AsyncSocket[Producer]):
@@ -135,3 +226,23 @@ class AsyncProducer(AsyncSocket[Producer]):
     async def publish(self, name: str, content: Octets, **options: OptionValue) -> Published:
         """As `namely.Producer.publish`, on a thread: hashing, signing and writing take their time."""
         return await asyncio.to_thread(self.socket.publish, name, content, **options)
+
+    async def recv(self) -> Request:
+        """As `namely.Producer.recv`. To reply, deny and refuse does not wait."""
+        return await _ready(self.socket, self.socket.try_recv)
+
+    async def requests(self) -> AsyncIterator[Request]:
+        """The requests as they come, until the producer is closed."""
+        while True:
+            try:
+                yield await self.recv()
+            except (Closed, BadSocket):
+                return
+
+    async def push(self, server: str, name: str, content: Octets, **options: OptionValue) -> Receipt:
+        """As `namely.Producer.push`, on a thread."""
+        return await asyncio.to_thread(lambda: self.socket.push(server, name, content, **options))  # type: ignore[arg-type]
+
+    async def accept_push(self) -> Offer:
+        """As `namely.Producer.accept_push`, on a thread, which waits on when the task is cancelled."""
+        return await asyncio.to_thread(self.socket.accept_push)

@@ -89,6 +89,12 @@ class NameNotFound(Error, FileNotFoundError):
     _errno = _errno.ENOENT
 
 
+class VersionExists(Error, FileExistsError):
+    """The version is published already, with other content: names are immutable (`EEXIST`)."""
+
+    _errno = _errno.EEXIST
+
+
 class Timeout(Error, TimeoutError):
     """No answer came in time; also from a producer that vanished midway (`ETIMEDOUT`)."""
 
@@ -198,6 +204,11 @@ class NotSupported(Error):
     """This socket does not do that (`EOPNOTSUPP`)."""
 
     _errno = _errno.EOPNOTSUPP
+
+    @classmethod
+    def because(cls, why: str) -> NotSupported:
+        """The exception that says why."""
+        return cls(cls._errno, why)
 
 
 def from_errno(number: int, message: str, name: str | None = None) -> Error:

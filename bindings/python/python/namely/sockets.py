@@ -6,11 +6,15 @@ signal's handler (`KeyboardInterrupt`), and with `namely.Closed` when another th
 
 from __future__ import annotations
 
+import collections
+import io
 import os
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from namely import _native
+from namely.errors import BadSocket, Closed, NameNotFound
 
 Octets: TypeAlias = bytes | bytearray | memoryview
 """What can be published: octets, or any object that has a buffer of them (an array's, say)."""
@@ -21,6 +25,54 @@ OptionValue: TypeAlias = str | int | bool | os.PathLike[str]
 Self = TypeVar("Self", bound="Socket")
 
 
+BUFFER_OCTETS = 256 * 1024
+"""Octets that a file which `Consumer.open` gives reads at once."""
+
+STATS_AT_ONCE = 32
+"""Objects that `Consumer.stat_many` asks about at once."""
+
+
+class ObjectInfo(NamedTuple):
+    """What is known of an object before its content is fetched."""
+
+    name: str
+    """The name under which its segments are; versioned, as a rule."""
+
+    size: int | None
+    """Octets of its content, if its producer says."""
+
+    segments: int | None
+    """How many segments it has, if its producer says."""
+
+    vouching: str
+    """What vouches for its segments: `manifests`, or the `segments` themselves."""
+
+    signer: str | None
+    """The key that signed its description."""
+
+    is_directory: bool
+    """Whether it is a directory."""
+
+    mtime_ns: int | None
+    """When it was changed last, nanoseconds since the Unix epoch, if its producer says."""
+
+
+class Received(NamedTuple):
+    """A verified answer to one Interest."""
+
+    name: str
+    """The name of the Data."""
+
+    content: bytes
+    """Its content."""
+
+    signer: str | None
+    """The key that vouches for it, if one does."""
+
+    rtt: float
+    """Seconds from the Interest to the Data."""
+
+
 class Published(NamedTuple):
     """What was published."""
 
@@ -29,6 +81,29 @@ class Published(NamedTuple):
 
     segments: int
     """How many segments it has."""
+
+
+class Receipt(NamedTuple):
+    """A server's signed word that it has what was pushed."""
+
+    name: str
+    """The object, with its version."""
+
+    size: int
+    """Its octets."""
+
+    signer: str | None
+    """The key that signed the receipt."""
+
+
+class Certificate(NamedTuple):
+    """The certificate of a producer's session."""
+
+    name: str
+    """Its name, under which it can be fetched while the producer is there."""
+
+    octets: bytes
+    """The Data packet that it is."""
 
 
 def options_text(options: dict[str, OptionValue]) -> list[tuple[str, str]]:
@@ -50,6 +125,67 @@ def option_text(value: OptionValue) -> str:
 def octets(content: Octets) -> bytes:
     """The content as `bytes`, without a copy if it is."""
     return content if isinstance(content, bytes) else bytes(memoryview(content))
+
+
+def _optional(content: Octets | None) -> bytes | None:
+    return None if content is None else octets(content)
+
+
+class ObjectFile(io.RawIOBase):
+    """An object that is being read. `Consumer.open` gives it with a buffer."""
+
+    def __init__(self, stream: _native.Stream) -> None:
+        self._stream = stream
+        self._position = 0
+
+    @property
+    def name(self) -> str:
+        """The versioned name: it stays this version, whatever is published meanwhile."""
+        return self._stream.name
+
+    @property
+    def size(self) -> int | None:
+        """Octets of the whole object, if its producer says."""
+        return self._stream.octets
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is. To seek far costs a round trip, to seek to the end nothing."""
+        return True
+
+    def readinto(self, buffer: memoryview | bytearray) -> int:  # type: ignore[override]
+        """Fills the buffer with what is there, at least one octet; 0 at the end."""
+        view = memoryview(buffer).cast("B")
+        read = self._stream.read(len(view))
+        view[: len(read)] = read
+        self._position += len(read)
+        return len(read)
+
+    def read_exactly(self, size: int) -> bytes:
+        """`size` octets; fewer if the object ends before."""
+        parts = []
+        while size > 0 and (part := self.read(size)):
+            parts.append(part)
+            size -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Goes to a place; where it is then."""
+        self._position = self._stream.seek(offset, whence)
+        return self._position
+
+    def tell(self) -> int:
+        """Where it is."""
+        return self._position
+
+    def close(self) -> None:
+        """Closes it; what was on its way is given up."""
+        if not self.closed:
+            self._stream.close()
+        super().close()
 
 
 class Socket:
@@ -79,6 +215,14 @@ class Socket:
     def set_option(self, name: str, value: OptionValue) -> None:
         """Sets an option that may be set after the socket is bound; calls under way keep the value that they had."""
         self._socket.set_option(name, option_text(value))
+
+    def stats(self) -> dict[str, int]:
+        """What went through so far: counters by name."""
+        return dict(self._socket.stats())
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when `recv` would not wait, for `select` and event loops."""
+        return self._socket.fileno()
 
     def close(self) -> None:
         """Closes it. Whoever waits on it gets `namely.Closed`. To close it again does nothing."""
@@ -126,6 +270,77 @@ class Consumer(Socket):
         """
         return self._socket.fetch(name).wait(timeout)
 
+    def stat(self, name: str, *, timeout: float | None = None) -> ObjectInfo:
+        """What is known of the object `name`: its newest version, its size. Of its content nothing is fetched.
+
+        Raises what `fetch` raises.
+        """
+        return ObjectInfo(*self._socket.stat(name).wait(timeout))
+
+    def stat_many(self, names: Iterable[str]) -> list[ObjectInfo | None]:
+        """`stat` of many objects, asked for at once; `None` for those that do not exist."""
+        found: list[ObjectInfo | None] = []
+        under_way: collections.deque[_native.Pending[tuple[str, int | None, int | None, str, str | None, bool, int | None]]] = collections.deque()
+
+        def finish_one() -> None:
+            try:
+                found.append(ObjectInfo(*under_way.popleft().wait(None)))
+            except NameNotFound:
+                found.append(None)
+
+        for name in names:
+            if len(under_way) == STATS_AT_ONCE:
+                finish_one()
+            under_way.append(self._socket.stat(name))
+        while under_way:
+            finish_one()
+        return found
+
+    def open(self, name: str, *, buffering: int = BUFFER_OCTETS) -> io.BufferedReader:
+        r"""The object `name` as a binary file: read while it comes, with `seek` and `tell`.
+
+        >>> with Producer("/lab/doc") as producer, Consumer("/lab/doc", timeout_ms=10_000) as consumer:
+        ...     published = producer.publish("/lab/doc/lines", b"".join(b"line %d\n" % i for i in range(10_000)))
+        ...     with consumer.open("/lab/doc/lines") as file:
+        ...         first = file.readline()
+        ...         position = file.seek(-10, 2)
+        ...         first, file.read()
+        (b'line 0\n', b'line 9999\n')
+
+        Raises what `fetch` raises, here and when it is read; `namely.ObjectTooLarge` not.
+        """
+        return io.BufferedReader(self.open_raw(name), buffering)
+
+    def open_raw(self, name: str, *, timeout: float | None = None) -> ObjectFile:
+        """The same without a buffer."""
+        return ObjectFile(self._socket.stream(name).wait(timeout))
+
+    def request(
+        self, name: str, parameters: Octets | None = None, *, lifetime: float | None = None, timeout: float | None = None
+    ) -> Received:
+        """One Interest, with `parameters` for the producer, and its answer. Nothing is repeated.
+
+        `lifetime` is for how many seconds the network keeps the Interest; otherwise as option `lifetime_ms` says.
+
+        Raises `namely.MessageTooLarge` if it does not fit a packet, and what `fetch` raises.
+        """
+        return Received(*self._socket.request(name, _optional(parameters), lifetime).wait(timeout))
+
+    def send(self, name: str, parameters: Octets | None = None, *, lifetime: float | None = None) -> None:
+        """The Interest alone. `recv` brings its answer.
+
+        Raises `namely.QueueFull` if too many answers were not taken yet.
+        """
+        self._socket.send(name, _optional(parameters), lifetime)
+
+    def recv(self, *, timeout: float | None = None) -> Received:
+        """The next answer to what was sent. If it is that there is none, the exception that says why (`filename` is the name)."""
+        return Received(*self._socket.recv(timeout))
+
+    def try_recv(self) -> Received:
+        """The same without waiting: `namely.WouldBlock` if there is nothing yet."""
+        return Received(*self._socket.try_recv())
+
 
 class Producer(Socket):
     """A socket that publishes below its prefix, and serves what was published without the application.
@@ -155,3 +370,135 @@ class Producer(Socket):
         Raises `namely.OutsidePrefix` for a name that is not below the prefix, `namely.DiskFull`.
         """
         return Published(*self._socket.publish(name, octets(content), options_text(options)))
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The certificate of this session's key, issued by the identity; none where no key signs (`suite="digest-sha256"`).
+
+        Closing the producer revokes it, unless the producer is reliable.
+        """
+        certificate = self._socket.certificate
+        return None if certificate is None else Certificate(*certificate)
+
+    def revoke(self) -> None:
+        """Closes it and revokes its certificate: nobody is to believe any more what it signed."""
+        self._socket.revoke()
+
+    def recv(self, *, timeout: float | None = None) -> Request:
+        """The next request that nothing published answers.
+
+        >>> import threading
+        >>> with Producer("/lab/doc") as producer, Consumer("/lab/doc", timeout_ms=10_000) as consumer:
+        ...     thread = threading.Thread(target=lambda: producer.recv().reply(b"four"))
+        ...     thread.start()
+        ...     consumer.request("/lab/doc/sum", b"2 + 2").content
+        b'four'
+
+        Raises `namely.Timeout`.
+        """
+        return Request(self._socket.recv(timeout))
+
+    def try_recv(self) -> Request:
+        """The same without waiting: `namely.WouldBlock` if there is none."""
+        return Request(self._socket.try_recv())
+
+    def __iter__(self) -> Iterator[Request]:
+        """The requests as they come, until the producer is closed."""
+        while not self.closed:
+            try:
+                yield self.recv()
+            except (Closed, BadSocket):
+                return
+
+    def push(
+        self,
+        server: str,
+        name: str,
+        content: Octets,
+        *,
+        trust: str | None = None,
+        timeout: float = 600.0,
+        **options: OptionValue,
+    ) -> Receipt:
+        """Publishes `content` as `name` and has the producer bound to `server` pull it; returns its receipt, which is verified.
+
+        `trust` says whom to believe that the server is the server, as the option of consumers does.
+
+        Raises `namely.NoRoute` if the server refuses or there is none, `namely.Timeout`, `namely.VerificationError`.
+        """
+        return Receipt(*self._socket.push((server, trust), name, octets(content), timeout, options_text(options)))
+
+    def accept_push(self) -> Offer:
+        """The next thing that a client wants to push to this producer's prefix; waits as long as option `timeout_ms` says."""
+        return Offer(self._socket.accept_push())
+
+
+class Request:
+    """A request that nothing published answers. Whoever asked waits until it is answered, or its time is over."""
+
+    def __init__(self, request: _native.Request) -> None:
+        self._request = request
+
+    @property
+    def name(self) -> str:
+        """What is asked for, as it was asked (with the digest of its parameters, and what asks for a newest version)."""
+        return self._request.name
+
+    @property
+    def object(self) -> str:
+        """The name to publish under: that of the object whose newest version is asked for, or what was asked for."""
+        return self._request.object
+
+    @property
+    def parameters(self) -> bytes | None:
+        """What whoever asks sent along."""
+        return self._request.parameters
+
+    def reply(self, content: Octets, **options: OptionValue) -> None:
+        """Answers it. Who asks for the newest version of an object gets a new one, published; others one packet.
+
+        Raises `namely.MessageTooLarge` if the content does not fit one.
+        """
+        self._request.reply(octets(content), options_text(options))
+
+    def deny(self) -> None:
+        """Says, signed, that there is no such object: who asks gets `namely.NameNotFound`."""
+        self._request.deny()
+
+    def refuse(self, *, congestion: bool = False) -> None:
+        """Refuses it: who asks gets `namely.NoRoute`, or asks again later if it is for congestion."""
+        self._request.refuse(congestion)
+
+    def __repr__(self) -> str:
+        return f"<namely.Request {self.name}>"
+
+
+class Offer:
+    """Something that a client wants to push. Nobody has verified yet whose it is: `pull` does."""
+
+    def __init__(self, offer: _native.Offer) -> None:
+        self._offer = offer
+
+    @property
+    def name(self) -> str:
+        """The object, with its version."""
+        return self._offer.name
+
+    @property
+    def size(self) -> int | None:
+        """How large the client says that it is, octets."""
+        return self._offer.octets
+
+    def pull(self, consumer: Consumer) -> bytes:
+        """Fetches it by `consumer`, whose prefix and trust decide what may be pulled, and gives the client its receipt.
+
+        Raises what `Consumer.fetch` raises; the client hears nothing then.
+        """
+        return self._offer.pull(consumer._socket)
+
+    def refuse(self) -> None:
+        """Refuses it: the client hears that nobody takes it."""
+        self._offer.refuse()
+
+    def __repr__(self) -> str:
+        return f"<namely.Offer {self.name}>"

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use namely_transport::connection::{self, Connection};
 use namely_transport::object::{Object, Vouching};
 use namely_wire::Name;
+use namely_wire::rdr::Metadata;
 
 pub use self::datagram::{DATAGRAMS_MAX, Datagram, Received};
 use self::datagram::{Outcome, To};
@@ -65,6 +66,10 @@ pub struct ObjectInfo {
     pub vouching: Vouching,
     /// The key that signed its description, if there is one.
     pub signer: Option<Name>,
+    /// Whether it is a directory, whose listing is an object below it (docs/files.md).
+    pub is_directory: bool,
+    /// When it was changed last, ns since the Unix epoch, if its producer says.
+    pub mtime_ns: Option<u64>,
 }
 
 impl ObjectInfo {
@@ -76,6 +81,8 @@ impl ObjectInfo {
             segments: object.segments,
             vouching: object.vouching,
             signer: reason.and_then(|reason| reason.key_name().cloned()),
+            is_directory: object.metadata.as_ref().is_some_and(Metadata::is_directory),
+            mtime_ns: object.metadata.as_ref().and_then(|metadata| metadata.mtime_ns),
         }
     }
 }

@@ -69,6 +69,40 @@ pub struct ProducerStats {
     pub pending: u64,
 }
 
+impl ProducerStats {
+    /// Every counter with its name, in the order of the documentation: what bindings show.
+    pub fn list(&self) -> Vec<(&'static str, u64)> {
+        macro_rules! list {
+            ($($name:ident),* $(,)?) => {{
+                let ProducerStats { $($name),* } = *self;
+                vec![$((stringify!($name), $name)),*]
+            }};
+        }
+        list!(
+            interests,
+            hits_memory,
+            hits_disk,
+            certificates,
+            misses,
+            answered_late,
+            refused,
+            wakeups,
+            dropped_unanswerable,
+            dropped_requests_full,
+            dropped_requests_expired,
+            dropped_reads_full,
+            dropped_damaged,
+            dropped_torn_octets,
+            evicted,
+            evicted_disk,
+            memory_octets,
+            store_octets,
+            packets,
+            pending
+        )
+    }
+}
+
 /// The state behind one producer.
 pub(super) struct Shared {
     pub(super) prefix: Name,

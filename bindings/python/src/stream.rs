@@ -1,0 +1,122 @@
+//! An object that is being read.
+
+use std::io::{self, Seek, SeekFrom};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use namely_socket::{FetchError, ObjectStream};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rustix::io::Errno;
+
+use crate::failure::{Failure, Fault};
+use crate::waiting::waited;
+
+/// The most that one call reads, octets: so much memory is set aside for it.
+const READ_OCTETS_MAX: usize = 1 << 20;
+
+/// An object that is being read; given up when it is closed or dropped.
+#[pyclass(frozen, module = "namely._native")]
+pub(crate) struct Stream {
+    stream: Mutex<Option<ObjectStream>>,
+    name: String,
+    octets: Option<u64>,
+    timeout: Option<Duration>,
+}
+
+impl Stream {
+    pub(crate) fn new(stream: ObjectStream, timeout: Option<Duration>) -> Self {
+        let name = stream.name().to_string();
+        Stream { name, octets: stream.octets(), stream: Mutex::new(Some(stream)), timeout }
+    }
+
+    fn stream(&self) -> MutexGuard<'_, Option<ObjectStream>> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does `what` with the stream; none when it was not over in its time.
+    fn with<T>(&self, what: impl FnOnce(&mut ObjectStream) -> io::Result<T>) -> Option<Result<T, Failure>> {
+        let mut stream = self.stream();
+        let Some(stream) = stream.as_mut() else {
+            return Some(Err(Failure::new(Errno::BADF, "the file was closed")));
+        };
+        match what(stream) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::TimedOut) => {
+                let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<FetchError>());
+                match cause {
+                    Some(cause) if cause.is_interim() => None,
+                    _ => Some(Err(self.failure(error))),
+                }
+            }
+            Err(error) => Some(Err(self.failure(error))),
+            Ok(done) => Some(Ok(done)),
+        }
+    }
+
+    fn failure(&self, error: io::Error) -> Failure {
+        match error.get_ref().and_then(|cause| cause.downcast_ref::<FetchError>()) {
+            Some(cause) => Failure::of(cause, Some(&self.name)),
+            None if error.kind() == io::ErrorKind::InvalidInput => {
+                Failure::new(Errno::INVAL, "no place in a file is before its beginning")
+            }
+            None if error.kind() == io::ErrorKind::Unsupported => {
+                Failure::new(Errno::OPNOTSUPP, "the producer does not say how large the object is")
+                    .with_name(&self.name)
+            }
+            None => {
+                let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+                Failure::new(errno, error).with_name(&self.name)
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Stream {
+    /// The versioned name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Octets of the whole, if they are known.
+    #[getter]
+    fn octets(&self) -> Option<u64> {
+        self.octets
+    }
+
+    /// At most `octets`, as soon as there are some; none at the end.
+    fn read<'py>(&self, py: Python<'py>, octets: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let read = waited(py, self.timeout, |slice| {
+            let mut buf = vec![0; octets.min(READ_OCTETS_MAX)];
+            self.with(|stream| {
+                let mut filled = stream.read_timeout(&mut buf, slice)?;
+                // What is there already comes along. Why nothing more does, the next call tells.
+                while filled > 0 && filled < buf.len() {
+                    match stream.try_read(&mut buf[filled..]) {
+                        Ok(more) if more > 0 => filled += more,
+                        _ => break,
+                    }
+                }
+                buf.truncate(filled);
+                Ok(std::mem::take(&mut buf))
+            })
+        })?;
+        Ok(PyBytes::new(py, &read))
+    }
+
+    /// Goes to a place; `whence` as `io.SEEK_SET`, `SEEK_CUR` and `SEEK_END`.
+    fn seek(&self, py: Python<'_>, offset: i64, whence: i32) -> PyResult<u64> {
+        let to = match (whence, u64::try_from(offset)) {
+            (0, Ok(offset)) => SeekFrom::Start(offset),
+            (1, _) => SeekFrom::Current(offset),
+            (2, _) => SeekFrom::End(offset),
+            _ => return Err(Failure::new(Errno::INVAL, "no place in a file is before its beginning").into()),
+        };
+        waited(py, self.timeout, |_| self.with(|stream| stream.seek(to)))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.stream().take()));
+    }
+}

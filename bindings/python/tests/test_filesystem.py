@@ -1,0 +1,189 @@
+"""fsspec, and what is built on it, read by name what `namely serve` publishes."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import pathlib
+import pickle
+import random
+from collections.abc import Callable, Iterator
+
+import fsspec
+import pytest
+from conftest import Server
+
+import namely
+from namely.filesystem import NamelyFileSystem
+
+Serve = Callable[..., Server]
+
+
+@pytest.fixture
+def fs() -> NamelyFileSystem:
+    return NamelyFileSystem("/lab", timeout_ms=20_000, skip_instance_cache=True)
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
+    """A directory that is served as /lab/tree."""
+    folder = tmp_path_factory.mktemp("tree")
+    (folder / "sub" / "deep").mkdir(parents=True)
+    (folder / "empty").mkdir()
+    (folder / "a b.txt").write_text("spaces\n")
+    (folder / "50%*.txt").write_text("signs\n")
+    (folder / "random.bin").write_bytes(random.Random(1).randbytes(700_001))
+    (folder / "sub" / "deep" / "x.csv").write_text("x\n1\n2\n")
+    server = Server(folder, "/lab/tree")
+    yield folder
+    server.stop()
+
+
+def test_the_protocol_is_known() -> None:
+    assert isinstance(fsspec.filesystem("ndn"), NamelyFileSystem)
+    with fsspec.open("ndn:///lab/served/notes/first.txt", "rt") as file:
+        assert file.read() == "hello\n"
+    with fsspec.open("simplecache::ndn:///lab/served/notes/first.txt") as file:
+        assert file.read() == b"hello\n"
+
+
+def test_a_tree_is_listed(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
+    assert fs.ls("ndn:///lab/tree/", detail=False) == [
+        "/lab/tree/50%25%2A.txt",
+        "/lab/tree/a%20b.txt",
+        "/lab/tree/empty",
+        "/lab/tree/random.bin",
+        "/lab/tree/sub",
+    ]
+    entries = {entry["name"]: entry for entry in fs.ls("/lab/tree")}
+    assert entries["/lab/tree/sub"]["type"] == "directory"
+    assert (entries["/lab/tree/random.bin"]["type"], entries["/lab/tree/random.bin"]["size"]) == ("file", 700_001)
+    assert fs.ls("/lab/tree/empty") == []
+    assert fs.ls("/lab/tree/random.bin", detail=False) == ["/lab/tree/random.bin"]
+    assert fs.find("/lab/tree/sub") == ["/lab/tree/sub/deep/x.csv"]
+    assert fs.glob("ndn:///lab/tree/*.bin") == ["/lab/tree/random.bin"]
+    assert fs.glob("/lab/tree/**/x.*") == ["/lab/tree/sub/deep/x.csv"]
+    assert fs.du("/lab/tree") == 700_001 + 7 + 6 + 6
+    assert fs.cat_file("/lab/tree/a%20b.txt") == b"spaces\n"
+    assert fs.cat_file("/lab/tree/50%25%2A.txt") == b"signs\n"
+
+
+def test_what_exists(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
+    assert fs.exists("/lab/tree/random.bin") and fs.isfile("/lab/tree/random.bin")
+    assert fs.isdir("/lab/tree/sub") and not fs.isfile("/lab/tree/sub")
+    assert not fs.exists("/lab/tree/none") and not fs.isdir("/lab/tree/none")
+    info = fs.info("/lab/tree/random.bin")
+    assert info["version"].startswith("/lab/tree/random.bin/v=") and fs.ukey("/lab/tree/random.bin") == info["version"]
+    written = datetime.datetime.fromtimestamp(os.stat(tree / "random.bin").st_mtime, tz=datetime.timezone.utc)
+    assert abs(fs.modified("/lab/tree/random.bin") - written) < datetime.timedelta(milliseconds=1)
+    for call in (fs.info, fs.open, fs.ls, fs.cat_file):
+        with pytest.raises(FileNotFoundError):
+            call("/lab/tree/none")
+    with pytest.raises(namely.NoRoute):
+        NamelyFileSystem().exists("/nobody/there")
+
+
+def test_any_place_of_a_file_is_read(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
+    content = (tree / "random.bin").read_bytes()
+    with fs.open("/lab/tree/random.bin", block_size=50_000) as file:
+        assert file.size == len(content) and file.version.startswith("/lab/tree/random.bin/v=")
+        places = random.Random(2)
+        for _ in range(30):
+            offset, length = places.randrange(len(content)), places.randrange(20_000)
+            file.seek(offset)
+            assert file.read(length) == content[offset : offset + length]
+        file.seek(-5, 2)
+        assert file.read() == content[-5:]
+    for start, end in [(0, 10), (None, 10), (10, None), (-10, None), (-10, -5), (5, 5), (9, 3), (699_990, 800_000), (800_000, None)]:
+        assert fs.cat_file("/lab/tree/random.bin", start, end) == content[start:end], (start, end)
+
+
+def test_ranges_come_from_one_version(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
+    content = (tree / "random.bin").read_bytes()
+    starts = [600_000, 0, 8_000, 300_000, -7]
+    ends = [600_100, 10, 16_000, 300_001, None]
+    paths = ["/lab/tree/random.bin"] * len(starts)
+    assert fs.cat_ranges(paths, starts, ends) == [content[a:b] for a, b in zip(starts, ends)]
+    assert fs.cat_ranges(["/lab/tree/a%20b.txt", "/lab/tree/random.bin"], 1, 3) == [b"pa", content[1:3]]
+    found, missing = fs.cat_ranges(["/lab/tree/a%20b.txt", "/lab/tree/none"], 0, 3)
+    assert found == b"spa" and isinstance(missing, FileNotFoundError)
+    with pytest.raises(FileNotFoundError):
+        fs.cat_ranges(["/lab/tree/none"], 0, 3, on_error="raise")
+
+
+def test_a_tree_is_copied(fs: NamelyFileSystem, tree: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    fs.get("/lab/tree/sub", str(tmp_path / "copy"), recursive=True)
+    assert (tmp_path / "copy" / "deep" / "x.csv").read_text() == "x\n1\n2\n"
+
+
+def test_nothing_is_written(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
+    for mode in ("wb", "ab", "xb"):
+        with pytest.raises(OSError, match="read only"):
+            fs.open("/lab/tree/random.bin", mode)
+
+
+def test_a_filesystem_goes_to_another_process(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
+    assert fs.cat_file("/lab/tree/a%20b.txt") == b"spaces\n"
+    assert pickle.loads(pickle.dumps(fs)).cat_file("/lab/tree/a%20b.txt") == b"spaces\n"
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if fs.cat_file("/lab/tree/a%20b.txt") == b"spaces\n" else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_what_is_not_believed_is_not_read(tree: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    stranger = NamelyFileSystem("/lab", keychain=tmp_path / "keys", timeout_ms=20_000)
+    with pytest.raises(PermissionError) as caught:
+        stranger.cat_file("/lab/tree/a%20b.txt")
+    assert isinstance(caught.value, namely.VerificationError)
+    with pytest.raises(namely.VerificationError):
+        stranger.exists("/lab/tree/a%20b.txt")
+
+
+def test_pandas_reads_by_name() -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed (NAMELY_PYTHON=all installs it)")
+    frame = pandas.read_csv("ndn:///lab/served/numbers.csv")
+    assert frame.shape == (50_000, 2)
+    assert (frame.b == frame.a**2).all()
+
+
+def root_files() -> pathlib.Path | None:
+    """The ROOT files beside the checkout, or where NAMELY_SHARED_DATA says."""
+    beside = pathlib.Path(__file__).resolve().parents[4] / "shared" / "data"
+    folder = pathlib.Path(os.environ.get("NAMELY_SHARED_DATA", beside)) / "hep"
+    return folder if folder.is_dir() else None
+
+
+def test_uproot_reads_by_name(tmp_path: pathlib.Path, serve: Serve) -> None:
+    uproot = pytest.importorskip("uproot", reason="uproot is not installed (NAMELY_PYTHON=all installs it)")
+    numpy = pytest.importorskip("numpy")
+    folder = tmp_path / "root"
+    folder.mkdir()
+    with uproot.recreate(folder / "small.root") as file:
+        file["tree"] = {"x": numpy.arange(100_000), "y": numpy.sqrt(numpy.arange(100_000))}
+    serve(folder, "/lab/root")
+    with uproot.open("ndn:///lab/root/small.root:tree") as remote, uproot.open(f"{folder}/small.root:tree") as local:
+        assert remote.num_entries == local.num_entries == 100_000
+        for branch in ("x", "y"):
+            assert (remote[branch].array(library="np") == local[branch].array(library="np")).all()
+
+
+def test_uproot_reads_the_experiments_files_by_name(serve: Serve) -> None:
+    uproot = pytest.importorskip("uproot", reason="uproot is not installed (NAMELY_PYTHON=all installs it)")
+    folder = root_files()
+    if folder is None:
+        pytest.skip("no ROOT files beside this checkout (NAMELY_SHARED_DATA)")
+    serve(folder, "/lab/cms")
+    awkward = pytest.importorskip("awkward")
+    with uproot.open("ndn:///lab/cms/uproot-HZZ.root") as remote, uproot.open(folder / "uproot-HZZ.root") as local:
+        muons = [file["events"].arrays(["NMuon", "Muon_Px", "Muon_Py"]) for file in (remote, local)]
+        assert len(muons[0]) == 2421
+        assert awkward.array_equal(*muons)
+    name = "nanoAOD_2015_CMS_Open_Data_ttbar.root"
+    with uproot.open(f"ndn:///lab/cms/{name}") as remote, uproot.open(folder / name) as local:
+        momenta = [file["Events"]["Muon_pt"].array() for file in (remote, local)]
+        assert awkward.array_equal(*momenta) and len(momenta[0]) > 0

@@ -1,0 +1,124 @@
+"""Waits end: by time, by a signal, by closing, by a router or producer that goes away, and in a child of a fork."""
+
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+from conftest import Router
+
+import namely
+from namely import Consumer, Producer
+
+
+def test_closing_wakes_who_waits() -> None:
+    caught: list[BaseException] = []
+    with Producer("/lab/s"), Consumer("/lab/s") as consumer:
+
+        def wait() -> None:
+            try:
+                consumer.fetch("/lab/s/never")
+            except namely.Error as error:
+                caught.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        time.sleep(0.2)
+    thread.join(timeout=20)
+    assert [type(error) for error in caught] == [namely.Closed]
+
+
+def test_a_time_limit_is_kept() -> None:
+    with Producer("/lab/s"), Consumer("/lab/s", timeout_ms=300) as consumer:
+        for limit in (None, 0.2, 0.0):
+            began = time.monotonic()
+            with pytest.raises(TimeoutError) as caught:
+                consumer.fetch("/lab/s/never", timeout=limit)
+            assert type(caught.value) is namely.Timeout
+            assert time.monotonic() - began < 10
+
+
+def test_a_signal_whose_handler_raises_ends_a_wait_and_another_does_not() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
+    main = threading.main_thread().ident
+    assert main is not None
+    with Producer("/lab/s"), Consumer("/lab/s") as consumer:
+        try:
+            timer = threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGUSR1))
+            timer.start()
+            began = time.monotonic()
+            with pytest.raises(namely.Timeout):
+                consumer.fetch("/lab/s/never", timeout=0.8)
+            assert seen == [signal.SIGUSR1] and time.monotonic() - began >= 0.7
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            consumer.fetch("/lab/s/never", timeout=60)
+        assert time.monotonic() - began < 30
+
+
+def test_a_socket_is_the_parents_after_a_fork() -> None:
+    with Producer("/lab/s") as producer, Consumer("/lab/s") as consumer:
+        name = producer.publish("/lab/s/f", b"content").name
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                consumer.fetch(name, timeout=5)
+            except namely.Forked as error:
+                status = 0 if error.errno == errno.EBADFD else 2
+            except BaseException:
+                status = 3
+            finally:
+                consumer.close()
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert consumer.fetch(name) == b"content", "the parent's is as it was"
+
+
+def test_two_producers_of_one_process_do_not_overlap() -> None:
+    with Producer("/lab/s/a"):
+        for prefix in ("/lab/s/a", "/lab/s", "/lab/s/a/b"):
+            with pytest.raises(namely.PrefixInUse) as caught:
+                Producer(prefix)
+            assert caught.value.errno == errno.EADDRINUSE
+        with Producer("/lab/s/b"):
+            pass
+
+
+def test_a_producer_that_vanishes(router: Router) -> None:
+    with Consumer("/lab/s", router=router.uri, lifetime_ms=300) as consumer:
+        producer = Producer("/lab/s", router=router.uri)
+        producer.publish("/lab/s/v", b"content")
+        assert consumer.fetch("/lab/s/v", timeout=20) == b"content"
+        producer.close()
+        with pytest.raises((namely.NoRoute, namely.Timeout)):
+            consumer.fetch("/lab/s/other", timeout=10)
+
+
+def test_a_router_that_vanishes(router: Router) -> None:
+    with Consumer("/lab/s", router=router.uri) as consumer:
+        router.stop()
+        with pytest.raises((namely.Timeout, namely.NotConnected)):
+            consumer.fetch("/lab/s/x", timeout=1)
+        router.start()
+
+
+def test_the_interpreter_ends_with_sockets_open() -> None:
+    import subprocess
+
+    script = "import namely, threading\nc = namely.Consumer('/lab/s')\np = namely.Producer('/lab/s')\n"
+    script += "threading.Thread(target=lambda: c.fetch('/lab/s/never', timeout=1), daemon=True).start()\n"
+    done = subprocess.run([sys.executable, "-c", script], timeout=30, check=False, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
