@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A record counts once it is whole: a torn tail is cut off when the store is opened, a damaged packet is skipped and
-//! counted. Records are written in the order in which they are appended, so that an object whose last packet is there is
+//! counted, a file that begins otherwise is refused. Records are written in the order in which they are appended, so that an object whose last packet is there is
 //! there altogether. [`Store::sync`] puts them on the disk. What cannot be written (ENOSPC) is cut off again, and what
 //! was there stays.
 //!
@@ -48,6 +48,10 @@ pub(crate) const FILES_MAX: u64 = 64;
 
 /// Packets of a store: each takes some 150 octets of memory for its name and place.
 pub(crate) const STORE_PACKETS_MAX: usize = 1 << 20;
+
+/// Octets at the end of a file that a crash may leave half-written, and that are cut off then. More than that is damage
+/// of another kind: it stays as it is, and a new file is begun.
+const TORN_OCTETS_MAX: u64 = 1 << 20;
 
 /// Where a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +95,8 @@ struct PacketFile {
     file: Arc<File>,
     octets: u64,
     entries: Vec<Entry>,
+    /// Nothing is to be appended, however much room there is.
+    is_sealed: bool,
 }
 
 /// What can be undone: everything appended since.
@@ -150,30 +156,39 @@ impl Store {
         let octets = file.metadata().map_err(fault)?.len();
         let index_path = index_path(&self.folder, number);
         let indexed = if is_last { None } else { index::read(&index_path, octets) };
-        let (entries, octets) = match indexed {
-            Some(entries) => (entries, octets),
+        let (entries, octets, is_sealed) = match indexed {
+            Some(entries) => (entries, octets, true),
             None => {
                 let scanned = scan::scan(&file, octets).map_err(fault)?;
                 self.damaged += scanned.damaged;
-                self.torn_octets += octets - scanned.octets;
-                if scanned.octets < octets {
+                let torn_octets = octets - scanned.octets;
+                let is_torn = is_last && torn_octets <= TORN_OCTETS_MAX;
+                if is_torn && torn_octets > 0 {
+                    self.torn_octets += torn_octets;
                     file.set_len(scanned.octets).map_err(fault)?;
+                } else if torn_octets > 0 {
+                    self.damaged += 1;
                 }
                 if !is_last {
                     // Without it the file is read again the next time.
                     let _ = index::write(&index_path, &scanned.entries);
                 }
-                (scanned.entries, scanned.octets)
+                (scanned.entries, if is_torn { scanned.octets } else { octets }, !is_torn)
             }
         };
         for entry in &entries {
             found(&entry.name, Location { file: number, offset: entry.offset, octets: entry.octets });
         }
-        self.octets += octets;
         self.packets += entries.len();
         // Only the file that is being written needs to know its entries, for its index.
         let entries = if is_last { entries } else { Vec::new() };
-        self.files.push(PacketFile { number, file: Arc::new(file), octets, entries });
+        let mut loaded = PacketFile { number, file: Arc::new(file), octets, entries, is_sealed };
+        if octets < MAGIC.len() as u64 {
+            // It was just being made.
+            loaded.begin().map_err(fault)?;
+        }
+        self.octets += loaded.octets;
+        self.files.push(loaded);
         Ok(())
     }
 
@@ -186,7 +201,8 @@ impl Store {
     /// Appends `packets`, each with its name, and says where each is. If they cannot be written none of them is there.
     pub(crate) fn append(&mut self, packets: &[(&[u8], &[u8])]) -> Result<Vec<Location>, StoreError> {
         let octets: u64 = packets.iter().map(|(_, packet)| record_octets(packet)).sum();
-        let new_file = self.files.last().is_none_or(|last| last.octets >= self.file_octets_max);
+        let is_full = |last: &PacketFile| last.is_sealed || last.octets >= self.file_octets_max;
+        let new_file = self.files.last().is_none_or(is_full);
         let header = if new_file { MAGIC.len() as u64 } else { 0 };
         if self.octets + header + octets > self.octets_max || self.packets + packets.len() > self.packets_max
         {
@@ -232,19 +248,25 @@ impl Store {
         if self.appended - mark.appended != octets || !is_there {
             return;
         }
-        while let Some(last) = self.files.last_mut() {
-            if last.number == mark.file {
-                if last.file.set_len(mark.octets).is_ok() {
-                    self.octets -= last.octets - mark.octets;
-                    last.octets = mark.octets;
-                    last.entries.retain(|entry| entry.offset < mark.octets);
-                }
-                break;
+        while self.files.last().is_some_and(|last| last.number != mark.file) {
+            if let Some(gone) = self.files.pop() {
+                self.octets -= gone.octets;
+                remove_files(&self.folder, gone.number);
             }
-            let gone = last.number;
-            self.octets -= last.octets;
-            self.files.pop();
-            remove_files(&self.folder, gone);
+        }
+        if let Some(last) = self.files.last_mut()
+            && last.file.set_len(mark.octets).is_ok()
+        {
+            self.octets -= last.octets - mark.octets;
+            last.octets = mark.octets;
+            last.entries.retain(|entry| entry.offset < mark.octets);
+            // One that had been full already gave its entries to its index, and gets them back.
+            if std::fs::remove_file(index_path(&self.folder, last.number)).is_ok() {
+                match scan::scan(&last.file, last.octets) {
+                    Ok(scanned) => last.entries = scanned.entries,
+                    Err(_) => last.is_sealed = true,
+                }
+            }
         }
         self.packets -= packets;
         self.appended = mark.appended;
@@ -289,24 +311,36 @@ impl Store {
 
     /// Begins a new file; the one before is full and gets its index.
     fn begin_file(&mut self) -> Result<(), StoreError> {
+        self.sync()?;
         let number = self.files.last().map_or(1, |last| last.number + 1);
         let path = packets_path(&self.folder, number);
         let fault = |error| StoreError::new(&path, error);
-        let file = open_file(&path, true).map_err(fault)?;
-        let begun = file.set_len(0).and_then(|()| file.write_all_at(MAGIC, 0));
-        if let Err(error) = begun.and_then(|()| File::open(&self.folder)?.sync_all()) {
+        let file = Arc::new(open_file(&path, true).map_err(fault)?);
+        let mut begun = PacketFile { number, file, octets: 0, entries: Vec::new(), is_sealed: false };
+        if let Err(error) = begun.begin().and_then(|()| File::open(&self.folder)?.sync_all()) {
             remove_files(&self.folder, number);
             return Err(fault(error));
         }
         if let Some(full) = self.files.last_mut() {
-            let _ = full.file.sync_data();
             let entries = std::mem::take(&mut full.entries);
-            // Without it the file is read again the next time.
-            let _ = index::write(&index_path(&self.folder, full.number), &entries);
+            if !entries.is_empty() {
+                // Without it the file is read again the next time.
+                let _ = index::write(&index_path(&self.folder, full.number), &entries);
+            }
         }
-        self.octets += MAGIC.len() as u64;
-        let octets = MAGIC.len() as u64;
-        self.files.push(PacketFile { number, file: Arc::new(file), octets, entries: Vec::new() });
+        self.octets += begun.octets;
+        self.files.push(begun);
+        Ok(())
+    }
+}
+
+impl PacketFile {
+    /// Makes it a file without packets.
+    fn begin(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.write_all_at(MAGIC, 0)?;
+        self.octets = MAGIC.len() as u64;
+        self.is_sealed = false;
         Ok(())
     }
 }

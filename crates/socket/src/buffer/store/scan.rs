@@ -39,8 +39,11 @@ pub(super) fn file_numbers(folder: &Path) -> io::Result<Vec<u64>> {
 /// without, the rest is a torn tail.
 pub(super) fn scan(file: &File, octets: u64) -> io::Result<Scanned> {
     let mut window = Window { file, octets, start: 0, buf: Vec::new() };
-    if window.at(0, MAGIC.len())? != Some(MAGIC) {
-        return Ok(Scanned::default());
+    match window.at(0, MAGIC.len())? {
+        Some(magic) if magic == MAGIC => {}
+        // It was being made.
+        None => return Ok(Scanned::default()),
+        Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a file of packets")),
     }
     let mut scanned = Scanned { octets: MAGIC.len() as u64, ..Scanned::default() };
     let (mut offset, mut doubtful) = (scanned.octets, 0);

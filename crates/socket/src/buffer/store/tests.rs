@@ -102,6 +102,50 @@ fn a_tail_torn_at_any_octet_is_dropped_and_what_was_before_it_stays() {
 }
 
 #[test]
+fn a_file_that_was_just_being_made_is_taken_up_and_a_strange_one_left_alone() {
+    for octets in 0..=MAGIC.len() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(packets_path(folder.path(), 1), &MAGIC[..octets]).unwrap();
+        let (mut store, found) = open(folder.path(), OCTETS_MAX);
+        assert!(found.is_empty());
+        append(&mut store, 0..3).unwrap();
+        drop(store);
+        let (store, found) = open(folder.path(), OCTETS_MAX);
+        assert_holds(&store, &found, 0..3);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let strange = packets_path(folder.path(), 1);
+    std::fs::write(&strange, b"namely-packets-9 and more").unwrap();
+    assert!(matches!(Store::open(folder.path(), OCTETS_MAX, &mut |_, _| {}), Err(StoreError::Io(..))));
+    assert_eq!(std::fs::read(&strange).unwrap(), b"namely-packets-9 and more");
+}
+
+#[test]
+fn what_no_crash_explains_is_not_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    let places = append(&mut store, 0..2).unwrap();
+    let octets = record_octets(&packet(2).1);
+    append(&mut store, 2..3 + TORN_OCTETS_MAX / octets).unwrap();
+    drop(store);
+    // The length of a record: nobody knows where the next one begins.
+    let file = last_file(folder.path());
+    OpenOptions::new().write(true).open(&file).unwrap().write_all_at(&[0xff; 4], places[1].offset).unwrap();
+    let length = file.metadata().unwrap().len();
+    for _ in 0..2 {
+        let (store, found) = open(folder.path(), OCTETS_MAX);
+        assert_holds(&store, &found, 0..1);
+        assert_eq!((store.losses(), file.metadata().unwrap().len()), ((1, 0), length));
+    }
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    append(&mut store, 1..3).unwrap();
+    drop(store);
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_holds(&store, &found, 0..3);
+    assert_eq!(file.metadata().unwrap().len(), length);
+}
+
+#[test]
 fn a_damaged_packet_is_skipped_and_never_read_as_good() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
@@ -212,18 +256,22 @@ fn what_was_begun_can_be_undone_across_files() {
     assert_eq!(store.octets(), octets);
     store.file_octets_max = OCTETS_MAX;
     append(&mut store, 3..5).unwrap();
+    // The index of the file that was full for a while has all of it.
+    store.file_octets_max = 1;
+    append(&mut store, 5..6).unwrap();
     drop(store);
+    assert!(index_path(folder.path(), 1).exists());
     let (store, found) = open(folder.path(), OCTETS_MAX);
-    assert_holds(&store, &found, 0..5);
+    assert_holds(&store, &found, 0..6);
     drop(store);
     // Where others appended in between nothing is taken from them.
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     let mark = store.mark();
-    append(&mut store, 5..7).unwrap();
-    store.undo(mark, 1, record_octets(&packet(5).1));
+    append(&mut store, 6..8).unwrap();
+    store.undo(mark, 1, record_octets(&packet(6).1));
     drop(store);
     let (store, found) = open(folder.path(), OCTETS_MAX);
-    assert_holds(&store, &found, 0..7);
+    assert_holds(&store, &found, 0..8);
 }
 
 #[test]
