@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use crate::bell;
 use crate::shm::{Descriptor, Region, RingMemory};
 
 /// The packet goes on in the next slot.
@@ -387,8 +388,7 @@ impl Outward {
         // Against `Receiver::sleep`: either this sees the flag cleared, or that one sees the index.
         fence(Ordering::SeqCst);
         if self.end.memory.flags().load(Ordering::Relaxed) & RING_MASK_INTERRUPT == 0 {
-            // The only failure is a counter that is full, and then the peer is awake.
-            let _ = rustix::io::write(&self.end.event, &1u64.to_ne_bytes());
+            bell::ring(&self.end.event);
         }
     }
 }

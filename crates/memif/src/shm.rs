@@ -1,4 +1,4 @@
-//! Memory that another process maps too: the one module with `unsafe` code.
+//! Memory that another process maps too.
 //!
 //! The invariants, on which each `unsafe` block below rests:
 //! 1. `start..start + octets` is mapped readable and writable from [`Region::map`] to its drop, and nobody else unmaps

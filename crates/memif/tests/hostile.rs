@@ -285,6 +285,25 @@ fn a_server_that_has_gone_or_speaks_another_version_is_told_apart() {
 }
 
 #[test]
+fn a_peer_that_fills_its_eventfd_and_lets_it_block_holds_nobody_up() {
+    let (mut server, client) = raw_pair();
+    // Its ring gives away as many buffers as there are slots.
+    client.set_head(RING, SLOTS as u16);
+    let event = &client.events[1];
+    let flags = rustix::fs::fcntl_getfl(event).unwrap();
+    rustix::fs::fcntl_setfl(event, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
+    rustix::io::write(event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        assert_eq!(server.sender.push(&[b"wake"]), Ok(Pushed::Taken));
+        server.sender.publish();
+        done.send(server).unwrap();
+    });
+    let server = is_done.recv_timeout(std::time::Duration::from_secs(10));
+    assert!(server.is_ok(), "the server waits for its peer");
+}
+
+#[test]
 fn the_end_of_a_peer_shows_and_leaves_nothing_behind() {
     let before = descriptors();
     for _ in 0..20 {

@@ -10,6 +10,7 @@ mod config;
 mod dissection;
 mod link;
 mod management;
+mod memif;
 mod names;
 mod objects;
 mod packets;
@@ -40,6 +41,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "verifier", run: security::verifier },
     Target { name: "security_files", run: security::files },
     Target { name: "config", run: config::config },
+    Target { name: "memif_messages", run: memif::messages },
+    Target { name: "memif_rings", run: memif::rings },
 ];
 
 /// Runs the target called `name` on one input.

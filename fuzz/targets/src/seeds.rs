@@ -33,11 +33,11 @@ pub struct Seed {
 }
 
 /// The names and inputs of one target's corpus.
-type Group = Vec<(&'static str, Vec<u8>)>;
+pub(crate) type Group = Vec<(&'static str, Vec<u8>)>;
 
 /// Every seed.
 pub fn seeds() -> Vec<Seed> {
-    let groups: [(&str, Group); 13] = [
+    let groups: [(&str, Group); 15] = [
         ("interest", interests()),
         ("data", datas()),
         ("lp", link_packets()),
@@ -51,6 +51,8 @@ pub fn seeds() -> Vec<Seed> {
         ("verifier", packets_to_verify()),
         ("security_files", files()),
         ("config", configurations()),
+        ("memif_messages", crate::memif::message_seeds()),
+        ("memif_rings", crate::memif::ring_seeds()),
     ];
     let seed = |target, (name, octets)| Seed { target, name, octets };
     groups.into_iter().flat_map(|(target, group)| group.into_iter().map(move |s| seed(target, s))).collect()
