@@ -103,6 +103,39 @@ pub(crate) fn node() -> Result<PathBuf, String> {
     .clone()
 }
 
+/// A program on NDNgo, the Go library of NDN-DPDK, that speaks memif (`interop/go`). The library comes from the Go module proxy, or
+/// from a checkout of NDN-DPDK that NDN_DPDK_DIR names.
+pub fn ndngo_memif() -> Result<PathBuf, String> {
+    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PROGRAM
+        .get_or_init(|| {
+            let source = sources().join("go");
+            let names = ["main.go", "go.mod", "go.sum"];
+            let inputs = names.map(|name| source.join(name));
+            let folder = once("go", &[&inputs[0], &inputs[1], &inputs[2]], |folder| {
+                run(Command::new("go").arg("version"), "go")?;
+                for (name, path) in names.iter().zip(&inputs) {
+                    fs::copy(path, folder.join(name)).map_err(|e| format!("cannot copy {name}: {e}"))?;
+                }
+                let go = || {
+                    let mut go = Command::new("go");
+                    // What the library itself hashes to is not in go.sum: it may come from a checkout.
+                    go.current_dir(folder).env("GOFLAGS", "-mod=mod");
+                    go
+                };
+                if let Some(checkout) = std::env::var_os("NDN_DPDK_DIR") {
+                    let replace =
+                        format!("github.com/usnistgov/ndn-dpdk={}", PathBuf::from(checkout).display());
+                    run(go().args(["mod", "edit", "-replace", &replace]), "go mod edit")?;
+                }
+                run(go().args(["build", "-o", "memif", "."]), "go build")?;
+                Ok("Go".to_owned())
+            })?;
+            Ok(folder.join("memif"))
+        })
+        .clone()
+}
+
 /// The folder `target/interop/<name>`, made by `install` unless it was made before from the same `inputs`. A lock on a
 /// file lets one process install while others wait.
 fn once(

@@ -14,10 +14,10 @@ mod process;
 mod router;
 mod world;
 
-pub use install::{python_package, python_requirements};
+pub use install::{ndngo_memif, python_package, python_requirements};
 pub use peer::{CommandKey, Peer, Producer, SIGNATURE_TYPES};
 pub use process::{Finished, Running};
-pub use router::{Link, Router, find_tool};
+pub use router::{ETHER_GROUP, Link, Router, find_tool};
 pub use world::{World, programs};
 
 /// Environment variable that turns a skipped test into a failed one.

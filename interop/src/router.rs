@@ -73,6 +73,58 @@ impl Router {
         ))
     }
 
+    /// `namelyd` in a network namespace, with a Unix socket, and Ethernet on a device: unicast, and NFD's group.
+    pub fn namelyd_on_ethernet(world: &World, namespace: &str, device: &str) -> Self {
+        let group =
+            format!("[[faces.multicast]]\ninterface = \"{device}\"\ngroup = \"ether://[{ETHER_GROUP}]\"\n");
+        Self::namelyd_listening(world, Some(namespace), &format!("dev://{device}"), &group)
+    }
+
+    /// `namelyd` with a Unix socket, and shared memory. Returns the path of the latter's control socket, too.
+    pub fn namelyd_with_memif(world: &World) -> (Self, PathBuf) {
+        let memif = world.path("namely.memif");
+        let router = Self::namelyd_listening(world, None, &format!("memif://{}", memif.display()), "");
+        (router, memif)
+    }
+
+    fn namelyd_listening(world: &World, namespace: Option<&str>, uri: &str, more: &str) -> Self {
+        let (socket, config) = (world.path("namely.sock"), world.path("namely.toml"));
+        let text = format!("[faces]\nlisten = [\"unix://{}\", \"{uri}\"]\n{more}", socket.display());
+        std::fs::write(&config, text).expect("a file in the temporary directory");
+        let start_one = |_| {
+            let namelyd = program("namelyd");
+            let mut command = match namespace {
+                Some(namespace) => in_namespace(world, namespace, &namelyd),
+                None => world.command(namelyd),
+            };
+            command.arg("--config").arg(&config);
+            (command, socket.clone())
+        };
+        start(start_one, world)
+    }
+
+    /// NFD likewise, if it is installed and was built with libpcap.
+    pub fn nfd_on_ethernet(world: &World, namespace: &str) -> Result<Self, String> {
+        let nfd = find("nfd", "NFD_BIN")?;
+        let socket = world.path("nfd.sock");
+        let config = world.path("nfd.conf");
+        let ether = format!("ether {{ listen yes mcast yes mcast_group {ETHER_GROUP} }}");
+        let configuration = NFD_CONFIGURATION
+            .replace("SOCKET", text(&socket))
+            .replace("udp { listen no mcast no port PORT }", &ether);
+        std::fs::write(&config, configuration).expect("a file in the temporary directory");
+        let command = || {
+            let mut command = in_namespace(world, namespace, &nfd);
+            command.arg("--config").arg(&config);
+            command
+        };
+        let mut process = Running::start("nfd", command(), world.dir());
+        if listens(&mut process, &socket) {
+            return Ok(Router { process, socket, port: 0, websocket_port: 0 });
+        }
+        Err(format!("NFD has no Ethernet faces (built without libpcap?): {}", process.errors_text().trim()))
+    }
+
     /// NDNd with a Unix socket, if it is installed (on the PATH, or where NDND_BIN says). It always listens on all
     /// addresses, so it runs in a network namespace of its own.
     pub fn ndnd(world: &World) -> Result<Self, String> {
@@ -187,6 +239,13 @@ pub fn find_tool(name: &str) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{name} not found (on the PATH or in NDN_TOOLS_DIR)"))
 }
 
+/// A command in a network namespace that `ip netns` knows.
+fn in_namespace(world: &World, namespace: &str, program: &Path) -> Command {
+    let mut command = world.command("ip");
+    command.args(["netns", "exec", namespace]).arg(program);
+    command
+}
+
 /// Options of `unshare` with which this user may have a network namespace.
 fn isolation() -> Result<&'static [&'static str], String> {
     let works = |options: &[&str]| {
@@ -202,6 +261,9 @@ fn isolation() -> Result<&'static [&'static str], String> {
 
 /// In a new network namespace: the loopback interface is enabled, then the arguments are run.
 const LOOPBACK_UP: &str = "ip link set lo up && exec \"$@\"";
+
+/// NFD's group on Ethernet.
+pub const ETHER_GROUP: &str = "01:00:5e:00:17:aa";
 
 /// Any local application may do everything: the tests are about namely's tools.
 const NFD_CONFIGURATION: &str = "\

@@ -166,7 +166,8 @@ fn garbage_other_stations_frames_and_tagged_ones_are_counted() {
     namespace.enter(|| {
         let [(a, a_id), (b, b_id)] = known(Loop::start(IoOptions::default()));
         let truncated = &packet(500, 1)[..100];
-        let bad: [&[u8]; 5] = [&[0xff; 700], truncated, &[6], &[6, 255, 0, 0, 1, 0, 0, 0, 0, 0], &[0; 46]];
+        let bad: [&[u8]; 5] =
+            [&[0xff; 700], truncated, &[6, 200], &[6, 255, 0, 0, 1, 0, 0, 0, 0, 0], &[0; 46]];
         for (n, garbage) in bad.into_iter().enumerate() {
             a.send(a_id, garbage);
             eventually(|| b.listener_drops("not_a_packet") == n as u64 + 1);
@@ -247,6 +248,28 @@ fn an_idle_station_is_forgotten() {
             let id = b.accepted();
             assert_eq!(b.next_frame(), (id, packet(10, n)));
             assert_eq!(b.closed(id).0, CloseReason::Idle);
+        }
+    });
+}
+
+/// Octets that the device `vb` has received.
+fn octets_received() -> u64 {
+    let devices = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let line = devices.lines().find_map(|line| line.trim().strip_prefix("vb:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Network cards fill short frames up, virtual devices do not, and NFD drops what is shorter than the standard has it.
+#[test]
+fn short_frames_are_filled_up_to_the_least_length_of_a_frame() {
+    let Some(namespace) = pair() else { return };
+    namespace.enter(|| {
+        let [(a, a_id), (b, b_id)] = known(Loop::start(IoOptions::default()));
+        for (octets, expected) in [(0, 60), (43, 60), (44, 60), (45, 61), (1000, 1018)] {
+            let before = octets_received();
+            a.send(a_id, &packet(octets, 1));
+            assert_eq!(b.next_frame(), (b_id, packet(octets, 1)), "without its padding");
+            assert_eq!(octets_received() - before, expected);
         }
     });
 }

@@ -214,6 +214,8 @@ impl Handshake {
                 if rings().any(|end| end.memory.cookie().load(Ordering::Relaxed) != COOKIE) {
                     return Err(Fault::BadMemory);
                 }
+                // Before the peer may send: gomemif makes all of its rings with interrupts masked.
+                self.s2m.iter().for_each(|end| end.mask(false));
                 self.channel.send(&Message::Connected { name: Text::new(NAME) }, None)?;
                 return Ok(true);
             }

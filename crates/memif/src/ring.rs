@@ -114,6 +114,11 @@ impl End {
         }
     }
 
+    /// At the receiving end: tells the other one whether to send interrupts.
+    pub(crate) fn mask(&self, is_masked: bool) {
+        self.memory.flags().store(if is_masked { RING_MASK_INTERRUPT } else { 0 }, Ordering::Relaxed);
+    }
+
     /// The other end's index.
     #[inline]
     fn theirs(&self) -> u16 {
@@ -177,7 +182,7 @@ impl Inward {
 
     /// Tells the other end whether to send interrupts.
     pub(crate) fn mask(&self, is_masked: bool) {
-        self.end.memory.flags().store(if is_masked { RING_MASK_INTERRUPT } else { 0 }, Ordering::Relaxed);
+        self.end.mask(is_masked);
     }
 
     /// Copies up to `packets_max` packets out, each into `packet`, and hands it to `deliver` until that says false.

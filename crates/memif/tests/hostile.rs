@@ -284,6 +284,28 @@ fn a_server_that_has_gone_or_speaks_another_version_is_told_apart() {
     assert_eq!(Handshake::client(far, small()).proceed().err(), Some(Fault::BadVersion));
 }
 
+/// As gomemif does: whoever receives is to say how it wants to be told.
+#[test]
+fn a_ring_that_comes_with_wake_ups_masked_is_unmasked_by_its_receiver() {
+    let (near, far) = sockets();
+    let server = Handshake::server(near, Options::default(), &Budget::new(usize::MAX)).unwrap();
+    let client = RawClient::new(far);
+    for ring in [0, RING] {
+        client.region.write(ring + 4, &1u16.to_ne_bytes());
+    }
+    for (message, fd) in client.messages() {
+        send(&client.socket, &message.encode(), fd);
+    }
+    let Progress::Connected(_server) = server.proceed().unwrap() else { panic!("all was said") };
+    let masked = |ring| {
+        let mut flags = Vec::new();
+        client.region.append_to(ring + 4, 2, &mut flags);
+        flags == 1u16.to_ne_bytes()
+    };
+    assert!(!masked(0), "the server waits to be woken");
+    assert!(masked(RING), "the client's own is not the server's to change");
+}
+
 #[test]
 fn a_peer_that_fills_its_eventfd_and_lets_it_block_holds_nobody_up() {
     let (mut server, client) = raw_pair();

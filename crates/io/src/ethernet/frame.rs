@@ -11,6 +11,16 @@ use super::ETHERTYPE;
 /// Destination, source, EtherType.
 pub(super) const HEADER_OCTETS: usize = 14;
 
+/// Least octets behind the header (IEEE 802.3). Network cards see to that; virtual devices do not, and NFD drops shorter
+/// frames.
+const PAYLOAD_OCTETS_MIN: usize = 46;
+
+/// What must follow a packet of so many octets.
+pub(super) fn padding(octets: usize) -> &'static [u8] {
+    const ZEROS: [u8; PAYLOAD_OCTETS_MIN] = [0; PAYLOAD_OCTETS_MIN];
+    &ZEROS[octets.min(PAYLOAD_OCTETS_MIN)..]
+}
+
 /// A frame that carries a link packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NdnFrame<'a> {

@@ -25,8 +25,8 @@ use crate::turn::Turn;
 /// System calls of one transport in one turn; a failed frame takes one.
 const WRITES_PER_TURN_MAX: usize = 64;
 
-/// Slices of one frame: the Ethernet header, and [`Frame::slices`].
-const FRAME_SLICES: usize = 5;
+/// Slices of one frame: the Ethernet header, [`Frame::slices`], and padding.
+const FRAME_SLICES: usize = 6;
 
 /// Makes a transport to a station or a group on a device.
 pub(super) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
@@ -144,7 +144,9 @@ impl EtherSender {
         let mut count = 0;
         for (frame, [header, rest @ ..]) in queue.frames().take(MESSAGES_OUT_MAX).zip(&mut slices) {
             *header = IoSlice::new(&self.header);
-            *rest = Frame::slices(frame).map(IoSlice::new);
+            let [a, b, c, d] = Frame::slices(frame);
+            let padding = frame::padding(frame.octets());
+            *rest = [a, b, c, d, padding].map(IoSlice::new);
             count += 1;
         }
         let messages = slices[..count].iter().map(|slices| Outgoing { slices, segment_octets: None });
