@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::os::fd::AsFd;
 use std::pin::Pin;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use common::{World, content, name};
@@ -19,7 +20,6 @@ use namely_transport::object::ObjectError;
 use namely_wire::{ContentType, DataView, InterestBuilder, NackReason};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-const SECOND: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn connection(world: &World) -> Connection {
@@ -120,24 +120,20 @@ fn answers_from_the_buffer_never_wake_the_application() {
     let producer = world.producer("/p");
     let consumer = world.consumer("/p");
     producer.publish(&name("/p/o"), &content(100_000), &PublishOptions::default()).unwrap();
-    std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| producer.recv_timeout(SECOND));
-        for _ in 0..3 {
-            assert_eq!(consumer.fetch(&name("/p/o")).unwrap(), content(100_000));
-        }
-        assert_eq!(waiting.join().unwrap().unwrap_err(), CallError::TimedOut);
-    });
+    // The application waits for requests all the time.
+    let mut waiting = producer.recv_async().unwrap();
+    let mut poll = || Pin::new(&mut waiting).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(poll().is_pending());
+    for _ in 0..3 {
+        assert_eq!(consumer.fetch(&name("/p/o")).unwrap(), content(100_000));
+    }
     let stats = producer.stats();
     assert!(stats.hits_memory >= 3 * 13, "{stats:?}");
     assert_eq!((stats.wakeups, stats.misses), (0, 0));
+    assert!(poll().is_pending());
     // A miss does wake it.
-    std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| producer.recv_timeout(PATIENCE));
-        std::thread::sleep(Duration::from_millis(50));
-        connection(&world).express(&interest("/p/missing").lifetime_ms(500)).unwrap();
-        assert_eq!(waiting.join().unwrap().unwrap().name(), name("/p/missing").as_name());
-    });
-    assert_eq!(producer.stats().wakeups, 1);
+    connection(&world).express(&interest("/p/missing").lifetime_ms(200)).unwrap();
+    eventually(|| producer.stats().wakeups == 1);
 }
 
 #[test]
@@ -204,6 +200,20 @@ fn an_application_refuses_or_denies_and_the_asker_is_told() {
         assert_eq!(error.errno(), 2);
     });
     assert_eq!(producer.stats().refused, 1);
+}
+
+#[test]
+fn what_was_denied_can_be_published() {
+    let world = World::without_cache();
+    let producer = world.producer("/p");
+    let consumer = world.consumer("/p");
+    std::thread::scope(|scope| {
+        let asker = scope.spawn(|| consumer.fetch(&name("/p/later")).unwrap_err());
+        producer.deny(&producer.recv_timeout(PATIENCE).unwrap()).unwrap();
+        assert_eq!(asker.join().unwrap().errno(), 2);
+    });
+    producer.publish(&name("/p/later"), b"now", &PublishOptions::default()).unwrap();
+    assert_eq!(consumer.fetch(&name("/p/later")).unwrap(), b"now");
 }
 
 #[test]
@@ -276,6 +286,7 @@ fn of_two_calls_of_a_task_one_given_up_does_not_silence_the_other() {
     let producer = world.producer("/p");
     let mut first = producer.recv_async().unwrap();
     let mut second = producer.recv_async().unwrap();
+    let both_wait = Barrier::new(2);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             struct Unpark(std::thread::Thread);
@@ -290,17 +301,22 @@ fn of_two_calls_of_a_task_one_given_up_does_not_silence_the_other() {
             let mut poll = || Pin::new(&mut second).poll(&mut context);
             assert!(poll().is_pending());
             drop(first);
+            both_wait.wait();
             let until = Instant::now() + PATIENCE;
             loop {
                 std::thread::park_timeout(until.saturating_duration_since(Instant::now()));
                 match poll() {
-                    Poll::Ready(request) => return request.unwrap().name().to_name(),
+                    Poll::Ready(request) => {
+                        return producer.reply(&request.unwrap(), b"x", &PublishOptions::default()).unwrap();
+                    }
                     Poll::Pending => assert!(Instant::now() < until, "not in time"),
                 }
             }
         });
-        connection(&world).express(&interest("/p/x").lifetime_ms(500)).unwrap();
-        assert_eq!(waiting.join().unwrap(), name("/p/x"));
+        both_wait.wait();
+        let answer = connection(&world).express(&interest("/p/x")).unwrap();
+        assert!(matches!(answer, Answer::Data(_)), "{answer:?}");
+        waiting.join().unwrap();
     });
 }
 

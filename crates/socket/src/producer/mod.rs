@@ -19,6 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use namely_security::{Certificate, Signer, sign_data};
 use namely_transport::connection::{self, Connection};
 use namely_transport::publish;
+use namely_wire::rdr::discovery_name;
 use namely_wire::{
     ContentType, DataBuilder, DataView, InterestBuilder, InterestView, NackReason, Name, PACKET_OCTETS_MAX,
 };
@@ -37,6 +38,9 @@ use crate::fence;
 use crate::options::{self, For, OptionError, ProducerOptions, PublishOptions};
 use crate::session::{self, Lease, Session};
 use crate::sleep;
+
+/// For how long the word that there is no such thing is given out again, ms.
+const DENIAL_FRESHNESS_MS: u64 = 1_000;
 
 /// A socket that publishes. It may be used by several threads at once; dropping it closes it.
 pub struct Producer {
@@ -145,6 +149,8 @@ impl Producer {
             .and_then(|published| writer.finish(how.expires).map(|()| published).map_err(Into::into))
         {
             Ok(published) => {
+                // That there was no such object is true no longer.
+                self.shared.state().buffer.remove(discovery_name(name.as_name()).as_bytes());
                 Ok((Published { name: published.object, segments: published.segments }, metadata))
             }
             Err(error) => {
@@ -236,7 +242,8 @@ impl Producer {
 
     /// Answers `request` with the signed word that there is no such thing: who asks gets `ENOENT`.
     pub fn deny(&self, request: &Request) -> Result<(), PublishError> {
-        self.reply_packet(request, &[], ContentType::Nack, &PublishOptions::default())
+        let how = PublishOptions { freshness_ms: Some(DENIAL_FRESHNESS_MS), ..PublishOptions::default() };
+        self.reply_packet(request, &[], ContentType::Nack, &how)
     }
 
     /// Refuses `request`: who asks is told so by the network, without a signature.
@@ -261,7 +268,7 @@ impl Producer {
         if wire.len() > PACKET_OCTETS_MAX {
             return Err(PublishError::TooLong { octets: wire.len() });
         }
-        // A word of the moment is not kept on disk, nor is that there is nothing kept at all longer than it is fresh.
+        // An answer of the moment is not kept on disk, and that there is none not longer than it is fresh.
         let expires = (content_type == ContentType::Nack).then(|| Duration::from_millis(made.freshness_ms));
         Ok(self.shared.put(wire, false, expires)?)
     }
