@@ -5,6 +5,7 @@ use std::io;
 
 use namely_security::{CertificateError, KeyChainError, PolicyFileError, Why};
 use namely_transport::connection::{CommandError, ConnectionError};
+use namely_transport::fetch::Failure;
 use namely_transport::object::ObjectError;
 use namely_transport::publish;
 use namely_wire::{NackReason, Name, PACKET_OCTETS_MAX};
@@ -336,6 +337,7 @@ fn of_object(error: &ObjectError) -> i32 {
     match error {
         ObjectError::Connection(error) => of_connection(error),
         ObjectError::Refused { reason: NackReason::NoRoute, .. } => errno::NETUNREACH,
+        ObjectError::Fetch { failure: Failure::EndMoved { .. }, .. } => errno::BADMSG,
         ObjectError::Refused { .. } | ObjectError::NoAnswer { .. } | ObjectError::Fetch { .. } => {
             errno::TIMEDOUT
         }

@@ -2,13 +2,17 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 use namely_daemon::Router;
 use namely_daemon::config::Config;
 use namely_security::validity::ALWAYS;
-use namely_security::{KeyChain, KeyType, NewKey};
+use namely_security::{KeyChain, KeyType, NewKey, Signer};
 use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions};
-use namely_wire::{FaceUri, Name};
+use namely_transport::connection::{self, Connection, Packet};
+use namely_wire::{FaceUri, InterestView, Name};
 
 /// A router, and a key chain with a key for `/p`.
 pub(crate) struct World {
@@ -82,6 +86,56 @@ impl World {
 
     pub(crate) fn producer(&self, prefix: &str) -> Producer {
         Producer::bind(name(prefix), self.producer_options()).unwrap()
+    }
+}
+
+/// A producer behind the router that answers what the test says: the packets of others too.
+pub(crate) struct Scripted {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl World {
+    pub(crate) fn serve(
+        &self,
+        prefix: &str,
+        mut answer: impl FnMut(&InterestView<'_>) -> Option<Vec<u8>> + Send + 'static,
+    ) -> Scripted {
+        let mut connection =
+            Connection::to(self.uri().parse().unwrap(), connection::Options::default()).unwrap();
+        connection.register(&name(prefix), &mut |_, _| {}).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                let until_ns = connection.now_ns() + 20_000_000;
+                let turn = connection.turn(until_ns, &mut |incoming, outbox| {
+                    if let Packet::Interest(interest) = &incoming.packet
+                        && let Some(wire) = answer(interest)
+                    {
+                        outbox.send(&incoming.answer_headers(), &wire);
+                    }
+                });
+                if turn.is_err() {
+                    return;
+                }
+            }
+        });
+        Scripted { stop, thread: Some(thread) }
+    }
+
+    /// What the key of `identity` in the key chain signs with.
+    pub(crate) fn signer(&self, identity: &str) -> Signer {
+        KeyChain::open(self.keychain()).unwrap().signer(Some(name(identity).as_name()), None).unwrap()
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

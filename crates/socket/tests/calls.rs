@@ -1,0 +1,91 @@
+//! What ends a call from outside: signals, and a fork.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use common::{World, name};
+use namely_socket::{CallError, FetchError, RecvError, errno_name};
+use signal_hook::consts::SIGUSR1;
+
+/// Runs `wait` on a thread, which gets signals until it has returned.
+fn interrupted<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
+    signal_hook::flag::register(SIGUSR1, Arc::new(AtomicBool::new(false))).unwrap();
+    let (sender, waiting) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            sender.send(this_thread()).unwrap();
+            wait()
+        });
+        let id = waiting.recv().unwrap();
+        // A signal that comes before the wait has begun is lost.
+        while !thread.is_finished() {
+            std::thread::sleep(Duration::from_millis(20));
+            signal(id);
+        }
+        thread.join().unwrap()
+    })
+}
+
+#[test]
+fn a_signal_ends_a_wait_with_eintr_and_the_call_can_be_waited_for_again() {
+    let world = World::new();
+    let _producer = world.serve("/p", |_| None);
+    let consumer = world.consumer("/p");
+    let received = interrupted(|| consumer.recv());
+    assert!(matches!(received, Err(RecvError::Call(CallError::Interrupted))), "{received:?}");
+    let mut fetch = consumer.fetch_async(&name("/p/nothing")).unwrap();
+    for _ in 0..2 {
+        let fetched = interrupted(|| fetch.wait(None));
+        assert!(matches!(fetched, Err(FetchError::Call(CallError::Interrupted))), "{fetched:?}");
+    }
+    assert!(matches!(fetch.try_take(), Err(FetchError::Call(CallError::WouldBlock))), "it goes on");
+}
+
+#[test]
+fn after_a_fork_only_the_parent_may_use_the_socket() {
+    let world = World::new();
+    let _producer = world.serve("/p", |_| None);
+    let consumer = world.consumer("/p");
+    let status = forked(|| {
+        let error = consumer.recv_timeout(Duration::from_millis(1)).unwrap_err();
+        i32::from(errno_name(error.errno()) != Some("EBADFD"))
+    });
+    assert_eq!(status, 0, "the child was told EBADFD");
+    let started = Instant::now();
+    let error = consumer.recv_timeout(Duration::from_millis(1)).unwrap_err();
+    assert!(errno_name(error.errno()) == Some("ETIMEDOUT") && started.elapsed() < Duration::from_secs(20));
+}
+
+/// Runs `child` in a child process and returns its exit status.
+#[allow(unsafe_code, reason = "there is no safe fork")]
+fn forked(child: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child runs on this thread alone, does no more than `child`, which waits for no other thread and holds no
+    // lock that another one may hold, and ends by `_exit` without running destructors or handlers of its parent.
+    unsafe {
+        match libc::fork() {
+            0 => libc::_exit(child()),
+            pid => {
+                let mut status = 0;
+                assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid);
+                assert!(libc::WIFEXITED(status), "the child ended by itself");
+                libc::WEXITSTATUS(status)
+            }
+        }
+    }
+}
+
+#[allow(unsafe_code, reason = "there is no safe name of a thread")]
+fn this_thread() -> libc::pthread_t {
+    // SAFETY: it has no preconditions.
+    unsafe { libc::pthread_self() }
+}
+
+/// Sends SIGUSR1 to a thread.
+#[allow(unsafe_code, reason = "there is no safe signal to a thread")]
+fn signal(thread: libc::pthread_t) {
+    // SAFETY: the thread has not been joined yet, so that its name is valid; the signal has a handler.
+    unsafe { libc::pthread_kill(thread, SIGUSR1) };
+}

@@ -1,0 +1,345 @@
+//! Content that is not what it should be, and producers that do not do what they should: each is an error with a name.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use common::{Scripted, World, content, name};
+use namely_security::revocation::{Reason, Statement, Status};
+use namely_security::validity::ALWAYS;
+use namely_security::{
+    Certificate, KeyType, MANIFEST_ENTRIES, Manifest, ManifestHash, PrivateKey, Signer, ValidityPeriod,
+    manifest_name, sign_data,
+};
+use namely_socket::{
+    BindError, Consumer, ConsumerOptions, ConsumerStats, FETCHES_MAX, FetchError, OnBadSegment, Revocation,
+    errno_name,
+};
+use namely_transport::publish::{Options, Publication, Signing};
+use namely_wire::rdr::{Metadata, metadata_name};
+use namely_wire::{DataBuilder, InterestView, Name};
+
+/// Small packets that caches do not keep, so that another copy comes from the producer.
+fn options(signing: Signing) -> Options {
+    Options { packet_octets_max: 1000, signing, freshness_ms: 0, ..Options::default() }
+}
+
+fn by_manifest() -> Options {
+    options(Signing::Manifest(ManifestHash::Sha256))
+}
+
+fn published(uri: &str, octets: usize, how: &Options, signer: &Signer) -> Publication {
+    Publication::new(name(uri).as_name(), 7, &content(octets), how, signer).unwrap()
+}
+
+fn answer(publication: &Publication, interest: &InterestView<'_>) -> Option<Vec<u8>> {
+    publication.answer(interest).map(<[u8]>::to_vec)
+}
+
+fn bound(world: &World, change: impl FnOnce(&mut ConsumerOptions)) -> Consumer {
+    let mut options = world.consumer_options();
+    options.read.lifetime_ms = 200;
+    options.read.attempts = 2;
+    options.read.fetch.silence_ns_max = 1_000_000_000;
+    change(&mut options);
+    Consumer::bind(name("/p"), options).unwrap()
+}
+
+#[track_caller]
+fn fails(result: Result<Vec<u8>, FetchError>, errno: &str, says: &str) {
+    let error = result.map(|octets| octets.len()).unwrap_err();
+    assert_eq!(errno_name(error.errno()), Some(errno), "{error}");
+    assert!(error.to_string().contains(says), "{error}");
+}
+
+/// `wire` with a bit of its content, which comes before the signature, turned over.
+fn damaged(mut wire: Vec<u8>) -> Vec<u8> {
+    let middle = wire.len() / 2;
+    wire[middle] ^= 1;
+    wire
+}
+
+/// Fetches `/p/o`, of which the producer damages segment 5 so many times. A router of its own has nothing in its cache.
+fn with_corrupt(
+    signing: Signing,
+    policy: OnBadSegment,
+    copies: usize,
+) -> (Result<Vec<u8>, FetchError>, ConsumerStats) {
+    let world = World::new();
+    let publication = published("/p/o", 20_000, &options(signing), &world.signer("/p"));
+    let bad = publication.object().to_name().join_segment(5);
+    let mut copies = copies;
+    let _producer = world.serve("/p", move |interest| {
+        let wire = answer(&publication, interest)?;
+        if interest.name != bad.as_name() || copies == 0 {
+            return Some(wire);
+        }
+        copies -= 1;
+        Some(damaged(wire))
+    });
+    let consumer = bound(&world, |options| options.on_bad_segment = policy);
+    (consumer.fetch(&name("/p/o")), consumer.stats())
+}
+
+#[test]
+fn a_corrupted_segment_is_asked_for_again_or_accepted_or_ends_the_fetch() {
+    for signing in [Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket] {
+        let (refetched, stats) = with_corrupt(signing, OnBadSegment::Refetch, 2);
+        assert!(refetched.unwrap() == content(20_000));
+        // A copy that came twice counts once.
+        assert!((1..=2).contains(&stats.corrupt) && stats.unverified == 0, "{stats:?}");
+        let (refetched, stats) = with_corrupt(signing, OnBadSegment::Refetch, usize::MAX);
+        fails(refetched, "EBADMSG", "/p/o/v=7/seg=5");
+        assert_eq!(stats.corrupt, 3);
+        let (accepted, stats) = with_corrupt(signing, OnBadSegment::Accept, 1);
+        let accepted = accepted.unwrap();
+        assert!(accepted != content(20_000) && accepted.len() == 20_000);
+        assert_eq!(stats.unverified, 1);
+        let (aborted, stats) = with_corrupt(signing, OnBadSegment::Abort, 1);
+        fails(aborted, "EBADMSG", "/p/o/v=7/seg=5");
+        assert_eq!(stats.corrupt, 1);
+    }
+}
+
+#[test]
+fn a_wrong_key_a_wrong_namespace_and_a_missing_certificate_are_named() {
+    let world = World::new();
+    let stranger = |key_name: &str| {
+        let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+        Signer::new(name(key_name), key)
+    };
+    let mine = published("/p/mine", 3000, &by_manifest(), &stranger("/p/KEY/forged"));
+    let elsewhere = published("/p/elsewhere", 3000, &by_manifest(), &stranger("/q/KEY/k"));
+    let nobody = published("/p/sub/o", 3000, &by_manifest(), &stranger("/p/sub/KEY/unknown"));
+    let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+    let forged = Certificate::self_signed(name("/p/KEY/forged").as_name(), &key, ALWAYS, 1).unwrap();
+    let _producer = world.serve("/p", move |interest| {
+        if interest.name.is_prefix_of(forged.name()) && interest.name.len() >= 3 {
+            return Some(forged.wire().to_vec());
+        }
+        [&mine, &elsewhere, &nobody].iter().find_map(|publication| answer(publication, interest))
+    });
+    let consumer = bound(&world, |_| {});
+    fails(consumer.fetch(&name("/p/mine")), "EKEYREJECTED", "/p/KEY/forged");
+    fails(consumer.fetch(&name("/p/elsewhere")), "EKEYREJECTED", "/q/KEY/k");
+    fails(consumer.fetch(&name("/p/sub/o")), "ENOKEY", "/p/sub/KEY/unknown");
+}
+
+/// A key of `/p/site` whose certificate the key of `/p` issued.
+fn site_key(world: &World, validity: ValidityPeriod) -> (Signer, Certificate) {
+    let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+    let (key_name, issuer) = (name("/p/site/KEY/s"), world.signer("/p"));
+    let issued = Certificate::issue(key_name.as_name(), key.public(), &issuer, "p", validity, 1).unwrap();
+    (Signer::new(issued.name().to_name(), key), issued)
+}
+
+#[test]
+fn an_expired_certificate_is_named() {
+    let world = World::new();
+    let past = ValidityPeriod { not_before_s: 1_000_000_000, not_after_s: 1_100_000_000 };
+    let (signer, certificate) = site_key(&world, past);
+    let publication = published("/p/site/o", 3000, &by_manifest(), &signer);
+    let _producer = world.serve("/p", move |interest| {
+        let is_certificate = interest.name.is_prefix_of(certificate.name()) && interest.name.len() > 2;
+        if is_certificate { Some(certificate.wire().to_vec()) } else { answer(&publication, interest) }
+    });
+    fails(bound(&world, |_| {}).fetch(&name("/p/site/o")), "EKEYEXPIRED", "/p/site/KEY/s");
+}
+
+#[test]
+fn a_revoked_certificate_is_refused_and_where_nobody_says_so_only_if_that_is_required() {
+    let world = World::new();
+    let (signer, certificate) = site_key(&world, ALWAYS);
+    let publication = published("/p/site/o", 3000, &by_manifest(), &signer);
+    let issuer = world.signer("/p");
+    let said: Arc<std::sync::Mutex<Option<Status>>> = Arc::default();
+    let saying = said.clone();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let asking = asked.clone();
+    let _producer = world.serve("/p", move |interest| {
+        if interest.name.component(2).is_some_and(|component| component.value == b"REVOKE") {
+            asking.fetch_add(1, Ordering::Relaxed);
+            let statement = Statement { status: (*saying.lock().unwrap())?, time_ms: 1 };
+            return Some(statement.sign(&certificate, 1, &issuer).unwrap());
+        }
+        let is_certificate = interest.name.is_prefix_of(certificate.name()) && interest.name.len() > 2;
+        if is_certificate { Some(certificate.wire().to_vec()) } else { answer(&publication, interest) }
+    });
+    let fetched = |status: Option<Status>, revocation| {
+        *said.lock().unwrap() = status;
+        bound(&world, |options| options.revocation = revocation).fetch(&name("/p/site/o"))
+    };
+    let revoked = Some(Status::Revoked(Reason::KeyCompromise));
+    assert!(fetched(None, Revocation::Off).is_ok());
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    assert!(fetched(revoked, Revocation::Off).is_ok());
+    assert!(fetched(None, Revocation::Check).is_ok());
+    assert!(fetched(Some(Status::Good), Revocation::Require).is_ok());
+    fails(fetched(None, Revocation::Require), "EKEYREJECTED", "/p/site/KEY/s/p/v=1");
+    fails(fetched(revoked, Revocation::Check), "EKEYREVOKED", "/p/site/KEY/s/p/v=1");
+    fails(fetched(revoked, Revocation::Require), "EKEYREVOKED", "was revoked");
+}
+
+#[test]
+fn manifests_and_metadata_that_lie_are_refused() {
+    let world = World::new();
+    let signer = world.signer("/p");
+    let honest = published("/p/honest", 3000, &by_manifest(), &signer);
+    let object = honest.object().to_name();
+    // A manifest that lists one segment of three.
+    let mut short = Manifest::new(0, ManifestHash::Sha256);
+    short.push([0; 32]);
+    let short = short.sign(object.as_name(), Some(0), 0, &signer).unwrap();
+    // Metadata that counts four segments, leads to itself, or leads elsewhere.
+    let metadata = move |uri: &str, to: &Name, last_segment| {
+        let metadata = Metadata {
+            last_segment: Some(last_segment),
+            manifest_entries: Some(MANIFEST_ENTRIES),
+            ..Metadata::new(to.clone())
+        };
+        let packet = metadata_name(name(uri).as_name(), 7);
+        let builder = DataBuilder::new(packet.as_name()).freshness_ms(1);
+        sign_data(&builder, &metadata.to_vec(), &signer).unwrap()
+    };
+    let more = published("/p/more", 3000, &by_manifest(), &world.signer("/p"));
+    let lies = [
+        metadata("/p/more", &more.object().to_name(), 90),
+        metadata("/p/circle", &metadata_name(name("/p/circle").as_name(), 7), 0),
+        metadata("/p/away", &object, 3),
+    ];
+    let manifest = manifest_name(object.as_name(), 0);
+    let _producer = world.serve("/p", move |interest| {
+        if interest.name == manifest.as_name() {
+            return Some(short.clone());
+        }
+        let lie = lies.iter().find(|wire| {
+            namely_transport::matching::answers(interest, &namely_wire::DataView::parse(wire).unwrap())
+        });
+        lie.cloned().or_else(|| [&honest, &more].iter().find_map(|publication| answer(publication, interest)))
+    });
+    let consumer = bound(&world, |_| {});
+    fails(consumer.fetch(&name("/p/honest")), "EBADMSG", "/p/honest/v=7");
+    fails(consumer.fetch(&name("/p/more")), "EBADMSG", "/p/more/v=7");
+    fails(consumer.fetch(&name("/p/away")), "EBADMSG", "not below it");
+    let circle = consumer.fetch(&name("/p/circle")).unwrap_err();
+    assert!(["EBADMSG", "ETIMEDOUT"].contains(&errno_name(circle.errno()).unwrap()), "{circle}");
+}
+
+#[test]
+fn a_producer_that_vanishes_midway_is_named_with_the_segment_that_is_missing() {
+    let world = World::new();
+    let publication = published("/p/o", 300_000, &by_manifest(), &world.signer("/p"));
+    let from = publication.object().to_name().join_segment(100);
+    let _producer = world.serve("/p", move |interest| {
+        let segment = interest.name.last().and_then(|last| last.segment());
+        let gone = interest.name.len() == from.len() && segment.is_some_and(|segment| segment >= 100);
+        if gone { None } else { answer(&publication, interest) }
+    });
+    let started = Instant::now();
+    fails(bound(&world, |_| {}).fetch(&name("/p/o")), "ETIMEDOUT", "/p/o/v=7/seg=100");
+    // An unreliable consumer asks once, and says which segment is the gap.
+    let unreliable = bound(&world, |options| options.reliable = false);
+    fails(unreliable.fetch(&name("/p/o")), "ETIMEDOUT", "/p/o/v=7/seg=100");
+    assert_eq!(unreliable.stats().retransmissions, 0);
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn too_large_an_object_too_long_a_prefix_and_too_many_fetches_are_refused() {
+    let world = World::new();
+    let publication = published("/p/o", 5000, &by_manifest(), &world.signer("/p"));
+    let _producer = world.serve("/p", move |interest| answer(&publication, interest));
+    assert_eq!(
+        bound(&world, |options| options.object_octets_max = 5000).fetch(&name("/p/o")).unwrap().len(),
+        5000
+    );
+    fails(bound(&world, |options| options.object_octets_max = 4999).fetch(&name("/p/o")), "EFBIG", "4999");
+    let long = Name::new().join_generic([b'x'; 300]);
+    let refused = Consumer::bind(long, world.consumer_options()).unwrap_err();
+    assert!(
+        matches!(refused, BindError::Name(_)) && errno_name(refused.errno()) == Some("ENAMETOOLONG"),
+        "{refused}"
+    );
+    let consumer = bound(&world, |options| options.read.lifetime_ms = 60_000);
+    let waiting: Vec<_> =
+        (0..FETCHES_MAX).map(|i| consumer.fetch_async(&name(&format!("/p/nothing/{i}"))).unwrap()).collect();
+    let refused = consumer.fetch_async(&name("/p/nothing/more")).unwrap_err();
+    assert_eq!(errno_name(refused.errno()), Some("ENOBUFS"), "{refused}");
+    drop(waiting);
+    let until = Instant::now() + Duration::from_secs(10);
+    while let Err(error) = consumer.fetch(&name("/p/o")) {
+        assert!(errno_name(error.errno()) == Some("ENOBUFS") && Instant::now() < until, "{error}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Content whose segments are signed with RSA, by a key whose certificate comes only once `enough` segments were asked for.
+struct Slow {
+    world: World,
+    segments: usize,
+    asked: Arc<AtomicUsize>,
+    /// Whether the certificate was wanted before.
+    wanted_early: Arc<AtomicBool>,
+    _producer: Scripted,
+}
+
+impl Slow {
+    fn new(enough: impl Fn(usize) -> usize) -> Self {
+        let world = World::new();
+        let key = Arc::new(PrivateKey::generate(KeyType::Rsa).unwrap());
+        let (key_name, issuer) = (name("/p/slow/KEY/r"), world.signer("/p"));
+        let issued = Certificate::issue(key_name.as_name(), key.public(), &issuer, "p", ALWAYS, 2).unwrap();
+        let signer = Signer::new(issued.name().to_name(), key);
+        let publication = published("/p/slow/o", 200_000, &options(Signing::PerPacket), &signer);
+        let segments = publication.segments() as usize;
+        let (asked, wanted_early) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (asked_for, early, enough) = (asked.clone(), wanted_early.clone(), enough(segments));
+        let producer = world.serve("/p", move |interest| {
+            if interest.name.component(2).is_some_and(|component| component.value == b"KEY") {
+                let is_due = asked_for.load(Ordering::Relaxed) >= enough;
+                early.fetch_or(!is_due, Ordering::Relaxed);
+                return is_due.then(|| issued.wire().to_vec());
+            }
+            let wire = answer(&publication, interest)?;
+            asked_for.fetch_add(1, Ordering::Relaxed);
+            Some(wire)
+        });
+        Slow { world, segments, asked, wanted_early, _producer: producer }
+    }
+}
+
+#[test]
+fn interests_go_out_at_their_rate_while_signatures_wait_to_be_verified() {
+    let slow = Slow::new(|segments| segments);
+    let consumer = bound(&slow.world, |options| {
+        options.revocation = Revocation::Off;
+        options.read.attempts = 20;
+    });
+    // By its version, so that the first signature to verify is a segment's.
+    assert!(consumer.fetch(&name("/p/slow/o/v=7")).unwrap() == content(200_000));
+    let stats = consumer.stats();
+    // Where the object ends only a verified segment says, so some Interests go past it.
+    assert!(stats.interests >= slow.segments as u64 && stats.retransmissions == 0, "{stats:?}");
+    assert!(slow.wanted_early.load(Ordering::Relaxed), "verification waited while Interests went out");
+    assert!(stats.backlog_most as usize > slow.segments / 2, "{stats:?}");
+    assert_eq!(stats.signatures as usize, slow.segments);
+}
+
+#[test]
+fn a_full_backlog_stops_the_interests() {
+    const BACKLOG: usize = 16;
+    let slow = Slow::new(|_| usize::MAX);
+    let bounded = bound(&slow.world, |options| {
+        options.revocation = Revocation::Off;
+        options.read.attempts = 20;
+        options.backlog_segments = BACKLOG;
+    });
+    let stuck = bounded.fetch_timeout(&name("/p/slow/o/v=7"), Duration::from_millis(500));
+    fails(stuck, "ETIMEDOUT", "not in time");
+    // Finding it asked for segment 0 too.
+    let asked = slow.asked.load(Ordering::Relaxed);
+    assert!((BACKLOG..=BACKLOG + 1).contains(&asked), "{asked}");
+    assert!(bounded.stats().backlog_most as usize <= BACKLOG);
+}
