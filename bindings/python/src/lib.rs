@@ -26,7 +26,7 @@ mod _native {
     #[pymodule_export]
     use super::producing::{Offer, Request};
     #[pymodule_export]
-    use super::sockets::{Consumer, Producer};
+    use super::sockets::{Consumer, Producer, options};
     #[pymodule_export]
     use super::stream::Stream;
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use namely_socket::{CallError, Datagram, OptionError, PushOptions, Trust};
+use namely_socket::options::{For, OPTIONS};
+use namely_socket::{CallError, ConsumerOptions, Datagram, OptionError, ProducerOptions, PushOptions, Trust};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rustix::io::Errno;
+use rustix::process::{Pid, getpid};
 
 use crate::failure::{Failure, Fault};
 use crate::names::parse;
@@ -41,6 +43,23 @@ fn option_failure(error: &OptionError) -> Failure {
     Failure::of(error, None)
 }
 
+/// Every option of a consumer or a producer, and its value when these are set.
+#[pyfunction]
+pub(crate) fn options(role: &str, set: Options) -> PyResult<Options> {
+    let is_consumer = role == "consumer";
+    let (mut consumer, mut producer) = (ConsumerOptions::default(), ProducerOptions::default());
+    for (name, value) in &set {
+        let done = if is_consumer { consumer.set(name, value) } else { producer.set(name, value) };
+        done.map_err(|error| option_failure(&error))?;
+    }
+    let other = if is_consumer { For::Producer } else { For::Consumer };
+    let all = OPTIONS.iter().filter(|spec| spec.on != other).map(|spec| {
+        let value = if is_consumer { consumer.get(spec.name) } else { producer.get(spec.name) };
+        Ok((spec.name.into(), value.map_err(|error| option_failure(&error))?))
+    });
+    all.collect()
+}
+
 /// How long a call waits, from the option `timeout_ms`.
 fn timeout(option: Result<String, OptionError>) -> Option<Duration> {
     let ms = option.ok().and_then(|ms| ms.parse().ok());
@@ -55,15 +74,24 @@ macro_rules! socket {
         pub(crate) struct $class {
             socket: Arc<namely_socket::$class>,
             closed: AtomicBool,
+            process: Pid,
         }
 
         impl $class {
+            /// The socket, unless it is a parent process's.
+            fn own(&self) -> Result<&Arc<namely_socket::$class>, Failure> {
+                if getpid() != self.process {
+                    return Err(Failure::of(&CallError::Forked, None));
+                }
+                Ok(&self.socket)
+            }
+
             /// The socket, unless it was closed.
             pub(crate) fn open(&self) -> Result<&Arc<namely_socket::$class>, Failure> {
                 if self.closed.load(Ordering::Relaxed) {
                     return Err(Failure::new(Errno::BADF, "the socket was closed"));
                 }
-                Ok(&self.socket)
+                self.own()
             }
         }
 
@@ -90,7 +118,7 @@ macro_rules! socket {
                 }
                 let name = parse(prefix)?;
                 let socket = detached(py, prefix, || namely_socket::$class::bind(name, set))?;
-                Ok($class { socket: Arc::new(socket), closed: AtomicBool::new(false) })
+                Ok($class { socket: Arc::new(socket), closed: AtomicBool::new(false), process: getpid() })
             }
 
             #[getter]
@@ -104,7 +132,7 @@ macro_rules! socket {
             }
 
             fn option(&self, name: &str) -> PyResult<String> {
-                Ok(self.socket.option(name).map_err(|error| option_failure(&error))?)
+                Ok(self.own()?.option(name).map_err(|error| option_failure(&error))?)
             }
 
             fn set_option(&self, name: &str, value: &str) -> PyResult<()> {

@@ -1,6 +1,5 @@
 """Waits end: by time, by a signal, by closing, by a router or producer that goes away, and in a child of a fork."""
 
-
 from __future__ import annotations
 
 import errno
@@ -77,6 +76,11 @@ def test_a_socket_is_the_parents_after_a_fork() -> None:
                 consumer.fetch(name, timeout=5)
             except namely.Forked as error:
                 status = 0 if error.errno == errno.EBADFD else 2
+                try:
+                    producer.option("manifest")
+                    status = 4
+                except namely.Forked:
+                    pass
             except BaseException:
                 status = 3
             finally:

@@ -43,6 +43,7 @@ from namely.names import canonical, components, join
 from namely.sockets import (
     Certificate,
     Consumer,
+    Fetch,
     ObjectFile,
     ObjectInfo,
     Offer,
@@ -51,6 +52,7 @@ from namely.sockets import (
     Receipt,
     Received,
     Request,
+    options,
 )
 
 __all__ = [
@@ -62,6 +64,7 @@ __all__ = [
     "Corrupted",
     "DiskFull",
     "Error",
+    "Fetch",
     "Forked",
     "Interrupted",
     "InvalidArgument",
@@ -97,4 +100,5 @@ __all__ = [
     "canonical",
     "components",
     "join",
+    "options",
 ]

@@ -2,7 +2,20 @@
 from types import GenericAlias
 from typing import Generic, TypeAlias, TypeVar, final
 
-__all__ = ["Bell", "Consumer", "Offer", "Pending", "Producer", "Request", "Stream", "canonical", "components", "join", "listing"]
+__all__ = [
+    "Bell",
+    "Consumer",
+    "Offer",
+    "Pending",
+    "Producer",
+    "Request",
+    "Stream",
+    "canonical",
+    "components",
+    "join",
+    "listing",
+    "options",
+]
 
 _Info: TypeAlias = tuple[str, int | None, int | None, str, str | None, bool, int | None]
 _Received: TypeAlias = tuple[str, bytes, str | None, float]
@@ -14,6 +27,7 @@ def canonical(name: str) -> str: ...
 def join(name: str, components: list[str]) -> str: ...
 def components(name: str) -> list[str]: ...
 def listing(octets: bytes) -> list[tuple[str, bool]]: ...
+def options(role: str, set: _Options) -> _Options: ...
 
 @final
 class Bell:

@@ -11,7 +11,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from namely import _native
 from namely.errors import BadSocket, Closed, NameNotFound
@@ -122,6 +122,17 @@ def option_text(value: OptionValue) -> str:
     return str(value) if isinstance(value, int) else os.fspath(value)
 
 
+def options(role: Literal["consumer", "producer"], **options: OptionValue) -> dict[str, str]:
+    """Every option of a consumer or a producer and its value, when these are set and all others as they are by default.
+
+    >>> options("consumer", congestion="bbr")["congestion"], options("consumer")["lifetime_ms"]
+    ('bbr', '2000')
+
+    Raises `namely.UnknownOption` and `namely.InvalidArgument`, which says what the option takes.
+    """
+    return dict(_native.options(role, options_text(options)))
+
+
 def octets(content: Octets) -> bytes:
     """The content as `bytes`, without a copy if it is."""
     return content if isinstance(content, bytes) else bytes(memoryview(content))
@@ -186,6 +197,21 @@ class ObjectFile(io.RawIOBase):
         if not self.closed:
             self._stream.close()
         super().close()
+
+
+class Fetch:
+    """A fetch under way. Given up when nobody has it any more."""
+
+    def __init__(self, pending: _native.Pending[bytes]) -> None:
+        self._pending = pending
+
+    def wait(self, timeout: float | None = None) -> bytes:
+        """The object, once. Raises what `Consumer.fetch` raises; after `namely.Timeout` it can be waited for again."""
+        return self._pending.wait(timeout)
+
+    def try_take(self) -> bytes:
+        """The object if it is there; `namely.WouldBlock` if not yet."""
+        return self._pending.try_take()
 
 
 class Socket:
@@ -269,6 +295,18 @@ class Consumer(Socket):
         verified is handed out), `namely.ObjectTooLarge` (option `object_octets_max`), `namely.OutsidePrefix`.
         """
         return self._socket.fetch(name).wait(timeout)
+
+    def fetch_later(self, name: str) -> Fetch:
+        """Starts to fetch the object `name`, and does not wait for it.
+
+        >>> with Producer("/lab/doc") as producer, Consumer("/lab/doc", timeout_ms=10_000) as consumer:
+        ...     under_way = [consumer.fetch_later(producer.publish(f"/lab/doc/{i}", b"%d" % i).name) for i in range(3)]
+        ...     [fetch.wait() for fetch in under_way]
+        [b'0', b'1', b'2']
+
+        Raises `namely.QueueFull` if too many are under way already.
+        """
+        return Fetch(self._socket.fetch(name))
 
     def stat(self, name: str, *, timeout: float | None = None) -> ObjectInfo:
         """What is known of the object `name`: its newest version, its size. Of its content nothing is fetched.
