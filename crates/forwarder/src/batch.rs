@@ -92,7 +92,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             received.headers.nack.is_none()
                 && received.packet.as_ref().first() == Some(&(types::INTEREST as u8))
         };
-        let mut read = 0;
+        let is_data = |received: &Received<B>| received.packet.as_ref().first() == Some(&(types::DATA as u8));
+        let those = |is: fn(&Received<B>) -> bool| {
+            let packets = packets.iter().zip(hashes.iter());
+            packets.filter(move |((_, received), _)| is(received)).map(|(_, hashes)| hashes)
+        };
+        let mut read = self.cs.read_names(those(is_interest)) ^ self.cs.read_insertions(those(is_data));
         for ((_, received), hashes) in packets.iter().zip(hashes.iter()) {
             read ^= self.pit.read_bucket(hashes.whole());
             if is_interest(received) {
@@ -106,6 +111,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 read ^= self.pit.read_entry(hashes.whole());
             }
         }
+        read ^= self.cs.read_found(those(is_interest));
         // What was read is not wanted, only that it was.
         black_box(read);
     }

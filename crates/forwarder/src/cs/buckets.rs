@@ -120,13 +120,10 @@ impl<R: RawMutex> Buckets<R> {
         (hash as usize & self.mask) as u32
     }
 
-    /// Reads a bucket and does nothing with it: so that it is in the cache when it is needed. Several that are read
-    /// one after the other arrive together.
+    /// Reads a word of a bucket, ahead of its use; see [`crate::Batch`].
     #[inline]
-    pub(super) fn read_ahead(&self, number: u32) {
-        if let Some(bucket) = self.pool.get(number as usize) {
-            bucket.more.load(Ordering::Relaxed);
-        }
+    pub(super) fn read(&self, number: u32) -> u64 {
+        self.pool.get(number as usize).map_or(0, |bucket| bucket.slots[0].load(Ordering::Relaxed))
     }
 
     /// The newest of the list of `tag` in the bucket of `hash`, without a lock.

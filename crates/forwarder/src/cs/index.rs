@@ -28,6 +28,7 @@ use super::policy::Marks;
 use super::pool::{Nodes, Pooled};
 use super::{CS_EXAMINED_MAX, Cached};
 use crate::config::ConfigError;
+use crate::hash::NameHashes;
 use crate::prefix_table::Key;
 use crate::slab::{Id, NONE};
 
@@ -174,19 +175,41 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         })
     }
 
-    /// Reads what an insertion under `key` will need, and what taking out `next` will need.
-    pub(super) fn read_ahead(&self, key: Key<'_>, next: Id) {
-        let components = key.hashes.len();
-        self.names.read_ahead(self.names.number(key.hashes.whole()));
-        for n in 1..components.min(LINKS) {
-            self.prefixes.read_ahead(self.prefixes.number(key.hashes.hash(n)));
-        }
-        if let Some(entry) = self.entries.get(next) {
-            let links = entry.links.iter().take(usize::from(entry.components.load(Relaxed)));
-            links
-                .enumerate()
-                .for_each(|(level, link)| self.table(level).read_ahead(link.bucket.load(Relaxed)));
-        }
+    /// Reads the bucket of a whole name.
+    pub(super) fn read_name(&self, hash: u64) -> u64 {
+        self.names.read(self.names.number(hash))
+    }
+
+    /// Reads the buckets that an insertion needs.
+    pub(super) fn read_buckets(&self, hashes: &NameHashes) -> u64 {
+        let prefixes = (1..hashes.len()).map(|n| self.prefixes.read(self.prefixes.number(hashes.hash(n))));
+        prefixes.fold(self.read_name(hashes.whole()), |read, word| read ^ word)
+    }
+
+    /// Reads what taking out a Data needs.
+    pub(super) fn read_leaving(&self, id: Id) -> u64 {
+        let Some(entry) = self.entries.get(id) else { return 0 };
+        let links = entry.links.iter().take(usize::from(entry.components.load(Relaxed)));
+        let buckets = links.enumerate().map(|(n, link)| self.table(n).read(link.bucket.load(Relaxed)));
+        buckets.fold(0, |read, word| read ^ word)
+    }
+
+    /// Reads the entry of the newest Data of a whole name; returns its id.
+    pub(super) fn read_entry(&self, hash: u64) -> Id {
+        let Newest::Is(id) = self.names.newest(hash, Tag::new(hash, WHOLE)) else { return NONE };
+        // No Data has 0 components.
+        let components = self.entries.get(id).map(|entry| entry.components.load(Relaxed));
+        if components > Some(0) { id } else { NONE }
+    }
+
+    /// Reads where the packets of some Data begin, as far as nobody else is at them.
+    pub(super) fn read_packets<const N: usize>(&self, ids: [Id; N]) -> u64 {
+        // All are locked before any packet is read: a lock waits for what was read before it. No lock is waited for.
+        let locked = ids.map(|id| self.entries.get(id)?.cached.try_lock());
+        let cached = locked.iter().flatten().filter_map(|cached| cached.as_ref());
+        cached.fold(0, |read, cached| {
+            read ^ cached.packet.as_ref().first().map_or(0, |octet| u64::from(*octet))
+        })
     }
 
     /// Shows `visit` the Data with exactly the first `n` components of `key`, newest first, then, if `below`,

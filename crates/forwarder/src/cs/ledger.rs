@@ -45,6 +45,8 @@ pub(super) struct Ledger {
     pub(super) entries: usize,
     pub(super) octets: u64,
     pub(super) evicted: u64,
+    /// Whether the last Data that came in made another one leave.
+    is_full: bool,
 }
 
 impl Ledger {
@@ -57,6 +59,7 @@ impl Ledger {
             entries: 0,
             octets: 0,
             evicted: 0,
+            is_full: false,
         })
     }
 
@@ -82,9 +85,21 @@ impl Ledger {
         Some(self.settle(id))
     }
 
-    /// What will probably leave next.
-    pub(super) fn next(&self) -> Option<Id> {
-        self.policy.next()
+    /// Reads what so many insertions of `hashes` need of the lists, and puts what will probably leave for them into
+    /// `ids`; returns how many those are.
+    pub(super) fn read_ahead(&self, hashes: impl Iterator<Item = u64>, ids: &mut [Id]) -> (u64, usize) {
+        let mut read = 0;
+        let mut next = self.policy.next().filter(|_| self.is_full);
+        let mut leaving = 0;
+        for (hash, id) in hashes.zip(ids) {
+            read ^= self.policy.read(hash);
+            if let Some(leaves) = next {
+                read ^= self.policy.read(self.records.hash(leaves));
+                (*id, next) = (leaves, self.records.newer(leaves));
+                leaving += 1;
+            }
+        }
+        (read, leaving)
     }
 
     /// Enters a Data if it fits, after at most one other has left for it.
@@ -98,7 +113,8 @@ impl Ledger {
     ) -> (Entered, Option<Id>) {
         let more = (1, usize::from(need.entries), u64::from(need.octets));
         let mut left = None;
-        if !self.fits(limits, more) {
+        self.is_full = !self.fits(limits, more);
+        if self.is_full {
             left = self.evict(arrival, marks);
             if !self.fits(limits, more) {
                 return (if left.is_some() { Entered::NotYet } else { Entered::Never }, left);

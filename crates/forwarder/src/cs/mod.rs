@@ -13,13 +13,14 @@ mod index;
 mod ledger;
 mod policy;
 mod pool;
+mod read_ahead;
 #[cfg(test)]
 mod stress;
 #[cfg(test)]
 mod tests;
 
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use lock_api::{Mutex, RawMutex};
 use namely_wire::DataView;
@@ -30,7 +31,7 @@ use crate::counters::Counter;
 use crate::packet::PacketBuf;
 use crate::pit::Span;
 use crate::prefix_table::Key;
-use crate::slab::{Id, NONE};
+use crate::slab::Id;
 use index::{Filed, Handle, Index};
 use ledger::{Entered, Ledger, Limits, Need};
 use policy::{Arrival, OnHit};
@@ -94,11 +95,7 @@ pub(crate) struct Cs<B, R> {
 
 /// What each insertion writes, apart from what lookups read.
 #[repr(align(64))]
-struct Books<R> {
-    ledger: Mutex<R, Ledger>,
-    /// What will probably leave next.
-    next: AtomicU32,
-}
+struct Books<R>(Mutex<R, Ledger>);
 
 /// In [`Cs::on_hit`].
 const LOCK: u8 = u8::MAX;
@@ -148,7 +145,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         Ok(Cs {
             index: Index::new(config.cs_packets_max, config.cs_entries_max)?,
             on_hit: AtomicU8::new(on_hit(&ledger)),
-            books: Books { ledger: Mutex::new(ledger), next: AtomicU32::new(NONE) },
+            books: Books(Mutex::new(ledger)),
             limits: Limits {
                 packets: AtomicUsize::new(config.cs_packets_max),
                 entries: AtomicUsize::new(config.cs_entries_max),
@@ -162,7 +159,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     }
 
     pub(crate) fn info(&self) -> CsInfo {
-        let ledger = self.books.ledger.lock();
+        let ledger = self.books.0.lock();
         CsInfo {
             packets_max: self.limits.packets.load(Relaxed),
             policy: ledger.kind,
@@ -187,7 +184,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         };
         set(&self.admit, change.admit);
         set(&self.serve, change.serve);
-        let mut ledger = self.books.ledger.lock();
+        let mut ledger = self.books.0.lock();
         if let Some(packets) = change.packets_max {
             self.limits.packets.store(packets, Relaxed);
         }
@@ -201,7 +198,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
 
     /// Changes how many index entries and octets there may be; Data beyond them leaves now.
     pub(crate) fn limit(&self, entries_max: usize, octets_max: u64) {
-        let ledger = self.books.ledger.lock();
+        let ledger = self.books.0.lock();
         self.limits.entries.store(entries_max, Relaxed);
         self.limits.octets.store(octets_max, Relaxed);
         drop(ledger);
@@ -210,7 +207,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
 
     fn shrink(&self) {
         loop {
-            let mut ledger = self.books.ledger.lock();
+            let mut ledger = self.books.0.lock();
             let fits = ledger.fits(&self.limits, (0, 0, 0));
             let Some(left) = (!fits).then(|| ledger.evict(Arrival::New, &self.index)).flatten() else {
                 return;
@@ -267,20 +264,13 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     fn used(&self, handle: Handle) {
         match self.on_hit.load(Relaxed) {
             0 => {}
-            LOCK => self.books.ledger.lock().hit(handle),
+            LOCK => self.books.0.lock().hit(handle),
             most => self.index.raise(handle.id, most),
         }
     }
 
     pub(crate) fn set_digest(&self, of: &Undigested<B>, digest: [u8; 32]) {
         self.index.with(of.handle, |cached| cached.digest = Some(Box::new(digest)));
-    }
-
-    /// Reads what [`Cs::insert`] will need of memory, so that it is there when it is called.
-    pub(crate) fn read_ahead(&self, key: Key<'_>) {
-        if self.admit.load(Relaxed) {
-            self.index.read_ahead(key, self.books.next.load(Relaxed));
-        }
     }
 
     /// Takes a Data in, or renews it if the very same packet is there.
@@ -324,10 +314,9 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     fn enter(&self, handle: Handle, need: Need) {
         let mut arrival = None;
         loop {
-            let mut ledger = self.books.ledger.lock();
+            let mut ledger = self.books.0.lock();
             let arrival = *arrival.get_or_insert_with(|| ledger.arriving(need.hash));
             let (entered, left) = ledger.enter(handle, need, arrival, &self.limits, &self.index);
-            self.books.next.store(ledger.next().unwrap_or(NONE), Relaxed);
             drop(ledger);
             if let Some(left) = left {
                 self.take_out(left);
@@ -364,10 +353,10 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                 return (erased, self.any_under(prefix).is_some());
             }
             let owned = if prefix.hashes.len() == 0 {
-                self.books.ledger.lock().disown_any()
+                self.books.0.lock().disown_any()
             } else {
                 let Some(handle) = self.any_under(prefix) else { return (erased, false) };
-                self.books.ledger.lock().disown(handle)
+                self.books.0.lock().disown(handle)
             };
             match owned {
                 Some(id) => self.take_out(id),
@@ -379,7 +368,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
 
     fn any_under(&self, prefix: Key<'_>) -> Option<Handle> {
         if prefix.hashes.len() == 0 {
-            return self.books.ledger.lock().any();
+            return self.books.0.lock().any();
         }
         let mut any = None;
         self.index.visit(prefix, prefix.hashes.len(), true, 1, &mut |handle, _| {
@@ -392,7 +381,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     /// Checks what must hold whenever nobody is using the store.
     #[cfg(test)]
     fn check(&self) {
-        let ledger = self.books.ledger.lock();
+        let ledger = self.books.0.lock();
         ledger.check();
         assert!(ledger.fits(&self.limits, (0, 0, 0)), "all limits hold");
         assert_eq!(self.index.check(), ledger.packets, "what is in the index is on the policy's lists");

@@ -29,7 +29,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if is_localhost(view.name) && !ingress.is_local() {
             return Err(DropReason::Scope);
         }
-        self.cs.read_ahead(Key::new(view.name, hashes));
         let mut digest = None;
         let mut satisfied = Satisfied::new();
         let mut more = self.take_satisfied(&view, hashes, &mut digest, &mut satisfied);

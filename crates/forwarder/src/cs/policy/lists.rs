@@ -92,6 +92,12 @@ impl Records {
         self.0.at(id).hash
     }
 
+    /// What came into the list of `id` after it.
+    pub(in crate::cs) fn newer(&self, id: Id) -> Option<Id> {
+        let newer = self.0.at(id).newer;
+        (newer != NONE).then_some(newer)
+    }
+
     /// The list that `id` is in; 0: none.
     pub(super) fn list(&self, id: Id) -> u8 {
         self.0.at(id).list
@@ -134,11 +140,6 @@ impl List {
         (self.newest != NONE).then_some(self.newest)
     }
 
-    pub(super) fn newer(&self, id: Id, records: &Records) -> Option<Id> {
-        let newer = records.0.at(id).newer;
-        (newer != NONE).then_some(newer)
-    }
-
     /// How many ids there are.
     #[cfg(test)]
     pub(in crate::cs) fn count(&self) -> usize {
@@ -147,8 +148,7 @@ impl List {
 
     /// All ids, the oldest first.
     pub(in crate::cs) fn iter<'a>(&self, records: &'a Records) -> impl Iterator<Item = Id> + use<'a> {
-        let list = *self;
-        core::iter::successors(self.oldest(), move |id| list.newer(*id, records))
+        core::iter::successors(self.oldest(), move |id| records.newer(*id))
     }
 
     pub(super) fn push(&mut self, id: Id, records: &mut Records) {

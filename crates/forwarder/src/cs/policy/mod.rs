@@ -134,8 +134,13 @@ pub(super) trait Policy: Send {
     /// Takes out the Data that leaves to make room for one that comes in so; none if there is no Data.
     fn evict(&mut self, arrival: Arrival, records: &mut Records, marks: &impl Marks) -> Option<Id>;
 
-    /// What [`Policy::evict`] will probably choose: a hint for who reads ahead.
+    /// What [`Policy::evict`] will probably choose, and after it what is newer: a hint for who reads ahead.
     fn next(&self) -> Option<Id>;
+
+    /// Reads what is remembered of a hash, ahead of its use.
+    fn read(&self, _hash: u64) -> u64 {
+        0
+    }
 
     /// A Data came in.
     fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records);
@@ -212,6 +217,10 @@ impl Policy for AnyPolicy {
 
     fn next(&self) -> Option<Id> {
         with_policy!(self, policy => policy.next())
+    }
+
+    fn read(&self, hash: u64) -> u64 {
+        with_policy!(self, policy => policy.read(hash))
     }
 
     fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records) {

@@ -33,6 +33,11 @@ impl Recent {
         Ok(Recent { sets: Sparse::new(sets)?, last: 0 })
     }
 
+    /// Reads a word of the set of `hash`, ahead of its use.
+    pub(super) fn read(&self, hash: u64) -> u64 {
+        self.sets.get(hash).map_or(0, |set| u64::from(set[0].tag))
+    }
+
     /// Enters `hash`, if there is memory for it.
     pub(super) fn enter(&mut self, hash: u64) {
         self.last = self.last.wrapping_add(1).max(1);

@@ -78,6 +78,10 @@ impl Policy for S3Fifo {
         self.small.oldest().or(self.main.oldest())
     }
 
+    fn read(&self, hash: u64) -> u64 {
+        self.ghosts.read(hash)
+    }
+
     fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records) {
         if arrival == Arrival::New {
             self.small.push(id, records);

@@ -28,9 +28,9 @@ impl Policy for Sieve {
                 break;
             }
             marks.set_mark(id, 0);
-            id = self.queue.newer(id, records).or(self.queue.oldest())?;
+            id = records.newer(id).or(self.queue.oldest())?;
         }
-        self.hand = self.queue.newer(id, records);
+        self.hand = records.newer(id);
         self.queue.remove(id, records);
         Some(id)
     }
@@ -45,7 +45,7 @@ impl Policy for Sieve {
 
     fn removed(&mut self, id: Id, records: &mut Records) {
         if self.hand == Some(id) {
-            self.hand = self.queue.newer(id, records);
+            self.hand = records.newer(id);
         }
         self.queue.remove(id, records);
     }
