@@ -10,7 +10,7 @@ use namely_io::websocket::{HANDSHAKE_OCTETS_MAX, HANDSHAKES_MAX, MESSAGE_OCTETS_
 use namely_io::{CloseReason, IoOptions, Persistency, TransportId};
 use support::{Loop, PATIENCE, packet};
 use tungstenite::protocol::frame::Frame;
-use tungstenite::protocol::frame::coding::{Data, OpCode};
+use tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tungstenite::{Error, Message, WebSocket};
 
 type Client = WebSocket<TcpStream>;
@@ -111,7 +111,64 @@ fn text_ends_the_connection_and_is_counted() {
     let (mut client, id) = connect(&io, address);
     client.send(Message::text("hello")).unwrap();
     assert_eq!(ended(&io, id, "websocket_text"), (CloseReason::BadWebSocket("websocket_text"), 1));
-    assert!(client.read().is_err());
+    assert_eq!(farewell(&mut client), CloseCode::Unsupported);
+}
+
+/// The code of the Close frame with which the router ends a connection.
+fn farewell(client: &mut Client) -> CloseCode {
+    match client.read().unwrap() {
+        Message::Close(Some(frame)) => frame.code,
+        other => panic!("{other:?} instead of a Close frame"),
+    }
+}
+
+#[test]
+fn a_transport_that_ends_says_goodbye_behind_what_waits() {
+    let (io, address) = listening();
+    let (mut client, id) = connect(&io, address);
+    io.send(id, &packet(100, 1));
+    io.with(move |io| io.close(id));
+    assert_eq!(client.read().unwrap(), Message::binary(packet(100, 1)));
+    assert_eq!(farewell(&mut client), CloseCode::Away);
+    // From another thread, as management does.
+    let (mut client, id) = connect(&io, address);
+    io.with(move |io| io.port(id).cloned()).unwrap().close();
+    assert_eq!(farewell(&mut client), CloseCode::Away);
+    // A router that stops.
+    let (mut client, _) = connect(&io, address);
+    drop(io);
+    assert_eq!(farewell(&mut client), CloseCode::Away);
+}
+
+#[test]
+fn a_close_is_answered_once() {
+    let (io, address) = listening();
+    let (mut client, id) = connect(&io, address);
+    // A Close frame with code 1000, masked by zeros.
+    client.get_mut().write_all(&[0x88, 0x82, 0, 0, 0, 0, 3, 0xe8]).unwrap();
+    assert_eq!(io.closed(id).0, CloseReason::Peer);
+    let stream = client.get_ref().try_clone().unwrap();
+    assert_eq!(rest(stream), [0x88, 2, 3, 0xe8]);
+}
+
+#[test]
+fn a_transport_in_the_middle_of_a_message_ends_without_goodbye() {
+    let options = IoOptions { queue_octets_max: 64 << 20, ..IoOptions::default() };
+    let (io, address) = listening_with(options);
+    let (mut client, id) = connect(&io, address);
+    // More than the sockets hold: the last message that is begun does not end.
+    (0..4000).for_each(|n| io.send(id, &packet(8000, n as u8)));
+    io.with(move |io| io.close(id));
+    let mut messages = 0u32;
+    loop {
+        match client.read() {
+            Ok(Message::Binary(octets)) => assert_eq!(octets, packet(8000, messages as u8)),
+            Ok(other) => panic!("{other:?}"),
+            Err(_) => break,
+        }
+        messages += 1;
+    }
+    assert!(messages > 0);
 }
 
 #[test]

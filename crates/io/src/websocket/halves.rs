@@ -8,6 +8,7 @@ use namely_wire::face_uri::{Endpoint, FaceUri};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use tungstenite::protocol::Role;
+use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Error, Message, WebSocket};
 
 use super::outgoing::Outgoing;
@@ -43,7 +44,7 @@ pub(super) fn client<P: AsRef<[u8]> + Clone + Send + 'static>(
         refuses: refuses_permanent,
     };
     NewTransport {
-        receiver: Box::new(WebSocketReceiver { connection }),
+        receiver: Box::new(WebSocketReceiver { connection, farewell: Some(CloseCode::Away) }),
         sender,
         about,
         local,
@@ -54,6 +55,57 @@ pub(super) fn client<P: AsRef<[u8]> + Clone + Send + 'static>(
 
 struct WebSocketReceiver {
     connection: WebSocket<Wire>,
+    /// What the peer is told when the face ends; none when it knows, or cannot be told.
+    farewell: Option<CloseCode>,
+}
+
+impl Drop for WebSocketReceiver {
+    fn drop(&mut self) {
+        if let Some(code) = self.farewell {
+            self.connection.get_ref().outgoing().lock().close(code.into());
+        }
+    }
+}
+
+impl WebSocketReceiver {
+    /// What an error of the protocol's state machine means.
+    fn failure<P: AsRef<[u8]> + Clone + Send + 'static>(
+        &mut self,
+        turn: &Turn<'_, P>,
+        error: Error,
+    ) -> Result<(), CloseReason> {
+        use tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
+        match error {
+            Error::Io(error) => match Errno::from_io_error(&error) {
+                Some(errno) if errno != Errno::AGAIN => {
+                    self.farewell = None;
+                    Err(CloseReason::System(errno))
+                }
+                _ if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
+                // A peer that asks for pongs and reads none; the last may be half written.
+                _ => Err(self.refuse(turn, "websocket_control_full", None)),
+            },
+            Error::ConnectionClosed
+            | Error::AlreadyClosed
+            | Error::Protocol(ResetWithoutClosingHandshake) => {
+                self.farewell = None;
+                Err(CloseReason::Peer)
+            }
+            Error::Capacity(_) => Err(self.refuse(turn, "websocket_too_large", Some(CloseCode::Size))),
+            _ => Err(self.refuse(turn, "websocket_malformed", Some(CloseCode::Protocol))),
+        }
+    }
+
+    fn refuse<P: AsRef<[u8]> + Clone + Send + 'static>(
+        &mut self,
+        turn: &Turn<'_, P>,
+        label: &'static str,
+        farewell: Option<CloseCode>,
+    ) -> CloseReason {
+        turn.count(label);
+        self.farewell = farewell;
+        CloseReason::BadWebSocket(label)
+    }
 }
 
 impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for WebSocketReceiver {
@@ -71,39 +123,16 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for WebSocketReceiver 
                         return Ok(());
                     }
                 }
-                Ok(Message::Text(_)) => return Err(refused(turn, "websocket_text")),
+                Ok(Message::Text(_)) => {
+                    return Err(self.refuse(turn, "websocket_text", Some(CloseCode::Unsupported)));
+                }
                 // Answered by the library.
-                Ok(Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_)) => (),
-                Err(error) => return failure(turn, error),
+                Ok(Message::Close(_)) => self.farewell = None,
+                Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => (),
+                Err(error) => return self.failure(turn, error),
             }
         }
     }
-}
-
-/// What an error of the protocol's state machine means.
-fn failure<P: AsRef<[u8]> + Clone + Send + 'static>(
-    turn: &Turn<'_, P>,
-    error: Error,
-) -> Result<(), CloseReason> {
-    use tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
-    match error {
-        Error::Io(error) => match Errno::from_io_error(&error) {
-            Some(errno) if errno != Errno::AGAIN => Err(CloseReason::System(errno)),
-            _ if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
-            // A peer that asks for pongs and reads none.
-            _ => Err(refused(turn, "websocket_control_full")),
-        },
-        Error::ConnectionClosed | Error::AlreadyClosed | Error::Protocol(ResetWithoutClosingHandshake) => {
-            Err(CloseReason::Peer)
-        }
-        Error::Capacity(_) => Err(refused(turn, "websocket_too_large")),
-        _ => Err(refused(turn, "websocket_malformed")),
-    }
-}
-
-fn refused<P: AsRef<[u8]> + Clone + Send + 'static>(turn: &Turn<'_, P>, label: &'static str) -> CloseReason {
-    turn.count(label);
-    CloseReason::BadWebSocket(label)
 }
 
 struct WebSocketSender {

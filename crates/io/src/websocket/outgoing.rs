@@ -78,6 +78,16 @@ impl Outgoing {
         }
     }
 
+    /// Says goodbye, unless a message is half written or the peer does not read.
+    pub(super) fn close(&mut self, code: u16) {
+        /// The first octet of a Close frame of one piece.
+        const FINAL_CLOSE: u8 = 0x88;
+        if self.written == 0 {
+            let [high, low] = code.to_be_bytes();
+            let _ = self.write_control(&[FINAL_CLOSE, 2, high, low]);
+        }
+    }
+
     /// Whether all of `octets` was written; a part would put the stream out of step, so that it must end.
     fn write_control(&self, octets: &[u8]) -> Result<bool, Errno> {
         loop {
