@@ -13,7 +13,7 @@ use lock_api::RawMutex;
 use namely_wire::tlv::read_tlv;
 use namely_wire::{PACKET_OCTETS_MAX, types};
 
-use crate::faces::FaceId;
+use crate::faces::{FaceId, Turn};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Output, PacketBuf, Received};
@@ -73,12 +73,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// of them, in less time.
     pub fn receive_batch(&self, batch: &mut Batch<B>, now_ns: u64, out: &mut impl Output<B>) {
         let Batch { packets, hashes } = batch;
+        let turn = Turn::new(&self.faces, now_ns);
         let mut packets = packets.drain(..);
         while !packets.as_slice().is_empty() {
             let group = packets.as_slice().len().min(hashes.len());
             self.read_ahead(&packets.as_slice()[..group], hashes);
             for ((face, received), hashes) in packets.by_ref().take(group).zip(hashes.iter()) {
-                self.process(face, received, hashes, now_ns, out);
+                self.process(&turn, face, received, hashes, out);
             }
         }
     }

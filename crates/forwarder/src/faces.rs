@@ -20,6 +20,8 @@ use crate::counters::{FaceCounters, PacketCounts};
 use crate::pool::Pool;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
+pub(crate) use turn::Turn;
+
 /// Names a face to everybody outside the forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaceId(pub u64);
@@ -302,13 +304,23 @@ impl FaceSpec {
 pub struct FaceHold<'a> {
     cell: &'a FaceCell,
     key: FaceKey,
+    /// Another hold outlives this one, so that it need not count.
+    is_lent: bool,
 }
 
 impl FaceHold<'_> {
     /// The face's id; [`FaceId::NONE`] once the face is orphaned.
     pub fn id(&self) -> FaceId {
-        let released = self.cell.state.load(Ordering::Acquire) & RELEASED != 0;
-        if released { FaceId::NONE } else { self.key.id() }
+        if self.is_released() { FaceId::NONE } else { self.key.id() }
+    }
+
+    fn is_released(&self) -> bool {
+        self.cell.state.load(Ordering::Acquire) & RELEASED != 0
+    }
+
+    /// The same face, for no longer than it is held here.
+    fn lend(&self) -> FaceHold<'_> {
+        FaceHold { cell: self.cell, key: self.key, is_lent: true }
     }
 
     /// The packets that the face has carried.
@@ -343,7 +355,9 @@ impl FaceHold<'_> {
 
 impl Drop for FaceHold<'_> {
     fn drop(&mut self) {
-        self.cell.put();
+        if !self.is_lent {
+            self.cell.put();
+        }
     }
 }
 
@@ -360,7 +374,7 @@ pub enum Released {
 const FACE_IDS_RESTING: usize = 64;
 
 /// Orphans for which the table has cells beside those of `faces_max` faces. A worker holds few faces, and none
-/// longer than it takes to process a packet.
+/// longer than it takes to process a batch of packets.
 const ORPHANS_MAX: usize = 1024;
 
 /// Slots that a table of `faces_max` faces can have.
@@ -418,13 +432,13 @@ impl<R: RawMutex> Faces<R> {
     pub(crate) fn hold(&self, id: FaceId) -> Option<FaceHold<'_>> {
         let (slot, cell) = self.cell_of(id)?;
         let generation = cell.hold(None)?;
-        Some(FaceHold { cell, key: FaceKey { slot, generation } })
+        Some(FaceHold { cell, key: FaceKey { slot, generation }, is_lent: false })
     }
 
     pub(crate) fn hold_key(&self, key: FaceKey) -> Option<FaceHold<'_>> {
         let cell = self.cells.get(key.slot as usize)?;
         cell.hold(Some(key.generation))?;
-        Some(FaceHold { cell, key })
+        Some(FaceHold { cell, key, is_lent: false })
     }
 
     pub(crate) fn set_local_fields(&self, id: FaceId, enabled: bool) -> Result<(), FaceError> {
@@ -481,3 +495,4 @@ impl<R: RawMutex> Faces<R> {
 
 #[cfg(test)]
 mod tests;
+mod turn;

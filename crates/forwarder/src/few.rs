@@ -14,8 +14,10 @@ pub(crate) struct Few<T, const N: usize> {
 }
 
 impl<T, const N: usize> Few<T, N> {
-    pub(crate) const fn new() -> Self {
-        Few { inline: [const { None }; N], more: Vec::new() }
+    #[inline]
+    pub(crate) fn new() -> Self {
+        // A constant would be copied with all that its items might hold; this writes only that there are none.
+        Few { inline: core::array::from_fn(|_| None), more: Vec::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -31,6 +33,11 @@ impl<T, const N: usize> Few<T, N> {
             Some(place) => *place = Some(item),
             None => self.push_more(item),
         }
+    }
+
+    /// The next free place that needs no storage: what is put there is the last item.
+    pub(crate) fn vacant(&mut self) -> Option<&mut Option<T>> {
+        self.inline.iter_mut().find(|place| place.is_none())
     }
 
     #[cold]
@@ -85,7 +92,7 @@ impl<T, const N: usize> Few<T, N> {
 
     /// Forgets all items and takes the storage out, if there is any.
     pub(crate) fn reclaim(&mut self) -> Option<Vec<T>> {
-        self.inline = [const { None }; N];
+        self.inline.iter_mut().for_each(|place| *place = None);
         let mut storage = core::mem::take(&mut self.more);
         storage.clear();
         (storage.capacity() > 0).then_some(storage)

@@ -12,7 +12,7 @@ use crate::config::{Config, ConfigError};
 use crate::counters::{Counters, DropReason};
 use crate::cs::Cs;
 use crate::dead_nonces::DeadNonces;
-use crate::faces::{FaceId, FaceKey, Faces};
+use crate::faces::{FaceId, FaceKey, Faces, Turn};
 use crate::fib::Fib;
 use crate::hash::{NameHasher, NameHashes, STEP, mix};
 use crate::packet::{Output, PacketBuf, Received};
@@ -73,19 +73,19 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub fn receive(&self, face: FaceId, received: Received<B>, now_ns: u64, out: &mut impl Output<B>) {
         let mut hashes = NameHashes::new();
         self.hasher.fill(name_octets(received.packet.as_ref()), &mut hashes);
-        self.process(face, received, &hashes, now_ns, out);
+        self.process(&Turn::new(&self.faces, now_ns), face, received, &hashes, out);
     }
 
     /// The same for a packet whose name has `hashes`, if it has a name.
     pub(crate) fn process(
         &self,
+        turn: &Turn<'_, R>,
         face: FaceId,
         received: Received<B>,
         hashes: &NameHashes,
-        now_ns: u64,
         out: &mut impl Output<B>,
     ) {
-        let Some(ingress) = self.faces.hold(face) else {
+        let Some(ingress) = turn.hold(face) else {
             self.counters.dropped(DropReason::UnknownFace);
             return;
         };
@@ -94,11 +94,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let result = if octets.len() > PACKET_OCTETS_MAX {
             Err(DropReason::TooLarge)
         } else if let Some(reason) = received.headers.nack {
-            self.receive_nack(&ingress, &received, hashes, reason, now_ns, out)
+            self.receive_nack(&ingress, &received, hashes, reason, turn.now_ns, out)
         } else if is(types::INTEREST) {
-            self.receive_interest(&ingress, &received, hashes, now_ns, out)
+            self.receive_interest(turn, &ingress, &received, hashes, out)
         } else if is(types::DATA) {
-            self.receive_data(&ingress, &received, hashes, now_ns, out)
+            self.receive_data(turn, &ingress, &received, hashes, out)
         } else {
             Err(DropReason::Malformed)
         };

@@ -86,7 +86,7 @@ impl<'a> InterestView<'a> {
         loop {
             let start = header + reader.position();
             let Some(tlv) = reader.next_tlv()? else { break };
-            let position = ORDER.iter().position(|t| *t == tlv.typ).map_or(0, |p| p + 1);
+            let position = position(tlv.typ);
             if position <= last_position {
                 tlv::ignore_unknown(tlv.typ)?;
                 continue;
@@ -154,18 +154,22 @@ impl<'a> InterestView<'a> {
     }
 }
 
-/// The order of elements after Name.
-const ORDER: [u32; 9] = [
-    CAN_BE_PREFIX,
-    MUST_BE_FRESH,
-    FORWARDING_HINT,
-    NONCE,
-    INTEREST_LIFETIME,
-    HOP_LIMIT,
-    APPLICATION_PARAMETERS,
-    INTEREST_SIGNATURE_INFO,
-    INTEREST_SIGNATURE_VALUE,
-];
+/// Where an element stands among those after Name, counted from 1; 0 if it is none of them.
+#[inline]
+fn position(typ: u32) -> usize {
+    match typ {
+        CAN_BE_PREFIX => 1,
+        MUST_BE_FRESH => 2,
+        FORWARDING_HINT => 3,
+        NONCE => 4,
+        INTEREST_LIFETIME => 5,
+        HOP_LIMIT => 6,
+        APPLICATION_PARAMETERS => 7,
+        INTEREST_SIGNATURE_INFO => 8,
+        INTEREST_SIGNATURE_VALUE => 9,
+        _ => 0,
+    }
+}
 
 fn check_names(value: &[u8]) -> Result<(), DecodeError> {
     let mut reader = Reader::new(value);

@@ -12,7 +12,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::error::DecodeError;
-use crate::tlv::{self, Reader, Writer};
+use crate::tlv::{self, Writer};
 use crate::types::*;
 
 /// Most components a name may have. A content store indexes every prefix of a Data name, so the length of
@@ -95,6 +95,7 @@ impl PartialOrd for Component<'_> {
     }
 }
 
+#[inline]
 fn checked_component(tlv: tlv::Tlv<'_>) -> Result<Component<'_>, DecodeError> {
     let typ = u16::try_from(tlv.typ).map_err(|_| DecodeError::BadComponentType)?;
     if (typ == IMPLICIT_DIGEST_COMPONENT || typ == PARAMETERS_DIGEST_COMPONENT) && tlv.value.len() != 32 {
@@ -112,10 +113,11 @@ pub struct NameRef<'a> {
 impl<'a> NameRef<'a> {
     /// Checks the VALUE of a Name TLV: every component well formed, at most [`COMPONENTS_MAX`] of them.
     pub fn parse_value(value: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(value);
-        let mut count = 0;
-        while let Some(tlv) = reader.next_tlv()? {
-            checked_component(tlv)?;
+        let (mut rest, mut count) = (value, 0);
+        while !rest.is_empty() {
+            let component = tlv::read_tlv(rest)?;
+            checked_component(component)?;
+            rest = &rest[component.raw.len()..];
             count += 1;
             if count > COMPONENTS_MAX {
                 return Err(DecodeError::TooManyComponents);

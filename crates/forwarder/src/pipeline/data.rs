@@ -7,7 +7,7 @@ use namely_wire::lp::CACHE_POLICY_NO_CACHE;
 use super::{DataOut, is_localhost};
 use crate::config::UnsolicitedPolicy;
 use crate::counters::DropReason;
-use crate::faces::{FaceHold, LinkType};
+use crate::faces::{FaceHold, LinkType, Turn};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Output, PacketBuf, Received};
@@ -17,13 +17,14 @@ use crate::prefix_table::Key;
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_data(
         &self,
+        turn: &Turn<'_, R>,
         ingress: &FaceHold<'_>,
         received: &Received<B>,
         hashes: &NameHashes,
-        now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         ingress.counters().in_data.add(1);
+        let now_ns = turn.now_ns;
         let Received { packet, headers } = received;
         let view = DataView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
         if is_localhost(view.name) && !ingress.is_local() {
@@ -42,7 +43,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let data = DataOut { packet, from: ingress.id(), congestion_mark: headers.congestion_mark };
         loop {
-            self.answer(&satisfied, ingress, &data, now_ns, out);
+            self.answer(turn, &satisfied, ingress, &data, out);
             self.counters.of(ingress.key()).satisfied.add(satisfied.len() as u64);
             satisfied.iter().for_each(|entry| self.finish_satisfied(entry, &view, now_ns));
             satisfied.iter_mut().for_each(|entry| self.pit.recycle(entry));
@@ -76,13 +77,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// unless that link is ad hoc. A face that waits at two entries with one token gets one Data.
     fn answer(
         &self,
+        turn: &Turn<'_, R>,
         satisfied: &Satisfied<B>,
         ingress: &FaceHold<'_>,
         data: &DataOut<'_, B>,
-        now_ns: u64,
         out: &mut impl Output<B>,
     ) {
-        let waits = |record: &&InRecord| record.expires_at_ns > now_ns;
+        let waits = |record: &&InRecord| record.expires_at_ns > turn.now_ns;
         for (i, entry) in satisfied.iter().enumerate() {
             for record in entry.in_records.iter().filter(waits) {
                 let is_same = |other: &InRecord| other.face == record.face && other.token == record.token;
@@ -92,7 +93,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 if is_back || earlier.any(is_same) {
                     continue;
                 }
-                match self.faces.hold_key(record.face) {
+                match turn.hold_key(record.face) {
                     Some(face) => self.send_data(&face, record.token, data, out),
                     None => self.counters.dropped(DropReason::FaceGone),
                 }

@@ -10,7 +10,7 @@ use super::{DataOut, is_localhost};
 use crate::ask::Ask;
 use crate::counters::DropReason;
 use crate::cs::Lookup;
-use crate::faces::{FaceHold, FaceId, LinkType};
+use crate::faces::{FaceHold, FaceId, LinkType, Turn};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Outgoing, Output, PacketBuf, Received};
@@ -47,10 +47,10 @@ impl<B> Arrived<'_, B> {
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_interest(
         &self,
+        turn: &Turn<'_, R>,
         ingress: &FaceHold<'_>,
         received: &Received<B>,
         hashes: &NameHashes,
-        now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         ingress.counters().in_interests.add(1);
@@ -67,10 +67,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return Err(DropReason::NextHopRefused);
         }
         match self.amended(&view)? {
-            None => self.process_interest(ingress, packet, Ask::new(&view, hashes), headers, now_ns, out),
+            None => self.process_interest(turn, ingress, packet, Ask::new(&view, hashes), headers, out),
             Some(packet) => {
                 let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
-                self.process_interest(ingress, &packet, Ask::new(&view, hashes), headers, now_ns, out)
+                self.process_interest(turn, ingress, &packet, Ask::new(&view, hashes), headers, out)
             }
         }
     }
@@ -99,13 +99,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     fn process_interest(
         &self,
+        turn: &Turn<'_, R>,
         ingress: &FaceHold<'_>,
         packet: &B,
         ask: Ask<'_>,
         headers: &LpHeaders,
-        now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
+        let now_ns = turn.now_ns;
         let lifetime_ms = ask.view.lifetime_or_default_ms().min(self.config.interest_lifetime_ms_max);
         let arrived = Arrived {
             ingress,
@@ -124,7 +125,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 self.answer_from_cache(&arrived, &data, out);
                 Ok(())
             }
-            None => self.pend(&arrived, out),
+            None => self.pend(turn, &arrived, out),
         }
     }
 
@@ -152,8 +153,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Enters the Interest in the PIT and sends it where the strategy says.
-    fn pend(&self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> Result<(), DropReason> {
-        let routing = self.upstreams(arrived)?;
+    fn pend(
+        &self,
+        turn: &Turn<'_, R>,
+        arrived: &Arrived<'_, B>,
+        out: &mut impl Output<B>,
+    ) -> Result<(), DropReason> {
+        let mut routing = Routing::new(self.strategies.find(arrived.ask.key()));
+        self.add_upstreams(turn, arrived, &mut routing)?;
         let mut pended = match self.enter(arrived) {
             Ok(pended) => pended,
             Err(refusal) => return self.refuse(arrived, refusal, out),

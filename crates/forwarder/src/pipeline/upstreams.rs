@@ -6,7 +6,7 @@ use super::interest::Arrived;
 use super::{is_localhop, is_localhost};
 use crate::ask::Ask;
 use crate::counters::DropReason;
-use crate::faces::{FaceHold, FaceId, FaceKey, LinkType};
+use crate::faces::{FaceHold, FaceId, FaceKey, LinkType, Turn};
 use crate::few::Few;
 use crate::fib::Upward;
 use crate::forwarder::Forwarder;
@@ -24,13 +24,23 @@ pub(super) struct Routing<'a> {
     pub(super) hop_limited: bool,
 }
 
+impl Routing<'_> {
+    /// Nowhere yet.
+    pub(super) fn new(strategy: StrategyKind) -> Self {
+        Routing { strategy, upstreams: Few::new(), is_explicit: false, hop_limited: false }
+    }
+}
+
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Resolves the name: the upstreams the Interest may go to, cheapest first.
-    pub(super) fn upstreams(&self, arrived: &Arrived<'_, B>) -> Result<Routing<'_>, DropReason> {
-        let strategy = self.strategies.find(arrived.ask.key());
-        let mut routing = Routing { strategy, upstreams: Few::new(), is_explicit: false, hop_limited: false };
+    /// Resolves the name: adds the upstreams the Interest may go to, cheapest first.
+    pub(super) fn add_upstreams<'t>(
+        &self,
+        turn: &'t Turn<'_, R>,
+        arrived: &Arrived<'_, B>,
+        routing: &mut Routing<'t>,
+    ) -> Result<(), DropReason> {
         if let Some(id) = arrived.headers.next_hop_face_id {
-            let face = self.faces.hold(FaceId(id)).ok_or(DropReason::NextHopGone)?;
+            let face = turn.hold(FaceId(id)).ok_or(DropReason::NextHopGone)?;
             // A privileged application says where its Interest goes, even back or one hop further than
             // `/localhop` allows; but what is of this host stays here.
             if is_localhost(arrived.ask.view.name) && !face.is_local() {
@@ -41,12 +51,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             }
             routing.upstreams.push(Upstream { face, is_bound: false });
             routing.is_explicit = true;
-            return Ok(routing);
+            return Ok(());
         }
         for hop in self.nexthops(&arrived.ask) {
-            self.add_upstream(arrived, hop, &mut routing);
+            self.add_upstream(turn, arrived, hop, routing);
         }
-        Ok(routing)
+        Ok(())
     }
 
     /// The next hops of the name, or of the first name of the forwarding hint that has any.
@@ -59,7 +69,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         hints.find(|faces| !faces.is_empty()).unwrap_or_else(Upward::new)
     }
 
-    fn add_upstream<'a>(&'a self, arrived: &Arrived<'_, B>, hop: FaceKey, routing: &mut Routing<'a>) {
+    fn add_upstream<'t>(
+        &self,
+        turn: &'t Turn<'_, R>,
+        arrived: &Arrived<'_, B>,
+        hop: FaceKey,
+        routing: &mut Routing<'t>,
+    ) {
         let is_bound = hop == FaceKey::LOCAL;
         let key = if is_bound { self.bpt.find(arrived.ask.key()) } else { Some(hop) };
         let Some(key) = key else {
@@ -67,7 +83,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return;
         };
         // A next hop whose face has just gone is skipped; it leaves the FIB with the next sweep.
-        let Some(face) = self.faces.hold_key(key) else { return };
+        let Some(face) = turn.hold_key(key) else { return };
         if !may_go(arrived, &face) || routing.upstreams.iter().any(|known| known.key() == key) {
             return;
         }

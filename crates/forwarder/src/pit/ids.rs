@@ -94,9 +94,8 @@ impl<R: RawMutex> Ids<R> {
             .pop(own, &link)
             .or_else(|| self.open_run(own, &link))
             // All ids were given out once: another stripe may have one that is free.
-            .or_else(|| (1..STRIPES).find_map(|i| self.pop((own + i) % STRIPES, &link)))?;
+            .or_else(|| self.pop_foreign(own, &link))?;
         link(id)?.stripe.store(own as u32, Ordering::Relaxed);
-        self.stripes[own].used.fetch_add(1, Ordering::Relaxed);
         Some(id)
     }
 
@@ -106,7 +105,7 @@ impl<R: RawMutex> Ids<R> {
         let mut list = stripe.list.lock();
         link.next.store(list.head, Ordering::Relaxed);
         list.head = id;
-        stripe.used.fetch_sub(1, Ordering::Relaxed);
+        stripe.used.store(stripe.used.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
     }
 
     /// Storage of a stripe for downstreams beyond the first.
@@ -138,9 +137,19 @@ impl<R: RawMutex> Ids<R> {
     }
 
     fn pop<'a>(&self, stripe: usize, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
-        let mut list = self.stripes[stripe].list.lock();
-        let id = list.head;
-        list.head = link(id)?.next.load(Ordering::Relaxed);
+        let stripe = &self.stripes[stripe];
+        let mut list = stripe.list.lock();
+        let id = list.pop(link)?;
+        stripe.count_one();
+        Some(id)
+    }
+
+    /// Takes an id that another stripe has given back. No two stripes are locked together.
+    #[cold]
+    fn pop_foreign<'a>(&self, own: usize, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
+        let id = (1..STRIPES).find_map(|i| self.stripes[(own + i) % STRIPES].list.lock().pop(link))?;
+        let _list = self.stripes[own].list.lock();
+        self.stripes[own].count_one();
         Some(id)
     }
 
@@ -165,7 +174,23 @@ impl<R: RawMutex> Ids<R> {
                 list.head = id;
             }
         }
+        self.stripes[stripe].count_one();
         Some(first)
+    }
+}
+
+impl<R: RawMutex> Stripe<R> {
+    /// Counts an id more in use; the caller holds the list.
+    fn count_one(&self) {
+        self.used.store(self.used.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
+
+impl FreeList {
+    fn pop<'a>(&mut self, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
+        let id = self.head;
+        self.head = link(id)?.next.load(Ordering::Relaxed);
+        Some(id)
     }
 }
 

@@ -373,12 +373,13 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             let next = slot.link.next.load(Ordering::Relaxed);
             if slot.hash.load(Ordering::Relaxed) == hash {
                 let mut state = slot.state.lock();
-                if state.entry.as_ref().is_some_and(&mut matches)
-                    && let Some(entry) = state.take()
-                {
+                if state.entry.as_ref().is_some_and(&mut matches) {
                     self.unlink(&mut bucket, id, slot);
                     taken[satisfied.len()] = id;
-                    satisfied.push(entry);
+                    // Moved once: an entry is several cache lines.
+                    if let Some(place) = satisfied.vacant() {
+                        *place = state.take();
+                    }
                 }
             }
             id = next;
