@@ -2,11 +2,12 @@
 
 mod common;
 
+use std::sync::Barrier;
 use std::time::Duration;
 
 use common::{World, content, name};
 use namely_security::KeyType;
-use namely_socket::{Producer, ProducerOptions, PushError, PushOptions};
+use namely_socket::{CallError, Producer, ProducerOptions, PushError, PushOptions};
 
 /// 100 MB as issue 4 asks where code is optimized; unoptimized code takes a quarter, so that tests stay short.
 const UPLOAD_OCTETS: usize = if cfg!(debug_assertions) { 25_000_000 } else { 100_000_000 };
@@ -42,7 +43,7 @@ fn a_large_upload_is_pulled_by_the_server_and_the_client_gets_a_receipt() {
     });
     // Several seconds of retransmissions: the application saw the push once.
     assert_eq!(server.stats().pending, 0);
-    assert!(matches!(server.try_recv(), Err(namely_socket::CallError::WouldBlock)));
+    assert!(matches!(server.try_recv(), Err(CallError::WouldBlock)));
 }
 
 #[test]
@@ -71,12 +72,18 @@ fn a_server_that_refuses_or_is_not_there_is_an_error() {
 fn nothing_is_pulled_from_outside_the_consumers_prefix_and_no_receipt_given() {
     let world = World::new();
     let (client, server) = ends(&world);
+    let begun = Barrier::new(2);
     std::thread::scope(|scope| {
         let pulling = scope.spawn(|| {
-            let pushed = server.accept_push().unwrap();
+            assert!(matches!(server.try_accept_push(), Err(CallError::WouldBlock)));
+            let soon = Duration::from_millis(1);
+            assert!(matches!(server.accept_push_timeout(soon), Err(CallError::TimedOut)));
+            begun.wait();
+            let pushed = server.accept_push_timeout(Duration::from_secs(60)).unwrap();
             pushed.pull(&world.consumer("/p/others"), &server).unwrap_err()
         });
         let options = PushOptions { timeout: Duration::ZERO, ..options(&world) };
+        begun.wait();
         let error = client.push(&name("/s"), &name("/p/client/x"), b"x", &options).unwrap_err();
         assert_eq!(error.errno(), 110);
         assert_eq!(pulling.join().unwrap().errno(), 99);

@@ -208,8 +208,12 @@ impl Producer {
 
     /// [`Producer::recv`] without waiting: `EAGAIN` if there is none.
     pub fn try_recv(&self) -> Result<Request, CallError> {
+        self.try_request(Queue::Requests)
+    }
+
+    fn try_request(&self, queue: Queue) -> Result<Request, CallError> {
         self.engine.check_process()?;
-        match self.requests(Queue::Requests).next(None) {
+        match self.requests(queue).next(None) {
             Poll::Ready(request) => request,
             Poll::Pending => Err(CallError::WouldBlock),
         }

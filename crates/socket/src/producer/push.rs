@@ -25,6 +25,7 @@ use namely_wire::{
     Component, DataView, DecodeError, InterestBuilder, InterestView, NackReason, Name, NameRef,
 };
 
+use super::shared::Queue;
 use super::{Producer, PublishOptions, Request};
 use crate::consumer::Consumer;
 use crate::error::{BindError, CallError, FetchError, PublishError};
@@ -121,10 +122,24 @@ impl Producer {
 
     /// The next thing that a client wants to push to this socket's prefix; waits as long as `timeout_ms` says.
     pub fn accept_push(&self) -> Result<Pushed, CallError> {
+        let timeout = self.options().timeout;
+        self.accept_until(|| self.next_request(Queue::Pushes, timeout))
+    }
+
+    /// [`Producer::accept_push`], waiting for `timeout` at most.
+    pub fn accept_push_timeout(&self, timeout: Duration) -> Result<Pushed, CallError> {
+        self.accept_until(|| self.next_request(Queue::Pushes, Some(timeout)))
+    }
+
+    /// [`Producer::accept_push`] without waiting: `EAGAIN` if there is nothing.
+    pub fn try_accept_push(&self) -> Result<Pushed, CallError> {
+        self.accept_until(|| self.try_request(Queue::Pushes))
+    }
+
+    /// The first request that carries metadata: without, it is nobody's object.
+    fn accept_until(&self, next: impl Fn() -> Result<Request, CallError>) -> Result<Pushed, CallError> {
         loop {
-            let request = self.next_request(super::shared::Queue::Pushes, self.options().timeout)?;
-            // What carries no metadata is nobody's object.
-            match Pushed::of(request) {
+            match Pushed::of(next()?) {
                 Ok(pushed) => return Ok(pushed),
                 Err(request) => request.refuse(NackReason::NoRoute),
             }
