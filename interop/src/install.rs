@@ -34,24 +34,23 @@ pub(crate) fn python() -> Result<PathBuf, String> {
     PYTHON.get_or_init(|| environment("python", &sources().join("python/requirements.txt"))).clone()
 }
 
-/// The Python of a virtual environment with namely's own package, and with what its tests need: the wheel is built by
-/// maturin from this checkout, and installed without a registry.
+/// The Python of a virtual environment with namely's own package, and with what its tests need. The package is built from
+/// this checkout as `pip install ./bindings/python` does it, but without optimization and without a registry.
 pub fn python_package() -> Result<PathBuf, String> {
     static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PYTHON
         .get_or_init(|| {
             let package = sources().join("../bindings/python");
             let python = environment("namely-python", &package.join("tests/requirements.txt"))?;
-            let base = target_dir()?.join("interop");
-            let _lock = locked(&base, "wheel")?;
-            let wheels = base.join("wheels");
-            let mut maturin = Command::new(python.with_file_name("maturin"));
-            maturin.args(["build", "--quiet", "--profile", "dev", "--interpreter"]).arg(&python);
-            maturin.arg("--manifest-path").arg(package.join("Cargo.toml")).arg("--out").arg(&wheels);
-            run(maturin.env("CARGO_TARGET_DIR", target_dir()?), "maturin build")?;
+            let _lock = locked(&target_dir()?.join("interop"), "namely-python-package")?;
+            let tools = python.parent().map(Path::to_owned).unwrap_or_default();
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let path = std::env::join_paths(std::iter::once(tools).chain(std::env::split_paths(&path)));
             let mut pip = Command::new(&python);
             pip.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall"]);
-            run(pip.arg("--find-links").arg(&wheels).arg("namely"), "pip install of the wheel")?;
+            pip.arg("--no-build-isolation").arg(package).env("MATURIN_PEP517_ARGS", "--profile dev");
+            pip.env("CARGO_TARGET_DIR", target_dir()?).env("PATH", path.map_err(|e| e.to_string())?);
+            run(&mut pip, "pip install ./bindings/python")?;
             Ok(python)
         })
         .clone()

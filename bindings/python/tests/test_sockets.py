@@ -8,6 +8,7 @@ import gc
 import os
 import pathlib
 import threading
+import time
 
 import pytest
 from conftest import namely as run_namely
@@ -168,3 +169,13 @@ def test_a_version_is_published_once() -> None:
         with pytest.raises(namely.VersionExists) as caught:
             producer.publish("/lab/s/v", b"other", version=1)
         assert isinstance(caught.value, FileExistsError) and caught.value.filename == "/lab/s/v"
+
+
+def test_an_expired_certificate() -> None:
+    run_namely("key", "new", "/expired", "--days", "0")
+    time.sleep(1.1)
+    with Producer("/expired/s") as producer, Consumer("/expired/s") as consumer:
+        name = producer.publish("/expired/s/x", b"content").name
+        with pytest.raises(namely.KeyExpired) as caught:
+            consumer.fetch(name, timeout=20)
+        assert caught.value.errno == errno.EKEYEXPIRED

@@ -128,3 +128,13 @@ def test_a_file_on_disk_is_what_arrives() -> None:
         assert file.readline() == b"a,b\n"
         assert sum(1 for _ in file) == 50_000
         assert consumer.stats()["octets"] > 0
+
+
+def test_a_read_takes_a_mebibyte_at_most() -> None:
+    with Producer("/lab/h") as producer, Consumer("/lab/h") as consumer:
+        producer.publish("/lab/h/x", bytes(3 << 20), version=1)
+        with consumer.open_raw("/lab/h/x") as file:
+            assert len(file.read_exactly(1 << 20)) == 1 << 20
+            assert len(file.read((1 << 20) + 1) or b"") <= 1 << 20
+            file.readall()
+            assert file.tell() == 3 << 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -120,9 +121,25 @@ def test_a_router_that_vanishes(router: Router) -> None:
 
 
 def test_the_interpreter_ends_with_sockets_open() -> None:
-    import subprocess
 
     script = "import namely, threading\nc = namely.Consumer('/lab/s')\np = namely.Producer('/lab/s')\n"
     script += "threading.Thread(target=lambda: c.fetch('/lab/s/never', timeout=1), daemon=True).start()\n"
     done = subprocess.run([sys.executable, "-c", script], timeout=30, check=False, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_producer_that_is_killed_while_it_is_read_from() -> None:
+    script = "import namely\np = namely.Producer('/lab/killed')\n"
+    script += "print(p.publish('/lab/killed/x', bytes(40_000_000)).name, flush=True)\ninput()\n"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", script], stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout
+        name = process.stdout.readline().strip()
+        with Consumer("/lab/killed", timeout_ms=2000) as consumer, consumer.open_raw(name) as file:
+            assert file.read_exactly(1000) == bytes(1000)
+            process.kill()
+            read = 1000
+            with pytest.raises((namely.Timeout, namely.NoRoute)) as caught:
+                while part := file.read(1 << 20):
+                    read += len(part)
+            assert read < 40_000_000 and caught.value.filename in (name, None)
