@@ -74,13 +74,13 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Chunk {
-    /// A chunk of `octets`, a power of two, whose buffers are `stride` octets apart.
+    /// A chunk of `octets`, a power of two, whose buffers are `stride` octets apart. With `is_huge` it lies so that it
+    /// may have huge pages, and the system is asked for them.
     ///
     /// # Errors
     /// Environment: there is no memory.
-    pub(super) fn map(octets: usize, stride: usize) -> Result<Self, Errno> {
+    pub(super) fn map(octets: usize, stride: usize, is_huge: bool) -> Result<Self, Errno> {
         debug_assert!(stride.is_multiple_of(HEADER_OCTETS) && (2 * HEADER_OCTETS..=octets).contains(&stride));
-        let is_huge = octets >= CHUNK_OCTETS_MAX;
         let mapped = if is_huge { 2 * octets } else { octets };
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice; nothing that exists is replaced.
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_chunk_hands_out_each_buffer_once_and_goes_when_all_are_back() {
         for (octets, stride) in [(CHUNK_OCTETS_MIN, 48), (CHUNK_OCTETS_MAX, 8192)] {
-            let mut chunk = Chunk::map(octets, stride).unwrap();
+            let mut chunk = Chunk::map(octets, stride, octets == CHUNK_OCTETS_MAX).unwrap();
             let mut taken: Vec<Spare> = std::iter::from_fn(|| chunk.take(3, 7)).collect();
             assert_eq!(taken.len(), octets / stride);
             assert!(!chunk.has_room() && !chunk.is_unused());
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_shared_buffer_comes_back_from_the_last_who_has_it() {
-        let mut chunk = Chunk::map(CHUNK_OCTETS_MIN, 1024).unwrap();
+        let mut chunk = Chunk::map(CHUNK_OCTETS_MIN, 1024, false).unwrap();
         let mut spare = chunk.take(0, 0).unwrap();
         spare.octets_mut()[0] = 9;
         let shared = spare.share();
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "somebody has a buffer of this chunk")]
     fn a_chunk_of_which_somebody_has_a_buffer_is_not_unmapped() {
-        let mut chunk = Chunk::map(CHUNK_OCTETS_MIN, 1024).unwrap();
+        let mut chunk = Chunk::map(CHUNK_OCTETS_MIN, 1024, false).unwrap();
         let _spare = chunk.take(0, 0).unwrap();
         chunk.unmap();
     }

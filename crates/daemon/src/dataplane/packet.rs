@@ -64,6 +64,45 @@ static DEPOTS: [Mutex<Depot>; SIZES.len()] = [const { Mutex::new(Depot::new()) }
 /// Buffers that came from chunks.
 static BUFFERS_MADE: AtomicU64 = AtomicU64::new(0);
 
+/// Whether huge pages are worth it. The system gives one in a tenth of the time that as many small pages take, but it
+/// may first have to move others' memory for it, or wait for a host that had taken back what its guest did not use.
+#[derive(Debug)]
+struct HugePages {
+    /// Chunks that will go without, and how many went without the last time.
+    left: u32,
+    pause: u32,
+}
+
+/// The longest that a huge page may take, ns of this thread: about what as many small pages take.
+const HUGE_PAGE_NS_MAX: u64 = 500_000;
+
+/// Chunks that go without huge pages after one that took too long, at first and at most: twice as many each time.
+const PAUSE_CHUNKS: (u32, u32) = (16, 1024);
+
+static HUGE_PAGES: Mutex<HugePages> = Mutex::new(HugePages { left: 0, pause: 0 });
+
+impl HugePages {
+    fn is_worth_a_try(&mut self) -> bool {
+        self.left = match self.left.checked_sub(1) {
+            Some(left) => left,
+            None => return true,
+        };
+        false
+    }
+
+    /// A chunk with a huge page was touched for the first time; that took so long.
+    fn note(&mut self, took_ns: u64) {
+        let is_slow = took_ns > HUGE_PAGE_NS_MAX;
+        self.pause = if is_slow { (2 * self.pause).clamp(PAUSE_CHUNKS.0, PAUSE_CHUNKS.1) } else { 0 };
+        self.left = self.pause;
+    }
+}
+
+fn thread_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
 thread_local! {
     static SPARES: RefCell<[Spares; SIZES.len()]> = RefCell::default();
 }
@@ -102,10 +141,16 @@ impl Depot {
         // Twice as large each time, from one that has room for a few.
         let least = CHUNK_OCTETS_MIN.max((2 * SIZES[class]).next_power_of_two());
         let octets = (least << place.min(16)).min(CHUNK_OCTETS_MAX);
-        let chunk = Chunk::map(octets, SIZES[class]).unwrap_or_else(|_| {
+        let is_huge = octets == CHUNK_OCTETS_MAX && HUGE_PAGES.lock().is_worth_a_try();
+        let mut chunk = Chunk::map(octets, SIZES[class], is_huge).unwrap_or_else(|_| {
             // As with any other memory that a process does not get.
             std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; CHUNK_OCTETS_MIN]>())
         });
+        if is_huge {
+            let before_ns = thread_cpu_ns();
+            chunk.take(class as u32, place as u32).into_iter().for_each(|first| chunk.put(first));
+            HUGE_PAGES.lock().note(thread_cpu_ns().saturating_sub(before_ns));
+        }
         if place == self.chunks.len() {
             self.chunks.push(None);
         }
@@ -281,6 +326,22 @@ mod tests {
             );
             assert!(other.iter().all(|octet| *octet == 9) && other.len() == octets);
         }
+    }
+
+    #[test]
+    fn huge_pages_that_take_long_are_left_alone_for_ever_longer_until_one_does_not() {
+        let mut pages = HugePages { left: 0, pause: 0 };
+        let mut waits = |took_ns| {
+            assert!(pages.is_worth_a_try());
+            pages.note(took_ns);
+            let waits = (0..5000).take_while(|_| !pages.is_worth_a_try()).count();
+            pages.left = 0;
+            waits as u32
+        };
+        assert_eq!(waits(HUGE_PAGE_NS_MAX), 0);
+        assert_eq!([1, 2, 3].map(|_| waits(HUGE_PAGE_NS_MAX + 1)), [16, 32, 64]);
+        assert_eq!((0..10).map(|_| waits(u64::MAX)).last(), Some(PAUSE_CHUNKS.1));
+        assert_eq!([waits(0), waits(u64::MAX)], [0, PAUSE_CHUNKS.0]);
     }
 
     #[test]
