@@ -263,15 +263,17 @@ socket!(Producer, ProducerOptions, {
         Ok(Request::new(socket.clone(), request))
     }
 
-    fn accept_push(&self, py: Python<'_>) -> PyResult<Offer> {
+    fn accept_push(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Offer> {
         let socket = self.open()?;
-        loop {
-            match py.detach(|| socket.accept_push()) {
-                Ok(pushed) => return Ok(Offer::new(socket.clone(), pushed)),
-                Err(CallError::Interrupted) => py.check_signals()?,
-                Err(error) => return Err(Failure::of(&error, None).into()),
-            }
-        }
+        let pushed =
+            waited(py, seconds(timeout, self.timeout()), |slice| attempt(socket.accept_push_timeout(slice)))?;
+        Ok(Offer::new(socket.clone(), pushed))
+    }
+
+    fn try_accept_push(&self) -> PyResult<Offer> {
+        let socket = self.open()?;
+        let pushed = socket.try_accept_push().map_err(|error| Failure::of(&error, None))?;
+        Ok(Offer::new(socket.clone(), pushed))
     }
 
     /// Name, octets and signer of the receipt; `server` comes with whom to believe that it is the server.

@@ -169,3 +169,22 @@ def test_content_is_pushed() -> None:
             client.push("/lab/server", "/lab/elsewhere", b"")
         with pytest.raises(namely.InvalidArgument):
             client.push("/lab/server", "/lab/client/x", b"", trust="nobody")
+
+
+def test_pushes_are_awaited_beside_requests() -> None:
+    async def main() -> None:
+        async with AsyncProducer("/lab/server") as server, AsyncProducer("/lab/client") as client:
+            with pytest.raises(namely.WouldBlock):
+                server.socket.try_accept_push()
+            with pytest.raises(namely.Timeout):
+                await asyncio.to_thread(server.socket.accept_push, timeout=0.05)
+            async with AsyncConsumer("/lab/server") as other:
+                other.socket.send("/lab/server/ask", lifetime=20)
+                push = asyncio.create_task(client.push("/lab/server", "/lab/client/report", b"content"))
+                offer = await server.accept_push()
+                with Consumer("/lab/client", timeout_ms=20_000) as puller:
+                    assert await asyncio.to_thread(offer.pull, puller) == b"content"
+                assert (await push).size == 7
+                assert (await server.recv()).name == "/lab/server/ask"
+
+    asyncio.run(main())

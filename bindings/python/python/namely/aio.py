@@ -42,6 +42,9 @@ from namely.sockets import (
 CALLS_AT_ONCE = 32
 """Fetches of one consumer that are under way; further ones wait for their turn."""
 
+ELSEWHERE_S = 0.02
+"""How long a call waits, in seconds, while a socket has only what another kind of call takes: a push, not a request."""
+
 T = TypeVar("T")
 S = TypeVar("S", bound=Socket)
 
@@ -102,17 +105,22 @@ def _set(ready: asyncio.Future[None]) -> None:
 async def _ready(socket: Socket, call: Callable[[], T]) -> T:
     """What `call` brings once the socket's descriptor says that it does not wait."""
     loop = asyncio.get_running_loop()
+    woken = False
     while True:
         try:
             return call()
         except WouldBlock:
             pass
+        if woken:
+            # There is something, but not for this call.
+            await asyncio.sleep(ELSEWHERE_S)
         ready = loop.create_future()
         # A descriptor of its own for each task that waits: an event loop knows only one reader for each.
         descriptor = os.dup(socket.fileno())
         loop.add_reader(descriptor, _set, ready)
         try:
             await ready
+            woken = True
         finally:
             loop.remove_reader(descriptor)
             os.close(descriptor)
@@ -244,5 +252,5 @@ class AsyncProducer(AsyncSocket[Producer]):
         return await asyncio.to_thread(lambda: self.socket.push(server, name, content, **options))  # type: ignore[arg-type]
 
     async def accept_push(self) -> Offer:
-        """As `namely.Producer.accept_push`, on a thread, which waits on when the task is cancelled."""
-        return await asyncio.to_thread(self.socket.accept_push)
+        """As `namely.Producer.accept_push`."""
+        return await _ready(self.socket, self.socket.try_accept_push)

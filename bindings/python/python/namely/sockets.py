@@ -466,9 +466,13 @@ class Producer(Socket):
         """
         return Receipt(*self._socket.push((server, trust), name, octets(content), timeout, options_text(options)))
 
-    def accept_push(self) -> Offer:
-        """The next thing that a client wants to push to this producer's prefix; waits as long as option `timeout_ms` says."""
-        return Offer(self._socket.accept_push())
+    def accept_push(self, *, timeout: float | None = None) -> Offer:
+        """The next thing that a client wants to push to this producer's prefix. Raises `namely.Timeout`."""
+        return Offer(self._socket.accept_push(timeout))
+
+    def try_accept_push(self) -> Offer:
+        """The same without waiting: `namely.WouldBlock` if there is none."""
+        return Offer(self._socket.try_accept_push())
 
 
 class Request:
