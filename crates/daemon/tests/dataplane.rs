@@ -33,6 +33,35 @@ fn an_interest_reaches_the_producer_and_its_data_comes_back_with_the_token() {
     assert_eq!(headers.pit_token, PitToken::new(&[9; 32]));
 }
 
+/// What CoDel would drop of a large window, after marks that the application ignores, it would only ask for again.
+#[test]
+fn an_application_that_keeps_its_queue_standing_gets_everything_all_the_same() {
+    const PACKETS: usize = 4000;
+    const WINDOW: usize = 600;
+    let router = Router::start();
+    let ((mut consumer, _), (mut producer, face)) = (router.connect(), router.connect());
+    router.route("/a", face);
+    let producing = std::thread::spawn(move || {
+        (0..PACKETS).for_each(|n| {
+            producer.receive();
+            producer.send(&data(&format!("/a/{n}"), 8000));
+        });
+    });
+    (0..WINDOW).for_each(|n| consumer.send(&interest(&format!("/a/{n}"))));
+    for n in 0..PACKETS {
+        if n.is_multiple_of(8) {
+            // For longer than it takes until CoDel drops.
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        let (_, answer) = consumer.receive_parts();
+        assert!(answer == data(&format!("/a/{n}"), 8000), "packet {n} is missing");
+        if n + WINDOW < PACKETS {
+            consumer.send(&interest(&format!("/a/{}", n + WINDOW)));
+        }
+    }
+    producing.join().unwrap();
+}
+
 #[test]
 fn the_largest_data_with_a_token_passes_a_stream() {
     let router = Router::start();
