@@ -38,6 +38,8 @@ pub(crate) trait Role: Send + 'static {
 pub(crate) struct Engine<O> {
     orders: SyncSender<O>,
     closed: Arc<AtomicBool>,
+    /// Whether the thread ended because the router is gone.
+    lost: Arc<AtomicBool>,
     waker: Waker,
     thread: Mutex<Option<JoinHandle<()>>>,
     process: rustix::process::Pid,
@@ -52,13 +54,13 @@ impl<O: Send + 'static> Engine<O> {
     ) -> std::io::Result<Self> {
         let (sender, receiver) = sync_channel(ORDERS_MAX);
         let waker = connection.waker();
-        let closed = Arc::new(AtomicBool::new(false));
-        let is_closed = closed.clone();
+        let (closed, lost) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (is_closed, is_lost) = (closed.clone(), lost.clone());
         let thread = std::thread::Builder::new()
             .name(name.into())
-            .spawn(move || run(connection, role, &receiver, &is_closed))?;
+            .spawn(move || run(connection, role, &receiver, (&is_closed, &is_lost)))?;
         let process = rustix::process::getpid();
-        Ok(Engine { orders: sender, closed, waker, thread: Mutex::new(Some(thread)), process })
+        Ok(Engine { orders: sender, closed, lost, waker, thread: Mutex::new(Some(thread)), process })
     }
 
     /// Hands an order to the thread.
@@ -73,6 +75,9 @@ impl<O: Send + 'static> Engine<O> {
                 Ok(())
             }
             Err(TrySendError::Full(_)) => Err(CallError::QueueFull),
+            Err(TrySendError::Disconnected(_)) if self.lost.load(Ordering::Acquire) => {
+                Err(CallError::RouterLost)
+            }
             Err(TrySendError::Disconnected(_)) => Err(CallError::Closed),
         }
     }
@@ -121,7 +126,12 @@ impl<O: Send + 'static> Engine<O> {
     }
 }
 
-fn run<R: Role>(mut connection: Connection, mut role: R, orders: &Receiver<R::Order>, closed: &AtomicBool) {
+fn run<R: Role>(
+    mut connection: Connection,
+    mut role: R,
+    orders: &Receiver<R::Order>,
+    (closed, lost): (&AtomicBool, &AtomicBool),
+) {
     loop {
         if closed.load(Ordering::Relaxed) {
             return role.close(&mut connection);
@@ -131,7 +141,80 @@ fn run<R: Role>(mut connection: Connection, mut role: R, orders: &Receiver<R::Or
         }
         let due_ns = role.poll(&mut connection);
         if let Err(error) = connection.turn(due_ns, &mut |incoming, outbox| role.take(incoming, outbox)) {
+            lost.store(true, Ordering::Release);
             return role.lost(error);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Does as it is told, and tells how it ended.
+    struct Doing(mpsc::Sender<&'static str>);
+
+    impl Role for Doing {
+        type Order = Box<dyn FnOnce() + Send>;
+
+        fn order(&mut self, order: Self::Order, _: &mut Connection) {
+            order();
+        }
+
+        fn poll(&mut self, _: &mut Connection) -> u64 {
+            u64::MAX
+        }
+
+        fn take(&mut self, _: Incoming<'_>, _: &mut Outbox) {}
+
+        fn close(self, _: &mut Connection) {
+            self.0.send("closed").unwrap();
+        }
+
+        fn lost(self, _: ConnectionError) {
+            self.0.send("lost").unwrap();
+        }
+    }
+
+    fn engine() -> (Engine<<Doing as Role>::Order>, UnixStream, mpsc::Receiver<&'static str>) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let (sender, ended) = mpsc::channel();
+        let connection = Connection::from_stream(near).unwrap();
+        (Engine::start("test", connection, Doing(sender)).unwrap(), far, ended)
+    }
+
+    #[test]
+    fn orders_are_taken_up_to_the_limit_and_refused_while_the_thread_is_busy() {
+        let (engine, _router, ended) = engine();
+        let (go_on, held) = mpsc::channel::<()>();
+        let (busy, is_busy) = mpsc::channel();
+        let hold = move || {
+            busy.send(()).unwrap();
+            let _ = held.recv();
+        };
+        engine.order(Box::new(hold)).unwrap();
+        is_busy.recv().unwrap();
+        for _ in 0..ORDERS_MAX {
+            engine.order(Box::new(|| {})).unwrap();
+        }
+        assert_eq!(engine.order(Box::new(|| {})), Err(CallError::QueueFull));
+        drop(go_on);
+        engine.close();
+        assert_eq!(ended.recv(), Ok("closed"));
+        assert_eq!(engine.order(Box::new(|| {})), Err(CallError::Closed));
+    }
+
+    #[test]
+    fn a_socket_whose_router_is_gone_says_so() {
+        let (engine, router, ended) = engine();
+        drop(router);
+        assert_eq!(ended.recv(), Ok("lost"));
+        while engine.order(Box::new(|| {})).is_ok() {
+            std::thread::yield_now();
+        }
+        assert_eq!(engine.order(Box::new(|| {})), Err(CallError::RouterLost));
     }
 }

@@ -93,6 +93,11 @@ fn a_stream_is_read_sought_in_and_kept_to_its_read_ahead() {
     let bound = READ_AHEAD_OCTETS + start.len() + 20_000;
     assert!(seen as usize <= bound, "{seen} octets were verified ahead, {bound} at most may be");
     assert!(seen < whole.len() as u64);
+    let interests = consumer.stats().interests;
+    assert_eq!(stream.seek(SeekFrom::End(0)).unwrap(), whole.len() as u64);
+    assert_eq!(stream.read(&mut [0; 10]).unwrap(), 0);
+    assert_eq!(stream.seek(SeekFrom::Start(start.len() as u64)).unwrap(), 100_000);
+    assert_eq!(consumer.stats().interests, interests, "to learn the size asks for nothing");
     for (to, at) in [
         (SeekFrom::Current(50_000), 150_000),
         (SeekFrom::Start(11_000_000), 11_000_000),

@@ -44,7 +44,7 @@ pub(super) struct PartFile {
 
 impl PartFile {
     /// Opens the partial file of `target`. When `resume` is set and it holds the beginning of `object`, that
-    /// beginning is kept. `group`: see [`Object::first_segment`].
+    /// beginning is kept. `group`: segments that one manifest vouches for.
     pub(super) fn open(target: &Path, object: &Object, group: u64, resume: bool) -> Result<Self, GetError> {
         let path = suffixed(target, PART_SUFFIX);
         let journal_path = suffixed(&path, JOURNAL_SUFFIX);

@@ -70,7 +70,7 @@ impl<'a> Job<'a> {
         Ok(object)
     }
 
-    /// Fetches `object` from [`Object::first_segment`] of `first_segment` on.
+    /// Fetches `object` from `first_segment` on.
     pub(super) fn transfer(
         &mut self,
         object: &Object,

@@ -236,8 +236,10 @@ impl Consumer {
 
     /// Closes the socket: whoever waits on it gets `ECANCELED`.
     pub fn close(&self) {
-        self.shared.engine.close();
-        self.shared.datagrams.close();
+        if self.shared.engine.check_process().is_ok() {
+            self.shared.engine.close();
+            self.shared.datagrams.close();
+        }
     }
 
     fn recv_until(&self, until: Option<Instant>) -> Result<Received, RecvError> {

@@ -88,7 +88,8 @@ impl Sink for Filler<'_> {
 }
 
 /// An object that is being read: `io::Read` and `io::Seek`. An error of `read` has a [`FetchError`] inside. Dropping it ends
-/// the fetch. Its descriptor is readable when `read` would not wait.
+/// the fetch. A seek by itself asks for nothing, the next read does. Its descriptor is readable when `read` would not wait,
+/// and is another one once a read came after a seek.
 pub struct ObjectStream {
     shared: Arc<Shared>,
     how: How,
@@ -96,6 +97,8 @@ pub struct ObjectStream {
     pipe: Arc<Pipe>,
     timeout: Option<Duration>,
     position: u64,
+    /// Where the next read is to be, after a seek: only then is anything asked for.
+    sought: Option<u64>,
     /// Octets to read away first.
     skip: u64,
     chunk: Vec<u8>,
@@ -140,6 +143,7 @@ pub(super) fn open(
             pipe: pipe.clone(),
             timeout,
             position: 0,
+            sought: None,
             skip: 0,
             chunk: Vec::new(),
             used: 0,
@@ -177,6 +181,9 @@ impl ObjectStream {
 
     /// [`Read::read`] without waiting: [`io::ErrorKind::WouldBlock`] if nothing is there.
     pub fn try_read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if !self.arrive()? {
+            return Ok(0);
+        }
         while !self.has_content() && !self.ended {
             let chunk = self.pipe.inbox.try_take().map_err(failed)?;
             self.take(chunk)?;
@@ -185,7 +192,10 @@ impl ObjectStream {
     }
 
     fn read_until(&mut self, buf: &mut [u8], until: Option<Instant>) -> io::Result<usize> {
-        while !self.has_content() && !self.ended && !buf.is_empty() {
+        if buf.is_empty() || !self.arrive()? {
+            return Ok(0);
+        }
+        while !self.has_content() && !self.ended {
             self.shared.engine.check_process().map_err(failed)?;
             let pipe = self.pipe.clone();
             let taken = sleep::wait(&mut pipe.inbox.take(), until).and_then(|taken| taken);
@@ -222,6 +232,17 @@ impl ObjectStream {
         octets
     }
 
+    /// Goes where the last seek said. False past the end.
+    fn arrive(&mut self) -> io::Result<bool> {
+        let Some(position) = self.sought else { return Ok(true) };
+        if self.octets().is_some_and(|octets| position >= octets) {
+            return Ok(false);
+        }
+        self.go_to(position)?;
+        self.sought = None;
+        Ok(true)
+    }
+
     /// Goes to `position` by reading away what lies before it, or by asking anew.
     fn go_to(&mut self, position: u64) -> io::Result<()> {
         let in_chunk = position.checked_sub(self.position);
@@ -243,14 +264,13 @@ impl ObjectStream {
         let wanted = segment_octets.map_or(0, |octets| position / octets);
         // Past the end there is nothing to ask for: the last segment says so.
         let wanted = wanted.min(self.object.segments.unwrap_or(u64::MAX).saturating_sub(1));
-        let first = self.object.first_segment(wanted);
         let pipe = Arc::new(Pipe::new()?);
         let (object, how, filled) = (self.object.clone(), self.how, pipe.clone());
-        let spawned = self.shared.spawn(move |shared| fill(shared, &object, first, how, &filled));
+        let spawned = self.shared.spawn(move |shared| fill(shared, &object, wanted, how, &filled));
         spawned.map_err(failed)?;
         self.pipe.gone.store(true, Ordering::Relaxed);
         self.pipe = pipe;
-        self.skip = position - first.saturating_mul(segment_octets.unwrap_or(0)).min(position);
+        self.skip = position - wanted.saturating_mul(segment_octets.unwrap_or(0)).min(position);
         self.chunk.clear();
         self.used = 0;
         self.ended = false;
@@ -269,14 +289,14 @@ impl Seek for ObjectStream {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let base = match to {
             SeekFrom::Start(position) => Some(position),
-            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+            SeekFrom::Current(by) => self.sought.unwrap_or(self.position).checked_add_signed(by),
             SeekFrom::End(by) => {
                 let octets = self.octets().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
                 octets.checked_add_signed(by)
             }
         };
         let position = base.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        self.go_to(position)?;
+        self.sought = (position != self.position).then_some(position);
         Ok(position)
     }
 }

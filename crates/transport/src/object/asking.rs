@@ -32,7 +32,7 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Asks for `object` from [`Object::first_segment`] of `first_segment` on, starting at `now_ns`.
+    /// Asks for `object` from `first_segment` on, starting at `now_ns`.
     pub fn new(
         object: &Object,
         first_segment: u64,
@@ -53,8 +53,7 @@ impl Asking {
             origin_told: 0,
             from_cache: 0,
         };
-        let start = layout.first_segment(first_segment);
-        let pieces = layout.pieces(start, object.segments.unwrap_or(start));
+        let pieces = layout.pieces(first_segment, object.segments.unwrap_or(first_segment));
         asking.fetch.start_at(pieces.start);
         if object.segments.is_some() {
             let end = pieces.end.max(pieces.start);

@@ -83,16 +83,15 @@ pub struct Checking {
 }
 
 impl Checking {
-    /// Checks `object` from [`Object::first_segment`] of `first_segment` on.
+    /// Checks `object` from `first_segment` on.
     pub fn new(object: &Object, first_segment: u64, on_bad: OnBadSegment) -> Self {
         let layout = Layout::of(object, first_segment);
-        let start = layout.first_segment(first_segment);
         Checking {
             object: object.name.clone(),
             vouching: object.vouching,
             segments: object.segments,
             layout,
-            first: layout.pieces(start, object.segments.unwrap_or(start)).start,
+            first: layout.pieces(first_segment, object.segments.unwrap_or(first_segment)).start,
             on_bad,
             known: VecDeque::new(),
             corrupt: None,

@@ -27,15 +27,9 @@ pub(super) enum Piece {
 pub(super) enum Layout {
     /// Segments alone; piece numbers are segment numbers.
     Plain,
-    /// Segments under manifests: groups `first_group..groups`, `segments` segments in all.
-    Manifests { first_group: u64, groups: u64, segments: u64 },
-}
-
-impl Object {
-    /// Where a reading that wants `segment` starts: under manifests at the beginning of its group.
-    pub fn first_segment(&self, segment: u64) -> u64 {
-        Layout::of(self, segment).first_segment(segment)
-    }
+    /// Segments under manifests: groups `first_group..groups`, of the first one without its first `skipped` segments;
+    /// `segments` segments in all.
+    Manifests { first_group: u64, groups: u64, segments: u64, skipped: u64 },
 }
 
 impl Layout {
@@ -47,36 +41,39 @@ impl Layout {
         }
     }
 
-    /// Under manifests, from the group of `first_segment` on, of an object of `segments` (at least one).
+    /// Under manifests, from `first_segment` on, of an object of `segments` (at least one).
     pub(super) fn manifests(first_segment: u64, segments: u64) -> Self {
         let groups = segments.div_ceil(MANIFEST_ENTRIES).max(1);
         let first_group = (first_segment / MANIFEST_ENTRIES).min(groups - 1);
-        Layout::Manifests { first_group, groups, segments }
+        let skipped = first_segment.min(segments).saturating_sub(first_group * MANIFEST_ENTRIES);
+        Layout::Manifests { first_group, groups, segments, skipped }
     }
 
     /// The piece numbers, of an object of `segments`; `first_segment` is where a plain layout starts.
     pub(super) fn pieces(&self, first_segment: u64, segments: u64) -> Range<u64> {
         match *self {
             Layout::Plain => first_segment..segments,
-            Layout::Manifests { first_group, groups, segments } => {
+            Layout::Manifests { first_group, groups, segments, skipped } => {
                 let full = groups - 1 - first_group;
-                0..1 + full * GROUP + segments.saturating_sub((groups - 1) * MANIFEST_ENTRIES)
+                let last = segments.saturating_sub((groups - 1) * MANIFEST_ENTRIES);
+                0..1 + (full * GROUP + last).saturating_sub(skipped)
             }
         }
     }
 
-    /// The first segment that is fetched when `first_segment` is wanted: the whole group is verified together.
-    pub(super) fn first_segment(&self, first_segment: u64) -> u64 {
-        match self {
-            Layout::Plain => first_segment,
-            Layout::Manifests { first_group, .. } => first_group * MANIFEST_ENTRIES,
-        }
+    /// Pieces before the first segment of the first group: its manifest, and the next one if there is one.
+    fn ahead(first_group: u64, groups: u64) -> u64 {
+        1 + u64::from(first_group < groups - 1)
     }
 
     /// What piece number `piece` is.
     pub(super) fn piece(&self, piece: u64) -> Piece {
-        let Layout::Manifests { first_group, groups, .. } = *self else { return Piece::Segment(piece) };
-        let Some(rest) = piece.checked_sub(1) else { return Piece::Manifest(first_group) };
+        let Layout::Manifests { first_group, groups, skipped, .. } = *self else {
+            return Piece::Segment(piece);
+        };
+        let whole =
+            if piece < Self::ahead(first_group, groups) { piece } else { piece.saturating_add(skipped) };
+        let Some(rest) = whole.checked_sub(1) else { return Piece::Manifest(first_group) };
         let group = (first_group + rest / GROUP).min(groups - 1);
         let place = rest - (group - first_group) * GROUP;
         match place {
@@ -86,22 +83,24 @@ impl Layout {
         }
     }
 
-    /// The number of a piece; none if it is before the first group or past the last.
+    /// The number of a piece; none if it is before the first segment or past the last.
     pub(super) fn number(&self, piece: Piece) -> Option<u64> {
-        let Layout::Manifests { first_group, groups, segments } = *self else {
+        let Layout::Manifests { first_group, groups, segments, skipped } = *self else {
             let Piece::Segment(segment) = piece else { return None };
             return Some(segment);
         };
-        match piece {
-            Piece::Manifest(index) if index == first_group => Some(0),
-            Piece::Manifest(index) if index < groups => Some(1 + index.checked_sub(first_group + 1)? * GROUP),
+        let whole = match piece {
+            Piece::Manifest(index) if index == first_group => return Some(0),
+            Piece::Manifest(index) if index < groups => 1 + index.checked_sub(first_group + 1)? * GROUP,
             Piece::Segment(segment) if segment < segments => {
                 let group = segment / MANIFEST_ENTRIES;
                 let ahead = u64::from(group < groups - 1);
-                Some(1 + group.checked_sub(first_group)? * GROUP + ahead + segment % MANIFEST_ENTRIES)
+                1 + group.checked_sub(first_group)? * GROUP + ahead + segment % MANIFEST_ENTRIES
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        let ahead = Self::ahead(first_group, groups);
+        if whole < ahead { Some(whole) } else { whole.checked_sub(skipped).filter(|number| *number >= ahead) }
     }
 }
 
@@ -127,7 +126,7 @@ mod tests {
         ) {
             let first = first.min(segments - 1);
             let layout = Layout::manifests(first, segments);
-            let mut wanted = layout.first_segment(first)..segments;
+            let mut wanted = first..segments;
             let mut manifest_known = None;
             for number in layout.pieces(first, segments) {
                 let piece = layout.piece(number);
@@ -142,6 +141,8 @@ mod tests {
             }
             prop_assert_eq!(wanted.next(), None);
             prop_assert_eq!(layout.number(Piece::Segment(segments)), None);
+            let before = first.checked_sub(1).map(Piece::Segment);
+            prop_assert_eq!(before.and_then(|piece| layout.number(piece)), None);
             prop_assert_eq!(layout.number(Piece::Manifest(segments.div_ceil(MANIFEST_ENTRIES))), None);
         }
     }

@@ -19,7 +19,7 @@ use crate::connection::{Answer, Connection, ConnectionError, Incoming};
 const WATCH_NS: u64 = 100_000_000;
 
 impl Reader<'_> {
-    /// Reads `object` from [`Object::first_segment`] of `first_segment` on into `sink`; `watch` is told about
+    /// Reads `object` from `first_segment` on into `sink`; `watch` is told about
     /// ten times a second, and may stop it.
     pub fn read(
         &mut self,
@@ -124,7 +124,6 @@ enum Settled<B> {
 
 impl<'a> Pull<'a> {
     fn new(object: &Object, first_segment: u64, asking: Asking, sink: &'a mut dyn Sink) -> Self {
-        let start = object.first_segment(first_segment);
         let segment_octets = object.metadata.as_ref().and_then(|m| m.segment_size_octets).unwrap_or(0);
         let checking = Checking::new(object, first_segment, OnBadSegment::Refetch);
         Pull {
@@ -137,7 +136,7 @@ impl<'a> Pull<'a> {
             error: None,
             sink,
             progress: Progress {
-                octets_done: segment_octets.saturating_mul(start),
+                octets_done: segment_octets.saturating_mul(first_segment),
                 octets_total: object.octets(),
                 segments_total: object.segments,
                 ..Progress::default()
