@@ -184,6 +184,33 @@ fn many_consumers_share_what_producers_publish_and_no_namespace_takes_room_from_
 }
 
 #[test]
+fn routers_that_are_reached_over_ip_take_the_prefix_from_who_has_its_key() {
+    let world = World::over_ip();
+    let uris: Vec<String> = world.router.listening().iter().map(ToString::to_string).collect();
+    assert_eq!(uris.len(), 3, "{uris:?}");
+    let options =
+        |router: &String| ProducerOptions { router: Some(router.clone()), ..world.producer_options() };
+    for uri in &uris {
+        let producer = Producer::bind(name("/p/x"), options(uri)).unwrap_or_else(|e| panic!("{uri}: {e}"));
+        producer.publish(&name("/p/x/o"), &content(100_000), &PublishOptions::default()).unwrap();
+        for router in &uris {
+            let options = ConsumerOptions { router: Some(router.clone()), ..world.consumer_options() };
+            let consumer = Consumer::bind(name("/p"), options).unwrap();
+            assert_eq!(consumer.fetch(&name("/p/x/o")).unwrap(), content(100_000), "{uri} to {router}");
+        }
+        let certificate = producer.certificate().unwrap();
+        producer.close();
+        eventually(|| status(&world, &certificate).filter(|status| *status != Status::Good));
+    }
+    world.add_key("/other", KeyType::Ed25519);
+    let others = uris.iter().filter(|uri| !uri.starts_with("unix"));
+    for uri in others {
+        let refused = Producer::bind(name("/other"), options(uri)).err().unwrap();
+        assert_eq!(refused.errno(), 13, "{uri}: {refused}");
+    }
+}
+
+#[test]
 fn a_router_that_is_gone_does_not_hold_up_closing() {
     let world = World::new();
     let producer = world.producer("/p");

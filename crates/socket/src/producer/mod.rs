@@ -71,7 +71,9 @@ impl Producer {
     /// before.
     pub fn bind(prefix: Name, options: ProducerOptions) -> Result<Self, BindError> {
         fence::check_prefix(&prefix)?;
-        let mut connection = Connection::find(options.router.as_deref(), connection::Options::for_server())?;
+        let signer = session::command_signer(&prefix, &options);
+        let how = connection::Options { signer, ..connection::Options::for_server() };
+        let mut connection = Connection::find(options.router.as_deref(), how)?;
         let lease = Lease::take(connection.uri(), &prefix, options.buffer_octets)?;
         let mut buffer = Buffer::new(options.buffer_octets, options.buffer_policy);
         let store = match (&options.store, options.reliable) {
@@ -347,8 +349,9 @@ impl Producer {
             tracing::error!("a socket's thread ended by a panic");
         }
         drop(lease);
+        let commands = session::command_signer(&self.prefix, &self.options());
         for record in records {
-            if let Err(error) = session::announce(&self.router, &self.prefix, record) {
+            if let Err(error) = session::announce(&self.router, &self.prefix, record, commands.clone()) {
                 tracing::warn!(%error, "nobody answers for a revocation record");
             }
         }

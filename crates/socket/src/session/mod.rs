@@ -211,12 +211,23 @@ impl Identity {
     }
 }
 
+/// Who signs the commands of a producer: the identity that signs for its prefix, which a router on another machine has
+/// to know; else nobody, which is enough for one on the same machine.
+pub(crate) fn command_signer(prefix: &Name, options: &ProducerOptions) -> Signer {
+    Identity::find(prefix, options).map_or_else(|_| Signer::digest_sha256(), |identity| identity.issuer)
+}
+
 /// Answers at `router` for `record`, of a session bound to `prefix` that ended, as long as the process lives.
-pub(crate) fn announce(router: &str, prefix: &Name, record: Vec<u8>) -> Result<(), BindError> {
+pub(crate) fn announce(
+    router: &str,
+    prefix: &Name,
+    record: Vec<u8>,
+    commands: Signer,
+) -> Result<(), BindError> {
     let Ok(data) = DataView::parse(&record) else { return Ok(()) };
     // Down to the KeyId: sessions to come of the same namespace answer for themselves.
     let prefix = data.name.prefix(prefix.len() + 2).to_name();
-    notary::announce(router, notary::Record { prefix, wire: record })
+    notary::announce(router, notary::Record { prefix, wire: record }, commands)
 }
 
 fn now_ms() -> u64 {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
+use namely_security::Signer;
 use namely_transport::connection::{Connection, ConnectionError, Incoming, Options, Outbox, Packet};
 use namely_transport::matching::answers;
 use namely_wire::{DataView, Name};
@@ -13,10 +14,13 @@ use crate::error::BindError;
 /// Records that a process answers for at each router; the oldest gives way.
 pub(crate) const RECORDS_MAX: usize = 1024;
 
-/// Routers that records are announced at; a further one is not told.
+/// Routers, and keys that sign commands to them, that records are announced at; a further one is not told.
 const ROUTERS_MAX: usize = 64;
 
-static NOTARIES: Mutex<BTreeMap<String, Engine<Record>>> = Mutex::new(BTreeMap::new());
+/// A router, and the key that signs commands to it.
+type Place = (String, Option<Name>);
+
+static NOTARIES: Mutex<BTreeMap<Place, Engine<Record>>> = Mutex::new(BTreeMap::new());
 
 /// One record, and the prefix under which it is asked for.
 pub(super) struct Record {
@@ -26,23 +30,24 @@ pub(super) struct Record {
     pub(super) wire: Vec<u8>,
 }
 
-/// Answers for `record` at `router` from now on.
-pub(super) fn announce(router: &str, record: Record) -> Result<(), BindError> {
+/// Answers for `record` at `router` from now on; `signer` signs commands to it.
+pub(super) fn announce(router: &str, record: Record, signer: Signer) -> Result<(), BindError> {
     let mut notaries = NOTARIES.lock().unwrap_or_else(PoisonError::into_inner);
     // One whose router went away, or that a parent process had, takes nothing.
-    let taken = match notaries.get(router) {
+    let place = (router.to_owned(), signer.key_name().cloned());
+    let taken = match notaries.get(&place) {
         Some(notary) => notary.try_order(record),
         None => Err(record),
     };
     let Err(record) = taken else { return Ok(()) };
-    if notaries.len() >= ROUTERS_MAX && !notaries.contains_key(router) {
+    if notaries.len() >= ROUTERS_MAX && !notaries.contains_key(&place) {
         tracing::warn!(router, "revocation records are announced at too many routers already");
         return Ok(());
     }
-    let connection = Connection::find(Some(router), Options::default())?;
+    let connection = Connection::find(Some(router), Options { signer, ..Options::default() })?;
     let engine = Engine::start("namely-notary", connection, Notary::default())?;
     let _ = engine.try_order(record);
-    notaries.insert(router.into(), engine);
+    notaries.insert(place, engine);
     Ok(())
 }
 

@@ -1,13 +1,13 @@
 //! A router of the test's own, with keys, and sockets on it.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use namely_daemon::Router;
-use namely_daemon::config::Config;
+use namely_daemon::config::{Config, KeyRule};
 use namely_security::validity::ALWAYS;
 use namely_security::{KeyChain, KeyType, NewKey, Signer};
 use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions};
@@ -38,10 +38,27 @@ impl World {
         let memif = dir.path().join("namely.memif");
         let memif = FaceUri::Memif { path: memif.to_str().unwrap().into(), id: 0 };
         config.faces.listen = vec![FaceUri::Unix(socket.to_str().unwrap().into()), memif];
+        add_key(dir.path(), "/p", KeyType::Ed25519);
         let router = Router::start(config).unwrap();
-        let world = World { dir, router };
-        world.add_key("/p", KeyType::Ed25519);
-        world
+        World { dir, router }
+    }
+
+    /// A router that is reached over TCP and UDP too, where it takes commands that the key of `/p` signed.
+    pub(crate) fn over_ip() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        add_key(dir.path(), "/p", KeyType::Ed25519);
+        let key = KeyChain::open(dir.path().join("keys")).unwrap().key(None).unwrap();
+        let certificate = dir.path().join("p.cert");
+        std::fs::write(&certificate, key.certificates[0].to_base64()).unwrap();
+        let mut config = Config::default();
+        let unix = format!("unix://{}", dir.path().join("namely.sock").display());
+        let listen = [&unix, "tcp://127.0.0.1:0", "udp://127.0.0.1:0"];
+        config.faces.listen = listen.map(|uri| uri.parse().unwrap()).into();
+        config.faces.multicast.clear();
+        config.authorization.localhop_rib = true;
+        config.authorization.key = vec![KeyRule { certificate, register: vec![name("/p")], manage: false }];
+        let router = Router::start(config).unwrap();
+        World { dir, router }
     }
 
     pub(crate) fn keychain(&self) -> PathBuf {
@@ -49,11 +66,7 @@ impl World {
     }
 
     pub(crate) fn add_key(&self, identity: &str, key_type: KeyType) {
-        let chain = KeyChain::open(self.keychain()).unwrap();
-        let identity = name(identity);
-        let new =
-            NewKey { identity: identity.as_name(), key_type, validity: ALWAYS, version: 1, passphrase: None };
-        chain.generate(&new).unwrap();
+        add_key(self.dir.path(), identity, key_type);
     }
 
     pub(crate) fn uri(&self) -> String {
@@ -137,6 +150,14 @@ impl Drop for Scripted {
             let _ = thread.join();
         }
     }
+}
+
+fn add_key(dir: &Path, identity: &str, key_type: KeyType) {
+    let chain = KeyChain::open(dir.join("keys")).unwrap();
+    let identity = name(identity);
+    let new =
+        NewKey { identity: identity.as_name(), key_type, validity: ALWAYS, version: 1, passphrase: None };
+    chain.generate(&new).unwrap();
 }
 
 pub(crate) fn name(uri: &str) -> Name {
