@@ -143,6 +143,8 @@ fn options(config: &Config) -> DataPlaneOptions {
     let mut options = DataPlaneOptions { workers, ..DataPlaneOptions::default() };
     options.io.transports_max = config.faces.faces_max;
     options.io.udp.idle_ns = config.faces.idle_timeout_s.saturating_mul(1_000_000_000);
+    options.io.read_octets_per_turn = config.faces.read_octets_per_turn as usize;
+    options.io.read_datagrams_per_turn = config.faces.read_datagrams_per_turn;
     options.io.busy_poll_us = config.faces.busy_poll_us;
     options.io.memif = config.faces.memif.options();
     options.dispatcher = config.faces.dispatcher.options();

@@ -38,6 +38,12 @@ pub struct Faces {
     /// the hard limit.
     #[serde(deserialize_with = "values::octets")]
     pub congestion_threshold_octets: u64,
+    /// Octets read from one stream in a turn, before other faces have theirs.
+    #[serde(deserialize_with = "values::read_octets_per_turn")]
+    pub read_octets_per_turn: u64,
+    /// The same for datagrams, frames and packets in shared memory, in number.
+    #[serde(deserialize_with = "values::read_datagrams_per_turn")]
+    pub read_datagrams_per_turn: usize,
     /// How long a worker that has nothing to do looks again and again before it sleeps, us; 0: not at all.
     #[serde(deserialize_with = "values::busy_poll_us")]
     pub busy_poll_us: u32,
@@ -59,6 +65,8 @@ impl Default for Faces {
             codel_target_us: 5000,
             codel_interval_ms: 100,
             congestion_threshold_octets: 65_536,
+            read_octets_per_turn: 262_144,
+            read_datagrams_per_turn: 64,
             busy_poll_us: 0,
             dispatcher: Dispatcher::default(),
             memif: Memif::default(),

@@ -101,6 +101,8 @@ impl Config {
         differs("faces.dispatcher", self.faces.dispatcher != new.faces.dispatcher);
         differs("faces.memif", self.faces.memif != new.faces.memif);
         differs("faces.busy_poll_us", self.faces.busy_poll_us != new.faces.busy_poll_us);
+        let reading = |faces: &Faces| (faces.read_octets_per_turn, faces.read_datagrams_per_turn);
+        differs("faces.read_*", reading(&self.faces) != reading(&new.faces));
         differs("faces.codel_*", queues(&self.faces) != queues(&new.faces));
         differs("network.regions", self.network != new.network);
         keys

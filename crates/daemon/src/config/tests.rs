@@ -207,6 +207,13 @@ fn limits_of_links_are_held_to_what_is_possible() {
     let dispatcher = |text: &str| faces(&format!("[faces.dispatcher]\n{text}"));
     assert_eq!(faces("busy_poll_us = 10000").unwrap().busy_poll_us, 10_000);
     assert!(faces("busy_poll_us = 10001").unwrap_err().contains("at most 10000"));
+    assert_eq!(faces("read_octets_per_turn = \"32KiB\"").unwrap().read_octets_per_turn, 32_768);
+    assert_eq!(faces("read_octets_per_turn = \"4MiB\"").unwrap().read_octets_per_turn, 4 << 20);
+    assert!(faces("read_octets_per_turn = 32767").unwrap_err().contains("32KiB to 4MiB"));
+    assert!(faces("read_octets_per_turn = 4194305").unwrap_err().contains("32KiB to 4MiB"));
+    assert_eq!(faces("read_datagrams_per_turn = 4096").unwrap().read_datagrams_per_turn, 4096);
+    assert!(faces("read_datagrams_per_turn = 4097").unwrap_err().contains("1 to 4096"));
+    assert!(faces("read_datagrams_per_turn = 0").unwrap_err().contains("1 to 4096"));
     assert_eq!(memif("rings_max = 8").unwrap().memif.options().interface.ring_pairs, 8);
     assert!(memif("rings_max = 9").unwrap_err().contains("1 to 8"));
     assert!(memif("rings_max = 0").is_err());

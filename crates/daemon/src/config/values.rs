@@ -64,6 +64,22 @@ pub(super) fn uris<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Fac
     texts.into_iter().map(parse).collect()
 }
 
+/// What a worker reads from a stream at once: at least some whole packets, and no more than it should keep others waiting.
+pub(super) fn read_octets_per_turn<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match octets(deserializer)? {
+        octets @ 0x8000..=0x40_0000 => Ok(octets),
+        octets => Err(D::Error::custom(format!("{octets} octets: use 32KiB to 4MiB"))),
+    }
+}
+
+/// How many datagrams a worker reads at once.
+pub(super) fn read_datagrams_per_turn<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    match usize::deserialize(deserializer)? {
+        datagrams @ 1..=4096 => Ok(datagrams),
+        datagrams => Err(D::Error::custom(format!("{datagrams} datagrams: use 1 to 4096"))),
+    }
+}
+
 /// A time of busy polling.
 pub(super) fn busy_poll_us<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
