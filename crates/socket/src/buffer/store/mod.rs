@@ -268,7 +268,8 @@ impl Store {
                 }
             }
         }
-        self.packets -= packets;
+        // Some of them may have gone with the oldest file.
+        self.packets = self.packets.saturating_sub(packets);
         self.appended = mark.appended;
     }
 

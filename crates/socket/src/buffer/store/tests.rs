@@ -288,6 +288,26 @@ fn the_oldest_file_can_be_given_up_and_never_the_one_being_written() {
     assert_holds(&store, &found, 2..3);
 }
 
+#[test]
+fn what_is_undone_may_have_gone_with_the_oldest_file_already() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    store.file_octets_max = 1;
+    let mark = store.mark();
+    let octets: u64 = (0..3).map(|number| record_octets(&packet(number).1)).sum();
+    for number in 0..3 {
+        append(&mut store, number..number + 1).unwrap();
+    }
+    store.drop_oldest().unwrap();
+    store.forget_packets(1);
+    store.undo(mark, 3, octets);
+    assert_eq!((store.octets(), store.packets), (0, 0));
+    append(&mut store, 0..2).unwrap();
+    drop(store);
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_holds(&store, &found, 0..2);
+}
+
 /// A file system of a megabyte, in a mount namespace of its own: this very test runs there again.
 #[test]
 fn a_full_disk_leaves_what_was_there_intact() {
