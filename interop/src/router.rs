@@ -20,6 +20,8 @@ const STARTS: usize = 3;
 pub enum Link {
     /// A Unix socket.
     Unix,
+    /// Shared memory. `namelyd` only.
+    Memif,
     /// TCP on 127.0.0.1.
     Tcp,
     /// UDP on 127.0.0.1, which routers treat as not local.
@@ -38,7 +40,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// `namelyd` with a Unix socket, TCP, UDP and WebSocket. Holders of the keys of `certificates` may register any prefix and
+    /// `namelyd` with a Unix socket, shared memory, TCP, UDP and WebSocket. Holders of the keys of `certificates` may register any prefix and
     /// manage; users of the Unix socket may register any prefix, as by default.
     pub fn namelyd(world: &World, certificates: &[&Path]) -> Self {
         let socket = world.path("namely.sock");
@@ -149,6 +151,7 @@ impl Router {
     pub fn uri(&self, link: Link) -> String {
         match link {
             Link::Unix => format!("unix://{}", self.socket.display()),
+            Link::Memif => format!("memif://{}", self.socket.with_extension("memif").display()),
             Link::Tcp => format!("tcp://127.0.0.1:{}", self.port),
             Link::Udp => format!("udp://127.0.0.1:{}", self.port),
             Link::WebSocket => format!("ws://127.0.0.1:{}", self.websocket_port),
@@ -204,10 +207,11 @@ fn free_port() -> u16 {
 
 fn configuration(socket: &Path, [port, websocket_port]: [u16; 2], certificates: &[&Path]) -> String {
     let mut text = format!(
-        "[faces]\nlisten = [\"unix://{}\", \"tcp://127.0.0.1:{port}\", \"udp://127.0.0.1:{port}\", \
+        "[faces]\nlisten = [\"unix://{}\", \"memif://{}\", \"tcp://127.0.0.1:{port}\", \"udp://127.0.0.1:{port}\", \
          \"ws://127.0.0.1:{websocket_port}\"]\n\
          [authorization]\nlocalhop_rib = true\n",
-        socket.display()
+        socket.display(),
+        socket.with_extension("memif").display()
     );
     for certificate in certificates {
         text += &format!(

@@ -1,0 +1,403 @@
+/* Sockets on which a name replaces an address. See docs/c.md; made from the Rust sources, do not edit.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#ifndef NAMELY_H
+#define NAMELY_H
+
+#include <poll.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+// Family of names as addresses.
+#define AF_ICN 20036
+
+// Type of a socket that asks for content.
+#define SOCK_CONS 17
+
+// Type of a socket that publishes content.
+#define SOCK_PROD 18
+
+// Protocol of a consumer that fetches whole objects and asks again for what is lost.
+#define CONS_REL 1
+
+// Protocol of a consumer that sends each Interest once.
+#define CONS_UNREL 2
+
+// Protocol of a producer that keeps what it publishes in its store (option ICN_OPT_STORE).
+#define PROD_REL 3
+
+// Protocol of a producer that keeps what it publishes in memory, as long as it has room.
+#define PROD_UNREL 4
+
+// Level of the options, for icn_setsockopt and icn_getsockopt.
+#define SOL_ICN 20036
+
+// Option: address of the router, text: unix:///path, memif:///path, tcp://host:port, udp://host:port. Before bind.
+#define ICN_OPT_ROUTER 1
+
+// Option: folder of the key chain, text. Before bind.
+#define ICN_OPT_KEYCHAIN 2
+
+// Option of a producer: who signs, text: a name. Before bind.
+#define ICN_OPT_IDENTITY 3
+
+// Option of a consumer: whom to believe, text. Before bind.
+#define ICN_OPT_TRUST 4
+
+// Option of a consumer: how fetches follow the network, text.
+#define ICN_OPT_CONGESTION 5
+
+// Option of a consumer: largest window of a fetch in packets.
+#define ICN_OPT_WINDOW_MAX 6
+
+// Option of a consumer: InterestLifetime in milliseconds.
+#define ICN_OPT_LIFETIME_MS 7
+
+// Option of a consumer: how often metadata and certificates are asked for.
+#define ICN_OPT_RETRIES 8
+
+// Option: the longest that a call waits, in milliseconds; 0: as long as the fetch goes on.
+#define ICN_OPT_TIMEOUT_MS 9
+
+// Option of a consumer: largest object that is fetched whole, in octets.
+#define ICN_OPT_OBJECT_OCTETS_MAX 12
+
+// Option of a consumer: what becomes of a segment that is not believed, text: refetch, accept, abort.
+#define ICN_OPT_ON_BAD_SEGMENT 10
+
+// Option of a consumer: whether revoked certificates are refused, text: check, off, require.
+#define ICN_OPT_REVOCATION 11
+
+// Option of a consumer: segments of an object that may wait to be verified.
+#define ICN_OPT_BACKLOG_SEGMENTS 13
+
+// Option of a consumer, a switch: whether stale Data may not answer datagrams.
+#define ICN_OPT_MUST_BE_FRESH 14
+
+// Option of a consumer, a switch: whether Data with longer names may answer datagrams.
+#define ICN_OPT_CAN_BE_PREFIX 15
+
+// Option of a producer: whether manifests vouch for segments, text: off, sha256, blake3.
+#define ICN_OPT_MANIFEST 17
+
+// Option of a producer: largest packet made, in octets.
+#define ICN_OPT_PACKET_OCTETS_MAX 18
+
+// Option of a producer: FreshnessPeriod of segments in milliseconds.
+#define ICN_OPT_FRESHNESS_MS 19
+
+// Option of a producer: how it signs, text: digest-sha256, hmac, ed25519, ecdsa-p256, rsa-2048.
+#define ICN_OPT_SUITE 16
+
+// Option of a producer: memory of its output buffer in octets. Before bind.
+#define ICN_OPT_BUFFER_OCTETS 20
+
+// Option of a producer: which packets leave memory first, text: fifo, lru, lfu. Before bind.
+#define ICN_OPT_BUFFER_POLICY 21
+
+// Option of a producer: directory behind the output buffer, text. Before bind.
+#define ICN_OPT_STORE 22
+
+// Option of a producer: limit of the store in octets. Before bind.
+#define ICN_OPT_STORE_OCTETS 23
+
+// Option of a producer: names that wait for the application. Before bind.
+#define ICN_OPT_REQUESTS_MAX 24
+
+// Option of a producer: the longest an Interest waits for the application, in milliseconds; 0: its lifetime. Before bind.
+#define ICN_OPT_PENDING_MS 25
+
+// Option of a producer: most content in a segment, in octets.
+#define ICN_OPT_SEGMENT_OCTETS 27
+
+// Option, a switch: whether what is lost is asked for again, and what was published kept. The protocol sets it.
+#define ICN_OPT_RELIABLE 26
+
+// Or'ed to the type of a socket: no call on it waits.
+#define ICN_NONBLOCK 2048
+
+// Flag of a call: does not wait.
+#define ICN_DONTWAIT 64
+
+// Flag of icn_recvfrom: returns when the buffer is full or the object at its end.
+#define ICN_WAITALL 256
+
+// Flag of icn_recvmsg, set in msg_flags: the content is longer than the buffers; returned: what the length is.
+#define ICN_TRUNC 32
+
+// Flag of icn_sendmsg on a producer: says, signed, that what msg_request asks for does not exist (ENOENT there).
+#define ICN_DENY 2048
+
+// Flag of icn_sendmsg on a producer: refuses the request msg_request without a signature (ENETUNREACH there).
+#define ICN_REFUSE 4096
+
+// Flag of icn_recvmsg on a producer: receives what others push to it; icn_pull then fetches it.
+#define ICN_PUSH 8192
+
+// What icn_poll waits for: icn_recvmsg would not block, or the object that a call of icn_recvfrom began has octets.
+#define ICN_POLLIN 1
+
+// What icn_poll reports: the socket is closed, or lost its router.
+#define ICN_POLLERR 8
+
+// What icn_poll reports: there is no such socket.
+#define ICN_POLLNVAL 32
+
+// Octets of a name in an address: its components as packets carry them.
+#define ICN_NAME_OCTETS_MAX 2048
+
+// Sockets of a process.
+#define ICN_SOCKETS_MAX 1024
+
+// Objects that icn_recvfrom has begun on one socket and not brought to their end.
+#define ICN_OBJECTS_MAX 16
+
+// Requests of one socket that wait for the program's answer; a further one takes the place of the oldest.
+#define ICN_REQUESTS_MAX 1024
+
+// A name as an address. icn_pton makes one of text, icn_ntop text of one.
+struct sockaddr_icn {
+    // AF_ICN.
+    sa_family_t sicn_family;
+    // Octets of sicn_name that are in use.
+    uint16_t sicn_octets;
+    // The components, as packets carry them (TLV, without the header of the Name).
+    uint8_t sicn_name[ICN_NAME_OCTETS_MAX];
+};
+
+// What was published.
+struct icn_published {
+    // The name with its version.
+    struct sockaddr_icn pub_name;
+    // Packets that the content was cut into.
+    uint64_t pub_segments;
+};
+
+// What is known of an object before it is fetched.
+struct icn_stat {
+    // Octets; -1 if only its end will tell.
+    int64_t st_octets;
+    // Segments; -1 if only its end will tell.
+    int64_t st_segments;
+    // The version in its name; 0 if it has none.
+    uint64_t st_version;
+};
+
+// A datagram: an Interest or its Data. Zero the fields that you do not use.
+struct icn_msghdr {
+    // The name; icn_recvmsg writes it, unless it is null.
+    struct sockaddr_icn *msg_name;
+    // Octets at msg_name; icn_recvmsg writes how many are in use.
+    socklen_t msg_namelen;
+    // Buffers of the content (an Interest's: its ApplicationParameters).
+    struct iovec *msg_iov;
+    // How many buffers.
+    size_t msg_iovlen;
+    // On a producer: which request this is, or answers. 0: none; the content is published.
+    uint64_t msg_request;
+    // Consumer: lifetime of the Interest in milliseconds; 0: that of the socket.
+    uint32_t msg_lifetime_ms;
+    // What icn_recvmsg says: ICN_TRUNC.
+    int msg_flags;
+    // On a producer: how icn_sendmsg publishes ("suite=ecdsa-p256 manifest=off"); null: as the socket's options say.
+    const char *msg_options;
+};
+
+// A socket or a descriptor that icn_poll waits for.
+struct icn_pollfd {
+    // A socket of icn_socket, or -1: `fd` is waited for.
+    int socket;
+    // Any descriptor, or -1.
+    int fd;
+    // ICN_POLLIN; for `fd` what poll(2) takes.
+    short events;
+    // What is so.
+    short revents;
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Makes a socket that is not bound yet. `domain` is AF_ICN, `type` SOCK_CONS or SOCK_PROD (or'ed with ICN_NONBLOCK),
+// `protocol` CONS_REL, CONS_UNREL, PROD_REL or PROD_UNREL.
+//
+// Returns its number, which is no descriptor (see icn_fileno), or -1: EAFNOSUPPORT, EPROTONOSUPPORT (no such type or
+// protocol), EPROTOTYPE (a protocol of the other type), EMFILE.
+int icn_socket(int domain,
+               int type,
+               int protocol);
+
+// Connects the socket to the router and binds it to the prefix, below which its names lie; a producer's prefix becomes a
+// route to it.
+//
+// Returns 0, or -1: ECONNREFUSED, EADDRINUSE, EACCES, ENAMETOOLONG, EINVAL, EISCONN (bound already).
+int icn_bind(int socket,
+             const struct sockaddr_icn *addr,
+             socklen_t addrlen);
+
+// Closes the socket. Calls that wait on it end with ECANCELED; what a producer published is gone, but for its store.
+//
+// Returns 0, or -1: EBADF, EBADFD.
+int icn_close(int socket);
+
+// Producer: publishes `len` octets as the object `name`, as the options of the socket say, and answers who waits for
+// it. icn_publish does the same and says under which name.
+//
+// Returns `len`, or -1: EADDRNOTAVAIL, ENAMETOOLONG, EMSGSIZE, ENOKEY, ENOBUFS, ENOSPC, ENOTCONN, EOPNOTSUPP (a consumer).
+ssize_t icn_sendto(int socket,
+                   const void *buf,
+                   size_t len,
+                   int flags,
+                   const struct sockaddr_icn *name,
+                   socklen_t namelen);
+
+// Producer: as icn_sendto; `options` (may be null) are for this object alone ("suite=ecdsa-p256 manifest=off"), and
+// `published` (may be null) is told its name and number of segments.
+//
+// Returns 0, or -1 as icn_sendto; EINVAL and ENOPROTOOPT for `options`.
+int icn_publish(int socket,
+                const struct sockaddr_icn *name,
+                socklen_t namelen,
+                const void *buf,
+                size_t len,
+                const char *options,
+                struct icn_published *published);
+
+// Consumer: fetches the object `name`, verified and in order, like a stream: the first call begins it and waits for
+// octets, each further call with the name continues where the last one ended, 0 is its end (and it may be begun again).
+// With ICN_WAITALL a call returns when the buffer is full or the object at its end. `name` becomes the name with the
+// version that is fetched, if `*namelen` has room for it. Several objects may be read in turns; icn_forget gives one up.
+//
+// Returns how many octets, 0 at the end, or -1: EAGAIN (nothing there yet, with ICN_DONTWAIT; the fetch goes on),
+// EINTR (the same), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED, EBADMSG, EFBIG,
+// EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX begun), ENOTCONN, ECANCELED, EOPNOTSUPP.
+ssize_t icn_recvfrom(int socket,
+                     void *buf,
+                     size_t len,
+                     int flags,
+                     struct sockaddr_icn *name,
+                     socklen_t *namelen);
+
+// Consumer: gives up an object that icn_recvfrom began.
+//
+// Returns 0, or -1: ENOENT (none was begun).
+int icn_forget(int socket, const struct sockaddr_icn *name, socklen_t namelen);
+
+// Consumer: where the next icn_recvfrom of the object reads; `whence` is SEEK_SET, SEEK_CUR or SEEK_END.
+//
+// Returns the position in octets, or -1 as icn_recvfrom; EINVAL for a position before the object.
+int64_t icn_seek(int socket, const struct sockaddr_icn *name, socklen_t namelen, int64_t offset, int whence);
+
+// Consumer: what is known of the object `name` without fetching it: its size, for
+// instance. It waits, also on a socket that does not wait otherwise.
+//
+// Returns 0, or -1 as icn_recvfrom.
+int icn_stat(int socket, const struct sockaddr_icn *name, socklen_t namelen, struct icn_stat *stat);
+
+// Consumer: sends one Interest for msg_name, with the content as ApplicationParameters if msg_iovlen is not 0;
+// icn_recvmsg brings its Data. Producer: answers the request msg_request with the content, or says that there is no such
+// thing (ICN_DENY), or refuses it (ICN_REFUSE); if msg_request is 0, publishes the content as msg_name.
+//
+// Returns the octets of content, or -1: EMSGSIZE, ENOBUFS, EADDRNOTAVAIL, ENAMETOOLONG, EINVAL (no such request),
+// ENOTCONN, ECANCELED.
+ssize_t icn_sendmsg(int socket,
+                    const struct icn_msghdr *msg,
+                    int flags);
+
+// Consumer: receives the next Data that answers an icn_sendmsg, verified; if there is none for a name, the call fails and
+// msg_name says which. Producer: receives the next request that nothing published answers: its name, its parameters, and
+// in msg_request its number, with which icn_sendmsg answers. With ICN_PUSH: what a consumer offers, its name, and in
+// msg_request the number with which icn_pull fetches it; returned is how many octets it has.
+//
+// Returns the octets that were written; content that does not fit is cut, and ICN_TRUNC is set in msg_flags (given as a
+// flag, the whole length is returned). -1: EAGAIN, EINTR, ETIMEDOUT, ENETUNREACH, ENOKEY, EKEYREJECTED, …, ENOTCONN, ECANCELED.
+ssize_t icn_recvmsg(int socket,
+                    struct icn_msghdr *msg,
+                    int flags);
+
+// Producer: publishes the content as `name` and has the producer bound to `server` fetch it (reverse pull); waits until
+// that has it and says so.
+//
+// Returns 0, or -1 as icn_sendto; ENETUNREACH (no taker), ETIMEDOUT, EKEYREJECTED, EBADMSG (it has something else).
+int icn_push(int socket,
+             const struct sockaddr_icn *server,
+             const struct sockaddr_icn *name,
+             const void *buf,
+             size_t len);
+
+// Producer: fetches what icn_recvmsg with ICN_PUSH received as `request`, by the consumer socket `consumer`, whose prefix and
+// options decide what may be fetched and who is believed, and tells the client that it is there.
+//
+// Returns the octets of the object, or -1 as icn_recvfrom; EINVAL (no such request), EMSGSIZE (`len` is too small; it may be
+// called again).
+ssize_t icn_pull(int socket,
+                 uint64_t request,
+                 int consumer,
+                 void *buf,
+                 size_t len);
+
+// Sets an option: `level` is SOL_ICN, `optname` one of ICN_OPT_…. Options that are words take text of `optlen` octets (a
+// zero at its end may be counted); numbers and switches take an int or an int64_t.
+//
+// Returns 0, or -1: ENOPROTOOPT (no such option for this socket), EINVAL (no such value), EISCONN (only before icn_bind).
+int icn_setsockopt(int socket,
+                   int level,
+                   int optname,
+                   const void *optval,
+                   socklen_t optlen);
+
+// Reads an option: words as text that ends with a zero; numbers and switches as an int64_t if `*optlen` is 8, else as an int.
+// `*optlen` becomes the length of the value.
+//
+// Returns 0, or -1: ENOPROTOOPT, EINVAL (no room for the value).
+int icn_getsockopt(int socket,
+                   int level,
+                   int optname,
+                   void *optval,
+                   socklen_t *optlen);
+
+// The prefix that the socket is bound to.
+//
+// Returns 0, or -1: ENOTCONN.
+int icn_getsockname(int socket, struct sockaddr_icn *addr, socklen_t *addrlen);
+
+// Waits until one of `count` sockets and descriptors is ready, at most `timeout_ms` milliseconds (-1: without limit).
+//
+// Returns how many are ready, or -1: EINTR, EINVAL.
+int icn_poll(struct icn_pollfd *fds,
+             nfds_t count,
+             int timeout_ms);
+
+// A descriptor that is readable when the socket is ready (ICN_POLLIN), for poll, select and epoll. It belongs to the
+// socket: wait for it, and do nothing else with it.
+//
+// Returns it, or -1: ENOTCONN.
+int icn_fileno(int socket);
+
+// Makes an address of a name's URI ("/a/b/v=1").
+//
+// Returns 0, or -1: EINVAL, ENAMETOOLONG.
+int icn_pton(const char *uri, struct sockaddr_icn *addr);
+
+// Writes the URI of an address's name to `buf`, which ends with a zero.
+//
+// Returns `buf`, or null: ENOSPC (`size` is too small), EINVAL.
+const char *icn_ntop(const struct sockaddr_icn *addr, char *buf, size_t size);
+
+// What an errno of these functions means.
+const char *icn_strerror(int errnum);
+
+// Why the last call that failed in this thread failed, with the names that it was about. Valid until the next one fails.
+const char *icn_lasterror(void);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* NAMELY_H */

@@ -1,0 +1,596 @@
+//! The functions of `namely.h`. Each takes the caller's pointers apart, calls a safe function of this crate, and brings
+//! back its value or errno; a panic ends here as EIO.
+//!
+//! The one module with `unsafe` (ARCHITECTURE.md, Invariants): a C caller's pointers, `errno`, and exported symbols.
+#![allow(unsafe_code, reason = "a C interface takes pointers")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the header says what each pointer must be: readable or writable, or null"
+)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{ptr, slice};
+
+use libc::{iovec, nfds_t, size_t, socklen_t, ssize_t};
+use namely_wire::Name;
+
+use crate::address::{address_of, name_of, used_octets};
+use crate::failure::{Errno, Failure, meaning};
+use crate::types::{ICN_TRUNC, icn_msghdr, icn_pollfd, icn_published, icn_stat, sockaddr_icn};
+use crate::{failure, messages, objects, options, poll, socket};
+
+/// Buffers of one datagram, as IOV_MAX of Linux.
+const BUFFERS_MAX: usize = 1024;
+
+/// Runs a call: its value, or -1 with errno and the sentence of `icn_lasterror`.
+fn run<T: From<i8>>(call: impl FnOnce() -> Result<T, Failure>) -> T {
+    let failure = match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(value)) => return value,
+        Ok(Err(failure)) => failure,
+        Err(panic) => Failure::panicked(panic.as_ref()),
+    };
+    set_errno(&failure);
+    T::from(-1)
+}
+
+fn set_errno(failure: &Failure) {
+    failure::remember(failure);
+    // SAFETY: the C library returns the address of this thread's errno, which is valid as long as the thread runs.
+    unsafe { *libc::__errno_location() = failure.errno };
+}
+
+/// The octets at `from`; none if `len` is 0, whatever `from` is.
+///
+/// # Safety
+/// `from` is null or readable for `len` octets until the slice is no longer used, and nobody writes there meanwhile.
+unsafe fn octets<'a>(from: *const c_void, len: size_t) -> Result<&'a [u8], Failure> {
+    match (from.is_null(), len) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(Errno(libc::EFAULT).into()),
+        (false, len) if isize::try_from(len).is_err() => Err(Errno(libc::EINVAL).into()),
+        // SAFETY: not null, of a length that an object may have, and readable as the caller of this function says.
+        (false, len) => Ok(unsafe { slice::from_raw_parts(from.cast(), len) }),
+    }
+}
+
+/// The buffer at `to`; empty if `len` is 0.
+///
+/// # Safety
+/// `to` is null or writable for `len` octets until the slice is no longer used, and nobody else uses them meanwhile.
+unsafe fn buffer<'a>(to: *mut c_void, len: size_t) -> Result<&'a mut [u8], Failure> {
+    match (to.is_null(), len) {
+        (_, 0) => Ok(&mut []),
+        (true, _) => Err(Errno(libc::EFAULT).into()),
+        (false, len) if isize::try_from(len).is_err() => Err(Errno(libc::EINVAL).into()),
+        // SAFETY: not null, of a length that an object may have, and writable as the caller of this function says. The
+        // memory comes from outside of Rust, so that its octets have values, if any; this crate only writes to it.
+        (false, len) => Ok(unsafe { slice::from_raw_parts_mut(to.cast(), len) }),
+    }
+}
+
+/// The text at `from`.
+///
+/// # Safety
+/// `from` is null or points to text that ends with a zero and does not change while the slice is used.
+unsafe fn text<'a>(from: *const c_char) -> Result<&'a str, Failure> {
+    if from.is_null() {
+        return Err(Errno(libc::EFAULT).into());
+    }
+    // SAFETY: not null, and ends with a zero as the caller of this function says.
+    let text = unsafe { CStr::from_ptr(from) };
+    text.to_str().map_err(|_| Failure::new(libc::EINVAL, "the text is not UTF-8"))
+}
+
+/// A value of the caller's, that may be null (EFAULT).
+///
+/// # Safety
+/// `at` is null or points to a `T` that nobody else uses while the reference lives.
+unsafe fn target<'a, T>(at: *mut T) -> Result<&'a mut T, Failure> {
+    if !at.is_aligned() {
+        return Err(Errno(libc::EINVAL).into());
+    }
+    // SAFETY: aligned, and null or a `T` of the caller's as the caller of this function says.
+    unsafe { at.as_mut() }.ok_or_else(|| Errno(libc::EFAULT).into())
+}
+
+/// The name at `address`, of which `len` octets are there.
+///
+/// # Safety
+/// `address` is null or readable for `len` octets.
+unsafe fn name_at(address: *const sockaddr_icn, len: socklen_t) -> Result<Name, Failure> {
+    let len = (len as usize).min(size_of::<sockaddr_icn>());
+    // SAFETY: readable for the octets that the caller says, of which no more are taken.
+    let given = unsafe { octets(address.cast(), len) }?;
+    if given.len() < used_octets(0) {
+        return Err(Failure::new(libc::EINVAL, "the address is shorter than its length fields"));
+    }
+    let mut copy = sockaddr_icn::default();
+    // SAFETY: `copy` is larger than `given`, any octets are a `sockaddr_icn` (integers only), and the two do not overlap.
+    unsafe { ptr::copy_nonoverlapping(given.as_ptr(), (&raw mut copy).cast(), given.len()) };
+    Ok(name_of(&copy, given.len())?)
+}
+
+/// Writes the address of `name` to `to`, as much as `*len` octets take, and its length to `len`. Null: not wanted.
+///
+/// # Safety
+/// `len` is null or the caller's own; `to` is null or writable for `*len` octets.
+unsafe fn write_name(name: &Name, to: *mut sockaddr_icn, len: *mut socklen_t) -> Result<(), Failure> {
+    if to.is_null() || len.is_null() {
+        return Ok(());
+    }
+    let address = address_of(name)?;
+    let used = used_octets(usize::from(address.sicn_octets));
+    // SAFETY: the caller's own, not null.
+    let len = unsafe { target(len) }?;
+    let written = used.min(*len as usize);
+    // SAFETY: `to` is writable for `*len` octets, `address` has at least `used`; they do not overlap.
+    unsafe { ptr::copy_nonoverlapping((&raw const address).cast::<u8>(), to.cast(), written) };
+    *len = used as socklen_t;
+    Ok(())
+}
+
+/// The buffers of a datagram.
+///
+/// # Safety
+/// `iov` is null or `count` vectors, each null or readable and writable for its length while the slice is used.
+unsafe fn vectors<'a>(iov: *mut iovec, count: size_t) -> Result<&'a [iovec], Failure> {
+    match (iov.is_null(), count) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(Errno(libc::EFAULT).into()),
+        (false, count) if count > BUFFERS_MAX || !iov.is_aligned() => Err(Errno(libc::EINVAL).into()),
+        // SAFETY: not null, aligned, and `count` vectors as the caller of this function says.
+        (false, count) => Ok(unsafe { slice::from_raw_parts(iov, count) }),
+    }
+}
+
+/// poll(2): how many of `polled` have something to report.
+pub(crate) fn system_poll(polled: &mut [libc::pollfd], timeout_ms: c_int) -> Result<c_int, Errno> {
+    // SAFETY: as many structures as the slice has, ours until the call returns; the kernel checks the descriptors.
+    let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as nfds_t, timeout_ms) };
+    if ready < 0 {
+        Err(Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)))
+    } else {
+        Ok(ready)
+    }
+}
+
+/// Runs `with` with all signals blocked in this thread, which threads that it starts inherit.
+pub(crate) fn signals_blocked<R>(with: impl FnOnce() -> R) -> R {
+    let mut before = MaybeUninit::uninit();
+    let mut all = MaybeUninit::uninit();
+    // SAFETY: both point to a `sigset_t` of this function. sigfillset writes the first before it is read, and
+    // pthread_sigmask the second; neither fails with these arguments.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let result = with();
+    // SAFETY: `before` was written above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    result
+}
+
+/// Makes a socket that is not bound yet. `domain` is AF_ICN, `type` SOCK_CONS or SOCK_PROD (or'ed with ICN_NONBLOCK),
+/// `protocol` CONS_REL, CONS_UNREL, PROD_REL or PROD_UNREL.
+///
+/// Returns its number, which is no descriptor (see icn_fileno), or -1: EAFNOSUPPORT, EPROTONOSUPPORT (no such type or
+/// protocol), EPROTOTYPE (a protocol of the other type), EMFILE.
+#[unsafe(no_mangle)]
+pub extern "C" fn icn_socket(domain: c_int, r#type: c_int, protocol: c_int) -> c_int {
+    run(|| socket::open(domain, r#type, protocol))
+}
+
+/// Connects the socket to the router and binds it to the prefix, below which its names lie; a producer's prefix becomes a
+/// route to it.
+///
+/// Returns 0, or -1: ECONNREFUSED, EADDRINUSE, EACCES, ENAMETOOLONG, EINVAL, EISCONN (bound already).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_bind(socket: c_int, addr: *const sockaddr_icn, addrlen: socklen_t) -> c_int {
+    run(|| {
+        // SAFETY: the caller's address and its length.
+        let prefix = unsafe { name_at(addr, addrlen) }?;
+        // The threads that it starts take no signal that the program waits for.
+        signals_blocked(|| socket::bind(socket, prefix))?;
+        Ok(0)
+    })
+}
+
+/// Closes the socket. Calls that wait on it end with ECANCELED; what a producer published is gone, but for its store.
+///
+/// Returns 0, or -1: EBADF, EBADFD.
+#[unsafe(no_mangle)]
+pub extern "C" fn icn_close(socket: c_int) -> c_int {
+    run(|| socket::close(socket).map(|()| 0))
+}
+
+/// Producer: publishes `len` octets as the object `name`, as the options of the socket say, and answers who waits for
+/// it. icn_publish does the same and says under which name.
+///
+/// Returns `len`, or -1: EADDRNOTAVAIL, ENAMETOOLONG, EMSGSIZE, ENOKEY, ENOBUFS, ENOSPC, ENOTCONN, EOPNOTSUPP (a consumer).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_sendto(
+    socket: c_int,
+    buf: *const c_void,
+    len: size_t,
+    flags: c_int,
+    name: *const sockaddr_icn,
+    namelen: socklen_t,
+) -> ssize_t {
+    run(|| {
+        socket::check_flags(flags, 0)?;
+        // SAFETY: the caller's address and its length, and its content, which it does not change during the call.
+        let (name, content) = unsafe { (name_at(name, namelen)?, octets(buf, len)?) };
+        messages::publish(socket, &name, content, None)?;
+        Ok(content.len() as ssize_t)
+    })
+}
+
+/// Producer: as icn_sendto; `options` (may be null) are for this object alone ("suite=ecdsa-p256 manifest=off"), and
+/// `published` (may be null) is told its name and number of segments.
+///
+/// Returns 0, or -1 as icn_sendto; EINVAL and ENOPROTOOPT for `options`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_publish(
+    socket: c_int,
+    name: *const sockaddr_icn,
+    namelen: socklen_t,
+    buf: *const c_void,
+    len: size_t,
+    options: *const c_char,
+    published: *mut icn_published,
+) -> c_int {
+    run(|| {
+        // SAFETY: the caller's address and its length, and its content, which it does not change during the call.
+        let (name, content) = unsafe { (name_at(name, namelen)?, octets(buf, len)?) };
+        // SAFETY: null, or the caller's text.
+        let options = if options.is_null() { None } else { Some(unsafe { text(options) }?) };
+        let (versioned, segments) = messages::publish(socket, &name, content, options)?;
+        if !published.is_null() {
+            // SAFETY: the caller's own, not null.
+            let published = unsafe { target(published) }?;
+            *published = icn_published { pub_name: address_of(&versioned)?, pub_segments: segments };
+        }
+        Ok(0)
+    })
+}
+
+/// Consumer: fetches the object `name`, verified and in order, like a stream: the first call begins it and waits for
+/// octets, each further call with the name continues where the last one ended, 0 is its end (and it may be begun again).
+/// With ICN_WAITALL a call returns when the buffer is full or the object at its end. `name` becomes the name with the
+/// version that is fetched, if `*namelen` has room for it. Several objects may be read in turns; icn_forget gives one up.
+///
+/// Returns how many octets, 0 at the end, or -1: EAGAIN (nothing there yet, with ICN_DONTWAIT; the fetch goes on),
+/// EINTR (the same), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED, EBADMSG, EFBIG,
+/// EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX begun), ENOTCONN, ECANCELED, EOPNOTSUPP.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_recvfrom(
+    socket: c_int,
+    buf: *mut c_void,
+    len: size_t,
+    flags: c_int,
+    name: *mut sockaddr_icn,
+    namelen: *mut socklen_t,
+) -> ssize_t {
+    run(|| {
+        // SAFETY: the caller's own length of the address.
+        let given = *unsafe { target(namelen) }?;
+        // SAFETY: the caller's address of that length, and its buffer, which nobody else uses during the call.
+        let (wanted, buffer) = unsafe { (name_at(name, given)?, buffer(buf, len)?) };
+        let (octets, versioned) = objects::receive_object(socket, &wanted, buffer, flags)?;
+        if versioned != wanted && used_octets(versioned.as_bytes().len()) <= given as usize {
+            // SAFETY: writable for the octets of the address that the caller gave.
+            unsafe { write_name(&versioned, name, namelen) }?;
+        }
+        Ok(octets as ssize_t)
+    })
+}
+
+/// Consumer: gives up an object that icn_recvfrom began.
+///
+/// Returns 0, or -1: ENOENT (none was begun).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_forget(socket: c_int, name: *const sockaddr_icn, namelen: socklen_t) -> c_int {
+    run(|| {
+        // SAFETY: the caller's address and its length.
+        let name = unsafe { name_at(name, namelen) }?;
+        objects::forget(socket, &name).map(|()| 0)
+    })
+}
+
+/// Consumer: where the next icn_recvfrom of the object reads; `whence` is SEEK_SET, SEEK_CUR or SEEK_END.
+///
+/// Returns the position in octets, or -1 as icn_recvfrom; EINVAL for a position before the object.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_seek(
+    socket: c_int,
+    name: *const sockaddr_icn,
+    namelen: socklen_t,
+    offset: i64,
+    whence: c_int,
+) -> i64 {
+    run(|| {
+        // SAFETY: the caller's address and its length.
+        let name = unsafe { name_at(name, namelen) }?;
+        objects::seek(socket, &name, offset, whence)
+    })
+}
+
+/// Consumer: what is known of the object `name` without fetching it: its size, for
+/// instance. It waits, also on a socket that does not wait otherwise.
+///
+/// Returns 0, or -1 as icn_recvfrom.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_stat(
+    socket: c_int,
+    name: *const sockaddr_icn,
+    namelen: socklen_t,
+    stat: *mut icn_stat,
+) -> c_int {
+    run(|| {
+        // SAFETY: the caller's address and its length, and its structure.
+        let (name, stat) = unsafe { (name_at(name, namelen)?, target(stat)?) };
+        *stat = objects::stat(socket, &name)?;
+        Ok(0)
+    })
+}
+
+/// Consumer: sends one Interest for msg_name, with the content as ApplicationParameters if msg_iovlen is not 0;
+/// icn_recvmsg brings its Data. Producer: answers the request msg_request with the content, or says that there is no such
+/// thing (ICN_DENY), or refuses it (ICN_REFUSE); if msg_request is 0, publishes the content as msg_name.
+///
+/// Returns the octets of content, or -1: EMSGSIZE, ENOBUFS, EADDRNOTAVAIL, ENAMETOOLONG, EINVAL (no such request),
+/// ENOTCONN, ECANCELED.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_sendmsg(socket: c_int, msg: *const icn_msghdr, flags: c_int) -> ssize_t {
+    run(|| {
+        // SAFETY: the caller's structure, which is only read.
+        let msg = unsafe { target(msg.cast_mut()) }?;
+        // SAFETY: the caller's vectors, readable for their lengths.
+        let vectors = unsafe { vectors(msg.msg_iov, msg.msg_iovlen) }?;
+        let mut content = Vec::new();
+        for vector in vectors {
+            // SAFETY: as said, and not changed during the call.
+            content.extend_from_slice(unsafe { octets(vector.iov_base, vector.iov_len) }?);
+        }
+        let name = match msg.msg_name.is_null() {
+            true => None,
+            // SAFETY: the caller's address and its length.
+            false => Some(unsafe { name_at(msg.msg_name, msg.msg_namelen) }?),
+        };
+        // SAFETY: null, or the caller's text.
+        let options = if msg.msg_options.is_null() { None } else { Some(unsafe { text(msg.msg_options) }?) };
+        let message = messages::Message {
+            name: name.as_ref(),
+            content: &content,
+            has_content: msg.msg_iovlen > 0,
+            request: msg.msg_request,
+            lifetime_ms: msg.msg_lifetime_ms,
+            options,
+        };
+        messages::send(socket, &message, flags)?;
+        Ok(content.len() as ssize_t)
+    })
+}
+
+/// Consumer: receives the next Data that answers an icn_sendmsg, verified; if there is none for a name, the call fails and
+/// msg_name says which. Producer: receives the next request that nothing published answers: its name, its parameters, and
+/// in msg_request its number, with which icn_sendmsg answers. With ICN_PUSH: what a consumer offers, its name, and in
+/// msg_request the number with which icn_pull fetches it; returned is how many octets it has.
+///
+/// Returns the octets that were written; content that does not fit is cut, and ICN_TRUNC is set in msg_flags (given as a
+/// flag, the whole length is returned). -1: EAGAIN, EINTR, ETIMEDOUT, ENETUNREACH, ENOKEY, EKEYREJECTED, …, ENOTCONN, ECANCELED.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_recvmsg(socket: c_int, msg: *mut icn_msghdr, flags: c_int) -> ssize_t {
+    run(|| {
+        // SAFETY: the caller's structure, which nobody else uses during the call.
+        let msg = unsafe { target(msg) }?;
+        // SAFETY: the caller's vectors, writable for their lengths.
+        let vectors = unsafe { vectors(msg.msg_iov, msg.msg_iovlen) }?;
+        let received = match messages::receive(socket, flags) {
+            Ok(received) => received,
+            Err((failure, about)) => {
+                if let Some(name) = about {
+                    // SAFETY: null, or the caller's address, writable for its length.
+                    unsafe { write_name(&name, msg.msg_name, &raw mut msg.msg_namelen) }?;
+                }
+                return Err(failure);
+            }
+        };
+        let mut rest = &received.content[..];
+        for vector in vectors {
+            // SAFETY: as said; each vector is written to before the next one is looked at.
+            let buffer = unsafe { buffer(vector.iov_base, vector.iov_len) }?;
+            let (now, later) = rest.split_at(buffer.len().min(rest.len()));
+            buffer[..now.len()].copy_from_slice(now);
+            rest = later;
+        }
+        // SAFETY: null, or the caller's address, writable for its length.
+        unsafe { write_name(&received.name, msg.msg_name, &raw mut msg.msg_namelen) }?;
+        msg.msg_request = received.request;
+        msg.msg_flags = if rest.is_empty() { 0 } else { ICN_TRUNC };
+        let written = received.content.len() - rest.len();
+        Ok(match received.offered {
+            Some(octets) => ssize_t::try_from(octets).unwrap_or(ssize_t::MAX),
+            None if flags & ICN_TRUNC != 0 => received.content.len() as ssize_t,
+            None => written as ssize_t,
+        })
+    })
+}
+
+/// Producer: publishes the content as `name` and has the producer bound to `server` fetch it (reverse pull); waits until
+/// that has it and says so.
+///
+/// Returns 0, or -1 as icn_sendto; ENETUNREACH (no taker), ETIMEDOUT, EKEYREJECTED, EBADMSG (it has something else).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_push(
+    socket: c_int,
+    server: *const sockaddr_icn,
+    name: *const sockaddr_icn,
+    buf: *const c_void,
+    len: size_t,
+) -> c_int {
+    run(|| {
+        let whole = size_of::<sockaddr_icn>() as socklen_t;
+        // SAFETY: the caller's addresses, which are whole, and its content.
+        let (server, name, content) =
+            unsafe { (name_at(server, whole)?, name_at(name, whole)?, octets(buf, len)?) };
+        messages::push(socket, &server, &name, content).map(|()| 0)
+    })
+}
+
+/// Producer: fetches what icn_recvmsg with ICN_PUSH received as `request`, by the consumer socket `consumer`, whose prefix and
+/// options decide what may be fetched and who is believed, and tells the client that it is there.
+///
+/// Returns the octets of the object, or -1 as icn_recvfrom; EINVAL (no such request), EMSGSIZE (`len` is too small; it may be
+/// called again).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_pull(
+    socket: c_int,
+    request: u64,
+    consumer: c_int,
+    buf: *mut c_void,
+    len: size_t,
+) -> ssize_t {
+    run(|| {
+        // SAFETY: the caller's buffer, which nobody else uses during the call.
+        let room = unsafe { buffer(buf, len) }?;
+        Ok(messages::pull(socket, request, consumer, room)? as ssize_t)
+    })
+}
+
+/// Sets an option: `level` is SOL_ICN, `optname` one of ICN_OPT_…. Options that are words take text of `optlen` octets (a
+/// zero at its end may be counted); numbers and switches take an int or an int64_t.
+///
+/// Returns 0, or -1: ENOPROTOOPT (no such option for this socket), EINVAL (no such value), EISCONN (only before icn_bind).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_setsockopt(
+    socket: c_int,
+    level: c_int,
+    optname: c_int,
+    optval: *const c_void,
+    optlen: socklen_t,
+) -> c_int {
+    run(|| {
+        // SAFETY: the caller's value and its length.
+        let value = unsafe { octets(optval, optlen as size_t) }?;
+        options::set(socket, level, optname, value).map(|()| 0)
+    })
+}
+
+/// Reads an option: words as text that ends with a zero; numbers and switches as an int64_t if `*optlen` is 8, else as an int.
+/// `*optlen` becomes the length of the value.
+///
+/// Returns 0, or -1: ENOPROTOOPT, EINVAL (no room for the value).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_getsockopt(
+    socket: c_int,
+    level: c_int,
+    optname: c_int,
+    optval: *mut c_void,
+    optlen: *mut socklen_t,
+) -> c_int {
+    run(|| {
+        // SAFETY: the caller's own length.
+        let len = unsafe { target(optlen) }?;
+        // SAFETY: the caller's memory of that length, which nobody else uses during the call.
+        let room = unsafe { buffer(optval, *len as size_t) }?;
+        *len = options::get(socket, level, optname, room)? as socklen_t;
+        Ok(0)
+    })
+}
+
+/// The prefix that the socket is bound to.
+///
+/// Returns 0, or -1: ENOTCONN.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_getsockname(
+    socket: c_int,
+    addr: *mut sockaddr_icn,
+    addrlen: *mut socklen_t,
+) -> c_int {
+    run(|| {
+        let prefix = socket::prefix(socket)?;
+        // SAFETY: the caller's address, writable for its length.
+        unsafe { write_name(&prefix, addr, addrlen) }?;
+        Ok(0)
+    })
+}
+
+/// Waits until one of `count` sockets and descriptors is ready, at most `timeout_ms` milliseconds (-1: without limit).
+///
+/// Returns how many are ready, or -1: EINTR, EINVAL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_poll(fds: *mut icn_pollfd, count: nfds_t, timeout_ms: c_int) -> c_int {
+    run(|| {
+        let count = usize::try_from(count).map_err(|_| Errno(libc::EINVAL))?;
+        if count > poll::POLLED_MAX || !fds.is_aligned() {
+            return Err(Errno(libc::EINVAL).into());
+        }
+        let fds = match (fds.is_null(), count) {
+            (_, 0) => &mut [][..],
+            (true, _) => return Err(Errno(libc::EFAULT).into()),
+            // SAFETY: not null, aligned, and `count` structures of the caller's, which nobody else uses during the call.
+            (false, count) => unsafe { slice::from_raw_parts_mut(fds, count) },
+        };
+        poll::poll(fds, timeout_ms)
+    })
+}
+
+/// A descriptor that is readable when the socket is ready (ICN_POLLIN), for poll, select and epoll. It belongs to the
+/// socket: wait for it, and do nothing else with it.
+///
+/// Returns it, or -1: ENOTCONN.
+#[unsafe(no_mangle)]
+pub extern "C" fn icn_fileno(socket: c_int) -> c_int {
+    run(|| socket::descriptor(socket))
+}
+
+/// Makes an address of a name's URI ("/a/b/v=1").
+///
+/// Returns 0, or -1: EINVAL, ENAMETOOLONG.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_pton(uri: *const c_char, addr: *mut sockaddr_icn) -> c_int {
+    run(|| {
+        // SAFETY: the caller's text and address.
+        let (uri, address) = unsafe { (text(uri)?, target(addr)?) };
+        let name: Name =
+            uri.parse().map_err(|e| Failure::new(libc::EINVAL, format!("'{uri}' is not a name: {e}")))?;
+        *address = address_of(&name)?;
+        Ok(0)
+    })
+}
+
+/// Writes the URI of an address's name to `buf`, which ends with a zero.
+///
+/// Returns `buf`, or null: ENOSPC (`size` is too small), EINVAL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_ntop(
+    addr: *const sockaddr_icn,
+    buf: *mut c_char,
+    size: size_t,
+) -> *const c_char {
+    let written: c_int = run(|| {
+        // SAFETY: the caller's address, whole, and its buffer.
+        let (name, room) =
+            unsafe { (name_at(addr, size_of::<sockaddr_icn>() as socklen_t)?, buffer(buf.cast(), size)?) };
+        let uri = CString::new(name.to_string()).map_err(|_| Errno(libc::EINVAL))?;
+        let octets = uri.as_bytes_with_nul();
+        room.get_mut(..octets.len()).ok_or(Errno(libc::ENOSPC))?.copy_from_slice(octets);
+        Ok(0)
+    });
+    if written < 0 { ptr::null() } else { buf }
+}
+
+/// What an errno of these functions means.
+#[unsafe(no_mangle)]
+pub extern "C" fn icn_strerror(errnum: c_int) -> *const c_char {
+    meaning(errnum).as_ptr()
+}
+
+/// Why the last call that failed in this thread failed, with the names that it was about. Valid until the next one fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn icn_lasterror() -> *const c_char {
+    failure::last(CStr::as_ptr)
+}

@@ -1,0 +1,119 @@
+//! What a call returns instead of a value: an errno of docs/sockets.md, and a sentence for a person.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::{CStr, CString};
+
+/// Octets of the sentence that `icn_lasterror` returns, at most.
+const SENTENCE_OCTETS_MAX: usize = 1000;
+
+/// Why a call failed, as a number of errno.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Errno(pub(crate) i32);
+
+/// What went wrong: the number, and a sentence.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) errno: i32,
+    pub(crate) sentence: String,
+}
+
+impl Failure {
+    pub(crate) fn new(errno: i32, sentence: impl Into<String>) -> Self {
+        Failure { errno, sentence: sentence.into() }
+    }
+
+    /// A bug of the library: the call failed, the process goes on.
+    pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
+        let said = panic.downcast_ref::<&str>().copied();
+        let said =
+            said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no more is known");
+        Failure::new(libc::EIO, format!("a bug in libnamely, please report it: {said}"))
+    }
+}
+
+impl From<Errno> for Failure {
+    fn from(Errno(errno): Errno) -> Self {
+        Failure::new(errno, meaning(errno).to_string_lossy())
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::new(CString::default());
+}
+
+/// Keeps the sentence for `icn_lasterror` in this thread.
+pub(crate) fn remember(failure: &Failure) {
+    let mut octets: Vec<u8> = failure.sentence.bytes().filter(|octet| *octet != 0).collect();
+    octets.truncate(SENTENCE_OCTETS_MAX);
+    // A thread that ends has no sentence any more, and nobody to read it.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = CString::new(octets).unwrap_or_default());
+}
+
+/// Calls `with` with what was remembered in this thread.
+pub(crate) fn last<R>(with: impl FnOnce(&CStr) -> R) -> R {
+    LAST.with(|last| with(&last.borrow()))
+}
+
+/// What an errno means on a socket of names (docs/sockets.md, Errors); of others, that it is not one of them.
+pub(crate) fn meaning(errno: i32) -> &'static CStr {
+    match errno {
+        0 => c"no error",
+        libc::ECONNREFUSED => c"no router answers there",
+        libc::ENOTCONN => c"the socket is not bound yet",
+        libc::EADDRINUSE => c"the prefix overlaps that of another producer of this process",
+        libc::EACCES => c"the router refuses the prefix",
+        libc::EADDRNOTAVAIL => c"the name is outside the socket's prefix",
+        libc::ENAMETOOLONG => c"the prefix or name is too long",
+        libc::EMSGSIZE => c"the datagram does not fit a packet",
+        libc::EFBIG => c"the object is larger than the option object_octets_max",
+        libc::ENETUNREACH => c"no route to the name",
+        libc::ENOENT => c"the producer says that it does not exist",
+        libc::ETIMEDOUT => c"no answer in time",
+        libc::ENOKEY => c"a certificate is missing",
+        libc::EKEYREJECTED => c"the key is not trusted for the name",
+        libc::EKEYEXPIRED => c"the certificate has expired",
+        libc::EKEYREVOKED => c"the certificate was revoked",
+        libc::EBADMSG => c"a segment or manifest does not fit what was signed",
+        libc::EAGAIN => c"the call would wait",
+        libc::EINTR => c"a signal came",
+        libc::ECANCELED => c"the socket was closed meanwhile",
+        libc::ENOBUFS => c"a queue is full",
+        libc::ENOSPC => c"the disk or the store is full",
+        libc::EMFILE => c"too many sockets or descriptors",
+        libc::EBADFD => c"the process forked after the socket was made: only the parent may use it",
+        libc::EBADF => c"there is no such socket, or it was closed",
+        libc::EINVAL => c"a value that cannot be",
+        libc::EFAULT => c"a null pointer where a value must be",
+        libc::EAFNOSUPPORT => c"the family is not AF_ICN",
+        libc::EPROTOTYPE => c"the protocol is not of this type of socket",
+        libc::EPROTONOSUPPORT => c"there is no such type or protocol",
+        libc::ENOPROTOOPT => c"there is no such option",
+        libc::EOPNOTSUPP => c"the socket's role or protocol has no such call",
+        libc::EISCONN => c"the socket is bound already",
+        libc::EIO => c"a bug in libnamely, or a failure of the system",
+        _ => c"no error of a socket of names",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_is_kept_without_zeros_and_within_its_limit() {
+        remember(&Failure::new(libc::EIO, format!("a\0b{}", "x".repeat(2 * SENTENCE_OCTETS_MAX))));
+        last(|sentence| {
+            assert!(sentence.to_bytes().starts_with(b"abx"));
+            assert_eq!(sentence.to_bytes().len(), SENTENCE_OCTETS_MAX);
+        });
+    }
+
+    #[test]
+    fn a_panic_is_an_error_with_what_it_said() {
+        let panic = std::panic::catch_unwind(|| panic!("lost {}", 7)).unwrap_err();
+        let failure = Failure::panicked(panic.as_ref());
+        assert_eq!(failure.errno, libc::EIO);
+        assert!(failure.sentence.ends_with("lost 7"), "{}", failure.sentence);
+    }
+}

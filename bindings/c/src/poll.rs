@@ -1,0 +1,49 @@
+//! `icn_poll`: sockets and ordinary descriptors waited for together.
+
+use std::sync::Arc;
+
+use libc::c_int;
+
+use crate::abi::system_poll;
+use crate::failure::{Errno, Failure};
+use crate::socket::{Socket, find};
+use crate::types::{ICN_POLLIN, ICN_POLLNVAL, icn_pollfd};
+
+/// Sockets and descriptors of one call.
+pub(crate) const POLLED_MAX: usize = 4096;
+
+/// Waits; how many of `polled` have something to report.
+pub(crate) fn poll(polled: &mut [icn_pollfd], timeout_ms: c_int) -> Result<c_int, Failure> {
+    // Held until the end: a socket that is closed meanwhile keeps its descriptor so long.
+    let sockets: Vec<Option<Result<Arc<Socket>, Failure>>> =
+        polled.iter().map(|entry| (entry.socket >= 0).then(|| find(entry.socket))).collect();
+    let mut system: Vec<libc::pollfd> = Vec::with_capacity(polled.len());
+    let mut unknown = false;
+    for (entry, socket) in polled.iter().zip(&sockets) {
+        system.push(match socket {
+            None => libc::pollfd { fd: entry.fd, events: entry.events, revents: 0 },
+            Some(Ok(socket)) if entry.events & ICN_POLLIN != 0 => {
+                socket.announce();
+                libc::pollfd { fd: socket.raw_descriptor(), events: libc::POLLIN, revents: 0 }
+            }
+            Some(Ok(_)) => libc::pollfd { fd: -1, events: 0, revents: 0 },
+            Some(Err(failure)) if failure.errno == libc::EBADF => {
+                unknown = true;
+                libc::pollfd { fd: -1, events: 0, revents: 0 }
+            }
+            Some(Err(failure)) => return Err(failure.clone()),
+        });
+    }
+    let timeout_ms = if unknown { 0 } else { timeout_ms };
+    system_poll(&mut system, timeout_ms).map_err(|Errno(errno)| Failure::from(Errno(errno)))?;
+    for ((entry, socket), ready) in polled.iter_mut().zip(&sockets).zip(&system) {
+        entry.revents = match socket {
+            None => ready.revents,
+            Some(Err(_)) => ICN_POLLNVAL,
+            // It may have been closed meanwhile.
+            Some(Ok(_)) if find(entry.socket).is_err() => ICN_POLLNVAL,
+            Some(Ok(_)) => ready.revents & libc::POLLIN,
+        };
+    }
+    Ok(polled.iter().filter(|entry| entry.revents != 0).count() as c_int)
+}

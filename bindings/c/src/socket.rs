@@ -1,0 +1,243 @@
+//! What a number of `icn_socket` stands for: the options of a socket that is not bound yet, then a consumer or a
+//! producer of `namely-socket`, with what a C program cannot hold itself.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use libc::c_int;
+use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions};
+use namely_wire::Name;
+use rustix::event::epoll;
+
+use crate::bell::Bell;
+use crate::failure::{Errno, Failure};
+use crate::messages::Requests;
+use crate::objects::Objects;
+use crate::table::Table;
+use crate::types::{
+    AF_ICN, CONS_REL, CONS_UNREL, ICN_DONTWAIT, ICN_NONBLOCK, PROD_REL, PROD_UNREL, SOCK_CONS, SOCK_PROD,
+};
+
+static SOCKETS: Table<Socket> = Table::new();
+
+/// A socket of a C program.
+pub(crate) struct Socket {
+    nonblocking: bool,
+    /// Readable when a receive would not wait: the bell, what was received, and the objects that are read.
+    descriptor: OwnedFd,
+    /// Rings for what has no descriptor of its own.
+    pub(crate) bell: Arc<Bell>,
+    /// Objects that are being read.
+    pub(crate) objects: Objects,
+    /// Requests that the program has received and not answered.
+    pub(crate) requests: Requests,
+    state: Mutex<State>,
+}
+
+/// How far a socket is.
+pub(crate) enum State {
+    NewConsumer(ConsumerOptions),
+    NewProducer(Box<ProducerOptions>),
+    Consumer(Arc<Consumer>),
+    Producer(Arc<Producer>),
+}
+
+/// What a bound socket is.
+pub(crate) enum Role {
+    Consumer(Arc<Consumer>),
+    Producer(Arc<Producer>),
+}
+
+macro_rules! failures {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Failure::new(error.errno(), error.to_string())
+            }
+        })*
+    };
+}
+
+failures!(
+    namely_socket::BindError,
+    namely_socket::CallError,
+    namely_socket::FetchError,
+    namely_socket::PublishError,
+    namely_socket::OptionError,
+    namely_socket::RecvError,
+    namely_socket::SendError,
+    namely_socket::PushError,
+);
+
+/// `icn_socket`.
+pub(crate) fn open(domain: c_int, kind: c_int, protocol: c_int) -> Result<c_int, Failure> {
+    if domain != AF_ICN {
+        return Err(Failure::new(libc::EAFNOSUPPORT, format!("family {domain} is not AF_ICN")));
+    }
+    let nonblocking = kind & ICN_NONBLOCK != 0;
+    let (consumes, reliable) = match protocol {
+        CONS_REL => (true, true),
+        CONS_UNREL => (true, false),
+        PROD_REL => (false, true),
+        PROD_UNREL => (false, false),
+        _ => return Err(Failure::new(libc::EPROTONOSUPPORT, format!("there is no protocol {protocol}"))),
+    };
+    let state = match kind & !ICN_NONBLOCK {
+        SOCK_CONS if consumes => {
+            State::NewConsumer(ConsumerOptions { reliable, ..ConsumerOptions::default() })
+        }
+        SOCK_PROD if !consumes => {
+            State::NewProducer(Box::new(ProducerOptions { reliable, ..ProducerOptions::default() }))
+        }
+        SOCK_CONS => return Err(Failure::new(libc::EPROTOTYPE, "SOCK_CONS takes CONS_REL or CONS_UNREL")),
+        SOCK_PROD => return Err(Failure::new(libc::EPROTOTYPE, "SOCK_PROD takes PROD_REL or PROD_UNREL")),
+        _ => return Err(Failure::new(libc::EPROTONOSUPPORT, format!("there is no type of socket {kind}"))),
+    };
+    let descriptor = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(of_system)?;
+    let socket = Socket {
+        nonblocking,
+        descriptor,
+        bell: Arc::new(Bell::new()?),
+        objects: Objects::default(),
+        requests: Requests::default(),
+        state: Mutex::new(state),
+    };
+    socket.watch(socket.bell.as_fd());
+    Ok(SOCKETS.insert(socket)?)
+}
+
+/// `icn_bind`.
+pub(crate) fn bind(number: c_int, prefix: Name) -> Result<(), Failure> {
+    let socket = SOCKETS.get(number)?;
+    let mut state = socket.state();
+    let bound = match &*state {
+        State::NewConsumer(options) => State::Consumer(Arc::new(Consumer::bind(prefix, options.clone())?)),
+        State::NewProducer(options) => {
+            State::Producer(Arc::new(Producer::bind(prefix, (**options).clone())?))
+        }
+        State::Consumer(_) | State::Producer(_) => return Err(Errno(libc::EISCONN).into()),
+    };
+    match &bound {
+        State::Consumer(consumer) => socket.watch(consumer.as_fd()),
+        State::Producer(producer) => socket.watch(producer.as_fd()),
+        State::NewConsumer(_) | State::NewProducer(_) => {}
+    }
+    *state = bound;
+    Ok(())
+}
+
+/// `icn_close`.
+pub(crate) fn close(number: c_int) -> Result<(), Failure> {
+    let socket = SOCKETS.remove(number)?;
+    match &*socket.state() {
+        State::Consumer(consumer) => consumer.close(),
+        State::Producer(producer) => producer.close(),
+        State::NewConsumer(_) | State::NewProducer(_) => {}
+    }
+    // Whoever waits for its descriptor looks again, and finds that it is gone.
+    socket.bell.ring();
+    Ok(())
+}
+
+/// The socket of a number.
+pub(crate) fn find(number: c_int) -> Result<Arc<Socket>, Failure> {
+    Ok(SOCKETS.get(number)?)
+}
+
+/// `icn_getsockname`.
+pub(crate) fn prefix(number: c_int) -> Result<Name, Failure> {
+    match &*find(number)?.state() {
+        State::Consumer(consumer) => Ok(consumer.local_prefix().clone()),
+        State::Producer(producer) => Ok(producer.local_prefix().clone()),
+        State::NewConsumer(_) | State::NewProducer(_) => Err(Errno(libc::ENOTCONN).into()),
+    }
+}
+
+/// `icn_fileno`.
+pub(crate) fn descriptor(number: c_int) -> Result<c_int, Failure> {
+    let socket = find(number)?;
+    match &*socket.state() {
+        State::Consumer(_) | State::Producer(_) => Ok(socket.descriptor.as_raw_fd()),
+        State::NewConsumer(_) | State::NewProducer(_) => Err(Errno(libc::ENOTCONN).into()),
+    }
+}
+
+fn of_system(errno: rustix::io::Errno) -> Failure {
+    Failure::new(errno.raw_os_error(), errno.to_string())
+}
+
+/// EINVAL for a flag that the call does not know.
+pub(crate) fn check_flags(flags: c_int, known: c_int) -> Result<(), Failure> {
+    match flags & !known {
+        0 => Ok(()),
+        unknown => Err(Failure::new(libc::EINVAL, format!("this call has no flag {unknown:#x}"))),
+    }
+}
+
+impl Socket {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it is bound as.
+    pub(crate) fn role(&self) -> Result<Role, Failure> {
+        match &*self.state() {
+            State::Consumer(consumer) => Ok(Role::Consumer(consumer.clone())),
+            State::Producer(producer) => Ok(Role::Producer(producer.clone())),
+            State::NewConsumer(_) | State::NewProducer(_) => Err(Errno(libc::ENOTCONN).into()),
+        }
+    }
+
+    /// The bound consumer that it is.
+    pub(crate) fn consumer(&self) -> Result<Arc<Consumer>, Failure> {
+        match &*self.state() {
+            State::Consumer(consumer) => Ok(consumer.clone()),
+            State::NewConsumer(_) => Err(Errno(libc::ENOTCONN).into()),
+            State::NewProducer(_) | State::Producer(_) => Err(Errno(libc::EOPNOTSUPP).into()),
+        }
+    }
+
+    /// The bound producer that it is.
+    pub(crate) fn producer(&self) -> Result<Arc<Producer>, Failure> {
+        match &*self.state() {
+            State::Producer(producer) => Ok(producer.clone()),
+            State::NewProducer(_) => Err(Errno(libc::ENOTCONN).into()),
+            State::NewConsumer(_) | State::Consumer(_) => Err(Errno(libc::EOPNOTSUPP).into()),
+        }
+    }
+
+    pub(crate) fn raw_descriptor(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
+    }
+
+    /// Its descriptor is readable when `descriptor` is.
+    pub(crate) fn watch(&self, descriptor: BorrowedFd<'_>) {
+        // It fails when it is watched already.
+        let _ = epoll::add(&self.descriptor, descriptor, epoll::EventData::new_u64(0), epoll::EventFlags::IN);
+    }
+
+    pub(crate) fn unwatch(&self, descriptor: BorrowedFd<'_>) {
+        // It fails when it is not watched.
+        let _ = epoll::delete(&self.descriptor, descriptor);
+    }
+
+    /// Makes the bell say whether a receive would not wait for a reason that no descriptor tells.
+    pub(crate) fn announce(&self) {
+        self.bell.silence();
+        if self.objects.are_ready(&self.bell) {
+            self.bell.ring();
+        }
+    }
+
+    /// Whether a call with these flags may wait.
+    pub(crate) fn may_wait(&self, flags: c_int) -> bool {
+        !self.nonblocking && flags & ICN_DONTWAIT == 0
+    }
+}
+
+/// How long a call on a consumer may wait: its option `timeout_ms`.
+pub(crate) fn timeout(consumer: &Consumer) -> Option<Duration> {
+    let ms = consumer.option("timeout_ms").ok().and_then(|text| text.parse().ok()).filter(|ms| *ms > 0);
+    ms.map(Duration::from_millis)
+}

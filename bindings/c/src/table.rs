@@ -1,0 +1,156 @@
+//! The sockets of the process by their numbers: a table of [`ICN_SOCKETS_MAX`] places.
+//!
+//! A number holds a place and how often the place was given up, so that the number of a closed socket stays unknown
+//! (EBADF) when its place has another one. A child of fork never waits for a lock that a thread of its parent held:
+//! whose process a place belongs to is read before the lock is taken.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+use crate::failure::Errno;
+use crate::types::ICN_SOCKETS_MAX;
+
+const PLACE_BITS: u32 = ICN_SOCKETS_MAX.trailing_zeros();
+const _: () = assert!(ICN_SOCKETS_MAX.is_power_of_two());
+
+/// How often a place is given up before a number comes again.
+const ROUNDS: u32 = 1 << (31 - PLACE_BITS);
+
+/// A table of things that belong to the process that put them there.
+pub(crate) struct Table<T> {
+    places: [Place<T>; ICN_SOCKETS_MAX],
+}
+
+struct Place<T> {
+    /// The process that uses it, 0 if none does.
+    process: AtomicU32,
+    held: Mutex<Held<T>>,
+}
+
+struct Held<T> {
+    round: u32,
+    item: Option<Arc<T>>,
+}
+
+impl<T> Table<T> {
+    pub(crate) const fn new() -> Self {
+        // Numbers begin at one round, so that none is 0, 1 or 2: a descriptor passed by mistake is not a socket.
+        let places =
+            [const { Place { process: AtomicU32::new(0), held: Mutex::new(Held { round: 1, item: None }) } };
+                ICN_SOCKETS_MAX];
+        Table { places }
+    }
+
+    /// Puts `item` into a free place; its number. EMFILE if there is none.
+    pub(crate) fn insert(&self, item: T) -> Result<i32, Errno> {
+        for (i, place) in self.places.iter().enumerate() {
+            if place.process.load(Ordering::Acquire) != 0 {
+                continue;
+            }
+            // A lock that is held is another thread's that takes the place, here or in the parent before a fork.
+            let Some(mut held) = try_lock(&place.held) else { continue };
+            if held.item.is_none() {
+                held.item = Some(Arc::new(item));
+                place.process.store(std::process::id(), Ordering::Release);
+                return Ok((held.round << PLACE_BITS | i as u32) as i32);
+            }
+        }
+        Err(Errno(libc::EMFILE))
+    }
+
+    /// The item of a number. EBADF if there is none, EBADFD if it is the parent's.
+    pub(crate) fn get(&self, number: i32) -> Result<Arc<T>, Errno> {
+        let held = self.find(number)?;
+        held.item.clone().ok_or(Errno(libc::EBADF))
+    }
+
+    /// Takes the item out.
+    pub(crate) fn remove(&self, number: i32) -> Result<Arc<T>, Errno> {
+        let mut held = self.find(number)?;
+        let item = held.item.take().ok_or(Errno(libc::EBADF))?;
+        held.round = if held.round + 1 < ROUNDS { held.round + 1 } else { 1 };
+        let (_, place) = self.place(number)?;
+        place.process.store(0, Ordering::Release);
+        Ok(item)
+    }
+
+    fn place(&self, number: i32) -> Result<(u32, &Place<T>), Errno> {
+        let number = u32::try_from(number).map_err(|_| Errno(libc::EBADF))?;
+        let place = &self.places[number as usize % ICN_SOCKETS_MAX];
+        Ok((number >> PLACE_BITS, place))
+    }
+
+    fn find(&self, number: i32) -> Result<MutexGuard<'_, Held<T>>, Errno> {
+        let (round, place) = self.place(number)?;
+        match place.process.load(Ordering::Acquire) {
+            0 => return Err(Errno(libc::EBADF)),
+            process if process != std::process::id() => return Err(Errno(libc::EBADFD)),
+            _ => {}
+        }
+        let held = place.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if held.round == round { Ok(held) } else { Err(Errno(libc::EBADF)) }
+    }
+}
+
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_a_closed_socket_stays_unknown() {
+        let table = Table::new();
+        let first = table.insert("first").unwrap();
+        assert_eq!(*table.get(first).unwrap(), "first");
+        assert_eq!(*table.remove(first).unwrap(), "first");
+        let second = table.insert("second").unwrap();
+        assert_ne!(first, second, "the same place, another number");
+        assert_eq!(table.get(first).unwrap_err(), Errno(libc::EBADF));
+        assert_eq!(table.remove(first).unwrap_err(), Errno(libc::EBADF));
+        assert_eq!(*table.get(second).unwrap(), "second");
+        for never in [-1, 0, 1, 2, i32::MAX, i32::MIN] {
+            assert_eq!(table.get(never).unwrap_err(), Errno(libc::EBADF), "{never}");
+        }
+    }
+
+    #[test]
+    fn there_are_1024_places_and_a_closed_one_is_used_again() {
+        let table = Table::new();
+        let numbers: Vec<i32> = (0..ICN_SOCKETS_MAX).map(|i| table.insert(i).unwrap()).collect();
+        assert_eq!(table.insert(0).unwrap_err(), Errno(libc::EMFILE));
+        table.remove(numbers[500]).unwrap();
+        table.insert(7).unwrap();
+        assert_eq!(table.insert(0).unwrap_err(), Errno(libc::EMFILE));
+    }
+
+    #[test]
+    fn numbers_come_again_after_two_million_rounds_and_never_become_negative() {
+        let table = Table::new();
+        let mut largest = 0;
+        let first = table.insert(()).unwrap();
+        table.remove(first).unwrap();
+        for _ in 1..ROUNDS {
+            let number = table.insert(()).unwrap();
+            largest = largest.max(number);
+            table.remove(number).unwrap();
+        }
+        assert!(largest > i32::MAX - 2 * ICN_SOCKETS_MAX as i32);
+        assert_eq!(table.insert(()).unwrap(), first + ICN_SOCKETS_MAX as i32);
+    }
+
+    #[test]
+    fn what_belongs_to_another_process_is_not_given_out() {
+        let table = Table::new();
+        let number = table.insert(()).unwrap();
+        table.places[0].process.store(std::process::id() + 1, Ordering::Release);
+        assert_eq!(table.get(number).unwrap_err(), Errno(libc::EBADFD));
+        assert_eq!(table.remove(number).unwrap_err(), Errno(libc::EBADFD));
+    }
+}

@@ -1,0 +1,194 @@
+//! The constants and structures of `namely.h`: what a C program and the library agree on. Only values; nothing here
+//! reads a pointer.
+#![allow(non_camel_case_types, reason = "the names are those that C programs write")]
+
+use libc::{c_char, c_int, c_short, iovec, socklen_t};
+
+/// Family of names as addresses.
+pub const AF_ICN: c_int = 0x4e44;
+
+/// Type of a socket that asks for content.
+pub const SOCK_CONS: c_int = 0x11;
+/// Type of a socket that publishes content.
+pub const SOCK_PROD: c_int = 0x12;
+
+/// Protocol of a consumer that fetches whole objects and asks again for what is lost.
+pub const CONS_REL: c_int = 1;
+/// Protocol of a consumer that sends each Interest once.
+pub const CONS_UNREL: c_int = 2;
+/// Protocol of a producer that keeps what it publishes in its store (option ICN_OPT_STORE).
+pub const PROD_REL: c_int = 3;
+/// Protocol of a producer that keeps what it publishes in memory, as long as it has room.
+pub const PROD_UNREL: c_int = 4;
+
+/// Level of the options, for icn_setsockopt and icn_getsockopt.
+pub const SOL_ICN: c_int = 0x4e44;
+
+/// Option: address of the router, text: unix:///path, memif:///path, tcp://host:port, udp://host:port. Before bind.
+pub const ICN_OPT_ROUTER: c_int = 1;
+/// Option: folder of the key chain, text. Before bind.
+pub const ICN_OPT_KEYCHAIN: c_int = 2;
+/// Option of a producer: who signs, text: a name. Before bind.
+pub const ICN_OPT_IDENTITY: c_int = 3;
+/// Option of a consumer: whom to believe, text. Before bind.
+pub const ICN_OPT_TRUST: c_int = 4;
+/// Option of a consumer: how fetches follow the network, text.
+pub const ICN_OPT_CONGESTION: c_int = 5;
+/// Option of a consumer: largest window of a fetch in packets.
+pub const ICN_OPT_WINDOW_MAX: c_int = 6;
+/// Option of a consumer: InterestLifetime in milliseconds.
+pub const ICN_OPT_LIFETIME_MS: c_int = 7;
+/// Option of a consumer: how often metadata and certificates are asked for.
+pub const ICN_OPT_RETRIES: c_int = 8;
+/// Option: the longest that a call waits, in milliseconds; 0: as long as the fetch goes on.
+pub const ICN_OPT_TIMEOUT_MS: c_int = 9;
+/// Option of a consumer: largest object that is fetched whole, in octets.
+pub const ICN_OPT_OBJECT_OCTETS_MAX: c_int = 12;
+/// Option of a consumer: what becomes of a segment that is not believed, text: refetch, accept, abort.
+pub const ICN_OPT_ON_BAD_SEGMENT: c_int = 10;
+/// Option of a consumer: whether revoked certificates are refused, text: check, off, require.
+pub const ICN_OPT_REVOCATION: c_int = 11;
+/// Option of a consumer: segments of an object that may wait to be verified.
+pub const ICN_OPT_BACKLOG_SEGMENTS: c_int = 13;
+/// Option of a consumer, a switch: whether stale Data may not answer datagrams.
+pub const ICN_OPT_MUST_BE_FRESH: c_int = 14;
+/// Option of a consumer, a switch: whether Data with longer names may answer datagrams.
+pub const ICN_OPT_CAN_BE_PREFIX: c_int = 15;
+/// Option of a producer: whether manifests vouch for segments, text: off, sha256, blake3.
+pub const ICN_OPT_MANIFEST: c_int = 17;
+/// Option of a producer: largest packet made, in octets.
+pub const ICN_OPT_PACKET_OCTETS_MAX: c_int = 18;
+/// Option of a producer: FreshnessPeriod of segments in milliseconds.
+pub const ICN_OPT_FRESHNESS_MS: c_int = 19;
+/// Option of a producer: how it signs, text: digest-sha256, hmac, ed25519, ecdsa-p256, rsa-2048.
+pub const ICN_OPT_SUITE: c_int = 16;
+/// Option of a producer: memory of its output buffer in octets. Before bind.
+pub const ICN_OPT_BUFFER_OCTETS: c_int = 20;
+/// Option of a producer: which packets leave memory first, text: fifo, lru, lfu. Before bind.
+pub const ICN_OPT_BUFFER_POLICY: c_int = 21;
+/// Option of a producer: directory behind the output buffer, text. Before bind.
+pub const ICN_OPT_STORE: c_int = 22;
+/// Option of a producer: limit of the store in octets. Before bind.
+pub const ICN_OPT_STORE_OCTETS: c_int = 23;
+/// Option of a producer: names that wait for the application. Before bind.
+pub const ICN_OPT_REQUESTS_MAX: c_int = 24;
+/// Option of a producer: the longest an Interest waits for the application, in milliseconds; 0: its lifetime. Before bind.
+pub const ICN_OPT_PENDING_MS: c_int = 25;
+/// Option of a producer: most content in a segment, in octets.
+pub const ICN_OPT_SEGMENT_OCTETS: c_int = 27;
+/// Option, a switch: whether what is lost is asked for again, and what was published kept. The protocol sets it.
+pub const ICN_OPT_RELIABLE: c_int = 26;
+
+/// Or'ed to the type of a socket: no call on it waits.
+pub const ICN_NONBLOCK: c_int = 0o4000;
+
+/// Flag of a call: does not wait.
+pub const ICN_DONTWAIT: c_int = 0x40;
+/// Flag of icn_recvfrom: returns when the buffer is full or the object at its end.
+pub const ICN_WAITALL: c_int = 0x100;
+/// Flag of icn_recvmsg, set in msg_flags: the content is longer than the buffers; returned: what the length is.
+pub const ICN_TRUNC: c_int = 0x20;
+/// Flag of icn_sendmsg on a producer: says, signed, that what msg_request asks for does not exist (ENOENT there).
+pub const ICN_DENY: c_int = 0x800;
+/// Flag of icn_sendmsg on a producer: refuses the request msg_request without a signature (ENETUNREACH there).
+pub const ICN_REFUSE: c_int = 0x1000;
+/// Flag of icn_recvmsg on a producer: receives what others push to it; icn_pull then fetches it.
+pub const ICN_PUSH: c_int = 0x2000;
+
+/// What icn_poll waits for: icn_recvmsg would not block, or the object that a call of icn_recvfrom began has octets.
+pub const ICN_POLLIN: c_short = 0x1;
+/// What icn_poll reports: the socket is closed, or lost its router.
+pub const ICN_POLLERR: c_short = 0x8;
+/// What icn_poll reports: there is no such socket.
+pub const ICN_POLLNVAL: c_short = 0x20;
+
+/// Octets of a name in an address: its components as packets carry them.
+pub const ICN_NAME_OCTETS_MAX: usize = 2048;
+
+/// Sockets of a process.
+pub const ICN_SOCKETS_MAX: usize = 1024;
+
+/// Objects that icn_recvfrom has begun on one socket and not brought to their end.
+pub const ICN_OBJECTS_MAX: usize = 16;
+
+/// Requests of one socket that wait for the program's answer; a further one takes the place of the oldest.
+pub const ICN_REQUESTS_MAX: usize = 1024;
+
+/// A name as an address. icn_pton makes one of text, icn_ntop text of one.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct sockaddr_icn {
+    /// AF_ICN.
+    pub sicn_family: libc::sa_family_t,
+    /// Octets of sicn_name that are in use.
+    pub sicn_octets: u16,
+    /// The components, as packets carry them (TLV, without the header of the Name).
+    pub sicn_name: [u8; ICN_NAME_OCTETS_MAX],
+}
+
+impl Default for sockaddr_icn {
+    fn default() -> Self {
+        sockaddr_icn {
+            sicn_family: AF_ICN as libc::sa_family_t,
+            sicn_octets: 0,
+            sicn_name: [0; ICN_NAME_OCTETS_MAX],
+        }
+    }
+}
+
+/// A datagram: an Interest or its Data. Zero the fields that you do not use.
+#[repr(C)]
+pub struct icn_msghdr {
+    /// The name; icn_recvmsg writes it, unless it is null.
+    pub msg_name: *mut sockaddr_icn,
+    /// Octets at msg_name; icn_recvmsg writes how many are in use.
+    pub msg_namelen: socklen_t,
+    /// Buffers of the content (an Interest's: its ApplicationParameters).
+    pub msg_iov: *mut iovec,
+    /// How many buffers.
+    pub msg_iovlen: libc::size_t,
+    /// On a producer: which request this is, or answers. 0: none; the content is published.
+    pub msg_request: u64,
+    /// Consumer: lifetime of the Interest in milliseconds; 0: that of the socket.
+    pub msg_lifetime_ms: u32,
+    /// What icn_recvmsg says: ICN_TRUNC.
+    pub msg_flags: c_int,
+    /// On a producer: how icn_sendmsg publishes ("suite=ecdsa-p256 manifest=off"); null: as the socket's options say.
+    pub msg_options: *const c_char,
+}
+
+/// What was published.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct icn_published {
+    /// The name with its version.
+    pub pub_name: sockaddr_icn,
+    /// Packets that the content was cut into.
+    pub pub_segments: u64,
+}
+
+/// What is known of an object before it is fetched.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct icn_stat {
+    /// Octets; -1 if only its end will tell.
+    pub st_octets: i64,
+    /// Segments; -1 if only its end will tell.
+    pub st_segments: i64,
+    /// The version in its name; 0 if it has none.
+    pub st_version: u64,
+}
+
+/// A socket or a descriptor that icn_poll waits for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct icn_pollfd {
+    /// A socket of icn_socket, or -1: `fd` is waited for.
+    pub socket: c_int,
+    /// Any descriptor, or -1.
+    pub fd: c_int,
+    /// ICN_POLLIN; for `fd` what poll(2) takes.
+    pub events: c_short,
+    /// What is so.
+    pub revents: c_short,
+}

@@ -1,0 +1,28 @@
+//! `namely.h` is what cbindgen makes of the sources: building the library needs no generator, and the header cannot
+//! differ from it.
+
+use std::path::Path;
+
+#[test]
+fn the_header_is_what_the_sources_say() {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = cbindgen::Config::from_file(crate_dir.join("cbindgen.toml")).expect("its configuration");
+    let bindings = cbindgen::Builder::new()
+        .with_config(config)
+        .with_src(crate_dir.join("src/types.rs"))
+        .with_src(crate_dir.join("src/abi.rs"))
+        .generate()
+        .expect("a header");
+    let mut made = Vec::new();
+    bindings.write(&mut made);
+    let made = String::from_utf8(made).expect("the header is text");
+    let header = crate_dir.join("namely.h");
+    if std::env::var_os("NAMELY_RENEW").is_some() {
+        std::fs::write(&header, &made).expect("namely.h is written");
+    }
+    let kept = std::fs::read_to_string(&header).unwrap_or_default();
+    assert!(
+        kept == made,
+        "namely.h is not what the sources say: `NAMELY_RENEW=1 cargo test -p namely-c --test header` writes it"
+    );
+}

@@ -1,0 +1,162 @@
+//! Producers that do wrong on purpose, behind a router as any other: what a consumer must survive and name.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use namely_security::{KeyChain, Signer};
+use namely_transport::connection::{Connection, Options, Outbox};
+use namely_transport::publish::{self, Publication, Signing};
+use namely_transport::serve::{Producer, register, serve};
+use namely_wire::lp::CACHE_POLICY_NO_CACHE;
+use namely_wire::{DataView, InterestView, LpHeaders, Name};
+
+/// What is wrong with a producer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// An octet of this segment's content is another one, always.
+    Corrupt(u64),
+    /// The same, the first time that the segment is asked for.
+    CorruptOnce(u64),
+    /// Interests for segments from this one on are not answered.
+    SilentFrom(u64),
+}
+
+impl Fault {
+    /// `none`, `corrupt:3`, `corrupt-once:3`, `silent-from:3`.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == "none" {
+            return Some(Fault::None);
+        }
+        let (kind, segment) = text.split_once(':')?;
+        let segment = segment.parse().ok()?;
+        match kind {
+            "corrupt" => Some(Fault::Corrupt(segment)),
+            "corrupt-once" => Some(Fault::CorruptOnce(segment)),
+            "silent-from" => Some(Fault::SilentFrom(segment)),
+            _ => None,
+        }
+    }
+}
+
+/// A running producer; stopped when dropped.
+#[derive(Debug)]
+pub struct FaultyProducer {
+    /// The versioned name of what it serves.
+    pub object: Name,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl FaultyProducer {
+    /// Serves `content` as `name` with a fault, signed with a key of the key chain in `home` (`NAMELY_HOME`), and `per_packet` or under a
+    /// manifest.
+    pub fn start(
+        router: &str,
+        home: &std::path::Path,
+        name: &Name,
+        content: &[u8],
+        fault: Fault,
+        per_packet: bool,
+    ) -> Result<Self, String> {
+        let chain = KeyChain::open(home.join("keys")).map_err(|e| e.to_string())?;
+        let entry =
+            chain.key_above(name.as_name()).map_err(|e| e.to_string())?.ok_or("no key above the name")?;
+        let signer = chain.signer(Some(entry.name.as_name()), None).map_err(|e| e.to_string())?;
+        let connected = Options { signer: signer.clone(), ..Options::default() };
+        let mut connection = Connection::find(Some(router), connected).map_err(|e| e.to_string())?;
+        let mut producer = Faulty::new(name, content, fault, per_packet, &signer)?;
+        register(&mut connection, &mut producer).map_err(|e| e.to_string())?;
+        let object = producer.publication.object().to_name();
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = stop.clone();
+        let thread = std::thread::spawn(move || {
+            // An error ends it: the case then says what did not come.
+            let _ = serve(&mut connection, &mut producer, &mut || !seen.load(Ordering::Relaxed));
+        });
+        Ok(FaultyProducer { object, stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for FaultyProducer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+enum Fate {
+    Sent,
+    Corrupted,
+    Kept,
+}
+
+struct Faulty {
+    publication: Publication,
+    fault: Fault,
+    done_once: bool,
+}
+
+impl Faulty {
+    fn new(
+        name: &Name,
+        content: &[u8],
+        fault: Fault,
+        per_packet: bool,
+        signer: &Signer,
+    ) -> Result<Self, String> {
+        let mut options = publish::Options::default();
+        if per_packet {
+            options.signing = Signing::PerPacket;
+        }
+        let publication =
+            Publication::new(name.as_name(), 1, content, &options, signer).map_err(|e| e.to_string())?;
+        Ok(Faulty { publication, fault, done_once: false })
+    }
+
+    /// What becomes of a segment.
+    fn fate(&mut self, segment: u64) -> Fate {
+        match self.fault {
+            Fault::Corrupt(wrong) if segment == wrong => Fate::Corrupted,
+            Fault::CorruptOnce(wrong) if segment == wrong && !self.done_once => {
+                self.done_once = true;
+                Fate::Corrupted
+            }
+            Fault::SilentFrom(first) if segment >= first => Fate::Kept,
+            _ => Fate::Sent,
+        }
+    }
+}
+
+impl Producer for Faulty {
+    fn prefixes(&self) -> Vec<Name> {
+        vec![self.publication.object().without_last(1).to_name()]
+    }
+
+    fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox) {
+        let Some(mut wire) = self.publication.answer(interest).map(<[u8]>::to_vec) else { return };
+        let Ok(data) = DataView::parse(&wire) else { return };
+        // A segment of the object: its name and one more component. Metadata and manifests stay as they are.
+        let object = self.publication.object();
+        let segment = data.name.last().and_then(|last| last.segment());
+        let is_segment = object.is_prefix_of(data.name) && data.name.len() == object.len() + 1;
+        let mut headers = *headers;
+        if let (Some(segment), true, false) = (segment, is_segment, data.content.is_empty()) {
+            let start = data.content.as_ptr().addr() - wire.as_ptr().addr();
+            match self.fate(segment) {
+                Fate::Kept => return,
+                Fate::Corrupted => {
+                    wire[start] ^= 1;
+                    // A router that kept it would give it to whoever asks again.
+                    headers.cache_policy = Some(CACHE_POLICY_NO_CACHE);
+                }
+                Fate::Sent => {}
+            }
+        }
+        outbox.send(&headers, &wire);
+    }
+}

@@ -1,0 +1,139 @@
+//! Every case of cases.txt through every binding's driver over every connector (README.md of this crate).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use namely_conformance::case::{Case, parse};
+use namely_conformance::run::{Binding, Place, run};
+use namely_interop::{Link, Router, World, or_skip, programs};
+
+/// Above the prefixes of all cases; the drivers have a key for it.
+const PREFIX: &str = "/conformance";
+
+/// Environment variable with a part of the titles of the cases to run; unset: all.
+const ONLY_VARIABLE: &str = "NAMELY_CONFORMANCE_CASE";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the workspace is above the crate")
+}
+
+fn cases() -> Vec<Case> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases.txt");
+    let text = std::fs::read_to_string(path).expect("cases.txt");
+    let cases = parse(&text).expect("cases as the README says");
+    assert!(cases.len() > 10, "cases.txt has cases");
+    let only = std::env::var(ONLY_VARIABLE).unwrap_or_default();
+    cases.into_iter().filter(|case| case.title.contains(&only)).collect()
+}
+
+/// The drivers that can be had here; of the others it is said why not.
+fn bindings() -> Vec<Binding> {
+    let rust = Binding { name: "rust", command: Box::new(|| Command::new(programs().join("driver-rust"))) };
+    let mut bindings = vec![rust];
+    if let Some(driver) = or_skip(c_driver()) {
+        bindings.push(Binding { name: "c", command: Box::new(move || Command::new(&driver)) });
+    }
+    bindings
+}
+
+/// The driver of C, linked with an installed libnamely; compiled once.
+fn c_driver() -> Result<PathBuf, String> {
+    static DRIVER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let made = DRIVER.get_or_init(|| {
+        for tool in ["cc", "pkg-config"] {
+            Command::new(tool).arg("--version").output().map_err(|e| format!("{tool} cannot be run: {e}"))?;
+        }
+        let folder = programs().join("conformance-c");
+        let prefix = folder.join("usr");
+        output(Command::new(programs().join("namely-c-install")).arg("--prefix").arg(&prefix));
+        let flags = output(
+            Command::new("pkg-config")
+                .args(["--cflags", "--libs", "namely"])
+                .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")),
+        );
+        let driver = folder.join("driver-c");
+        let source = root().join("bindings/c/tests/driver.c");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-o"]);
+        compiler.arg(&driver).arg(source).args(flags.split_whitespace());
+        output(compiler.arg(format!("-Wl,-rpath,{}", prefix.join("lib").display())).arg("-lpthread"));
+        Ok(driver)
+    });
+    made.clone()
+}
+
+/// What a command prints. One that is there and fails is a fault, not something that this machine lacks.
+fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs every case through every driver over the router, and over one with the producers of one binding and the
+/// consumers of another.
+fn every_case(connector: &'static str, link: Link, start: impl Fn(&World, &Path) -> Result<Router, String>) {
+    let world = World::new();
+    let certificate = world.namely_key(PREFIX, "ed25519");
+    let Some(router) = or_skip(start(&world, &certificate)) else { return };
+    let (cases, bindings, home) = (cases(), bindings(), world.path("namely"));
+    let place = Place { connector, router: router.uri(link), home: &home, dir: world.dir(), prefix: PREFIX };
+    let pairs = bindings.iter().zip(bindings.iter().cycle().skip(1));
+    let mixed = pairs.filter(|(one, other)| connector == "unix" && one.name != other.name);
+    let mut failed = Vec::new();
+    for (producers, consumers) in bindings.iter().map(|binding| (binding, binding)).chain(mixed) {
+        let started = std::time::Instant::now();
+        let report = run(&cases, producers, consumers, &place);
+        let who =
+            format!("producers in {}, consumers in {}, over {connector}", producers.name, consumers.name);
+        let (longest, slowest) = &report.slowest;
+        let all = started.elapsed();
+        println!(
+            "{who}: {} cases passed in {all:.1?}, the slowest in {longest:.1?} ('{slowest}')",
+            report.passed
+        );
+        if !report.left_out.is_empty() {
+            println!("  not for this binding or connector: {}", report.left_out.join("; "));
+        }
+        failed.extend(report.failed.into_iter().map(|why| format!("{who}: {why}")));
+    }
+    assert!(failed.is_empty(), "{}\n{}", failed.join("\n"), router.log());
+}
+
+fn namelyd(world: &World, certificate: &Path) -> Result<Router, String> {
+    Ok(Router::namelyd(world, &[certificate]))
+}
+
+#[test]
+fn every_binding_does_every_case_over_unix_sockets() {
+    every_case("unix", Link::Unix, namelyd);
+}
+
+#[test]
+fn every_binding_does_every_case_over_shared_memory() {
+    every_case("memif", Link::Memif, namelyd);
+}
+
+#[test]
+fn every_binding_does_every_case_over_tcp() {
+    every_case("tcp", Link::Tcp, namelyd);
+}
+
+#[test]
+fn every_binding_does_every_case_over_udp() {
+    every_case("udp", Link::Udp, namelyd);
+}
+
+#[test]
+fn every_binding_does_every_case_over_nfd() {
+    every_case("nfd", Link::Unix, |world, _| Router::nfd(world));
+}
+
+#[test]
+fn every_binding_does_every_case_over_ndnd() {
+    every_case("ndnd", Link::Unix, |world, _| Router::ndnd(world));
+}
