@@ -82,6 +82,11 @@ impl<R> Bucket<R> {
         self.slots.iter().find_map(|slot| Some((slot, tag.id_in(slot.load(Ordering::Acquire))?)))
     }
 
+    #[inline]
+    fn free(&self) -> Option<&AtomicU64> {
+        self.slots.iter().find(|slot| slot.load(Ordering::Relaxed) == 0)
+    }
+
     fn more(&self) -> Id {
         self.more.load(Ordering::Relaxed)
     }
@@ -184,20 +189,23 @@ impl<'a, R: RawMutex> Locked<'a, R> {
     }
 
     /// Where the list of `tag` has or can have its slot.
+    #[inline]
     pub(super) fn spot(&self, tag: Tag) -> Spot<'a> {
-        let mut free = None;
-        for bucket in self.buckets() {
-            for slot in &bucket.slots {
-                let word = slot.load(Ordering::Relaxed);
-                if let Some(newest) = tag.id_in(word) {
-                    return Spot { tag, slot: Some(slot), newest };
-                }
-                if word == 0 && free.is_none() {
-                    free = Some(slot);
-                }
-            }
+        if let Some((slot, newest)) = self.first.find(tag) {
+            return Spot { tag, slot: Some(slot), newest };
         }
-        Spot { tag, slot: free, newest: NONE }
+        match self.first.more() {
+            NONE => Spot { tag, slot: self.first.free(), newest: NONE },
+            _ => self.spot_in_more(tag),
+        }
+    }
+
+    #[cold]
+    fn spot_in_more(&self, tag: Tag) -> Spot<'a> {
+        match self.buckets().find_map(|bucket| bucket.find(tag)) {
+            Some((slot, newest)) => Spot { tag, slot: Some(slot), newest },
+            None => Spot { tag, slot: self.buckets().find_map(Bucket::free), newest: NONE },
+        }
     }
 
     /// Makes `id` the newest of the list whose spot was found under this lock; says whether there was memory for it.

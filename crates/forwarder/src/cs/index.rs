@@ -186,12 +186,16 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         prefixes.fold(self.read_name(hashes.whole()), |read, word| read ^ word)
     }
 
-    /// Reads what taking out a Data needs.
+    /// Reads the buckets that taking out a Data needs, and its neighbours.
     pub(super) fn read_leaving(&self, id: Id) -> u64 {
         let Some(entry) = self.entries.get(id) else { return 0 };
         let links = entry.links.iter().take(usize::from(entry.components.load(Relaxed)));
-        let buckets = links.enumerate().map(|(n, link)| self.table(n).read(link.bucket.load(Relaxed)));
-        buckets.fold(0, |read, word| read ^ word)
+        links.enumerate().fold(0, |read, (level, link)| {
+            let bucket = self.table(level).read(link.bucket.load(Relaxed));
+            let neighbours = [&link.newer, &link.older].map(|place| self.link(place.load(Relaxed), level));
+            let places = neighbours.iter().flatten().fold(0, |read, link| read ^ link.bucket.load(Relaxed));
+            read ^ bucket ^ u64::from(places)
+        })
     }
 
     /// Reads the entry of the newest Data of a whole name; returns its id.
