@@ -36,6 +36,9 @@ pub(crate) fn python() -> Result<PathBuf, String> {
 
 /// The Python of a virtual environment with namely's own package, and with what its tests need. The package is built from
 /// this checkout as `pip install ./bindings/python` does it, but without optimization and without a registry.
+///
+/// # Panics
+/// If it cannot be built: that is nothing that this machine lacks.
 pub fn python_package() -> Result<PathBuf, String> {
     static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PYTHON
@@ -50,7 +53,9 @@ pub fn python_package() -> Result<PathBuf, String> {
             pip.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall"]);
             pip.arg("--no-build-isolation").arg(package).env("MATURIN_PEP517_ARGS", "--profile dev");
             pip.env("CARGO_TARGET_DIR", target_dir()?).env("PATH", path.map_err(|e| e.to_string())?);
-            run(&mut pip, "pip install ./bindings/python")?;
+            if let Err(why) = run(&mut pip, "pip install ./bindings/python") {
+                panic!("{why}");
+            }
             Ok(python)
         })
         .clone()
