@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use namely_conformance::case::{Case, parse};
 use namely_conformance::run::{Binding, Place, run};
-use namely_interop::{Link, Router, World, or_skip, programs};
+use namely_interop::{Link, Router, World, or_skip, programs, python_package};
 
 /// Above the prefixes of all cases; the drivers have a key for it.
 const PREFIX: &str = "/conformance";
@@ -36,6 +36,15 @@ fn bindings() -> Vec<Binding> {
     let mut bindings = vec![rust];
     if let Some(driver) = or_skip(c_driver()) {
         bindings.push(Binding { name: "c", command: Box::new(move || Command::new(&driver)) });
+    }
+    if let Some(python) = or_skip(python_package()) {
+        let driver = root().join("bindings/python/tests/driver.py");
+        let command = move || {
+            let mut command = Command::new(&python);
+            command.arg(&driver);
+            command
+        };
+        bindings.push(Binding { name: "python", command: Box::new(command) });
     }
     bindings
 }
