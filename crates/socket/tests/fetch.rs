@@ -139,3 +139,19 @@ fn several_threads_fetch_on_one_socket() {
     assert_eq!(stats.octets, (0..8).map(|i| 50_000 + i).sum::<u64>());
     assert!(stats.interests >= stats.segments && stats.signatures >= 8, "{stats:?}");
 }
+
+#[test]
+fn sockets_go_on_after_their_router_restarted() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    let consumer = world.consumer("/p");
+    producer.publish(&name("/p/o"), &content(10_000), &PublishOptions::default()).unwrap();
+    assert!(consumer.fetch(&name("/p/o")).unwrap() == content(10_000));
+    let _world = world.restart_router();
+    let until = std::time::Instant::now() + Duration::from_secs(30);
+    // Until the producer has registered again there is no route.
+    while let Err(error) = consumer.fetch_timeout(&name("/p/o"), Duration::from_secs(5)) {
+        assert!(std::time::Instant::now() < until, "{error}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -18,6 +18,7 @@ use namely_wire::{FaceUri, InterestView, Name};
 pub(crate) struct World {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) router: Router,
+    config: Config,
 }
 
 impl World {
@@ -39,8 +40,8 @@ impl World {
         let memif = FaceUri::Memif { path: memif.to_str().unwrap().into(), id: 0 };
         config.faces.listen = vec![FaceUri::Unix(socket.to_str().unwrap().into()), memif];
         add_key(dir.path(), "/p", KeyType::Ed25519);
-        let router = Router::start(config).unwrap();
-        World { dir, router }
+        let router = Router::start(config.clone()).unwrap();
+        World { dir, router, config }
     }
 
     /// A router that is reached over TCP and UDP too, where it takes commands that the key of `/p` signed.
@@ -57,8 +58,16 @@ impl World {
         config.faces.multicast.clear();
         config.authorization.localhop_rib = true;
         config.authorization.key = vec![KeyRule { certificate, register: vec![name("/p")], manage: false }];
-        let router = Router::start(config).unwrap();
-        World { dir, router }
+        let router = Router::start(config.clone()).unwrap();
+        World { dir, router, config }
+    }
+
+    /// Another router takes the place of the one that was there, which forgets everything.
+    pub(crate) fn restart_router(self) -> Self {
+        let World { dir, router, config } = self;
+        router.stop();
+        let router = Router::start(config.clone()).unwrap();
+        World { dir, router, config }
     }
 
     pub(crate) fn keychain(&self) -> PathBuf {
