@@ -1,0 +1,19 @@
+/* Publishes what standard input holds (up to 64 KiB) as NAME for SECONDS: ./publish /lab/run7 60 < file */
+#include <namely.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+    struct sockaddr_icn name;
+    static char buf[65536];
+    ssize_t sent = -1;
+    int s = icn_socket(AF_ICN, SOCK_PROD, PROD_UNREL);
+    if (argc == 3 && icn_pton(argv[1], &name) == 0 && icn_bind(s, &name, sizeof name) == 0)
+        sent = icn_sendto(s, buf, fread(buf, 1, sizeof buf, stdin), 0, &name, sizeof name);
+    if (sent < 0)
+        fprintf(stderr, "%s\n", icn_lasterror());
+    else
+        sleep((unsigned)atoi(argv[2]));
+    return icn_close(s) != 0 || sent < 0;
+}

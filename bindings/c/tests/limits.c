@@ -1,0 +1,57 @@
+/* What a program may have at once, and one more. */
+#include <errno.h>
+#include <namely.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CHECK(holds)                                                                     \
+    do {                                                                                 \
+        if (!(holds)) {                                                                  \
+            fprintf(stderr, "line %d: %s; %s\n", __LINE__, #holds, icn_lasterror());     \
+            return 1;                                                                    \
+        }                                                                                \
+    } while (0)
+
+enum { POLLED_MAX = 4096, BUFFERS_MAX = 1024 };
+
+static struct icn_pollfd polled[POLLED_MAX + 1];
+static struct iovec vectors[BUFFERS_MAX + 1];
+
+static ssize_t begin(int s, int i, struct sockaddr_icn *name) {
+    char uri[64], buf[1];
+    socklen_t len = sizeof *name;
+    snprintf(uri, sizeof uri, "/lab/limits/%d", i);
+    return icn_pton(uri, name) != 0 ? -2 : icn_recvfrom(s, buf, 0, ICN_DONTWAIT, name, &len);
+}
+
+int main(void) {
+    struct sockaddr_icn name;
+    CHECK(icn_pton("/lab", &name) == 0);
+    int s = icn_socket(AF_ICN, SOCK_CONS, CONS_REL);
+    CHECK(s >= 0 && icn_bind(s, &name, sizeof name) == 0);
+    CHECK(icn_bind(s, &name, sizeof name) == -1 && errno == EISCONN);
+
+    for (int i = 0; i < ICN_OBJECTS_MAX; i++)
+        CHECK(begin(s, i, &name) == -1 && errno == EAGAIN);
+    CHECK(begin(s, ICN_OBJECTS_MAX, &name) == -1 && errno == ENOBUFS);
+    CHECK(icn_forget(s, &name, sizeof name) == -1 && errno == ENOENT);
+    CHECK(icn_pton("/lab/limits/0", &name) == 0 && icn_forget(s, &name, sizeof name) == 0);
+    CHECK(begin(s, ICN_OBJECTS_MAX, &name) == -1 && errno == EAGAIN);
+
+    for (int i = 0; i <= POLLED_MAX; i++)
+        polled[i] = (struct icn_pollfd){.socket = -1, .fd = -1};
+    CHECK(icn_poll(polled, POLLED_MAX, 0) == 0);
+    CHECK(icn_poll(polled, POLLED_MAX + 1, 0) == -1 && errno == EINVAL);
+
+    struct icn_msghdr msg = {.msg_name = &name, .msg_namelen = sizeof name, .msg_iov = vectors};
+    msg.msg_iovlen = BUFFERS_MAX;
+    CHECK(icn_sendmsg(s, &msg, 0) == 0);
+    msg.msg_iovlen = BUFFERS_MAX + 1;
+    CHECK(icn_sendmsg(s, &msg, 0) == -1 && errno == EINVAL);
+
+    CHECK(icn_recvfrom(s, NULL, 1, 0, &name, &msg.msg_namelen) == -1 && errno == EFAULT);
+    CHECK(icn_getsockopt(s, SOL_ICN, 9999, NULL, NULL) == -1 && errno == EFAULT);
+    CHECK(icn_close(s) == 0 && icn_close(s) == -1 && errno == EBADF);
+    CHECK(strstr(icn_strerror(EBADF), "closed") != NULL);
+    return 0;
+}

@@ -1,0 +1,141 @@
+//! The library as C programs meet it: installed, found by pkg-config, compiled with all warnings as errors, run against a
+//! router, and under valgrind without an error or a leak.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use namely_interop::{Link, Router, World, eventually, or_skip};
+
+/// What a command prints. One that fails is a fault.
+#[track_caller]
+fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn has(tool: &str) -> Result<(), String> {
+    Command::new(tool).arg("--version").output().map(drop).map_err(|e| format!("{tool} cannot be run: {e}"))
+}
+
+/// Where the library is installed for one test.
+struct Installed {
+    dir: tempfile::TempDir,
+}
+
+impl Installed {
+    fn new() -> Option<Self> {
+        or_skip(["cc", "pkg-config", "nm"].into_iter().try_for_each(has))?;
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        output(Command::new(env!("CARGO_BIN_EXE_namely-c-install")).arg("--prefix").arg(dir.path()));
+        Some(Installed { dir })
+    }
+
+    fn lib(&self) -> PathBuf {
+        self.dir.path().join("lib")
+    }
+
+    /// Compiles a source of this crate; `more` goes to the compiler.
+    fn compiled(&self, compiler: &str, source: &str, more: &[&str]) -> PathBuf {
+        let program = self.dir.path().join(format!("{}-{compiler}", source.replace('/', "-")));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let flags = output(
+            Command::new("pkg-config")
+                .args(["--cflags", "--libs", "namely"])
+                .env("PKG_CONFIG_PATH", self.lib().join("pkgconfig")),
+        );
+        let mut command = Command::new(compiler);
+        command.args(more).args(["-Wall", "-Wextra", "-Werror", "-g", "-o"]).arg(&program).arg(source);
+        command.args(flags.split_whitespace()).arg(format!("-Wl,-rpath,{}", self.lib().display()));
+        output(&mut command);
+        program
+    }
+}
+
+#[test]
+fn nothing_but_the_functions_of_the_header_is_exported() {
+    let Some(installed) = Installed::new() else { return };
+    let library = installed.lib().join("libnamely.so");
+    let listed = output(Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(&library));
+    let exported: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
+    let header = std::fs::read_to_string(installed.dir.path().join("include/namely.h")).unwrap();
+    for name in &exported {
+        assert!(name.starts_with("icn_") && header.contains(&format!("{name}(")), "{name} is exported");
+    }
+    let declared = header.lines().filter(|line| line.starts_with(['i', 's', 'c']) && line.contains(" icn_"));
+    for line in declared.filter(|line| line.contains('(') || line.contains("*icn_")) {
+        let name = line.split(['(', ' ', '*']).find(|word| word.starts_with("icn_")).unwrap();
+        assert!(exported.contains(&name), "{name} is declared and not there");
+    }
+    let dynamic = output(Command::new("objdump").arg("-p").arg(&library));
+    assert!(dynamic.contains("libnamely.so.0"), "its soname");
+}
+
+#[test]
+fn programs_in_c_and_cpp_fetch_what_one_in_c_publishes_and_lose_no_memory() {
+    let Some(installed) = Installed::new() else { return };
+    let world = World::new();
+    let router = Router::namelyd(&world, &[]);
+    world.namely_key("/lab", "ed25519");
+    let publish = installed.compiled("cc", "examples/publish.c", &["-std=c11", "-D_GNU_SOURCE"]);
+    let input = world.payload("input", 50_000, 1);
+    let run = |program: &Path, before: &[&str]| {
+        let words = before.iter().map(Path::new).chain([program]).collect::<Vec<_>>();
+        let mut command = world.command(words[0]);
+        command.args(&words[1..]).env("NAMELY_ROUTER", router.uri(Link::Unix));
+        command
+    };
+    let mut publisher = run(&publish, &[])
+        .args(["/lab/run7", "120"])
+        .stdin(std::fs::File::open(&input).unwrap())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut fetchers =
+        vec![(installed.compiled("cc", "examples/fetch.c", &["-std=c11", "-D_GNU_SOURCE"]), &[][..])];
+    if or_skip(has("c++")).is_some() {
+        fetchers.push((installed.compiled("c++", "examples/fetch.c", &["-x", "c++"]), &[][..]));
+    }
+    let checked =
+        ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--errors-for-leak-kinds=definite"];
+    if or_skip(has("valgrind")).is_some() {
+        fetchers.push((fetchers[0].0.clone(), &checked[..]));
+    }
+    let expected = std::fs::read(&input).unwrap();
+    eventually("it is published", || {
+        run(&fetchers[0].0, &[]).arg("/lab/run7").output().unwrap().stdout == expected
+    });
+    for (program, before) in &fetchers {
+        let fetched = run(program, before).arg("/lab/run7").output().unwrap();
+        let said = String::from_utf8_lossy(&fetched.stderr);
+        assert!(
+            fetched.status.success() && fetched.stdout == expected,
+            "{before:?}: {}\n{said}",
+            fetched.status
+        );
+    }
+    let nothing = run(&fetchers[0].0, &[]).arg("/nowhere/at/all").output().unwrap();
+    let said = String::from_utf8_lossy(&nothing.stderr);
+    assert!(!nothing.status.success() && said.contains("no route"), "{said}");
+    publisher.kill().unwrap();
+    publisher.wait().unwrap();
+}
+
+#[test]
+fn a_c_program_meets_the_limits_and_one_more_is_an_error() {
+    let Some(installed) = Installed::new() else { return };
+    let world = World::new();
+    let router = Router::namelyd(&world, &[]);
+    let limits = installed.compiled("cc", "tests/limits.c", &["-std=c11", "-D_GNU_SOURCE"]);
+    output(world.command(&limits).env("NAMELY_ROUTER", router.uri(Link::Unix)));
+}
+
+#[test]
+fn the_readme_shows_the_program_that_these_tests_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let example = std::fs::read_to_string(root.join("bindings/c/examples/fetch.c")).unwrap();
+    let code = &example[example.find("#include").unwrap()..];
+    assert!(readme.contains(&format!("```c\n{code}```")), "README.md shows another fetch.c");
+}
