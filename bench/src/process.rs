@@ -86,21 +86,25 @@ impl Process {
         self.started.elapsed()
     }
 
+    /// CPU time so far of it and of the processes that it started, as they run now.
+    pub fn family_cpu_time(&self) -> Duration {
+        family(self.child.id()).into_iter().map(cpu_time).sum()
+    }
+
+    /// Resident memory in MiB of it and of the processes that it started.
+    pub fn family_rss_mib(&self) -> f64 {
+        family(self.child.id()).into_iter().filter_map(rss_mib).sum()
+    }
+
     /// CPU time of all its threads so far. The total of `stat` counts threads that have ended but is rounded down to
     /// clock ticks; the threads' own `schedstat` is exact but forgets ended ones: the larger of both is closest.
     pub fn cpu_time(&self) -> Duration {
-        let pid = self.child.id();
-        let ticks =
-            fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|text| procfs::cpu_ticks(&text));
-        let per_second = rustix::param::clock_ticks_per_second().max(1);
-        let coarse = Duration::from_secs_f64(ticks.unwrap_or(0) as f64 / per_second as f64);
-        coarse.max(Duration::from_nanos(threads_cpu_ns(pid)))
+        cpu_time(self.child.id())
     }
 
     /// Resident memory in MiB; `None` once it has ended.
     pub fn rss_mib(&self) -> Option<f64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        procfs::resident_kib(&status).map(|kib| kib as f64 / 1024.0)
+        rss_mib(self.child.id())
     }
 
     /// An error, with the end of its log, if it has ended.
@@ -201,6 +205,38 @@ pub fn command(program: &Path, dir: &Path) -> Command {
     command
 }
 
+fn cpu_time(pid: u32) -> Duration {
+    let ticks =
+        fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|text| procfs::cpu_ticks(&text));
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    let coarse = Duration::from_secs_f64(ticks.unwrap_or(0) as f64 / per_second as f64);
+    coarse.max(Duration::from_nanos(threads_cpu_ns(pid)))
+}
+
+fn rss_mib(pid: u32) -> Option<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    procfs::resident_kib(&status).map(|kib| kib as f64 / 1024.0)
+}
+
+/// A process and those that it started, and those that these started.
+fn family(pid: u32) -> Vec<u32> {
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let parents: Vec<(u32, u32)> = pids
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, procfs::parent(&stat)?))
+        })
+        .collect();
+    let mut family = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = family.get(next) {
+        family.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    family
+}
+
 fn threads_cpu_ns(pid: u32) -> u64 {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
     tasks
@@ -228,6 +264,25 @@ mod tests {
     fn a_process_that_burns_cpu_is_charged_for_it() {
         let outcome = run("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done", Duration::from_secs(60));
         assert!(outcome.is_ok_and(|o| o.cpu > Duration::from_millis(5) && o.elapsed >= o.cpu / 2));
+    }
+
+    #[test]
+    fn the_processes_that_it_started_are_charged_to_it_too() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let script = "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 60' & wait";
+        let process =
+            Process::start("a family", shell(script, dir.path()), dir.path(), None).expect("a shell");
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while process.family_cpu_time() < Duration::from_millis(20) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let children: Vec<u32> = family(process.child.id()).into_iter().skip(1).collect();
+        assert!(!children.is_empty() && process.family_cpu_time() >= Duration::from_millis(20));
+        assert!(process.family_rss_mib() > process.rss_mib().unwrap_or(0.0));
+        // A shell that is ended leaves its children behind.
+        for pid in children {
+            let _ = kill_process(Pid::from_raw(pid as i32).expect("a process id"), Signal::KILL);
+        }
     }
 
     #[test]

@@ -11,6 +11,12 @@ pub fn cpu_ticks(stat: &str) -> Option<u64> {
     user.checked_add(system)
 }
 
+/// The parent of a process: field 4 of `/proc/PID/stat`.
+pub fn parent(stat: &str) -> Option<u32> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// CPU time of one thread in nanoseconds: the first field of `/proc/PID/task/TID/schedstat`.
 pub fn thread_cpu_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().next()?.parse().ok()
@@ -31,6 +37,7 @@ mod tests {
     #[test]
     fn cpu_time_is_found_behind_a_name_with_parentheses() {
         assert_eq!(cpu_ticks(STAT), Some(42));
+        assert_eq!(parent(STAT), Some(1));
     }
 
     #[test]

@@ -64,6 +64,9 @@ pub enum Command {
     Get(get::Get),
     /// Publish standard input under a name
     Put(put::Put),
+    /// Carry HTTP through named data, so that caches on the way answer
+    #[command(subcommand)]
+    Proxy(proxy::Proxy),
     /// Measure the round trip to a name
     Ping(ping::Ping),
     /// Answer pings under a prefix

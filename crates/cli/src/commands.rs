@@ -13,6 +13,7 @@ pub mod perf;
 pub mod ping;
 pub mod pingserver;
 pub mod poke;
+pub mod proxy;
 pub mod put;
 pub mod route;
 pub mod serve;
@@ -42,6 +43,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Serve(c) => c.run(&ctx),
         Command::Get(c) => c.run(&ctx),
         Command::Put(c) => c.run(&ctx),
+        Command::Proxy(c) => c.run(&ctx),
         Command::Ping(c) => c.run(&ctx),
         Command::Pingserver(c) => c.run(&ctx),
         Command::Perf(c) => c.run(&ctx),

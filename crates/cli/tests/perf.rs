@@ -151,3 +151,76 @@ fn ctrl_c_ends_with_a_summary() {
     let log = home.background_log();
     assert!(log.contains("latency us: min") && log.contains("p99.9"), "{log}");
 }
+
+fn lines_of<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["kind"] == kind).collect()
+}
+
+#[test]
+fn manifests_verify_few_signatures_and_packets_one_each_whenever_they_are_made() {
+    let home = Home::with_router();
+    let lines = home.json([
+        "perf",
+        "object",
+        "--suite",
+        "none,ecdsa",
+        "--manifest",
+        "off,sha256",
+        "--size",
+        "1",
+        "--segment",
+        "1200",
+        "--runs",
+        "1",
+    ]);
+    let objects = lines_of(&lines, "object");
+    // Asynchronous and synchronous: none, ECDSA for each packet, ECDSA for manifests.
+    assert_eq!(objects.len(), 6, "{lines:?}");
+    for object in objects {
+        let (signatures, segments) = (number(object, "signatures"), number(object, "segments"));
+        assert_eq!(segments, (1_048_576.0_f64 / 1200.0).ceil(), "{object}");
+        assert!(number(&object["goodput_mbps"], "mean") > 0.0);
+        match (object["suite"].as_str(), object["signed"].as_str()) {
+            (Some("none"), _) => {}
+            (_, Some("each packet")) => assert!(signatures >= segments, "{object}"),
+            _ => assert!(number(object, "fewer_percent") >= 96.0, "{object}"),
+        }
+    }
+}
+
+#[test]
+fn consumers_of_objects_at_once_get_their_shares() {
+    let home = Home::with_router();
+    let args = ["perf", "object", "--suite", "none", "--manifest", "off", "--production", "async"];
+    let lines = home.json(args.into_iter().chain(["--consumers", "1,2", "--size", "2", "--runs", "2"]));
+    let consumers: Vec<u64> =
+        lines_of(&lines, "object").iter().filter_map(|line| line["consumers"].as_u64()).collect();
+    assert_eq!(consumers, [1, 2]);
+    assert!(lines_of(&lines, "object").iter().all(|line| number(line, "fairness_least") > 0.3));
+}
+
+#[test]
+fn requests_are_answered_signed_and_verified_one_at_a_time() {
+    let home = Home::with_router();
+    let lines = home.json(["perf", "request", "--suite", "none,ed25519", "--count", "20", "--interval", "0"]);
+    let requests = lines_of(&lines, "request");
+    assert_eq!(requests.len(), 2, "{lines:?}");
+    for request in requests {
+        assert!(number(request, "p50_us") > 0.0 && number(request, "p50_us") <= number(request, "p99_us"));
+    }
+}
+
+#[test]
+fn signatures_and_hashes_are_measured_in_a_loop_and_alone() {
+    let lines = Home::new().json(["perf", "crypto", "--runs", "2"]);
+    let operations = lines_of(&lines, "crypto");
+    assert_eq!(operations.len(), 10);
+    for operation in operations {
+        for way in ["vector_us", "single_us"] {
+            assert!(
+                number(&operation[way], "mean") > 0.0 && operation[way]["ci99_half"].is_number(),
+                "{operation}"
+            );
+        }
+    }
+}

@@ -35,10 +35,22 @@ fn commands(document: &Path) -> Vec<String> {
     commands
 }
 
+/// A program of others' that the commands use and that is not installed.
+fn missing(commands: &[String]) -> Option<&'static str> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let installed = |program: &str| std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
+    let used = |program: &str| commands.iter().any(|command| command.split(' ').any(|word| word == program));
+    ["curl", "python3"].into_iter().find(|program| used(program) && !installed(program))
+}
+
 /// Runs the commands in one shell; what it printed, if one failed or the time was over.
 fn run(document: &Path) -> Result<usize, String> {
     let commands = commands(document);
     if commands.is_empty() {
+        return Ok(0);
+    }
+    if let Some(program) = missing(&commands) {
+        println!("skipped: {} needs {program}, which is not installed", document.display());
         return Ok(0);
     }
     let home = tempfile::tempdir().unwrap();

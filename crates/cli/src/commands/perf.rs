@@ -5,10 +5,14 @@
 //! are there to measure what is between them.
 
 mod client;
+mod crypto;
 mod flow;
+mod object;
 mod outstanding;
 mod packets;
 mod report;
+mod request;
+mod sample;
 mod server;
 mod signing;
 
@@ -36,6 +40,12 @@ pub enum Perf {
     Server(server::Server),
     /// Ask a server at a window or a rate, and print what comes
     Client(client::Client),
+    /// Measure whole objects: published, fetched and verified over sockets
+    Object(object::Object),
+    /// Measure requests that are answered, signed and verified one at a time
+    Request(request::Request),
+    /// Measure what signatures and hashes cost on this processor
+    Crypto(crypto::Crypto),
 }
 
 impl Perf {
@@ -44,6 +54,9 @@ impl Perf {
         match self {
             Perf::Server(c) => c.run(ctx),
             Perf::Client(c) => c.run(ctx),
+            Perf::Object(c) => c.run(ctx),
+            Perf::Request(c) => c.run(ctx),
+            Perf::Crypto(c) => c.run(ctx),
         }
     }
 }

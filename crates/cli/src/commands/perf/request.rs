@@ -1,0 +1,130 @@
+//! `namely perf request`: the round trip of one packet that is made and signed when it is asked for, and verified (HT-30).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hdrhistogram::Histogram;
+use namely_socket::{Datagram, ManifestUse, Producer, PublishOptions};
+use serde_json::json;
+
+use super::object::{Keys, Signed, failed};
+use super::sample::Sample;
+use super::signing::payload;
+use crate::commands::Context;
+use crate::failure::Failure;
+use crate::output::Cell;
+
+/// Octets that the producer's buffer may keep: what was answered is not asked for again.
+const BUFFER_OCTETS: usize = 1 << 20;
+
+/// Measure requests that are answered, signed and verified one at a time.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely perf request --count 500")]
+pub struct Request {
+    /// Signatures to measure.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "none,rsa,ecdsa,ed25519")]
+    suite: Vec<Signed>,
+    /// Requests for each.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    count: u32,
+    /// Octets of content in each answer.
+    #[arg(long, value_name = "OCTETS", default_value_t = 1200, value_parser = clap::value_parser!(u64).range(0..=8000))]
+    payload: u64,
+    /// Pause between requests, ms.
+    #[arg(long, value_name = "MS", default_value_t = 2)]
+    interval: u64,
+}
+
+impl Request {
+    /// Measures and prints a table.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let keys = Keys::new()?;
+        let mut rows = Vec::new();
+        let mut unsigned = None;
+        for &suite in &self.suite {
+            let (mean, times) = self.measure(ctx, &keys, suite)?;
+            let us = |percent| times.value_at_percentile(percent) as f64 / 1e3;
+            let p50 = us(50.0);
+            if suite == Signed::None {
+                unsigned = Some(p50);
+            }
+            if ctx.out.is_json() {
+                let value = json!({
+                    "kind": "request", "suite": suite.text(), "payload_octets": self.payload, "count": self.count,
+                    "mean_us": mean.json(), "p50_us": p50, "p90_us": us(90.0), "p99_us": us(99.0),
+                });
+                ctx.out.answer(String::new, || value);
+            }
+            rows.push(vec![
+                Cell::from(suite.text()),
+                Cell::from(mean.text(0)),
+                Cell::from(format!("{p50:.0}")),
+                Cell::from(format!("{:.0}", us(90.0))),
+                Cell::from(format!("{:.0}", us(99.0))),
+                Cell::from(unsigned.map_or("-".to_owned(), |unsigned| format!("{:.2}", p50 / unsigned))),
+            ]);
+        }
+        if !ctx.out.is_json() {
+            ctx.out.table(
+                &["signature", "mean us [99 %]", "p50 us", "p90 us", "p99 us", "p50 of none's"],
+                &rows,
+            );
+        }
+        Ok(())
+    }
+
+    fn measure(
+        &self,
+        ctx: &Context<'_>,
+        keys: &Keys,
+        suite: Signed,
+    ) -> Result<(Sample, Histogram<u64>), Failure> {
+        let router = ctx.global.router.clone();
+        let prefix = keys.prefix.join_generic(format!("{}", crate::keys::now_ns()));
+        let producer = keys.producer(router.clone(), prefix.clone(), suite, BUFFER_OCTETS)?;
+        let consumer = keys.consumer(router, prefix.clone(), suite)?;
+        let content = payload(self.payload as usize);
+        let how = PublishOptions {
+            suite: Some(suite.suite()),
+            manifest: Some(ManifestUse::Off),
+            ..PublishOptions::default()
+        };
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| answer(&producer, &content, &how, &done));
+            let measured = (|| {
+                let mut times = Histogram::new(3).map_err(failed)?;
+                let mut all = Vec::new();
+                for number in 0..self.count {
+                    let name = prefix.join_generic(format!("{number}"));
+                    let started = Instant::now();
+                    let received = consumer.request(&Datagram::new(name)).map_err(failed)?;
+                    let elapsed = started.elapsed();
+                    if received.content != content {
+                        return Err(Failure::failed("the answer is not what was sent"));
+                    }
+                    // The first one fetches the certificate too.
+                    if number > 0 {
+                        times.saturating_record(elapsed.as_nanos() as u64);
+                        all.push(elapsed.as_secs_f64() * 1e6);
+                    }
+                    thread::sleep(Duration::from_millis(self.interval));
+                }
+                let mean = Sample::of(&all).ok_or_else(|| Failure::failed("nothing was measured"))?;
+                Ok((mean, times))
+            })();
+            done.store(true, Ordering::Relaxed);
+            measured
+        })
+    }
+}
+
+fn answer(producer: &Producer, content: &[u8], how: &PublishOptions, done: &AtomicBool) {
+    while !done.load(Ordering::Relaxed) {
+        if let Ok(request) = producer.recv_timeout(Duration::from_millis(50)) {
+            let _ = producer.reply(&request, content, how);
+        }
+    }
+}

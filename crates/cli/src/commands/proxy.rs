@@ -1,0 +1,202 @@
+//! `namely proxy`: HTTP through named data. `ingress` answers browsers, players and `curl`; `egress` asks origins.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use http::Uri;
+use namely_proxy::egress::{Egress, EgressOptions};
+use namely_proxy::ingress::{Ingress, Sites};
+use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions, Trust as SocketTrust};
+use namely_wire::Name;
+use serde_json::json;
+
+use super::Context;
+use super::poke::STOP_POLL;
+use crate::failure::Failure;
+use crate::keys;
+
+/// Carry HTTP through named data, so that caches on the way answer.
+#[derive(Debug, Subcommand)]
+pub enum Proxy {
+    /// Answer HTTP clients from named data
+    Ingress(IngressArgs),
+    /// Fetch from HTTP origins what is asked for by name
+    Egress(EgressArgs),
+}
+
+/// Answer HTTP clients from named data.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  namely proxy ingress --site /http/video.example     # http://localhost:8080/live/1.m3u8
+  namely proxy ingress                                # http_proxy=http://localhost:8080 curl http://video.example/")]
+pub struct IngressArgs {
+    /// Where to listen.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// The name below which sites are, each by its host.
+    #[arg(long, value_name = "NAME", default_value = "/http")]
+    prefix: Name,
+    /// Answer for this one site, whatever host is asked for.
+    #[arg(long, value_name = "NAME", conflicts_with = "prefix")]
+    site: Option<Name>,
+    #[command(flatten)]
+    trust: keys::Trust,
+}
+
+/// Fetch from HTTP origins what is asked for by name.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  namely proxy egress video.example
+  namely proxy egress video.example=http://10.0.0.7:8000 --fresh 2")]
+pub struct EgressArgs {
+    /// A site, and its origin where that is not http://SITE.
+    #[arg(required = true, value_name = "SITE[=ORIGIN]", value_parser = site)]
+    sites: Vec<(String, Uri)>,
+    /// The name below which sites are, each by its host.
+    #[arg(long, value_name = "NAME", default_value = "/http")]
+    prefix: Name,
+    /// For how long caches answer with a response whose origin does not say, s.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1)]
+    fresh: u64,
+    /// Largest response, MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=65536))]
+    size_max: u64,
+    /// How long an origin may take, s.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+}
+
+/// `SITE` or `SITE=ORIGIN`.
+fn site(text: &str) -> Result<(String, Uri), String> {
+    let (site, origin) = match text.split_once('=') {
+        Some((site, origin)) => (site, origin.to_owned()),
+        None => (text, format!("http://{text}")),
+    };
+    let origin = origin.parse().map_err(|e| format!("'{origin}' is no URL: {e}"))?;
+    if site.is_empty() || site.contains(['/', '@']) {
+        return Err(format!("'{site}' is no host: give SITE or SITE=http://HOST:PORT"));
+    }
+    Ok((site.to_ascii_lowercase(), origin))
+}
+
+impl Proxy {
+    /// Runs until it is stopped.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        match self {
+            Proxy::Ingress(args) => args.run(ctx),
+            Proxy::Egress(args) => args.run(ctx),
+        }
+    }
+}
+
+impl IngressArgs {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let stop = crate::stop::flag()?;
+        let sites = match &self.site {
+            Some(site) => Sites::One(site.clone()),
+            None => Sites::All(self.prefix.clone()),
+        };
+        let options = ConsumerOptions {
+            router: ctx.global.router.clone(),
+            trust: SocketTrust::Policy(Box::new(self.trust.policy(ctx)?)),
+            ..ConsumerOptions::default()
+        };
+        let consumer = Consumer::bind(sites.prefix().clone(), options).map_err(failed)?;
+        let router = consumer.router().to_owned();
+        let gateway = Ingress::start(self.listen, sites.clone(), consumer)
+            .map_err(|e| failed(e).hint("choose another address with --listen"))?;
+        ctx.out.remark(format!(
+            "http://{} answers for {} through {router}; Ctrl-C stops",
+            gateway.address(),
+            sites.prefix()
+        ));
+        let address = gateway.address().to_string();
+        begun(
+            ctx,
+            json!({"kind": "listening", "address": address, "name": sites.prefix().to_string(), "router": router}),
+        );
+        wait(&stop);
+        let c = gateway.counters();
+        let (answered, failed, refused, octets) =
+            (read(&c.answered), read(&c.failed), read(&c.refused), read(&c.octets));
+        ctx.out.answer(
+            || format!("{answered} requests answered ({octets} octets), {failed} failed, {refused} refused"),
+            || json!({"kind": "summary", "answered": answered, "failed": failed, "refused": refused, "octets": octets}),
+        );
+        Ok(())
+    }
+}
+
+impl EgressArgs {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let stop = crate::stop::flag()?;
+        let options = EgressOptions {
+            unless_said: Duration::from_secs(self.fresh),
+            body_octets_max: self.size_max << 20,
+            timeout: Duration::from_secs(self.timeout),
+        };
+        let mut gateway = Egress::new(options).map_err(failed)?;
+        for (site, origin) in &self.sites {
+            let name = self.prefix.join_generic(site);
+            // A key from the first minute on, as `namely serve` makes one.
+            keys::data_signer_or_new(ctx, &name)?;
+            let options = ProducerOptions { router: ctx.global.router.clone(), ..ProducerOptions::default() };
+            let producer = Producer::bind(name.clone(), options).map_err(failed)?;
+            let router = producer.router().to_owned();
+            gateway.add(producer, origin).map_err(failed)?;
+            ctx.out.remark(format!("{name} comes from {origin} at {router}; Ctrl-C stops"));
+            begun(
+                ctx,
+                json!({"kind": "serving", "name": name.to_string(), "origin": origin.to_string(), "router": router}),
+            );
+        }
+        wait(&stop);
+        let c = gateway.counters();
+        let (asked, requests, octets, published, unusable, refused) = (
+            read(&c.asked),
+            read(&c.requests),
+            read(&c.octets),
+            read(&c.published),
+            read(&c.unusable),
+            read(&c.refused),
+        );
+        ctx.out.answer(
+            || {
+                format!(
+                    "{asked} asked for, {requests} requests to origins ({octets} octets), {published} published, {unusable} unusable, \
+                     {refused} refused"
+                )
+            },
+            || {
+                json!({
+                    "kind": "summary", "asked": asked, "requests": requests, "octets": octets, "published": published,
+                    "unusable": unusable, "refused": refused,
+                })
+            },
+        );
+        Ok(())
+    }
+}
+
+/// Tells programs that it has begun; people read it in a remark.
+fn begun(ctx: &Context<'_>, value: serde_json::Value) {
+    if ctx.out.is_json() {
+        ctx.out.answer(String::new, || value);
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+fn wait(stop: &std::sync::atomic::AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(STOP_POLL);
+    }
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}

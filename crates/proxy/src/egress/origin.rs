@@ -1,0 +1,127 @@
+//! Asking an origin: one GET, whole, within limits of time and size.
+
+use std::fmt;
+use std::io;
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::uri::{Parts, PathAndQuery, Scheme};
+use http::{Request, Response, Uri};
+use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+
+use super::EgressOptions;
+
+/// What this gateway calls itself to origins.
+const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("namely/", env!("CARGO_PKG_VERSION")));
+
+/// Why an origin gave nothing usable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum OriginError {
+    /// It could not be reached, or broke off.
+    Unreachable(String),
+    /// It took longer than the limit.
+    TooSlow,
+    /// Its body is larger than the limit, octets.
+    TooLarge(u64),
+}
+
+impl fmt::Display for OriginError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OriginError::Unreachable(why) => write!(f, "the origin cannot be reached: {why}"),
+            OriginError::TooSlow => f.write_str("the origin took too long"),
+            OriginError::TooLarge(octets) => write!(f, "the origin's response has more than {octets} octets"),
+        }
+    }
+}
+
+/// A client of origins, with connections that are used again. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    options: EgressOptions,
+}
+
+/// Scheme and host of an origin's URL; none if it has a path, or lacks one of them.
+pub(super) fn base(origin: &Uri) -> Option<Uri> {
+    let scheme = [Scheme::HTTP, Scheme::HTTPS].iter().any(|scheme| origin.scheme() == Some(scheme));
+    let bare = matches!(origin.path(), "" | "/") && origin.query().is_none();
+    (scheme && bare && origin.authority().is_some()).then(|| origin.clone())
+}
+
+impl Origin {
+    pub(super) fn new(options: EgressOptions) -> io::Result<Self> {
+        let connector =
+            HttpsConnectorBuilder::new().with_native_roots()?.https_or_http().enable_http1().build();
+        Ok(Origin { client: Client::builder(TokioExecutor::new()).build(connector), options })
+    }
+
+    /// What the origin at `base` answers to GET for `path` (with its query) of the site `host`, which need not be what the
+    /// origin is reached by.
+    pub(super) async fn get(
+        &self,
+        base: &Uri,
+        host: &HeaderValue,
+        path: &str,
+    ) -> Result<Response<Bytes>, OriginError> {
+        let unreachable = |error: &dyn std::error::Error| OriginError::Unreachable(chain(error));
+        let mut parts = Parts::default();
+        parts.scheme = base.scheme().cloned();
+        parts.authority = base.authority().cloned();
+        parts.path_and_query = Some(path.parse::<PathAndQuery>().map_err(|e| unreachable(&e))?);
+        let uri = Uri::from_parts(parts).map_err(|e| unreachable(&e))?;
+        let request = Request::get(uri)
+            .header(header::HOST, host)
+            .header(header::USER_AGENT, USER_AGENT)
+            // One form for all who ask.
+            .header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
+            .body(Empty::new())
+            .map_err(|e| unreachable(&e))?;
+        let whole = async {
+            let (head, body) = self.client.request(request).await.map_err(|e| unreachable(&e))?.into_parts();
+            let max = self.options.body_octets_max;
+            let body = Limited::new(body, usize::try_from(max).unwrap_or(usize::MAX)).collect().await;
+            match body {
+                Ok(body) => Ok(Response::from_parts(head, body.to_bytes())),
+                Err(error) if error.is::<LengthLimitError>() => Err(OriginError::TooLarge(max)),
+                Err(error) => Err(unreachable(&*error)),
+            }
+        };
+        tokio::time::timeout(self.options.timeout, whole).await.unwrap_or(Err(OriginError::TooSlow))
+    }
+}
+
+/// An error and what caused it: the outermost alone says too little.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_a_scheme_and_a_host() {
+        for (text, right) in [
+            ("http://127.0.0.1:8000", true),
+            ("https://video.example/", true),
+            ("http://h/path", false),
+            ("http://h/?q", false),
+            ("ftp://h", false),
+            ("h:80", false),
+            ("/", false),
+        ] {
+            assert_eq!(base(&text.parse().unwrap()).is_some(), right, "{text}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! For how long caches may answer with a response: Cache-Control and Expires as a shared cache reads them (RFC 9111,
+//! 4.2.1 and 5.2.2), since every router on the way is one. Pure.
+
+use std::time::Duration;
+
+use http::header::{self, HeaderMap};
+use http::{Response, StatusCode};
+
+/// The longest freshness given, whatever the origin says: a day.
+pub const FRESHNESS_MAX: Duration = Duration::from_secs(86_400);
+
+/// What caches may do with a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// It is for one client only (private, no-store, Set-Cookie, Vary on who asks): it must not become an object.
+    Private,
+    /// It may be kept, and answers for so long without asking the origin again; zero: ask each time.
+    For(Duration),
+}
+
+/// The freshness of a response; `unless_said` where the origin says nothing.
+pub fn of<B>(response: &Response<B>, unless_said: Duration) -> Freshness {
+    let headers = response.headers();
+    if headers.contains_key(header::SET_COOKIE) || varies_by_client(headers) {
+        return Freshness::Private;
+    }
+    let mut shared = None;
+    let mut plain = None;
+    let mut ask = false;
+    for directive in list(headers, &header::CACHE_CONTROL) {
+        let (name, value) = directive.split_once('=').unwrap_or((&directive, ""));
+        let seconds = || value.trim_matches('"').parse().ok().map(Duration::from_secs);
+        match name.trim() {
+            "no-store" | "private" => return Freshness::Private,
+            "no-cache" => ask = true,
+            // What cannot be read is stale (4.2.1).
+            "s-maxage" => shared = Some(seconds().unwrap_or(Duration::ZERO)),
+            "max-age" => plain = Some(seconds().unwrap_or(Duration::ZERO)),
+            _ => {}
+        }
+    }
+    if ask {
+        return Freshness::For(Duration::ZERO);
+    }
+    let said = shared.or(plain).or_else(|| until_expires(headers));
+    let lifetime = said.unwrap_or(if is_cacheable(response.status()) { unless_said } else { Duration::ZERO });
+    let age =
+        headers.get(header::AGE).and_then(|age| age.to_str().ok()?.parse().ok()).map(Duration::from_secs);
+    Freshness::For(lifetime.saturating_sub(age.unwrap_or_default()).min(FRESHNESS_MAX))
+}
+
+/// Statuses that a cache may keep where nothing is said (RFC 9110, 15.1).
+fn is_cacheable(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
+}
+
+/// Whether the response depends on request headers that no name carries. Encodings and languages are asked for in one way
+/// only, so that all get the same.
+fn varies_by_client(headers: &HeaderMap) -> bool {
+    list(headers, &header::VARY).any(|name| {
+        !matches!(&*name, "accept-encoding" | "accept-language" | "accept" | "origin" | "user-agent")
+    })
+}
+
+fn until_expires(headers: &HeaderMap) -> Option<Duration> {
+    let date =
+        |name| headers.get(name).and_then(|value| httpdate::parse_http_date(value.to_str().ok()?).ok());
+    headers.get(header::EXPIRES)?;
+    let (Some(expires), Some(now)) = (date(header::EXPIRES), date(header::DATE)) else {
+        return Some(Duration::ZERO);
+    };
+    Some(expires.duration_since(now).unwrap_or_default())
+}
+
+fn list(headers: &HeaderMap, name: &header::HeaderName) -> impl Iterator<Item = String> {
+    let lines = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(|word| word.trim().to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn freshness(status: u16, lines: &[(&str, &str)]) -> Freshness {
+        let mut response = Response::builder().status(status);
+        for (name, value) in lines {
+            response = response.header(*name, *value);
+        }
+        of(&response.body(()).unwrap(), Duration::from_secs(1))
+    }
+
+    #[test]
+    fn a_shared_cache_goes_by_the_first_that_is_said() {
+        let date = ("date", "Sat, 21 Nov 2026 15:00:00 GMT");
+        let expires = ("expires", "Sat, 21 Nov 2026 15:00:30 GMT");
+        for (lines, seconds) in [
+            (&[("cache-control", "max-age=60, s-maxage=10")][..], 10),
+            (&[("cache-control", "public, Max-Age=60"), expires, date], 60),
+            (&[("cache-control", "max-age=60"), ("age", "20")], 40),
+            (&[("cache-control", "max-age=60"), ("age", "70")], 0),
+            (&[("cache-control", "max-age=x")], 0),
+            (&[("cache-control", "max-age=60, no-cache")], 0),
+            (&[expires, date], 30),
+            (&[("expires", "0"), date], 0),
+            (&[("cache-control", "max-age=99999999")], 86_400),
+            (&[("vary", "Accept-Encoding, Origin")], 1),
+            (&[], 1),
+        ] {
+            assert_eq!(freshness(200, lines), Freshness::For(Duration::from_secs(seconds)), "{lines:?}");
+        }
+        assert_eq!(freshness(404, &[]), Freshness::For(Duration::from_secs(1)));
+        assert_eq!(freshness(500, &[]), Freshness::For(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_is_for_one_client_is_private() {
+        for line in [
+            ("cache-control", "private, max-age=60"),
+            ("cache-control", "no-store"),
+            ("set-cookie", "id=1"),
+            ("vary", "*"),
+            ("vary", "Accept-Encoding, Cookie"),
+            ("vary", "authorization"),
+        ] {
+            assert_eq!(freshness(200, &[line]), Freshness::Private, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What a request is answered with.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use namely_socket::{FetchError, ObjectStream};
+use namely_wire::Name;
+use rustix::io::Errno;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::body::{self, Body};
+use super::{Counters, Gateway, Sites};
+use crate::head::{HEAD_OCTETS_MAX, Head};
+use crate::names::{self, UrlError};
+use crate::range::{self, Part};
+
+/// The gateway's name in Via (RFC 9110, 7.6.3).
+const VIA: HeaderValue = HeaderValue::from_static("1.1 namely");
+
+/// An object that holds a response: its head, and where in the object its body is.
+struct Held {
+    stream: Place,
+    head: Head,
+    body_at: u64,
+    body_octets: u64,
+}
+
+/// A stream, and its place among those that the socket takes.
+struct Place {
+    stream: ObjectStream,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Read for Place {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(into)
+    }
+}
+
+impl Seek for Place {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.stream.seek(to)
+    }
+}
+
+/// Why there is nothing to answer with.
+enum Failed {
+    Fetch(FetchError),
+    /// The object is no HTTP response, or ended early.
+    Unusable(String),
+}
+
+pub(super) async fn respond(
+    gateway: Arc<Gateway>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, std::convert::Infallible> {
+    let method = request.method().clone();
+    if method != Method::GET && method != Method::HEAD {
+        Counters::count(&gateway.counters.refused, 1);
+        return Ok(not_allowed());
+    }
+    let name = match name(&gateway.sites, &request) {
+        Ok(name) => name,
+        Err(error) => {
+            Counters::count(&gateway.counters.refused, 1);
+            return Ok(said(StatusCode::BAD_REQUEST, error.to_string()));
+        }
+    };
+    let asked = (gateway.clone(), name.clone());
+    // Whoever comes when the socket has its fill of streams waits for one to end.
+    let Ok(permit) = gateway.streams.clone().acquire_owned().await else {
+        return Ok(said(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending".to_owned()));
+    };
+    let opened = tokio::task::spawn_blocking(move || open(&asked.0, &asked.1, permit)).await;
+    let answer = match opened {
+        Ok(Ok(held)) => {
+            Counters::count(&gateway.counters.answered, 1);
+            answer(held, &method, request.headers(), gateway.counters.clone()).await
+        }
+        Ok(Err(Failed::Fetch(error))) => failure(&gateway.counters, &name, &error),
+        Ok(Err(Failed::Unusable(why))) => {
+            Counters::count(&gateway.counters.failed, 1);
+            said(StatusCode::BAD_GATEWAY, format!("{name}: {why}"))
+        }
+        Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "a fault of the gateway's own".to_owned()),
+    };
+    Ok(answer)
+}
+
+fn name(sites: &Sites, request: &Request<Incoming>) -> Result<Name, UrlError> {
+    match sites {
+        Sites::One(site) => names::below(site.as_name(), request.uri()),
+        Sites::All(prefix) => {
+            let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+            names::name_of(prefix.as_name(), request.uri(), host)
+        }
+    }
+}
+
+/// Finds the object and reads its head.
+fn open(gateway: &Gateway, name: &Name, permit: OwnedSemaphorePermit) -> Result<Held, Failed> {
+    let stream = gateway.consumer.stream(name).map_err(Failed::Fetch)?;
+    let mut stream = Place { stream, _permit: permit };
+    let mut start = Vec::with_capacity(HEAD_OCTETS_MAX);
+    stream
+        .by_ref()
+        .take(HEAD_OCTETS_MAX as u64)
+        .read_to_end(&mut start)
+        .map_err(|error| Failed::Unusable(error.to_string()))?;
+    let (head, body_at) = Head::decode(&start).map_err(|error| Failed::Unusable(error.to_string()))?;
+    let octets = stream.seek(SeekFrom::End(0)).map_err(|error| Failed::Unusable(error.to_string()))?;
+    let body_at = body_at as u64;
+    Ok(Held { stream, head, body_at, body_octets: octets.saturating_sub(body_at) })
+}
+
+/// The response that an object holds, or the part of it that is asked for.
+async fn answer(held: Held, method: &Method, wanted: &HeaderMap, counters: Arc<Counters>) -> Response<Body> {
+    let Held { mut stream, head, body_at, body_octets } = held;
+    let mut headers = head.headers;
+    if !headers.contains_key(header::ETAG)
+        && let Some(version) = stream.stream.name().components().filter_map(|c| c.version()).last()
+        && let Ok(tag) = HeaderValue::from_str(&format!("\"v={version}\""))
+    {
+        headers.insert(header::ETAG, tag);
+    }
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers.append(header::VIA, VIA);
+    let mut status = head.status;
+    let mut octets = 0..body_octets;
+    if status == StatusCode::OK {
+        if range::is_known(wanted, &headers) {
+            return with(StatusCode::NOT_MODIFIED, headers, body::empty());
+        }
+        // A range is of the whole body, which HEAD does not send (RFC 9110, 14.2).
+        let part =
+            if method == Method::GET { range::part(wanted, &headers, body_octets) } else { Part::Whole };
+        match part {
+            Part::Whole => {}
+            Part::Octets(range) => {
+                status = StatusCode::PARTIAL_CONTENT;
+                let text = format!("bytes {}-{}/{body_octets}", range.start, range.end - 1);
+                insert(&mut headers, header::CONTENT_RANGE, &text);
+                octets = range;
+            }
+            Part::Unsatisfiable => {
+                insert(&mut headers, header::CONTENT_RANGE, &format!("bytes */{body_octets}"));
+                return with(StatusCode::RANGE_NOT_SATISFIABLE, headers, body::empty());
+            }
+        }
+    }
+    let length = octets.end - octets.start;
+    if !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        insert(&mut headers, header::CONTENT_LENGTH, &length.to_string());
+    }
+    if method == Method::HEAD || length == 0 {
+        return with(status, headers, body::empty());
+    }
+    match stream.seek(SeekFrom::Start(body_at + octets.start)) {
+        Ok(_) => with(status, headers, body::streamed(stream, length, counters)),
+        Err(error) => said(StatusCode::BAD_GATEWAY, error.to_string()),
+    }
+}
+
+/// What a fetch that failed means in HTTP: who has to do something is told.
+fn failure(counters: &Counters, name: &Name, error: &FetchError) -> Response<Body> {
+    let errno = Errno::from_raw_os_error(error.errno());
+    let status = match errno {
+        Errno::NETUNREACH | Errno::NOENT => StatusCode::NOT_FOUND,
+        Errno::NAMETOOLONG => StatusCode::URI_TOO_LONG,
+        Errno::TIMEDOUT => StatusCode::GATEWAY_TIMEOUT,
+        Errno::NOBUFS | Errno::NOTCONN | Errno::CONNREFUSED => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::BAD_GATEWAY,
+    };
+    Counters::count(&counters.failed, 1);
+    let hint = match errno {
+        Errno::NETUNREACH => "\nnobody serves this site by name: run `namely proxy egress` beside its origin",
+        Errno::NOKEY | Errno::KEYREJECTED => "\ntrust the key of the egress, as docs/proxy.md says",
+        _ => "",
+    };
+    said(status, format!("{name}: {error}{hint}"))
+}
+
+fn not_allowed() -> Response<Body> {
+    let text =
+        "named data can be read only: GET and HEAD. For https set the site's own gateway, not a proxy\n";
+    let mut response = said(StatusCode::METHOD_NOT_ALLOWED, text.to_owned());
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+    response
+}
+
+/// What the gateway itself has to say.
+fn said(status: StatusCode, text: String) -> Response<Body> {
+    let mut headers = Head::text(status).headers;
+    headers.append(header::VIA, VIA);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    with(status, headers, body::text(text + "\n"))
+}
+
+fn with(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+fn insert(headers: &mut HeaderMap, name: header::HeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::from_str(text) {
+        headers.insert(name, value);
+    }
+}

@@ -1,0 +1,183 @@
+//! Which name an HTTP resource has, and back (docs/proxy.md). Pure; knows no socket.
+//!
+//! `http://host:port/a/b%20c?x=1` is `<prefix>/host:port/a/b c/32=query/x=1`: one component for each path segment, percent-decoded,
+//! so that a name prefix is a folder of the site. An empty segment is an empty component, so that `/a` and `/a/` differ.
+
+use std::fmt;
+
+use http::Uri;
+use http::uri::Authority;
+use namely_wire::types::GENERIC_COMPONENT;
+use namely_wire::{Component, Name, NameRef};
+
+/// The keyword component before a query string.
+pub const QUERY_KEYWORD: &[u8] = b"query";
+
+/// Octets that stand for themselves in a path segment (RFC 3986, `pchar` without the percent sign).
+const SEGMENT_OCTETS: &[u8] = b"-._~!$&'()*+,;=:@";
+
+/// Why a URL has no name; all are the client's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UrlError {
+    /// It names no host, and the request had no Host either.
+    NoHost,
+    /// A percent sign that two hexadecimal digits do not follow.
+    BadEscape,
+    /// It has user and password, which would be in the name for all to see.
+    Credentials,
+}
+
+impl fmt::Display for UrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            UrlError::NoHost => "the request names no host: send Host, or the whole URL",
+            UrlError::BadEscape => "the URL has a percent sign without two hexadecimal digits after it",
+            UrlError::Credentials => "user and password in a URL would be in a public name",
+        })
+    }
+}
+
+impl std::error::Error for UrlError {}
+
+/// The name of what `uri` is below `prefix`. `host` is the request's Host, for a URI without one.
+pub fn name_of(prefix: NameRef<'_>, uri: &Uri, host: Option<&str>) -> Result<Name, UrlError> {
+    let authority = match (uri.authority(), host) {
+        (Some(authority), _) => authority.as_str(),
+        (None, Some(host)) => host,
+        (None, None) => return Err(UrlError::NoHost),
+    };
+    let authority: Authority = authority.parse().map_err(|_| UrlError::NoHost)?;
+    if authority.as_str().contains('@') {
+        return Err(UrlError::Credentials);
+    }
+    let site = prefix.to_name().join_generic(authority_text(&authority).as_bytes());
+    below(site.as_name(), uri)
+}
+
+/// The name of `uri`'s path and query below the name of a site.
+pub fn below(site: NameRef<'_>, uri: &Uri) -> Result<Name, UrlError> {
+    let mut name = site.to_name();
+    let path = uri.path();
+    for segment in path.strip_prefix('/').unwrap_or(path).split('/') {
+        name = name.join_generic(unescape(segment)?);
+    }
+    if let Some(query) = uri.query() {
+        name = name.join(Component::keyword(QUERY_KEYWORD)).join_generic(query.as_bytes());
+    }
+    Ok(name)
+}
+
+/// Host and port as a component has them: lower case, without a port that is HTTP's own.
+fn authority_text(authority: &Authority) -> String {
+    let host = authority.host().to_ascii_lowercase();
+    match authority.port_u16() {
+        Some(port) if port != 80 => format!("{host}:{port}"),
+        _ => host,
+    }
+}
+
+/// Path and query of the resource that `rest`, the components after the site's, name; none if no URL has that name.
+pub fn path_and_query<'a>(rest: impl IntoIterator<Item = Component<'a>>) -> Option<String> {
+    let mut text = String::new();
+    let mut components = rest.into_iter();
+    while let Some(component) = components.next() {
+        if component == Component::keyword(QUERY_KEYWORD) {
+            let query = components.next().filter(|c| c.typ == GENERIC_COMPONENT)?;
+            let query = std::str::from_utf8(query.value).ok()?;
+            let plain = query.bytes().all(|b| b.is_ascii_graphic() && !b"#\"<>".contains(&b));
+            return (plain && !text.is_empty() && components.next().is_none())
+                .then(|| format!("{text}?{query}"));
+        }
+        if component.typ != GENERIC_COMPONENT {
+            return None;
+        }
+        text.push('/');
+        escape(component.value, &mut text);
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+fn escape(segment: &[u8], text: &mut String) {
+    for &octet in segment {
+        if octet.is_ascii_alphanumeric() || SEGMENT_OCTETS.contains(&octet) {
+            text.push(char::from(octet));
+        } else {
+            text.push_str(&format!("%{octet:02X}"));
+        }
+    }
+}
+
+fn unescape(segment: &str) -> Result<Vec<u8>, UrlError> {
+    let mut octets = Vec::with_capacity(segment.len());
+    let mut rest = segment.bytes();
+    while let Some(octet) = rest.next() {
+        if octet != b'%' {
+            octets.push(octet);
+            continue;
+        }
+        let mut digit = || rest.next().and_then(|b| char::from(b).to_digit(16)).ok_or(UrlError::BadEscape);
+        octets.push((digit()? * 16 + digit()?) as u8);
+    }
+    Ok(octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn named(url: &str) -> Result<String, UrlError> {
+        let prefix: Name = "/http".parse().unwrap();
+        name_of(prefix.as_name(), &url.parse().unwrap(), Some("Fallback.example"))
+            .map(|name| name.to_string())
+    }
+
+    #[test]
+    fn a_url_is_named_by_host_path_and_query() {
+        for (url, name) in [
+            ("http://Video.example/live/1.m3u8", "/http/video.example/live/1.m3u8"),
+            ("http://video.example:80/live/", "/http/video.example/live/..."),
+            ("http://video.example:8080/", "/http/video.example:8080/..."),
+            ("http://video.example", "/http/video.example/..."),
+            ("/a%20b/c?x=1&y=%2F", "/http/fallback.example/a%20b/c/32=query/x%3D1%26y%3D%252F"),
+            ("http://[::1]:8000/a", "/http/%5B%3A%3A1%5D%3A8000/a"),
+        ] {
+            let expected: Name = name.parse().unwrap();
+            assert_eq!(named(url), Ok(expected.to_string()), "{url}");
+        }
+    }
+
+    #[test]
+    fn urls_without_a_host_with_credentials_or_with_broken_escapes_have_no_name() {
+        assert_eq!(named("http://user:secret@h.example/"), Err(UrlError::Credentials));
+        assert_eq!(named("/a%2"), Err(UrlError::BadEscape));
+        assert_eq!(named("/a%zz"), Err(UrlError::BadEscape));
+        let prefix: Name = "/http".parse().unwrap();
+        assert_eq!(name_of(prefix.as_name(), &"/a".parse().unwrap(), None), Err(UrlError::NoHost));
+    }
+
+    #[test]
+    fn names_that_no_url_has_give_none() {
+        for name in ["/", "/32=query/x", "/a/32=query", "/a/32=query/x/y", "/a/v=1", "/a/32=query/x%20y"] {
+            assert_eq!(path_and_query(name.parse::<Name>().unwrap().components()), None, "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_path_comes_back(segments in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 1..6), query in proptest::option::of("[a-z=&%0-9/?]{0,12}")) {
+            let mut text = String::new();
+            for segment in &segments {
+                text.push('/');
+                escape(segment, &mut text);
+            }
+            if let Some(query) = &query {
+                text = format!("{text}?{query}");
+            }
+            let site: Name = "/s".parse().unwrap();
+            let name = below(site.as_name(), &text.parse().unwrap()).unwrap();
+            prop_assert_eq!(path_and_query(name.components().skip(1)), Some(text));
+        }
+    }
+}

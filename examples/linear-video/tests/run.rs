@@ -1,0 +1,49 @@
+//! The experiment itself, short and small: over names the server answers once what over TCP it answers each time.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The folder of the workspace's programs, if those that the experiment needs are built.
+fn programs() -> Option<&'static Path> {
+    let own = Path::new(env!("CARGO_BIN_EXE_linear-video"));
+    let dir = own.parent()?;
+    ["namely", "namelyd"].iter().all(|name| dir.join(name).is_file()).then_some(dir)
+}
+
+#[test]
+fn over_names_the_server_answers_once_what_it_answers_each_viewer_over_tcp() {
+    if programs().is_none() {
+        println!(
+            "skipped: namely and namelyd are not built beside this test (cargo test --workspace builds them)"
+        );
+        return;
+    }
+    let plot = tempfile::NamedTempFile::new().unwrap();
+    let ran = Command::new(env!("CARGO_BIN_EXE_linear-video"))
+        .args(["--viewers", "12", "--channels", "2", "--seconds", "8", "--stay", "30", "--scale", "0.02"])
+        .args(["--no-proxy", "--json", "--plot"])
+        .arg(plot.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success(), "{text}{}", String::from_utf8_lossy(&ran.stderr));
+    let outcomes: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [tcp, names] = &outcomes[..] else { panic!("{text}") };
+    assert_eq!((tcp["mode"].as_str(), names["mode"].as_str()), (Some("tcp"), Some("names")));
+    for outcome in [tcp, names] {
+        let seen = &outcome["seen"];
+        assert!(
+            seen["segments"].as_u64() > Some(12) && seen["failed"] == 0 && seen["wrong"] == 0,
+            "{outcome}"
+        );
+    }
+    let share = |outcome: &Value| {
+        outcome["server_requests"].as_f64().unwrap() / outcome["seen"]["requests"].as_f64().unwrap()
+    };
+    assert_eq!(share(tcp), 1.0);
+    assert!(share(names) < 0.7, "12 viewers of 8 streams: {names}");
+    let plot = std::fs::read_to_string(plot.path()).unwrap();
+    assert!(plot.contains("<svg") && plot.contains("requests at the server"), "a plot");
+}
