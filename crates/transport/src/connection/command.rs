@@ -1,6 +1,7 @@
 //! Management commands (NFD management protocol): signed Interests and their ControlResponses.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use namely_security::{CryptoError, Signer, sign_interest};
@@ -67,16 +68,19 @@ impl From<ConnectionError> for CommandError {
     }
 }
 
+/// SignatureTime of the last command of this process, ms: a router takes those of one key in ascending order only, over
+/// whichever connections they come.
+static LAST_TIME_MS: AtomicU64 = AtomicU64::new(0);
+
 /// Signs commands, each with a later SignatureTime than the one before.
 #[derive(Clone, Debug)]
 pub(super) struct CommandSigner {
     signer: Signer,
-    last_time_ms: u64,
 }
 
 impl CommandSigner {
     pub(super) fn new(signer: Signer) -> Self {
-        CommandSigner { signer, last_time_ms: 0 }
+        CommandSigner { signer }
     }
 
     /// The Interest of a command.
@@ -89,10 +93,13 @@ impl CommandSigner {
         lifetime_ms: u64,
     ) -> Result<Vec<u8>, CryptoError> {
         let clock_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as u64);
-        self.last_time_ms = clock_ms.max(self.last_time_ms + 1);
+        let later = |last_ms: u64| clock_ms.max(last_ms + 1);
+        let last_ms = LAST_TIME_MS
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last_ms| Some(later(last_ms)))
+            .unwrap_or_default();
         let builder =
             InterestBuilder::new(command.name(scope, parameters)).nonce(nonce).lifetime_ms(lifetime_ms);
-        sign_interest(&builder, &[], &self.signer, self.last_time_ms)
+        sign_interest(&builder, &[], &self.signer, later(last_ms))
     }
 }
 
@@ -156,4 +163,27 @@ fn response(wire: &[u8]) -> Result<ControlResponse, CommandError> {
 pub(super) fn checked_response(data: &DataView<'_>) -> Result<ControlResponse, CommandError> {
     let response = ControlResponse::decode(data.content).map_err(CommandError::BadAnswer)?;
     if response.is_ok() { Ok(response) } else { Err(CommandError::Refused(response)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use namely_wire::InterestView;
+
+    use super::*;
+
+    #[test]
+    fn commands_of_all_connections_have_ascending_times() {
+        let mut signers = [Signer::digest_sha256(), Signer::digest_sha256()].map(CommandSigner::new);
+        let mut last_ms = 0;
+        for i in 0..40 {
+            let parameters = ControlParameters::default();
+            let signer = &mut signers[i / 3 % 2];
+            let wire = signer.interest(Scope::Localhost, Command::RibRegister, &parameters, [0; 4], 1_000);
+            let wire = wire.unwrap();
+            let info = InterestView::parse(&wire).unwrap().signature_info().unwrap().unwrap();
+            let time_ms = info.time_ms.unwrap();
+            assert!(time_ms > last_ms, "{time_ms} after {last_ms}");
+            last_ms = time_ms;
+        }
+    }
 }
