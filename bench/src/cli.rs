@@ -31,6 +31,12 @@ pub enum Command {
     /// Count the instructions of fixed work under valgrind and compare them with a snapshot
     #[command(after_help = INSTRUCTIONS_HELP)]
     Instructions(Instructions),
+    /// Fetches that share an emulated link: use, fairness, queue
+    #[command(after_help = EMULATED_HELP)]
+    Emulated(Emulated),
+    /// The experiments of iStack on this machine: cores, payload, many consumers
+    #[command(after_help = ISTACK_HELP)]
+    Istack(Istack),
     /// Hit ratios of the content store's policies on traces
     #[command(after_help = POLICIES_HELP)]
     Policies(Policies),
@@ -54,6 +60,16 @@ A subject whose programs are absent is named and left out.
 
 Example:
   cargo build --release && cargo run --release -p namely-bench -- compare --subject namely,nfd,ndnd";
+
+const EMULATED_HELP: &str = "Programs are found as by `compare`.
+
+Example:
+  cargo run --release -p namely-bench -- emulated --congestion cubic --flows 2 --loss 0";
+
+const ISTACK_HELP: &str = "Programs are found as by `compare`.
+
+Example:
+  cargo run --release -p namely-bench -- istack --runs 5";
 
 const TABLES_HELP: &str = "Packets are written into a pool's buffers outside the timed part; timed is what the core does with them.
 exchanges/s is over wall time in the core (each worker's added up); ns/exchange and ns/lookup are CPU time, which other
@@ -144,6 +160,49 @@ pub struct InstructionsWork {
     pub work: Work,
     /// How often it is done
     pub times: u64,
+}
+
+/// Options of `emulated`.
+#[derive(Debug, Args)]
+pub struct Emulated {
+    /// Congestion control of the fetches
+    #[arg(long, value_delimiter = ',', default_value = "cubic,raaqm,bbr")]
+    pub congestion: Vec<String>,
+    /// Fetches at once
+    #[arg(long, value_delimiter = ',', default_value = "2,3", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub flows: Vec<u32>,
+    /// Datagrams lost in each direction, percent
+    #[arg(long, value_delimiter = ',', default_value = "0,0.1,1")]
+    pub loss: Vec<f64>,
+    /// Rate, Mbit/s
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub rate_mbps: u64,
+    /// Delay of each direction, ms
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=1000))]
+    pub delay_ms: u64,
+    /// What the queue holds, ms
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub queue_ms: u64,
+    /// How long is counted, seconds
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub seconds: u64,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `istack`.
+#[derive(Debug, Args)]
+pub struct Istack {
+    /// Runs of each row
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Length of each run, seconds
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub seconds: u64,
+    /// One JSON object a line instead of tables
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `compare`.

@@ -13,11 +13,13 @@
 
 pub mod cli;
 pub mod compare;
+pub mod emulated;
 pub mod error;
 pub mod files;
 pub mod header;
 pub mod instructions;
 pub mod interrupt;
+pub mod istack;
 pub mod link;
 pub mod load;
 pub mod machine;

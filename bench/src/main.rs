@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
-use namely_bench::{compare, instructions, plain, policies, tables};
+use namely_bench::{compare, emulated, instructions, istack, plain, policies, tables};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
@@ -14,6 +14,8 @@ fn main() -> ExitCode {
         Command::TablesCase(options) => tables::run_case(&options),
         Command::Instructions(options) => instructions::run(&options),
         Command::InstructionsWork(options) => instructions::work(&options),
+        Command::Emulated(options) => emulated::run(&options),
+        Command::Istack(options) => istack::run(&options),
         Command::Policies(options) => policies::run(&options),
         Command::Plain(command) => plain::run(&command),
     };

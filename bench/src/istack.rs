@@ -1,0 +1,258 @@
+//! `istack`: the experiments of iStack (NSDI'24) on one machine: throughput against cores, with the dispatcher sharing a core or having its
+//! own (IS-46), goodput against payload (IS-48), processor and memory of fifteen consumers (IS-49). The headline comparison
+//! (IS-50) is `compare`'s.
+//!
+//! The load is `namely perf` over Unix sockets and UDP; the router is `namelyd` without content store, as in the paper. Each row
+//! starts everything afresh; rows alternate within a round.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cli::Istack;
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::machine::Machine;
+use crate::probe;
+use crate::process::{self, Process};
+use crate::stats::{self, Summary};
+use crate::subject::{Program, READY_LIMIT};
+
+/// Where generated Data are.
+const PREFIX: &str = "/istack";
+
+/// Payload of the paper's frames of 1500 octets, with name and headers.
+const FRAME_PAYLOAD: u32 = 1300;
+
+/// Consumers of IS-49.
+const CONSUMERS: u32 = 15;
+
+/// What one row of the tables runs.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    experiment: &'static str,
+    what: &'static str,
+    workers: u32,
+    /// The dispatcher over the consumers' link: none, sharing the workers' cores, or with a core of its own.
+    dispatcher: Option<bool>,
+    payload: u32,
+    flows: u32,
+}
+
+const fn row(experiment: &'static str, what: &'static str, workers: u32, dispatcher: Option<bool>) -> Row {
+    Row { experiment, what, workers, dispatcher, payload: FRAME_PAYLOAD, flows: 4 }
+}
+
+const fn payload(payload: u32) -> Row {
+    Row { experiment: "IS-48", what: "payload", workers: 0, dispatcher: None, payload, flows: 4 }
+}
+
+const ROWS: [Row; 11] = [
+    row("IS-46", "1 worker", 1, None),
+    row("IS-46", "2 workers", 2, None),
+    row("IS-46", "2 workers, dispatcher shares a core", 2, Some(false)),
+    row("IS-46", "2 workers, dispatcher has its own", 2, Some(true)),
+    payload(100),
+    payload(1000),
+    payload(2000),
+    payload(4000),
+    payload(8000),
+    Row { experiment: "IS-49", what: "1 consumer", workers: 0, dispatcher: None, payload: 8000, flows: 1 },
+    Row {
+        experiment: "IS-49",
+        what: "15 consumers",
+        workers: 0,
+        dispatcher: None,
+        payload: 8000,
+        flows: CONSUMERS,
+    },
+];
+
+/// What one run measured.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    mbps: f64,
+    exchanges_per_second: f64,
+    /// Processor time of the router over the time, in percent of one core.
+    router_cpu_percent: f64,
+    /// Resident memory of the router under load less that before it, MiB.
+    router_mib_more: f64,
+    /// The same of the consumers' process, less that of one that has done nothing yet.
+    consumers_mib: f64,
+}
+
+/// Runs the experiments and prints their tables.
+pub fn run(options: &Istack) -> Result<(), Error> {
+    let interrupt = Interrupt::on_signals()?;
+    let programs = Programs::find()?;
+    let mut runs: Vec<Vec<Run>> = ROWS.iter().map(|_| Vec::new()).collect();
+    for _ in 0..options.runs {
+        for (row, runs) in ROWS.iter().zip(&mut runs) {
+            runs.push(programs.measure(row, Duration::from_secs(options.seconds), &interrupt)?);
+        }
+    }
+    if options.json {
+        for (row, runs) in ROWS.iter().zip(&runs) {
+            println!("{}", object(row, runs));
+        }
+        return Ok(());
+    }
+    println!("machine: {}", Machine::read());
+    println!(
+        "runs: {} of each row, alternating, {} s each; median (least-most)",
+        options.runs, options.seconds
+    );
+    let mut experiment = "";
+    for (row, runs) in ROWS.iter().zip(&runs) {
+        if row.experiment != experiment {
+            experiment = row.experiment;
+            println!("\n{experiment}\n{TITLES}");
+        }
+        println!("{}", line(row, runs));
+    }
+    Ok(())
+}
+
+const TITLES: &str = "what                                 payload  flows  Mbit/s               exchanges/s             router CPU %      router MiB more  \
+                      consumers MiB";
+
+type Column = fn(&Run) -> f64;
+
+const COLUMNS: [(&str, Column, usize); 5] = [
+    ("goodput_mbps", |run| run.mbps, 19),
+    ("exchanges_per_second", |run| run.exchanges_per_second, 22),
+    ("router_cpu_percent", |run| run.router_cpu_percent, 16),
+    ("router_mib_more", |run| run.router_mib_more, 15),
+    ("consumers_mib", |run| run.consumers_mib, 13),
+];
+
+fn summary(runs: &[Run], column: Column) -> Option<Summary> {
+    stats::summarise(&runs.iter().map(column).collect::<Vec<_>>())
+}
+
+fn line(row: &Row, runs: &[Run]) -> String {
+    let mut text = format!("{:<35}  {:>7}  {:>5}", row.what, row.payload, row.flows);
+    for (_, column, width) in COLUMNS {
+        let cell = summary(runs, column)
+            .map_or("-".to_owned(), |s| format!("{:.0} ({:.0}-{:.0})", s.median, s.min, s.max));
+        text += &format!("  {cell:<width$}");
+    }
+    text.trim_end().to_owned()
+}
+
+fn object(row: &Row, runs: &[Run]) -> Value {
+    let mut value = json!({
+        "experiment": row.experiment, "what": row.what, "payload_octets": row.payload, "flows": row.flows, "runs": runs.len(),
+    });
+    for (key, column, _) in COLUMNS {
+        if let Some(s) = summary(runs, column) {
+            value[key] = json!({"median": s.median, "min": s.min, "max": s.max});
+        }
+    }
+    value
+}
+
+struct Programs {
+    router: Program,
+    client: Program,
+}
+
+impl Programs {
+    fn find() -> Result<Self, Error> {
+        let programs = Programs {
+            router: Program::find(&["namelyd"], "NAMELY_BIN_DIR", true),
+            client: Program::find(&["namely"], "NAMELY_BIN_DIR", true),
+        };
+        match programs.router.missing().or_else(|| programs.client.missing()) {
+            Some(missing) => Err(Error::Subject(missing)),
+            None => Ok(programs),
+        }
+    }
+
+    fn measure(&self, row: &Row, length: Duration, interrupt: &Interrupt) -> Result<Run, Error> {
+        let dir = tempfile::tempdir().map_err(|e| Error::environment("cannot make a folder", e))?;
+        let dir = dir.path();
+        let socket = dir.join("namely.sock");
+        let uri = format!("unix://{}", socket.display());
+        let router = self.start_router(row, dir, &uri)?;
+        probe::wait_for_socket(&socket, READY_LIMIT, interrupt)?;
+        let mut command = self.perf(dir, &uri);
+        command.args(["server", "--prefix", PREFIX, "--flows", &row.flows.to_string()]);
+        command.args(["--payload", &row.payload.to_string()]);
+        let _server = Process::start("namely perf server", command, dir, None)?;
+        probe::wait_for_answer(
+            &socket,
+            &format!("{PREFIX}/{}/ready", row.flows - 1),
+            READY_LIMIT,
+            interrupt,
+        )?;
+        let (mib_before, cpu_before) = (router.rss_mib(), router.cpu_time());
+        let mut command = self.perf(dir, &uri);
+        command.args(["client", "--json", "--prefix", PREFIX, "--flows", &row.flows.to_string()]);
+        command.args(["--window", "64", "--duration", &length.as_secs().to_string()]);
+        let output = dir.join("load");
+        let client = Process::start("namely perf client", command, dir, Some(&output))?;
+        let early_mib = client.rss_mib().unwrap_or(0.0);
+        interrupt.sleep(length.mul_f64(0.75))?;
+        let (consumers_mib, mib_under_load) = (client.rss_mib().unwrap_or(0.0) - early_mib, router.rss_mib());
+        let outcome = client.wait(length + READY_LIMIT, interrupt)?;
+        let cpu = router.cpu_time().saturating_sub(cpu_before);
+        let printed = fs::read_to_string(&output).unwrap_or_default();
+        let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let total = lines.into_iter().find(|line| line["kind"] == "summary");
+        let number = |key: &str| total.as_ref().and_then(|total| total[key].as_f64());
+        let (Some(exchanges), Some(octets)) = (number("exchanges"), number("payload_octets")) else {
+            return Err(Error::Subject(format!("namely perf printed no summary: {printed}")));
+        };
+        let seconds = outcome.elapsed.as_secs_f64();
+        Ok(Run {
+            mbps: octets * 8.0 / 1e6 / seconds,
+            exchanges_per_second: exchanges / seconds,
+            router_cpu_percent: cpu.as_secs_f64() / seconds * 100.0,
+            router_mib_more: mib_under_load.unwrap_or(0.0) - mib_before.unwrap_or(0.0),
+            consumers_mib,
+        })
+    }
+
+    fn start_router(&self, row: &Row, dir: &Path, uri: &str) -> Result<Process, Error> {
+        let mut text = format!("[faces]\nworkers = {}\nlisten = [\"{uri}\"]\n", row.workers);
+        if let Some(own_core) = row.dispatcher {
+            text +=
+                &format!("[faces.dispatcher]\nlinks = [\"{uri}\"]\nby = \"random\"\nown_core = {own_core}\n");
+        }
+        let file = dir.join("namely.toml");
+        fs::write(&file, text).map_err(|e| Error::environment("cannot write a configuration", e))?;
+        let mut command = process::command(self.router.path(), dir);
+        command.arg("--config").arg(&file).args(["--cs-packets-max", "0"]);
+        Process::start("namelyd", command, dir, None)
+    }
+
+    fn perf(&self, dir: &Path, uri: &str) -> Command {
+        let mut command = process::command(self.client.path(), dir);
+        command.args(["--router", uri, "perf"]);
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_medians_of_their_runs() {
+        let run = |mbps| Run {
+            mbps,
+            exchanges_per_second: 2.0 * mbps,
+            router_cpu_percent: 50.0,
+            router_mib_more: 1.0,
+            consumers_mib: 2.0,
+        };
+        let value = object(&ROWS[1], &[run(1.0), run(3.0), run(2.0)]);
+        assert_eq!((value["goodput_mbps"]["median"].as_f64(), value["runs"].as_u64()), (Some(2.0), Some(3)));
+        assert_eq!(value["exchanges_per_second"]["max"].as_f64(), Some(6.0));
+        assert!(line(&ROWS[1], &[run(1.0)]).contains("1 (1-1)"));
+    }
+}

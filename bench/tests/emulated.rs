@@ -1,0 +1,41 @@
+//! `emulated`, run for real on a slow link.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+#[test]
+fn two_fetches_fill_an_emulated_link_and_share_it() {
+    let own = Path::new(env!("CARGO_BIN_EXE_namely-bench"));
+    let built = |name| own.parent().is_some_and(|dir| dir.join(name).is_file());
+    if !(built("namely") && built("namelyd")) {
+        println!(
+            "skipped: namely and namelyd are not built beside this test (cargo test --workspace builds them)"
+        );
+        return;
+    }
+    let output = Command::new(own)
+        .args([
+            "emulated",
+            "--congestion",
+            "cubic",
+            "--flows",
+            "2",
+            "--loss",
+            "0",
+            "--seconds",
+            "5",
+            "--json",
+        ])
+        .args(["--rate-mbps", "20", "--delay-ms", "10"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let number = |key: &str| value[key].as_f64().unwrap();
+    // A busy machine may starve the link's threads; it never makes them send more than the rate.
+    assert!((0.4..1.1).contains(&number("utilisation")), "{value}");
+    assert!(number("goodput_mbps") > 8.0 && number("goodput_mbps") < 22.0, "{value}");
+    assert!(number("jain") > 0.6 && number("wait_p99_ms") < 60.0, "{value}");
+}

@@ -1,0 +1,31 @@
+//! `istack`, run for real, once and short.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+#[test]
+fn every_row_of_the_istack_experiments_is_measured() {
+    let own = Path::new(env!("CARGO_BIN_EXE_namely-bench"));
+    let built = |name| own.parent().is_some_and(|dir| dir.join(name).is_file());
+    if !(built("namely") && built("namelyd")) {
+        println!(
+            "skipped: namely and namelyd are not built beside this test (cargo test --workspace builds them)"
+        );
+        return;
+    }
+    let output =
+        Command::new(own).args(["istack", "--runs", "1", "--seconds", "1", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |experiment: &str| rows.iter().filter(|row| row["experiment"] == experiment).count();
+    assert_eq!((of("IS-46"), of("IS-48"), of("IS-49")), (4, 5, 2), "{printed}");
+    for row in &rows {
+        let median = |key: &str| row[key]["median"].as_f64().unwrap();
+        assert!(median("exchanges_per_second") > 0.0 && median("router_cpu_percent") > 0.0, "{row}");
+    }
+    let memory = rows.iter().find(|row| row["flows"] == 15).unwrap()["router_mib_more"]["median"].as_f64();
+    assert!(memory < Some(200.0), "fifteen consumers are bounded: {memory:?}");
+}
