@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{ScriptedRouter, data, nack};
+use namely_security::Signer;
+use namely_security::crypto::{KeyType, PrivateKey};
 use namely_transport::connection::{
     Answer, CommandError, Connection, ConnectionError, OUTBOX_OCTETS_MAX, Options, Packet,
 };
@@ -105,6 +108,27 @@ fn a_refused_registration_says_what_the_router_said() {
     let refused = connection.register(&"/p".parse().unwrap(), &mut |_, _| {}).unwrap_err();
     assert!(matches!(refused, CommandError::Refused(_)));
     assert!(refused.to_string().contains("403 as scripted"), "{refused}");
+    router.kill();
+}
+
+/// Commands of one key that come over two connections may overtake each other, and a router takes them in ascending order only.
+#[test]
+fn a_command_signed_by_key_that_another_overtook_is_signed_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, uri) = uri(&dir);
+    let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+    let signer = Signer::new("/p/KEY/1".parse().unwrap(), key);
+    let options = Options { signer, ..Options::default() };
+    let router = ScriptedRouter::start_with(&path, vec![403, 403, 200], |_, _| Vec::new());
+    let mut connection = Connection::to(uri.clone(), options.clone()).unwrap();
+    connection.register(&"/p".parse().unwrap(), &mut |_, _| {}).unwrap();
+    assert_eq!(router.registered.try_iter().count(), 3);
+    router.kill();
+    // What is refused each time is refused.
+    let router = ScriptedRouter::start(&path, 403, |_, _| Vec::new());
+    let mut connection = Connection::to(uri, options).unwrap();
+    assert!(connection.register(&"/p".parse().unwrap(), &mut |_, _| {}).is_err());
+    assert_eq!(router.registered.try_iter().count(), 3);
     router.kill();
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use namely_security::{CryptoError, Signer, sign_interest};
 use namely_wire::mgmt::{Block, Command, ControlParameters, ControlResponse, Scope, face_flags};
@@ -68,6 +68,12 @@ impl From<ConnectionError> for CommandError {
     }
 }
 
+/// StatusCode of a command that is not authorized, or that is older than another one of its key.
+pub(super) const FORBIDDEN: u64 = 403;
+
+/// Pause before a command that may have been overtaken is signed again.
+pub(super) const OVERTAKEN_PAUSE_NS: u64 = 20_000_000;
+
 /// SignatureTime of the last command of this process, ms: a router takes those of one key in ascending order only, over
 /// whichever connections they come.
 static LAST_TIME_MS: AtomicU64 = AtomicU64::new(0);
@@ -81,6 +87,11 @@ pub(super) struct CommandSigner {
 impl CommandSigner {
     pub(super) fn new(signer: Signer) -> Self {
         CommandSigner { signer }
+    }
+
+    /// Whether a refusal may mean only that a later command of the same key, from another connection, came first.
+    pub(super) fn may_be_overtaken(&self) -> bool {
+        self.signer.key_name().is_some()
     }
 
     /// The Interest of a command.
@@ -111,14 +122,23 @@ impl Connection {
         command: Command,
         parameters: &ControlParameters,
     ) -> Result<ControlResponse, CommandError> {
-        for _ in 0..COMMAND_ATTEMPTS {
+        for attempt in 1..=COMMAND_ATTEMPTS {
             let nonce = self.nonces.next();
             let interest = self
                 .commands
                 .interest(self.scope(), command, parameters, nonce, COMMAND_LIFETIME_MS)
                 .map_err(CommandError::Signing)?;
             match self.express_wire(&interest, &mut |_, _| {})? {
-                Answer::Data(reply) => return response(&reply.wire),
+                Answer::Data(reply) => match response(&reply.wire) {
+                    Err(CommandError::Refused(refused))
+                        if refused.code == FORBIDDEN
+                            && self.commands.may_be_overtaken()
+                            && attempt < COMMAND_ATTEMPTS =>
+                    {
+                        std::thread::sleep(Duration::from_nanos(OVERTAKEN_PAUSE_NS));
+                    }
+                    outcome => return outcome,
+                },
                 Answer::Nack(NackReason::Congestion | NackReason::Duplicate) | Answer::Timeout => {}
                 Answer::Nack(reason) => return Err(CommandError::Nack(reason)),
             }

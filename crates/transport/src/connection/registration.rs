@@ -4,7 +4,10 @@
 use namely_wire::mgmt::{Command, ControlParameters, Scope};
 use namely_wire::{InterestView, LpHeaders, Name};
 
-use super::command::{COMMAND_ATTEMPTS, COMMAND_LIFETIME_MS, CommandError, CommandSigner, checked_response};
+use super::command::{
+    COMMAND_ATTEMPTS, COMMAND_LIFETIME_MS, CommandError, CommandSigner, FORBIDDEN, OVERTAKEN_PAUSE_NS,
+    checked_response,
+};
 use super::{Connection, Incoming, Outbox, Packet};
 use crate::nonce::Nonces;
 
@@ -30,6 +33,8 @@ struct Entry {
     attempts: u32,
     /// Whether the router took it once: from then on failures are repaired, not reported.
     established: bool,
+    /// Whether a refusal may mean only that another command came first.
+    may_be_overtaken: bool,
 }
 
 #[derive(Debug)]
@@ -58,7 +63,13 @@ impl Registrations {
     fn add(&mut self, prefix: &Name) {
         if self.entries.iter().all(|entry| entry.prefix != *prefix) {
             let state = State::Wanted { at_ns: 0 };
-            self.entries.push(Entry { prefix: prefix.clone(), state, attempts: 0, established: false });
+            self.entries.push(Entry {
+                prefix: prefix.clone(),
+                state,
+                attempts: 0,
+                established: false,
+                may_be_overtaken: false,
+            });
         }
     }
 
@@ -131,6 +142,7 @@ impl Entry {
             Ok(interest) => {
                 outbox.send(&LpHeaders::default(), &interest);
                 self.attempts += 1;
+                self.may_be_overtaken = context.commands.may_be_overtaken();
                 let deadline_ns = context.now_ns.saturating_add(LIFETIME_NS);
                 self.state = State::Asked { interest, deadline_ns };
             }
@@ -149,6 +161,11 @@ impl Entry {
             Err(error) if self.established => {
                 tracing::warn!(prefix = %self.prefix, %error, "the prefix is not registered again yet");
                 State::Wanted { at_ns: now_ns.saturating_add(PAUSE_NS) }
+            }
+            Err(CommandError::Refused(refused))
+                if refused.code == FORBIDDEN && self.may_be_overtaken && self.attempts < COMMAND_ATTEMPTS =>
+            {
+                State::Wanted { at_ns: now_ns.saturating_add(OVERTAKEN_PAUSE_NS) }
             }
             Err(CommandError::NoAnswer) if self.attempts < COMMAND_ATTEMPTS => {
                 State::Wanted { at_ns: now_ns }

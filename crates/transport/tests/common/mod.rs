@@ -27,6 +27,11 @@ pub(crate) type Respond = fn(&InterestView<'_>, &LpHeaders) -> Vec<u8>;
 impl ScriptedRouter {
     /// Listens at `path` and answers registrations with `code`, everything else with `respond`.
     pub(crate) fn start(path: &Path, code: u64, respond: Respond) -> Self {
+        Self::start_with(path, vec![code], respond)
+    }
+
+    /// The same with a code for each registration of a connection; the last holds for all further ones.
+    pub(crate) fn start_with(path: &Path, codes: Vec<u64>, respond: Respond) -> Self {
         let _ = std::fs::remove_file(path);
         let listener = UnixListener::bind(path).unwrap();
         let (sender, registered) = channel();
@@ -36,7 +41,7 @@ impl ScriptedRouter {
             for stream in listener.incoming() {
                 let Ok(stream) = stream else { return };
                 clients.lock().unwrap().push(stream.try_clone().unwrap());
-                if serve(stream, code, respond, &sender) == After::Stop {
+                if serve(stream, &codes, respond, &sender) == After::Stop {
                     return;
                 }
             }
@@ -63,9 +68,10 @@ enum After {
     Stop,
 }
 
-fn serve(mut stream: UnixStream, code: u64, respond: Respond, registered: &Sender<Name>) -> After {
+fn serve(mut stream: UnixStream, codes: &[u64], respond: Respond, registered: &Sender<Name>) -> After {
     let mut buf = Vec::new();
     let mut chunk = [0; 65536];
+    let mut taken = 0;
     loop {
         match stream.read(&mut chunk) {
             Ok(0) | Err(_) => return After::Stop,
@@ -78,6 +84,8 @@ fn serve(mut stream: UnixStream, code: u64, respond: Respond, registered: &Sende
             let answer = match registration(&interest) {
                 Some(parameters) => {
                     registered.send(parameters.name.clone().unwrap()).unwrap();
+                    let code = codes[taken.min(codes.len() - 1)];
+                    taken += 1;
                     let response = ControlResponse::new(code, "as scripted").with_parameters(&parameters);
                     data(&interest, &response.to_vec())
                 }
