@@ -206,7 +206,8 @@ fn requests_are_answered_signed_and_verified_one_at_a_time() {
     let requests = lines_of(&lines, "request");
     assert_eq!(requests.len(), 2, "{lines:?}");
     for request in requests {
-        assert!(number(request, "p50_us") > 0.0 && number(request, "p50_us") <= number(request, "p99_us"));
+        // A round trip between two threads takes more than a microsecond.
+        assert!(number(request, "p50_us") > 1.0 && number(request, "p50_us") <= number(request, "p99_us"));
     }
 }
 

@@ -16,6 +16,9 @@ use crate::commands::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
 
+/// The longest round trip that is told from longer ones, ns.
+const TIME_NS_MAX: u64 = 60_000_000_000;
+
 /// Octets that the producer's buffer may keep: what was answered is not asked for again.
 const BUFFER_OCTETS: usize = 1 << 20;
 
@@ -95,7 +98,7 @@ impl Request {
         thread::scope(|scope| {
             scope.spawn(|| answer(&producer, &content, &how, &done));
             let measured = (|| {
-                let mut times = Histogram::new(3).map_err(failed)?;
+                let mut times = Histogram::new_with_bounds(1, TIME_NS_MAX, 3).map_err(failed)?;
                 let mut all = Vec::new();
                 for number in 0..self.count {
                     let name = prefix.join_generic(format!("{number}"));
