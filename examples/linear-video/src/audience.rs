@@ -19,6 +19,8 @@ pub(crate) struct Habits {
     pub(crate) length: Duration,
     /// Factor of bit rates.
     pub(crate) scale: f64,
+    /// Qualities that viewers watch, the best ones; each viewer picks one when it tunes in. One: all have the bandwidth for the best.
+    pub(crate) qualities: usize,
 }
 
 /// What viewers got.
@@ -109,7 +111,7 @@ pub(crate) fn watch(viewer: u64, habits: &Habits, source: &mut dyn Source) -> Se
     pause(habits.stay.min(habits.length).mul_f64(random.unit() / 4.0), end);
     while Instant::now() < end {
         let channel = channel(&mut random, habits.channels, habits.zipf);
-        let quality = random.below(live::RATES.len());
+        let quality = live::RATES.len() - 1 - random.below(habits.qualities);
         let until = end.min(Instant::now() + habits.stay);
         stay(channel, quality, habits, until, source, &mut seen);
     }
@@ -227,6 +229,7 @@ mod tests {
             stay: Duration::from_secs(20),
             length: Duration::from_secs(7),
             scale: 0.001,
+            qualities: 4,
         };
         let late = std::thread::spawn(move || watch(1, &habits, &mut OnAir { late: true }));
         let seen = watch(1, &habits, &mut OnAir { late: false });

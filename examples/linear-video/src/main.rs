@@ -82,6 +82,9 @@ pub(crate) struct Experiment {
     /// Factor of the bit rates (1, 2.5, 4 and 6 Mbit/s).
     #[arg(long, value_name = "FACTOR", default_value_t = 0.2)]
     pub(crate) scale: f64,
+    /// How many qualities viewers are spread over: with 1 all have the bandwidth for the best, as adaptive players take it.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=4))]
+    pub(crate) qualities: u64,
 }
 
 #[derive(Debug, Subcommand)]
@@ -116,6 +119,7 @@ impl Experiment {
             stay: Duration::from_secs(self.stay),
             length: Duration::from_secs(self.seconds),
             scale: self.scale,
+            qualities: self.qualities as usize,
         }
     }
 
@@ -127,6 +131,7 @@ impl Experiment {
             ("--seconds", self.seconds.to_string()),
             ("--stay", self.stay.to_string()),
             ("--scale", self.scale.to_string()),
+            ("--qualities", self.qualities.to_string()),
         ]
         .into_iter()
         .flat_map(|(option, value)| [option.to_owned(), value])

@@ -63,6 +63,9 @@ pub struct EgressArgs {
     /// Largest response, MiB.
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=65536))]
     size_max: u64,
+    /// Responses kept for each site, MiB; what has left is asked for again.
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=65536))]
+    buffer: u64,
     /// How long an origin may take, s.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
@@ -142,7 +145,11 @@ impl EgressArgs {
             let name = self.prefix.join_generic(site);
             // A key from the first minute on, as `namely serve` makes one.
             keys::data_signer_or_new(ctx, &name)?;
-            let options = ProducerOptions { router: ctx.global.router.clone(), ..ProducerOptions::default() };
+            let options = ProducerOptions {
+                router: ctx.global.router.clone(),
+                buffer_octets: (self.buffer as usize) << 20,
+                ..ProducerOptions::default()
+            };
             let producer = Producer::bind(name.clone(), options).map_err(failed)?;
             let router = producer.router().to_owned();
             gateway.add(producer, origin).map_err(failed)?;
