@@ -170,3 +170,12 @@ fn completions_and_man_pages_are_generated() {
     let page = fs::read_to_string(home.path("pages/namely-route-add.1")).unwrap();
     assert!(page.contains(".TH") && page.contains("prefix"));
 }
+
+#[test]
+fn a_gateway_without_a_router_says_so_by_its_exit_status() {
+    let home = Home::new();
+    for args in [&["proxy", "ingress"][..], &["proxy", "egress", "example.org"]] {
+        let said = home.fails(3, args);
+        assert!(said.contains("namely up"), "{said}");
+    }
+}
