@@ -16,6 +16,7 @@
 //! changes in place, which signed packets never need.
 
 mod index;
+mod lock;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -28,10 +29,10 @@ use std::sync::Arc;
 
 use namely_security::crypto::blake3;
 use namely_wire::PACKET_OCTETS_MAX;
-use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use self::index::Entry;
+use self::lock::Lock;
 use crate::errno;
 
 /// What each file of packets begins with.
@@ -86,7 +87,7 @@ pub(crate) struct Store {
     damaged: u64,
     torn_octets: u64,
     /// Held, not used.
-    _lock: File,
+    _lock: Lock,
 }
 
 #[derive(Debug)]
@@ -117,11 +118,7 @@ impl Store {
         let fault = |error| StoreError::new(folder, error);
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fault)?;
         let lock = open_file(&folder.join("lock"), true).map_err(fault)?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(StoreError::InUse(folder.to_owned())),
-            Err(error) => return Err(fault(error.into())),
-        }
+        let lock = Lock::take(lock).map_err(fault)?.ok_or_else(|| StoreError::InUse(folder.to_owned()))?;
         let mut store = Store {
             folder: folder.to_owned(),
             octets_max,
