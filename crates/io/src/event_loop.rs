@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use namely_datagrams::mmsg;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 
 use crate::clock;
 use crate::error::OpenError;
-use crate::mmsg;
 use crate::options::{DispatchedLinks, IoOptions};
 use crate::port::Port;
 use crate::shared::{Shared, Station, WORKERS_MAX};

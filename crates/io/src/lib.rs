@@ -37,7 +37,6 @@ mod event_loop;
 pub mod interfaces;
 mod kind;
 mod memif;
-mod mmsg;
 mod options;
 mod port;
 mod queue;

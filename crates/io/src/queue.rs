@@ -48,7 +48,7 @@ impl<P: AsRef<[u8]>> FrameQueue<P> {
     }
 
     /// The frames from the front.
-    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame<P>> {
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame<P>> + Clone {
         self.frames.iter()
     }
 

@@ -7,16 +7,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
+use namely_datagrams::ethernet::fanout::Group;
+use namely_datagrams::ethernet::frame::{self, NdnFrame};
+use namely_datagrams::ethernet::monitor::{self, Device, Monitor};
+use namely_datagrams::ethernet::ring::{Arrived, Ring};
 use namely_wire::face_uri::{FaceUri, MacAddress};
 use parking_lot::Mutex;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use super::fanout::Group;
-use super::frame::{self, NdnFrame};
-use super::monitor::{self, Device, Monitor};
-use super::ring::{Arrived, Ring};
 use super::transport;
 use crate::error::{CloseReason, OpenError};
 use crate::event_loop::Remote;

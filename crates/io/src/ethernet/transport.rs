@@ -1,20 +1,16 @@
 //! The two halves of a transport over Ethernet.
 
-use std::io::IoSlice;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use namely_link::Frame;
+use namely_datagrams::ethernet::FrameSender;
+use namely_datagrams::ethernet::monitor::Device;
 use namely_wire::face_uri::{FaceUri, MacAddress};
 use rustix::io::Errno;
 
 use super::device::Link;
-use super::frame::{self, HEADER_OCTETS};
-use super::monitor::Device;
-use super::ring;
 use crate::error::{CloseReason, OpenError};
 use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
-use crate::mmsg::{self, MESSAGES_OUT_MAX, Outgoing};
 use crate::options::{IoOptions, Persistency};
 use crate::port::{Sent, TransportState};
 use crate::queue::FrameQueue;
@@ -24,9 +20,6 @@ use crate::turn::Turn;
 
 /// System calls of one transport in one turn; a failed frame takes one.
 const WRITES_PER_TURN_MAX: usize = 64;
-
-/// Slices of one frame: the Ethernet header, [`Frame::slices`], and padding.
-const FRAME_SLICES: usize = 6;
 
 /// Makes a transport to a station or a group on a device.
 pub(super) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
@@ -62,12 +55,9 @@ pub(super) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
 
 /// The sending half of a transport, from the device as it is now.
 pub(super) fn sender(device: &Device, remote: MacAddress, options: &IoOptions) -> Result<EtherSender, Errno> {
-    let socket = ring::sending_socket(device.index)?;
+    let socket = FrameSender::open(device.index, remote, device.address)?;
     sockets::set_buffers(&socket, options.send_buffer_octets, 0);
-    if remote.is_group() {
-        ring::join(&socket, device.index, remote)?;
-    }
-    Ok(EtherSender { socket, header: frame::header(remote, device.address) })
+    Ok(EtherSender(socket))
 }
 
 /// The receiving half. The device's listener does the receiving.
@@ -98,10 +88,7 @@ impl<P> Drop for EtherReceiver<P> {
 }
 
 /// The sending half.
-pub(super) struct EtherSender {
-    socket: OwnedFd,
-    header: [u8; HEADER_OCTETS],
-}
+pub(super) struct EtherSender(FrameSender);
 
 impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for EtherSender {
     fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
@@ -109,7 +96,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for EtherSender {
             if queue.is_empty() {
                 return Ok(Flushed::All);
             }
-            match self.send(queue) {
+            match self.0.send(queue.frames()) {
                 Ok(frames) => {
                     for _ in 0..frames {
                         sent.octets += queue.pop() as u64;
@@ -129,28 +116,11 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for EtherSender {
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.socket.as_fd())
+        Some(self.0.as_fd())
     }
 
     fn shares_descriptor(&self) -> bool {
         false
-    }
-}
-
-impl EtherSender {
-    /// Sends frames from the front of the queue by one system call. Returns how many the socket took.
-    fn send<P: AsRef<[u8]>>(&self, queue: &FrameQueue<P>) -> Result<usize, Errno> {
-        let mut slices = [[IoSlice::new(&[]); FRAME_SLICES]; MESSAGES_OUT_MAX];
-        let mut count = 0;
-        for (frame, [header, rest @ ..]) in queue.frames().take(MESSAGES_OUT_MAX).zip(&mut slices) {
-            *header = IoSlice::new(&self.header);
-            let [a, b, c, d] = Frame::slices(frame);
-            let padding = frame::padding(frame.octets());
-            *rest = [a, b, c, d, padding].map(IoSlice::new);
-            count += 1;
-        }
-        let messages = slices[..count].iter().map(|slices| Outgoing { slices, segment_octets: None });
-        mmsg::send(&self.socket, messages)
     }
 }
 

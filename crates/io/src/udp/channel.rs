@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use namely_datagrams::mmsg;
 use namely_link::stream::packet_octets;
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -17,7 +18,6 @@ use rustix::net::{SocketType, sockopt};
 use super::{peer, uri};
 use crate::error::OpenError;
 use crate::kind::Acceptor;
-use crate::mmsg;
 use crate::options::Persistency;
 use crate::port::Port;
 use crate::sockets;

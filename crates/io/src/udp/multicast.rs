@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use namely_datagrams::mmsg;
 use namely_wire::face_uri::FaceUri;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
@@ -14,7 +15,6 @@ use super::peer::DatagramSender;
 use super::{inode, uri};
 use crate::error::{CloseReason, OpenError};
 use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
-use crate::mmsg;
 use crate::options::{MulticastOptions, Persistency};
 use crate::port::{Sent, TransportState};
 use crate::queue::FrameQueue;

@@ -5,14 +5,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use namely_datagrams::mmsg;
+use namely_datagrams::udp::Segmentation;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
-use super::datagrams::{self, Segmentation};
+use super::datagrams;
 use super::{Peers, inode, uri};
 use crate::error::{CloseReason, OpenError};
 use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
-use crate::mmsg;
 use crate::options::{IoOptions, Persistency};
 use crate::port::{Sent, TransportState};
 use crate::queue::FrameQueue;

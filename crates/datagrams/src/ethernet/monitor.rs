@@ -22,28 +22,34 @@ const NOTIFICATIONS_PER_TURN_MAX: usize = 64;
 
 /// A network device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Device {
+pub struct Device {
     /// Another one after it was removed and added.
-    pub(super) index: u32,
-    pub(super) mtu: usize,
-    pub(super) address: MacAddress,
+    pub index: u32,
+    /// Octets of the longest payload of a frame.
+    pub mtu: usize,
+    /// Its own address.
+    pub address: MacAddress,
     /// Whether frames can pass: it is up and has a carrier.
-    pub(super) is_up: bool,
+    pub is_up: bool,
 }
 
 /// Hears of changes of any device.
 #[derive(Debug)]
-pub(super) struct Monitor {
+pub struct Monitor {
     socket: OwnedFd,
 }
 
 impl Monitor {
-    pub(super) fn new() -> Result<Self, Errno> {
+    /// A monitor; what changed before is not told.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn new() -> Result<Self, Errno> {
         Ok(Monitor { socket: open(libc::RTMGRP_LINK as u32)? })
     }
 
     /// Whether anything may have changed since the last call.
-    pub(super) fn take_changes(&self) -> bool {
+    pub fn take_changes(&self) -> bool {
         let mut is_changed = false;
         let mut octets = [0; 64];
         for _ in 0..NOTIFICATIONS_PER_TURN_MAX {
@@ -64,7 +70,7 @@ impl AsFd for Monitor {
 }
 
 /// The device with this name, if there is one that has Ethernet addresses.
-pub(super) fn device(name: &str) -> Result<Option<Device>, Errno> {
+pub fn device(name: &str) -> Result<Option<Device>, Errno> {
     let socket = open(0)?;
     rustix::net::send(&socket, &request(name), SendFlags::empty())?;
     let mut octets = vec![0; ANSWER_OCTETS];

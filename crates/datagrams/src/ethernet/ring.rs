@@ -32,7 +32,7 @@ const PACKET_FANOUT_CBPF: libc::c_int = 6;
 const PACKET_FANOUT_FLAG_UNIQUEID: libc::c_int = 0x2000;
 
 /// An instruction of a packet filter.
-pub(super) type Instruction = libc::sock_filter;
+pub type Instruction = libc::sock_filter;
 
 const fn align(octets: usize) -> usize {
     octets.next_multiple_of(libc::TPACKET_ALIGNMENT)
@@ -70,20 +70,20 @@ impl Layout {
 
 /// A frame in its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Arrived<'a> {
+pub struct Arrived<'a> {
     /// From the destination address on, without a checksum, perhaps with padding.
-    pub(super) octets: &'a [u8],
+    pub octets: &'a [u8],
     /// It is longer than its slot.
-    pub(super) is_cut: bool,
+    pub is_cut: bool,
     /// The VLAN it was tagged with.
-    pub(super) vlan: Option<u16>,
+    pub vlan: Option<u16>,
     /// Frames were dropped since the drops were last read.
-    pub(super) is_losing: bool,
+    pub is_losing: bool,
 }
 
 /// A device's receiving socket.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub struct Ring {
     socket: OwnedFd,
     memory: NonNull<u8>,
     layout: Layout,
@@ -95,14 +95,14 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// Receives the NDN frames that the device with the given index gets.
-    pub(super) fn open(index: u32, mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
+    pub fn open(index: u32, mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
         let ring = Self::new(mtu_octets, ring_octets)?;
         bind(&ring.socket, index, ETHERTYPE)?;
         Ok(ring)
     }
 
     /// The same, but nothing is received before [`Ring::listen`].
-    pub(super) fn open_deaf(index: u32, mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
+    pub fn open_deaf(index: u32, mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
         let ring = Self::new(mtu_octets, ring_octets)?;
         // "Return 0": of each frame no octet is let in.
         let nothing = Instruction { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
@@ -112,7 +112,7 @@ impl Ring {
     }
 
     /// Ends the deafness of [`Ring::open_deaf`].
-    pub(super) fn listen(&self) -> Result<(), Errno> {
+    pub fn listen(&self) -> Result<(), Errno> {
         set(&self.socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
     }
 
@@ -121,7 +121,7 @@ impl Ring {
     ///
     /// # Errors
     /// ENETDOWN or EINVAL when the device is down.
-    pub(super) fn found_group(&self, program: &[Instruction]) -> Result<u16, Errno> {
+    pub fn found_group(&self, program: &[Instruction]) -> Result<u16, Errno> {
         let kind = (PACKET_FANOUT_CBPF | PACKET_FANOUT_FLAG_UNIQUEID) << 16;
         set(&self.socket, libc::SOL_PACKET, PACKET_FANOUT, &kind)?;
         set_program(&self.socket, libc::SOL_PACKET, PACKET_FANOUT_DATA, program)?;
@@ -133,7 +133,7 @@ impl Ring {
     ///
     /// # Errors
     /// As [`Ring::found_group`].
-    pub(super) fn join_group(&self, number: u16, program: &[Instruction]) -> Result<(), Errno> {
+    pub fn join_group(&self, number: u16, program: &[Instruction]) -> Result<(), Errno> {
         let group = PACKET_FANOUT_CBPF << 16 | libc::c_int::from(number);
         set(&self.socket, libc::SOL_PACKET, PACKET_FANOUT, &group)?;
         // When all others have left meanwhile, the group is a new one.
@@ -173,7 +173,7 @@ impl Ring {
     }
 
     /// Shows the next frame to `take`, and gives its slot back. False when there is none.
-    pub(super) fn receive(&mut self, take: impl FnOnce(Arrived<'_>)) -> bool {
+    pub fn receive(&mut self, take: impl FnOnce(Arrived<'_>)) -> bool {
         let offset = self.layout.offset(self.next);
         // SAFETY: `offset` is that of a slot, so that a header of `tpacket2_hdr`, aligned as mappings and slots are, lies
         // at it within the mapping. Its first field is the status, which both sides access as an atomic.
@@ -204,7 +204,7 @@ impl Ring {
     }
 
     /// Frames that the kernel dropped, for want of a free slot, since this was last called.
-    pub(super) fn drops(&self) -> u64 {
+    pub fn drops(&self) -> u64 {
         let statistics: Result<[libc::c_uint; 2], Errno> = get(&self.socket, libc::PACKET_STATISTICS);
         // `tpacket_stats`: packets, drops.
         statistics.map_or(0, |[_, drops]| u64::from(drops))
@@ -225,14 +225,14 @@ impl Drop for Ring {
 }
 
 /// A socket that receives nothing and sends whole frames, with their Ethernet headers, on a device.
-pub(super) fn sending_socket(index: u32) -> Result<OwnedFd, Errno> {
+pub fn sending_socket(index: u32) -> Result<OwnedFd, Errno> {
     let socket = socket()?;
     bind(&socket, index, 0)?;
     Ok(socket)
 }
 
 /// Has the device hear a group for as long as the socket is open.
-pub(super) fn join(socket: &OwnedFd, index: u32, group: MacAddress) -> Result<(), Errno> {
+pub fn join(socket: &OwnedFd, index: u32, group: MacAddress) -> Result<(), Errno> {
     let mut address = [0; 8];
     address[..6].copy_from_slice(&group.0);
     let membership = libc::packet_mreq {

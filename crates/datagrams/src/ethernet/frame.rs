@@ -9,29 +9,32 @@ use namely_wire::face_uri::MacAddress;
 use super::ETHERTYPE;
 
 /// Destination, source, EtherType.
-pub(super) const HEADER_OCTETS: usize = 14;
+pub const HEADER_OCTETS: usize = 14;
 
 /// Least octets behind the header (IEEE 802.3). Network cards see to that; virtual devices do not, and NFD drops shorter
 /// frames.
 const PAYLOAD_OCTETS_MIN: usize = 46;
 
 /// What must follow a packet of so many octets.
-pub(super) fn padding(octets: usize) -> &'static [u8] {
+pub fn padding(octets: usize) -> &'static [u8] {
     const ZEROS: [u8; PAYLOAD_OCTETS_MIN] = [0; PAYLOAD_OCTETS_MIN];
     &ZEROS[octets.min(PAYLOAD_OCTETS_MIN)..]
 }
 
 /// A frame that carries a link packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NdnFrame<'a> {
-    pub(super) destination: MacAddress,
-    pub(super) source: MacAddress,
-    pub(super) packet: &'a [u8],
+pub struct NdnFrame<'a> {
+    /// The station or group it is for.
+    pub destination: MacAddress,
+    /// The station that sent it.
+    pub source: MacAddress,
+    /// The link packet, without padding.
+    pub packet: &'a [u8],
 }
 
 /// Why a frame carries no link packet. The peer's fault, or that of a box on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FrameError {
+pub enum FrameError {
     /// Shorter than a header.
     TooShort,
     /// Another EtherType, as behind a further tag.
@@ -44,7 +47,7 @@ pub(super) enum FrameError {
 
 impl FrameError {
     /// The counter's name.
-    pub(super) fn label(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             FrameError::TooShort => "ether_too_short",
             FrameError::EtherType => "ether_type",
@@ -55,7 +58,7 @@ impl FrameError {
 }
 
 /// Reads a frame, from its destination address on.
-pub(super) fn parse(frame: &[u8]) -> Result<NdnFrame<'_>, FrameError> {
+pub fn parse(frame: &[u8]) -> Result<NdnFrame<'_>, FrameError> {
     let (header, payload) = frame.split_first_chunk::<HEADER_OCTETS>().ok_or(FrameError::TooShort)?;
     let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
     let (destination, source) = (MacAddress([d0, d1, d2, d3, d4, d5]), MacAddress([s0, s1, s2, s3, s4, s5]));
@@ -75,7 +78,7 @@ pub(super) fn parse(frame: &[u8]) -> Result<NdnFrame<'_>, FrameError> {
 }
 
 /// The header of a frame.
-pub(super) fn header(destination: MacAddress, source: MacAddress) -> [u8; HEADER_OCTETS] {
+pub fn header(destination: MacAddress, source: MacAddress) -> [u8; HEADER_OCTETS] {
     let mut header = [0; HEADER_OCTETS];
     header[..6].copy_from_slice(&destination.0);
     header[6..12].copy_from_slice(&source.0);

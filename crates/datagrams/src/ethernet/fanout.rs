@@ -18,14 +18,14 @@ const MULTIPLIER: u32 = 0x9e37_79b9;
 
 /// The rings that share a device's frames.
 #[derive(Debug, Default)]
-pub(super) struct Group {
+pub struct Group {
     /// The device's index and the group's number there.
     known: Option<(u32, u16)>,
 }
 
 impl Group {
     /// Opens one more ring for a device that is up. It shares the device's frames from the moment that it gets any.
-    pub(super) fn open(&mut self, device: &Device, ring_octets: usize) -> Result<Ring, Errno> {
+    pub fn open(&mut self, device: &Device, ring_octets: usize) -> Result<Ring, Errno> {
         let ring = Ring::open_deaf(device.index, device.mtu, ring_octets)?;
         match self.known {
             Some((index, number)) if index == device.index => ring.join_group(number, &by_source())?,

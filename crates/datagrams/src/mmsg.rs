@@ -16,7 +16,7 @@ use rustix::io::Errno;
 const MESSAGES_IN_MAX: usize = 16;
 
 /// Messages sent by one call.
-pub(crate) const MESSAGES_OUT_MAX: usize = 64;
+pub const MESSAGES_OUT_MAX: usize = 64;
 
 /// Room for one message: no datagram and no coalesced run is longer.
 const MESSAGE_OCTETS: usize = 64 << 10;
@@ -26,7 +26,7 @@ const MESSAGE_OCTETS: usize = 64 << 10;
 const STRIDE_OCTETS: usize = MESSAGE_OCTETS + 128;
 
 /// The buffer that [`receive`] fills completely.
-pub(crate) const RECEIVE_OCTETS: usize = MESSAGES_IN_MAX * STRIDE_OCTETS;
+pub const RECEIVE_OCTETS: usize = MESSAGES_IN_MAX * STRIDE_OCTETS;
 
 /// One control message whose value is an integer.
 #[repr(C)]
@@ -58,7 +58,7 @@ const _: () = {
 
 /// What one call received.
 #[derive(Debug)]
-pub(crate) struct Received {
+pub struct Received {
     messages: [Message; MESSAGES_IN_MAX],
     count: usize,
     room: usize,
@@ -74,7 +74,7 @@ struct Message {
 
 impl Received {
     /// Where in the buffer each datagram is, and who sent it (if that was asked for).
-    pub(crate) fn datagrams(&self) -> impl Iterator<Item = (Range<usize>, Option<SocketAddr>)> + '_ {
+    pub fn datagrams(&self) -> impl Iterator<Item = (Range<usize>, Option<SocketAddr>)> + '_ {
         self.messages[..self.count].iter().enumerate().flat_map(|(index, message)| {
             let (start, end) = (index * STRIDE_OCTETS, index * STRIDE_OCTETS + message.octets);
             // A datagram without any octets is one all the same.
@@ -87,14 +87,14 @@ impl Received {
     }
 
     /// Whether the socket had no more.
-    pub(crate) fn is_last(&self) -> bool {
+    pub fn is_last(&self) -> bool {
         self.count < self.room
     }
 }
 
 /// Lets the kernel hand over several datagrams of one peer as one message, cut by [`Received::datagrams`]. Kernels that
 /// cannot, do not.
-pub(crate) fn coalesce(socket: impl AsFd) {
+pub fn coalesce(socket: impl AsFd) {
     let on: libc::c_int = 1;
     // SAFETY: the value is a live integer of the length given; the descriptor is borrowed, hence open.
     let _ = unsafe {
@@ -113,7 +113,7 @@ pub(crate) fn coalesce(socket: impl AsFd) {
 ///
 /// # Errors
 /// [`Errno::AGAIN`] when nothing is there; otherwise what the system says.
-pub(crate) fn receive(socket: impl AsFd, buffer: &mut [u8], with_names: bool) -> Result<Received, Errno> {
+pub fn receive(socket: impl AsFd, buffer: &mut [u8], with_names: bool) -> Result<Received, Errno> {
     let room = (buffer.len() / STRIDE_OCTETS).min(MESSAGES_IN_MAX);
     // SAFETY: zeros are a value of each of these structures of integers and pointers.
     let (mut headers, mut controls): ([libc::mmsghdr; MESSAGES_IN_MAX], [Control; MESSAGES_IN_MAX]) =
@@ -185,21 +185,18 @@ impl Name {
 
 /// A message to send to the peer of a connected socket.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outgoing<'a> {
+pub struct Outgoing<'a> {
     /// Its octets.
-    pub(crate) slices: &'a [IoSlice<'a>],
+    pub slices: &'a [IoSlice<'a>],
     /// If it is several datagrams: the octets of each but the last, which may be shorter.
-    pub(crate) segment_octets: Option<u16>,
+    pub segment_octets: Option<u16>,
 }
 
 /// Sends the first [`MESSAGES_OUT_MAX`] messages, as far as the socket takes them, without waiting. Returns how many it took.
 ///
 /// # Errors
 /// Why the first message was not taken.
-pub(crate) fn send<'a>(
-    socket: impl AsFd,
-    messages: impl Iterator<Item = Outgoing<'a>>,
-) -> Result<usize, Errno> {
+pub fn send<'a>(socket: impl AsFd, messages: impl Iterator<Item = Outgoing<'a>>) -> Result<usize, Errno> {
     // SAFETY: zeros are a value of each of these structures of integers and pointers.
     let (mut headers, mut controls): ([libc::mmsghdr; MESSAGES_OUT_MAX], [Control; MESSAGES_OUT_MAX]) =
         unsafe { (mem::zeroed(), mem::zeroed()) };

@@ -1,0 +1,19 @@
+//! Ethernet frames that carry link packets (EtherType 0x8624), by packet sockets: devices, what arrives on them, what leaves.
+//!
+//! A frame is one link packet or nothing. Devices are never made promiscuous.
+
+pub mod fanout;
+pub mod frame;
+pub mod monitor;
+pub mod ring;
+mod sender;
+
+use namely_wire::face_uri::MacAddress;
+
+pub use sender::FrameSender;
+
+/// EtherType of NDN.
+const ETHERTYPE: u16 = 0x8624;
+
+/// The group of NDN routers and applications, as in NFD.
+pub const DEFAULT_GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x17, 0xaa]);

@@ -1,0 +1,237 @@
+//! Datagrams out of one socket: runs of equal length as one message (`UDP_SEGMENT`), and many messages by one call.
+//!
+//! It never waits, and keeps nothing of what it sends.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use namely_link::Frame;
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+use crate::mmsg::{self, MESSAGES_OUT_MAX, Outgoing};
+
+/// Datagrams of one run: what every kernel with `UDP_SEGMENT` takes.
+const RUN_DATAGRAMS_MAX: usize = 64;
+
+/// Octets of one run: what an IP packet may be long, with any headers.
+const RUN_OCTETS_MAX: usize = 65_000;
+
+/// Headers of IPv6 and UDP, octets: what a datagram takes of the path's MTU beside its own, at most.
+const HEADERS_OCTETS: usize = 48;
+
+/// Slices of one datagram.
+const SLICES_MAX: usize = 4;
+
+/// What can be sent as one datagram.
+pub trait Datagram {
+    /// Octets in all.
+    fn octets(&self) -> usize;
+
+    /// Its octets, in order; slices may be empty.
+    fn slices(&self) -> [&[u8]; SLICES_MAX];
+}
+
+impl<P: AsRef<[u8]>> Datagram for Frame<P> {
+    fn octets(&self) -> usize {
+        Frame::octets(self)
+    }
+
+    fn slices(&self) -> [&[u8]; SLICES_MAX] {
+        Frame::slices(self)
+    }
+}
+
+impl Datagram for [u8] {
+    fn octets(&self) -> usize {
+        self.len()
+    }
+
+    fn slices(&self) -> [&[u8]; SLICES_MAX] {
+        [self, &[], &[], &[]]
+    }
+}
+
+/// Whether a socket takes runs of datagrams as one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segmentation {
+    /// Longest datagram of a run; 0: no runs.
+    octets_max: usize,
+}
+
+impl Default for Segmentation {
+    fn default() -> Self {
+        Segmentation { octets_max: usize::from(u16::MAX) }
+    }
+}
+
+impl Segmentation {
+    /// Sends datagrams from the front of `datagrams`, as far as a connected socket takes them by one system call. Returns
+    /// how many it took.
+    ///
+    /// # Errors
+    /// Why the first datagram was not taken.
+    pub fn send<'a, D: Datagram + ?Sized + 'a>(
+        &mut self,
+        socket: impl AsFd,
+        datagrams: impl Iterator<Item = &'a D> + Clone,
+    ) -> Result<usize, Errno> {
+        let socket = socket.as_fd();
+        // Each refusal makes runs shorter, so that this ends.
+        loop {
+            let mut runs = [Run::default(); MESSAGES_OUT_MAX];
+            let waiting = datagrams.clone().take(RUN_DATAGRAMS_MAX).map(D::octets);
+            let count = cut(waiting, *self, &mut runs);
+            match send_runs(socket, datagrams.clone(), &runs[..count]) {
+                Ok(taken) => return Ok(runs[..taken.min(count)].iter().map(|run| run.frames).sum()),
+                Err(errno) if runs[0].frames > 1 && self.refuse(socket, runs[0].datagram_octets, errno) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// The system refused a run of datagrams of `octets`: no more such runs. Whether that was the reason, and the same
+    /// datagrams may be sent one by one.
+    fn refuse(&mut self, socket: BorrowedFd<'_>, octets: usize, errno: Errno) -> bool {
+        self.octets_max = match errno {
+            // The kernel cuts runs but not datagrams: each must fit into the path's MTU.
+            Errno::MSGSIZE | Errno::INVAL => {
+                Some(path_octets(socket)).filter(|path| *path < octets).unwrap_or(0)
+            }
+            // The device cannot.
+            Errno::IO | Errno::OPNOTSUPP => 0,
+            _ => return false,
+        };
+        tracing::debug!(octets, error = %errno, "datagrams of this length leave one by one");
+        true
+    }
+}
+
+/// Octets of the longest datagram that is not fragmented on the way to the peer of a socket.
+fn path_octets(socket: BorrowedFd<'_>) -> usize {
+    let mtu = sockopt::ip_mtu(socket).or_else(|_| sockopt::ipv6_mtu(socket));
+    mtu.map_or(0, |mtu| (mtu as usize).saturating_sub(HEADERS_OCTETS))
+}
+
+/// Datagrams that leave as one message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Run {
+    frames: usize,
+    /// Of each datagram but the last, which may be shorter.
+    datagram_octets: usize,
+    octets: usize,
+    /// The last one is shorter: none can follow it.
+    is_ended: bool,
+}
+
+impl Run {
+    /// Adds a datagram, if one of this length may follow.
+    fn extend(&mut self, octets: usize, segmentation: Segmentation) -> bool {
+        let may_follow = !self.is_ended
+            && octets <= self.datagram_octets
+            && octets > 0
+            && self.datagram_octets <= segmentation.octets_max
+            && self.frames < RUN_DATAGRAMS_MAX
+            && self.octets + octets <= RUN_OCTETS_MAX;
+        if may_follow {
+            self.frames += 1;
+            self.octets += octets;
+            self.is_ended = octets < self.datagram_octets;
+        }
+        may_follow
+    }
+}
+
+/// Cuts datagrams of the given lengths into runs. Returns how many there are.
+fn cut(
+    octets: impl Iterator<Item = usize>,
+    segmentation: Segmentation,
+    runs: &mut [Run; MESSAGES_OUT_MAX],
+) -> usize {
+    let mut count = 0;
+    for octets in octets {
+        if count > 0 && runs[count - 1].extend(octets, segmentation) {
+            continue;
+        }
+        if count == runs.len() {
+            break;
+        }
+        runs[count] = Run { frames: 1, datagram_octets: octets, octets, is_ended: false };
+        count += 1;
+    }
+    count
+}
+
+/// Sends runs from the front by one system call. Returns how many of them the socket took.
+fn send_runs<'a, D: Datagram + ?Sized + 'a>(
+    socket: BorrowedFd<'_>,
+    mut datagrams: impl Iterator<Item = &'a D>,
+    runs: &[Run],
+) -> Result<usize, Errno> {
+    let mut slices = [IoSlice::new(&[]); RUN_DATAGRAMS_MAX * SLICES_MAX];
+    let mut ends = [0; MESSAGES_OUT_MAX];
+    let mut filled = 0;
+    for (run, end) in runs.iter().zip(&mut ends) {
+        let run = datagrams.by_ref().take(run.frames).flat_map(D::slices);
+        for slice in run.filter(|slice| !slice.is_empty()) {
+            slices[filled] = IoSlice::new(slice);
+            filled += 1;
+        }
+        *end = filled;
+    }
+    let mut start = 0;
+    let messages = runs.iter().zip(ends).map(|(run, end)| {
+        let slices = &slices[std::mem::replace(&mut start, end)..end];
+        let segment_octets = (run.frames > 1).then_some(run.datagram_octets as u16);
+        Outgoing { slices, segment_octets }
+    });
+    mmsg::send(socket, messages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn runs_of(octets: &[usize], octets_max: usize) -> Vec<Vec<usize>> {
+        let mut runs = [Run::default(); MESSAGES_OUT_MAX];
+        let count = cut(octets.iter().copied(), Segmentation { octets_max }, &mut runs);
+        let mut rest = octets.iter().copied();
+        runs[..count].iter().map(|run| rest.by_ref().take(run.frames).collect()).collect()
+    }
+
+    #[test]
+    fn datagrams_of_one_length_make_a_run_and_a_shorter_one_ends_it() {
+        assert_eq!(runs_of(&[9, 9, 9], 100), [vec![9, 9, 9]]);
+        assert_eq!(runs_of(&[9, 9, 4, 4, 9], 100), [vec![9, 9, 4], vec![4], vec![9]]);
+        assert_eq!(runs_of(&[4, 9, 9], 100), [vec![4], vec![9, 9]]);
+        assert_eq!(runs_of(&[101, 101, 100, 100], 100), [vec![101], vec![101], vec![100, 100]]);
+        assert_eq!(runs_of(&[5, 5], 0), [vec![5], vec![5]]);
+    }
+
+    #[test]
+    fn a_run_has_at_most_64_datagrams_and_65000_octets() {
+        let lengths = |runs: Vec<Vec<usize>>| runs.iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(lengths(runs_of(&[100; 64], 8800)), [64]);
+        assert_eq!(lengths(runs_of(&[100; 65], 8800)), [64, 1]);
+        assert_eq!(lengths(runs_of(&[8125; 8], 8800)), [8]);
+        assert_eq!(lengths(runs_of(&[8126; 8], 8800)), [7, 1]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn runs_are_what_the_kernel_will_cut_into_the_same_datagrams(
+            octets in prop::collection::vec(prop_oneof![Just(8000usize), Just(100), 0usize..9000], 0..64),
+            octets_max in prop_oneof![Just(0usize), Just(1452), Just(65535)],
+        ) {
+            let runs = runs_of(&octets, octets_max);
+            prop_assert_eq!(&runs.concat(), &octets);
+            for run in runs.iter().filter(|run| run.len() > 1) {
+                let (last, others) = run.split_last().unwrap();
+                prop_assert!(others.iter().all(|o| *o == run[0]) && (1..=run[0]).contains(last));
+                prop_assert!(run[0] <= octets_max && run.iter().sum::<usize>() <= RUN_OCTETS_MAX);
+            }
+        }
+    }
+}
