@@ -140,6 +140,30 @@ pub fn ndngo_memif() -> Result<PathBuf, String> {
         .clone()
 }
 
+/// The bridge between shared memory and UDP on libmemif (`interop/c`), from the sources of libmemif in the checkout of VPP that
+/// VPP_DIR names.
+pub fn libmemif_bridge() -> Result<PathBuf, String> {
+    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PROGRAM
+        .get_or_init(|| {
+            let checkout =
+                std::env::var_os("VPP_DIR").ok_or("no libmemif: VPP_DIR names no checkout of VPP")?;
+            let library = PathBuf::from(checkout).join("extras/libmemif/src");
+            let files =
+                [sources().join("c/memif_bridge.c"), library.join("main.c"), library.join("socket.c")];
+            let folder = once("c", &[&files[0], &files[1], &files[2]], |folder| {
+                let mut cc = Command::new("cc");
+                // What libmemif's own build tells its sources.
+                cc.args(["-O1", "-w", "-DMEMIF_CACHELINE_SIZE=64", "-DHAVE_MEMFD_CREATE", "-I"])
+                    .arg(&library);
+                run(cc.args(&files).arg("-o").arg(folder.join("memif_bridge")), "cc")?;
+                Ok("C".to_owned())
+            })?;
+            Ok(folder.join("memif_bridge"))
+        })
+        .clone()
+}
+
 /// The folder `target/interop/<name>`, made by `install` unless it was made before from the same `inputs`. A lock on a
 /// file lets one process install while others wait.
 fn once(

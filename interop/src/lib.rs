@@ -14,7 +14,7 @@ mod process;
 mod router;
 mod world;
 
-pub use install::{ndngo_memif, python_package, python_requirements};
+pub use install::{libmemif_bridge, ndngo_memif, python_package, python_requirements};
 pub use peer::{CommandKey, Peer, Producer, SIGNATURE_TYPES};
 pub use process::{Finished, Running};
 pub use router::{ETHER_GROUP, Link, Router, find_tool};

@@ -1,10 +1,13 @@
-//! Applications on NDNgo, the library of NDN-DPDK, over shared memory. Its memif is gomemif, which is not our code, and it sends link
-//! packets with PIT tokens and fragments.
+//! Shared memory with memif of others. Applications on NDNgo, the library of NDN-DPDK: its memif is gomemif, and it sends link
+//! packets with PIT tokens and fragments. And libmemif, the library of FD.io, in both roles, as a bridge to a router over UDP.
 
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
 
-use namely_interop::{Finished, Link, Router, Running, World, eventually, ndngo_memif, or_skip};
+use namely_interop::{
+    Finished, Link, Router, Running, World, eventually, libmemif_bridge, ndngo_memif, or_skip,
+};
 use serde_json::Value;
 
 fn namely(world: &World, router: &str, args: &[&str]) -> Vec<Value> {
@@ -50,5 +53,62 @@ fn applications_on_ndngo_serve_and_fetch_through_shared_memory() {
         assert_eq!(fetched["count"], 300);
         drop(producer);
         eventually("the face goes with its application", || memif_faces(&world, &unix).is_empty());
+    }
+}
+
+/// A file served at the router `from` and fetched at the router `to`, which reaches it by `face`.
+fn fetch_across(world: &World, from: &str, to: &str, face: &str, prefix: &str) {
+    let folder = world.path(&prefix[1..]);
+    let file = world.payload(&format!("{}/f", &prefix[1..]), 2_000_000, 7);
+    let server = world.serve(from, &folder, &["--prefix", prefix]);
+    namely(world, to, &["route", "add", prefix, face]);
+    let out = world.path(&format!("{}.out", &prefix[1..]));
+    world.get(to, &format!("{prefix}/f"), &out, &[]).success();
+    assert!(std::fs::read(&out).unwrap() == std::fs::read(file).unwrap(), "{prefix}");
+    drop(server);
+}
+
+/// The id of the face with `scheme`, once there is one.
+fn face_of(world: &World, router: &str, scheme: &str) -> String {
+    let find = || {
+        let faces = namely(world, router, &["face", "list"]);
+        let is_it = |uri: &Value| uri.as_str().is_some_and(|uri| uri.starts_with(scheme));
+        let mut found = faces.iter().filter(|face| is_it(&face["remote"]) || is_it(&face["local"]));
+        found.next().map(|face| face["face_id"].to_string())
+    };
+    eventually(scheme, || find().is_some());
+    find().unwrap()
+}
+
+#[test]
+fn files_cross_shared_memory_with_libmemif_in_both_roles() {
+    let Some(program) = or_skip(libmemif_bridge()) else { return };
+    for role in ["client", "server"] {
+        // The far router has nothing but UDP, the near one nothing but shared memory.
+        let (near_world, far_world) = (World::new(), World::new());
+        let far = Router::namelyd(&far_world, &[]);
+        let (near, memif) = Router::namelyd_with_memif(&near_world);
+        let (near, far_unix) = (near.uri(Link::Unix), far.uri(Link::Unix));
+        let peer = far.uri(Link::Udp).rsplit(':').next().unwrap().to_owned();
+        let local = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let socket = if role == "client" { memif } else { near_world.path("bridge.memif") };
+        let mut command = near_world.command(&program);
+        // Buffers that packets of 8000 octets do not fit.
+        command.arg(&socket).args([role, "2048", &local, &peer]);
+        let uri = format!("memif://{}", socket.display());
+        if role == "server" {
+            // Permanent, so that it is made before there is a server, and waits for it.
+            namely(&near_world, &near, &["face", "create", &uri, "--persistency", "permanent"]);
+        }
+        let bridge = Running::start("libmemif", command, near_world.dir());
+        let to_far = face_of(&near_world, &near, &uri);
+        let made = namely(&far_world, &far_unix, &["face", "create", &format!("udp4://127.0.0.1:{local}")]);
+        let to_near = made[0]["face_id"].to_string();
+        fetch_across(&near_world, &far_unix, &near, &to_far, &format!("/from-far-{role}"));
+        fetch_across(&far_world, &near, &far_unix, &to_near, &format!("/from-near-{role}"));
+        drop(bridge);
+        if role == "client" {
+            eventually("the face goes with its application", || memif_faces(&near_world, &near).is_empty());
+        }
     }
 }

@@ -214,8 +214,8 @@ fn faces_that_cannot_be_are_refused_with_the_reason() {
         (ControlParameters::default(), 400, "Uri"),
         (uri("hello"), 400, "scheme"),
         (uri("udp4://[::1]:6363"), 400, "IP version"),
-        (uri("unix:///tmp/x"), 406, "udp, tcp and ether"),
-        (uri("fd://7"), 406, "udp, tcp and ether"),
+        (uri("unix:///tmp/x"), 406, "udp, tcp, ether and memif"),
+        (uri("fd://7"), 406, "udp, tcp, ether and memif"),
         (uri("ether://[02:00:00:00:00:01]"), 406, "dev://"),
         (
             ControlParameters { local_uri: Some("dev://lo".into()), ..uri("ether://[01:00:5e:00:17:aa]") },

@@ -203,6 +203,30 @@ fn a_configured_neighbour_that_is_not_there_yet_is_tried_until_it_is() {
 }
 
 #[test]
+fn a_configured_neighbour_in_shared_memory_is_waited_for_and_reached() {
+    let folder = tempfile::tempdir().unwrap();
+    let uri = format!("memif://{}", folder.path().join("far.memif").display());
+    let near = Daemon::start_with(&format!("[[face]]\nremote = \"{uri}\"\nroutes = [\"/far\"]\n"), &[]);
+    let mut client = near.connect();
+    until("the route is made", || client.routes("/far").first().copied());
+    let far = Daemon::start_with("", &["--listen", &uri]);
+    let mut producer = far.connect();
+    producer.register("/far");
+    until("the face is up", || {
+        client.ask("/far/x");
+        producer.receive(Duration::from_millis(100)).map(|_| ())
+    });
+    client.ask("/far/y");
+    while producer.serve_one(b"through shared memory") != name("/far/y") {}
+    let answered =
+        until("the answer", || client.receive(PATIENCE).filter(|packet| packet.headers.nack.is_none()));
+    assert_eq!(answered.data().content, b"through shared memory");
+    let asked = namely_wire::mgmt::ControlParameters { uri: Some(uri), ..Default::default() };
+    let again = client.command(Command::FacesCreate, &asked);
+    assert_eq!(again.code, 409, "{}", again.text);
+}
+
+#[test]
 fn a_configured_neighbour_that_is_destroyed_comes_back() {
     let far = Daemon::start();
     let config = format!("[[face]]\nremote = \"udp4://{}\"\nroutes = [\"/far\"]\n", far.udp());

@@ -40,6 +40,7 @@ mod memif;
 mod options;
 mod port;
 mod queue;
+mod reconnect;
 mod shared;
 mod sockets;
 mod stream;

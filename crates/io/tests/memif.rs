@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use namely_io::{CloseReason, IoOptions, OpenError};
+use namely_io::{CloseReason, Event, IoOptions, OpenError, Persistency};
 use namely_memif::{Handshake, Interface, Options, Progress, Pushed};
 use namely_wire::face_uri::FaceUri;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -213,8 +213,8 @@ fn a_face_to_a_server_that_listens_comes_up_and_goes_with_it() {
     let (place, server) = listening(IoOptions::default());
     let client = Loop::start(IoOptions::default());
     let path = place.path.clone();
-    let id = client.with(move |io| io.connect_memif(&path, 7)).unwrap();
-    assert!(matches!(client.next_event(), namely_io::Event::Up(up) if up == id));
+    let id = client.with(move |io| io.connect_memif(&path, 7, Persistency::Persistent)).unwrap();
+    assert!(matches!(client.next_event(), Event::Up(up) if up == id));
     let at_server = server.accepted();
     client.send(id, &packet(9, 9));
     assert_eq!(server.next_frame(), (at_server, packet(9, 9)));
@@ -222,6 +222,31 @@ fn a_face_to_a_server_that_listens_comes_up_and_goes_with_it() {
     assert_eq!(client.next_frame(), (id, packet(10, 10)));
     drop(server);
     client.closed(id);
+}
+
+#[test]
+fn a_permanent_face_waits_for_its_server_and_comes_back_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.memif");
+    let client = Loop::start(IoOptions::default());
+    let asked = path.clone();
+    let gone = client.with(move |io| io.connect_memif(&asked, 0, Persistency::Persistent));
+    assert!(matches!(gone, Err(OpenError::System { .. })), "{gone:?}");
+    let asked = path.clone();
+    let id = client.with(move |io| io.connect_memif(&asked, 0, Persistency::Permanent)).unwrap();
+    for n in 1..=2 {
+        let server = Loop::start(IoOptions::default());
+        let listening = path.clone();
+        server.with(move |io| io.listen_memif(&listening, 0o600)).unwrap();
+        assert!(matches!(client.next_event(), Event::Up(up) if up == id));
+        let at_server = server.accepted();
+        client.send(id, &packet(n, 9));
+        assert_eq!(server.next_frame(), (at_server, packet(n, 9)));
+        server.send(at_server, &packet(10 + n, 10));
+        assert_eq!(client.next_frame(), (id, packet(10 + n, 10)));
+        drop(server);
+        assert!(matches!(client.next_event(), Event::Down(down, _) if down == id));
+    }
 }
 
 #[test]

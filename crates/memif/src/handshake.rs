@@ -333,7 +333,10 @@ impl Handshake {
                 (&mut self.m2s, Passed::M2s(index))
             };
             let end = End::new(memory, event, side);
-            end.lay_out(!is_s2m);
+            end.lay_out();
+            if !is_s2m {
+                end.give_all();
+            }
             rings.push(end);
             let ring = AddRing {
                 is_s2m,
@@ -352,6 +355,9 @@ impl Handshake {
     fn connected(self) -> Result<Interface, Fault> {
         let is_server = matches!(self.role, Role::Server { .. });
         let (inward, outward) = if is_server { (self.s2m, self.m2s) } else { (self.m2s, self.s2m) };
+        if !is_server {
+            inward.iter().for_each(End::give_all);
+        }
         let inward: Vec<_> = inward.into_iter().map(Inward::new).collect();
         let outward: Vec<_> = outward.into_iter().map(Outward::new).collect();
         let link = Link::new(self.channel, inward.iter().map(Inward::event))?;
@@ -380,4 +386,40 @@ fn check_event(event: &OwnedFd) -> Result<(), Fault> {
     }
     let flags = rustix::fs::fcntl_getfl(event)?;
     Ok(rustix::fs::fcntl_setfl(event, flags | rustix::fs::OFlags::NONBLOCK)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+    use super::*;
+    use crate::Pushed;
+
+    #[test]
+    fn a_server_that_resets_the_indexes_until_it_is_connected_can_send() {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (near, far) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        let budget = Budget::new(Options::default().mapped_octets_max);
+        let mut server = Handshake::server(near, Options::default(), &budget).unwrap();
+        let mut client = Handshake::client(far, Options::default());
+        let mut interface = loop {
+            if let Progress::Waiting(waiting) = client.proceed().unwrap() {
+                client = waiting;
+            } else {
+                panic!("the client is connected before the server");
+            }
+            // As libmemif does when the client wants to be connected.
+            for ring in server.s2m.iter().chain(&server.m2s) {
+                ring.memory.head().store(0, Ordering::Relaxed);
+                ring.memory.tail().store(0, Ordering::Relaxed);
+            }
+            match server.proceed().unwrap() {
+                Progress::Waiting(waiting) => server = waiting,
+                Progress::Connected(interface) => break interface,
+            }
+        };
+        assert!(matches!(client.proceed().unwrap(), Progress::Connected(_)));
+        assert_eq!(interface.sender.push(&[b"to the client"]), Ok(Pushed::Taken));
+    }
 }

@@ -91,16 +91,17 @@ impl End {
         End { memory, event, side, next: 0 }
     }
 
-    /// At the client's end: names all buffers. They are for the server to fill if `is_inward`. Done before the server
-    /// is told of the ring: it looks there for their size.
-    pub(crate) fn lay_out(&self, is_inward: bool) {
-        let size = self.memory.size();
-        for slot in 0..size {
+    /// At the client's end: names all buffers. Done before the server is told of the ring: it looks there for their size.
+    pub(crate) fn lay_out(&self) {
+        for slot in 0..self.memory.size() {
             self.memory.set_descriptor(slot, self.own(slot).unwrap_or_default());
         }
-        if is_inward {
-            self.publish(size);
-        }
+    }
+
+    /// At the client's receiving end: all buffers are the server's to fill. Done before the server is told of the ring, so that it may
+    /// send at once, and again when it is connected: libmemif sets the indexes of all rings to 0 before.
+    pub(crate) fn give_all(&self) {
+        self.publish(self.memory.size());
     }
 
     /// The buffer of a slot at the client's end.

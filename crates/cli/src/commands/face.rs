@@ -169,7 +169,8 @@ impl Properties {
     after_help = "Examples:\n  namely face create udp://192.0.2.7\n  namely face create tcp://router.example:6363 --persistency permanent\n  namely face create 'ether://[02:00:00:00:00:01]' --local dev://eth0"
 )]
 pub struct Create {
-    /// The remote end: udp://host[:port], tcp://host[:port], or ether://[address] with --local.
+    /// The remote end: udp://host[:port], tcp://host[:port], ether://[address] with --local, or memif:///path, where a
+    /// program such as VPP listens for shared memory.
     uri: String,
     /// The local end, where it matters: dev://interface for ether.
     #[arg(long, value_name = "URI")]

@@ -157,7 +157,9 @@ struct Checked(StaticFace);
 impl<'de> Deserialize<'de> for Checked {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let face = StaticFace::deserialize(deserializer)?;
-        if matches!(face.remote, FaceUri::Tcp(_)) && (face.mtu.is_some() || face.reliability) {
+        if matches!(face.remote, FaceUri::Tcp(_) | FaceUri::Memif { .. })
+            && (face.mtu.is_some() || face.reliability)
+        {
             return Err(D::Error::custom(format!(
                 "`mtu` and `reliability` are for udp and ether faces: leave them out for `{}`",
                 face.remote

@@ -159,10 +159,10 @@ pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
 /// Whether `uri` can be a neighbour's.
 pub(crate) fn check_remote_uri(uri: FaceUri) -> Result<FaceUri, String> {
     match uri {
-        FaceUri::Tcp(_) | FaceUri::Udp(_) => Ok(uri),
+        FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Memif { .. } => Ok(uri),
         FaceUri::Ether(address) if !address.is_group() => Ok(uri),
         _ => Err(format!(
-            "`{uri}` is no neighbour: write udp://host:port, tcp://host:port or ether://[address]"
+            "`{uri}` is no neighbour: write udp://host:port, tcp://host:port, ether://[address] or memif:///path"
         )),
     }
 }

@@ -301,7 +301,9 @@ fn describe(id: FaceId, port: &Port) -> FaceAndInode {
 /// The remote end, where only one face may lead.
 fn unique_remote(transport: &TransportStatus) -> Option<Far> {
     match transport.remote {
-        FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Ether(_) if transport.reach != Reach::Group => {
+        FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Ether(_) | FaceUri::Memif { .. }
+            if transport.reach != Reach::Group =>
+        {
             Some(far(&transport.remote, Some(&transport.local)))
         }
         _ => None,

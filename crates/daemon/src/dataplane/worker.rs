@@ -593,10 +593,10 @@ fn open_transport(io: &mut Io, spec: &FaceSpec) -> Result<TransportId, CreateFac
         return io.open_ethernet(device, station, spec.persistency).map_err(failure);
     }
     if let FaceUri::Memif { path, id } = &spec.remote {
-        if spec.persistency != Persistency::Persistent || spec.local.is_some() {
-            return Err(CreateFaceError::BadOption("a shared-memory face is persistent and has no LocalUri"));
+        if spec.local.is_some() {
+            return Err(CreateFaceError::BadOption("a shared-memory face has no LocalUri"));
         }
-        return io.connect_memif(path.as_ref(), *id).map_err(failure);
+        return io.connect_memif(path.as_ref(), *id, spec.persistency).map_err(failure);
     }
     let peer = spec.remote.address().ok_or_else(unsupported)?;
     let local = match &spec.local {

@@ -6,83 +6,119 @@ use std::path::Path;
 use namely_memif::{Handshake, Options, Progress};
 use namely_wire::face_uri::FaceUri;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::error::{CloseReason, OpenError};
-use crate::kind::{Flushed, NewTransport, Receiver, Sender};
+use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
 use crate::memif::{MemifReceiver, about, halves};
 use crate::options::Persistency;
 use crate::port::{Sent, TransportState};
 use crate::queue::FrameQueue;
-use crate::sockets::{self, Interest};
+use crate::reconnect::Reconnect;
+use crate::sockets::Interest;
+use crate::tcp::refuses_on_demand;
 use crate::transport::{Reach, TransportId};
 use crate::transports::Transports;
 use crate::turn::Turn;
 
 impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
     /// Begins to connect to interface `id` of the memif server at `path`. [`Event::Up`](crate::Event::Up) tells of
-    /// success, [`Event::Closed`](crate::Event::Closed) of failure.
+    /// success; a persistent transport that fails is [`Event::Closed`](crate::Event::Closed), a permanent one tries again.
     ///
     /// # Errors
-    /// [`OpenError::TooManyTransports`], or what the system says at once.
-    pub fn connect_memif(&mut self, path: &Path, id: u32) -> Result<TransportId, OpenError> {
+    /// [`OpenError::TooManyTransports`], or what the system says at once, unless the transport is permanent.
+    pub fn connect_memif(
+        &mut self,
+        path: &Path,
+        id: u32,
+        persistency: Persistency,
+    ) -> Result<TransportId, OpenError> {
         let shown = path.display().to_string();
         let doing = || format!("connecting to {shown}");
         let address = SocketAddrUnix::new(path).map_err(OpenError::system(doing()))?;
-        let socket = sockets::open(AddressFamily::UNIX, SocketType::SEQPACKET)?;
-        rustix::net::connect(&socket, &address).map_err(OpenError::system(doing()))?;
         // What peers may have here is no measure of what to ask for there.
         let options = Options { id, ..Options::default() };
-        let remote = FaceUri::Memif { path: shown.clone(), id };
-        let new = NewTransport {
-            receiver: Box::new(Connection::Shaking(Handshake::client(socket, options))),
-            sender: Box::new(NoSender),
-            about: about(remote.clone(), Reach::Neighbour, options.buffer_octets as usize, None),
-            local: remote,
-            persistency: Persistency::Persistent,
-            state: TransportState::Connecting,
+        let state = match start(&address, &options) {
+            Ok(handshake) => State::Shaking(handshake),
+            Err(_) if persistency == Persistency::Permanent => State::Resting,
+            Err(errno) => return Err(OpenError::system(doing())(errno)),
         };
-        let transport = self.add_transport(new)?;
-        let timeout_ns = self.options().tcp.connect_timeout_ns;
-        self.set_timer(transport, Some(self.now_ns().saturating_add(timeout_ns)));
+        let mut reconnect = Reconnect::default();
+        let wait_ns = match state {
+            State::Resting => reconnect.next_wait_ns(self.options()),
+            _ => self.options().tcp.connect_timeout_ns,
+        };
+        let remote = FaceUri::Memif { path: shown.clone(), id };
+        let about = about(remote.clone(), Reach::Neighbour, options.buffer_octets as usize, None);
+        let transport = self.add_transport(NewTransport {
+            receiver: Box::new(Connection { state, address, options, reconnect }),
+            sender: Box::new(NoSender),
+            about: About { refuses: refuses_on_demand, ..about },
+            local: remote,
+            persistency,
+            state: TransportState::Connecting,
+        })?;
+        self.set_timer(transport, Some(self.now_ns().saturating_add(wait_ns)));
         Ok(transport)
     }
 }
 
-/// The receiving half of an interface that this end asked for.
+/// Opens a socket to the server at `address`, which has not said anything yet.
+fn start(address: &SocketAddrUnix, options: &Options) -> Result<Handshake, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    rustix::net::connect(&socket, address)?;
+    Ok(Handshake::client(socket, *options))
+}
+
+/// The receiving half of an interface that this end asks for.
 #[derive(Debug)]
-enum Connection {
+struct Connection {
+    state: State,
+    address: SocketAddrUnix,
+    options: Options,
+    reconnect: Reconnect,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Waiting to connect again, or failed.
+    Resting,
     Shaking(Handshake),
     Connected(Box<MemifReceiver>),
-    Failed,
 }
 
 impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Connection::Shaking(handshake) => Some(handshake.as_fd()),
-            Connection::Connected(receiver) => Some(receiver.link.as_fd()),
-            Connection::Failed => None,
+        match &self.state {
+            State::Shaking(handshake) => Some(handshake.as_fd()),
+            State::Connected(receiver) => Some(receiver.link.as_fd()),
+            State::Resting => None,
         }
     }
 
     fn connected(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
-        let Connection::Shaking(handshake) = std::mem::replace(self, Connection::Failed) else {
-            return Ok(());
+        let handshake = match std::mem::replace(&mut self.state, State::Resting) {
+            State::Shaking(handshake) => handshake,
+            other => {
+                self.state = other;
+                return Ok(());
+            }
         };
         // Watched for writing so far, as a connection that is being made; after success only the interface is.
         turn.rewatch(&handshake, Interest::Nothing);
         match handshake.proceed().map_err(CloseReason::Memif)? {
             Progress::Waiting(handshake) => {
                 turn.rewatch(&handshake, Interest::Read);
-                *self = Connection::Shaking(handshake);
+                self.state = State::Shaking(handshake);
             }
             Progress::Connected(interface) => {
                 let (receiver, sender, _) = halves(*interface);
                 turn.watch(&receiver.link, Interest::Read);
                 turn.port.set_sender(Box::new(sender));
                 turn.set_timer(None);
-                *self = Connection::Connected(Box::new(receiver));
+                self.state = State::Connected(Box::new(receiver));
+                self.reconnect = Reconnect::default();
                 turn.up();
             }
         }
@@ -90,17 +126,35 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
     }
 
     fn read(&mut self, turn: &mut Turn<'_, P>, scratch: &mut [u8]) -> Result<(), CloseReason> {
-        match self {
-            Connection::Connected(receiver) => receiver.read(turn, scratch),
+        match &mut self.state {
+            State::Connected(receiver) => receiver.read(turn, scratch),
             _ => Ok(()),
         }
     }
 
+    /// A ring is to be looked at, connecting took too long, or it is time to connect again.
     fn on_timer(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
-        match self {
-            Connection::Connected(receiver) => receiver.on_timer(turn),
-            _ => Err(CloseReason::ConnectTimeout),
+        match &mut self.state {
+            State::Connected(receiver) => return receiver.on_timer(turn),
+            State::Shaking(_) => return Err(CloseReason::ConnectTimeout),
+            State::Resting => (),
         }
+        match start(&self.address, &self.options) {
+            Ok(handshake) => {
+                turn.watch(&handshake, Interest::Write);
+                self.state = State::Shaking(handshake);
+                let timeout_ns = turn.options().tcp.connect_timeout_ns;
+                turn.set_timer(Some(turn.now_ns().saturating_add(timeout_ns)));
+            }
+            Err(_) => self.reconnect.rest(turn),
+        }
+        Ok(())
+    }
+
+    fn take_down(&mut self, turn: &mut Turn<'_, P>) -> bool {
+        self.state = State::Resting;
+        self.reconnect.rest(turn);
+        true
     }
 }
 

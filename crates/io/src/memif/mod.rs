@@ -75,7 +75,8 @@ fn about(remote: FaceUri, reach: Reach, mtu: usize, credentials: Option<Credenti
         socket_inode: None,
         idle_ns: None,
         refuses: |persistency| {
-            (persistency == Persistency::Permanent).then_some("a shared-memory face cannot be permanent")
+            (persistency == Persistency::Permanent)
+                .then_some("a shared-memory face that its application opened cannot be permanent")
         },
     }
 }

@@ -11,8 +11,9 @@ use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use crate::error::{CloseReason, OpenError};
 use crate::kind::{About, Acceptor, NewTransport, Receiver};
-use crate::options::{IoOptions, Persistency};
+use crate::options::Persistency;
 use crate::port::TransportState;
+use crate::reconnect::Reconnect;
 use crate::sockets::{self, Interest};
 use crate::stream::{Partial, StreamReceiver, StreamSender};
 use crate::transport::{Carrier, Reach, TransportId};
@@ -28,21 +29,6 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How often it is asked before the connection counts as dead.
 const KEEPALIVE_PROBES: u32 = 6;
-
-/// The wait before the next attempt to connect.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reconnect {
-    wait_ns: u64,
-}
-
-impl Reconnect {
-    /// The wait after another failure: twice the last one, within the limits.
-    fn next_wait_ns(&mut self, options: &IoOptions) -> u64 {
-        let tcp = &options.tcp;
-        self.wait_ns = (self.wait_ns * 2).clamp(tcp.reconnect_ns_min, tcp.reconnect_ns_max);
-        self.wait_ns
-    }
-}
 
 impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
     /// Listens on an address. Port 0 takes a free one, which [`Transports::listeners`] shows.
@@ -110,7 +96,7 @@ fn about(peer: SocketAddr) -> About {
     }
 }
 
-fn refuses_on_demand(persistency: Persistency) -> Option<&'static str> {
+pub(crate) fn refuses_on_demand(persistency: Persistency) -> Option<&'static str> {
     (persistency == Persistency::OnDemand).then_some("a connection that the router opened is not on demand")
 }
 
@@ -189,14 +175,6 @@ struct Connection {
     reconnect: Reconnect,
 }
 
-impl Connection {
-    /// Waits before the next attempt.
-    fn rest<P: AsRef<[u8]> + Clone + Send + 'static>(&mut self, turn: &mut Turn<'_, P>) {
-        let wait_ns = self.reconnect.next_wait_ns(turn.options());
-        turn.set_timer(Some(turn.now_ns().saturating_add(wait_ns)));
-    }
-}
-
 impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.socket.as_ref().map(|socket| socket.as_fd())
@@ -241,27 +219,14 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
                 let timeout_ns = turn.options().tcp.connect_timeout_ns;
                 turn.set_timer(Some(turn.now_ns().saturating_add(timeout_ns)));
             }
-            Err(_) => self.rest(turn),
+            Err(_) => self.reconnect.rest(turn),
         }
         Ok(())
     }
 
     fn take_down(&mut self, turn: &mut Turn<'_, P>) -> bool {
         self.socket = None;
-        self.rest(turn);
+        self.reconnect.rest(turn);
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_double_up_to_the_limit() {
-        let options = IoOptions::default();
-        let mut reconnect = Reconnect::default();
-        let waits: Vec<u64> = (0..10).map(|_| reconnect.next_wait_ns(&options) / 1_000_000).collect();
-        assert_eq!(waits, [250, 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000]);
     }
 }

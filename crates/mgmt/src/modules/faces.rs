@@ -13,8 +13,8 @@ use crate::control::{CreateError, FaceSettings, FaceSpec, Faces, UpdateError};
 pub(crate) fn face_spec(parameters: &ControlParameters) -> Result<FaceSpec, ControlResponse> {
     let uri = parameters.uri.as_deref().ok_or_else(|| bad("Uri is missing"))?;
     let remote: FaceUri = uri.parse().map_err(|error| bad(format!("Uri {uri}: {error}")))?;
-    if !matches!(remote, FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Ether(_)) {
-        let text = format!("faces are made to udp, tcp and ether URIs, not to {remote}");
+    if !matches!(remote, FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Ether(_) | FaceUri::Memif { .. }) {
+        let text = format!("faces are made to udp, tcp, ether and memif URIs, not to {remote}");
         return Err(ControlResponse::new(status_code::UNSUPPORTED_PROTOCOL, text));
     }
     let local = parameters
