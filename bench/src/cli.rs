@@ -37,6 +37,9 @@ pub enum Command {
     /// The experiments of iStack on this machine: cores, payload, many consumers
     #[command(after_help = ISTACK_HELP)]
     Istack(Istack),
+    /// Draw bars from what `istack` or `namely perf` printed with --json
+    #[command(after_help = PLOT_HELP)]
+    Plot(Plot),
     /// Hit ratios of the content store's policies on traces
     #[command(after_help = POLICIES_HELP)]
     Policies(Policies),
@@ -70,6 +73,9 @@ const ISTACK_HELP: &str = "Programs are found as by `compare`.
 
 Example:
   cargo run --release -p namely-bench -- istack --runs 5";
+
+const PLOT_HELP: &str = "Example:
+  namely --json perf crypto > crypto.jsonl && namely-bench plot crypto.jsonl --to crypto.svg";
 
 const TABLES_HELP: &str = "Packets are written into a pool's buffers outside the timed part; timed is what the core does with them.
 exchanges/s is over wall time in the core (each worker's added up); ns/exchange and ns/lookup are CPU time, which other
@@ -247,6 +253,17 @@ impl Compare {
     pub fn plan(&self) -> Plan {
         if self.quick { Plan::quick() } else { Plan::full(self.object_mib) }
     }
+}
+
+/// Options of `plot`.
+#[derive(Args, Debug)]
+pub struct Plot {
+    /// Files with JSON lines.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The SVG file to write.
+    #[arg(long, value_name = "FILE")]
+    pub to: PathBuf,
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub mod measure;
 pub mod metric;
 pub mod namespace;
 pub mod plain;
+pub mod plot;
 pub mod policies;
 pub mod probe;
 pub mod process;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
-use namely_bench::{compare, emulated, instructions, istack, plain, policies, tables};
+use namely_bench::{compare, emulated, instructions, istack, plain, plot, policies, tables};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Command::InstructionsWork(options) => instructions::work(&options),
         Command::Emulated(options) => emulated::run(&options),
         Command::Istack(options) => istack::run(&options),
+        Command::Plot(options) => plot::run(&options),
         Command::Policies(options) => policies::run(&options),
         Command::Plain(command) => plain::run(&command),
     };
