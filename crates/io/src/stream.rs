@@ -23,10 +23,35 @@ const READ_OCTETS_MIN: usize = 2 * namely_wire::LP_PACKET_OCTETS_MAX;
 /// Writes of one transport in one turn.
 const WRITES_PER_TURN_MAX: usize = 8;
 
+/// Packets that a stream gives in one turn, about: how much is read follows from how long its packets were in the turn before.
+pub(crate) const PACKETS_PER_TURN: usize = 512;
+
+/// How much of a stream is read in a turn, so that tiny packets do not make turns longer than datagrams do.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    /// What [`PACKETS_PER_TURN`] packets take; 0 while nothing is known of them.
+    octets: usize,
+}
+
+impl Pace {
+    /// Octets to read, between `least` and `most`.
+    pub(crate) fn octets(&self, least: usize, most: usize) -> usize {
+        self.octets.clamp(least.min(most), most)
+    }
+
+    /// Takes note that a turn read so many packets and octets.
+    pub(crate) fn learn(&mut self, packets: u64, octets: u64) {
+        if let Some(mean) = octets.checked_div(packets) {
+            self.octets = (mean as usize).saturating_mul(PACKETS_PER_TURN);
+        }
+    }
+}
+
 /// The beginning of a packet whose end has not arrived; less than one packet.
 #[derive(Debug, Default)]
 pub(crate) struct Partial {
     octets: Vec<u8>,
+    pace: Pace,
 }
 
 impl Partial {
@@ -38,7 +63,8 @@ impl Partial {
         scratch: &mut [u8],
     ) -> Result<(), CloseReason> {
         let kept = self.octets.len();
-        let budget = turn.options().read_octets_per_turn.clamp(READ_OCTETS_MIN, scratch.len());
+        let most = turn.options().read_octets_per_turn.clamp(READ_OCTETS_MIN, scratch.len());
+        let budget = self.pace.octets(READ_OCTETS_MIN, most);
         let (before, room) = scratch[..budget].split_at_mut(kept);
         before.copy_from_slice(&self.octets);
         let octets = match rustix::net::recv(socket, room, RecvFlags::DONTWAIT) {
@@ -61,6 +87,7 @@ impl Partial {
                 Err(error) => break Err(error),
             }
         };
+        self.pace.learn(turn.frames, turn.octets);
         self.octets.clear();
         self.octets.extend_from_slice(rest);
         cut.map_err(|error| {
@@ -134,5 +161,23 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for StreamSender {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_much_is_read_as_so_many_packets_take_and_a_little_of_a_stream_that_is_not_known() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.octets(READ_OCTETS_MIN, 256 << 10), READ_OCTETS_MIN);
+        for (packets, octets, read) in
+            [(10, 80_000, 256 << 10), (1000, 100_000, 51_200), (0, 0, 51_200), (600, 18_000, READ_OCTETS_MIN)]
+        {
+            pace.learn(packets, octets);
+            assert_eq!(pace.octets(READ_OCTETS_MIN, 256 << 10), read);
+        }
+        assert_eq!(pace.octets(READ_OCTETS_MIN, 100), 100);
     }
 }

@@ -365,6 +365,22 @@ fn a_busy_stream_does_not_starve_the_others() {
 }
 
 #[test]
+fn a_stream_of_tiny_packets_has_no_longer_turns_than_others() {
+    let (place, io) = listening(IoOptions::default());
+    let (mut flooding, mut quiet) = (place.connect(), place.connect());
+    let (_, quiet_id) = (io.accepted(), io.accepted());
+    let tiny: Vec<u8> = (0..4000).flat_map(|_| packet(20, 1)).collect();
+    // Both wait while the loop does this, the flood before the other.
+    let _open = io.with(move |_| {
+        flooding.write_all(&tiny).unwrap();
+        quiet.write_all(&packet(20, 2)).unwrap();
+        (flooding, quiet)
+    });
+    let before = (0..).take_while(|_| io.next_frame().0 != quiet_id).count();
+    assert!(before < 1000, "{before} packets of one stream before any of the other");
+}
+
+#[test]
 fn a_worker_of_its_own_reads_dispatched_links_and_no_others() {
     let (own, other) = (Place::new(), Place::new());
     let links = vec![FaceUri::Unix(own.path.display().to_string())];

@@ -19,6 +19,7 @@ use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
 use crate::options::Persistency;
 use crate::port::{Sent, TransportState};
 use crate::queue::FrameQueue;
+use crate::stream::Pace;
 use crate::transport::{Carrier, Reach};
 use crate::turn::Turn;
 use crate::unix::refuses_permanent;
@@ -44,7 +45,11 @@ pub(super) fn client<P: AsRef<[u8]> + Clone + Send + 'static>(
         refuses: refuses_permanent,
     };
     NewTransport {
-        receiver: Box::new(WebSocketReceiver { connection, farewell: Some(CloseCode::Away) }),
+        receiver: Box::new(WebSocketReceiver {
+            connection,
+            farewell: Some(CloseCode::Away),
+            pace: Pace::default(),
+        }),
         sender,
         about,
         local,
@@ -57,6 +62,7 @@ struct WebSocketReceiver {
     connection: WebSocket<Wire>,
     /// What the peer is told when the face ends; none when it knows, or cannot be told.
     farewell: Option<CloseCode>,
+    pace: Pace,
 }
 
 impl Drop for WebSocketReceiver {
@@ -81,7 +87,10 @@ impl WebSocketReceiver {
                     self.farewell = None;
                     Err(CloseReason::System(errno))
                 }
-                _ if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
+                _ if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    self.pace.learn(turn.frames, turn.octets);
+                    Ok(())
+                }
                 // A peer that asks for pongs and reads none; the last may be half written.
                 _ => Err(self.refuse(turn, "websocket_control_full", None)),
             },
@@ -114,7 +123,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for WebSocketReceiver 
     }
 
     fn read(&mut self, turn: &mut Turn<'_, P>, _scratch: &mut [u8]) -> Result<(), CloseReason> {
-        let budget = turn.options().read_octets_per_turn.max(READ_OCTETS);
+        let budget = self.pace.octets(READ_OCTETS, turn.options().read_octets_per_turn.max(READ_OCTETS));
         self.connection.get_mut().begin_turn(budget);
         loop {
             match self.connection.read() {
