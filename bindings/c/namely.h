@@ -82,6 +82,9 @@
 // Option of a consumer, a switch: whether Data with longer names may answer datagrams.
 #define ICN_OPT_CAN_BE_PREFIX 15
 
+// Option of a consumer: octets that icn_recvfrom asks for ahead of what it handed out; as many again wait verified.
+#define ICN_OPT_READ_AHEAD_OCTETS 28
+
 // Option of a producer: whether manifests vouch for segments, text: off, sha256, blake3.
 #define ICN_OPT_MANIFEST 17
 
@@ -293,6 +296,19 @@ int icn_forget(int socket, const struct sockaddr_icn *name, socklen_t namelen);
 //
 // Returns the position in octets, or -1 as icn_recvfrom; EINVAL for a position before the object.
 int64_t icn_seek(int socket, const struct sockaddr_icn *name, socklen_t namelen, int64_t offset, int whence);
+
+// Consumer: `len` octets of the object from `offset` on, wherever icn_recvfrom is in it: only the segments that hold them are
+// asked for. It waits, also on a socket that does not wait otherwise. The object is one of the ICN_OBJECTS_MAX that are being
+// read until icn_forget, so that each call reads the same version.
+//
+// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom; EINVAL for an offset before the
+// object.
+ssize_t icn_pread(int socket,
+                  void *buf,
+                  size_t len,
+                  int64_t offset,
+                  const struct sockaddr_icn *name,
+                  socklen_t namelen);
 
 // Consumer: what is known of the object `name` without fetching it: its size, for
 // instance. It waits, also on a socket that does not wait otherwise.

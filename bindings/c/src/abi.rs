@@ -317,6 +317,28 @@ pub unsafe extern "C" fn icn_seek(
     })
 }
 
+/// Consumer: `len` octets of the object from `offset` on, wherever icn_recvfrom is in it: only the segments that hold them are
+/// asked for. It waits, also on a socket that does not wait otherwise. The object is one of the ICN_OBJECTS_MAX that are being
+/// read until icn_forget, so that each call reads the same version.
+///
+/// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom; EINVAL for an offset before the
+/// object.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn icn_pread(
+    socket: c_int,
+    buf: *mut c_void,
+    len: size_t,
+    offset: i64,
+    name: *const sockaddr_icn,
+    namelen: socklen_t,
+) -> ssize_t {
+    run(|| {
+        // SAFETY: the caller's address and its length, and its buffer, which nobody else uses during the call.
+        let (name, buffer) = unsafe { (name_at(name, namelen)?, buffer(buf, len)?) };
+        Ok(objects::read_range(socket, &name, buffer, offset)? as ssize_t)
+    })
+}
+
 /// Consumer: what is known of the object `name` without fetching it: its size, for
 /// instance. It waits, also on a socket that does not wait otherwise.
 ///

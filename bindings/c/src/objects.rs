@@ -48,8 +48,8 @@ impl Objects {
         self.list().iter().find(|object| object.is(name)).cloned()
     }
 
-    /// The object that `name` began, or a new one.
-    fn begun(&self, name: &Name, consumer: &Consumer) -> Result<Arc<Object>, Failure> {
+    /// The object that `name` began, or a new one, of which more than its description is asked for if `at_once`.
+    fn begun(&self, name: &Name, consumer: &Consumer, at_once: bool) -> Result<Arc<Object>, Failure> {
         let mut list = self.list();
         if let Some(object) = list.iter().find(|object| object.is(name)) {
             return Ok(object.clone());
@@ -59,7 +59,8 @@ impl Objects {
                 format!("{ICN_OBJECTS_MAX} objects are being read: read one to its end, or icn_forget it");
             return Err(Failure::new(libc::ENOBUFS, sentence));
         }
-        let pending = signals_blocked(|| consumer.stream_async(name))?;
+        let open = if at_once { Consumer::stream_async } else { Consumer::open_async };
+        let pending = signals_blocked(|| open(consumer, name))?;
         let reading = Mutex::new(Reading::Opening(pending));
         let object = Arc::new(Object { name: name.clone(), versioned: OnceLock::new(), reading });
         list.push(object.clone());
@@ -122,6 +123,20 @@ impl Reading {
         }
     }
 
+    /// Waits until the object was found, or was not.
+    fn found(&mut self, consumer: &Consumer) -> Result<(), Failure> {
+        if let Reading::Opening(pending) = self {
+            let found = pending.wait(timeout(consumer));
+            if let Err(error) = &found
+                && error.errno() == libc::EINTR
+            {
+                return Err(Failure::new(libc::EINTR, error.to_string()));
+            }
+            *self = Reading::of(found);
+        }
+        Ok(())
+    }
+
     /// The stream, waited for if the call may wait.
     fn stream(
         &mut self,
@@ -130,20 +145,9 @@ impl Reading {
         flags: c_int,
     ) -> Result<&mut Reading, Failure> {
         if socket.may_wait(flags) {
-            if let Reading::Opening(pending) = self {
-                let found = pending.wait(timeout(consumer));
-                if let Err(error) = &found
-                    && error.errno() == libc::EINTR
-                {
-                    return Err(Failure::new(libc::EINTR, error.to_string()));
-                }
-                *self = Reading::of(found);
-            }
+            self.found(consumer)?;
         } else {
             self.advance(&Waker::from(socket.bell.clone()));
-        }
-        if let Reading::Open { stream, .. } = self {
-            socket.watch(stream.as_fd());
         }
         Ok(self)
     }
@@ -189,6 +193,16 @@ fn is_passing(failure: &Failure) -> bool {
     matches!(failure.errno, libc::EAGAIN | libc::EINTR)
 }
 
+/// Asks for what the stream is to read next, and watches its descriptor, which changes then.
+fn begin(stream: &mut ObjectStream, socket: &Socket) -> io::Result<()> {
+    if stream.begins_anew() {
+        socket.unwatch(stream.as_fd());
+        signals_blocked(|| stream.begin())?;
+    }
+    socket.watch(stream.as_fd());
+    Ok(())
+}
+
 /// What an error of a stream has inside.
 fn of_stream(error: &io::Error) -> Failure {
     let inside = error.get_ref().and_then(|inside| inside.downcast_ref::<FetchError>());
@@ -211,12 +225,13 @@ pub(crate) fn receive_object(
     check_flags(flags, ICN_DONTWAIT | ICN_WAITALL)?;
     let socket = find(number)?;
     let consumer = socket.consumer()?;
-    let object = socket.objects.begun(name, &consumer)?;
+    let object = socket.objects.begun(name, &consumer, true)?;
     let may_wait = socket.may_wait(flags);
     let read = object.reading(may_wait).and_then(|mut reading| {
         let reading = reading.stream(&socket, &consumer, flags)?;
         if let Reading::Open { stream, .. } = reading {
             object.versioned.get_or_init(|| stream.name().clone());
+            begin(stream, &socket).map_err(|error| of_stream(&error))?;
         }
         reading.read(buffer, may_wait, flags & ICN_WAITALL != 0)
     });
@@ -261,19 +276,47 @@ pub(crate) fn seek(number: c_int, name: &Name, offset: i64, whence: c_int) -> Re
     };
     let socket = find(number)?;
     let consumer = socket.consumer()?;
-    let object = socket.objects.begun(name, &consumer)?;
+    let object = socket.objects.begun(name, &consumer, false)?;
     let mut reading = object.reading(socket.may_wait(0))?;
     let failure = match reading.stream(&socket, &consumer, 0)? {
         Reading::Opening(_) => return Err(Errno(libc::EAGAIN).into()),
         Reading::Failed(failure) => failure.clone(),
         Reading::Open { stream, more } => {
-            // It may go on with another descriptor.
-            socket.unwatch(stream.as_fd());
-            let position = signals_blocked(|| stream.seek(to));
-            socket.watch(stream.as_fd());
+            let position = stream.seek(to);
             *more = true;
             let position = position.map_err(|error| of_stream(&error))?;
             return i64::try_from(position).map_err(|_| Errno(libc::EOVERFLOW).into());
+        }
+    };
+    drop(reading);
+    forget_object(&socket, &object);
+    Err(failure)
+}
+
+/// `icn_pread`.
+pub(crate) fn read_range(
+    number: c_int,
+    name: &Name,
+    buffer: &mut [u8],
+    offset: i64,
+) -> Result<usize, Failure> {
+    let from = u64::try_from(offset)
+        .map_err(|_| Failure::new(libc::EINVAL, "no place in an object is before its beginning"))?;
+    let socket = find(number)?;
+    let consumer = socket.consumer()?;
+    let object = socket.objects.begun(name, &consumer, false)?;
+    let mut reading = object.reading(true)?;
+    reading.found(&consumer)?;
+    let failure = match &*reading {
+        Reading::Opening(_) => return Err(Errno(libc::EAGAIN).into()),
+        Reading::Failed(failure) => failure.clone(),
+        Reading::Open { stream, .. } => {
+            let pending = signals_blocked(|| stream.read_range_async(from, buffer.len()));
+            // Others may read meanwhile.
+            drop(reading);
+            let content = pending?.wait(timeout(&consumer))?;
+            buffer[..content.len()].copy_from_slice(&content);
+            return Ok(content.len());
         }
     };
     drop(reading);

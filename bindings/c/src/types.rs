@@ -54,6 +54,8 @@ pub const ICN_OPT_BACKLOG_SEGMENTS: c_int = 13;
 pub const ICN_OPT_MUST_BE_FRESH: c_int = 14;
 /// Option of a consumer, a switch: whether Data with longer names may answer datagrams.
 pub const ICN_OPT_CAN_BE_PREFIX: c_int = 15;
+/// Option of a consumer: octets that icn_recvfrom asks for ahead of what it handed out; as many again wait verified.
+pub const ICN_OPT_READ_AHEAD_OCTETS: c_int = 28;
 /// Option of a producer: whether manifests vouch for segments, text: off, sha256, blake3.
 pub const ICN_OPT_MANIFEST: c_int = 17;
 /// Option of a producer: largest packet made, in octets.

@@ -64,6 +64,7 @@ static const struct name options[] = {
     {"backlog_segments", ICN_OPT_BACKLOG_SEGMENTS},
     {"must_be_fresh", ICN_OPT_MUST_BE_FRESH},
     {"can_be_prefix", ICN_OPT_CAN_BE_PREFIX},
+    {"read_ahead_octets", ICN_OPT_READ_AHEAD_OCTETS},
     {"suite", ICN_OPT_SUITE},
     {"buffer_octets", ICN_OPT_BUFFER_OCTETS},
     {"buffer_policy", ICN_OPT_BUFFER_POLICY},
@@ -295,6 +296,21 @@ static int step_read(int socket, char *const *step) {
     return got < 0 ? -1 : 0;
 }
 
+static int step_pread(int socket, char *const *step) {
+    struct sockaddr_icn name = address(step[2]);
+    size_t len = strtoull(step[4], NULL, 10);
+    unsigned char *octets = malloc(len + 1);
+    ssize_t got = icn_pread(socket, octets, len, strtoll(step[3], NULL, 10), &name, sizeof name);
+    int error = errno;
+    if (got >= 0) {
+        answer_content(octets, (size_t)got);
+        icn_forget(socket, &name, sizeof name);
+    }
+    free(octets);
+    errno = error;
+    return got < 0 ? -1 : 0;
+}
+
 static int step_stat(int socket, const char *uri) {
     struct sockaddr_icn name = address(uri);
     struct icn_stat stat;
@@ -484,6 +500,8 @@ static int run(char *const *step, int count) {
         return step_publish(socket, step, count);
     if (strcmp(what, "read") == 0 && count == 5)
         return step_read(socket, step);
+    if (strcmp(what, "pread") == 0 && count == 5)
+        return step_pread(socket, step);
     if (strcmp(what, "stat") == 0 && count == 3)
         return step_stat(socket, step[2]);
     if (strcmp(what, "request") == 0 && count == 4)

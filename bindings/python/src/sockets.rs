@@ -193,7 +193,7 @@ socket!(Consumer, ConsumerOptions, {
     }
 
     fn stream(&self, name: &str) -> PyResult<Pending> {
-        started!(self, name, stream_async(parse(name)?))
+        started!(self, name, open_async(parse(name)?))
     }
 
     fn request(&self, name: &str, parameters: Option<&[u8]>, lifetime: Option<f64>) -> PyResult<Pending> {

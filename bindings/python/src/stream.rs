@@ -10,6 +10,7 @@ use pyo3::types::PyBytes;
 use rustix::io::Errno;
 
 use crate::failure::{Failure, Fault};
+use crate::pending::Pending;
 use crate::waiting::waited;
 
 /// The most that one call reads, octets: so much memory is set aside for it.
@@ -38,7 +39,7 @@ impl Stream {
     fn with<T>(&self, what: impl FnOnce(&mut ObjectStream) -> io::Result<T>) -> Option<Result<T, Failure>> {
         let mut stream = self.stream();
         let Some(stream) = stream.as_mut() else {
-            return Some(Err(Failure::new(Errno::BADF, "the file was closed")));
+            return Some(Err(closed()));
         };
         match what(stream) {
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::TimedOut) => {
@@ -69,6 +70,10 @@ impl Stream {
             }
         }
     }
+}
+
+fn closed() -> Failure {
+    Failure::new(Errno::BADF, "the file was closed")
 }
 
 #[pymethods]
@@ -103,6 +108,15 @@ impl Stream {
             })
         })?;
         Ok(PyBytes::new(py, &read))
+    }
+
+    /// `octets` octets from `from` on, wherever the stream is; fewer at the end. They alone are asked for.
+    fn read_range(&self, from: u64, octets: usize) -> PyResult<Pending> {
+        let stream = self.stream();
+        let Some(stream) = stream.as_ref() else { return Err(closed().into()) };
+        let begun = stream.read_range_async(from, octets);
+        let call = begun.map_err(|error| Failure::of(&error, Some(&self.name)))?;
+        Ok(Pending::new(call, Some(&self.name), self.timeout))
     }
 
     /// Goes to a place; `whence` as `io.SEEK_SET`, `SEEK_CUR` and `SEEK_END`.

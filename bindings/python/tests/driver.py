@@ -169,6 +169,10 @@ class Driver:
             file.seek(int(offset))
             return result(file.read(int(length)))
 
+    def step_pread(self, socket: str, name: str, offset: str, length: str) -> str:
+        with self.consumer(socket).open_raw(name) as file:
+            return result(file.read_at(int(offset), int(length)))
+
     def step_stat(self, socket: str, name: str) -> str:
         info = self.consumer(socket).stat(name)
         return " ".join("-" if known is None else str(known) for known in (info.size, info.segments))

@@ -98,6 +98,29 @@ def test_any_place_of_a_file_is_read(fs: NamelyFileSystem, tree: pathlib.Path) -
         assert fs.cat_file("/lab/tree/random.bin", start, end) == content[start:end], (start, end)
 
 
+def test_little_more_is_fetched_than_what_is_read(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
+    content = (tree / "random.bin").read_bytes()
+
+    def segments(read: Callable[[], object]) -> int:
+        before = fs.consumer.stats()["segments"], fs.consumer.stats()["interests"]
+        read()
+        after = fs.consumer.stats()
+        assert after["interests"] - before[1] <= after["segments"] - before[0] + 2, "nothing is asked for and not read but manifests"
+        return after["segments"] - before[0]
+
+    size = len(content) // (fs.consumer.stat("/lab/tree/random.bin").segments or 1)
+    assert segments(lambda: fs.cat_file("/lab/tree/random.bin", 100_000, 100_010)) <= 2
+    assert segments(lambda: fs.cat_file("/lab/tree/random.bin", 300_000, 400_000)) <= 100_000 // size + 2
+    with fs.open("/lab/tree/random.bin") as file:
+        assert segments(lambda: file.seek(600_000)) == 0
+        assert segments(lambda: file.read(10)) <= (file.blocksize + 10) // size + 2
+    with fs.consumer.open_raw("/lab/tree/random.bin") as file:
+        assert segments(lambda: file.read_at(7, 3)) == 1
+        assert file.read_at(7, 3) == content[7:10] and file.tell() == 0 and file.read_at(700_000, 9) == content[-1:]
+        with pytest.raises(namely.InvalidArgument):
+            file.read_at(-1, 1)
+
+
 def test_ranges_come_from_one_version(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
     content = (tree / "random.bin").read_bytes()
     starts = [600_000, 0, 8_000, 300_000, -7]
@@ -172,7 +195,7 @@ def test_uproot_reads_by_name(tmp_path: pathlib.Path, serve: Serve) -> None:
             assert (remote[branch].array(library="np") == local[branch].array(library="np")).all()
 
 
-def test_uproot_reads_the_experiments_files_by_name(serve: Serve) -> None:
+def test_uproot_reads_the_experiments_files_by_name(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     uproot = pytest.importorskip("uproot", reason="uproot is not installed (NAMELY_PYTHON=all installs it)")
     folder = root_files()
     if folder is None:
@@ -184,6 +207,19 @@ def test_uproot_reads_the_experiments_files_by_name(serve: Serve) -> None:
         assert len(muons[0]) == 2421
         assert awkward.array_equal(*muons)
     name = "nanoAOD_2015_CMS_Open_Data_ttbar.root"
+    # What uproot asks for is mostly the file's own description: that, and the rest of the segments at its edges, is fetched.
+    asked: list[int] = []
+    cat_file = NamelyFileSystem.cat_file
+
+    def counted(self: NamelyFileSystem, path: str, start: int, end: int, **kwargs: object) -> bytes:
+        asked.append(end - start)
+        return cat_file(self, path, start, end, **kwargs)
+
+    monkeypatch.setattr(NamelyFileSystem, "cat_file", counted)
+    fs = fsspec.filesystem("ndn")
+    before = fs.consumer.stats()["octets"]
     with uproot.open(f"ndn:///lab/cms/{name}") as remote, uproot.open(folder / name) as local:
         momenta = [file["Events"]["Muon_pt"].array() for file in (remote, local)]
         assert awkward.array_equal(*momenta) and len(momenta[0]) > 0
+    fetched, segment = fs.consumer.stats()["octets"] - before, 8_000
+    assert sum(asked) > 0 and fetched <= sum(asked) + 2 * segment * len(asked), f"{fetched} fetched, {sum(asked)} asked for"

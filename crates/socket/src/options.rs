@@ -12,6 +12,7 @@ use namely_transport::publish::{self, PACKET_OCTETS_DEFAULT, Signing};
 use namely_wire::{Name, PACKET_OCTETS_MAX};
 
 pub use crate::buffer::BufferPolicy;
+use crate::consumer::READ_AHEAD_OCTETS;
 use crate::errno;
 use crate::error::BindError;
 
@@ -132,6 +133,13 @@ pub const OPTIONS: &[OptionSpec] = &[
         SOME,
         "2048",
         "segments of an object that may wait to be verified",
+    ),
+    spec(
+        "read_ahead_octets",
+        For::Consumer,
+        SOME,
+        "4194304",
+        "octets that a stream asks for ahead of its reader; as many again wait verified",
     ),
     spec(
         "can_be_prefix",
@@ -333,6 +341,8 @@ pub struct ConsumerOptions {
     pub revocation: Revocation,
     /// `backlog_segments`.
     pub backlog_segments: usize,
+    /// `read_ahead_octets`.
+    pub read_ahead_octets: usize,
     /// `can_be_prefix`.
     pub can_be_prefix: bool,
     /// `must_be_fresh`.
@@ -352,6 +362,7 @@ impl Default for ConsumerOptions {
             on_bad_segment: OnBadSegment::Refetch,
             revocation: Revocation::Check,
             backlog_segments: 2048,
+            read_ahead_octets: READ_AHEAD_OCTETS,
             can_be_prefix: false,
             must_be_fresh: false,
         }
@@ -664,6 +675,7 @@ impl ConsumerOptions {
             "on_bad_segment" => self.on_bad_segment = word(spec, value, &BAD_SEGMENT_WORDS)?,
             "revocation" => self.revocation = word(spec, value, &REVOCATION_WORDS)?,
             "backlog_segments" => self.backlog_segments = parsed(spec, value)?,
+            "read_ahead_octets" => self.read_ahead_octets = parsed(spec, value)?,
             "can_be_prefix" => self.can_be_prefix = parsed(spec, value)?,
             "must_be_fresh" => self.must_be_fresh = parsed(spec, value)?,
             _ => return Err(OptionError::Unknown(name.into())),
@@ -687,6 +699,7 @@ impl ConsumerOptions {
             "on_bad_segment" => word_of(self.on_bad_segment, &BAD_SEGMENT_WORDS),
             "revocation" => word_of(self.revocation, &REVOCATION_WORDS),
             "backlog_segments" => self.backlog_segments.to_string(),
+            "read_ahead_octets" => self.read_ahead_octets.to_string(),
             "can_be_prefix" => self.can_be_prefix.to_string(),
             "must_be_fresh" => self.must_be_fresh.to_string(),
             _ => return Err(OptionError::Unknown(name.into())),

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use common::{World, content, name};
 use namely_socket::{
-    CallError, Consumer, ConsumerOptions, FetchError, Producer, PublishOptions, READ_AHEAD_OCTETS, errno_name,
+    CallError, Consumer, ConsumerOptions, FetchError, ManifestUse, Producer, PublishOptions,
+    READ_AHEAD_OCTETS, errno_name,
 };
 
 #[test]
@@ -66,6 +67,78 @@ fn names_outside_the_prefix_are_refused_and_no_call_waits_longer_than_it_may() {
     assert_eq!(errno_name(received.errno()), Some("ETIMEDOUT"));
     let unrouted = world.consumer("/q").fetch(&name("/q/o")).unwrap_err();
     assert_eq!(errno_name(unrouted.errno()), Some("ENETUNREACH"), "{unrouted}");
+}
+
+#[test]
+fn a_range_asks_for_what_it_reads_and_a_stream_no_further_ahead_than_it_may() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    let whole = content(5_000_000);
+    let published = producer.publish(&name("/p/o"), &whole, &PublishOptions::default()).unwrap();
+    let per_packet = PublishOptions { manifest: Some(ManifestUse::Off), ..PublishOptions::default() };
+    producer.publish(&name("/p/signed"), &whole, &per_packet).unwrap();
+    let consumer = world.consumer("/p");
+    let asked = |call: &mut dyn FnMut()| {
+        let before = consumer.stats().interests;
+        call();
+        consumer.stats().interests - before
+    };
+    for (object, manifests) in [("/p/o", 1), ("/p/signed", 0)] {
+        let stream = consumer.open(&name(object)).unwrap();
+        // Segments have 8000 octets; manifest 1 begins with segment 240, at 1,920,000.
+        for (from, octets, segments) in [
+            (0, 1, 1),
+            (7_999, 1, 1),
+            (7_999, 2, 2),
+            (8_000, 8_000, 1),
+            (4_999_990, 100, 1),
+            (1_999_999, 40_001, 6),
+        ] {
+            let interests = asked(&mut || {
+                let read = stream.read_range(from, octets).unwrap();
+                assert!(read == whole[from as usize..whole.len().min(from as usize + octets)]);
+            });
+            assert_eq!(interests, segments + manifests, "{object}: {octets} octets at {from}");
+        }
+        let over_manifests = asked(&mut || {
+            let read = stream.read_range(1_900_000, 100_000).unwrap();
+            assert!(read == whole[1_900_000..2_000_000]);
+        });
+        assert_eq!(over_manifests, 13 + 2 * manifests);
+        let nothing = asked(&mut || {
+            assert!(stream.read_range(5_000_000, 10).unwrap().is_empty());
+            assert!(stream.read_range(u64::MAX, 10).unwrap().is_empty());
+            assert!(stream.read_range(10, 0).unwrap().is_empty());
+        });
+        assert_eq!(nothing, 0, "an open stream asks for nothing before it is read");
+    }
+    // Of a version without its metadata the first segment says how it is cut.
+    let by_version = consumer.open(&published.name).unwrap();
+    for interests in [2 + 2, 2] {
+        let now =
+            asked(&mut || assert_eq!(by_version.read_range(801_000, 9).unwrap(), whole[801_000..801_009]));
+        assert_eq!(now, interests);
+    }
+    let limited = asked(&mut || {
+        let mut stream = consumer.open(&name("/p/o")).unwrap();
+        stream.seek(SeekFrom::Start(800_000)).unwrap();
+        stream.set_limit(816_000);
+        let mut part = Vec::new();
+        stream.read_to_end(&mut part).unwrap();
+        assert!(part == whole[800_000..816_000]);
+        stream.set_limit(824_000);
+        stream.read_to_end(&mut part).unwrap();
+        assert!(part == whole[800_000..824_000], "{} octets", part.len());
+    });
+    assert_eq!(limited, 2 + 1 + 2, "three segments, and their manifest for each fetch");
+    consumer.set_option("read_ahead_octets", "80000").unwrap();
+    let ahead = asked(&mut || {
+        let mut stream = consumer.open(&name("/p/o")).unwrap();
+        stream.read_exact(&mut [0; 1000]).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(stream.read_range(0, 10).unwrap(), whole[..10]);
+    });
+    assert!(ahead <= 30, "{ahead} Interests for 1000 octets and twice 80,000 ahead of them");
 }
 
 #[test]

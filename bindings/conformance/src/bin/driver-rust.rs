@@ -141,6 +141,11 @@ impl Driver {
             ["read", id, object, offset, length] => {
                 self.read(id, &name(object)?, number(offset)?, number(length)?)
             }
+            ["pread", id, object, offset, length] => {
+                let stream = self.consumer(id)?.open(&name(object)?)?;
+                let length = usize::try_from(number(length)?).unwrap_or(usize::MAX);
+                Ok(content::result(&stream.read_range(number(offset)?, length)?))
+            }
             ["stat", id, object] => {
                 let info = self.consumer(id)?.stat(&name(object)?)?;
                 let shown = |known: Option<u64>| known.map_or("-".into(), |n| n.to_string());

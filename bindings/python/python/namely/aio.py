@@ -73,7 +73,7 @@ class _Reactor:
         except asyncio.TimeoutError as error:
             # What came at the same moment counts.
             if not pending.arm(self._bell, key):
-                raise Timeout.now() from error
+                raise Timeout.because("not in time") from error
         finally:
             del self._waiting[key]
             if not self._waiting:

@@ -13,7 +13,9 @@ that too, so that code which knows files knows these:
 from __future__ import annotations
 
 import errno as _errno
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+_E = TypeVar("_E", bound="Error")
 
 _classes: dict[int, type[Error]] = {}
 
@@ -23,192 +25,132 @@ class Error(OSError):
 
     _errno: ClassVar[int | None] = None
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, errno: int | None = None) -> None:
         super().__init_subclass__()
-        if "_errno" in cls.__dict__ and cls._errno is not None:
-            _classes[cls._errno] = cls
-
-
-class RouterUnreachable(Error, ConnectionRefusedError):
-    """No router is there (`ECONNREFUSED`). `namely up` starts one."""
-
-    _errno = _errno.ECONNREFUSED
-
-
-class NotConnected(Error):
-    """The link to the router is gone (`ENOTCONN`)."""
-
-    _errno = _errno.ENOTCONN
-
-
-class PrefixInUse(Error):
-    """The prefix overlaps that of another producer of this process (`EADDRINUSE`)."""
-
-    _errno = _errno.EADDRINUSE
-
-
-class RouterRefused(Error, PermissionError):
-    """The router does not let this user register the prefix (`EACCES`)."""
-
-    _errno = _errno.EACCES
-
-
-class OutsidePrefix(Error):
-    """The name is not below the socket's prefix (`EADDRNOTAVAIL`)."""
-
-    _errno = _errno.EADDRNOTAVAIL
-
-
-class NameTooLong(Error):
-    """A prefix or name is longer than sockets take (`ENAMETOOLONG`)."""
-
-    _errno = _errno.ENAMETOOLONG
-
-
-class MessageTooLarge(Error):
-    """A datagram is larger than a packet (`EMSGSIZE`)."""
-
-    _errno = _errno.EMSGSIZE
-
-
-class ObjectTooLarge(Error):
-    """An object is larger than `object_octets_max` (`EFBIG`)."""
-
-    _errno = _errno.EFBIG
-
-
-class NoRoute(Error):
-    """No route leads to the name (`ENETUNREACH`)."""
-
-    _errno = _errno.ENETUNREACH
-
-
-class NameNotFound(Error, FileNotFoundError):
-    """The producer says that there is no such object (`ENOENT`)."""
-
-    _errno = _errno.ENOENT
-
-
-class VersionExists(Error, FileExistsError):
-    """The version is published already, with other content: names are immutable (`EEXIST`)."""
-
-    _errno = _errno.EEXIST
-
-
-class Timeout(Error, TimeoutError):
-    """No answer came in time; also from a producer that vanished midway (`ETIMEDOUT`)."""
-
-    _errno = _errno.ETIMEDOUT
+        if errno is not None:
+            cls._errno = errno
+            _classes[errno] = cls
 
     @classmethod
-    def now(cls) -> Timeout:
-        """The exception of a wait that ends now."""
-        return cls(cls._errno, "not in time")
+    def because(cls: type[_E], why: str) -> _E:
+        """The exception that says why."""
+        return cls(cls._errno, why)
+
+
+class RouterUnreachable(Error, ConnectionRefusedError, errno=_errno.ECONNREFUSED):
+    """No router is there (`ECONNREFUSED`). `namely up` starts one."""
+
+
+class NotConnected(Error, errno=_errno.ENOTCONN):
+    """The link to the router is gone (`ENOTCONN`)."""
+
+
+class PrefixInUse(Error, errno=_errno.EADDRINUSE):
+    """The prefix overlaps that of another producer of this process (`EADDRINUSE`)."""
+
+
+class RouterRefused(Error, PermissionError, errno=_errno.EACCES):
+    """The router does not let this user register the prefix (`EACCES`)."""
+
+
+class OutsidePrefix(Error, errno=_errno.EADDRNOTAVAIL):
+    """The name is not below the socket's prefix (`EADDRNOTAVAIL`)."""
+
+
+class NameTooLong(Error, errno=_errno.ENAMETOOLONG):
+    """A prefix or name is longer than sockets take (`ENAMETOOLONG`)."""
+
+
+class MessageTooLarge(Error, errno=_errno.EMSGSIZE):
+    """A datagram is larger than a packet (`EMSGSIZE`)."""
+
+
+class ObjectTooLarge(Error, errno=_errno.EFBIG):
+    """An object is larger than `object_octets_max` (`EFBIG`)."""
+
+
+class NoRoute(Error, errno=_errno.ENETUNREACH):
+    """No route leads to the name (`ENETUNREACH`)."""
+
+
+class NameNotFound(Error, FileNotFoundError, errno=_errno.ENOENT):
+    """The producer says that there is no such object (`ENOENT`)."""
+
+
+class VersionExists(Error, FileExistsError, errno=_errno.EEXIST):
+    """The version is published already, with other content: names are immutable (`EEXIST`)."""
+
+
+class Timeout(Error, TimeoutError, errno=_errno.ETIMEDOUT):
+    """No answer came in time; also from a producer that vanished midway (`ETIMEDOUT`)."""
 
 
 class VerificationError(Error, PermissionError):
     """What came is not from whom it must be. Nothing of it was handed out. Its subclasses say why."""
 
 
-class CertificateMissing(VerificationError):
+class CertificateMissing(VerificationError, errno=_errno.ENOKEY):
     """The certificate of the key that signed cannot be had (`ENOKEY`)."""
 
-    _errno = _errno.ENOKEY
 
-
-class KeyRejected(VerificationError):
+class KeyRejected(VerificationError, errno=_errno.EKEYREJECTED):
     """The key that signed is not trusted for the name (`EKEYREJECTED`)."""
 
-    _errno = _errno.EKEYREJECTED
 
-
-class KeyExpired(VerificationError):
+class KeyExpired(VerificationError, errno=_errno.EKEYEXPIRED):
     """The certificate is expired, or not valid yet (`EKEYEXPIRED`)."""
 
-    _errno = _errno.EKEYEXPIRED
 
-
-class KeyRevoked(VerificationError):
+class KeyRevoked(VerificationError, errno=_errno.EKEYREVOKED):
     """The certificate was revoked (`EKEYREVOKED`)."""
 
-    _errno = _errno.EKEYREVOKED
 
-
-class Corrupted(VerificationError):
+class Corrupted(VerificationError, errno=_errno.EBADMSG):
     """A segment or manifest is not what was signed (`EBADMSG`)."""
 
-    _errno = _errno.EBADMSG
 
-
-class WouldBlock(Error, BlockingIOError):
+class WouldBlock(Error, BlockingIOError, errno=_errno.EAGAIN):
     """There is nothing yet, and the call was not to wait (`EAGAIN`)."""
 
-    _errno = _errno.EAGAIN
 
-
-class Interrupted(Error, InterruptedError):
+class Interrupted(Error, InterruptedError, errno=_errno.EINTR):
     """A signal came (`EINTR`). Calls that wait go on after a signal whose handler raises nothing, as all of Python's do."""
 
-    _errno = _errno.EINTR
 
-
-class Closed(Error):
+class Closed(Error, errno=_errno.ECANCELED):
     """The socket was closed while the call waited (`ECANCELED`)."""
 
-    _errno = _errno.ECANCELED
 
-
-class BadSocket(Error):
+class BadSocket(Error, errno=_errno.EBADF):
     """The socket was closed before the call (`EBADF`)."""
 
-    _errno = _errno.EBADF
 
-
-class Forked(Error):
+class Forked(Error, errno=_errno.EBADFD):
     """The process forked after the socket was made: only the parent may use it (`EBADFD`)."""
 
-    _errno = _errno.EBADFD
 
-
-class QueueFull(Error):
+class QueueFull(Error, errno=_errno.ENOBUFS):
     """A queue is full (`ENOBUFS`)."""
 
-    _errno = _errno.ENOBUFS
 
-
-class DiskFull(Error):
+class DiskFull(Error, errno=_errno.ENOSPC):
     """The disk under the output buffer is full (`ENOSPC`)."""
 
-    _errno = _errno.ENOSPC
 
-
-class TooManySockets(Error):
+class TooManySockets(Error, errno=_errno.EMFILE):
     """The process has as many sockets or descriptors as it may (`EMFILE`)."""
 
-    _errno = _errno.EMFILE
 
-
-class InvalidArgument(Error, ValueError):
+class InvalidArgument(Error, ValueError, errno=_errno.EINVAL):
     """A value is not one that this option, name or call takes (`EINVAL`)."""
 
-    _errno = _errno.EINVAL
 
-
-class UnknownOption(Error, ValueError):
+class UnknownOption(Error, ValueError, errno=_errno.ENOPROTOOPT):
     """There is no option of this name (`ENOPROTOOPT`)."""
 
-    _errno = _errno.ENOPROTOOPT
 
-
-class NotSupported(Error):
+class NotSupported(Error, errno=_errno.EOPNOTSUPP):
     """This socket does not do that (`EOPNOTSUPP`)."""
-
-    _errno = _errno.EOPNOTSUPP
-
-    @classmethod
-    def because(cls, why: str) -> NotSupported:
-        """The exception that says why."""
-        return cls(cls._errno, why)
 
 
 def from_errno(number: int, message: str, name: str | None = None) -> Error:

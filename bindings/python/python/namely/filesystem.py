@@ -19,9 +19,11 @@ that is open is one version of it, whatever is published meanwhile.
 
 from __future__ import annotations
 
+import collections
 import os
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -31,6 +33,15 @@ from namely import _native
 from namely.errors import NotSupported
 from namely.names import canonical, components
 from namely.sockets import Consumer, ObjectFile, ObjectInfo, OptionValue
+
+RANGES_AT_ONCE = 16
+"""Ranges that one call reads at once."""
+
+FOUND_SECONDS = 1.0
+"""How long a file that was found is taken to be the newest version: its description is fresh for as long."""
+
+FOUND_MAX = 64
+"""Files found that are remembered for so long."""
 
 LISTING = "32=ls"
 """The component below a directory under which its listing is published."""
@@ -58,6 +69,8 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         self._consumer: Consumer | None = None
         self._process = 0
         self._binding = threading.Lock()
+        self._found: dict[str, tuple[ObjectFile, float]] = {}
+        self._found_by: Consumer | None = None
 
     @property
     def consumer(self) -> Consumer:
@@ -153,8 +166,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         path = self._strip_protocol(path)
         if start is None and end is None:
             return self.consumer.fetch(path)
-        with self.consumer.open_raw(path) as file:
-            return _range(file, start, end)
+        return self._range(path, start, end)()
 
     def cat_ranges(
         self,
@@ -173,29 +185,74 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
             raise ValueError("as many paths as starts and ends")
         found: list[Any] = [None] * len(paths)
         files: dict[str, ObjectFile] = {}
-        try:
-            # In the order of their places, one stream reads most of a file's ranges as they come.
-            for i in sorted(range(len(paths)), key=lambda i: (paths[i], firsts[i] or 0)):
-                try:
-                    if paths[i] not in files:
-                        files[paths[i]] = self.consumer.open_raw(paths[i])
-                    found[i] = _range(files[paths[i]], firsts[i], lasts[i])
-                except OSError as error:
-                    if on_error == "raise":
-                        raise
-                    found[i] = error
-        finally:
-            for file in files.values():
-                file.close()
+        under_way: collections.deque[tuple[int, Callable[[], bytes]]] = collections.deque()
+
+        def finish_one() -> None:
+            i, read = under_way.popleft()
+            try:
+                found[i] = read()
+            except OSError as error:
+                if on_error == "raise":
+                    raise
+                found[i] = error
+
+        for i, path in enumerate(paths):
+            if len(under_way) == RANGES_AT_ONCE:
+                finish_one()
+            try:
+                under_way.append((i, self._range(path, firsts[i], lasts[i], files)))
+            except OSError as error:
+                if on_error == "raise":
+                    raise
+                found[i] = error
+        while under_way:
+            finish_one()
         return found
+
+    def _range(self, path: str, start: int | None, end: int | None, files: dict[str, ObjectFile] | None = None) -> Callable[[], bytes]:
+        """Begins to read from `start` to before `end`, of the version in `files`; the call brings it."""
+        file = None if files is None else files.get(path)
+        if file is None:
+            file = self._opened(path)
+            if files is not None:
+                files[path] = file
+        start, size = start or 0, file.size
+        if size is None and (start < 0 or end is None or end < 0):
+            # Only the whole has an end to count from.
+            whole = self.consumer.fetch_later(file.name)
+            return lambda: whole.wait()[start:end]
+        start, end, _ = slice(start, end).indices(max(end or 0, start) if size is None else size)
+        return file.read_at_later(start, max(end - start, 0)).wait
+
+    def _opened(self, path: str) -> ObjectFile:
+        """The file, found: those that ranges were read of a moment ago are not asked for again."""
+        consumer = self.consumer
+        now = time.monotonic()
+        with self._binding:
+            if self._found_by is not consumer:
+                self._found_by, self._found = consumer, {}
+            self._found = {name: (file, at) for name, (file, at) in self._found.items() if now - at < FOUND_SECONDS}
+            if path in self._found:
+                return self._found[path][0]
+        file = consumer.open_raw(path)
+        with self._binding:
+            if len(self._found) < FOUND_MAX:
+                self._found[path] = (file, now)
+        return file
 
 
 class NamelyFile(AbstractBufferedFile):  # type: ignore[misc]
-    """A file that is read by name, in blocks that fsspec caches. It is one version of it, whatever comes after."""
+    """A file that is read by name, in blocks that fsspec caches. It is one version of it, whatever comes after.
+
+    Blocks in their order are read ahead; otherwise little more is fetched than what is read.
+    """
+
+    DEFAULT_BLOCK_SIZE = 128 * 1024
 
     def __init__(self, fs: NamelyFileSystem, path: str, *args: Any, **kwargs: Any) -> None:
         self._stream = fs.consumer.open_raw(path)
         self._reading = threading.Lock()
+        self._ended = -1
         size = self._stream.size
         if size is None:
             size = self._stream.seek(0, 2)
@@ -208,23 +265,13 @@ class NamelyFile(AbstractBufferedFile):  # type: ignore[misc]
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         with self._reading:
-            return _range(self._stream, start, end)
+            follows, self._ended = start == self._ended, end
+            if not follows:
+                return self._stream.read_at(start, end - start)
+            self._stream.seek(start)
+            return self._stream.read_exactly(end - start)
 
     def close(self) -> None:
         """Closes it; what was on its way is given up."""
         self._stream.close()
         super().close()
-
-
-def _range(file: ObjectFile, start: int | None, end: int | None) -> bytes:
-    """Octets from `start` to before `end`, which count from the file's end if they are negative."""
-    size = file.size
-    if (start or 0) < 0 or (end or 0) < 0:
-        if size is None:
-            size = file.seek(0, 2)
-        start = max(size + start, 0) if start is not None and start < 0 else start
-        end = size + end if end is not None and end < 0 else end
-    file.seek(start or 0)
-    if end is None:
-        return file.readall()
-    return file.read_exactly(max(end - (start or 0), 0))

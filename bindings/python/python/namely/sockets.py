@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from namely import _native
-from namely.errors import BadSocket, Closed, NameNotFound
+from namely.errors import BadSocket, Closed, InvalidArgument, NameNotFound
 
 Octets: TypeAlias = bytes | bytearray | memoryview
 """What can be published: octets, or any object that has a buffer of them (an array's, say)."""
@@ -182,6 +182,20 @@ class ObjectFile(io.RawIOBase):
             parts.append(part)
             size -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def read_at(self, start: int, size: int, *, timeout: float | None = None) -> bytes:
+        """`size` octets from `start` on, wherever the file is; fewer if the object ends before.
+
+        Only the segments that hold them are fetched, so that few octets of a large object cost little. Threads may do this at
+        once; where the file is does not change.
+        """
+        return self.read_at_later(start, size).wait(timeout)
+
+    def read_at_later(self, start: int, size: int) -> Fetch:
+        """Starts to read, and does not wait for it. Raises `namely.QueueFull` if too much is under way already."""
+        if start < 0 or size < 0:
+            raise InvalidArgument.because("no place in a file is before its beginning, and no size below 0")
+        return Fetch(self._stream.read_range(start, size))
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Goes to a place; where it is then."""

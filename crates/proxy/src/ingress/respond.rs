@@ -20,6 +20,9 @@ use crate::range::{self, Part};
 /// The gateway's name in Via (RFC 9110, 7.6.3).
 const VIA: HeaderValue = HeaderValue::from_static("1.1 namely");
 
+/// What may make the answer another one than the whole body.
+const PARTIAL: [header::HeaderName; 3] = [header::RANGE, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
+
 /// An object that holds a response: its head, and where in the object its body is.
 struct Held {
     stream: Place,
@@ -70,11 +73,13 @@ pub(super) async fn respond(
         }
     };
     let asked = (gateway.clone(), name.clone());
+    let head_first =
+        method == Method::HEAD || PARTIAL.iter().any(|header| request.headers().contains_key(header));
     // Whoever comes when the socket has its fill of streams waits for one to end.
     let Ok(permit) = gateway.streams.clone().acquire_owned().await else {
         return Ok(said(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending".to_owned()));
     };
-    let opened = tokio::task::spawn_blocking(move || open(&asked.0, &asked.1, permit)).await;
+    let opened = tokio::task::spawn_blocking(move || open(&asked.0, &asked.1, head_first, permit)).await;
     let answer = match opened {
         Ok(Ok(held)) => {
             Counters::count(&gateway.counters.answered, 1);
@@ -100,9 +105,17 @@ fn name(sites: &Sites, request: &Request<Incoming>) -> Result<Name, UrlError> {
     }
 }
 
-/// Finds the object and reads its head.
-fn open(gateway: &Gateway, name: &Name, permit: OwnedSemaphorePermit) -> Result<Held, Failed> {
-    let stream = gateway.consumer.stream(name).map_err(Failed::Fetch)?;
+/// Finds the object and reads its head; nothing behind it is asked for yet if `head_first`.
+fn open(
+    gateway: &Gateway,
+    name: &Name,
+    head_first: bool,
+    permit: OwnedSemaphorePermit,
+) -> Result<Held, Failed> {
+    let mut stream = gateway.consumer.open(name).map_err(Failed::Fetch)?;
+    if head_first {
+        stream.set_limit(HEAD_OCTETS_MAX as u64);
+    }
     let mut stream = Place { stream, _permit: permit };
     let mut start = Vec::with_capacity(HEAD_OCTETS_MAX);
     stream
@@ -158,6 +171,7 @@ async fn answer(held: Held, method: &Method, wanted: &HeaderMap, counters: Arc<C
     if method == Method::HEAD || length == 0 {
         return with(status, headers, body::empty());
     }
+    stream.stream.set_limit(body_at + octets.end);
     match stream.seek(SeekFrom::Start(body_at + octets.start)) {
         Ok(_) => with(status, headers, body::streamed(stream, length, counters)),
         Err(error) => said(StatusCode::BAD_GATEWAY, error.to_string()),

@@ -194,7 +194,7 @@ fn start(shared: &Arc<Shared>) -> Result<(), CallError> {
     if !replies.started {
         shared.spawn(|shared| {
             while let Some(reply) = shared.datagrams.next() {
-                finish(shared, reply);
+                finish(&shared, reply);
             }
         })?;
         replies.started = true;

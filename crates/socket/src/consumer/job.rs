@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 
 use namely_security::revocation::{Statement, Status, revocation_prefix};
 use namely_security::{TrustReason, Verifier};
-use namely_transport::object::{Checked, Checking, Finder, Object, ObjectError, OnBadSegment, ReadOptions};
+use namely_transport::object::{
+    Checked, Checking, Finder, Object, ObjectError, OnBadSegment, Part, ReadOptions,
+};
 use namely_wire::{DataView, InterestBuilder, Name};
 
 use super::backlog::{Backlog, RUN_MAX, Stopped};
@@ -14,6 +16,12 @@ use super::role::Order;
 use super::shared::{Asker, Shared};
 use crate::error::{CallError, FetchError};
 use crate::options::{ConsumerOptions, Revocation};
+
+/// Segments of a stream that are asked for ahead of what was verified, however small they are.
+const STREAM_SPAN_MAX: usize = 512;
+
+/// Octets of a segment where nobody says how large they are.
+const SEGMENT_OCTETS: u64 = 8000;
 
 /// Certificates fetched for one object at most.
 const CERTIFICATES_MAX: usize = 16;
@@ -24,6 +32,8 @@ pub(super) struct How {
     pub(super) read: ReadOptions,
     pub(super) on_bad: OnBadSegment,
     pub(super) revocation: Revocation,
+    /// Octets that a stream holds for its reader.
+    pub(super) read_ahead: usize,
 }
 
 impl How {
@@ -36,7 +46,12 @@ impl How {
             fetch.attempts_max = 1;
             read.attempts = 1;
         }
-        How { read, on_bad: options.on_bad_segment, revocation: options.revocation }
+        How {
+            read,
+            on_bad: options.on_bad_segment,
+            revocation: options.revocation,
+            read_ahead: options.read_ahead_octets,
+        }
     }
 }
 
@@ -52,11 +67,27 @@ pub(super) struct Job<'a> {
     verifier: Option<Verifier>,
     how: How,
     given_up: &'a dyn Fn() -> bool,
+    /// How many segments the object has, as a verified one said of an object whose end nobody knew.
+    segments: Option<u64>,
 }
 
 impl<'a> Job<'a> {
     pub(super) fn new(shared: &'a Shared, how: How, given_up: &'a dyn Fn() -> bool) -> Self {
-        Job { shared, verifier: Some(shared.verifier()), how, given_up }
+        Job { shared, verifier: Some(shared.verifier()), how, given_up, segments: None }
+    }
+
+    /// Asks no further ahead than by `octets`, of segments of `segment_octets`.
+    pub(super) fn span(&mut self, octets: u64, segment_octets: Option<u64>) {
+        let segments = octets.div_ceil(segment_octets.unwrap_or(SEGMENT_OCTETS)).max(1);
+        let segments = usize::try_from(segments).unwrap_or(usize::MAX).min(STREAM_SPAN_MAX);
+        let fetch = &mut self.how.read.fetch;
+        fetch.span_max = fetch.span_max.min(segments);
+        fetch.window_max = fetch.window_max.min(fetch.span_max);
+    }
+
+    /// How many segments the object has, if a segment that was fetched said so first.
+    pub(super) fn segments(&self) -> Option<u64> {
+        self.segments
     }
 
     /// Finds `name`.
@@ -70,25 +101,20 @@ impl<'a> Job<'a> {
         Ok(object)
     }
 
-    /// Fetches `object` from `first_segment` on.
+    /// Fetches `part` of `object`.
     pub(super) fn transfer(
         &mut self,
         object: &Object,
-        first_segment: u64,
+        part: Part,
         sink: &mut dyn Sink,
     ) -> Result<(), FetchError> {
         if let Some(whole) = &object.whole {
             return sink.write(whole.content());
         }
-        let mut checking = Checking::new(object, first_segment, self.how.on_bad);
+        let mut checking = Checking::new(object, part, self.how.on_bad);
         let backlog = Arc::new(Backlog::new(checking.first()));
         let (object, read) = (Box::new(object.clone()), self.how.read);
-        self.shared.engine.order(Order::Transfer {
-            object,
-            first_segment,
-            read,
-            backlog: backlog.clone(),
-        })?;
+        self.shared.engine.order(Order::Transfer { object, part, read, backlog: backlog.clone() })?;
         let done = self.check_all(&mut checking, &backlog, sink);
         backlog.close();
         self.shared.engine.wake();
@@ -149,6 +175,7 @@ impl<'a> Job<'a> {
                         self.check_revocation(data.reason())?;
                     }
                     if let Some(last) = last {
+                        self.segments = Some(last.saturating_add(1));
                         backlog.tell_last(last);
                         self.shared.engine.wake();
                     }

@@ -4,6 +4,7 @@ mod backlog;
 mod datagram;
 mod error;
 mod job;
+mod range;
 mod revocation;
 mod role;
 mod shared;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use namely_transport::connection::{self, Connection};
-use namely_transport::object::{Object, Vouching};
+use namely_transport::object::{Object, Part, Vouching};
 use namely_wire::Name;
 use namely_wire::rdr::Metadata;
 
@@ -125,7 +126,7 @@ impl Consumer {
             whole.check(object.octets().unwrap_or(0))?;
             let expected = object.octets().unwrap_or(0).min(SET_ASIDE_OCTETS_MAX);
             whole.octets.reserve_exact(expected as usize);
-            job.transfer(&object, 0, &mut whole)?;
+            job.transfer(&object, Part::from(0), &mut whole)?;
             Ok(whole.octets)
         })
     }
@@ -148,7 +149,7 @@ impl Consumer {
     }
 
     /// The object `name` as a stream of verified octets that begins before all of it is there (SOCK_STREAM). At most
-    /// [`READ_AHEAD_OCTETS`] wait verified, and `backlog_segments` unverified, however slowly it is read.
+    /// `read_ahead_octets` wait verified and as many are asked for ahead of them, however slowly it is read.
     pub fn stream(&self, name: &Name) -> Result<ObjectStream, FetchError> {
         let timeout = self.shared.options().timeout;
         self.stream_async(name)?.wait(timeout)
@@ -156,10 +157,30 @@ impl Consumer {
 
     /// [`Consumer::stream`] as a future.
     pub fn stream_async(&self, name: &Name) -> Result<Pending<Result<ObjectStream, FetchError>>, FetchError> {
+        self.opened(name, true)
+    }
+
+    /// The object `name`, found: [`Consumer::stream`], but that nothing of its content is asked for before it is read. For who
+    /// reads only parts of it, by [`ObjectStream::read_range`] or after a seek.
+    pub fn open(&self, name: &Name) -> Result<ObjectStream, FetchError> {
+        let timeout = self.shared.options().timeout;
+        self.open_async(name)?.wait(timeout)
+    }
+
+    /// [`Consumer::open`] as a future.
+    pub fn open_async(&self, name: &Name) -> Result<Pending<Result<ObjectStream, FetchError>>, FetchError> {
+        self.opened(name, false)
+    }
+
+    fn opened(
+        &self,
+        name: &Name,
+        begin: bool,
+    ) -> Result<Pending<Result<ObjectStream, FetchError>>, FetchError> {
         let how = self.how(name)?;
         let timeout = self.shared.options().timeout;
         let (promise, pending) = call();
-        stream::open(&self.shared, name.clone(), how, timeout, promise)?;
+        stream::open(&self.shared, name.clone(), how, timeout, begin, promise)?;
         Ok(pending)
     }
 
@@ -270,7 +291,8 @@ impl Consumer {
         let (promise, pending): (Promise<Result<T, FetchError>>, _) = call();
         self.shared.spawn(move |shared| {
             let given_up = || promise.is_given_up();
-            let done = work(&mut Job::new(shared, how, &given_up), name);
+            let done = work(&mut Job::new(&shared, how, &given_up), name);
+            drop(shared);
             promise.keep(done);
         })?;
         Ok(pending)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namely_transport::connection::{Answer, Connection, ConnectionError, Expression, Incoming, Outbox};
-use namely_transport::object::{Asking, Object, ReadOptions};
+use namely_transport::object::{Asking, Object, Part, ReadOptions};
 use namely_wire::InterestBuilder;
 
 use super::backlog::Backlog;
@@ -22,7 +22,7 @@ pub(super) enum Order {
     /// Send this Interest once.
     Send { wire: Vec<u8>, deliver: Deliver },
     /// Ask for the pieces of an object.
-    Transfer { object: Box<Object>, first_segment: u64, read: ReadOptions, backlog: Arc<Backlog> },
+    Transfer { object: Box<Object>, part: Part, read: ReadOptions, backlog: Arc<Backlog> },
 }
 
 /// The state of a consumer's thread.
@@ -142,8 +142,8 @@ impl Role for ConsumerRole {
                 Ok(expression) => self.expressions.push((expression, deliver)),
                 Err(_) => deliver(Ok(Answer::Timeout)),
             },
-            Order::Transfer { object, first_segment, read, backlog } => {
-                match Asking::new(&object, first_segment, &read, now_ns) {
+            Order::Transfer { object, part, read, backlog } => {
+                match Asking::new(&object, part, &read, now_ns) {
                     Ok(asking) => {
                         let counted = (0, 0);
                         self.transfers.push(Transfer { asking, backlog, fresh: Vec::new(), counted });

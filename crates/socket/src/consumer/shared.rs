@@ -19,7 +19,8 @@ use crate::error::CallError;
 use crate::options::ConsumerOptions;
 use crate::pending::call;
 
-/// Fetches and streams under way on one socket, each with a thread; a further one is refused with `ENOBUFS`.
+/// Fetches and streams under way on one socket, each with a thread; a further one is refused with `ENOBUFS`. A stream that begins
+/// anew somewhere else may have two for a moment.
 pub const FETCHES_MAX: usize = 64;
 
 /// Verifiers kept with the certificates that they know.
@@ -90,25 +91,46 @@ impl Shared {
         }
     }
 
-    /// Runs `job` on a thread of its own.
-    pub(super) fn spawn(
+    /// Runs `job` on a thread of its own. The place that it takes is free once it drops it.
+    pub(super) fn spawn(self: &Arc<Self>, job: impl FnOnce(Place) + Send + 'static) -> Result<(), CallError> {
+        self.spawn_within(FETCHES_MAX, job)
+    }
+
+    /// The same, in the stead of a thread that is about to end.
+    pub(super) fn spawn_instead(
         self: &Arc<Self>,
-        job: impl FnOnce(&Arc<Shared>) + Send + 'static,
+        job: impl FnOnce(Place) + Send + 'static,
+    ) -> Result<(), CallError> {
+        self.spawn_within(2 * FETCHES_MAX, job)
+    }
+
+    fn spawn_within(
+        self: &Arc<Self>,
+        max: usize,
+        job: impl FnOnce(Place) + Send + 'static,
     ) -> Result<(), CallError> {
         let taken = self.fetches.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |fetches| {
-            (fetches < FETCHES_MAX).then_some(fetches + 1)
+            (fetches < max).then_some(fetches + 1)
         });
         if taken.is_err() {
             return Err(CallError::QueueFull);
         }
         let place = Place(self.clone());
-        let thread = std::thread::Builder::new().name("namely-fetch".into()).spawn(move || job(&place.0));
+        let thread = std::thread::Builder::new().name("namely-fetch".into()).spawn(move || job(place));
         thread.map(drop).map_err(|error| CallError::from_io(&error))
     }
 }
 
 /// One of [`FETCHES_MAX`] places.
-struct Place(Arc<Shared>);
+pub(super) struct Place(Arc<Shared>);
+
+impl std::ops::Deref for Place {
+    type Target = Arc<Shared>;
+
+    fn deref(&self) -> &Arc<Shared> {
+        &self.0
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {

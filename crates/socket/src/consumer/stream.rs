@@ -6,20 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use namely_transport::object::Object;
-
 use super::job::{How, Job, Sink};
+use super::range::{self, Found, Place, Range};
 use super::shared::Shared;
 use crate::error::{CallError, FetchError};
 use crate::inbox::Inbox;
-use crate::pending::Promise;
+use crate::pending::{Pending, Promise, call};
 use crate::sleep;
 
-/// Octets of a stream that are verified and wait to be read; the backlog of what is not verified comes on top.
+/// Octets of a stream that are verified and wait to be read, unless option `read_ahead_octets` says less or more; as many again
+/// are asked for and not verified.
 pub const READ_AHEAD_OCTETS: usize = 4 << 20;
-
-/// Segments of a stream that are asked for ahead of what was verified.
-const STREAM_SPAN_MAX: usize = 512;
 
 /// A seek forward of so many octets at most reads them away instead of asking anew.
 const SKIP_OCTETS_MAX: u64 = 1 << 20;
@@ -30,6 +27,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// What lies between the thread that fetches and the one that reads.
 pub(super) struct Pipe {
     inbox: Inbox<Chunk>,
+    read_ahead: usize,
     held: Mutex<usize>,
     room: Condvar,
     gone: AtomicBool,
@@ -41,9 +39,10 @@ enum Chunk {
 }
 
 impl Pipe {
-    fn new() -> io::Result<Self> {
+    fn new(read_ahead: usize) -> io::Result<Self> {
         Ok(Pipe {
             inbox: Inbox::new()?,
+            read_ahead,
             held: Mutex::new(0),
             room: Condvar::new(),
             gone: AtomicBool::new(false),
@@ -57,7 +56,7 @@ impl Pipe {
     fn taken(&self, octets: usize) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         *held -= octets;
-        if *held < READ_AHEAD_OCTETS {
+        if *held < self.read_ahead {
             self.room.notify_one();
         }
     }
@@ -67,12 +66,15 @@ impl Pipe {
 struct Filler<'a> {
     pipe: &'a Pipe,
     shared: &'a Shared,
+    /// Octets to pass by first.
+    skip: u64,
 }
 
 impl Sink for Filler<'_> {
     fn write(&mut self, content: &[u8]) -> Result<(), FetchError> {
+        let content = range::without(&mut self.skip, content);
         let mut held = self.pipe.held.lock().unwrap_or_else(PoisonError::into_inner);
-        while *held >= READ_AHEAD_OCTETS {
+        while *held >= self.pipe.read_ahead {
             if self.pipe.is_gone() || self.shared.engine.is_closed() {
                 return Err(CallError::Closed.into());
             }
@@ -88,12 +90,12 @@ impl Sink for Filler<'_> {
 }
 
 /// An object that is being read: `io::Read` and `io::Seek`. An error of `read` has a [`FetchError`] inside. Dropping it ends
-/// the fetch. A seek by itself asks for nothing, the next read does. Its descriptor is readable when `read` would not wait,
-/// and is another one once a read came after a seek.
+/// the fetch. A seek asks for nothing, the next read or [`ObjectStream::begin`] does, and [`ObjectStream::read_range`] asks for
+/// what it reads only. Its descriptor is readable when `read` would not wait, and is another one once it began anew.
 pub struct ObjectStream {
     shared: Arc<Shared>,
     how: How,
-    object: Arc<Object>,
+    found: Arc<Found>,
     pipe: Arc<Pipe>,
     timeout: Option<Duration>,
     position: u64,
@@ -104,42 +106,49 @@ pub struct ObjectStream {
     chunk: Vec<u8>,
     used: usize,
     ended: bool,
+    /// Whether anything was asked for.
+    begun: bool,
+    /// Whether what was asked for is not what is to be read now.
+    anew: bool,
+    /// Where reading ends; what lies behind is not asked for.
+    limit: u64,
+    /// Whether the fetch under way ends before the object does.
+    bounded: bool,
 }
 
 impl std::fmt::Debug for ObjectStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ObjectStream")
-            .field("name", &self.object.name)
+            .field("name", &self.found.object.name)
             .field("position", &self.position)
             .finish()
     }
 }
 
-/// Finds the object and begins; what is found is a stream.
+/// Finds the object, which is a stream then; its content is asked for at once if `begin`.
 pub(super) fn open(
     shared: &Arc<Shared>,
     name: namely_wire::Name,
     how: How,
     timeout: Option<Duration>,
+    begin: bool,
     promise: Promise<Result<ObjectStream, FetchError>>,
 ) -> Result<(), FetchError> {
-    let mut how = how;
-    how.read.fetch.span_max = how.read.fetch.span_max.min(STREAM_SPAN_MAX);
-    how.read.fetch.window_max = how.read.fetch.window_max.min(how.read.fetch.span_max);
-    let pipe = Arc::new(Pipe::new().map_err(|error| CallError::from_io(&error))?);
+    let pipe = Arc::new(Pipe::new(how.read_ahead).map_err(|error| CallError::from_io(&error))?);
     shared.spawn(move |shared| {
         let given_up = || promise.is_given_up();
-        let mut job = Job::new(shared, how, &given_up);
-        let found = job.find(&name);
-        drop(job);
-        let object = match found {
-            Ok(object) => Arc::new(object),
-            Err(error) => return promise.keep(Err(error)),
+        let found = Job::new(&shared, how, &given_up).find(&name);
+        let found = match found {
+            Ok(object) => Arc::new(Found::new(object)),
+            Err(error) => {
+                drop(shared);
+                return promise.keep(Err(error));
+            }
         };
         let stream = ObjectStream {
             shared: shared.clone(),
             how,
-            object: object.clone(),
+            found: found.clone(),
             pipe: pipe.clone(),
             timeout,
             position: 0,
@@ -148,30 +157,99 @@ pub(super) fn open(
             chunk: Vec::new(),
             used: 0,
             ended: false,
+            begun: begin,
+            anew: false,
+            limit: u64::MAX,
+            bounded: false,
         };
-        promise.keep(Ok(stream));
-        fill(shared, &object, 0, how, &pipe);
+        if begin {
+            promise.keep(Ok(stream));
+            fill(&shared, &found, 0, u64::MAX, how, &pipe);
+        } else {
+            // What is read first needs a place.
+            drop(shared);
+            promise.keep(Ok(stream));
+        }
     })?;
     Ok(())
 }
 
-/// Fetches from `first_segment` on into `pipe`.
-fn fill(shared: &Shared, object: &Object, first_segment: u64, how: How, pipe: &Pipe) {
+/// Fetches what lies between octets `from` and `end` into `pipe`, and the rest of the last segment.
+fn fill(shared: &Shared, found: &Found, from: u64, end: u64, how: How, pipe: &Pipe) {
     let given_up = || pipe.is_gone();
     let mut job = Job::new(shared, how, &given_up);
-    let done = job.transfer(object, first_segment, &mut Filler { pipe, shared });
+    let done = found.place(&mut job, from, end).and_then(|Place { part, skip, segment_octets }| {
+        job.span(how.read_ahead as u64, segment_octets);
+        job.transfer(&found.object, part, &mut Filler { pipe, shared, skip })
+    });
     pipe.inbox.put(Chunk::End(done));
 }
 
 impl ObjectStream {
     /// The object's versioned name.
     pub fn name(&self) -> &namely_wire::Name {
-        &self.object.name
+        &self.found.object.name
+    }
+
+    /// Whether the next read may ask anew, and so change the descriptor.
+    pub fn begins_anew(&self) -> bool {
+        !self.begun || self.anew || self.sought.is_some()
+    }
+
+    /// Asks for what the next read reads, if that was not done, without waiting for it: for who waits for the descriptor first.
+    pub fn begin(&mut self) -> io::Result<()> {
+        self.arrive().map(drop)
     }
 
     /// Octets of the whole object, if they are known.
     pub fn octets(&self) -> Option<u64> {
-        self.object.octets()
+        self.found.object.octets()
+    }
+
+    /// Ends reading before octet `end`, as [`Read::take`] would: segments behind it are not asked for by a fetch that begins
+    /// later. [`u64::MAX`]: no limit.
+    pub fn set_limit(&mut self, end: u64) {
+        if end > self.limit && self.bounded {
+            // What lies behind the old limit was not asked for.
+            self.sought.get_or_insert(self.position);
+            self.anew = true;
+        }
+        self.limit = end;
+    }
+
+    /// The `octets` octets from `from` on, wherever the stream is: fewer if the object ends before. Only the segments that
+    /// hold them are asked for, and the manifests that vouch for these. Waits as the consumer's option `timeout_ms` said.
+    pub fn read_range(&self, from: u64, octets: usize) -> Result<Vec<u8>, FetchError> {
+        self.read_range_async(from, octets)?.wait(self.timeout)
+    }
+
+    /// [`ObjectStream::read_range`] as a future, which is also a call that can be tried and waited for again.
+    pub fn read_range_async(
+        &self,
+        from: u64,
+        octets: usize,
+    ) -> Result<Pending<Result<Vec<u8>, FetchError>>, FetchError> {
+        self.shared.engine.check_process()?;
+        let (promise, pending) = call();
+        let end = from.saturating_add(octets as u64).min(self.octets().unwrap_or(u64::MAX));
+        if from >= end {
+            promise.keep(Ok(Vec::new()));
+            return Ok(pending);
+        }
+        let (found, how) = (self.found.clone(), self.how);
+        self.shared.spawn(move |shared| {
+            let given_up = || promise.is_given_up();
+            let mut job = Job::new(&shared, how, &given_up);
+            let read = found.place(&mut job, from, end).and_then(|Place { part, skip, .. }| {
+                let mut range = Range::new(skip, end - from);
+                let done = job.transfer(&found.object, part, &mut range);
+                range.content(done)
+            });
+            drop(job);
+            drop(shared);
+            promise.keep(read);
+        })?;
+        Ok(pending)
     }
 
     /// [`Read::read`], waiting for `timeout` at most.
@@ -226,16 +304,23 @@ impl ObjectStream {
 
     fn copy(&mut self, buf: &mut [u8]) -> usize {
         let octets = buf.len().min(self.chunk.len() - self.used);
+        let octets = octets.min(usize::try_from(self.limit.saturating_sub(self.position)).unwrap_or(octets));
         buf[..octets].copy_from_slice(&self.chunk[self.used..self.used + octets]);
         self.used += octets;
         self.position += octets as u64;
         octets
     }
 
-    /// Goes where the last seek said. False past the end.
+    /// Goes where the last seek said, and begins if nothing was asked for. False past the end.
     fn arrive(&mut self) -> io::Result<bool> {
-        let Some(position) = self.sought else { return Ok(true) };
-        if self.octets().is_some_and(|octets| position >= octets) {
+        let position = self.sought.unwrap_or(self.position);
+        if position >= self.limit {
+            return Ok(false);
+        }
+        if self.sought.is_none() && self.begun && !self.anew {
+            return Ok(true);
+        }
+        if position > 0 && self.octets().is_some_and(|octets| position >= octets) {
             return Ok(false);
         }
         self.go_to(position)?;
@@ -245,10 +330,10 @@ impl ObjectStream {
 
     /// Goes to `position` by reading away what lies before it, or by asking anew.
     fn go_to(&mut self, position: u64) -> io::Result<()> {
-        let in_chunk = position.checked_sub(self.position);
+        let in_chunk = position.checked_sub(self.position).filter(|_| self.begun && !self.anew);
         match in_chunk {
             Some(ahead) if ahead <= (self.chunk.len() - self.used) as u64 => self.used += ahead as usize,
-            Some(ahead) if ahead <= SKIP_OCTETS_MAX && !self.ended => {
+            Some(ahead) if ahead <= SKIP_OCTETS_MAX.min(self.how.read_ahead as u64) && !self.ended => {
                 self.skip += ahead - (self.chunk.len() - self.used) as u64;
                 self.used = self.chunk.len();
             }
@@ -259,18 +344,17 @@ impl ObjectStream {
     }
 
     fn begin_at(&mut self, position: u64) -> io::Result<()> {
-        let sizes = self.object.metadata.as_ref().and_then(|metadata| metadata.segment_size_octets);
-        let segment_octets = sizes.filter(|octets| *octets > 0 && self.object.whole.is_none());
-        let wanted = segment_octets.map_or(0, |octets| position / octets);
-        // Past the end there is nothing to ask for: the last segment says so.
-        let wanted = wanted.min(self.object.segments.unwrap_or(u64::MAX).saturating_sub(1));
-        let pipe = Arc::new(Pipe::new()?);
-        let (object, how, filled) = (self.object.clone(), self.how, pipe.clone());
-        let spawned = self.shared.spawn(move |shared| fill(shared, &object, wanted, how, &filled));
-        spawned.map_err(failed)?;
+        let pipe = Arc::new(Pipe::new(self.how.read_ahead)?);
+        let (found, how, limit, filled) = (self.found.clone(), self.how, self.limit, pipe.clone());
+        let fill = move |shared: super::shared::Place| fill(&shared, &found, position, limit, how, &filled);
         self.pipe.gone.store(true, Ordering::Relaxed);
+        let spawned = if self.begun { self.shared.spawn_instead(fill) } else { self.shared.spawn(fill) };
+        spawned.map_err(failed)?;
         self.pipe = pipe;
-        self.skip = position - wanted.saturating_mul(segment_octets.unwrap_or(0)).min(position);
+        self.skip = 0;
+        self.begun = true;
+        self.anew = false;
+        self.bounded = limit < u64::MAX;
         self.chunk.clear();
         self.used = 0;
         self.ended = false;

@@ -168,6 +168,8 @@ pub struct Fetch {
     slots: VecDeque<Slot>,
     base: u64,
     end: Option<u64>,
+    /// Nothing is asked for from this piece on.
+    stop: u64,
     in_flight: usize,
     lost: VecDeque<u64>,
     /// Every Interest in the order of sending, with its time; stale ones are skipped.
@@ -205,6 +207,7 @@ impl Fetch {
             slots: VecDeque::new(),
             base: 0,
             end: None,
+            stop: u64::MAX,
             in_flight: 0,
             lost: VecDeque::new(),
             sent: VecDeque::new(),
@@ -232,6 +235,11 @@ impl Fetch {
     pub fn start_at(&mut self, first: u64) {
         debug_assert!(self.slots.is_empty());
         self.base = first;
+    }
+
+    /// Asks for nothing from piece `stop` on, wherever the end may be: what lies there is not wanted.
+    pub fn stop_at(&mut self, stop: u64) {
+        self.stop = stop;
     }
 
     /// Replaces the congestion control by one of the caller's own.
@@ -367,7 +375,7 @@ impl Fetch {
     /// Whether there is a piece that was never asked for and may be.
     fn has_new(&self) -> bool {
         let next = self.base + self.slots.len() as u64;
-        self.end.is_none_or(|end| next < end) && self.slots.len() < self.options.span_max
+        next < self.end.unwrap_or(self.stop).min(self.stop) && self.slots.len() < self.options.span_max
     }
 
     fn slot(&mut self, piece: u64) -> Option<&mut Slot> {

@@ -7,7 +7,7 @@ use namely_security::manifest_name;
 use namely_wire::{DataView, LpHeaders, Name, NameRef};
 
 use super::layout::{Layout, Piece};
-use super::{Object, ObjectError, Progress, ReadOptions};
+use super::{Object, ObjectError, Part, Progress, ReadOptions};
 use crate::connection::{Connection, Incoming, Packet};
 use crate::fetch::{Arrival, Counters, Failure, Fetch, Taken};
 use crate::segment::PieceInterest;
@@ -32,14 +32,9 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Asks for `object` from `first_segment` on, starting at `now_ns`.
-    pub fn new(
-        object: &Object,
-        first_segment: u64,
-        options: &ReadOptions,
-        now_ns: u64,
-    ) -> Result<Self, ObjectError> {
-        let layout = Layout::of(object, first_segment);
+    /// Asks for `part` of `object`, starting at `now_ns`.
+    pub fn new(object: &Object, part: Part, options: &ReadOptions, now_ns: u64) -> Result<Self, ObjectError> {
+        let layout = Layout::of(object, part);
         let prefix = object.name.as_name();
         let of_manifests = manifest_name(prefix, 0);
         let mut asking = Asking {
@@ -53,9 +48,12 @@ impl Asking {
             origin_told: 0,
             from_cache: 0,
         };
-        let pieces = layout.pieces(first_segment, object.segments.unwrap_or(first_segment));
+        let end = part.end_of(object.segments);
+        let pieces = layout.pieces(part.first, end.unwrap_or(part.first));
         asking.fetch.start_at(pieces.start);
-        if object.segments.is_some() {
+        if object.segments.is_none() {
+            asking.fetch.stop_at(part.end);
+        } else {
             let end = pieces.end.max(pieces.start);
             asking.fetch.set_end(end).map_err(|failure| asking.failed(failure))?;
         }

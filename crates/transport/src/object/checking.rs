@@ -10,7 +10,7 @@ use namely_security::{
 use namely_wire::{ContentType, Name};
 
 use super::layout::{Layout, Piece};
-use super::{Object, ObjectError, Vouching, wall_clock_ns};
+use super::{Object, ObjectError, Part, Vouching, wall_clock_ns};
 use crate::fetch::Failure;
 
 /// How often one piece may come and be wrong before the reading fails: a damaged copy in a cache is worked
@@ -73,6 +73,7 @@ pub struct Checking {
     vouching: Vouching,
     segments: Option<u64>,
     layout: Layout,
+    part: Part,
     first: u64,
     on_bad: OnBadSegment,
     known: VecDeque<VerifiedManifest>,
@@ -83,15 +84,16 @@ pub struct Checking {
 }
 
 impl Checking {
-    /// Checks `object` from `first_segment` on.
-    pub fn new(object: &Object, first_segment: u64, on_bad: OnBadSegment) -> Self {
-        let layout = Layout::of(object, first_segment);
+    /// Checks `part` of `object`.
+    pub fn new(object: &Object, part: Part, on_bad: OnBadSegment) -> Self {
+        let layout = Layout::of(object, part);
         Checking {
             object: object.name.clone(),
             vouching: object.vouching,
             segments: object.segments,
             layout,
-            first: layout.pieces(first_segment, object.segments.unwrap_or(first_segment)).start,
+            part,
+            first: layout.pieces(part.first, part.first).start,
             on_bad,
             known: VecDeque::new(),
             corrupt: None,
@@ -99,9 +101,10 @@ impl Checking {
         }
     }
 
-    /// The number after that of the last piece, if the object's end is known.
+    /// The number after that of the last piece, if the end of what is read is known.
     pub fn end(&self) -> Option<u64> {
-        Some(self.layout.pieces(self.first, self.segments?).end.max(self.first))
+        let end = self.part.end_of(self.segments)?;
+        Some(self.layout.pieces(self.first, end).end.max(self.first))
     }
 
     /// The number of the first piece.

@@ -90,6 +90,28 @@ impl Object {
     }
 }
 
+/// Segments of an object: all of it, from one on, or between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The first segment that is wanted.
+    pub first: u64,
+    /// The number after that of the last one: what lies behind is not asked for. No end: [`u64::MAX`].
+    pub end: u64,
+}
+
+impl Part {
+    /// All segments from `first` on.
+    pub fn from(first: u64) -> Self {
+        Part { first, end: u64::MAX }
+    }
+
+    /// The number after that of the last segment, of an object that has `segments`, if it is known.
+    fn end_of(self, segments: Option<u64>) -> Option<u64> {
+        let bounded = (self.end < u64::MAX).then_some(self.end.max(self.first));
+        segments.map_or(bounded, |segments| Some(segments.min(bounded.unwrap_or(segments))))
+    }
+}
+
 /// Takes the content of an object: verified, in order, without gaps.
 pub trait Sink {
     /// Segment `segment`. An error ends the reading.

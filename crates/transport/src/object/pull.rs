@@ -12,7 +12,7 @@ use super::asking::Asking;
 use super::checking::{Checked, Checking, OnBadSegment};
 use super::finder::{CERTIFICATES_MAX, Express, fetch_certificate};
 use super::progress::{Flow, Progress};
-use super::{Object, ObjectError, Reader, Sink};
+use super::{Object, ObjectError, Part, Reader, Sink};
 use crate::connection::{Answer, Connection, ConnectionError, Incoming};
 
 /// How often the watcher is told.
@@ -32,7 +32,7 @@ impl Reader<'_> {
             return read_whole(whole, sink);
         }
         self.connection.ask_for_origins()?;
-        let asking = Asking::new(object, first_segment, &self.options, self.connection.now_ns())?;
+        let asking = Asking::new(object, Part::from(first_segment), &self.options, self.connection.now_ns())?;
         let mut pull = Pull::new(object, first_segment, asking, sink);
         let mut watch_at_ns = 0;
         let mut epoch = self.connection.epoch();
@@ -125,7 +125,7 @@ enum Settled<B> {
 impl<'a> Pull<'a> {
     fn new(object: &Object, first_segment: u64, asking: Asking, sink: &'a mut dyn Sink) -> Self {
         let segment_octets = object.metadata.as_ref().and_then(|m| m.segment_size_octets).unwrap_or(0);
-        let checking = Checking::new(object, first_segment, OnBadSegment::Refetch);
+        let checking = Checking::new(object, Part::from(first_segment), OnBadSegment::Refetch);
         Pull {
             asking,
             next: checking.first(),

@@ -1,0 +1,119 @@
+//! Which segments hold the octets that somebody wants of an object.
+
+use std::sync::OnceLock;
+
+use namely_transport::object::{Object, Part};
+use namely_wire::PACKET_OCTETS_MAX;
+
+use super::SET_ASIDE_OCTETS_MAX;
+use super::job::{Job, Sink};
+use crate::error::{CallError, FetchError};
+
+/// An object that was found, and what was learned of it since.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) object: Object,
+    /// From its first segment, where no metadata says it.
+    learned: OnceLock<Cut>,
+}
+
+/// How an object is cut.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    /// Octets of each segment but the last.
+    segment_octets: u64,
+    segments: Option<u64>,
+}
+
+/// Where octets are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) part: Part,
+    /// Octets of the part before those that are wanted.
+    pub(super) skip: u64,
+    /// Octets of a segment, if it is known.
+    pub(super) segment_octets: Option<u64>,
+}
+
+impl Found {
+    pub(super) fn new(object: Object) -> Self {
+        Found { object, learned: OnceLock::new() }
+    }
+
+    /// Where the octets from `from` to before `end` are ([`u64::MAX`]: to the object's end). Of an object without metadata, as
+    /// one is that was asked for by its version, the first segment says how it is cut, verified like all others.
+    pub(super) fn place(&self, job: &mut Job<'_>, from: u64, end: u64) -> Result<Place, FetchError> {
+        let described = self.object.metadata.as_ref().and_then(|metadata| metadata.segment_size_octets);
+        let described = described.filter(|octets| *octets > 0);
+        let all = from == 0 && end == u64::MAX;
+        if self.object.whole.is_some() || (described.is_none() && all) {
+            return Ok(Place { part: Part::from(0), skip: from, segment_octets: described });
+        }
+        let cut = match (described, self.learned.get()) {
+            (Some(segment_octets), _) => Cut { segment_octets, segments: self.object.segments },
+            (None, Some(cut)) => *cut,
+            (None, None) => *self.learned.get_or_init({
+                let cut = self.learn(job)?;
+                move || cut
+            }),
+        };
+        let octets = cut.segment_octets;
+        // Past the end there is nothing to ask for: the last segment says so.
+        let first = (from / octets).min(cut.segments.unwrap_or(u64::MAX).saturating_sub(1));
+        let part = Part { first, end: if end == u64::MAX { end } else { end.div_ceil(octets) } };
+        let skip = from - first.saturating_mul(octets).min(from);
+        Ok(Place { part, skip, segment_octets: Some(octets) })
+    }
+
+    fn learn(&self, job: &mut Job<'_>) -> Result<Cut, FetchError> {
+        let mut first = Range::new(0, PACKET_OCTETS_MAX as u64 + 1);
+        let done = job.transfer(&self.object, Part { first: 0, end: 1 }, &mut first);
+        let octets = first.content(done)?.len() as u64;
+        let segments = self.object.segments.or(job.segments());
+        // Of a single segment the size bounds nothing.
+        let segment_octets = if segments == Some(1) || octets == 0 { u64::MAX } else { octets };
+        Ok(Cut { segment_octets, segments })
+    }
+}
+
+/// `content` without the first `skip` octets, or what is left of these to pass by.
+pub(super) fn without<'a>(skip: &mut u64, content: &'a [u8]) -> &'a [u8] {
+    let skipped = content.len().min(usize::try_from(*skip).unwrap_or(usize::MAX));
+    *skip -= skipped as u64;
+    &content[skipped..]
+}
+
+/// Takes a range of an object in.
+#[derive(Debug)]
+pub(super) struct Range {
+    content: Vec<u8>,
+    skip: u64,
+    left: u64,
+}
+
+impl Range {
+    /// For `octets` octets behind the first `skip`.
+    pub(super) fn new(skip: u64, octets: u64) -> Self {
+        let content = Vec::with_capacity(octets.min(SET_ASIDE_OCTETS_MAX) as usize);
+        Range { content, skip, left: octets }
+    }
+
+    /// What was read, when `done` came of it.
+    pub(super) fn content(self, done: Result<(), FetchError>) -> Result<Vec<u8>, FetchError> {
+        match done {
+            Err(error) if self.left > 0 => Err(error),
+            _ => Ok(self.content),
+        }
+    }
+}
+
+impl Sink for Range {
+    /// Once nothing is missing there is no need to go on.
+    fn write(&mut self, content: &[u8]) -> Result<(), FetchError> {
+        let content = without(&mut self.skip, content);
+        let content = &content[..content.len().min(usize::try_from(self.left).unwrap_or(usize::MAX))];
+        self.content.extend_from_slice(content);
+        self.left -= content.len() as u64;
+        if self.left == 0 { Err(CallError::Closed.into()) } else { Ok(()) }
+    }
+}
