@@ -1,4 +1,4 @@
-//! Two routers in two network namespaces that speak over Ethernet, without addresses of IP.
+//! Two routers in two network namespaces that speak over Ethernet, without addresses of IP, by AF_PACKET and by AF_XDP.
 //! Without root, or without `ip`, these tests say that they are skipped.
 
 mod common;
@@ -56,6 +56,28 @@ impl Net {
     }
 }
 
+/// What stands at the end of a configuration, by whether AF_XDP is to read devices.
+fn xdp(value: &str) -> String {
+    format!("[faces.ethernet]\nxdp = \"{value}\"\n")
+}
+
+/// False, with the reason printed, where the devices of a net cannot be read by AF_XDP.
+fn has_xdp(net: &Net) -> bool {
+    let mut home = Home::new();
+    let config = home.path("probe.toml");
+    fs::write(&config, format!("[faces]\nlisten = [\"dev://veth0\"]\n{}", xdp("on"))).unwrap();
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &net.names[0], env!("CARGO_BIN_EXE_namely"), "up", "--config"]);
+    command.arg(config).env("NAMELY_LOG", "info");
+    home.spawn(command);
+    home.wait_for("a word", || home.background_log().contains("AF_XDP"));
+    let is_there = home.background_log().contains("AF_XDP reads");
+    if !is_there {
+        println!("skipped: {}", home.background_log());
+    }
+    is_there
+}
+
 /// False, with the reason printed, when it fails.
 fn ip(command: &str) -> bool {
     match Command::new("ip").args(command.split_whitespace()).output() {
@@ -100,10 +122,11 @@ fn face(home: &Home, router: &str, remote: &str) -> serde_json::Value {
 }
 
 /// A file served in namespace 0, which listens on `device`, is fetched in namespace 1 through a unicast face.
-fn fetch_across(net: &Net, device: &str, mac: &str, mtu: u64) {
+/// `rest` is at the end of the configuration of either router.
+fn fetch_across(net: &Net, device: &str, mac: &str, mtu: u64, rest: [&str; 2]) {
     let mut home = Home::new();
-    let far = net.router(&mut home, 0, &format!(", \"dev://{device}\""), "");
-    let near = net.router(&mut home, 1, "", "");
+    let far = net.router(&mut home, 0, &format!(", \"dev://{device}\""), rest[0]);
+    let near = net.router(&mut home, 1, "", rest[1]);
     serve(&mut home, 3_000_000, &far);
     let uri = format!("ether://[{mac}]");
     let local = format!("dev://{device}");
@@ -119,7 +142,12 @@ fn fetch_across(net: &Net, device: &str, mac: &str, mtu: u64) {
 #[test]
 fn a_file_crosses_two_namespaces_over_ethernet() {
     let Some(net) = Net::new("uni") else { return };
-    fetch_across(&net, "veth0", MACS[0], 1500);
+    fetch_across(&net, "veth0", MACS[0], 1500, ["", ""]);
+    if has_xdp(&net) {
+        for [far, near] in [["on", "on"], ["on", "off"], ["off", "auto"]] {
+            fetch_across(&net, "veth0", MACS[0], 1500, [&xdp(far), &xdp(near)]);
+        }
+    }
 }
 
 #[test]
@@ -139,14 +167,21 @@ fn a_file_crosses_two_namespaces_over_vxlan() {
             return;
         }
     }
-    fetch_across(&net, "vx0", &MACS[0].replace("02:", "06:"), 1450);
+    fetch_across(&net, "vx0", &MACS[0].replace("02:", "06:"), 1450, ["", ""]);
 }
 
 #[test]
 fn a_file_crosses_a_multicast_group_and_a_configured_neighbour() {
     let Some(net) = Net::new("multi") else { return };
+    cross_a_group_and_meet_a_neighbour(&net, "");
+    if has_xdp(&net) {
+        cross_a_group_and_meet_a_neighbour(&net, &xdp("on"));
+    }
+}
+
+fn cross_a_group_and_meet_a_neighbour(net: &Net, xdp: &str) {
     let mut home = Home::new();
-    let group = format!("[[faces.multicast]]\ninterface = \"veth0\"\ngroup = \"{GROUP}\"\n");
+    let group = format!("{xdp}[[faces.multicast]]\ninterface = \"veth0\"\ngroup = \"{GROUP}\"\n");
     let far = net.router(&mut home, 0, "", &group);
     let neighbour = format!(
         "{group}[[face]]\nremote = \"ether://[{}]\"\nlocal = \"dev://veth0\"\nroutes = [\"/nowhere\"]\n",
@@ -213,9 +248,17 @@ fn fragments_of_a_sender_come_together_when_workers_share_a_device() {
 #[test]
 fn a_face_follows_its_device() {
     let Some(net) = Net::new("follow") else { return };
+    follow_a_device(&net, "");
+    if has_xdp(&net) {
+        follow_a_device(&net, &xdp("on"));
+    }
+}
+
+/// The MTU of 9000 makes frames that are longer than a page.
+fn follow_a_device(net: &Net, xdp: &str) {
     let mut home = Home::new();
-    let far = net.router(&mut home, 0, ", \"dev://veth0\"", "");
-    let near = net.router(&mut home, 1, "", "");
+    let far = net.router(&mut home, 0, ", \"dev://veth0\"", xdp);
+    let near = net.router(&mut home, 1, "", xdp);
     serve(&mut home, 300_000, &far);
     let uri = format!("ether://[{}]", MACS[0]);
     home.ok([
@@ -251,6 +294,28 @@ fn a_face_follows_its_device() {
     home.wait_for("the device", || mtu() == Some(1500));
     write_file(&home.path("data/g"), 300_000, 7);
     fetch(&home, &near, "g");
+}
+
+/// The program and the sockets go with the router, and the next one can have the device at once.
+#[test]
+fn a_killed_router_leaves_no_program_on_its_device() {
+    let Some(net) = Net::new("kill") else { return };
+    if !has_xdp(&net) {
+        return;
+    }
+    let program = || {
+        let show = ["-n", &net.names[0], "link", "show", "veth0"];
+        let output = Command::new("ip").args(show).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).contains("xdp")
+    };
+    for _ in 0..2 {
+        let mut home = Home::new();
+        net.router(&mut home, 0, ", \"dev://veth0\"", &xdp("on"));
+        assert!(program());
+        // With SIGKILL.
+        drop(home);
+        assert!(!program(), "nobody is there to take it away");
+    }
 }
 
 #[test]

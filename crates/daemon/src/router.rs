@@ -147,6 +147,7 @@ fn options(config: &Config) -> DataPlaneOptions {
     options.io.read_datagrams_per_turn = config.faces.read_datagrams_per_turn;
     options.io.busy_poll_us = config.faces.busy_poll_us;
     options.io.memif = config.faces.memif.options();
+    options.io.ethernet = config.faces.ethernet.options();
     options.dispatcher = config.faces.dispatcher.options();
     let threshold = usize::try_from(config.faces.congestion_threshold_octets).unwrap_or(usize::MAX);
     options.codel.target_ns = config.faces.codel_target_us.saturating_mul(1000);

@@ -57,7 +57,8 @@ pub use error::{CloseReason, OpenError};
 pub use event_loop::{EventLoop, Handler, Remote};
 pub use namely_memif::{RING_PAIRS_MAX as MEMIF_RINGS_MAX, RING_SIZE_LOG2_MAX as MEMIF_RING_SIZE_LOG2_MAX};
 pub use options::{
-    DispatchedLinks, IoOptions, MemifOptions, MulticastOptions, Persistency, TcpOptions, UdpOptions,
+    DispatchedLinks, EthernetOptions, IoOptions, MemifOptions, MulticastOptions, Persistency, TcpOptions,
+    UdpOptions, Xdp,
 };
 pub use port::{Port, SendError, TransportState};
 pub use shared::WORKERS_MAX;

@@ -60,6 +60,8 @@ pub struct IoOptions {
     pub udp: UdpOptions,
     /// Shared memory.
     pub memif: MemifOptions,
+    /// Ethernet.
+    pub ethernet: EthernetOptions,
 }
 
 /// Settings of TCP transports.
@@ -87,6 +89,25 @@ pub struct MemifOptions {
     pub interface: namely_memif::Options,
     /// Most octets that the memory of all peers together may have, mapped here.
     pub mapped_octets_total_max: usize,
+}
+
+/// Settings of Ethernet transports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EthernetOptions {
+    /// Whether devices are read by AF_XDP.
+    pub xdp: Xdp,
+}
+
+/// Whether network devices are read by AF_XDP instead of AF_PACKET.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Xdp {
+    /// No.
+    #[default]
+    Off,
+    /// Where the driver has a place for the program and this process may load it, otherwise by AF_PACKET.
+    Auto,
+    /// All of them, through the kernel's generic place where the driver has none. A device that cannot be read so is not read.
+    On,
 }
 
 /// Links whose packets the worker that reads them hands to others.
@@ -149,6 +170,7 @@ impl Default for IoOptions {
                 interface: namely_memif::Options { ring_pairs: 4, ring_size_log2: 11, ..Default::default() },
                 mapped_octets_total_max: 1 << 30,
             },
+            ethernet: EthernetOptions::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use namely_io::ethernet::DEFAULT_GROUP;
-use namely_io::{IoOptions, Persistency};
+use namely_io::{IoOptions, Persistency, Xdp};
 use namely_wire::face_uri::MacAddress;
 use support::namespace::Namespace;
 use support::{Loop, PATIENCE, packet};
@@ -40,12 +40,18 @@ fn passes(io: &Loop, ids: &[namely_io::TransportId], far: &Loop) {
 
 #[test]
 fn a_device_that_keeps_going_under_load_leaks_nothing_and_comes_back() {
-    let Some(namespace) = Namespace::new() else { return };
-    if !add_pair(&namespace) {
-        return;
+    for xdp in [Xdp::Off, Xdp::On] {
+        let Some(namespace) = Namespace::new() else { return };
+        if !add_pair(&namespace) || xdp == Xdp::On && !support::has_xdp(&namespace, "va") {
+            return;
+        }
+        comes_back(&namespace, support::reading(xdp));
     }
+}
+
+fn comes_back(namespace: &Namespace, options: IoOptions) {
     namespace.enter(|| {
-        let (a, b) = (Loop::start(IoOptions::default()), Loop::start(IoOptions::default()));
+        let [a, b] = [options; 2].map(Loop::start);
         b.with(|io| io.listen_ethernet("vb")).unwrap();
         let ids = [B, DEFAULT_GROUP]
             .map(|remote| a.with(move |io| io.open_ethernet("va", remote, Persistency::Permanent)).unwrap());
@@ -71,7 +77,7 @@ fn a_device_that_keeps_going_under_load_leaks_nothing_and_comes_back() {
                 if round % 4 < 2 {
                     std::thread::sleep(Duration::from_millis(20));
                 }
-                assert!(if is_short { namespace.ip("link set va up") } else { add_pair(&namespace) });
+                assert!(if is_short { namespace.ip("link set va up") } else { add_pair(namespace) });
             }
             stop.store(true, Ordering::Relaxed);
             sending.join().unwrap()

@@ -5,7 +5,7 @@ use namely_wire::{FaceUri, Name};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::links::{Dispatcher, Memif};
+use super::links::{Dispatcher, Ethernet, Memif};
 use super::values;
 
 /// Where to listen, and what new faces are given.
@@ -51,6 +51,8 @@ pub struct Faces {
     pub dispatcher: Dispatcher,
     /// What an application that connects by shared memory may have.
     pub memif: Memif,
+    /// How network devices are read.
+    pub ethernet: Ethernet,
 }
 
 impl Default for Faces {
@@ -70,6 +72,7 @@ impl Default for Faces {
             busy_poll_us: 0,
             dispatcher: Dispatcher::default(),
             memif: Memif::default(),
+            ethernet: Ethernet::default(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Settings of links: the dispatcher, and shared memory.
+//! Settings of links: the dispatcher, shared memory, and Ethernet.
 
 use namely_wire::FaceUri;
 use serde::de::Error;
@@ -112,6 +112,39 @@ impl Memif {
         options.interface.mapped_octets_max = octets(self.octets_max);
         options.mapped_octets_total_max = octets(self.octets_total_max);
         options
+    }
+}
+
+/// How network devices are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ethernet {
+    /// Whether by AF_XDP, with a program at the device, instead of AF_PACKET.
+    pub xdp: Xdp,
+}
+
+/// Whether devices are read by AF_XDP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Xdp {
+    /// None.
+    #[default]
+    Off,
+    /// Those whose driver has a place for the program; others by AF_PACKET.
+    Auto,
+    /// All; one that cannot be is not read.
+    On,
+}
+
+impl Ethernet {
+    /// The same, for the data plane.
+    pub(crate) fn options(self) -> namely_io::EthernetOptions {
+        let xdp = match self.xdp {
+            Xdp::Off => namely_io::Xdp::Off,
+            Xdp::Auto => namely_io::Xdp::Auto,
+            Xdp::On => namely_io::Xdp::On,
+        };
+        namely_io::EthernetOptions { xdp }
     }
 }
 

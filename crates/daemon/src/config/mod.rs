@@ -100,6 +100,7 @@ impl Config {
         };
         differs("faces.dispatcher", self.faces.dispatcher != new.faces.dispatcher);
         differs("faces.memif", self.faces.memif != new.faces.memif);
+        differs("faces.ethernet", self.faces.ethernet != new.faces.ethernet);
         differs("faces.busy_poll_us", self.faces.busy_poll_us != new.faces.busy_poll_us);
         let reading = |faces: &Faces| (faces.read_octets_per_turn, faces.read_datagrams_per_turn);
         differs("faces.read_*", reading(&self.faces) != reading(&new.faces));

@@ -57,6 +57,7 @@ fn documented_keys() -> Vec<String> {
         "[faces.multicast]",
         "faces.dispatcher",
         "faces.memif",
+        "faces.ethernet",
     ];
     let rules = ["[authorization.user]", "[authorization.key]", "authorization"];
     sections.iter().chain(&rules).flat_map(|section| allowed_keys(section)).collect()
@@ -70,7 +71,7 @@ fn allowed_keys(section: &str) -> Vec<String> {
 
 /// Whether the key is a table, which the sample shows as a header.
 fn is_table(key: &str) -> bool {
-    ["multicast", "user", "key", "dispatcher", "memif"].contains(&key)
+    ["multicast", "user", "key", "dispatcher", "memif", "ethernet"].contains(&key)
 }
 
 #[test]
@@ -229,7 +230,12 @@ fn limits_of_links_are_held_to_what_is_possible() {
     assert!(!own.links.own_worker, "without links no worker is kept");
     let own = dispatcher("own_core = true\nlinks = [\"dev://eth0\"]").unwrap().dispatcher.options();
     assert!(own.links.own_worker);
+    let xdp =
+        |text: &str| faces(&format!("[faces.ethernet]\nxdp = \"{text}\"")).map(|f| f.ethernet.options().xdp);
+    assert_eq!((xdp("auto"), xdp("on")), (Ok(namely_io::Xdp::Auto), Ok(namely_io::Xdp::On)));
+    assert!(xdp("yes").unwrap_err().contains("`off`, `auto`, `on`"));
     // What is not said is as the data plane has it by itself.
+    assert_eq!(faces("").unwrap().ethernet.options(), namely_io::IoOptions::default().ethernet);
     assert_eq!(memif("").unwrap().memif.options(), namely_io::IoOptions::default().memif);
     assert_eq!(dispatcher("").unwrap().dispatcher.options(), crate::dataplane::DispatcherOptions::default());
 }

@@ -1,4 +1,5 @@
-//! Ethernet frames that carry link packets (EtherType 0x8624), by packet sockets: devices, what arrives on them, what leaves.
+//! Ethernet frames that carry link packets (EtherType 0x8624), by packet sockets and XDP sockets: devices, what arrives on
+//! them, what leaves.
 //!
 //! A frame is one link packet or nothing. Devices are never made promiscuous.
 
@@ -7,6 +8,7 @@ pub mod frame;
 pub mod monitor;
 pub mod ring;
 mod sender;
+pub mod xdp;
 
 use namely_wire::face_uri::MacAddress;
 

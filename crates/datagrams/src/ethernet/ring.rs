@@ -311,7 +311,7 @@ fn check(result: libc::c_int) -> Result<(), Errno> {
     if result < 0 { Err(last_error()) } else { Ok(()) }
 }
 
-fn last_error() -> Errno {
+pub(super) fn last_error() -> Errno {
     let errno = std::io::Error::last_os_error().raw_os_error();
     Errno::from_raw_os_error(errno.unwrap_or(libc::EIO))
 }

@@ -16,13 +16,16 @@ use parking_lot::Mutex;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
+use super::source::Source;
 use super::transport;
+use super::xdp::{self, Share};
 use crate::error::{CloseReason, OpenError};
 use crate::event_loop::Remote;
 use crate::kind::Acceptor;
-use crate::options::{IoOptions, Persistency};
-use crate::port::Port;
+use crate::options::{IoOptions, Persistency, Xdp};
+use crate::port::{Port, Sent};
 use crate::shared::Note;
 use crate::transport::TransportId;
 use crate::transports::Transports;
@@ -39,6 +42,8 @@ pub(crate) struct Link<P> {
     ports: Mutex<HashMap<MacAddress, Option<Arc<Port<P>>>>>,
     /// The rings of the workers.
     group: Mutex<Group>,
+    /// Their XDP sockets.
+    xdp: xdp::Sockets,
     /// Whether stations that are not known get transports.
     is_open: AtomicBool,
 }
@@ -46,6 +51,10 @@ pub(crate) struct Link<P> {
 impl<P> Link<P> {
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(super) fn sockets(&self) -> &xdp::Sockets {
+        &self.xdp
     }
 
     pub(super) fn forget(&self, remote: MacAddress) {
@@ -158,24 +167,26 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
         let device = find(name)?;
         let link = known.unwrap_or_else(|| {
             let (name, is_open) = (name.to_string(), AtomicBool::new(false));
-            Arc::new(Link { name, ports: Mutex::default(), group: Mutex::default(), is_open })
+            let (ports, group, xdp) = Default::default();
+            Arc::new(Link { name, ports, group, xdp, is_open })
         });
         let doing = || format!("listening on {local}");
         let (here, readers) = (self.station.index, self.shared.readers_of(&local));
-        let reads_here = readers.iter().any(|station| station.index == here);
-        let receives = if readers.len() > 1 { Receives::Some } else { Receives::All };
-        let open = |is_first, receives| {
-            let opened =
-                DeviceListener::open(link.clone(), device.clone(), is_first, receives, self.options());
+        let share = |index| {
+            let remainder = readers.iter().position(|station| station.index == index)?;
+            Some(Share { remainder, readers: readers.len() })
+        };
+        let open = |is_first, share| {
+            let opened = DeviceListener::open(link.clone(), device.clone(), is_first, share, self.options());
             opened.map_err(|errno| match errno {
                 Errno::PERM | Errno::ACCESS => OpenError::NotPermitted(doing()),
                 errno => OpenError::System { doing: doing(), errno },
             })
         };
-        let first = open(true, if reads_here { receives } else { Receives::Nothing })?;
+        let first = open(true, share(here))?;
         let others = readers.iter().filter(|station| station.index != here);
         let others: Vec<_> = others
-            .map(|station| Ok((station.clone(), open(false, receives)?)))
+            .map(|station| Ok((station.clone(), open(false, share(station.index))?)))
             .collect::<Result<_, OpenError>>()?;
         self.add_listener(Box::new(first), local.clone())?;
         self.shared.links.add(&link);
@@ -200,26 +211,19 @@ fn remote(address: MacAddress) -> Remote {
     Some(SocketAddr::from((ip, 0)))
 }
 
-/// What one worker receives of what arrives on a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Receives {
-    All,
-    /// Other workers receive the rest.
-    Some,
-    /// Other workers receive everything.
-    Nothing,
-}
-
 /// Receives what arrives on a device for one worker, and follows the device.
 struct DeviceListener<P> {
     link: Arc<Link<P>>,
     /// It was asked for, and is not one that helps it at another worker.
     is_first: bool,
-    receives: Receives,
-    /// Watches the two below.
+    /// What it receives; none if other workers receive everything.
+    share: Option<Share>,
+    /// Watches the three below.
     epoll: OwnedFd,
     monitor: Monitor,
-    ring: Option<Ring>,
+    /// Fires when something that is to be sent waits for a queue of this worker.
+    timer: Arc<OwnedFd>,
+    source: Option<Source>,
     /// As it was last seen.
     device: Option<Device>,
     turns: u32,
@@ -232,13 +236,16 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for DeviceListener<P> 
 
     fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, _: &mut [u8]) {
         let is_idle = self.receive(turn) == 0;
+        self.flush_waiting(turn, is_idle);
         self.turns = self.turns.wrapping_add(1);
         if !is_idle && !self.turns.is_multiple_of(TURNS_PER_LOOK) {
             return;
         }
-        if let Some(ring) = &self.ring {
+        if let Some(source) = &self.source {
             // A device that goes down leaves an error behind, which would wake this worker again and again.
-            let _ = sockopt::socket_error(ring);
+            for socket in source.descriptors() {
+                let _ = sockopt::socket_error(socket);
+            }
         }
         if self.monitor.take_changes() {
             self.follow(turn);
@@ -259,38 +266,51 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
         link: Arc<Link<P>>,
         device: Device,
         is_first: bool,
-        receives: Receives,
+        share: Option<Share>,
         options: &IoOptions,
     ) -> Result<Self, Errno> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let monitor = Monitor::new()?;
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = Arc::new(timerfd_create(TimerfdClockId::Monotonic, flags)?);
         epoll::add(&epoll, &monitor, EventData::new_u64(0), EventFlags::IN)?;
+        epoll::add(&epoll, &timer, EventData::new_u64(0), EventFlags::IN)?;
         let device = Some(device);
         let mut listener =
-            DeviceListener { link, is_first, receives, epoll, monitor, ring: None, device, turns: 0 };
-        listener.open_ring(options)?;
+            DeviceListener { link, is_first, share, epoll, monitor, timer, source: None, device, turns: 0 };
+        listener.open_source(options)?;
         Ok(listener)
     }
 
     /// Reads a turn's worth of frames. Returns how many there were.
     fn receive(&mut self, turn: &mut AcceptTurn<'_, P>) -> usize {
-        let DeviceListener { link, ring: Some(ring), device: Some(device), .. } = self else { return 0 };
-        let mut is_losing = false;
+        let DeviceListener { link, source: Some(source), device: Some(device), .. } = self else { return 0 };
         let max = turn.options().read_datagrams_per_turn;
-        let count = (0..max)
-            .take_while(|_| {
-                ring.receive(|arrived| {
-                    is_losing |= arrived.is_losing;
-                    if let Err(label) = take(link, device, turn, &arrived) {
-                        turn.count(label);
-                    }
-                })
-            })
-            .count();
-        if is_losing {
-            turn.add_drops("kernel_buffer_full", ring.drops());
+        let (count, drops) = source.receive(max, |arrived| {
+            if let Err(label) = take(link, device, turn, &arrived) {
+                turn.count(label);
+            }
+        });
+        if drops > 0 {
+            turn.add_drops("kernel_buffer_full", drops);
         }
         count
+    }
+
+    /// Flushes transports that found no room in an XDP socket of this worker.
+    fn flush_waiting(&self, turn: &mut AcceptTurn<'_, P>, is_idle: bool) {
+        let Some(Source::Xdp { queues, .. }) = &self.source else { return };
+        if is_idle {
+            let _ = rustix::io::read(&*self.timer, &mut [0; 8]);
+        }
+        for queue in queues {
+            let mut sent = Sent::default();
+            let waiting = queue.waiting(&mut sent);
+            sent.drops.iter().for_each(|(label, drops)| turn.add_drops(label, drops));
+            for port in waiting.into_iter().filter_map(|remote| self.link.get(remote)) {
+                turn.io.flush(&port);
+            }
+        }
     }
 
     /// Sees what became of the device, and tells its transports.
@@ -303,13 +323,15 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
         }
         tracing::debug!(name = self.link.name, ?now, "network device");
         self.device = now;
-        let is_same = |a: &Device, b: &Device| a.index == b.index && a.mtu == b.mtu;
-        let keeps_ring = matches!((&before, &self.device), (Some(a), Some(b)) if is_same(a, b));
-        if !keeps_ring {
-            self.ring = None;
+        let keeps_source = match (&before, &self.device, &self.source) {
+            (Some(before), Some(now), Some(source)) => source.suits(before, now),
+            _ => false,
+        };
+        if !keeps_source {
+            self.source = None;
         }
-        if let Err(errno) = self.open_ring(turn.options()) {
-            // Without a ring the next change is waited for.
+        if let Err(errno) = self.open_source(turn.options()) {
+            // Without a source the next change is waited for.
             tracing::warn!(name = self.link.name, error = %errno, "cannot receive from the network device");
             turn.count("receive_failed");
         }
@@ -320,17 +342,35 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
     }
 
     /// Receives from the device, if it is there.
-    fn open_ring(&mut self, options: &IoOptions) -> Result<(), Errno> {
-        let Some(device) = self.device.as_ref().filter(|_| self.ring.is_none()) else { return Ok(()) };
-        let octets = options.datagram_receive_buffer_octets;
-        let ring = match self.receives {
-            Receives::All => Ring::open(device.index, device.mtu, octets)?,
-            Receives::Some if device.is_up => self.link.group.lock().open(device, octets)?,
-            // Who is down cannot enter a group, and stays in it once there.
-            Receives::Some | Receives::Nothing => return Ok(()),
+    fn open_source(&mut self, options: &IoOptions) -> Result<(), Errno> {
+        let Some(device) = self.device.as_ref().filter(|_| self.source.is_none()) else { return Ok(()) };
+        let Some(share) = self.share else { return Ok(()) };
+        let source = match options.ethernet.xdp {
+            Xdp::Off => None,
+            wanted => match self.link.xdp.open(device, share, wanted, options, &self.timer) {
+                Ok(queues) => Some(Source::Xdp { queues, turns: 0 }),
+                Err(refusal) if wanted == Xdp::On => {
+                    tracing::error!(name = self.link.name, %refusal, "AF_XDP cannot read the network device");
+                    return Err(refusal.errno());
+                }
+                Err(refusal) => {
+                    tracing::warn!(name = self.link.name, %refusal, "AF_PACKET reads the network device, not AF_XDP");
+                    None
+                }
+            },
         };
-        epoll::add(&self.epoll, &ring, EventData::new_u64(0), EventFlags::IN)?;
-        self.ring = Some(ring);
+        let octets = options.datagram_receive_buffer_octets;
+        let source = match source {
+            Some(source) => source,
+            None if share.readers == 1 => Source::Packet(Ring::open(device.index, device.mtu, octets)?),
+            None if device.is_up => Source::Packet(self.link.group.lock().open(device, octets)?),
+            // Who is down cannot enter a group, and stays in it once there.
+            None => return Ok(()),
+        };
+        for descriptor in source.descriptors() {
+            epoll::add(&self.epoll, descriptor, EventData::new_u64(0), EventFlags::IN)?;
+        }
+        self.source = Some(source);
         Ok(())
     }
 
@@ -357,7 +397,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
         if !device.is_up {
             return turn.io.take_down(port, CloseReason::DeviceDown);
         }
-        match transport::sender(device, remote, turn.options()) {
+        match transport::sender(&self.link, device, remote, turn.options()) {
             Ok(sender) => turn.io.bring_up(port, Box::new(sender)),
             Err(errno) => turn.io.take_down(port, CloseReason::System(errno)),
         }

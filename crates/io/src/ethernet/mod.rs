@@ -8,7 +8,9 @@
 //! A frame is one link packet or nothing. Devices are never made promiscuous.
 
 mod device;
+mod source;
 mod transport;
+mod xdp;
 
 pub(crate) use device::Links;
 pub use namely_datagrams::ethernet::DEFAULT_GROUP;

@@ -4,11 +4,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use namely_datagrams::ethernet::FrameSender;
+use namely_datagrams::ethernet::frame;
 use namely_datagrams::ethernet::monitor::Device;
 use namely_wire::face_uri::{FaceUri, MacAddress};
 use rustix::io::Errno;
 
 use super::device::Link;
+use super::xdp::{Outlet, Via};
 use crate::error::{CloseReason, OpenError};
 use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
 use crate::options::{IoOptions, Persistency};
@@ -41,8 +43,8 @@ pub(super) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
         idle_ns: (!remote.is_group()).then_some(options.udp.idle_ns),
         refuses: if remote.is_group() { refuses } else { |_| None },
     };
-    let sender =
-        sender(device, remote, options).map_err(OpenError::system(format!("sending on {}", link.name())))?;
+    let sender = sender(link, device, remote, options)
+        .map_err(OpenError::system(format!("sending on {}", link.name())))?;
     Ok(NewTransport {
         receiver: Box::new(EtherReceiver { link: link.clone(), remote }),
         sender: Box::new(sender),
@@ -54,10 +56,17 @@ pub(super) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
 }
 
 /// The sending half of a transport, from the device as it is now.
-pub(super) fn sender(device: &Device, remote: MacAddress, options: &IoOptions) -> Result<EtherSender, Errno> {
+pub(super) fn sender<P>(
+    link: &Link<P>,
+    device: &Device,
+    remote: MacAddress,
+    options: &IoOptions,
+) -> Result<EtherSender, Errno> {
     let socket = FrameSender::open(device.index, remote, device.address)?;
     sockets::set_buffers(&socket, options.send_buffer_octets, 0);
-    Ok(EtherSender(socket))
+    let via = Via { remote, header: frame::header(remote, device.address), mtu: device.mtu };
+    let outlet = link.sockets().outlet(remote);
+    Ok(EtherSender { socket, outlet, via, is_by_socket: true, is_blocked: false })
 }
 
 /// The receiving half. The device's listener does the receiving.
@@ -87,36 +96,36 @@ impl<P> Drop for EtherReceiver<P> {
     }
 }
 
-/// The sending half.
-pub(super) struct EtherSender(FrameSender);
+/// The sending half: through an XDP socket of the device while there is one, otherwise through a packet socket of its own,
+/// which a group is joined by in either case.
+pub(super) struct EtherSender {
+    socket: FrameSender,
+    outlet: Option<Arc<Outlet>>,
+    via: Via,
+    /// Whether the last flush went through the packet socket, and whether that took no more.
+    is_by_socket: bool,
+    is_blocked: bool,
+}
 
 impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for EtherSender {
     fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
-        for _ in 0..WRITES_PER_TURN_MAX {
-            if queue.is_empty() {
-                return Ok(Flushed::All);
-            }
-            match self.0.send(queue.frames()) {
-                Ok(frames) => {
-                    for _ in 0..frames {
-                        sent.octets += queue.pop() as u64;
-                        sent.frames += 1;
-                    }
-                }
-                Err(Errno::INTR) => (),
-                Err(Errno::AGAIN) => return Ok(Flushed::Blocked),
-                // When a device goes, its listener sees to it.
-                Err(errno) => {
-                    queue.pop();
-                    sent.drops.count(label(errno));
-                }
-            }
+        // Who waits for the packet socket goes on there: whoever watches it must see the end of that.
+        let is_waiting = self.is_by_socket && self.is_blocked;
+        if let (false, Some(outlet)) = (is_waiting, &self.outlet)
+            && let Some(flushed) = outlet.flush(&self.via, queue, sent)
+        {
+            self.is_by_socket = false;
+            return Ok(flushed);
         }
-        Ok(if queue.is_empty() { Flushed::All } else { Flushed::Some })
+        self.is_by_socket = true;
+        let flushed = self.flush_by_socket(queue, sent);
+        self.is_blocked = flushed == Flushed::Blocked;
+        Ok(flushed)
     }
 
+    /// Who waits for an XDP socket is flushed by the device's listener.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.0.as_fd())
+        self.is_by_socket.then(|| self.socket.as_fd())
     }
 
     fn shares_descriptor(&self) -> bool {
@@ -124,8 +133,42 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for EtherSender {
     }
 }
 
+impl Drop for EtherSender {
+    fn drop(&mut self) {
+        if let Some(outlet) = &self.outlet {
+            outlet.forget(self.via.remote);
+        }
+    }
+}
+
+impl EtherSender {
+    fn flush_by_socket<P: AsRef<[u8]>>(&self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Flushed {
+        for _ in 0..WRITES_PER_TURN_MAX {
+            if queue.is_empty() {
+                return Flushed::All;
+            }
+            match self.socket.send(queue.frames()) {
+                Ok(frames) => {
+                    for _ in 0..frames {
+                        sent.octets += queue.pop() as u64;
+                        sent.frames += 1;
+                    }
+                }
+                Err(Errno::INTR) => (),
+                Err(Errno::AGAIN) => return Flushed::Blocked,
+                // When a device goes, its listener sees to it.
+                Err(errno) => {
+                    queue.pop();
+                    sent.drops.count(label(errno));
+                }
+            }
+        }
+        if queue.is_empty() { Flushed::All } else { Flushed::Some }
+    }
+}
+
 /// The counter of a frame that the system did not send.
-fn label(errno: Errno) -> &'static str {
+pub(super) fn label(errno: Errno) -> &'static str {
     match errno {
         Errno::MSGSIZE => "datagram_too_large",
         Errno::NOBUFS | Errno::NOMEM => "no_buffers",

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use namely_io::{
     DispatchedLinks, Event, EventLoop, Handler, IoOptions, Port, Remote, SendError, TransportId,
-    TransportStatus, Transports, Waker,
+    TransportStatus, Transports, Waker, Xdp,
 };
 use namely_link::{Frame, LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};
 use namely_wire::LpHeaders;
@@ -118,6 +118,20 @@ impl Loop {
         answered.recv_timeout(PATIENCE).unwrap()
     }
 
+    /// Keeps the loop from turning until what is returned is dropped.
+    pub(crate) fn hold(&self) -> Sender<()> {
+        let ((hold, held), (begun, has_begun)) = (channel(), channel());
+        let command = move |_: &mut Io| {
+            let _ = begun.send(());
+            let _ = held.recv();
+            ControlFlow::Continue(())
+        };
+        self.commands.send(Box::new(command)).unwrap();
+        self.waker.wake();
+        has_begun.recv_timeout(PATIENCE).unwrap();
+        hold
+    }
+
     pub(crate) fn status(&self, id: TransportId) -> Option<TransportStatus> {
         self.with(move |io| io.port(id).map(|port| port.status()))
     }
@@ -222,4 +236,17 @@ pub(crate) fn eventually(condition: impl Fn() -> bool) {
         assert!(start.elapsed() < PATIENCE, "it never came to hold");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Options of a loop whose devices are read so.
+pub(crate) fn reading(xdp: Xdp) -> IoOptions {
+    let mut options = IoOptions::default();
+    options.ethernet.xdp = xdp;
+    options
+}
+
+/// Whether a device can be read by AF_XDP; if not, the reason is printed.
+pub(crate) fn has_xdp(namespace: &namespace::Namespace, device: &'static str) -> bool {
+    let listened = namespace.enter(|| Loop::start(reading(Xdp::On)).with(|io| io.listen_ethernet(device)));
+    listened.inspect_err(|error| println!("skipped: AF_XDP: {error}")).is_ok()
 }

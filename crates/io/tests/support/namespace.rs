@@ -26,6 +26,11 @@ impl Namespace {
         namespace.try_ip(&["netns", "add", &namespace.name]).then_some(namespace)
     }
 
+    #[allow(dead_code, reason = "some files use it")]
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Runs `ip` with the words of `command`, in this namespace. False, with the reason printed, when it fails.
     pub(crate) fn ip(&self, command: &str) -> bool {
         let arguments: Vec<&str> = ["-n", &self.name].into_iter().chain(command.split_whitespace()).collect();

@@ -1,0 +1,461 @@
+//! An XDP socket's memory, which it shares with the kernel: chunks for frames, and four rings that say whose each chunk is.
+//!
+//! The first chunks are for frames that arrive, the others for frames that leave; no chunk ever changes sides. One that is for
+//! receiving is the kernel's from the time that it stands in the fill ring until the receive ring has it. One that is for
+//! sending is the kernel's from the transmit ring until the completion ring has it. [`Receive`] and [`Transmit`] have two
+//! rings each, so that they need no lock between them.
+#![allow(unsafe_code)]
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING,
+    XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpDescOptions, XdpOptionsFlags, XdpRingFlags, XdpRingOffset,
+    XdpUmemReg, XdpUmemRegFlags,
+};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+
+use super::super::ring::Arrived;
+use super::FRAME_OCTETS_MAX;
+
+/// What the kernel keeps free before each frame that arrives (`XDP_PACKET_HEADROOM`).
+const HEADROOM_OCTETS: usize = 256;
+
+/// How a socket's memory is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// 2048 or 4096, as the kernel has it.
+    chunk_octets: usize,
+    /// Chunks for frames that arrive, a power of two.
+    receive_chunks: usize,
+    /// Chunks for frames that leave, a power of two.
+    transmit_chunks: usize,
+    /// Whether a frame may take several chunks.
+    is_split: bool,
+}
+
+impl Layout {
+    /// Least and most chunks of one side.
+    const CHUNKS_MIN: usize = 64;
+    const CHUNKS_MAX: usize = 16 << 10;
+
+    /// For frames of up to `frame_octets`, with about so many octets for those that arrive and those that leave.
+    pub fn new(frame_octets: usize, receive_octets: usize, transmit_octets: usize) -> Self {
+        let fits = |chunk: usize| frame_octets + HEADROOM_OCTETS <= chunk;
+        let chunk_octets = if fits(2048) { 2048 } else { 4096 };
+        let chunks = |octets: usize| {
+            let chunks = (octets / chunk_octets).clamp(Self::CHUNKS_MIN, Self::CHUNKS_MAX);
+            1 << chunks.ilog2()
+        };
+        Layout {
+            chunk_octets,
+            receive_chunks: chunks(receive_octets),
+            transmit_chunks: chunks(transmit_octets),
+            is_split: !fits(chunk_octets),
+        }
+    }
+
+    fn chunks(&self) -> usize {
+        self.receive_chunks + self.transmit_chunks
+    }
+
+    fn octets(&self) -> usize {
+        self.chunks() * self.chunk_octets
+    }
+}
+
+/// A mapping of this process's own.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    octets: usize,
+}
+
+// SAFETY: the memory belongs to this value alone, the kernel aside, and is not tied to a thread. Whoever reaches it through a
+// shared reference has rules of their own, which the rest of this module keeps.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Memory of zeros.
+    fn anonymous(octets: usize) -> Result<Self, Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, at a place that the kernel chooses, takes nothing away from anybody.
+        let start = unsafe {
+            rustix::mm::mmap_anonymous(std::ptr::null_mut(), octets, protection, MapFlags::PRIVATE)?
+        };
+        Ok(Mapping { start: NonNull::new(start.cast()).ok_or(Errno::NOMEM)?, octets })
+    }
+
+    /// A ring of a socket.
+    fn ring(socket: &OwnedFd, octets: usize, page: u64) -> Result<Self, Errno> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+        // SAFETY: as in `anonymous`.
+        let start =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), octets, protection, flags, socket, page)? };
+        Ok(Mapping { start: NonNull::new(start.cast()).ok_or(Errno::NOMEM)?, octets })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this length, and nothing that points into it outlives this value.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.octets) };
+    }
+}
+
+/// One end of a ring whose other end is the kernel's. `T` is what its entries are: integers that any octets are a value of.
+#[derive(Debug)]
+struct Ring<T> {
+    mapping: Mapping,
+    producer: usize,
+    consumer: usize,
+    flags: Option<usize>,
+    first: usize,
+    entries: u32,
+    /// The entry that this end produces or consumes next. Both ends count on without end; the remainder is the place.
+    next: u32,
+    entry: std::marker::PhantomData<T>,
+}
+
+impl<T: Copy> Ring<T> {
+    fn new(socket: &OwnedFd, offsets: &XdpRingOffset, entries: usize, page: u64) -> Result<Self, Errno> {
+        let first = offsets.desc as usize;
+        let mapping = Mapping::ring(socket, first + entries * size_of::<T>(), page)?;
+        let word = |offset: u64| {
+            let offset = offset as usize;
+            (offset.is_multiple_of(4) && offset + 4 <= mapping.octets).then_some(offset).ok_or(Errno::INVAL)
+        };
+        if !first.is_multiple_of(align_of::<T>()) {
+            return Err(Errno::INVAL);
+        }
+        let (producer, consumer) = (word(offsets.producer)?, word(offsets.consumer)?);
+        let flags = offsets.flags.map(word).transpose()?;
+        let entry = std::marker::PhantomData;
+        Ok(Ring { mapping, producer, consumer, flags, first, entries: entries as u32, next: 0, entry })
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: `new` saw that the word is aligned and within the mapping, which is as long-lived as the reference. Both
+        // sides access it as an atomic.
+        unsafe { AtomicU32::from_ptr(self.mapping.start.add(offset).cast().as_ptr()) }
+    }
+
+    /// Entries that the kernel has produced for this end, which consumes.
+    fn available(&self) -> u32 {
+        self.word(self.producer).load(Ordering::Acquire).wrapping_sub(self.next).min(self.entries)
+    }
+
+    /// Entries of this end, which produces, that the kernel has not consumed.
+    fn pending(&self) -> u32 {
+        self.next.wrapping_sub(self.word(self.consumer).load(Ordering::Acquire))
+    }
+
+    fn place(&self) -> NonNull<T> {
+        let place = (self.next & (self.entries - 1)) as usize;
+        // SAFETY: the place is below the number of entries (a power of two), for all of which `new` mapped room behind
+        // `first`, where `T` is aligned.
+        unsafe { self.mapping.start.add(self.first).cast::<T>().add(place) }
+    }
+
+    /// Takes the next entry. Only after [`Ring::available`] said that there is one.
+    fn take(&mut self) -> T {
+        let place = self.place();
+        self.next = self.next.wrapping_add(1);
+        // SAFETY: it is within the ring; the kernel does not write to an entry between producing and our consuming it,
+        // which is published later. Even otherwise any octets are a value of `T`.
+        unsafe { place.read() }
+    }
+
+    /// Adds an entry. Only where there is room: each ring has as many entries as its side has chunks.
+    fn put(&mut self, entry: T) {
+        let place = self.place();
+        self.next = self.next.wrapping_add(1);
+        // SAFETY: it is within the ring, and the kernel reads it only after it was published.
+        unsafe { place.write(entry) };
+    }
+
+    /// Shows the kernel what was taken.
+    fn publish_taken(&self) {
+        self.word(self.consumer).store(self.next, Ordering::Release);
+    }
+
+    /// Shows the kernel what was put. Returns whether it must be told.
+    fn publish_put(&self) -> bool {
+        self.word(self.producer).store(self.next, Ordering::Release);
+        // The kernel asks to be told before it looks a last time: it must not miss what was put before we look.
+        fence(Ordering::SeqCst);
+        let flags = self.flags.map_or(0, |flags| self.word(flags).load(Ordering::Relaxed));
+        flags & XdpRingFlags::XDP_RING_NEED_WAKEUP.bits() != 0
+    }
+}
+
+/// An XDP socket that is bound to a queue of a device: its two halves.
+///
+/// # Errors
+/// What the system says; [`Errno::INVAL`] where there is no such queue.
+pub fn open(index: u32, queue: u32, layout: Layout) -> Result<(Receive, Transmit), Errno> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
+    let umem = Mapping::anonymous(layout.octets())?;
+    let region = XdpUmemReg {
+        addr: umem.start.as_ptr().expose_provenance() as u64,
+        len: umem.octets as u64,
+        chunk_size: layout.chunk_octets as u32,
+        headroom: 0,
+        flags: XdpUmemRegFlags::empty(),
+        tx_metadata_len: 0,
+    };
+    sockopt::set_xdp_umem_reg(&socket, region)?;
+    let (receive, transmit) = (layout.receive_chunks, layout.transmit_chunks);
+    sockopt::set_xdp_umem_fill_ring_size(&socket, receive as u32)?;
+    sockopt::set_xdp_rx_ring_size(&socket, receive as u32)?;
+    sockopt::set_xdp_umem_completion_ring_size(&socket, transmit as u32)?;
+    sockopt::set_xdp_tx_ring_size(&socket, transmit as u32)?;
+    let offsets = sockopt::xdp_mmap_offsets(&socket)?;
+    let mut fill = Ring::new(&socket, &offsets.fr, receive, XDP_UMEM_PGOFF_FILL_RING)?;
+    let rx = Ring::new(&socket, &offsets.rx, receive, XDP_PGOFF_RX_RING)?;
+    let completion = Ring::new(&socket, &offsets.cr, transmit, XDP_UMEM_PGOFF_COMPLETION_RING)?;
+    let tx = Ring::new(&socket, &offsets.tx, transmit, XDP_PGOFF_TX_RING)?;
+    (0..receive).for_each(|chunk| fill.put((chunk * layout.chunk_octets) as u64));
+    fill.publish_put();
+    let split = if layout.is_split { SocketAddrXdpFlags::XDP_USE_SG } else { SocketAddrXdpFlags::empty() };
+    let flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP | split;
+    rustix::net::bind(&socket, &SocketAddrXdp::new(flags, index, queue))?;
+    let (socket, umem) = (Arc::new(socket), Arc::new(umem));
+    let free = (receive..layout.chunks()).map(|chunk| (chunk * layout.chunk_octets) as u64).collect();
+    let transmit = Transmit { socket: socket.clone(), umem: umem.clone(), layout, tx, completion, free };
+    let assembly = Assembly::default();
+    Ok((Receive { socket, umem, layout, rx, fill, assembly, drops: 0 }, transmit))
+}
+
+/// A frame that comes in several pieces.
+#[derive(Debug, Default)]
+struct Assembly {
+    octets: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Assembly {
+    /// Shows a frame to `take` when its last piece is there.
+    fn add(&mut self, piece: &[u8], goes_on: bool, mut take: impl FnMut(Arrived<'_>)) {
+        let whole = |octets, is_cut| Arrived { octets, is_cut, vlan: None, is_losing: false };
+        if !goes_on && !self.is_cut && self.octets.is_empty() {
+            return take(whole(piece, false));
+        }
+        self.is_cut |= self.octets.len() + piece.len() > FRAME_OCTETS_MAX;
+        if !self.is_cut {
+            self.octets.extend_from_slice(piece);
+        }
+        if !goes_on {
+            take(whole(&self.octets, self.is_cut));
+            self.octets.clear();
+            self.is_cut = false;
+        }
+    }
+}
+
+/// The half that receives.
+#[derive(Debug)]
+pub struct Receive {
+    socket: Arc<OwnedFd>,
+    umem: Arc<Mapping>,
+    layout: Layout,
+    rx: Ring<XdpDesc>,
+    fill: Ring<u64>,
+    assembly: Assembly,
+    /// As they were last read; the kernel only counts up.
+    drops: u64,
+}
+
+impl Receive {
+    /// Shows frames to `take`, as many as there are in `max` pieces. Returns how many pieces there were.
+    pub fn receive(&mut self, max: usize, mut take: impl FnMut(Arrived<'_>)) -> usize {
+        let count = (self.rx.available() as usize).min(max);
+        if count == 0 {
+            return 0;
+        }
+        for _ in 0..count {
+            let XdpDesc { addr, len, options } = self.rx.take();
+            let chunk = addr & !(self.layout.chunk_octets as u64 - 1);
+            let (start, octets) = (addr as usize, len as usize);
+            let is_ours = (chunk as usize) < self.layout.receive_chunks * self.layout.chunk_octets;
+            if !is_ours || octets > chunk as usize + self.layout.chunk_octets - start {
+                // The kernel gives back what it was given; a chunk that it did not have is not given to it.
+                debug_assert!(false, "the kernel named {addr} with {len} octets");
+                continue;
+            }
+            // SAFETY: the piece is within a chunk for receiving, as seen above, hence within the mapping. The receive ring
+            // has it, so that the kernel writes nothing there until it stands in the fill ring again, which is
+            // published below, after the last use. Nobody else here reads or writes chunks for receiving.
+            let piece = unsafe { std::slice::from_raw_parts(self.umem.start.add(start).as_ptr(), octets) };
+            self.assembly.add(piece, options.contains(XdpDescOptions::XDP_PKT_CONTD), &mut take);
+            self.fill.put(chunk);
+        }
+        self.rx.publish_taken();
+        if self.fill.publish_put() {
+            // Nothing is received so; a driver that ran out of chunks looks again.
+            let _ = rustix::net::recv(&*self.socket, &mut [0; 0], RecvFlags::DONTWAIT);
+        }
+        count
+    }
+
+    /// Frames that the kernel dropped, for want of a free chunk, since this was last called.
+    pub fn drops(&mut self) -> u64 {
+        let Ok(statistics) = sockopt::xdp_statistics(&*self.socket) else { return 0 };
+        let drops = statistics.rx_dropped + statistics.rx_ring_full.unwrap_or(0);
+        drops.saturating_sub(std::mem::replace(&mut self.drops, drops))
+    }
+
+    /// Whether the device writes into the chunks itself.
+    pub fn is_zero_copy(&self) -> bool {
+        sockopt::xdp_options(&*self.socket)
+            .is_ok_and(|options| options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
+    }
+
+    /// The socket, for [`super::Program::lead`].
+    pub fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+}
+
+impl AsFd for Receive {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The half that sends.
+#[derive(Debug)]
+pub struct Transmit {
+    socket: Arc<OwnedFd>,
+    umem: Arc<Mapping>,
+    layout: Layout,
+    tx: Ring<XdpDesc>,
+    completion: Ring<u64>,
+    /// Chunks that the kernel does not have.
+    free: Vec<u64>,
+}
+
+impl Transmit {
+    /// Takes back the chunks of frames that have left.
+    pub fn reap(&mut self) {
+        let count = self.completion.available();
+        for _ in 0..count {
+            let chunk = self.completion.take() & !(self.layout.chunk_octets as u64 - 1);
+            let is_ours = chunk as usize >= self.layout.receive_chunks * self.layout.chunk_octets
+                && (chunk as usize) < self.layout.octets();
+            debug_assert!(is_ours && self.free.len() < self.layout.transmit_chunks);
+            if is_ours {
+                self.free.push(chunk);
+            }
+        }
+        if count > 0 {
+            self.completion.publish_taken();
+        }
+    }
+
+    /// Copies a frame into chunks for the kernel. False if there are not enough; nothing is copied then.
+    pub fn put(&mut self, parts: &[&[u8]]) -> bool {
+        let octets: usize = parts.iter().map(|part| part.len()).sum();
+        let chunks = octets.div_ceil(self.layout.chunk_octets);
+        if chunks > self.free.len() {
+            return false;
+        }
+        let mut parts = parts.iter().copied();
+        let mut part: &[u8] = &[];
+        for number in 0..chunks {
+            let Some(chunk) = self.free.pop() else { return false };
+            let len = (octets - number * self.layout.chunk_octets).min(self.layout.chunk_octets);
+            let mut at = 0;
+            while at < len {
+                if part.is_empty() {
+                    let Some(next) = parts.next() else { break };
+                    part = next;
+                    continue;
+                }
+                let (now, later) = part.split_at(part.len().min(len - at));
+                // SAFETY: `at` and the octets copied end within the chunk, and the chunk, whose address `open` or `reap`
+                // put on the list of free ones, within the mapping. It is for sending and free, so that neither the
+                // kernel nor, behind `&mut self`, anybody else reads or writes there. `now` is memory of the caller's.
+                unsafe {
+                    let to = self.umem.start.add(chunk as usize + at);
+                    std::ptr::copy_nonoverlapping(now.as_ptr(), to.as_ptr(), now.len());
+                }
+                at += now.len();
+                part = later;
+            }
+            let goes_on = number + 1 < chunks;
+            let options = if goes_on { XdpDescOptions::XDP_PKT_CONTD } else { XdpDescOptions::empty() };
+            self.tx.put(XdpDesc { addr: chunk, len: len as u32, options });
+        }
+        true
+    }
+
+    /// Hands the kernel what was put. Returns the socket where it must be told ([`kick`]).
+    pub fn publish(&self) -> Option<Arc<OwnedFd>> {
+        self.tx.publish_put().then(|| self.socket.clone())
+    }
+
+    /// Pieces that the kernel has not taken yet.
+    pub fn pending(&self) -> u32 {
+        self.tx.pending()
+    }
+}
+
+/// Has the kernel send what stands in the transmit ring, or a part of it.
+///
+/// # Errors
+/// [`Errno::AGAIN`] when it is not all, [`Errno::BUSY`] and [`Errno::NOBUFS`] when a frame was lost or not taken; otherwise
+/// what the system says.
+pub fn kick(socket: &OwnedFd) -> Result<(), Errno> {
+    rustix::net::send(socket, &[], SendFlags::DONTWAIT).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_a_frame_are_joined_up_to_the_longest_frame() {
+        let mut assembly = Assembly::default();
+        let mut seen = Vec::new();
+        let mut add = |piece: &[u8], goes_on| {
+            assembly.add(piece, goes_on, |arrived| seen.push((arrived.octets.len(), arrived.is_cut)));
+        };
+        add(&[1; 60], false);
+        add(&vec![1; FRAME_OCTETS_MAX - 10], true);
+        add(&[1; 10], false);
+        add(&vec![1; FRAME_OCTETS_MAX], true);
+        add(&[1], true);
+        add(&[1], false);
+        add(&[1; 60], false);
+        let cut = (FRAME_OCTETS_MAX, true);
+        assert_eq!(seen, [(60, false), (FRAME_OCTETS_MAX, false), cut, (60, false)]);
+    }
+
+    #[test]
+    fn chunks_take_the_longest_frame_or_are_joined_and_memory_is_bounded() {
+        for (mtu, chunk_octets, is_split) in [
+            (1500, 2048, false),
+            (1774, 2048, false),
+            (1775, 4096, false),
+            (3822, 4096, false),
+            (3823, 4096, true),
+        ] {
+            let layout = Layout::new(mtu + 18, 8 << 20, 1 << 20);
+            assert_eq!((layout.chunk_octets, layout.is_split), (chunk_octets, is_split), "{mtu}");
+            assert!(layout.octets() <= 9 << 20);
+            assert!(layout.receive_chunks.is_power_of_two() && layout.transmit_chunks.is_power_of_two());
+        }
+        let (least, most) = (Layout::new(1518, 0, 0), Layout::new(1518, usize::MAX, usize::MAX));
+        assert_eq!((least.receive_chunks, least.transmit_chunks), (64, 64));
+        assert_eq!((most.receive_chunks, most.transmit_chunks), (16 << 10, 16 << 10));
+    }
+}
