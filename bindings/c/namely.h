@@ -37,7 +37,8 @@
 // Level of the options, for icn_setsockopt and icn_getsockopt.
 #define SOL_ICN 20036
 
-// Option: address of the router, text: unix:///path, memif:///path, tcp://host:port, udp://host:port. Before bind.
+// Option: address of the router, text: unix:///path, memif:///path, tcp://host:port, udp://host:port,
+// ether://[address%interface]. Before bind.
 #define ICN_OPT_ROUTER 1
 
 // Option: folder of the key chain, text. Before bind.

@@ -9,12 +9,14 @@
 use std::time::{Duration, Instant};
 
 mod install;
+mod net;
 mod peer;
 mod process;
 mod router;
 mod world;
 
 pub use install::{libmemif_bridge, ndngo_memif, python_package, python_requirements};
+pub use net::Net;
 pub use peer::{CommandKey, Peer, Producer, SIGNATURE_TYPES};
 pub use process::{Finished, Running};
 pub use router::{ETHER_GROUP, Link, Router, find_tool};

@@ -75,11 +75,20 @@ impl Router {
         ))
     }
 
-    /// `namelyd` in a network namespace, with a Unix socket, and Ethernet on a device: unicast, and NFD's group.
-    pub fn namelyd_on_ethernet(world: &World, namespace: &str, device: &str) -> Self {
+    /// `namelyd` in a network namespace, with a Unix socket, and Ethernet on a device: unicast, and NFD's group. Holders of
+    /// the keys of `certificates` may register any prefix and manage.
+    pub fn namelyd_on_ethernet(world: &World, namespace: &str, device: &str, certificates: &[&Path]) -> Self {
         let group =
             format!("[[faces.multicast]]\ninterface = \"{device}\"\ngroup = \"ether://[{ETHER_GROUP}]\"\n");
-        Self::namelyd_listening(world, Some(namespace), &format!("dev://{device}"), &group)
+        let more = group + &authorization(certificates);
+        Self::namelyd_listening(world, Some(namespace), &format!("dev://{device}"), &more)
+    }
+
+    /// `namelyd` in a network namespace, with a Unix socket, and UDP on all its addresses. Holders of the keys of `certificates` may
+    /// register any prefix and manage.
+    pub fn namelyd_on_udp(world: &World, namespace: &str, certificates: &[&Path]) -> Self {
+        let more = authorization(certificates);
+        Self::namelyd_listening(world, Some(namespace), "udp://0.0.0.0:6363", &more)
     }
 
     /// `namelyd` with a Unix socket, and shared memory. Returns the path of the latter's control socket, too.
@@ -206,13 +215,17 @@ fn free_port() -> u16 {
 }
 
 fn configuration(socket: &Path, [port, websocket_port]: [u16; 2], certificates: &[&Path]) -> String {
-    let mut text = format!(
+    let text = format!(
         "[faces]\nlisten = [\"unix://{}\", \"memif://{}\", \"tcp://127.0.0.1:{port}\", \"udp://127.0.0.1:{port}\", \
-         \"ws://127.0.0.1:{websocket_port}\"]\n\
-         [authorization]\nlocalhop_rib = true\n",
+         \"ws://127.0.0.1:{websocket_port}\"]\n",
         socket.display(),
         socket.with_extension("memif").display()
     );
+    text + &authorization(certificates)
+}
+
+fn authorization(certificates: &[&Path]) -> String {
+    let mut text = String::from("[authorization]\nlocalhop_rib = true\n");
     for certificate in certificates {
         text += &format!(
             "[[authorization.key]]\ncertificate = \"{}\"\nregister = [\"/\"]\nmanage = true\n",

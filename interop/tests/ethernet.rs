@@ -1,8 +1,6 @@
 //! `namelyd` and NFD over Ethernet, in two network namespaces that a veth pair joins: unicast and multicast, both ways.
 
-use std::process::Command;
-
-use namely_interop::{ETHER_GROUP, Link, Router, World, eventually, or_skip};
+use namely_interop::{ETHER_GROUP, Link, Net, Router, World, eventually, or_skip};
 use serde_json::Value;
 
 const DEVICE: &str = "veth0";
@@ -10,40 +8,15 @@ const DEVICE: &str = "veth0";
 /// The addresses of the devices of `namelyd` and NFD.
 const ADDRESSES: [&str; 2] = ["02:00:00:00:00:0a", "02:00:00:00:00:0b"];
 
-/// Two namespaces, gone with the value.
-struct Net {
-    names: [String; 2],
-}
-
-impl Net {
-    fn new() -> Result<Self, String> {
-        if !rustix::process::geteuid().is_root() {
-            return Err("network namespaces need root".into());
-        }
-        let net = Net { names: ["n", "f"].map(|end| format!("nmle-nfd-{}-{end}", std::process::id())) };
-        let ([a, b], [mac_a, mac_b]) = (&net.names, ADDRESSES);
-        ip(&format!("netns add {a}"))?;
-        ip(&format!("netns add {b}"))?;
-        let pair = format!("type veth peer name {DEVICE} address {mac_b} netns {b}");
-        ip(&format!("-n {a} link add {DEVICE} address {mac_a} {pair}"))?;
-        ip(&format!("-n {a} link set {DEVICE} up"))?;
-        ip(&format!("-n {b} link set {DEVICE} up"))?;
-        Ok(net)
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        self.names.iter().for_each(|name| drop(ip(&format!("netns del {name}"))));
-    }
-}
-
-fn ip(command: &str) -> Result<(), String> {
-    match Command::new("ip").args(command.split_whitespace()).output() {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(format!("ip {command}: {}", String::from_utf8_lossy(&output.stderr).trim())),
-        Err(error) => Err(format!("there is no ip command: {error}")),
-    }
+/// The namespaces of `namelyd` and NFD.
+fn net() -> Result<Net, String> {
+    let net = Net::new(&["n", "f"])?;
+    let [mac_n, mac_f] = ADDRESSES;
+    let pair = format!("type veth peer name {DEVICE} address {mac_f} netns {{f}}");
+    net.ip(&format!("-n {{n}} link add {DEVICE} address {mac_n} {pair}"))?;
+    net.ip(&format!("-n {{n}} link set {DEVICE} up"))?;
+    net.ip(&format!("-n {{f}} link set {DEVICE} up"))?;
+    Ok(net)
 }
 
 fn namely(world: &World, router: &str, args: &[&str]) -> Vec<Value> {
@@ -77,10 +50,10 @@ fn fetch_across(world: &World, from: &str, to: &str, face: &str, prefix: &str) {
 
 #[test]
 fn files_cross_between_namelyd_and_nfd_by_unicast_and_multicast_both_ways() {
-    let Some(net) = or_skip(Net::new()) else { return };
+    let Some(net) = or_skip(net()) else { return };
     let world = World::new();
-    let Some(nfd) = or_skip(Router::nfd_on_ethernet(&world, &net.names[1])) else { return };
-    let namelyd = Router::namelyd_on_ethernet(&world, &net.names[0], DEVICE);
+    let Some(nfd) = or_skip(Router::nfd_on_ethernet(&world, net.name("f"))) else { return };
+    let namelyd = Router::namelyd_on_ethernet(&world, net.name("n"), DEVICE, &[]);
     let (near, far) = (namelyd.uri(Link::Unix), nfd.uri(Link::Unix));
     let group = format!("ether://[{ETHER_GROUP}]");
     fetch_across(&world, &far, &near, &face(&world, &near, &group), "/multicast-nfd");

@@ -24,7 +24,8 @@ pub const PROD_UNREL: c_int = 4;
 /// Level of the options, for icn_setsockopt and icn_getsockopt.
 pub const SOL_ICN: c_int = 0x4e44;
 
-/// Option: address of the router, text: unix:///path, memif:///path, tcp://host:port, udp://host:port. Before bind.
+/// Option: address of the router, text: unix:///path, memif:///path, tcp://host:port, udp://host:port,
+/// ether://[address%interface]. Before bind.
 pub const ICN_OPT_ROUTER: c_int = 1;
 /// Option: folder of the key chain, text. Before bind.
 pub const ICN_OPT_KEYCHAIN: c_int = 2;

@@ -23,7 +23,7 @@ pub struct Binding {
 
 /// Where cases run.
 pub struct Place<'a> {
-    /// The connector: `unix`, `memif`, `tcp`, `udp`, `nfd`, `ndnd`.
+    /// The connector: `unix`, `memif`, `tcp`, `udp`, `ethernet`, `nfd`, `ndnd`.
     pub connector: &'static str,
     /// The router's address.
     pub router: String,

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use namely_conformance::case::{Case, parse};
 use namely_conformance::run::{Binding, Place, run};
-use namely_interop::{Link, Router, World, or_skip, programs, python_package};
+use namely_interop::{Link, Net, Router, World, or_skip, programs, python_package};
 
 /// Above the prefixes of all cases; the drivers have a key for it.
 const PREFIX: &str = "/conformance";
@@ -86,11 +86,19 @@ fn output(command: &mut Command) -> String {
 /// Runs every case through every driver over the router, and over one with the producers of one binding and the
 /// consumers of another.
 fn every_case(connector: &'static str, link: Link, start: impl Fn(&World, &Path) -> Result<Router, String>) {
+    every_case_at(connector, |router| router.uri(link), start);
+}
+
+fn every_case_at(
+    connector: &'static str,
+    uri: impl Fn(&Router) -> String,
+    start: impl Fn(&World, &Path) -> Result<Router, String>,
+) {
     let world = World::new();
     let certificate = world.namely_key(PREFIX, "ed25519");
     let Some(router) = or_skip(start(&world, &certificate)) else { return };
     let (cases, bindings, home) = (cases(), bindings(), world.path("namely"));
-    let place = Place { connector, router: router.uri(link), home: &home, dir: world.dir(), prefix: PREFIX };
+    let place = Place { connector, router: uri(&router), home: &home, dir: world.dir(), prefix: PREFIX };
     let pairs = bindings.iter().zip(bindings.iter().cycle().skip(1));
     let mixed = pairs.filter(|(one, other)| connector == "unix" && one.name != other.name);
     let mut failed = Vec::new();
@@ -135,6 +143,27 @@ fn every_binding_does_every_case_over_tcp() {
 #[test]
 fn every_binding_does_every_case_over_udp() {
     every_case("udp", Link::Udp, namelyd);
+}
+
+/// Drivers and router are in two namespaces that a veth pair joins; each socket of a driver is a station of its own.
+#[test]
+fn every_binding_does_every_case_over_ethernet() {
+    const ROUTER: &str = "02:00:00:00:00:0a";
+    let Some(net) = or_skip(Net::new(&["router", "apps"])) else { return };
+    let pair =
+        format!("-n {{router}} link add veth0 address {ROUTER} type veth peer name veth0 netns {{apps}}");
+    let steps = [&pair[..], "-n {router} link set veth0 up", "-n {apps} link set veth0 up"];
+    if or_skip(steps.iter().try_for_each(|step| net.ip(step))).is_none() {
+        return;
+    }
+    let (uri, namespace) = (format!("ether://[{ROUTER}%veth0]"), net.name("router"));
+    net.enter("apps", || {
+        every_case_at(
+            "ethernet",
+            |_| uri.clone(),
+            |world, certificate| Ok(Router::namelyd_on_ethernet(world, namespace, "veth0", &[certificate])),
+        );
+    });
 }
 
 #[test]

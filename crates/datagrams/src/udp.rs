@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use namely_link::Frame;
 use rustix::io::Errno;
-use rustix::net::sockopt;
+use rustix::net::{AddressFamily, sockopt};
 
 use crate::mmsg::{self, MESSAGES_OUT_MAX, Outgoing};
 
@@ -17,8 +17,8 @@ const RUN_DATAGRAMS_MAX: usize = 64;
 /// Octets of one run: what an IP packet may be long, with any headers.
 const RUN_OCTETS_MAX: usize = 65_000;
 
-/// Headers of IPv6 and UDP, octets: what a datagram takes of the path's MTU beside its own, at most.
-const HEADERS_OCTETS: usize = 48;
+/// Calls of [`UdpSender::send`] between two looks at the path's MTU, which grows without a word.
+const CALLS_PER_LOOK: u32 = 1024;
 
 /// Slices of one datagram.
 const SLICES_MAX: usize = 4;
@@ -52,20 +52,25 @@ impl Datagram for [u8] {
     }
 }
 
-/// Whether a socket takes runs of datagrams as one message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segmentation {
+/// How a connected socket takes datagrams, and how long they may be on their way.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpSender {
     /// Longest datagram of a run; 0: no runs.
-    octets_max: usize,
+    run_octets_max: usize,
+    /// As last told by [`UdpSender::path_change`].
+    path_octets: Option<usize>,
+    /// The path may be another one.
+    is_stale: bool,
+    calls: u32,
 }
 
-impl Default for Segmentation {
+impl Default for UdpSender {
     fn default() -> Self {
-        Segmentation { octets_max: usize::from(u16::MAX) }
+        UdpSender { run_octets_max: usize::from(u16::MAX), path_octets: None, is_stale: true, calls: 0 }
     }
 }
 
-impl Segmentation {
+impl UdpSender {
     /// Sends datagrams from the front of `datagrams`, as far as a connected socket takes them by one system call. Returns
     /// how many it took.
     ///
@@ -77,27 +82,47 @@ impl Segmentation {
         datagrams: impl Iterator<Item = &'a D> + Clone,
     ) -> Result<usize, Errno> {
         let socket = socket.as_fd();
-        // Each refusal makes runs shorter, so that this ends.
+        self.calls = self.calls.wrapping_add(1);
+        self.is_stale |= self.calls.is_multiple_of(CALLS_PER_LOOK);
+        let mut was_told = false;
+        // A refusal makes runs shorter, so that this ends.
         loop {
             let mut runs = [Run::default(); MESSAGES_OUT_MAX];
             let waiting = datagrams.clone().take(RUN_DATAGRAMS_MAX).map(D::octets);
-            let count = cut(waiting, *self, &mut runs);
+            let count = cut(waiting, self.run_octets_max, &mut runs);
             match send_runs(socket, datagrams.clone(), &runs[..count]) {
                 Ok(taken) => return Ok(runs[..taken.min(count)].iter().map(|run| run.frames).sum()),
+                // It may be what a router said of an earlier datagram; this one was not tried then.
+                Err(Errno::MSGSIZE) if !was_told => {
+                    was_told = true;
+                    self.is_stale = true;
+                }
                 Err(errno) if runs[0].frames > 1 && self.refuse(socket, runs[0].datagram_octets, errno) => {}
                 Err(errno) => return Err(errno),
             }
         }
     }
 
+    /// The longest datagram that reaches the peer in one piece, octets, if it is another one than this told last. Asked
+    /// of the system when there is reason to.
+    pub fn path_change(&mut self, socket: impl AsFd) -> Option<usize> {
+        if !std::mem::take(&mut self.is_stale) {
+            return None;
+        }
+        let now = path_octets(socket)?;
+        let before = self.path_octets.replace(now);
+        if before.is_some_and(|before| before < now) && self.run_octets_max > 0 {
+            self.run_octets_max = usize::from(u16::MAX);
+        }
+        (before != Some(now)).then_some(now)
+    }
+
     /// The system refused a run of datagrams of `octets`: no more such runs. Whether that was the reason, and the same
     /// datagrams may be sent one by one.
     fn refuse(&mut self, socket: BorrowedFd<'_>, octets: usize, errno: Errno) -> bool {
-        self.octets_max = match errno {
+        self.run_octets_max = match errno {
             // The kernel cuts runs but not datagrams: each must fit into the path's MTU.
-            Errno::MSGSIZE | Errno::INVAL => {
-                Some(path_octets(socket)).filter(|path| *path < octets).unwrap_or(0)
-            }
+            Errno::MSGSIZE | Errno::INVAL => path_octets(socket).filter(|path| *path < octets).unwrap_or(0),
             // The device cannot.
             Errno::IO | Errno::OPNOTSUPP => 0,
             _ => return false,
@@ -107,10 +132,23 @@ impl Segmentation {
     }
 }
 
-/// Octets of the longest datagram that is not fragmented on the way to the peer of a socket.
-fn path_octets(socket: BorrowedFd<'_>) -> usize {
-    let mtu = sockopt::ip_mtu(socket).or_else(|_| sockopt::ipv6_mtu(socket));
-    mtu.map_or(0, |mtu| (mtu as usize).saturating_sub(HEADERS_OCTETS))
+/// Lets the kernel learn the MTU of the path of a connected socket (RFC 1191, RFC 8201): a datagram that fits into what is known
+/// of the path is not to be cut on the way; longer ones are cut here. So systems are set usually. Where a
+/// router cannot pass one, the socket's next call fails with [`Errno::MSGSIZE`], and the path's MTU is another.
+pub fn discover_path(socket: impl AsFd) {
+    let socket = socket.as_fd();
+    // Where this is refused the system's setting holds.
+    let _ = sockopt::set_ip_mtu_discover(socket, sockopt::Ipv4PathMtuDiscovery::WANT)
+        .or_else(|_| sockopt::set_ipv6_mtu_discover(socket, sockopt::Ipv6PathMtuDiscovery::WANT));
+}
+
+/// The longest datagram that reaches the peer of a socket in one piece, octets; none where the system does not say.
+pub fn path_octets(socket: impl AsFd) -> Option<usize> {
+    let socket = socket.as_fd();
+    let is_v4 = sockopt::socket_domain(socket).ok()? == AddressFamily::INET;
+    let mtu = if is_v4 { sockopt::ip_mtu(socket) } else { sockopt::ipv6_mtu(socket) };
+    let headers_octets = if is_v4 { 20 + 8 } else { 40 + 8 };
+    (mtu.ok()? as usize).checked_sub(headers_octets)
 }
 
 /// Datagrams that leave as one message.
@@ -126,11 +164,11 @@ struct Run {
 
 impl Run {
     /// Adds a datagram, if one of this length may follow.
-    fn extend(&mut self, octets: usize, segmentation: Segmentation) -> bool {
+    fn extend(&mut self, octets: usize, run_octets_max: usize) -> bool {
         let may_follow = !self.is_ended
             && octets <= self.datagram_octets
             && octets > 0
-            && self.datagram_octets <= segmentation.octets_max
+            && self.datagram_octets <= run_octets_max
             && self.frames < RUN_DATAGRAMS_MAX
             && self.octets + octets <= RUN_OCTETS_MAX;
         if may_follow {
@@ -145,12 +183,12 @@ impl Run {
 /// Cuts datagrams of the given lengths into runs. Returns how many there are.
 fn cut(
     octets: impl Iterator<Item = usize>,
-    segmentation: Segmentation,
+    run_octets_max: usize,
     runs: &mut [Run; MESSAGES_OUT_MAX],
 ) -> usize {
     let mut count = 0;
     for octets in octets {
-        if count > 0 && runs[count - 1].extend(octets, segmentation) {
+        if count > 0 && runs[count - 1].extend(octets, run_octets_max) {
             continue;
         }
         if count == runs.len() {
@@ -195,7 +233,7 @@ mod tests {
 
     fn runs_of(octets: &[usize], octets_max: usize) -> Vec<Vec<usize>> {
         let mut runs = [Run::default(); MESSAGES_OUT_MAX];
-        let count = cut(octets.iter().copied(), Segmentation { octets_max }, &mut runs);
+        let count = cut(octets.iter().copied(), octets_max, &mut runs);
         let mut rest = octets.iter().copied();
         runs[..count].iter().map(|run| rest.by_ref().take(run.frames).collect()).collect()
     }

@@ -3,9 +3,10 @@
 use std::io::IoSlice;
 
 use namely_datagrams::ethernet::ring::{Ring, join, sending_socket};
-use namely_datagrams::ethernet::{DEFAULT_GROUP, frame, monitor};
+use namely_datagrams::ethernet::{DEFAULT_GROUP, FrameSender, Station, frame, monitor};
 use namely_datagrams::mmsg::{self, Outgoing};
 use namely_wire::face_uri::MacAddress;
+use rustix::io::Errno;
 
 #[path = "../../io/tests/support/namespace.rs"]
 mod namespace;
@@ -55,5 +56,65 @@ fn frames_pass_through_a_ring_and_those_it_has_no_room_for_are_counted() {
         assert_eq!((received + ring.drops(), ring.drops()), (MANY, 0));
         send(b.address, &[7; 100]);
         assert!(ring.receive(|arrived| assert!(!arrived.is_losing)));
+    });
+}
+
+#[test]
+fn a_station_hears_its_peer_and_nobody_else_and_counts_what_it_has_no_room_for() {
+    let [peer, other, own, second_own] = [10, 11, 12, 13].map(|last| MacAddress([2, 0, 0, 0, 0, last]));
+    let Some(namespace) = namespace::Namespace::new() else { return };
+    if !namespace.ip("link add va type veth peer name vb") {
+        return;
+    }
+    namespace.enter(|| {
+        assert_eq!(Station::open("vb", peer, own, 1 << 20).unwrap_err(), Errno::NETDOWN);
+        assert_eq!(Station::open("nothing", peer, own, 1 << 20).unwrap_err(), Errno::NODEV);
+        assert!(namespace.ip("link set va up") && namespace.ip("link set vb up"));
+        let a = monitor::device("va").unwrap().unwrap();
+        let mut station = Station::open("vb", peer, own, 1 << 20).unwrap();
+        let mut second = Station::open("vb", peer, second_own, 1 << 20).unwrap();
+        assert_eq!(station.mtu_octets(), 1500);
+        let send = |from: MacAddress, to: MacAddress, packets: &[&[u8]]| {
+            let sender = FrameSender::open(a.index, to, from).unwrap();
+            assert_eq!(sender.send(packets.iter().copied()), Ok(packets.len()));
+        };
+        for (from, to) in [(other, own), (peer, DEFAULT_GROUP), (other, second_own), (peer, other)] {
+            send(from, to, &[b"\x05\x01x"]);
+        }
+        send(peer, own, &[b"\x05\x01a", b"\x05\x70", b"\x05\x02bc", b"\x05\x01d"]);
+        send(peer, second_own, &[b"\x05\x01e"]);
+        let mut heard = Vec::new();
+        let mut listen = |station: &mut Station, goes_on: bool| {
+            let looked = station.receive(100, &mut |packet| {
+                heard.push(packet.to_vec());
+                goes_on
+            });
+            (looked.unwrap(), std::mem::take(&mut heard))
+        };
+        let (looked, first) = listen(&mut station, false);
+        assert_eq!((looked.packets, first), (1, vec![b"\x05\x01a".to_vec()]));
+        let (looked, rest) = listen(&mut station, true);
+        assert_eq!((looked.malformed, rest), (1, vec![b"\x05\x02bc".to_vec(), b"\x05\x01d".to_vec()]));
+        assert_eq!(listen(&mut second, true).1, [b"\x05\x01e"]);
+
+        for _ in 0..MANY / 50 {
+            send(peer, own, &[&b"\x05\x01y"[..]; 50]);
+        }
+        let (mut received, mut lost) = (0, 0);
+        loop {
+            let (looked, packets) = listen(&mut station, true);
+            received += packets.len() as u64;
+            lost += looked.lost;
+            if looked.packets == 0 {
+                break;
+            }
+        }
+        send(peer, own, &[b"\x05\x01y"]);
+        lost += listen(&mut station, true).0.lost;
+        assert!(received < MANY);
+        assert_eq!(received + lost, MANY);
+
+        assert!(namespace.ip("link set vb down"));
+        assert_eq!(station.check(), Err(Errno::NETDOWN));
     });
 }

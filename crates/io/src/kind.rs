@@ -107,6 +107,8 @@ pub(crate) struct About {
     /// The longest frame that the link carried when the transport was opened, octets; none where only the
     /// configuration can tell.
     pub(crate) mtu: Option<usize>,
+    /// The longest frame that reached the peer in one piece then, octets; none where there is no telling.
+    pub(crate) path_octets: Option<usize>,
     /// The peer's user, where the system tells it.
     pub(crate) credentials: Option<Credentials>,
     /// Inode of a datagram socket, by which the kernel's drops are found.

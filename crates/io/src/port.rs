@@ -53,6 +53,8 @@ pub(crate) struct Sent {
     pub(crate) frames: u64,
     pub(crate) octets: u64,
     pub(crate) drops: DropCounters,
+    /// The longest frame that reaches the peer in one piece, octets, when it has become another one.
+    pub(crate) path_octets: Option<usize>,
 }
 
 /// The sending half of a face.
@@ -69,6 +71,8 @@ pub struct Port<P> {
     pub(crate) active_ns: AtomicU64,
     /// The longest frame that the link carries, octets; 0 where only the configuration can tell.
     mtu: AtomicUsize,
+    /// The longest frame that reaches the peer in one piece, octets; 0 where there is no telling.
+    path_octets: AtomicUsize,
     receive_drops: Mutex<DropCounters>,
     outlet: Mutex<Outlet<P>>,
 }
@@ -143,6 +147,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             counters: TransportCounters::default(),
         };
         let mtu = AtomicUsize::new(about.mtu.unwrap_or(0));
+        let path_octets = AtomicUsize::new(about.path_octets.unwrap_or(0));
         let port = Port {
             about,
             station,
@@ -155,6 +160,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             in_octets: AtomicU64::new(0),
             active_ns: AtomicU64::new(0),
             mtu,
+            path_octets,
             receive_drops: Mutex::default(),
             outlet: Mutex::new(outlet),
         };
@@ -210,6 +216,25 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             && (*mtu > octets || before.is_none_or(|before| *mtu >= before))
         {
             *mtu = octets.clamp(namely_link::MTU_OCTETS_MIN, namely_wire::LP_PACKET_OCTETS_MAX);
+            outlet.link.reconfigure(config);
+        }
+    }
+
+    /// The path to the peer carries other frames in one piece than before. Fragments are made for it from now on, unless
+    /// management set another length.
+    pub(crate) fn follow_path(&self, octets: usize) {
+        self.follow_path_with(&mut self.outlet.lock(), octets);
+    }
+
+    fn follow_path_with(&self, outlet: &mut Outlet<P>, octets: usize) {
+        let before = self.path_octets.swap(octets, Ordering::Relaxed);
+        let mut config = *outlet.link.config();
+        if let LinkKind::Datagram { mtu } = &mut config.kind
+            && *mtu == path_mtu(before)
+            && before != octets
+        {
+            *mtu = path_mtu(octets);
+            tracing::debug!(remote = %self.about.remote, mtu = *mtu, "the path's MTU");
             outlet.link.reconfigure(config);
         }
     }
@@ -284,6 +309,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             reach: self.about.reach,
             carrier: self.about.carrier,
             mtu: Some(self.mtu.load(Ordering::Relaxed)).filter(|mtu| *mtu > 0),
+            path_mtu: Some(self.path_octets.load(Ordering::Relaxed)).filter(|path| *path > 0).map(path_mtu),
             state: outlet.state,
             persistency: outlet.persistency,
             credentials: self.about.credentials,
@@ -444,6 +470,9 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             *charge += after as isize - before as isize;
             outlet = self.outlet.lock();
             outlet.count(&sent);
+            if let Some(octets) = sent.path_octets {
+                self.follow_path_with(&mut outlet, octets);
+            }
             if outlet.epoch != epoch {
                 *charge -= after as isize;
                 outlet.count_cleared(writer.frames.clear());
@@ -504,6 +533,11 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
     pub(crate) fn set_sender(&self, sender: Box<dyn Sender<P>>) {
         self.outlet.lock().writer = Some(Box::new(Writer { sender, frames: FrameQueue::new() }));
     }
+}
+
+/// The longest frame to send where `octets` reach the peer in one piece.
+fn path_mtu(octets: usize) -> usize {
+    octets.clamp(namely_link::MTU_OCTETS_MIN, namely_wire::PACKET_OCTETS_MAX)
 }
 
 /// Who sends, and when.

@@ -220,6 +220,7 @@ mod tests {
                 reach: Reach::Local,
                 carrier: Carrier::Stream,
                 mtu: None,
+                path_octets: None,
                 credentials: None,
                 socket_inode: None,
                 idle_ns: None,

@@ -93,6 +93,9 @@ pub struct TransportStatus {
     pub carrier: Carrier,
     /// The longest frame that the link carries, octets; none where only the configuration can tell.
     pub mtu: Option<usize>,
+    /// The longest frame that reaches the peer in one piece, octets, where the system knows the path to it; longer ones
+    /// are cut and put together by the network.
+    pub path_mtu: Option<usize>,
     /// Whether it can send.
     pub state: TransportState,
     /// Persistency.

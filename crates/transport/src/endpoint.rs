@@ -69,7 +69,7 @@ impl fmt::Display for NamedBy {
 /// A router that a client may try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its address: `unix`, `memif`, `tcp` or `udp`.
+    /// Its address: `unix`, `memif`, `tcp`, `udp`, or `ether` with a network interface.
     pub uri: FaceUri,
     /// Where the address comes from.
     pub named_by: NamedBy,
@@ -98,7 +98,12 @@ impl fmt::Display for BadRouter {
         write!(f, "'{}' (from {}) names no router: ", self.uri, self.named_by)?;
         match &self.reason {
             Some(reason) => reason.fmt(f),
-            None => f.write_str("use unix:///path, memif:///path, tcp://host:port or udp://host:port"),
+            None if self.uri.starts_with("ether:") => {
+                f.write_str("name the network interface too, as in ether://[08:00:27:01:02:03%eth0]; groups are no routers")
+            }
+            None => f.write_str(
+                "use unix:///path, memif:///path, tcp://host:port, udp://host:port or ether://[address%interface]",
+            ),
         }
     }
 }
@@ -139,9 +144,14 @@ fn candidate(uri: &str, named_by: NamedBy) -> Result<Candidate, BadRouter> {
         Ok(uri @ (FaceUri::Unix(_) | FaceUri::Memif { .. } | FaceUri::Tcp(_) | FaceUri::Udp(_))) => {
             Ok(Candidate { uri, named_by })
         }
+        Ok(uri @ FaceUri::Station { .. }) if !is_group(&uri) => Ok(Candidate { uri, named_by }),
         Ok(_) => Err(BadRouter { uri: uri.to_owned(), named_by, reason: None }),
         Err(reason) => Err(BadRouter { uri: uri.to_owned(), named_by, reason: Some(reason) }),
     }
+}
+
+fn is_group(uri: &FaceUri) -> bool {
+    matches!(uri, FaceUri::Station { address, .. } if address.is_group())
 }
 
 /// The `transport` of the first `client.conf` that exists, as ndn-cxx looks for it: a file of `key=value`
@@ -214,7 +224,15 @@ mod tests {
 
     #[test]
     fn text_that_names_no_router_is_refused_with_its_origin() {
-        for uri in ["", "unix://", "/run/x", "dev://eth0", "internal://"] {
+        for uri in [
+            "",
+            "unix://",
+            "/run/x",
+            "dev://eth0",
+            "internal://",
+            "ether://[02:00:00:00:00:01]",
+            "ether://[01:00:5e:00:17:aa%eth0]",
+        ] {
             let refused = candidates(Some(uri), &Surroundings::default(), |_| None).unwrap_err();
             assert!(refused.to_string().contains("--router"), "{refused}");
         }

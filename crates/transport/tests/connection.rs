@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use common::{ScriptedRouter, data, nack};
 use namely_security::Signer;
 use namely_security::crypto::{KeyType, PrivateKey};
 use namely_transport::connection::{
-    Answer, CommandError, Connection, ConnectionError, OUTBOX_OCTETS_MAX, Options, Packet,
+    Answer, CommandError, Connection, ConnectionError, Incoming, OUTBOX_OCTETS_MAX, Options, Outbox, Packet,
 };
 use namely_wire::face_uri::FaceUri;
 use namely_wire::{DataView, InterestBuilder, LpHeaders, NackReason, Name, PitToken};
@@ -262,7 +263,7 @@ fn a_router_that_does_not_read_is_not_answered_beyond_the_outbox() {
 #[test]
 fn a_router_is_reached_over_tcp_and_udp_and_packets_of_any_size_pass() {
     use std::io::{Read, Write};
-    use std::net::{TcpListener, UdpSocket};
+    use std::net::TcpListener;
     let packet = |octets: usize| {
         let name = InterestBuilder::new("/a".parse().unwrap()).build();
         data(&namely_wire::InterestView::parse(&name).unwrap(), &vec![5; octets])
@@ -296,6 +297,54 @@ fn a_router_is_reached_over_tcp_and_udp_and_packets_of_any_size_pass() {
         router.send_to(&datagram[..octets], from).unwrap();
     }
     assert_eq!(size_of_next_data(&mut client), 8800);
+}
+
+#[test]
+fn a_burst_of_datagrams_is_read_in_few_calls_and_waits_while_the_outbox_is_full() {
+    const BURST: usize = 100;
+    let router = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri: FaceUri = format!("udp://{}", router.local_addr().unwrap()).parse().unwrap();
+    let mut client = Connection::to(uri, Options::default()).unwrap();
+    client.outbox().send(&LpHeaders::default(), b"\x05\x00");
+    client.turn(0, &mut |_, _| {}).unwrap();
+    let (_, from) = router.recv_from(&mut [0; 10]).unwrap();
+    let names: Vec<Name> = (0..BURST).map(|n| format!("/burst/{n}").parse().unwrap()).collect();
+    let burst = || {
+        for name in &names {
+            router.send_to(&InterestBuilder::new(name.clone()).build(), from).unwrap();
+        }
+    };
+
+    burst();
+    let mut seen = Vec::new();
+    let turn = client.turn(u64::MAX, &mut |incoming, _| seen.push(name_of(&incoming))).unwrap();
+    assert_eq!(turn.packets, 64, "four calls of sixteen");
+    while seen.len() < BURST {
+        client.turn(u64::MAX, &mut |incoming, _| seen.push(name_of(&incoming))).unwrap();
+    }
+    assert_eq!(seen, names);
+
+    // The answers to the first few fill the outbox, so that the others wait for the next turns.
+    burst();
+    seen.clear();
+    let answer = [&[6, 253, 0x1f, 0x40][..], &[0; 8000]].concat();
+    let mut turns = 0;
+    while seen.len() < BURST {
+        let mut handler = |incoming: Incoming<'_>, outbox: &mut Outbox| {
+            assert!(outbox.len() < OUTBOX_OCTETS_MAX);
+            seen.push(name_of(&incoming));
+            (0..30).for_each(|_| outbox.send(&LpHeaders::default(), &answer));
+        };
+        assert!(client.turn(u64::MAX, &mut handler).unwrap().packets <= 5);
+        turns += 1;
+    }
+    assert!(turns >= BURST / 5);
+    assert_eq!(seen, names);
+}
+
+fn name_of(incoming: &Incoming<'_>) -> Name {
+    let Packet::Interest(interest) = incoming.packet else { panic!("{incoming:?}") };
+    interest.name.into()
 }
 
 fn size_of_next_data(client: &mut Connection) -> usize {

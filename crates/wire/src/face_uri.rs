@@ -40,6 +40,14 @@ pub enum FaceUri {
     WsClient(Endpoint),
     /// `ether://[08:00:27:01:02:03]`: a station on a network interface, or a group of them.
     Ether(MacAddress),
+    /// `ether://[08:00:27:01:02:03%eth0]`: a station, and the network interface of this machine on which it is: a router, as
+    /// an application names it.
+    Station {
+        /// The station's address.
+        address: MacAddress,
+        /// Name of the network interface.
+        device: String,
+    },
     /// `dev://eth0`: a network interface, the local end of a multicast or Ethernet face.
     Device(String),
     /// `fd://5`: an accepted stream, the remote end of a Unix face.
@@ -143,7 +151,7 @@ impl FaceUri {
             FaceUri::Udp(endpoint) => endpoint.pick("udp", "udp4", "udp6"),
             FaceUri::Ws(_) => "ws",
             FaceUri::WsClient(_) => "wsclient",
-            FaceUri::Ether(_) => "ether",
+            FaceUri::Ether(_) | FaceUri::Station { .. } => "ether",
             FaceUri::Device(_) => "dev",
             FaceUri::Fd(_) => "fd",
             FaceUri::Internal => "internal",
@@ -242,7 +250,14 @@ impl FromStr for FaceUri {
             "wsclient" => Endpoint::parse_with(rest, Family::Any, WEBSOCKET_PORT).map(FaceUri::WsClient),
             "ether" => {
                 let address = rest.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-                address.ok_or(FaceUriError::BadMac)?.parse().map(FaceUri::Ether)
+                let address = address.ok_or(FaceUriError::BadMac)?;
+                match address.split_once('%') {
+                    None => address.parse().map(FaceUri::Ether),
+                    Some((address, device)) if is_host_name(device) => {
+                        Ok(FaceUri::Station { address: address.parse()?, device: device.to_string() })
+                    }
+                    Some(_) => Err(FaceUriError::BadMac),
+                }
             }
             "dev" if is_host_name(rest) => Ok(FaceUri::Device(rest.to_string())),
             "dev" => Err(FaceUriError::BadHost),
@@ -265,6 +280,7 @@ impl fmt::Display for FaceUri {
             | FaceUri::Ws(endpoint)
             | FaceUri::WsClient(endpoint) => endpoint.fmt(f),
             FaceUri::Ether(address) => write!(f, "[{address}]"),
+            FaceUri::Station { address, device } => write!(f, "[{address}%{device}]"),
             FaceUri::Device(name) => f.write_str(name),
             FaceUri::Fd(fd) => write!(f, "{fd}"),
             FaceUri::Internal | FaceUri::Null => Ok(()),
@@ -352,6 +368,7 @@ mod tests {
             ("memif:///run/x.memif?id=4294967295", "memif:///run/x.memif?id=4294967295"),
             ("dev://eth0", "dev://eth0"),
             ("ether://[01:00:5E:00:17:aa]", "ether://[01:00:5e:00:17:aa]"),
+            ("ether://[02:00:00:00:00:0A%eth0.7]", "ether://[02:00:00:00:00:0a%eth0.7]"),
             ("fd://12", "fd://12"),
             ("internal://", "internal://"),
             ("null://", "null://"),
@@ -390,6 +407,8 @@ mod tests {
             ("tcp6://192.0.2.1", FaceUriError::WrongFamily),
             ("dev://", FaceUriError::BadHost),
             ("ether://01:00:5e:00:17:aa", FaceUriError::BadMac),
+            ("ether://[01:00:5e:00:17:aa%]", FaceUriError::BadMac),
+            ("ether://[%eth0]", FaceUriError::BadMac),
             ("ether://[01:00:5e:00:17]", FaceUriError::BadMac),
             ("ether://[01:00:5e:00:17:aa:bb]", FaceUriError::BadMac),
             ("ether://[01:00:5e:00:17:+a]", FaceUriError::BadMac),

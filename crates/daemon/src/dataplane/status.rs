@@ -47,6 +47,7 @@ pub(super) fn face_status(
 pub(super) fn link_kind(transport: &TransportStatus, udp_mtu: usize) -> LinkKind {
     match transport.carrier {
         Carrier::Datagrams => {
+            let udp_mtu = transport.path_mtu.map_or(udp_mtu, |path| path.min(udp_mtu));
             LinkKind::Datagram { mtu: transport.mtu.map_or(udp_mtu, |_| mtu_max(transport)) }
         }
         Carrier::Stream => LinkKind::Stream,

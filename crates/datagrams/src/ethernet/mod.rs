@@ -8,11 +8,13 @@ pub mod frame;
 pub mod monitor;
 pub mod ring;
 mod sender;
+mod station;
 pub mod xdp;
 
 use namely_wire::face_uri::MacAddress;
 
 pub use sender::FrameSender;
+pub use station::Station;
 
 /// EtherType of NDN.
 const ETHERTYPE: u16 = 0x8624;

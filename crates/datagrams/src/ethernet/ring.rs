@@ -111,6 +111,22 @@ impl Ring {
         Ok(ring)
     }
 
+    /// Receives the NDN frames that the station `peer` sends to the station `own`, which the device hears beside its own
+    /// address as long as this lives. A device without a filter for several addresses takes in all frames meanwhile; no
+    /// others come here.
+    pub fn open_station(
+        index: u32,
+        mtu_octets: usize,
+        ring_octets: usize,
+        (peer, own): (MacAddress, MacAddress),
+    ) -> Result<Self, Errno> {
+        let ring = Self::new(mtu_octets, ring_octets)?;
+        set_program(&ring.socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &between(peer, own))?;
+        member(&ring.socket, index, libc::PACKET_MR_UNICAST, own)?;
+        bind(&ring.socket, index, ETHERTYPE)?;
+        Ok(ring)
+    }
+
     /// Ends the deafness of [`Ring::open_deaf`].
     pub fn listen(&self) -> Result<(), Errno> {
         set(&self.socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
@@ -231,13 +247,48 @@ pub fn sending_socket(index: u32) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
+/// Lets in the frames of one station to another, and no octet of any other frame.
+fn between(peer: MacAddress, own: MacAddress) -> [Instruction; 10] {
+    use libc::{BPF_ABS, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
+    /// Instructions: the last one lets nothing in.
+    const COUNT: u8 = 10;
+    let load =
+        |size: u32, at: u32| Instruction { code: (BPF_LD | size | BPF_ABS) as u16, jt: 0, jf: 0, k: at };
+    let want = |at: u8, k: u32| {
+        let jf = COUNT - 2 - at;
+        Instruction { code: (BPF_JMP | BPF_JEQ | BPF_K) as u16, jt: 0, jf, k }
+    };
+    let end = |octets: u32| Instruction { code: (BPF_RET | BPF_K) as u16, jt: 0, jf: 0, k: octets };
+    let words = |MacAddress([a, b, c, d, e, f]): MacAddress| {
+        (u32::from_be_bytes([a, b, c, d]), u32::from(u16::from_be_bytes([e, f])))
+    };
+    let ((own_high, own_low), (peer_high, peer_low)) = (words(own), words(peer));
+    [
+        load(BPF_W, 0),
+        want(1, own_high),
+        load(BPF_H, 4),
+        want(3, own_low),
+        load(BPF_W, 6),
+        want(5, peer_high),
+        load(BPF_H, 10),
+        want(7, peer_low),
+        end(u32::MAX),
+        end(0),
+    ]
+}
+
 /// Has the device hear a group for as long as the socket is open.
 pub fn join(socket: &OwnedFd, index: u32, group: MacAddress) -> Result<(), Errno> {
+    member(socket, index, libc::PACKET_MR_MULTICAST, group)
+}
+
+/// Has the device hear an address for as long as the socket is open.
+fn member(socket: &OwnedFd, index: u32, kind: libc::c_int, heard: MacAddress) -> Result<(), Errno> {
     let mut address = [0; 8];
-    address[..6].copy_from_slice(&group.0);
+    address[..6].copy_from_slice(&heard.0);
     let membership = libc::packet_mreq {
         mr_ifindex: index as libc::c_int,
-        mr_type: libc::PACKET_MR_MULTICAST as libc::c_ushort,
+        mr_type: kind as libc::c_ushort,
         mr_alen: 6,
         mr_address: address,
     };

@@ -38,6 +38,7 @@ pub(super) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
         reach: if remote.is_group() { Reach::Group } else { Reach::Neighbour },
         carrier: Carrier::Datagrams,
         mtu: Some(device.mtu),
+        path_octets: None,
         credentials: None,
         socket_inode: None,
         idle_ns: (!remote.is_group()).then_some(options.udp.idle_ns),

@@ -71,6 +71,7 @@ fn about(remote: FaceUri, reach: Reach, mtu: usize, credentials: Option<Credenti
         reach,
         carrier: Carrier::Datagrams,
         mtu: Some(mtu.clamp(namely_link::MTU_OCTETS_MIN, namely_wire::LP_PACKET_OCTETS_MAX)),
+        path_octets: None,
         credentials,
         socket_inode: None,
         idle_ns: None,

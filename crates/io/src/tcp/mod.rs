@@ -89,6 +89,7 @@ fn about(peer: SocketAddr) -> About {
         reach: if peer.ip().is_loopback() { Reach::Local } else { Reach::Neighbour },
         carrier: Carrier::Stream,
         mtu: None,
+        path_octets: None,
         credentials: None,
         socket_inode: None,
         idle_ns: None,

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use namely_datagrams::udp::Segmentation;
+use namely_datagrams::udp::UdpSender;
 use rustix::io::Errno;
 
 use crate::kind::Flushed;
@@ -16,7 +16,7 @@ const WRITES_PER_TURN_MAX: usize = 64;
 pub(crate) fn flush<P: AsRef<[u8]>>(
     socket: &OwnedFd,
     queue: &mut FrameQueue<P>,
-    segmentation: &mut Segmentation,
+    sender: &mut UdpSender,
     sent: &mut Sent,
 ) -> Result<Flushed, Errno> {
     let mut was_refused = false;
@@ -24,7 +24,7 @@ pub(crate) fn flush<P: AsRef<[u8]>>(
         if queue.is_empty() {
             return Ok(Flushed::All);
         }
-        match segmentation.send(socket, queue.frames()) {
+        match sender.send(socket, queue.frames()) {
             Ok(taken) => {
                 for _ in 0..taken {
                     sent.octets += queue.pop() as u64;

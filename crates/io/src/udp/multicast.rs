@@ -49,6 +49,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
             reach: Reach::Group,
             carrier: Carrier::Datagrams,
             mtu: None,
+            path_octets: None,
             credentials: None,
             socket_inode: inode(&receiver),
             idle_ns: None,
@@ -58,7 +59,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
         };
         self.add_transport(NewTransport {
             receiver: Box::new(GroupReceiver { socket: receiver, own }),
-            sender: Box::new(GroupSender(DatagramSender::new(Arc::new(sender)))),
+            sender: Box::new(GroupSender(DatagramSender::to_group(Arc::new(sender)))),
             about,
             local: FaceUri::Device(options.interface.clone()),
             persistency: Persistency::Permanent,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namely_datagrams::mmsg;
-use namely_datagrams::udp::Segmentation;
+use namely_datagrams::udp::{self, UdpSender};
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
@@ -76,13 +76,14 @@ pub(crate) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
         reach: Reach::Neighbour,
         carrier: Carrier::Datagrams,
         mtu: None,
+        path_octets: udp::path_octets(&socket),
         credentials: None,
         socket_inode: inode(&socket),
         idle_ns: Some(options.udp.idle_ns),
         refuses: |_| None,
     };
     let socket = Arc::new(socket);
-    let sender = Box::new(DatagramSender::new(socket.clone()));
+    let sender = Box::new(DatagramSender::to_peer(socket.clone()));
     let receiver = Box::new(PeerReceiver { socket, peer, peers });
     Ok(NewTransport { receiver, sender, about, local: uri(local), persistency, state: TransportState::Up })
 }
@@ -98,6 +99,7 @@ pub(crate) fn connect(
     let socket = sockets::open(sockets::family_of(peer), SocketType::DGRAM)?;
     sockets::set_buffers(&socket, options.send_buffer_octets, options.datagram_receive_buffer_octets);
     mmsg::coalesce(&socket);
+    udp::discover_path(&socket);
     if is_shared {
         sockopt::set_socket_reuseport(&socket, true).map_err(OpenError::system(doing()))?;
     }
@@ -142,6 +144,13 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for PeerReceiver<P> {
                 }
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR) => (),
+                // A router on the way told that a datagram was too long for the next link.
+                Err(Errno::MSGSIZE) => {
+                    count += 1;
+                    if let Some(octets) = udp::path_octets(&*self.socket) {
+                        turn.port.follow_path(octets);
+                    }
+                }
                 Err(errno) => {
                     turn.count("refused");
                     count += 1;
@@ -172,19 +181,28 @@ impl<P> Drop for PeerReceiver<P> {
 /// The sending half of a socket for datagrams.
 pub(super) struct DatagramSender {
     socket: Arc<OwnedFd>,
-    /// How the socket takes datagrams of one length.
-    segmentation: Segmentation,
+    sender: UdpSender,
+    /// It is for one peer: the path there has an MTU.
+    has_path: bool,
 }
 
 impl DatagramSender {
-    pub(super) fn new(socket: Arc<OwnedFd>) -> Self {
-        DatagramSender { socket, segmentation: Segmentation::default() }
+    pub(super) fn to_group(socket: Arc<OwnedFd>) -> Self {
+        DatagramSender { socket, sender: UdpSender::default(), has_path: false }
+    }
+
+    pub(super) fn to_peer(socket: Arc<OwnedFd>) -> Self {
+        DatagramSender { has_path: true, ..Self::to_group(socket) }
     }
 }
 
 impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for DatagramSender {
     fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
-        datagrams::flush(&self.socket, queue, &mut self.segmentation, sent)
+        let flushed = datagrams::flush(&self.socket, queue, &mut self.sender, sent);
+        if self.has_path {
+            sent.path_octets = self.sender.path_change(&self.socket);
+        }
+        flushed
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

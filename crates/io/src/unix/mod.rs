@@ -100,6 +100,7 @@ fn application<P: AsRef<[u8]> + Clone + Send + 'static>(socket: OwnedFd, local: 
         reach: Reach::Local,
         carrier: Carrier::Stream,
         mtu: None,
+        path_octets: None,
         credentials,
         socket_inode: None,
         idle_ns: None,

@@ -39,6 +39,7 @@ pub(super) fn client<P: AsRef<[u8]> + Clone + Send + 'static>(
         reach: Reach::Neighbour,
         carrier: Carrier::Stream,
         mtu: None,
+        path_octets: None,
         credentials: None,
         socket_inode: None,
         idle_ns: None,

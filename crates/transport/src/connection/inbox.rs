@@ -1,11 +1,11 @@
-//! What was read and not yet handled: cuts a stream into link packets, and keeps datagrams apart.
+//! What was read of a stream and not yet handled: cuts it into link packets.
 
 use std::os::fd::AsFd;
 
 use namely_wire::{DecodeError, LP_PACKET_OCTETS_MAX, tlv};
 use rustix::io::Errno;
 
-/// Octets read at once: on a stream, some thirty packets of the largest size.
+/// Octets read at once: some thirty packets of the largest size.
 const READ_OCTETS: usize = 256 << 10;
 
 /// Octets received from the router.
@@ -14,7 +14,6 @@ pub(super) struct Inbox {
     buf: Box<[u8]>,
     start: usize,
     end: usize,
-    datagrams: bool,
 }
 
 /// What one read did.
@@ -29,22 +28,18 @@ pub(super) enum Filled {
 }
 
 impl Inbox {
-    pub(super) fn new(datagrams: bool) -> Self {
-        Inbox { buf: vec![0; READ_OCTETS].into(), start: 0, end: 0, datagrams }
+    pub(super) fn new() -> Self {
+        Inbox { buf: vec![0; READ_OCTETS].into(), start: 0, end: 0 }
     }
 
-    /// Reads once. What was there is kept; a stream's partial packet moves to the front.
+    /// Reads once. What was there is kept; a partial packet moves to the front.
     pub(super) fn fill(&mut self, socket: impl AsFd) -> Result<Filled, Errno> {
-        if self.datagrams {
-            self.start = 0;
-            self.end = 0;
-        } else if self.start > 0 {
+        if self.start > 0 {
             self.buf.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
         }
         match rustix::io::read(socket, &mut self.buf[self.end..]) {
-            Ok(0) if self.datagrams => Ok(Filled::Some),
             Ok(0) => Ok(Filled::Closed),
             Ok(octets) => {
                 self.end += octets;
@@ -55,14 +50,13 @@ impl Inbox {
         }
     }
 
-    /// The next whole link packet, if one is there. An error on a stream says that it can no longer be cut
-    /// into packets.
+    /// The next whole link packet, if one is there. An error says that the stream can no longer be cut into packets.
     pub(super) fn next_packet(&mut self) -> Result<Option<&[u8]>, DecodeError> {
         let unread = &self.buf[self.start..self.end];
         if unread.is_empty() {
             return Ok(None);
         }
-        let octets = if self.datagrams { unread.len() } else { whole_packet(unread)? };
+        let octets = whole_packet(unread)?;
         if octets == 0 {
             return Ok(None);
         }
@@ -101,7 +95,7 @@ mod tests {
     fn packets_are_cut_wherever_the_reads_fall() {
         let (near, mut far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
-        let mut inbox = Inbox::new(false);
+        let mut inbox = Inbox::new();
         let stream = b"\x06\x03abc\x05\x00\x64\x01x";
         let mut packets = Vec::new();
         for octet in stream {
@@ -122,7 +116,7 @@ mod tests {
         let longest = LP_PACKET_OCTETS_MAX as u16;
         for (length, refused) in [(longest, false), (longest + 1, true)] {
             let (near, mut far) = UnixStream::pair().unwrap();
-            let mut inbox = Inbox::new(false);
+            let mut inbox = Inbox::new();
             let [high, low] = length.to_be_bytes();
             far.write_all(&[6, 253, high, low]).unwrap();
             inbox.fill(&near).unwrap();

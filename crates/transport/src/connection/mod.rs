@@ -23,6 +23,7 @@
 
 mod command;
 mod error;
+mod ethernet;
 mod express;
 mod inbox;
 mod memory;
@@ -30,8 +31,10 @@ mod outbox;
 mod receiver;
 mod registration;
 mod socket;
+mod udp;
 mod waker;
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -39,9 +42,7 @@ use namely_memif::RingFault;
 use namely_security::Signer;
 use namely_wire::face_uri::FaceUri;
 use namely_wire::mgmt::Scope;
-use namely_wire::{
-    DataView, DecodeError, InterestView, LP_PACKET_OCTETS_MAX, LpHeaders, NackReason, PACKET_OCTETS_MAX,
-};
+use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, NackReason};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
@@ -61,12 +62,6 @@ use crate::nonce::Nonces;
 
 /// Shortest and longest pause between two attempts to reach a router that went away.
 const RETRY_NS: (u64, u64) = (20_000_000, 1_000_000_000);
-
-/// Datagrams taken in one turn, so that answers are not held back by an endless stream of requests.
-const DATAGRAMS_PER_TURN: usize = 64;
-
-/// Largest datagram sent: what peers send too. On paths with a smaller MTU the IP layer cuts it.
-const DATAGRAM_OCTETS_MAX: usize = PACKET_OCTETS_MAX;
 
 /// How a connection behaves.
 #[derive(Clone, Debug)]
@@ -199,10 +194,7 @@ impl Connection {
     }
 
     fn over(socket: Socket, uri: FaceUri, options: Options) -> Result<Self, ConnectionError> {
-        let frame_octets_max = match socket.carrier {
-            Carrier::Memory(_) => Some(LP_PACKET_OCTETS_MAX),
-            Carrier::Socket(_) => socket.datagrams.then_some(DATAGRAM_OCTETS_MAX),
-        };
+        let frame_octets_max = socket.frame_octets_max();
         let waker = Waker::new().and_then(|waker| socket.watch(&waker).map(|()| waker));
         Ok(Connection {
             uri,
@@ -211,7 +203,7 @@ impl Connection {
             options,
             local: socket.local,
             registrations: Registrations::default(),
-            inbox: Inbox::new(socket.datagrams),
+            inbox: Inbox::new(),
             outbox: Outbox::new(frame_octets_max),
             receiver: Receiver::new(frame_octets_max),
             socket: Some(socket),
@@ -250,7 +242,13 @@ impl Connection {
 
     /// What went through, and what was dropped.
     pub fn counters(&self) -> Counters {
-        self.receiver.counters
+        Counters { dropped_unsent: self.outbox.unsent(), ..self.receiver.counters }
+    }
+
+    /// The largest link packet that reaches the router in one piece, octets: longer packets go in fragments. None where packets
+    /// of any size do. Over UDP it follows the path.
+    pub fn frame_octets_max(&self) -> Option<usize> {
+        self.outbox.datagram_octets_max()
     }
 
     /// What ends a wait of [`Connection::turn`] from another thread.
@@ -295,7 +293,7 @@ impl Connection {
     ) -> Result<(), Fault> {
         let now_ns = self.now_ns();
         let Some(socket) = &mut self.socket else { return Ok(()) };
-        let datagrams = socket.datagrams;
+        let datagrams = socket.is_lossy();
         let mut context = Context {
             now_ns,
             scope: if self.local { Scope::Localhost } else { Scope::Localhop },
@@ -310,37 +308,17 @@ impl Connection {
                 handler(incoming, outbox);
             }
         };
-        if let Carrier::Memory(interface) = &mut socket.carrier {
-            let (wait_ns, started) = (due_ns.saturating_sub(now_ns), self.started);
-            let ends = (&mut self.outbox, &mut self.receiver, &self.waker);
-            turn.packets += memory::exchange(interface, ends, wait_ns, &|| elapsed_ns(started), handler)?;
-            return Ok(());
-        }
-        let socket = &*socket;
-        self.outbox.flush(socket)?;
-        let (inbox, outbox, receiver) = (&mut self.inbox, &mut self.outbox, &mut self.receiver);
-        // What an earlier turn read and could not handle for lack of room comes first.
-        turn.packets += receiver.handle(inbox, outbox, now_ns, handler)?;
-        if turn.packets > 0 {
-            outbox.flush(socket)?;
-            return Ok(());
-        }
-        let ready = wait(socket, outbox, &self.waker, due_ns.saturating_sub(now_ns))?;
-        if ready.contains(PollFlags::OUT) {
-            outbox.flush(socket)?;
-        }
-        if ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-            let reads = if datagrams { DATAGRAMS_PER_TURN } else { 1 };
-            for _ in 0..reads {
-                match inbox.fill(socket)? {
-                    Filled::Some => {}
-                    Filled::Nothing => break,
-                    Filled::Closed => return Err(Fault::Closed),
-                }
-                turn.packets += receiver.handle(inbox, outbox, elapsed_ns(self.started), handler)?;
+        let (wait_ns, started) = (due_ns.saturating_sub(now_ns), self.started);
+        let now_ns = &|| elapsed_ns(started);
+        let ends = (&mut self.outbox, &mut self.receiver, &self.waker);
+        turn.packets += match &mut socket.carrier {
+            Carrier::Stream(stream) => {
+                exchange_stream(stream, &mut self.inbox, ends, wait_ns, now_ns, handler)?
             }
-            outbox.flush(socket)?;
-        }
+            Carrier::Udp(link) => udp::exchange(link, ends, wait_ns, now_ns, handler)?,
+            Carrier::Ethernet(station) => ethernet::exchange(station, ends, wait_ns, now_ns, handler)?,
+            Carrier::Memory(interface) => memory::exchange(interface, ends, wait_ns, now_ns, handler)?,
+        };
         Ok(())
     }
 
@@ -376,6 +354,9 @@ impl Connection {
             Socket::connect(&self.uri).and_then(|socket| Ok(socket.watch(&self.waker).map(|()| socket)?));
         match connected {
             Ok(socket) => {
+                if let Some(octets) = socket.frame_octets_max() {
+                    self.outbox.set_datagram_octets_max(octets);
+                }
                 self.socket = Some(socket);
                 self.registrations.restart();
                 self.epoch += 1;
@@ -437,12 +418,42 @@ impl From<DecodeError> for Fault {
     }
 }
 
+/// One turn of a stream: writes what is queued, hands over what has come, waiting for it for `wait_ns` at most, and writes
+/// what came of that. Returns the packets that were handled.
+fn exchange_stream(
+    stream: &OwnedFd,
+    inbox: &mut Inbox,
+    (outbox, receiver, waker): (&mut Outbox, &mut Receiver, &Waker),
+    wait_ns: u64,
+    now_ns: &dyn Fn() -> u64,
+    handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+) -> Result<usize, Fault> {
+    outbox.flush(stream)?;
+    // What an earlier turn read and could not handle for lack of room comes first.
+    let mut handled = receiver.handle(inbox, outbox, now_ns(), handler)?;
+    if handled == 0 {
+        let ready = wait(stream, outbox, waker, wait_ns)?;
+        if ready.contains(PollFlags::OUT) {
+            outbox.flush(stream)?;
+        }
+        if ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+            match inbox.fill(stream)? {
+                Filled::Some => handled = receiver.handle(inbox, outbox, now_ns(), handler)?,
+                Filled::Nothing => {}
+                Filled::Closed => return Err(Fault::Closed),
+            }
+        }
+    }
+    outbox.flush(stream)?;
+    Ok(handled)
+}
+
 /// Waits for what the connection can do next; no flags when the time is over, a signal came, or it was woken.
-fn wait(socket: &Socket, outbox: &Outbox, waker: &Waker, wait_ns: u64) -> Result<PollFlags, Errno> {
+fn wait(socket: impl AsFd, outbox: &Outbox, waker: &Waker, wait_ns: u64) -> Result<PollFlags, Errno> {
     let mut interest = PollFlags::empty();
     interest.set(PollFlags::OUT, !outbox.is_empty());
     interest.set(PollFlags::IN, !outbox.is_full());
-    let mut fds = [PollFd::new(socket, interest), PollFd::new(waker, PollFlags::IN)];
+    let mut fds = [PollFd::new(&socket, interest), PollFd::new(waker, PollFlags::IN)];
     match rustix::event::poll(&mut fds, Some(&timespec(wait_ns))) {
         Ok(_) => {
             if !fds[1].revents().is_empty() {

@@ -1,5 +1,5 @@
 //! What waits to be written: link packets one behind the other in one buffer, so that a whole turn's packets
-//! leave in one system call on a stream, and one each on a datagram socket.
+//! leave in one system call on a stream, and in few on datagram sockets.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -29,6 +29,8 @@ pub struct Outbox {
     cutter: Option<Box<LinkService<Vec<u8>>>>,
     datagram_octets_max: usize,
     packets: u64,
+    /// Datagrams that the system did not take.
+    unsent: u64,
 }
 
 impl Outbox {
@@ -45,7 +47,25 @@ impl Outbox {
             cutter,
             datagram_octets_max: datagram_octets_max.unwrap_or(usize::MAX),
             packets: 0,
+            unsent: 0,
         }
+    }
+
+    /// Longer packets are cut from now on.
+    pub(super) fn set_datagram_octets_max(&mut self, octets: usize) {
+        let Some(cutter) = &mut self.cutter else { return };
+        self.datagram_octets_max = octets;
+        cutter.reconfigure(LinkConfig { kind: LinkKind::Datagram { mtu: octets }, ..*cutter.config() });
+    }
+
+    /// The longest datagram; none on a stream.
+    pub(super) fn datagram_octets_max(&self) -> Option<usize> {
+        self.cutter.is_some().then_some(self.datagram_octets_max)
+    }
+
+    /// Datagrams that the system did not take: too long for the link, or no memory.
+    pub(super) fn unsent(&self) -> u64 {
+        self.unsent
     }
 
     /// Queues `packet` with `headers`.
@@ -125,18 +145,35 @@ impl Outbox {
         self.len() >= OUTBOX_OCTETS_MAX
     }
 
-    /// Writes what the socket takes. `Ok(true)`: all is written.
-    pub(super) fn flush(&mut self, socket: impl AsFd) -> Result<bool, Errno> {
+    /// Writes what a stream takes. `Ok(true)`: all is written.
+    pub(super) fn flush(&mut self, stream: impl AsFd) -> Result<bool, Errno> {
         while !self.is_empty() {
-            let end = self.ends.front().copied().unwrap_or(self.buf.len());
-            match rustix::net::send(&socket, &self.buf[self.written..end], SendFlags::NOSIGNAL) {
-                // A datagram is taken whole or not at all.
-                Ok(_) if self.cutter.is_some() => self.datagram_done(end),
+            match rustix::net::send(&stream, &self.buf[self.written..], SendFlags::NOSIGNAL) {
                 Ok(written) => self.written += written,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(false),
-                // This one datagram cannot be sent: too long for the path, or the queue is full.
-                Err(Errno::MSGSIZE | Errno::NOBUFS) if self.cutter.is_some() => self.datagram_done(end),
+                Err(error) => return Err(error),
+            }
+        }
+        self.clear();
+        Ok(true)
+    }
+
+    /// Writes datagrams as far as they are taken. `send` tells how many it took from the front. `Ok(true)`: all is written.
+    pub(super) fn flush_datagrams(
+        &mut self,
+        mut send: impl FnMut(Datagrams<'_>) -> Result<usize, Errno>,
+    ) -> Result<bool, Errno> {
+        while let Some(end) = self.ends.front().copied() {
+            match send(Datagrams { buf: &self.buf, start: self.written, ends: self.ends.iter() }) {
+                Ok(count) => self.datagrams_done(count),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(false),
+                // This one datagram cannot be sent: too long for the link, or the queue is full.
+                Err(Errno::MSGSIZE | Errno::NOBUFS) => {
+                    self.unsent += 1;
+                    self.datagram_done(end);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -153,12 +190,22 @@ impl Outbox {
                     return Ok(false);
                 }
                 // One that is too long for the whole ring is missed as if it were lost.
-                Pushed::Taken | Pushed::TooLong => self.datagram_done(end),
+                Pushed::Taken => self.datagram_done(end),
+                Pushed::TooLong => {
+                    self.unsent += 1;
+                    self.datagram_done(end);
+                }
             }
         }
         sender.publish();
         self.clear();
         Ok(true)
+    }
+
+    fn datagrams_done(&mut self, count: usize) {
+        if let Some(end) = self.ends.drain(..count).next_back() {
+            self.written = end;
+        }
     }
 
     fn datagram_done(&mut self, end: usize) {
@@ -177,11 +224,43 @@ impl Outbox {
     }
 }
 
+/// The datagrams that wait, first one first.
+#[derive(Clone, Debug)]
+pub(super) struct Datagrams<'a> {
+    buf: &'a [u8],
+    start: usize,
+    ends: std::collections::vec_deque::Iter<'a, usize>,
+}
+
+impl<'a> Iterator for Datagrams<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let end = *self.ends.next()?;
+        self.buf.get(std::mem::replace(&mut self.start, end)..end)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Read;
-    use std::os::unix::net::{UnixDatagram, UnixStream};
+    use std::net::UdpSocket;
+    use std::os::unix::net::UnixStream;
+
+    use namely_datagrams::udp::UdpSender;
+
+    /// A socket that is connected to another one.
+    fn pair() -> (UdpSocket, UdpSocket) {
+        let [near, far] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        near.connect(far.local_addr().unwrap()).unwrap();
+        (near, far)
+    }
+
+    fn flush(outbox: &mut Outbox, socket: &UdpSocket) -> Result<bool, Errno> {
+        let mut sender = UdpSender::default();
+        outbox.flush_datagrams(|datagrams| sender.send(socket, datagrams))
+    }
 
     #[test]
     fn all_packets_of_a_turn_arrive_in_order_on_a_stream() {
@@ -201,11 +280,11 @@ mod tests {
 
     #[test]
     fn each_packet_is_one_datagram() {
-        let (near, far) = UnixDatagram::pair().unwrap();
+        let (near, far) = pair();
         let mut outbox = Outbox::new(Some(8800));
         outbox.send(&LpHeaders::default(), b"\x06\x01a");
         outbox.send(&LpHeaders::default(), b"\x06\x02bc");
-        assert_eq!(outbox.flush(&near), Ok(true));
+        assert_eq!(flush(&mut outbox, &near), Ok(true));
         let mut received = [0; 64];
         assert_eq!(far.recv(&mut received).unwrap(), 3);
         assert_eq!(far.recv(&mut received).unwrap(), 4);
@@ -213,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_packet_longer_than_a_datagram_is_cut_and_fits_together_again() {
-        let (near, far) = UnixDatagram::pair().unwrap();
+        let (near, far) = pair();
         let mut outbox = Outbox::new(Some(1000));
         let mut packet = vec![6, 253, 8, 0];
         packet.resize(4 + 2048, 9);
@@ -221,7 +300,7 @@ mod tests {
             &LpHeaders { pit_token: namely_wire::PitToken::new(&[1]), ..LpHeaders::default() },
             &packet,
         );
-        assert_eq!(outbox.flush(&near), Ok(true));
+        assert_eq!(flush(&mut outbox, &near), Ok(true));
         let config = LinkConfig::new(LinkKind::Datagram { mtu: 1000 });
         let mut link: LinkService<Vec<u8>> = LinkService::new(config, ReassemblyTotal::new(1 << 20), 0);
         let mut received = [0; 2000];

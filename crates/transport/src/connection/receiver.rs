@@ -20,6 +20,10 @@ pub struct Counters {
     pub dropped_malformed: u64,
     /// Dropped: a fragment where none is expected, or one that does not fit the others of its packet.
     pub dropped_fragment: u64,
+    /// Dropped: datagrams that the system did not take, since they are too long for the link, or for want of memory.
+    pub dropped_unsent: u64,
+    /// Dropped: Ethernet frames for which the ring had no room.
+    pub dropped_ring_full: u64,
     /// Streams given up because they could not be cut into packets.
     pub streams_broken: u64,
     /// Times the router was reached again after it had gone.

@@ -6,12 +6,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use namely_datagrams::ethernet::Station;
 use namely_memif::Interface;
+use namely_wire::LP_PACKET_OCTETS_MAX;
 use namely_wire::face_uri::{Endpoint, FaceUri};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use super::{Waker, memory};
+use super::udp::UdpLink;
+use super::{Waker, ethernet, memory};
 
 /// How long one TCP address may take to accept.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,8 +27,6 @@ const SOCKET_BUFFER_OCTETS: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) carrier: Carrier,
-    /// Whether each read is one packet, and packets may be lost.
-    pub(super) datagrams: bool,
     /// Whether the router is on this host and sees this face as local, so that `/localhost` may cross it.
     pub(super) local: bool,
 }
@@ -33,25 +34,31 @@ pub(super) struct Socket {
 /// What carries packets.
 #[derive(Debug)]
 pub(super) enum Carrier {
-    Socket(OwnedFd),
+    Stream(OwnedFd),
+    Udp(Box<UdpLink>),
+    Ethernet(Box<Station>),
     Memory(Box<Interface>),
 }
 
 impl Socket {
-    /// Connects to `uri`, which is of scheme `unix`, `memif`, `tcp` or `udp`.
+    /// Connects to `uri`, which is of scheme `unix`, `memif`, `tcp` or `udp`, or names a station.
     pub(super) fn connect(uri: &FaceUri) -> io::Result<Self> {
         let socket = match uri {
             FaceUri::Unix(path) => {
-                Socket { carrier: UnixStream::connect(path)?.into(), datagrams: false, local: true }
+                Socket { carrier: Carrier::Stream(UnixStream::connect(path)?.into()), local: true }
             }
             FaceUri::Memif { path, id } => {
                 let carrier = Carrier::Memory(Box::new(memory::connect(path, *id)?));
-                return Ok(Socket { carrier, datagrams: false, local: true });
+                return Ok(Socket { carrier, local: true });
+            }
+            FaceUri::Station { address, device } => {
+                let carrier = Carrier::Ethernet(Box::new(ethernet::connect(*address, device)?));
+                return Ok(Socket { carrier, local: false });
             }
             FaceUri::Tcp(endpoint) => connect_first(endpoint, |address| {
                 let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
                 stream.set_nodelay(true)?;
-                Ok(Socket { carrier: stream.into(), datagrams: false, local: address.ip().is_loopback() })
+                Ok(Socket { carrier: Carrier::Stream(stream.into()), local: address.ip().is_loopback() })
             })?,
             FaceUri::Udp(endpoint) => connect_first(endpoint, |address| {
                 let any = match address.ip() {
@@ -61,7 +68,7 @@ impl Socket {
                 let socket = UdpSocket::bind(any)?;
                 socket.connect(address)?;
                 // Routers take UDP faces as non-local, even from this host.
-                Ok(Socket { carrier: socket.into(), datagrams: true, local: false })
+                Ok(Socket { carrier: Carrier::Udp(Box::new(UdpLink::new(socket.into()))), local: false })
             })?,
             _ => return Err(io::Error::from(io::ErrorKind::Unsupported)),
         };
@@ -71,7 +78,7 @@ impl Socket {
 
     /// A stream that is already connected: one end of a socket pair.
     pub(super) fn from_stream(stream: UnixStream) -> io::Result<Self> {
-        let socket = Socket { carrier: stream.into(), datagrams: false, local: true };
+        let socket = Socket { carrier: Carrier::Stream(stream.into()), local: true };
         socket.prepare()?;
         Ok(socket)
     }
@@ -79,9 +86,24 @@ impl Socket {
     /// Lets `waker` end waits that only shared memory's own descriptor knows of.
     pub(super) fn watch(&self, waker: &Waker) -> Result<(), Errno> {
         match &self.carrier {
-            Carrier::Socket(_) => Ok(()),
+            Carrier::Stream(_) | Carrier::Udp(_) | Carrier::Ethernet(_) => Ok(()),
             Carrier::Memory(interface) => interface.link.watch(waker),
         }
+    }
+
+    /// The largest link packet that is carried, octets; none on a stream.
+    pub(super) fn frame_octets_max(&self) -> Option<usize> {
+        match &self.carrier {
+            Carrier::Stream(_) => None,
+            Carrier::Udp(link) => Some(link.frame_octets_max()),
+            Carrier::Ethernet(station) => Some(ethernet::frame_octets_max(station)),
+            Carrier::Memory(_) => Some(LP_PACKET_OCTETS_MAX),
+        }
+    }
+
+    /// Whether the router may go and come back unseen.
+    pub(super) fn is_lossy(&self) -> bool {
+        matches!(self.carrier, Carrier::Udp(_) | Carrier::Ethernet(_))
     }
 
     fn prepare(&self) -> io::Result<()> {
@@ -99,15 +121,11 @@ impl Socket {
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.carrier {
-            Carrier::Socket(fd) => fd.as_fd(),
+            Carrier::Stream(fd) => fd.as_fd(),
+            Carrier::Udp(link) => link.as_fd(),
+            Carrier::Ethernet(station) => station.receiving(),
             Carrier::Memory(interface) => interface.link.as_fd(),
         }
-    }
-}
-
-impl<T: Into<OwnedFd>> From<T> for Carrier {
-    fn from(socket: T) -> Self {
-        Carrier::Socket(socket.into())
     }
 }
 

@@ -1,0 +1,143 @@
+//! The MTU of a path that no end's own device tells: routers in two network namespaces, and between them one that forwards IP to a
+//! link with a smaller MTU (row HT-13).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use namely_interop::{Link, Net, Router, World, eventually, or_skip};
+use serde_json::Value;
+
+/// The MTU of the second link, octets of an IP packet.
+const NARROW: usize = 1300;
+
+/// What of that is left for a datagram, by IPv4.
+const NARROW_DATAGRAM: usize = NARROW - 28;
+
+/// What a datagram may have on the first link, by IPv4.
+const WIDE_DATAGRAM: usize = 1500 - 28;
+
+/// `a` at 10.1.0.1, `b` at 10.2.0.1, and `r` between them.
+fn net() -> Result<Net, String> {
+    let net = Net::new(&["a", "r", "b"])?;
+    net.join([("a", "wide0", "10.1.0.1/24"), ("r", "wide1", "10.1.0.2/24")])?;
+    net.join([("b", "narrow0", "10.2.0.1/24"), ("r", "narrow1", "10.2.0.2/24")])?;
+    for step in [
+        format!("-n {{b}} link set narrow0 mtu {NARROW}"),
+        format!("-n {{r}} link set narrow1 mtu {NARROW}"),
+        "-n {a} route add default via 10.1.0.2".into(),
+        "-n {b} route add default via 10.2.0.2".into(),
+    ] {
+        net.ip(&step)?;
+    }
+    net.enter("r", || fs::write("/proc/sys/net/ipv4/ip_forward", "1"))
+        .map_err(|e| format!("ip_forward: {e}"))?;
+    Ok(net)
+}
+
+/// A counter of IP in a node: `FragCreates` counts the fragments that its own kernel made.
+fn ip_counter(net: &Net, node: &str, name: &str) -> u64 {
+    let text = net.enter(node, || fs::read_to_string("/proc/thread-self/net/snmp").unwrap());
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Ip: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let at = names.split(' ').position(|known| known == name).unwrap();
+    values.split(' ').nth(at).unwrap().parse().unwrap()
+}
+
+fn namely(world: &World, router: &str, args: &[&str]) -> Vec<Value> {
+    world.namely([&["--router", router], args].concat()).success().values()
+}
+
+/// The face of a router to an address.
+fn face(world: &World, router: &str, remote: &str) -> Option<Value> {
+    namely(world, router, &["face", "list"])
+        .into_iter()
+        .find(|face| face["remote"].as_str().is_some_and(|uri| uri.starts_with(remote)))
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    fs::read(one).unwrap() == fs::read(other).unwrap()
+}
+
+fn folder(world: &World, octets: usize) -> (PathBuf, PathBuf) {
+    (world.path("files"), world.payload("files/f", octets, 7))
+}
+
+#[test]
+fn the_fragments_of_a_face_follow_the_mtu_of_its_path_without_loss_of_the_transfer() {
+    let Some(net) = or_skip(net()) else { return };
+    let (world, far) = (World::new(), World::new());
+    let (a, b) = (
+        Router::namelyd_on_udp(&world, net.name("a"), &[]),
+        Router::namelyd_on_udp(&far, net.name("b"), &[]),
+    );
+    let (a_uri, b_uri) = (a.uri(Link::Unix), b.uri(Link::Unix));
+    let (folder, file) = folder(&world, 400_000);
+    let _server = world.serve(&a_uri, &folder, &["--prefix", "/narrow"]);
+    namely(&world, &b_uri, &["route", "add", "/narrow", "udp4://10.1.0.1:6363"]);
+    let out = world.path("out");
+    world.get(&b_uri, "/narrow/f", &out, &[]).success();
+    assert!(same(&out, &file));
+    // Who sent the Data was told by the IP router; the requesting end knew its own device.
+    for (router, remote) in [(&a_uri, "udp4://10.2.0.1"), (&b_uri, "udp4://10.1.0.1")] {
+        assert_eq!(face(&world, router, remote).expect("a face")["mtu"], NARROW_DATAGRAM, "{remote}");
+    }
+    assert!(ip_counter(&net, "r", "FragFails") > 0, "the IP router refused what was too long");
+    // IP may have cut what was on its way when the path was found out, and cuts nothing any more.
+    let cut = ["a", "r"].map(|node| ip_counter(&net, node, "FragCreates"));
+    let other = world.payload("files/g", 400_000, 8);
+    world.get(&b_uri, "/narrow/g", &world.path("other"), &[]).success();
+    assert!(same(&world.path("other"), &other));
+    assert_eq!(["a", "r"].map(|node| ip_counter(&net, node, "FragCreates")), cut);
+}
+
+#[test]
+fn the_fragments_of_an_application_follow_the_mtu_of_the_path_to_its_router() {
+    let Some(net) = or_skip(net()) else { return };
+    let (world, far) = (World::new(), World::new());
+    let certificate = world.namely_key("/narrow", "ed25519");
+    let b = Router::namelyd_on_udp(&far, net.name("b"), &[&certificate]);
+    let (folder, file) = folder(&world, 400_000);
+    let server = net.enter("a", || world.serve("udp://10.2.0.1:6363", &folder, &["--prefix", "/narrow"]));
+    let out = world.path("out");
+    world.get(&b.uri(Link::Unix), "/narrow/f", &out, &[]).success();
+    assert!(same(&out, &file));
+    assert!(ip_counter(&net, "r", "FragFails") > 0, "the IP router refused what was too long");
+    let cut = ["a", "r"].map(|node| ip_counter(&net, node, "FragCreates"));
+    let other = world.payload("files/g", 400_000, 8);
+    world.get(&b.uri(Link::Unix), "/narrow/g", &world.path("other"), &[]).success();
+    assert!(same(&world.path("other"), &other));
+    assert_eq!(["a", "r"].map(|node| ip_counter(&net, node, "FragCreates")), cut);
+    drop(server);
+}
+
+/// Where the IP router's refusals are filtered nobody learns the path's MTU. Nothing hangs: the fetch ends with an error that says so, and
+/// whoever knows the path sets the face's MTU.
+#[test]
+fn over_a_path_that_does_not_tell_its_mtu_a_fetch_ends_and_a_face_with_an_mtu_goes_on() {
+    let Some(net) = or_skip(net()) else { return };
+    // What the IP router says itself gets lost.
+    if or_skip(net.ip("-n {r} rule add pref 1 ipproto icmp blackhole")).is_none() {
+        return;
+    }
+    let (world, far) = (World::new(), World::new());
+    let (a, b) = (
+        Router::namelyd_on_udp(&world, net.name("a"), &[]),
+        Router::namelyd_on_udp(&far, net.name("b"), &[]),
+    );
+    let (a_uri, b_uri) = (a.uri(Link::Unix), b.uri(Link::Unix));
+    let (folder, file) = folder(&world, 100_000);
+    let _server = world.serve(&a_uri, &folder, &["--prefix", "/narrow"]);
+    namely(&world, &b_uri, &["route", "add", "/narrow", "udp4://10.1.0.1:6363"]);
+    let out = world.path("out");
+    let failed = world.get(&b_uri, "/narrow/f", &out, &["--lifetime", "100"]);
+    assert!(!failed.status.success() && !out.exists());
+    let to_b = face(&world, &a_uri, "udp4://10.2.0.1").expect("a face");
+    assert_eq!(to_b["mtu"], WIDE_DATAGRAM, "nobody told");
+    let mtu = NARROW_DATAGRAM.to_string();
+    namely(&world, &a_uri, &["face", "update", &to_b["face_id"].to_string(), "--mtu", &mtu]);
+    eventually("the face has its MTU", || {
+        face(&world, &a_uri, "udp4://10.2.0.1").is_some_and(|f| f["mtu"] == NARROW_DATAGRAM)
+    });
+    world.get(&b_uri, "/narrow/f", &out, &[]).success();
+    assert!(same(&out, &file));
+}
