@@ -10,8 +10,8 @@ use namely_wire::NameRef;
 use crate::content::{Content, ReadError};
 use crate::published::Packaging;
 
-/// Segments read at once.
-const CHUNK_SEGMENTS: u64 = 8;
+/// Segments read and hashed at once.
+pub(crate) const CHUNK_SEGMENTS: u64 = 16;
 
 /// What a group is cut from.
 #[derive(Clone, Copy)]
@@ -114,12 +114,12 @@ impl GroupBuilder {
             rest = others;
         }
         source.content.read_into(source.place(self.next).0, &mut parts)?;
-        let mut packet_start = start;
-        for (octets, gap) in gaps {
-            let packet = &mut self.packets.octets[packet_start..packet_start + octets];
-            self.manifest.push(source.writer.complete(packet, &gap));
-            packet_start += octets;
-            self.packets.ends.push(packet_start);
+        let digests = source.writer.complete(&mut self.packets.octets[start..], &gaps);
+        let mut packet_end = start;
+        for ((octets, _), digest) in gaps.iter().zip(digests) {
+            packet_end += octets;
+            self.packets.ends.push(packet_end);
+            self.manifest.push(digest);
         }
         self.next = end;
         Ok(self.next < self.end)

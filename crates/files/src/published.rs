@@ -11,7 +11,7 @@ use namely_transport::segment::{SegmentWriter, segment_count, segment_name};
 use namely_wire::{Component, DataBuilder, LpHeaders, Name, NameRef, PACKET_OCTETS_MAX};
 
 use crate::content::{Content, ReadError};
-use crate::group::{Group, GroupBuilder, GroupError, Source};
+use crate::group::{CHUNK_SEGMENTS, Group, GroupBuilder, GroupError, Source};
 
 /// Manifests of one object that are kept with the digests they list; the one used longest ago gives way. Several
 /// clients at different places of a large file each need their own.
@@ -20,9 +20,6 @@ pub(crate) const GROUPS_MAX: usize = 16;
 /// Of these, groups whose content is kept too: a client asks for a manifest one group ahead of its segments, and
 /// another client may be a little behind.
 const GROUPS_KEPT_MAX: usize = 3;
-
-/// The upcoming group is read a bit further each time that so many segments were sent: as many as are read then.
-const STEP_SEGMENTS: u64 = 8;
 
 /// How objects are cut and signed.
 #[derive(Clone, Debug)]
@@ -151,7 +148,8 @@ impl PublishedObject {
                 self.writer.write(segment, octets, digest, buf, fill).map(|_| ())
             })?;
         }
-        if segment.is_multiple_of(STEP_SEGMENTS) {
+        // As many as are read then.
+        if segment.is_multiple_of(CHUNK_SEGMENTS) {
             self.prepare();
         }
         Ok(octets)

@@ -6,7 +6,7 @@
 //! lacks a certificate says which, and its driver fetches it.
 //!
 //! Follows the NDN Packet Format Specification v0.3 (`signature.rst`, `signed-interest.rst`, `certificate.rst`).
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod certificate;
 pub mod command;
@@ -28,7 +28,7 @@ pub use command::{CommandRefusal, CommandVerifier};
 pub use crypto::{CryptoError, HmacKey, KeyType, Passphrase, PrivateKey, PublicKey, sha256};
 pub use keychain::{KeyChain, KeyChainError, KeyEntry, Listing, NewKey};
 pub use manifest::{
-    MANIFEST_ENTRIES, Manifest, ManifestHash, VerifiedManifest, manifest_index, manifest_name,
+    Hashed, MANIFEST_ENTRIES, Manifest, ManifestHash, VerifiedManifest, manifest_index, manifest_name,
 };
 pub use revocation::{Statement, revocation_prefix};
 pub use signer::{Signer, sign_data, sign_interest};

@@ -6,6 +6,8 @@
 //! once, and a client that knows no manifests can still check that a segment is intact. With BLAKE3
 //! segments carry no signature (SignatureNull), and only a client that knows manifests can check them.
 
+mod hashed;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +17,8 @@ use namely_wire::{
     SignatureType,
 };
 
-use crate::crypto::{CryptoError, DIGEST_OCTETS, blake3, sha256};
+pub use self::hashed::Hashed;
+use crate::crypto::{CryptoError, DIGEST_OCTETS, blake3, sha256, sha256_each};
 use crate::signer::{Signer, sign_data};
 use crate::verified::{ManifestTrust, PacketOctets, Spans, TrustReason, Verified};
 
@@ -71,6 +74,14 @@ impl ManifestHash {
         match self {
             ManifestHash::Sha256 => sha256(signed_portion),
             ManifestHash::Blake3 => blake3(signed_portion),
+        }
+    }
+
+    /// The digest of each of several signed portions: faster than one by one.
+    pub fn digests(self, signed_portions: &[&[u8]]) -> Vec<[u8; DIGEST_OCTETS]> {
+        match self {
+            ManifestHash::Sha256 => sha256_each(signed_portions),
+            ManifestHash::Blake3 => signed_portions.iter().map(|portion| blake3(portion)).collect(),
         }
     }
 
@@ -244,14 +255,27 @@ impl VerifiedManifest {
         self.manifest.segments()
     }
 
-    /// Verifies a segment of the object: one pass of hashing, no signature.
-    pub fn verify<B: PacketOctets>(&self, segment: B) -> Result<Verified<B>, SegmentRejection> {
-        let spans = self.check(segment.as_ref())?;
-        Ok(Verified::new(segment, spans, TrustReason::Manifest(Arc::clone(&self.trust))))
+    /// With what segments are hashed.
+    pub fn hash(&self) -> ManifestHash {
+        self.manifest.hash
     }
 
-    fn check(&self, segment: &[u8]) -> Result<Spans, SegmentRejection> {
-        let view = DataView::parse(segment)
+    /// Verifies a segment of the object: one pass of hashing, no signature.
+    pub fn verify<B: PacketOctets>(&self, segment: B) -> Result<Verified<B>, SegmentRejection> {
+        self.verify_hashed(Hashed::from(segment))
+    }
+
+    /// The same of one that may have been hashed already, together with others.
+    pub fn verify_hashed<B: PacketOctets>(
+        &self,
+        segment: Hashed<B>,
+    ) -> Result<Verified<B>, SegmentRejection> {
+        let spans = self.check(&segment)?;
+        Ok(Verified::new(segment.into_packet(), spans, TrustReason::Manifest(Arc::clone(&self.trust))))
+    }
+
+    fn check<B: PacketOctets>(&self, segment: &Hashed<B>) -> Result<Spans, SegmentRejection> {
+        let view = DataView::parse(segment.packet().as_ref())
             .map_err(|e| SegmentRejection { name: Name::new(), why: SegmentFault::Malformed(e) })?;
         let reject = |why| Err(SegmentRejection { name: view.name.to_name(), why });
         let number = view.name.last().and_then(|last| last.segment());
@@ -270,7 +294,7 @@ impl VerifiedManifest {
         };
         if view.signature_type != hash.signature_type()
             || view.signature_value != own_signature
-            || hash.digest(view.signed_portion) != *listed
+            || segment.digest(hash, view.signed_portion) != *listed
         {
             return reject(SegmentFault::BadDigest);
         }

@@ -79,6 +79,11 @@ impl<B: PacketOctets> Verified<B> {
         self.octets
     }
 
+    /// Gives the buffer back, and says where in it the Content's octets are.
+    pub fn into_content(self) -> (B, Range<usize>) {
+        (self.octets, self.content)
+    }
+
     /// The same packet, borrowed: still verified.
     pub fn as_ref(&self) -> Verified<&[u8]> {
         Verified {

@@ -42,12 +42,18 @@ impl<T> Inbox<T> {
 
     /// Puts `item` in; how many there are is for the caller to bound.
     pub(crate) fn put(&self, item: T) {
+        self.put_all([item]);
+    }
+
+    /// Puts several items in, which wakes whoever waits once.
+    pub(crate) fn put_all(&self, items: impl IntoIterator<Item = T>) {
         let mut state = self.lock();
         if state.closed.is_some() {
             return;
         }
-        state.items.push_back(item);
-        state.readiness.set(true);
+        state.items.extend(items);
+        let ready = !state.items.is_empty();
+        state.readiness.set(ready);
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         waiting.into_iter().for_each(Waker::wake);

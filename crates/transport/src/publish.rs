@@ -21,6 +21,9 @@ use crate::segment::{SegmentWriter, segment_count, segment_name};
 /// [`PACKET_OCTETS_MAX`] still pass it with a PIT token of any length and a mark.
 pub const PACKET_OCTETS_DEFAULT: usize = PACKET_OCTETS_MAX - 64;
 
+/// Segments hashed together.
+const RUN_SEGMENTS: usize = 16;
+
 /// How segments are signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signing {
@@ -125,22 +128,25 @@ impl Publisher<'_> {
         let writer = SegmentWriter::new(object, Some(last), freshness_ms, hash);
         let last_index = last / MANIFEST_ENTRIES;
         let mut manifest = Manifest::new(0, hash);
-        for (segment, payload) in (0..).zip(pieces(content, self.segment_octets)) {
-            let mut wire = Vec::with_capacity(writer.octets(segment, payload.len()));
-            let digest = writer.write(segment, payload.len(), None, &mut wire, |out| {
-                out.extend_from_slice(payload);
-                Ok::<(), PublishError>(())
-            })?;
-            sink(segment_name(object, segment), wire)?;
-            manifest.push(digest);
-            let index = segment / MANIFEST_ENTRIES;
-            if segment == last || (segment + 1).is_multiple_of(MANIFEST_ENTRIES) {
-                let full = std::mem::replace(&mut manifest, Manifest::new(index + 1, hash));
-                let wire = full.sign(object, Some(last_index), freshness_ms, self.signer);
-                sink(manifest_name(object, index), wire.map_err(PublishError::from)?)?;
+        let mut pieces = pieces(content, self.segment_octets);
+        let mut segment = 0;
+        loop {
+            let run: Vec<&[u8]> = pieces.by_ref().take(RUN_SEGMENTS).collect();
+            if run.is_empty() {
+                return Ok(());
+            }
+            for (wire, digest) in writer.make(segment, &run) {
+                sink(segment_name(object, segment), wire)?;
+                manifest.push(digest);
+                let index = segment / MANIFEST_ENTRIES;
+                if segment == last || (segment + 1).is_multiple_of(MANIFEST_ENTRIES) {
+                    let full = std::mem::replace(&mut manifest, Manifest::new(index + 1, hash));
+                    let wire = full.sign(object, Some(last_index), freshness_ms, self.signer);
+                    sink(manifest_name(object, index), wire.map_err(PublishError::from)?)?;
+                }
+                segment += 1;
             }
         }
-        Ok(())
     }
 
     fn signed_segments<E: From<PublishError>>(

@@ -125,16 +125,53 @@ impl SegmentWriter {
         Gap { signed_from, content: w.len()..w.len() + content_octets }
     }
 
-    /// Completes a packet that [`SegmentWriter::lay_out`] began and whose Content is in its place. Returns the
-    /// digest of the signed portion.
-    pub fn complete(&self, packet: &mut [u8], gap: &Gap) -> [u8; 32] {
-        let signed_until = gap.content.end + self.signature_info.len();
-        let (signed, rest) = packet.split_at_mut(signed_until);
-        let digest = self.hash.digest(&signed[gap.signed_from..]);
+    /// Completes packets that [`SegmentWriter::lay_out`] began and whose Content is in its place; they lie one behind the other
+    /// in `packets`, each with its octets and its gap in `laid_out`. Returns the digests of the signed portions, which are
+    /// computed together.
+    pub fn complete(&self, packets: &mut [u8], laid_out: &[(usize, Gap)]) -> Vec<[u8; 32]> {
+        let mut rest = &packets[..];
+        let mut portions = Vec::with_capacity(laid_out.len());
+        for (octets, gap) in laid_out {
+            let (packet, others) = rest.split_at(*octets);
+            portions.push(&packet[gap.signed_from..gap.content.end + self.signature_info.len()]);
+            rest = others;
+        }
+        let digests = self.hash.digests(&portions);
+        let mut rest = packets;
+        for ((octets, gap), digest) in laid_out.iter().zip(&digests) {
+            let (packet, others) = rest.split_at_mut(*octets);
+            let value = &mut packet[gap.content.end + self.signature_info.len()..];
+            value[..2].copy_from_slice(&[SIGNATURE_VALUE as u8, self.signature_value_octets() as u8]);
+            value[2..].copy_from_slice(&digest[..self.signature_value_octets()]);
+            rest = others;
+        }
+        digests
+    }
+
+    /// Makes the packets of a run of segments from `first` on, with `contents`. Returns each with the digest of its signed
+    /// portion; these are computed together.
+    pub fn make(&self, first: u64, contents: &[&[u8]]) -> Vec<(Vec<u8>, [u8; 32])> {
+        let mut packets = Vec::with_capacity(contents.len());
+        for (segment, content) in (first..).zip(contents) {
+            let mut w = Writer::with_capacity(self.octets(segment, content.len()));
+            let signed_from = self.write_front(segment, content.len(), &mut w);
+            w.raw(content).raw(&self.signature_info);
+            packets.push((signed_from, w.into_vec()));
+        }
+        let portions: Vec<&[u8]> = packets.iter().map(|(from, packet)| &packet[*from..]).collect();
+        let digests = self.hash.digests(&portions);
+        let sealed = packets.into_iter().zip(digests).map(|((_, mut packet), digest)| {
+            self.seal(&mut packet, &digest);
+            (packet, digest)
+        });
+        sealed.collect()
+    }
+
+    /// Appends the SignatureValue.
+    fn seal(&self, out: &mut Vec<u8>, digest: &[u8; 32]) {
         let value = &digest[..self.signature_value_octets()];
-        rest[..2].copy_from_slice(&[SIGNATURE_VALUE as u8, value.len() as u8]);
-        rest[2..].copy_from_slice(value);
-        digest
+        out.extend_from_slice(&[SIGNATURE_VALUE as u8, value.len() as u8]);
+        out.extend_from_slice(value);
     }
 
     /// What comes before the Content's octets. Returns where the signed portion begins, counted from here.
@@ -171,9 +208,7 @@ impl SegmentWriter {
         fill(out)?;
         out.extend_from_slice(&self.signature_info);
         let digest = digest.unwrap_or_else(|| self.hash.digest(&out[signed_from..]));
-        let value = &digest[..self.signature_value_octets()];
-        out.extend_from_slice(&[SIGNATURE_VALUE as u8, value.len() as u8]);
-        out.extend_from_slice(value);
+        self.seal(out, &digest);
         Ok(digest)
     }
 }
@@ -284,8 +319,9 @@ mod tests {
             let mut placed = vec![9; built.len()];
             let gap = writer.lay_out(segment, content.len(), &mut placed);
             placed[gap.content.clone()].copy_from_slice(&content);
-            prop_assert_eq!(writer.complete(&mut placed, &gap), digest);
+            prop_assert_eq!(writer.complete(&mut placed, &[(built.len(), gap)]), [digest]);
             prop_assert_eq!(&placed, &built);
+            prop_assert_eq!(writer.make(segment, &[&content]), [(built, digest)]);
         }
 
         #[test]

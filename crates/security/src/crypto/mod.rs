@@ -4,6 +4,8 @@
 //! calls what stands here. It never prints a secret, and wipes the private octets that it has to hold.
 
 mod key;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+mod lanes;
 mod pkcs8;
 
 use std::fmt;
@@ -12,6 +14,7 @@ use aws_lc_rs::{digest, hmac, rand};
 use zeroize::Zeroizing;
 
 pub use self::key::{KeyType, PrivateKey, PublicKey, RSA_MODULUS_OCTETS_MAX, RSA_MODULUS_OCTETS_MIN};
+pub use self::lanes::sha256_each;
 pub use self::pkcs8::{
     PBKDF2_ROUNDS, PBKDF2_ROUNDS_MAX, Passphrase, SCRYPT_OCTETS_MAX, decrypt_pkcs8, encrypt_pkcs8,
     is_encrypted_pem, private_key_from_pem, private_key_to_pem,

@@ -92,6 +92,28 @@ fn a_segment_tampered_with_in_any_octet_is_refused() {
 }
 
 #[test]
+fn segments_hashed_together_are_judged_as_one_by_one() {
+    for hash in [ManifestHash::Sha256, ManifestHash::Blake3] {
+        let (_, mut run, manifest) = object_under(hash, 0, 40);
+        run[7][20] ^= 1;
+        let last = run[17].len() - 1;
+        run[17][last] ^= 1;
+        run.insert(21, b"no packet".to_vec());
+        // Hashed by the other algorithm is as good as not hashed.
+        let other = if hash == ManifestHash::Sha256 { ManifestHash::Blake3 } else { ManifestHash::Sha256 };
+        for hashed in [Hashed::each(hash, run.clone()), Hashed::each(other, run.clone())] {
+            for (packet, hashed) in run.iter().zip(hashed) {
+                assert_eq!(hashed.packet(), packet);
+                let (alone, together) = (manifest.verify(packet.clone()), manifest.verify_hashed(hashed));
+                assert_eq!(alone, together);
+            }
+        }
+        let bad = run.iter().filter(|packet| manifest.verify(packet.as_slice()).is_err()).count();
+        assert_eq!(bad, 3);
+    }
+}
+
+#[test]
 fn a_segment_signed_otherwise_is_refused_though_its_name_is_listed() {
     let (object, _, manifest) = object(0, 2);
     let name = object.join_segment(0);

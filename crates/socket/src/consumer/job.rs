@@ -1,10 +1,11 @@
 //! Fetching one object, on a thread of its own: find it, check its pieces in runs as they come, hand them over.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namely_security::revocation::{Statement, Status, revocation_prefix};
-use namely_security::{TrustReason, Verifier};
+use namely_security::{Hashed, TrustReason, Verified, Verifier};
 use namely_transport::object::{
     Checked, Checking, Finder, Object, ObjectError, OnBadSegment, Part, ReadOptions,
 };
@@ -55,10 +56,48 @@ impl How {
     }
 }
 
+/// The content of a segment, in the memory of its packet: what hands it on copies nothing.
+#[derive(Debug)]
+pub(super) struct Content {
+    octets: Vec<u8>,
+    place: Range<usize>,
+}
+
+impl Content {
+    fn of(data: Verified<Vec<u8>>) -> Self {
+        let (octets, place) = data.into_content();
+        Content { octets, place }
+    }
+
+    /// Leaves out the first `skip` octets, or what is left of these to pass by.
+    pub(super) fn pass_by(&mut self, skip: &mut u64) {
+        let skipped = self.place.len().min(usize::try_from(*skip).unwrap_or(usize::MAX));
+        *skip -= skipped as u64;
+        self.place.start += skipped;
+    }
+}
+
+impl AsRef<[u8]> for Content {
+    fn as_ref(&self) -> &[u8] {
+        &self.octets[self.place.clone()]
+    }
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(octets: Vec<u8>) -> Self {
+        Content { place: 0..octets.len(), octets }
+    }
+}
+
 /// Takes content in order.
 pub(super) trait Sink {
     /// Takes the content of a segment.
-    fn write(&mut self, content: &[u8]) -> Result<(), FetchError>;
+    fn write(&mut self, content: Content) -> Result<(), FetchError>;
+
+    /// What was written is all that there is for now.
+    fn flush(&mut self) -> Result<(), FetchError> {
+        Ok(())
+    }
 }
 
 /// A thread that fetches.
@@ -109,7 +148,8 @@ impl<'a> Job<'a> {
         sink: &mut dyn Sink,
     ) -> Result<(), FetchError> {
         if let Some(whole) = &object.whole {
-            return sink.write(whole.content());
+            sink.write(whole.content().to_vec().into())?;
+            return sink.flush();
         }
         let mut checking = Checking::new(object, part, self.how.on_bad);
         let backlog = Arc::new(Backlog::new(checking.first()));
@@ -133,20 +173,25 @@ impl<'a> Job<'a> {
         // The socket's thread need not know of each run at once, unless it may be waiting for it.
         let tell_every = (self.how.read.fetch.span_max as u64 / 4).clamp(1, RUN_MAX as u64);
         while checking.end() != Some(next) {
-            let mut run = match backlog.take(self.given_up) {
+            let run = match backlog.take(self.given_up) {
                 Ok(run) => run,
                 Err(Stopped::Ended(error)) => return Err(error),
                 Err(Stopped::GivenUp) => return Err(CallError::Closed.into()),
             };
-            while let Some(wire) = run.pop_front() {
+            let mut run = checking.hash(run).into_iter();
+            // What came behind the end was asked for when nobody knew where it is.
+            while checking.end() != Some(next)
+                && let Some(wire) = run.next()
+            {
                 match self.check(checking, next, wire, backlog, sink)? {
                     Next::On => next += 1,
                     Next::Again => {
-                        backlog.give_back(next, std::mem::take(&mut run));
+                        backlog.give_back(next, run.by_ref().map(Hashed::into_packet).collect());
                         self.shared.engine.wake();
                     }
                 }
             }
+            sink.flush()?;
             backlog.hand_over(next);
             if next - told >= tell_every {
                 told = next;
@@ -160,7 +205,7 @@ impl<'a> Job<'a> {
         &mut self,
         checking: &mut Checking,
         number: u64,
-        wire: Vec<u8>,
+        wire: Hashed<Vec<u8>>,
         backlog: &Backlog,
         sink: &mut dyn Sink,
     ) -> Result<Next, FetchError> {
@@ -179,13 +224,14 @@ impl<'a> Job<'a> {
                         backlog.tell_last(last);
                         self.shared.engine.wake();
                     }
-                    self.hand_out(data.content(), sink)?;
+                    self.hand_out(Content::of(data), sink)?;
                     return Ok(Next::On);
                 }
                 Checked::Unverified { data, .. } => {
                     counts.unverified.fetch_add(1, Ordering::Relaxed);
-                    let content = DataView::parse(&data).map(|view| view.content).unwrap_or_default();
-                    self.hand_out(content, sink)?;
+                    let content =
+                        DataView::parse(&data).map(|view| view.content.to_vec()).unwrap_or_default();
+                    self.hand_out(content.into(), sink)?;
                     return Ok(Next::On);
                 }
                 Checked::Manifest(reason) => {
@@ -209,17 +255,17 @@ impl<'a> Job<'a> {
                     self.asking(|asker, verifier| {
                         Finder::new(asker, verifier, read).supply(&certificate, &name)
                     })?;
-                    wire = data;
+                    wire = data.into();
                 }
             }
         }
-        let name = DataView::parse(&wire).map(|view| view.name.to_name()).unwrap_or_default();
+        let name = DataView::parse(wire.packet()).map(|view| view.name.to_name()).unwrap_or_default();
         Err(ObjectError::NoCertificate { certificate: name.clone(), name, fault: None }.into())
     }
 
-    fn hand_out(&self, content: &[u8], sink: &mut dyn Sink) -> Result<(), FetchError> {
+    fn hand_out(&self, content: Content, sink: &mut dyn Sink) -> Result<(), FetchError> {
         self.shared.counts.segments.fetch_add(1, Ordering::Relaxed);
-        self.shared.counts.octets.fetch_add(content.len() as u64, Ordering::Relaxed);
+        self.shared.counts.octets.fetch_add(content.place.len() as u64, Ordering::Relaxed);
         sink.write(content)
     }
 

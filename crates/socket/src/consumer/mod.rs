@@ -23,7 +23,7 @@ use namely_wire::rdr::Metadata;
 pub use self::datagram::{DATAGRAMS_MAX, Datagram, Received};
 use self::datagram::{Outcome, To};
 pub use self::error::{RecvError, SendError};
-use self::job::{How, Job, Sink};
+use self::job::{Content, How, Job, Sink};
 pub use self::revocation::REVOCATIONS_MAX;
 use self::role::ConsumerRole;
 pub use self::shared::FETCHES_MAX;
@@ -329,7 +329,8 @@ impl Whole {
 }
 
 impl Sink for Whole {
-    fn write(&mut self, content: &[u8]) -> Result<(), FetchError> {
+    fn write(&mut self, content: Content) -> Result<(), FetchError> {
+        let content = content.as_ref();
         self.check((self.octets.len() + content.len()) as u64)?;
         self.octets.extend_from_slice(content);
         Ok(())

@@ -6,7 +6,7 @@ use namely_transport::object::{Object, Part};
 use namely_wire::PACKET_OCTETS_MAX;
 
 use super::SET_ASIDE_OCTETS_MAX;
-use super::job::{Job, Sink};
+use super::job::{Content, Job, Sink};
 use crate::error::{CallError, FetchError};
 
 /// An object that was found, and what was learned of it since.
@@ -76,13 +76,6 @@ impl Found {
     }
 }
 
-/// `content` without the first `skip` octets, or what is left of these to pass by.
-pub(super) fn without<'a>(skip: &mut u64, content: &'a [u8]) -> &'a [u8] {
-    let skipped = content.len().min(usize::try_from(*skip).unwrap_or(usize::MAX));
-    *skip -= skipped as u64;
-    &content[skipped..]
-}
-
 /// Takes a range of an object in.
 #[derive(Debug)]
 pub(super) struct Range {
@@ -109,8 +102,9 @@ impl Range {
 
 impl Sink for Range {
     /// Once nothing is missing there is no need to go on.
-    fn write(&mut self, content: &[u8]) -> Result<(), FetchError> {
-        let content = without(&mut self.skip, content);
+    fn write(&mut self, mut content: Content) -> Result<(), FetchError> {
+        content.pass_by(&mut self.skip);
+        let content = content.as_ref();
         let content = &content[..content.len().min(usize::try_from(self.left).unwrap_or(usize::MAX))];
         self.content.extend_from_slice(content);
         self.left -= content.len() as u64;

@@ -3,11 +3,11 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::job::{How, Job, Sink};
-use super::range::{self, Found, Place, Range};
+use super::job::{Content, How, Job, Sink};
+use super::range::{Found, Place, Range};
 use super::shared::Shared;
 use crate::error::{CallError, FetchError};
 use crate::inbox::Inbox;
@@ -34,7 +34,7 @@ pub(super) struct Pipe {
 }
 
 enum Chunk {
-    Content(Vec<u8>),
+    Content(Content),
     End(Result<(), FetchError>),
 }
 
@@ -53,8 +53,12 @@ impl Pipe {
         self.gone.load(Ordering::Relaxed)
     }
 
+    fn held(&self) -> MutexGuard<'_, usize> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn taken(&self, octets: usize) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held();
         *held -= octets;
         if *held < self.read_ahead {
             self.room.notify_one();
@@ -62,29 +66,41 @@ impl Pipe {
     }
 }
 
-/// The end where content goes in.
+/// The end where content goes in, a run at a time: the reader is woken once for each.
 struct Filler<'a> {
     pipe: &'a Pipe,
     shared: &'a Shared,
     /// Octets to pass by first.
     skip: u64,
+    run: Vec<Chunk>,
+    run_octets: usize,
 }
 
 impl Sink for Filler<'_> {
-    fn write(&mut self, content: &[u8]) -> Result<(), FetchError> {
-        let content = range::without(&mut self.skip, content);
-        let mut held = self.pipe.held.lock().unwrap_or_else(PoisonError::into_inner);
+    fn write(&mut self, mut content: Content) -> Result<(), FetchError> {
+        content.pass_by(&mut self.skip);
+        if *self.pipe.held() + self.run_octets >= self.pipe.read_ahead {
+            self.flush()?;
+        }
+        let mut held = self.pipe.held();
         while *held >= self.pipe.read_ahead {
             if self.pipe.is_gone() || self.shared.engine.is_closed() {
                 return Err(CallError::Closed.into());
             }
             held = self.pipe.room.wait_timeout(held, LOOK).unwrap_or_else(PoisonError::into_inner).0;
         }
-        *held += content.len();
         drop(held);
-        if !content.is_empty() {
-            self.pipe.inbox.put(Chunk::Content(content.to_vec()));
+        let octets = content.as_ref().len();
+        if octets > 0 {
+            self.run_octets += octets;
+            self.run.push(Chunk::Content(content));
         }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), FetchError> {
+        *self.pipe.held() += std::mem::take(&mut self.run_octets);
+        self.pipe.inbox.put_all(self.run.drain(..));
         Ok(())
     }
 }
@@ -103,7 +119,8 @@ pub struct ObjectStream {
     sought: Option<u64>,
     /// Octets to read away first.
     skip: u64,
-    chunk: Vec<u8>,
+    chunk: Content,
+    /// Octets of `chunk` that were read.
     used: usize,
     ended: bool,
     /// Whether anything was asked for.
@@ -154,7 +171,7 @@ pub(super) fn open(
             position: 0,
             sought: None,
             skip: 0,
-            chunk: Vec::new(),
+            chunk: Vec::new().into(),
             used: 0,
             ended: false,
             begun: begin,
@@ -178,10 +195,14 @@ pub(super) fn open(
 fn fill(shared: &Shared, found: &Found, from: u64, end: u64, how: How, pipe: &Pipe) {
     let given_up = || pipe.is_gone();
     let mut job = Job::new(shared, how, &given_up);
+    let mut filler = Filler { pipe, shared, skip: 0, run: Vec::new(), run_octets: 0 };
     let done = found.place(&mut job, from, end).and_then(|Place { part, skip, segment_octets }| {
         job.span(how.read_ahead as u64, segment_octets);
-        job.transfer(&found.object, part, &mut Filler { pipe, shared, skip })
+        filler.skip = skip;
+        job.transfer(&found.object, part, &mut filler)
     });
+    // What came before an error is to be read too.
+    let done = done.and(filler.flush());
     pipe.inbox.put(Chunk::End(done));
 }
 
@@ -283,14 +304,20 @@ impl ObjectStream {
     }
 
     fn has_content(&self) -> bool {
-        self.used < self.chunk.len()
+        self.left() > 0
+    }
+
+    /// Octets of the chunk that are not read yet.
+    fn left(&self) -> usize {
+        self.chunk.as_ref().len() - self.used
     }
 
     fn take(&mut self, chunk: Chunk) -> io::Result<()> {
         match chunk {
             Chunk::Content(content) => {
-                self.pipe.taken(content.len());
-                self.used = usize::try_from(self.skip).unwrap_or(usize::MAX).min(content.len());
+                let octets = content.as_ref().len();
+                self.pipe.taken(octets);
+                self.used = usize::try_from(self.skip).unwrap_or(usize::MAX).min(octets);
                 self.skip -= self.used as u64;
                 self.chunk = content;
                 Ok(())
@@ -303,9 +330,10 @@ impl ObjectStream {
     }
 
     fn copy(&mut self, buf: &mut [u8]) -> usize {
-        let octets = buf.len().min(self.chunk.len() - self.used);
+        let left = &self.chunk.as_ref()[self.used..];
+        let octets = buf.len().min(left.len());
         let octets = octets.min(usize::try_from(self.limit.saturating_sub(self.position)).unwrap_or(octets));
-        buf[..octets].copy_from_slice(&self.chunk[self.used..self.used + octets]);
+        buf[..octets].copy_from_slice(&left[..octets]);
         self.used += octets;
         self.position += octets as u64;
         octets
@@ -332,10 +360,10 @@ impl ObjectStream {
     fn go_to(&mut self, position: u64) -> io::Result<()> {
         let in_chunk = position.checked_sub(self.position).filter(|_| self.begun && !self.anew);
         match in_chunk {
-            Some(ahead) if ahead <= (self.chunk.len() - self.used) as u64 => self.used += ahead as usize,
+            Some(ahead) if ahead <= self.left() as u64 => self.used += ahead as usize,
             Some(ahead) if ahead <= SKIP_OCTETS_MAX.min(self.how.read_ahead as u64) && !self.ended => {
-                self.skip += ahead - (self.chunk.len() - self.used) as u64;
-                self.used = self.chunk.len();
+                self.skip += ahead - self.left() as u64;
+                self.used = self.chunk.as_ref().len();
             }
             _ => self.begin_at(position)?,
         }
@@ -355,7 +383,7 @@ impl ObjectStream {
         self.begun = true;
         self.anew = false;
         self.bounded = limit < u64::MAX;
-        self.chunk.clear();
+        self.chunk = Vec::new().into();
         self.used = 0;
         self.ended = false;
         Ok(())

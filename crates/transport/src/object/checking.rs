@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use namely_security::manifest::SegmentFault;
 use namely_security::{
-    MANIFEST_ENTRIES, PacketOctets, Rejection, TrustReason, Verdict, Verified, VerifiedManifest, Verifier,
-    Why, manifest_index, manifest_name,
+    Hashed, MANIFEST_ENTRIES, PacketOctets, Rejection, TrustReason, Verdict, Verified, VerifiedManifest,
+    Verifier, Why, manifest_index, manifest_name,
 };
 use namely_wire::{ContentType, Name};
 
@@ -112,13 +112,27 @@ impl Checking {
         self.first
     }
 
+    /// Makes `run`, pieces in order, ready to be checked one after the other: what manifests list is hashed together,
+    /// which is faster.
+    pub fn hash<B: PacketOctets>(&self, run: impl IntoIterator<Item = B>) -> Vec<Hashed<B>> {
+        match self.known.back() {
+            Some(manifest) => Hashed::each(manifest.hash(), run),
+            None => run.into_iter().map(Hashed::from).collect(),
+        }
+    }
+
     /// Checks piece `number`, under manifests the one after the last that was believed.
-    pub fn check<B: PacketOctets>(&mut self, number: u64, data: B, verifier: &mut Verifier) -> Checked<B> {
+    pub fn check<B: PacketOctets>(
+        &mut self,
+        number: u64,
+        data: Hashed<B>,
+        verifier: &mut Verifier,
+    ) -> Checked<B> {
         match (self.layout.piece(number), self.vouching) {
-            (Piece::Manifest(_), _) => self.check_manifest(number, data, verifier),
+            (Piece::Manifest(_), _) => self.check_manifest(number, data.into_packet(), verifier),
             (Piece::Segment(segment), Vouching::Manifests) => self.check_listed(number, segment, data),
             (Piece::Segment(segment), Vouching::Segments) => {
-                self.check_signed(number, segment, data, verifier)
+                self.check_signed(number, segment, data.into_packet(), verifier)
             }
         }
     }
@@ -148,7 +162,7 @@ impl Checking {
         }
     }
 
-    fn check_listed<B: PacketOctets>(&mut self, number: u64, segment: u64, data: B) -> Checked<B> {
+    fn check_listed<B: PacketOctets>(&mut self, number: u64, segment: u64, data: Hashed<B>) -> Checked<B> {
         let covers = |manifest: &&VerifiedManifest| {
             manifest_index(manifest.segments().start) == manifest_index(segment)
         };
@@ -157,8 +171,8 @@ impl Checking {
             let name = manifest_name(self.object.as_name(), segment / MANIFEST_ENTRIES);
             return Checked::Failed(ObjectError::NoAnswer { name });
         };
-        let copy = self.copy_to_accept(&data);
-        match manifest.verify(data) {
+        let copy = self.copy_to_accept(data.packet());
+        match manifest.verify_hashed(data) {
             Ok(verified) => self.believe(segment, verified),
             Err(rejection) => {
                 let damaged = matches!(rejection.why, SegmentFault::BadDigest | SegmentFault::Malformed(_));
