@@ -2,12 +2,11 @@
 //! them instead of once, or several times, for each.
 //!
 //! What the first lookups of a packet will read is known as soon as its name is hashed. So a batch is hashed first; then
-//! the table lines of all its packets are read, whose misses overlap because none waits for another; then the packets
-//! are processed one by one, in the order in which they came, as [`Forwarder::receive`] does. Reading ahead decides
-//! nothing: a table that changes meanwhile costs a miss.
+//! the table lines of all its packets are asked for (`prefetch`), whose misses overlap because nothing waits for
+//! them; then the packets are processed one by one, in the order in which they came, as [`Forwarder::receive`] does.
+//! Asking ahead decides nothing: a table that changes meanwhile costs a miss.
 
 use alloc::vec::Vec;
-use core::hint::black_box;
 
 use lock_api::RawMutex;
 use namely_wire::tlv::read_tlv;
@@ -98,23 +97,26 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             let packets = packets.iter().zip(hashes.iter());
             packets.filter(move |((_, received), _)| is(received)).map(|(_, hashes)| hashes)
         };
-        let mut read = self.cs.read_names(those(is_interest)) ^ self.cs.read_insertions(those(is_data));
+        // What each step asks for is where the next one looks: as late as can be, so that it has come by then.
         for ((_, received), hashes) in packets.iter().zip(hashes.iter()) {
-            read ^= self.pit.read_bucket(hashes.whole());
+            self.pit.prefetch_bucket(hashes.whole());
             if is_interest(received) {
-                read ^= self.fib.read_buckets(hashes);
+                self.fib.prefetch_buckets(hashes);
             }
         }
+        self.cs.prefetch_names(those(is_interest));
+        let leaving = self.cs.prefetch_insertions(those(is_data));
         for ((_, received), hashes) in packets.iter().zip(hashes.iter()) {
             if is_interest(received) {
-                read ^= self.fib.read_entry(hashes);
+                self.fib.prefetch_entry(hashes);
             } else {
-                read ^= self.pit.read_entry(hashes.whole());
+                self.pit.prefetch_entry(hashes.whole());
             }
         }
-        read ^= self.cs.read_found(those(is_interest));
-        // What was read is not wanted, only that it was.
-        black_box(read);
+        let found = self.cs.prefetch_found(those(is_interest));
+        self.cs.prefetch_leaving(&leaving);
+        self.cs.prefetch_lists(those(is_data));
+        self.cs.prefetch_packets(&found);
     }
 }
 

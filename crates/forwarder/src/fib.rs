@@ -100,14 +100,14 @@ impl<R: RawMutex> Fib<R> {
         self.table.find_longest(&self.control, key, faces).unwrap_or_else(Upward::new)
     }
 
-    /// Reads the lines where a lookup begins; see [`crate::Batch`].
-    pub(crate) fn read_buckets(&self, hashes: &NameHashes) -> u64 {
-        self.table.read_buckets(hashes)
+    /// Asks for the lines where a lookup begins; see [`crate::Batch`].
+    pub(crate) fn prefetch_buckets(&self, hashes: &NameHashes) {
+        self.table.prefetch_buckets(hashes);
     }
 
-    /// Reads the line of the entry that a lookup will find, once its bucket is at hand.
-    pub(crate) fn read_entry(&self, hashes: &NameHashes) -> u64 {
-        self.table.read_entry(hashes)
+    /// Asks for the line of the entry that a lookup will find, once its bucket is at hand.
+    pub(crate) fn prefetch_entry(&self, hashes: &NameHashes) {
+        self.table.prefetch_entry(hashes);
     }
 
     /// Whether some prefix of `key` leads to `face`.

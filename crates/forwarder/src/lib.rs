@@ -44,7 +44,7 @@
 //!
 //! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide describes.
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 extern crate alloc;
 #[cfg(test)]
@@ -67,6 +67,7 @@ mod packet;
 mod pipeline;
 mod pit;
 mod pool;
+mod prefetch;
 mod prefix_table;
 mod regions;
 mod rib;

@@ -14,6 +14,7 @@ use lock_api::{Mutex, MutexGuard, RawMutex};
 use super::pool::{Nodes, Pooled};
 use crate::config::ConfigError;
 use crate::pool::Pool;
+use crate::prefetch::prefetch;
 use crate::slab::{Id, NONE};
 
 /// Slots of a bucket: with its lock and the link to further ones they fill a cache line.
@@ -125,10 +126,10 @@ impl<R: RawMutex> Buckets<R> {
         (hash as usize & self.mask) as u32
     }
 
-    /// Reads a word of a bucket, ahead of its use; see [`crate::Batch`].
+    /// Asks for a bucket, ahead of its use; see [`crate::Batch`].
     #[inline]
-    pub(super) fn read(&self, number: u32) -> u64 {
-        self.pool.get(number as usize).map_or(0, |bucket| bucket.slots[0].load(Ordering::Relaxed))
+    pub(super) fn prefetch(&self, number: u32) {
+        self.pool.get(number as usize).into_iter().for_each(prefetch);
     }
 
     /// The newest of the list of `tag` in the bucket of `hash`, without a lock.

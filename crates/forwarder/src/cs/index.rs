@@ -29,6 +29,7 @@ use super::pool::{Nodes, Pooled};
 use super::{CS_EXAMINED_MAX, Cached};
 use crate::config::ConfigError;
 use crate::hash::NameHashes;
+use crate::prefetch::{prefetch, prefetch_packet};
 use crate::prefix_table::Key;
 use crate::slab::{Id, NONE};
 
@@ -43,6 +44,9 @@ const BLOCKS_MIN: usize = 1 << 20;
 
 /// Distinct prefixes for each Data of the limit for which the table of prefixes is made. More make it slower.
 const PREFIXES_PER_DATA: usize = 4;
+
+/// Lines of a packet that are asked for ahead: those that most names lie in.
+const PACKET_LINES: usize = 2;
 
 /// The level of whole names; that of a prefix is its number of components.
 const WHOLE: usize = 0;
@@ -175,45 +179,59 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         })
     }
 
-    /// Reads the bucket of a whole name.
-    pub(super) fn read_name(&self, hash: u64) -> u64 {
-        self.names.read(self.names.number(hash))
+    /// Asks for the bucket of a whole name.
+    pub(super) fn prefetch_name(&self, hash: u64) {
+        self.names.prefetch(self.names.number(hash));
     }
 
-    /// Reads the buckets that an insertion needs.
-    pub(super) fn read_buckets(&self, hashes: &NameHashes) -> u64 {
-        let prefixes = (1..hashes.len()).map(|n| self.prefixes.read(self.prefixes.number(hashes.hash(n))));
-        prefixes.fold(self.read_name(hashes.whole()), |read, word| read ^ word)
+    /// Asks for the buckets that an insertion needs.
+    pub(super) fn prefetch_buckets(&self, hashes: &NameHashes) {
+        (1..hashes.len()).for_each(|n| self.prefixes.prefetch(self.prefixes.number(hashes.hash(n))));
+        self.prefetch_name(hashes.whole());
     }
 
-    /// Reads the buckets that taking out a Data needs, and its neighbours.
-    pub(super) fn read_leaving(&self, id: Id) -> u64 {
-        let Some(entry) = self.entries.get(id) else { return 0 };
+    /// Asks for the links that filing a Data changes, once its buckets are at hand.
+    pub(super) fn prefetch_lists(&self, hashes: &NameHashes) {
+        for level in 1..hashes.len() {
+            let hash = hashes.hash(level);
+            if let Newest::Is(place) = self.prefixes.newest(hash, Tag::new(hash, level)) {
+                self.link(place, level).into_iter().for_each(prefetch);
+            }
+        }
+    }
+
+    /// Asks for the entry `id`.
+    pub(super) fn prefetch_entry(&self, id: Id) {
+        self.entries.get(id).into_iter().for_each(prefetch);
+    }
+
+    /// Asks for the buckets that taking out a Data needs, its neighbours and the beginning of its packet.
+    pub(super) fn prefetch_leaving(&self, id: Id) {
+        let Some(entry) = self.entries.get(id) else { return };
         let links = entry.links.iter().take(usize::from(entry.components.load(Relaxed)));
-        links.enumerate().fold(0, |read, (level, link)| {
-            let bucket = self.table(level).read(link.bucket.load(Relaxed));
-            let neighbours = [&link.newer, &link.older].map(|place| self.link(place.load(Relaxed), level));
-            let places = neighbours.iter().flatten().fold(0, |read, link| read ^ link.bucket.load(Relaxed));
-            read ^ bucket ^ u64::from(places)
-        })
+        for (level, link) in links.enumerate() {
+            self.table(level).prefetch(link.bucket.load(Relaxed));
+            for place in [&link.newer, &link.older] {
+                self.link(place.load(Relaxed), level).into_iter().for_each(prefetch);
+            }
+        }
+        self.prefetch_packet(id);
     }
 
-    /// Reads the entry of the newest Data of a whole name; returns its id.
-    pub(super) fn read_entry(&self, hash: u64) -> Id {
+    /// Asks for the entry of the newest Data of a whole name; returns its id.
+    pub(super) fn prefetch_newest(&self, hash: u64) -> Id {
         let Newest::Is(id) = self.names.newest(hash, Tag::new(hash, WHOLE)) else { return NONE };
-        // No Data has 0 components.
-        let components = self.entries.get(id).map(|entry| entry.components.load(Relaxed));
-        if components > Some(0) { id } else { NONE }
+        self.prefetch_entry(id);
+        id
     }
 
-    /// Reads where the packets of some Data begin, as far as nobody else is at them.
-    pub(super) fn read_packets<const N: usize>(&self, ids: [Id; N]) -> u64 {
-        // All are locked before any packet is read: a lock waits for what was read before it. No lock is waited for.
-        let locked = ids.map(|id| self.entries.get(id)?.cached.try_lock());
-        let cached = locked.iter().flatten().filter_map(|cached| cached.as_ref());
-        cached.fold(0, |read, cached| {
-            read ^ cached.packet.as_ref().first().map_or(0, |octet| u64::from(*octet))
-        })
+    /// Asks for the beginning of a Data's packet, unless somebody else is at the Data.
+    pub(super) fn prefetch_packet(&self, id: Id) {
+        if let Some(cached) = self.entries.get(id).and_then(|entry| entry.cached.try_lock())
+            && let Some(cached) = &*cached
+        {
+            prefetch_packet(cached.packet.as_ref(), PACKET_LINES);
+        }
     }
 
     /// Shows `visit` the Data with exactly the first `n` components of `key`, newest first, then, if `below`,

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use super::CsPolicy;
 use super::index::Handle;
 use super::policy::{AnyPolicy, Arrival, Marks, OnHit, Policy, Record, Records};
+use super::read_ahead::Ids;
 use crate::config::ConfigError;
 use crate::slab::Id;
 
@@ -85,21 +86,17 @@ impl Ledger {
         Some(self.settle(id))
     }
 
-    /// Reads what so many insertions of `hashes` need of the lists, and puts what will probably leave for them into
-    /// `ids`; returns how many those are.
-    pub(super) fn read_ahead(&self, hashes: impl Iterator<Item = u64>, ids: &mut [Id]) -> (u64, usize) {
-        let mut read = 0;
+    /// Asks for what insertions of `hashes` need of the lists, and puts what will probably leave for them into `leaving`.
+    pub(super) fn prefetch(&self, hashes: impl Iterator<Item = u64>, leaving: &mut Ids) {
         let mut next = self.policy.next().filter(|_| self.is_full);
-        let mut leaving = 0;
-        for (hash, id) in hashes.zip(ids) {
-            read ^= self.policy.read(hash);
+        for hash in hashes {
+            self.policy.prefetch(hash);
             if let Some(leaves) = next {
-                read ^= self.policy.read(self.records.hash(leaves));
-                (*id, next) = (leaves, self.records.newer(leaves));
-                leaving += 1;
+                self.policy.prefetch(self.records.hash(leaves));
+                leaving.push(leaves);
+                next = self.records.newer(leaves);
             }
         }
-        (read, leaving)
     }
 
     /// Enters a Data if it fits, after at most one other has left for it.

@@ -1,4 +1,4 @@
-//! What a batch of packets will read of the content store, read before any of them is processed: see
+//! What a batch of packets will need of the content store, asked for before any of them is processed: see
 //! [`crate::Batch`]. Nothing is decided here, and nothing changes.
 
 use core::sync::atomic::Ordering::Relaxed;
@@ -13,44 +13,74 @@ use crate::slab::{Id, NONE};
 /// Data that are looked at together: those of a batch's group of packets.
 const GROUP: usize = 32;
 
-/// Packets that are read together.
-const PACKETS: usize = 8;
+/// Data that a step has found, for the next one.
+pub(crate) struct Ids {
+    ids: [Id; GROUP],
+    len: usize,
+}
+
+impl Ids {
+    fn none() -> Self {
+        Ids { ids: [NONE; GROUP], len: 0 }
+    }
+
+    /// Adds one, if there is room for it.
+    pub(super) fn push(&mut self, id: Id) {
+        if let Some(place) = self.ids.get_mut(self.len) {
+            *place = id;
+            self.len += 1;
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Id> + '_ {
+        self.ids.iter().take(self.len).copied()
+    }
+}
 
 impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
-    /// Reads where lookups of Interests begin.
-    pub(crate) fn read_names<'a>(&self, interests: impl Iterator<Item = &'a NameHashes>) -> u64 {
-        if !self.serve.load(Relaxed) {
-            return 0;
+    /// Asks for where lookups of Interests begin.
+    pub(crate) fn prefetch_names<'a>(&self, interests: impl Iterator<Item = &'a NameHashes>) {
+        if self.serve.load(Relaxed) {
+            interests.for_each(|hashes| self.index.prefetch_name(hashes.whole()));
         }
-        interests.fold(0, |read, hashes| read ^ self.index.read_name(hashes.whole()))
     }
 
-    /// Reads the Data that Interests will find, once it is known where.
-    pub(crate) fn read_found<'a>(&self, interests: impl Iterator<Item = &'a NameHashes>) -> u64 {
-        if !self.serve.load(Relaxed) {
-            return 0;
+    /// Asks for the Data that Interests will find, once it is known where.
+    pub(crate) fn prefetch_found<'a>(&self, interests: impl Iterator<Item = &'a NameHashes>) -> Ids {
+        let mut found = Ids::none();
+        if self.serve.load(Relaxed) {
+            let ids = interests.map(|hashes| self.index.prefetch_newest(hashes.whole()));
+            ids.filter(|id| *id != NONE).for_each(|id| found.push(id));
         }
-        let mut ids = [NONE; GROUP];
-        let mut found = 0;
-        for id in interests.map(|hashes| self.index.read_entry(hashes.whole())).filter(|id| *id != NONE) {
-            if let Some(place) = ids.get_mut(found) {
-                *place = id;
-                found += 1;
-            }
-        }
-        let packets = ids[..found.next_multiple_of(PACKETS)].as_chunks::<PACKETS>().0;
-        packets.iter().fold(0, |read, ids| read ^ self.index.read_packets(*ids))
+        found
     }
 
-    /// Reads what insertions of Data will need, and the evictions that they cause.
-    pub(crate) fn read_insertions<'a>(&self, data: impl Iterator<Item = &'a NameHashes> + Clone) -> u64 {
+    /// Asks for the packets of Data that were found.
+    pub(crate) fn prefetch_packets(&self, found: &Ids) {
+        found.iter().for_each(|id| self.index.prefetch_packet(id));
+    }
+
+    /// Asks for what insertions of Data need first; returns what will probably leave for them.
+    pub(crate) fn prefetch_insertions<'a>(&self, data: impl Iterator<Item = &'a NameHashes> + Clone) -> Ids {
+        let mut leaving = Ids::none();
         let takes_any = self.admit.load(Relaxed) && self.limits.packets.load(Relaxed) > 0;
-        if !takes_any || data.clone().next().is_none() {
-            return 0;
+        if takes_any && data.clone().next().is_some() {
+            data.clone().for_each(|hashes| self.index.prefetch_buckets(hashes));
+            self.books.0.lock().prefetch(data.map(NameHashes::whole), &mut leaving);
+            leaving.iter().for_each(|id| self.index.prefetch_entry(id));
         }
-        let mut ids: [Id; GROUP] = [NONE; GROUP];
-        let buckets = data.clone().fold(0, |read, hashes| read ^ self.index.read_buckets(hashes));
-        let (lists, leaving) = self.books.0.lock().read_ahead(data.map(NameHashes::whole), &mut ids);
-        ids[..leaving].iter().fold(buckets ^ lists, |read, id| read ^ self.index.read_leaving(*id))
+        leaving
+    }
+
+    /// Asks for what filing Data changes, once its buckets are at hand.
+    pub(crate) fn prefetch_lists<'a>(&self, data: impl Iterator<Item = &'a NameHashes>) {
+        if self.admit.load(Relaxed) && self.limits.packets.load(Relaxed) > 0 {
+            data.for_each(|hashes| self.index.prefetch_lists(hashes));
+        }
+    }
+
+    /// Asks for what taking out Data needs, once these are at hand.
+    pub(crate) fn prefetch_leaving(&self, leaving: &Ids) {
+        leaving.iter().for_each(|id| self.index.prefetch_leaving(id));
     }
 }

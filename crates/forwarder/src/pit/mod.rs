@@ -30,6 +30,7 @@ use crate::faces::FaceKey;
 use crate::few::Few;
 use crate::hash::NameHashes;
 use crate::pool::{Pool, boxed};
+use crate::prefetch::prefetch;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wheel::TICK_SHIFT;
@@ -425,15 +426,14 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         (until < self.ids.end()).then_some(until)
     }
 
-    /// Reads the line where a lookup of `hash` begins; see [`crate::Batch`].
-    pub(crate) fn read_bucket(&self, hash: u64) -> u64 {
-        u64::from(self.bucket(hash).head.load(Ordering::Relaxed))
+    /// Asks for the line where a lookup of `hash` begins; see [`crate::Batch`].
+    pub(crate) fn prefetch_bucket(&self, hash: u64) {
+        prefetch(self.bucket(hash));
     }
 
-    /// Reads the line of the first entry of the chain of `hash`.
-    pub(crate) fn read_entry(&self, hash: u64) -> u64 {
-        let first = self.bucket(hash).head.load(Ordering::Relaxed);
-        self.slot(first).map_or(0, |slot| slot.hash.load(Ordering::Relaxed))
+    /// Asks for the first entry of the chain of `hash`.
+    pub(crate) fn prefetch_entry(&self, hash: u64) {
+        self.slot(self.bucket(hash).head.load(Ordering::Relaxed)).into_iter().for_each(prefetch);
     }
 
     fn bucket(&self, hash: u64) -> &Bucket<R> {

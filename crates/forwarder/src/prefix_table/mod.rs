@@ -28,6 +28,7 @@ use namely_wire::{Name, NameRef};
 
 use crate::config::ConfigError;
 use crate::hash::{NameHasher, NameHashes};
+use crate::prefetch::prefetch;
 use crate::slab::{Id, NONE};
 use blocks::{Block, Blocks, Free};
 use index::Index;
@@ -158,20 +159,19 @@ impl PrefixTable {
         }
     }
 
-    /// Reads a word of each bucket where a lookup begins.
-    pub(crate) fn read_buckets(&self, hashes: &NameHashes) -> u64 {
-        let buckets = self.lengths_of(hashes).filter_map(|n| self.index.bucket(hashes.hash(n)));
-        buckets.fold(0, |read, bucket| read ^ bucket.word(0))
+    /// Asks for each bucket where a lookup begins.
+    pub(crate) fn prefetch_buckets(&self, hashes: &NameHashes) {
+        self.lengths_of(hashes).filter_map(|n| self.index.bucket(hashes.hash(n))).for_each(prefetch);
     }
 
-    /// Reads a word of the entry whose hash is that of the longest prefix.
-    pub(crate) fn read_entry(&self, hashes: &NameHashes) -> u64 {
+    /// Asks for the entry whose hash is that of the longest prefix.
+    pub(crate) fn prefetch_entry(&self, hashes: &NameHashes) {
         let entry = self.lengths_of(hashes).find_map(|n| {
             let bucket = self.index.bucket(hashes.hash(n))?;
             let matching = Index::matching(bucket, hashes.hash(n));
             (matching != 0).then(|| self.entries.get(Index::id(bucket, matching.trailing_zeros())))?
         });
-        entry.map_or(0, |entry| entry.word(0))
+        entry.into_iter().for_each(prefetch);
     }
 
     /// The lengths that a lookup probes first.

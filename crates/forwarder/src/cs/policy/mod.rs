@@ -137,10 +137,8 @@ pub(super) trait Policy: Send {
     /// What [`Policy::evict`] will probably choose, and after it what is newer: a hint for who reads ahead.
     fn next(&self) -> Option<Id>;
 
-    /// Reads what is remembered of a hash, ahead of its use.
-    fn read(&self, _hash: u64) -> u64 {
-        0
-    }
+    /// Asks for what is remembered of a hash, ahead of its use.
+    fn prefetch(&self, _hash: u64) {}
 
     /// A Data came in.
     fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records);
@@ -219,8 +217,8 @@ impl Policy for AnyPolicy {
         with_policy!(self, policy => policy.next())
     }
 
-    fn read(&self, hash: u64) -> u64 {
-        with_policy!(self, policy => policy.read(hash))
+    fn prefetch(&self, hash: u64) {
+        with_policy!(self, policy => policy.prefetch(hash));
     }
 
     fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records) {

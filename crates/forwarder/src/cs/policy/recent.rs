@@ -5,6 +5,7 @@
 
 use super::sparse::Sparse;
 use crate::config::ConfigError;
+use crate::prefetch::prefetch;
 
 /// Places of a set.
 const PLACES: usize = 8;
@@ -20,8 +21,13 @@ struct Place {
     entered: u32,
 }
 
+/// A cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Set([Place; PLACES]);
+
 pub(super) struct Recent {
-    sets: Sparse<[Place; PLACES]>,
+    sets: Sparse<Set>,
     /// The number of the last entry. After 2^32 entries a place may come back to life, which costs a wrong guess.
     last: u32,
 }
@@ -33,9 +39,9 @@ impl Recent {
         Ok(Recent { sets: Sparse::new(sets)?, last: 0 })
     }
 
-    /// Reads a word of the set of `hash`, ahead of its use.
-    pub(super) fn read(&self, hash: u64) -> u64 {
-        self.sets.get(hash).map_or(0, |set| u64::from(set[0].tag))
+    /// Asks for the set of `hash`, ahead of its use.
+    pub(super) fn prefetch(&self, hash: u64) {
+        self.sets.get(hash).into_iter().for_each(prefetch);
     }
 
     /// Enters `hash`, if there is memory for it.
@@ -44,7 +50,7 @@ impl Recent {
         let (last, tag) = (self.last, (hash >> 32) as u32);
         let age =
             |place: &Place| if place.entered == 0 { u32::MAX } else { last.wrapping_sub(place.entered) };
-        let set = self.sets.get_or_make(hash).into_iter().flatten();
+        let set = self.sets.get_or_make(hash).into_iter().flat_map(|set| &mut set.0);
         if let Some(oldest) = set.max_by_key(|place| age(place)) {
             *oldest = Place { tag, entered: last };
         }
@@ -56,7 +62,7 @@ impl Recent {
         let is_it = |place: &&mut Place| {
             place.tag == tag && place.entered != 0 && (last.wrapping_sub(place.entered) as usize) < most
         };
-        let found = self.sets.get_mut(hash).and_then(|set| set.iter_mut().find(is_it));
+        let found = self.sets.get_mut(hash).and_then(|set| set.0.iter_mut().find(is_it));
         found.map(|place| place.entered = 0).is_some()
     }
 
@@ -65,7 +71,7 @@ impl Recent {
     pub(super) fn len(&self, most: usize) -> usize {
         let is_one =
             |place: &&Place| place.entered != 0 && (self.last.wrapping_sub(place.entered) as usize) < most;
-        self.sets.iter().flatten().filter(is_one).count()
+        self.sets.iter().flat_map(|set| &set.0).filter(is_one).count()
     }
 }
 

@@ -78,8 +78,8 @@ impl Policy for S3Fifo {
         self.small.oldest().or(self.main.oldest())
     }
 
-    fn read(&self, hash: u64) -> u64 {
-        self.ghosts.read(hash)
+    fn prefetch(&self, hash: u64) {
+        self.ghosts.prefetch(hash);
     }
 
     fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records) {
