@@ -76,10 +76,18 @@ impl Router {
     }
 
     /// `namelyd` in a network namespace, with a Unix socket, and Ethernet on a device: unicast, and NFD's group. Holders of
-    /// the keys of `certificates` may register any prefix and manage.
-    pub fn namelyd_on_ethernet(world: &World, namespace: &str, device: &str, certificates: &[&Path]) -> Self {
-        let group =
-            format!("[[faces.multicast]]\ninterface = \"{device}\"\ngroup = \"ether://[{ETHER_GROUP}]\"\n");
+    /// the keys of `certificates` may register any prefix and manage. `xdp` says whether the device is read by AF_XDP.
+    pub fn namelyd_on_ethernet(
+        world: &World,
+        namespace: &str,
+        device: &str,
+        certificates: &[&Path],
+        xdp: &str,
+    ) -> Self {
+        let group = format!(
+            "[faces.ethernet]\nxdp = \"{xdp}\"\n\
+             [[faces.multicast]]\ninterface = \"{device}\"\ngroup = \"ether://[{ETHER_GROUP}]\"\n"
+        );
         let more = group + &authorization(certificates);
         Self::namelyd_listening(world, Some(namespace), &format!("dev://{device}"), &more)
     }

@@ -50,10 +50,21 @@ fn fetch_across(world: &World, from: &str, to: &str, face: &str, prefix: &str) {
 
 #[test]
 fn files_cross_between_namelyd_and_nfd_by_unicast_and_multicast_both_ways() {
+    cross_by_unicast_and_multicast_both_ways("off");
+}
+
+/// NFD reads its device by libpcap.
+#[test]
+fn files_cross_between_namelyd_by_xdp_and_nfd_both_ways() {
+    // Where there is no AF_XDP the device is read as in the other test.
+    cross_by_unicast_and_multicast_both_ways("auto");
+}
+
+fn cross_by_unicast_and_multicast_both_ways(xdp: &str) {
     let Some(net) = or_skip(net()) else { return };
     let world = World::new();
     let Some(nfd) = or_skip(Router::nfd_on_ethernet(&world, net.name("f"))) else { return };
-    let namelyd = Router::namelyd_on_ethernet(&world, net.name("n"), DEVICE, &[]);
+    let namelyd = Router::namelyd_on_ethernet(&world, net.name("n"), DEVICE, &[], xdp);
     let (near, far) = (namelyd.uri(Link::Unix), nfd.uri(Link::Unix));
     let group = format!("ether://[{ETHER_GROUP}]");
     fetch_across(&world, &far, &near, &face(&world, &near, &group), "/multicast-nfd");

@@ -1,5 +1,5 @@
-//! namely: `namelyd`, `namely serve`, `namely get`, `namely ping`; the same with BLAKE3 manifests; and `namelyd`
-//! with ndn-tools, which isolates the router.
+//! namely: `namelyd`, `namely serve`, `namely get`, `namely ping`; the same with BLAKE3 manifests, and with AF_XDP on
+//! Ethernet; and `namelyd` with ndn-tools, which isolates the router.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,22 +25,26 @@ pub(super) struct Namely {
     client: Program,
     /// What `namely serve` is told beside its defaults.
     serve_arguments: &'static [&'static str],
+    /// Whether network devices are read by AF_XDP.
+    has_xdp: bool,
     tools: Option<NdnTools>,
 }
 
 impl Namely {
-    /// With its own tools by default and with BLAKE3, and with ndn-tools.
-    pub(super) fn find_all() -> [Self; 3] {
+    /// With its own tools by default, with BLAKE3 and with AF_XDP, and with ndn-tools.
+    pub(super) fn find_all() -> [Self; 4] {
         let with = |name, serve_arguments, tools| Namely {
             name,
             router: Program::find(&["namelyd"], "NAMELY_BIN_DIR", true),
             client: Program::find(&["namely"], "NAMELY_BIN_DIR", true),
             serve_arguments,
+            has_xdp: false,
             tools,
         };
         [
             with("namely", &[], None),
             with("namely-blake3", &["--sign", "manifest-blake3"], None),
+            Namely { has_xdp: true, ..with("namely-xdp", &[], None) },
             with("namely-tools", &[], Some(NdnTools::find())),
         ]
     }
@@ -80,14 +84,19 @@ impl Namely {
     /// registrations by signature only, so that the producer gets a key and the router its certificate.
     fn configuration(&self, site: &Site<'_>, index: usize) -> Result<Option<PathBuf>, Error> {
         let text = match site.scenario {
-            scenario if scenario.is_ethernet() && index == 0 => format!(
-                "[[face]]\nremote = \"ether://[{}]\"\nlocal = \"dev://{}\"\nroutes = [\"{PREFIX}\"]\n",
-                ADDRESSES[1], DEVICES[0]
-            ),
+            scenario if scenario.is_ethernet() => {
+                let xdp = if self.has_xdp { "on" } else { "off" };
+                let face = format!(
+                    "[[face]]\nremote = \"ether://[{}]\"\nlocal = \"dev://{}\"\nroutes = [\"{PREFIX}\"]\n",
+                    ADDRESSES[1], DEVICES[0]
+                );
+                let face = if index == 0 { &*face } else { "" };
+                format!("[faces.ethernet]\nxdp = \"{xdp}\"\n{face}")
+            }
             scenario if scenario.transport() == Transport::Tcp => self.trust_in_the_producer(site)?,
             _ => return Ok(None),
         };
-        let file = site.dir.join("namely.toml");
+        let file = site.dir.join(format!("namely{index}.toml"));
         std::fs::write(&file, text)
             .map_err(|e| Error::environment(format!("cannot write {}", file.display()), e))?;
         Ok(Some(file))
@@ -132,7 +141,8 @@ impl Subject for Namely {
             }
             (Kind::Transfer | Kind::Cached | Kind::Memory, None) => {
                 let hash = if self.is_variant() { "BLAKE3 manifests" } else { "its default" };
-                format!("namely get, {hash}; verified")
+                let link = if self.has_xdp { "AF_XDP; " } else { "" };
+                format!("{link}namely get, {hash}; verified")
             }
             (Kind::Flows, _) => crate::load::mode(),
             (Kind::Ping, Some(_)) => "ndnping".to_owned(),
@@ -155,6 +165,9 @@ impl Subject for Namely {
     }
 
     fn unsupported(&self, scenario: Scenario) -> Option<&'static str> {
+        if self.has_xdp && !scenario.is_ethernet() {
+            return Some("it differs from namely only on Ethernet");
+        }
         match (&self.tools, scenario.kind()) {
             (Some(_), Kind::Flows | Kind::Memory | Kind::Idle) => Some("the router is that of namely"),
             (None, Kind::Flows | Kind::Memory | Kind::Idle | Kind::Ping) if self.is_variant() => {

@@ -530,8 +530,19 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
         !was_down
     }
 
+    /// Sends by another sender from now on, what the last one had as well. Whoever writes with that just now drops the rest.
     pub(crate) fn set_sender(&self, sender: Box<dyn Sender<P>>) {
-        self.outlet.lock().writer = Some(Box::new(Writer { sender, frames: FrameQueue::new() }));
+        let mut outlet = self.outlet.lock();
+        let frames = match outlet.writer.take() {
+            Some(writer) => writer.frames,
+            None => {
+                outlet.epoch = outlet.epoch.wrapping_add(1);
+                outlet.in_flight = (0, 0);
+                FrameQueue::new()
+            }
+        };
+        outlet.is_blocked = false;
+        outlet.writer = Some(Box::new(Writer { sender, frames }));
     }
 }
 

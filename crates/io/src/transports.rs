@@ -258,6 +258,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
         let was_up = port.state() == TransportState::Up;
         port.set_sender(sender);
         port.set_state(TransportState::Up);
+        self.flush(port);
         if let Some(id) = port.id().filter(|_| !was_up) {
             self.events.push_back(Event::Up(id));
         }

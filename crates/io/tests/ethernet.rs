@@ -236,6 +236,35 @@ fn a_device_that_is_removed_and_added_again_serves_its_transports_again() {
     });
 }
 
+/// Its old socket, which nobody waits for any more, takes nothing more; the new one takes everything.
+#[test]
+fn a_transport_that_could_not_send_goes_on_when_its_device_has_another_mtu() {
+    let Some(namespace) = pair() else { return };
+    if !namespace.tc("qdisc add dev va root tbf rate 8kbit burst 2000 latency 100s") {
+        return;
+    }
+    namespace.enter(|| {
+        let near = IoOptions { send_buffer_octets: 1, ..IoOptions::default() };
+        let [(a, a_id), (b, _)] = known([near, IoOptions::default()]);
+        a.with(move |io| {
+            for n in 0..50 {
+                support::push(io, a_id, support::frame(&packet(1000, n))).unwrap();
+            }
+        });
+        let waits = |a: &Loop| a.status(a_id).unwrap().queue_octets;
+        eventually(|| a.is_quiet_for(Duration::from_millis(50)) && waits(&a) > 0);
+        assert!(namespace.ip("link set va mtu 1400"));
+        eventually(|| a.status(a_id).unwrap().mtu == Some(1400));
+        assert!(namespace.tc("qdisc del dev va root"));
+        a.send(a_id, &packet(1000, 99));
+        eventually(|| waits(&a) == 0);
+        eventually(|| b.frames_seen().contains(&packet(1000, 99)));
+        // What waited has left, or counts as dropped.
+        let counters = a.status(a_id).unwrap().counters;
+        assert_eq!(counters.out_frames + counters.drops.total(), 52, "{counters:?}");
+    });
+}
+
 #[test]
 fn an_idle_station_is_forgotten() {
     between(|_, [near, mut far]| {

@@ -23,7 +23,7 @@ impl Namespace {
         }
         let name = format!("namely-io-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let namespace = Namespace { name };
-        namespace.try_ip(&["netns", "add", &namespace.name]).then_some(namespace)
+        namespace.run("ip", &["netns", "add", &namespace.name]).then_some(namespace)
     }
 
     #[allow(dead_code, reason = "some files use it")]
@@ -34,18 +34,25 @@ impl Namespace {
     /// Runs `ip` with the words of `command`, in this namespace. False, with the reason printed, when it fails.
     pub(crate) fn ip(&self, command: &str) -> bool {
         let arguments: Vec<&str> = ["-n", &self.name].into_iter().chain(command.split_whitespace()).collect();
-        self.try_ip(&arguments)
+        self.run("ip", &arguments)
     }
 
-    fn try_ip(&self, arguments: &[&str]) -> bool {
-        match Command::new("ip").args(arguments).output() {
+    /// The same with `tc`.
+    #[allow(dead_code, reason = "some files use it")]
+    pub(crate) fn tc(&self, command: &str) -> bool {
+        let arguments: Vec<&str> = ["-n", &self.name].into_iter().chain(command.split_whitespace()).collect();
+        self.run("tc", &arguments)
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> bool {
+        match Command::new(program).args(arguments).output() {
             Ok(output) if output.status.success() => true,
             Ok(output) => {
-                println!("skipped: ip {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+                println!("skipped: {program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
                 false
             }
             Err(error) => {
-                println!("skipped: there is no ip command: {error}");
+                println!("skipped: there is no command {program}: {error}");
                 false
             }
         }
