@@ -161,7 +161,9 @@ fn every_binding_does_every_case_over_ethernet() {
         every_case_at(
             "ethernet",
             |_| uri.clone(),
-            |world, certificate| Ok(Router::namelyd_on_ethernet(world, namespace, "veth0", &[certificate], "off")),
+            |world, certificate| {
+                Ok(Router::namelyd_on_ethernet(world, namespace, "veth0", &[certificate], "off"))
+            },
         );
     });
 }

@@ -336,3 +336,46 @@ fn without_the_right_to_see_frames_the_router_says_which_it_needs() {
         Err(error) => println!("skipped: there is no setpriv command: {error}"),
     }
 }
+
+#[test]
+fn without_the_rights_for_xdp_the_router_says_which_it_needs_and_auto_goes_on() {
+    let Some(net) = Net::new("rights") else { return };
+    if !has_xdp(&net) {
+        return;
+    }
+    let start = |value: &str| {
+        let mut home = Home::new();
+        let config = home.path("namely.toml");
+        fs::write(&config, format!("[faces]\nlisten = [\"dev://veth0\"]\n{}", xdp(value))).unwrap();
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &net.names[0], "setpriv", "--bounding-set=-net_admin,-sys_admin"]);
+        command.args([
+            "--inh-caps=-net_admin,-sys_admin",
+            "--",
+            env!("CARGO_BIN_EXE_namely"),
+            "up",
+            "--config",
+        ]);
+        command.arg(config);
+        home.spawn(command);
+        home.wait_for("a word", || {
+            let log = home.background_log();
+            log.contains("ready") || log.contains("cannot") || log.contains("exec")
+        });
+        home.background_log()
+    };
+    let on = start("on");
+    if on.contains("exec") {
+        println!("skipped: there is no setpriv command: {on}");
+        return;
+    }
+    assert!(
+        on.contains("AF_XDP cannot read veth0") && on.contains("CAP_NET_ADMIN") && !on.contains("ready"),
+        "{on}"
+    );
+    let auto = start("auto");
+    assert!(
+        auto.contains("AF_PACKET reads") && auto.contains("CAP_NET_ADMIN") && auto.contains("ready"),
+        "{auto}"
+    );
+}

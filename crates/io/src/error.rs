@@ -13,6 +13,13 @@ pub enum OpenError {
     NotPermitted(String),
     /// Environment: the path of a Unix socket holds something that is no socket.
     NotASocket(String),
+    /// Environment: a network device cannot be read by AF_XDP, as the configuration wants it.
+    NoXdp {
+        /// The device.
+        device: String,
+        /// Why, in words.
+        why: String,
+    },
     /// Configuration: there is no such network interface.
     NoSuchInterface(String),
     /// Caller: the two addresses are not of one IP version, or an address is of the wrong sort.
@@ -56,6 +63,12 @@ impl fmt::Display for OpenError {
             ),
             OpenError::NotASocket(path) => {
                 write!(f, "{path} exists and is not a socket; remove it or choose another path")
+            }
+            OpenError::NoXdp { device, why } => {
+                write!(
+                    f,
+                    "AF_XDP cannot read {device}: {why}; with xdp = \"auto\" AF_PACKET does where it cannot"
+                )
             }
             OpenError::NoSuchInterface(name) => write!(f, "there is no network interface {name}"),
             OpenError::BadAddress(why) => f.write_str(why),

@@ -170,18 +170,13 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
             let (ports, group, xdp) = Default::default();
             Arc::new(Link { name, ports, group, xdp, is_open })
         });
-        let doing = || format!("listening on {local}");
         let (here, readers) = (self.station.index, self.shared.readers_of(&local));
         let share = |index| {
             let remainder = readers.iter().position(|station| station.index == index)?;
             Some(Share { remainder, readers: readers.len() })
         };
         let open = |is_first, share| {
-            let opened = DeviceListener::open(link.clone(), device.clone(), is_first, share, self.options());
-            opened.map_err(|errno| match errno {
-                Errno::PERM | Errno::ACCESS => OpenError::NotPermitted(doing()),
-                errno => OpenError::System { doing: doing(), errno },
-            })
+            DeviceListener::open(link.clone(), device.clone(), is_first, share, self.options())
         };
         let first = open(true, share(here))?;
         let others = readers.iter().filter(|station| station.index != here);
@@ -201,6 +196,15 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
 fn find(name: &str) -> Result<Device, OpenError> {
     let device = monitor::device(name).map_err(OpenError::system(format!("asking for the device {name}")))?;
     device.ok_or_else(|| OpenError::NoSuchInterface(name.into()))
+}
+
+/// Why a device is not listened on.
+fn cannot_listen(name: &str, errno: Errno) -> OpenError {
+    let doing = format!("listening on {}", FaceUri::Device(name.into()));
+    match errno {
+        Errno::PERM | Errno::ACCESS => OpenError::NotPermitted(doing),
+        errno => OpenError::System { doing, errno },
+    }
 }
 
 /// How link services tell stations of a group apart: the link-local address that a station's own gives.
@@ -268,13 +272,17 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
         is_first: bool,
         share: Option<Share>,
         options: &IoOptions,
-    ) -> Result<Self, Errno> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let monitor = Monitor::new()?;
-        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let timer = Arc::new(timerfd_create(TimerfdClockId::Monotonic, flags)?);
-        epoll::add(&epoll, &monitor, EventData::new_u64(0), EventFlags::IN)?;
-        epoll::add(&epoll, &timer, EventData::new_u64(0), EventFlags::IN)?;
+    ) -> Result<Self, OpenError> {
+        let watch = || {
+            let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+            let monitor = Monitor::new()?;
+            let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+            let timer = Arc::new(timerfd_create(TimerfdClockId::Monotonic, flags)?);
+            epoll::add(&epoll, &monitor, EventData::new_u64(0), EventFlags::IN)?;
+            epoll::add(&epoll, &timer, EventData::new_u64(0), EventFlags::IN)?;
+            Ok((epoll, monitor, timer))
+        };
+        let (epoll, monitor, timer) = watch().map_err(|errno| cannot_listen(&link.name, errno))?;
         let device = Some(device);
         let mut listener =
             DeviceListener { link, is_first, share, epoll, monitor, timer, source: None, device, turns: 0 };
@@ -327,12 +335,15 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
             (Some(before), Some(now), Some(source)) => source.suits(before, now),
             _ => false,
         };
-        if !keeps_source {
-            self.source = None;
+        if !keeps_source
+            && let Some(source) = self.source.take()
+            && source.pending() > 0
+        {
+            turn.add_drops("unreachable", source.pending());
         }
-        if let Err(errno) = self.open_source(turn.options()) {
+        if let Err(error) = self.open_source(turn.options()) {
             // Without a source the next change is waited for.
-            tracing::warn!(name = self.link.name, error = %errno, "cannot receive from the network device");
+            tracing::warn!(name = self.link.name, %error, "cannot receive from the network device");
             turn.count("receive_failed");
         }
         // Each worker tells those that it reads.
@@ -342,7 +353,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
     }
 
     /// Receives from the device, if it is there.
-    fn open_source(&mut self, options: &IoOptions) -> Result<(), Errno> {
+    fn open_source(&mut self, options: &IoOptions) -> Result<(), OpenError> {
         let Some(device) = self.device.as_ref().filter(|_| self.source.is_none()) else { return Ok(()) };
         let Some(share) = self.share else { return Ok(()) };
         let source = match options.ethernet.xdp {
@@ -350,8 +361,8 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
             wanted => match self.link.xdp.open(device, share, wanted, options, &self.timer) {
                 Ok(queues) => Some(Source::Xdp { queues, turns: 0 }),
                 Err(refusal) if wanted == Xdp::On => {
-                    tracing::error!(name = self.link.name, %refusal, "AF_XDP cannot read the network device");
-                    return Err(refusal.errno());
+                    let (device, why) = (self.link.name.clone(), refusal.to_string());
+                    return Err(OpenError::NoXdp { device, why });
                 }
                 Err(refusal) => {
                     tracing::warn!(name = self.link.name, %refusal, "AF_PACKET reads the network device, not AF_XDP");
@@ -359,16 +370,21 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
                 }
             },
         };
+        let failed = |errno| cannot_listen(&self.link.name, errno);
         let octets = options.datagram_receive_buffer_octets;
         let source = match source {
             Some(source) => source,
-            None if share.readers == 1 => Source::Packet(Ring::open(device.index, device.mtu, octets)?),
-            None if device.is_up => Source::Packet(self.link.group.lock().open(device, octets)?),
+            None if share.readers == 1 => {
+                Source::Packet(Ring::open(device.index, device.mtu, octets).map_err(failed)?)
+            }
+            None if device.is_up => {
+                Source::Packet(self.link.group.lock().open(device, octets).map_err(failed)?)
+            }
             // Who is down cannot enter a group, and stays in it once there.
             None => return Ok(()),
         };
         for descriptor in source.descriptors() {
-            epoll::add(&self.epoll, descriptor, EventData::new_u64(0), EventFlags::IN)?;
+            epoll::add(&self.epoll, descriptor, EventData::new_u64(0), EventFlags::IN).map_err(failed)?;
         }
         self.source = Some(source);
         Ok(())

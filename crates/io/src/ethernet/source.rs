@@ -29,6 +29,14 @@ impl Source {
         ring.map(AsFd::as_fd).into_iter().chain(queues.iter().map(AsFd::as_fd))
     }
 
+    /// What has not left of frames that count as sent.
+    pub(super) fn pending(&self) -> u64 {
+        match self {
+            Source::Packet(_) => 0,
+            Source::Xdp { queues, .. } => queues.iter().map(Queue::pending).sum(),
+        }
+    }
+
     /// Whether it can be kept when the device changes so.
     pub(super) fn suits(&self, before: &Device, now: &Device) -> bool {
         let is_xdp = matches!(self, Source::Xdp { .. });

@@ -412,8 +412,8 @@ impl Transmit {
 /// Has the kernel send what stands in the transmit ring, or a part of it.
 ///
 /// # Errors
-/// [`Errno::AGAIN`] when it is not all, [`Errno::BUSY`] and [`Errno::NOBUFS`] when a frame was lost or not taken; otherwise
-/// what the system says.
+/// [`Errno::AGAIN`] or [`Errno::NOBUFS`] when it is not all, [`Errno::BUSY`] when the device refused a frame, which is lost;
+/// [`Errno::NETDOWN`] and [`Errno::NXIO`] when there is no device to send.
 pub fn kick(socket: &OwnedFd) -> Result<(), Errno> {
     rustix::net::send(socket, &[], SendFlags::DONTWAIT).map(drop)
 }

@@ -43,8 +43,9 @@ impl fmt::Display for Refusal {
         write!(f, "{}: {error}", self.doing)?;
         f.write_str(match self.errno {
             Errno::PERM | Errno::ACCESS => {
-                " (it needs the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, and memory that may be locked)"
+                " (it needs the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF)"
             }
+            Errno::NOBUFS => " (it needs CAP_IPC_LOCK, or a higher limit on locked memory)",
             Errno::OPNOTSUPP => " (the driver has no place for it)",
             Errno::RANGE => " (the MTU is too long for the driver)",
             Errno::BUSY | Errno::EXIST => " (another program is there)",
@@ -57,10 +58,6 @@ impl fmt::Display for Refusal {
 impl Refusal {
     fn at(doing: &'static str) -> impl FnOnce(Errno) -> Refusal {
         move |errno| Refusal { doing, errno }
-    }
-
-    pub(super) fn errno(&self) -> Errno {
-        self.errno
     }
 }
 
@@ -221,6 +218,11 @@ impl Queue {
     /// Frames that the kernel dropped since this was last called.
     pub(super) fn drops(&mut self) -> u64 {
         self.receive.drops()
+    }
+
+    /// Pieces of frames that count as sent and have not left.
+    pub(super) fn pending(&self) -> u64 {
+        self.outlet.pending()
     }
 
     /// Addresses whose transports wait for this queue, and must be flushed. `sent` gets drops of frames that had been

@@ -61,6 +61,11 @@ impl Outlet {
         *self.open.lock() = None;
     }
 
+    /// What stands in the ring and the kernel has not taken: pieces of frames that count as sent.
+    pub(super) fn pending(&self) -> u64 {
+        self.open.lock().as_ref().map_or(0, |open| u64::from(open.transmit.pending()))
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.open.lock().is_some()
     }
@@ -103,21 +108,17 @@ impl Outlet {
         let mut before = None;
         for _ in 0..KICKS_MAX {
             match kick(socket) {
-                Ok(()) => return,
+                // When a device goes, its listener sees to it, and counts what stands in the ring.
+                Ok(()) | Err(Errno::NETDOWN | Errno::NXIO) => return,
                 Err(Errno::INTR) => (),
                 // One that the device refused; the kernel is done with it.
-                Err(errno @ (Errno::BUSY | Errno::NOBUFS)) => sent.drops.count(transport::label(errno)),
-                Err(Errno::AGAIN) => {
+                Err(Errno::BUSY) => sent.drops.count(transport::label(Errno::NOBUFS)),
+                Err(_) => {
                     let pending = self.open.lock().as_ref().map(|open| open.transmit.pending());
                     if pending.is_none() || pending == before {
                         break;
                     }
                     before = pending;
-                }
-                // When a device goes, its listener sees to it.
-                Err(errno) => {
-                    sent.drops.count(transport::label(errno));
-                    return;
                 }
             }
         }
