@@ -279,7 +279,7 @@ int icn_publish(int socket,
 // version that is fetched, if `*namelen` has room for it. Several objects may be read in turns; icn_forget gives one up.
 //
 // Returns how many octets, 0 at the end, or -1: EAGAIN (nothing there yet, with ICN_DONTWAIT; the fetch goes on),
-// EINTR (the same), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED, EBADMSG, EFBIG,
+// EINTR (the same), ENODATA (unreliable: a segment was lost, the next call goes on behind it), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED, EBADMSG, EFBIG,
 // EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX begun), ENOTCONN, ECANCELED, EOPNOTSUPP.
 ssize_t icn_recvfrom(int socket,
                      void *buf,

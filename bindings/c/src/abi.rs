@@ -262,7 +262,7 @@ pub unsafe extern "C" fn icn_publish(
 /// version that is fetched, if `*namelen` has room for it. Several objects may be read in turns; icn_forget gives one up.
 ///
 /// Returns how many octets, 0 at the end, or -1: EAGAIN (nothing there yet, with ICN_DONTWAIT; the fetch goes on),
-/// EINTR (the same), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED, EBADMSG, EFBIG,
+/// EINTR (the same), ENODATA (unreliable: a segment was lost, the next call goes on behind it), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED, EBADMSG, EFBIG,
 /// EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX begun), ENOTCONN, ECANCELED, EOPNOTSUPP.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_recvfrom(

@@ -70,6 +70,7 @@ pub(crate) fn meaning(errno: i32) -> &'static CStr {
         libc::ENETUNREACH => c"no route to the name",
         libc::ENOENT => c"the producer says that it does not exist",
         libc::ETIMEDOUT => c"no answer in time",
+        libc::ENODATA => c"a segment was lost; the next call goes on behind it",
         libc::ENOKEY => c"a certificate is missing",
         libc::EKEYREJECTED => c"the key is not trusted for the name",
         libc::EKEYEXPIRED => c"the certificate has expired",

@@ -35,6 +35,8 @@ enum Reading {
         stream: Box<ObjectStream>,
         /// The last read was not cut short, so there may be more at once.
         more: bool,
+        /// A segment was lost behind what was read last: the next read says so.
+        lost: Option<Failure>,
     },
     Failed(Failure),
 }
@@ -109,7 +111,7 @@ impl Reading {
 
     fn of(found: Result<ObjectStream, FetchError>) -> Self {
         match found {
-            Ok(stream) => Reading::Open { stream: Box::new(stream), more: true },
+            Ok(stream) => Reading::Open { stream: Box::new(stream), more: true, lost: None },
             Err(error) => Reading::Failed(error.into()),
         }
     }
@@ -154,11 +156,14 @@ impl Reading {
 
     /// Reads the next octets, until `buffer` is full or the object at its end if `all`.
     fn read(&mut self, buffer: &mut [u8], may_wait: bool, all: bool) -> Result<usize, Failure> {
-        let (stream, more) = match self {
+        let (stream, more, lost) = match self {
             Reading::Opening(_) => return Err(Errno(libc::EAGAIN).into()),
             Reading::Failed(failure) => return Err(failure.clone()),
-            Reading::Open { stream, more } => (stream, more),
+            Reading::Open { stream, more, lost } => (stream, more, lost),
         };
+        if let Some(failure) = lost.take() {
+            return Err(failure);
+        }
         let mut octets = 0;
         loop {
             let rest = &mut buffer[octets..];
@@ -173,7 +178,10 @@ impl Reading {
                         return Err(failure);
                     }
                     // What came before is handed out first.
-                    if !is_passing(&failure) {
+                    if failure.errno == libc::ENODATA {
+                        *lost = Some(failure);
+                        *more = true;
+                    } else if !is_passing(&failure) {
                         *self = Reading::Failed(failure);
                     }
                     return Ok(octets);
@@ -188,9 +196,9 @@ impl Reading {
     }
 }
 
-/// Whether the same call may succeed later.
+/// Whether the same call may succeed later, or goes on behind what was lost.
 fn is_passing(failure: &Failure) -> bool {
-    matches!(failure.errno, libc::EAGAIN | libc::EINTR)
+    matches!(failure.errno, libc::EAGAIN | libc::EINTR | libc::ENODATA)
 }
 
 /// Asks for what the stream is to read next, and watches its descriptor, which changes then.
@@ -281,7 +289,7 @@ pub(crate) fn seek(number: c_int, name: &Name, offset: i64, whence: c_int) -> Re
     let failure = match reading.stream(&socket, &consumer, 0)? {
         Reading::Opening(_) => return Err(Errno(libc::EAGAIN).into()),
         Reading::Failed(failure) => failure.clone(),
-        Reading::Open { stream, more } => {
+        Reading::Open { stream, more, .. } => {
             let position = stream.seek(to);
             *more = true;
             let position = position.map_err(|error| of_stream(&error))?;

@@ -37,7 +37,7 @@ pub(crate) struct Socket {
 
 /// How far a socket is.
 pub(crate) enum State {
-    NewConsumer(ConsumerOptions),
+    NewConsumer(Box<ConsumerOptions>),
     NewProducer(Box<ProducerOptions>),
     Consumer(Arc<Consumer>),
     Producer(Arc<Producer>),
@@ -85,7 +85,7 @@ pub(crate) fn open(domain: c_int, kind: c_int, protocol: c_int) -> Result<c_int,
     };
     let state = match kind & !ICN_NONBLOCK {
         SOCK_CONS if consumes => {
-            State::NewConsumer(ConsumerOptions { reliable, ..ConsumerOptions::default() })
+            State::NewConsumer(Box::new(ConsumerOptions { reliable, ..ConsumerOptions::default() }))
         }
         SOCK_PROD if !consumes => {
             State::NewProducer(Box::new(ProducerOptions { reliable, ..ProducerOptions::default() }))
@@ -112,7 +112,9 @@ pub(crate) fn bind(number: c_int, prefix: Name) -> Result<(), Failure> {
     let socket = SOCKETS.get(number)?;
     let mut state = socket.state();
     let bound = match &*state {
-        State::NewConsumer(options) => State::Consumer(Arc::new(Consumer::bind(prefix, options.clone())?)),
+        State::NewConsumer(options) => {
+            State::Consumer(Arc::new(Consumer::bind(prefix, (**options).clone())?))
+        }
         State::NewProducer(options) => {
             State::Producer(Arc::new(Producer::bind(prefix, (**options).clone())?))
         }

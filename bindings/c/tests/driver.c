@@ -1,5 +1,6 @@
 /* The driver of the C binding for the conformance test: see bindings/conformance/README.md. */
 
+#include <dirent.h>
 #include <errno.h>
 #include <namely.h>
 #include <netinet/in.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -105,6 +107,7 @@ static const struct name errnos[] = {
     {"EKEYREVOKED", EKEYREVOKED},
     {"EMFILE", EMFILE},
     {"EMSGSIZE", EMSGSIZE},
+    {"ENODATA", ENODATA},
     {"ENAMETOOLONG", ENAMETOOLONG},
     {"ENETUNREACH", ENETUNREACH},
     {"ENOBUFS", ENOBUFS},
@@ -284,8 +287,14 @@ static int step_read(int socket, char *const *step) {
     size_t len = strtoull(step[4], NULL, 10);
     unsigned char *octets = malloc(len + 1);
     ssize_t got = -1;
+    size_t read = 0;
     if (icn_seek(socket, &name, sizeof name, strtoll(step[3], NULL, 10), SEEK_SET) >= 0)
-        got = icn_recvfrom(socket, octets, len, ICN_WAITALL, &name, &namelen);
+        /* What comes before an error is handed out first. */
+        do {
+            got = icn_recvfrom(socket, octets + read, len - read, ICN_WAITALL, &name, &namelen);
+            read += got > 0 ? (size_t)got : 0;
+        } while (got > 0 && read < len);
+    got = got < 0 ? got : (ssize_t)read;
     int error = errno;
     if (got >= 0) {
         answer_content(octets, (size_t)got);
@@ -294,6 +303,58 @@ static int step_read(int socket, char *const *step) {
     free(octets);
     errno = error;
     return got < 0 ? -1 : 0;
+}
+
+static int step_hold(int socket, char *const *step) {
+    struct sockaddr_icn name = address(step[2]);
+    socklen_t namelen = sizeof name;
+    size_t len = strtoull(step[3], NULL, 10);
+    unsigned char *octets = malloc(len + 1);
+    ssize_t got = icn_recvfrom(socket, octets, len, ICN_WAITALL, &name, &namelen);
+    int error = errno;
+    if (got >= 0)
+        answer_content(octets, (size_t)got);
+    free(octets);
+    errno = error;
+    return got < 0 ? -1 : 0;
+}
+
+static int step_drain(int socket, const char *uri) {
+    struct sockaddr_icn name = address(uri);
+    socklen_t namelen = sizeof name;
+    size_t len = 0, room = 1 << 20;
+    unsigned char *octets = malloc(room);
+    int gaps = 0;
+    ssize_t got;
+    while ((got = icn_recvfrom(socket, octets + len, room - len, 0, &name, &namelen)) > 0 || (got < 0 && errno == ENODATA)) {
+        if (got < 0)
+            gaps++;
+        else
+            len += (size_t)got;
+    }
+    int error = errno;
+    if (got == 0) {
+        answer_content(octets, len);
+        snprintf(words + strlen(words), sizeof words - strlen(words), " %d", gaps);
+    }
+    free(octets);
+    errno = error;
+    return (int)got;
+}
+
+/* Lets the process have so many more descriptors. */
+static int step_descriptors(int more) {
+    struct rlimit limit;
+    int open = 0, last;
+    DIR *listed = opendir("/proc/self/fd");
+    if (listed == NULL || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return UNKNOWN;
+    last = dirfd(listed);
+    for (struct dirent *entry; (entry = readdir(listed)) != NULL;)
+        open += entry->d_name[0] != '.' && atoi(entry->d_name) != last;
+    closedir(listed);
+    limit.rlim_cur = (rlim_t)(open + more);
+    return setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static int step_pread(int socket, char *const *step) {
@@ -500,6 +561,12 @@ static int run(char *const *step, int count) {
         return step_publish(socket, step, count);
     if (strcmp(what, "read") == 0 && count == 5)
         return step_read(socket, step);
+    if (strcmp(what, "hold") == 0 && count == 4)
+        return step_hold(socket, step);
+    if (strcmp(what, "drain") == 0 && count == 3)
+        return step_drain(socket, step[2]);
+    if (strcmp(what, "descriptors") == 0 && count == 2)
+        return step_descriptors(atoi(step[1]));
     if (strcmp(what, "pread") == 0 && count == 5)
         return step_pread(socket, step);
     if (strcmp(what, "stat") == 0 && count == 3)

@@ -19,6 +19,13 @@ fn has(tool: &str) -> Result<(), String> {
     Command::new(tool).arg("--version").output().map(drop).map_err(|e| format!("{tool} cannot be run: {e}"))
 }
 
+/// Among what goes to the compiler: links `libnamely.a`.
+const STATIC: &str = "-static-namely";
+
+/// What runs a program and fails if it does anything wrong with memory.
+const CHECKED: [&str; 5] =
+    ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--errors-for-leak-kinds=definite"];
+
 /// Where the library is installed for one test.
 struct Installed {
     dir: tempfile::TempDir,
@@ -32,19 +39,34 @@ impl Installed {
         Some(Installed { dir })
     }
 
+    fn has_sanitizer(&self) -> Result<(), String> {
+        let (source, program) = (self.dir.path().join("none.c"), self.dir.path().join("none"));
+        std::fs::write(&source, "int main(void) { return 0; }\n").map_err(|e| e.to_string())?;
+        let mut compiler = Command::new("cc");
+        let made = compiler.arg("-fsanitize=address").arg("-o").arg(&program).arg(&source).output();
+        let works = made.is_ok_and(|made| made.status.success())
+            && Command::new(&program).output().is_ok_and(|run| run.status.success());
+        if works { Ok(()) } else { Err("the compiler has no AddressSanitizer".into()) }
+    }
+
     fn lib(&self) -> PathBuf {
         self.dir.path().join("lib")
     }
 
     /// Compiles a source of this crate; `more` goes to the compiler.
     fn compiled(&self, compiler: &str, source: &str, more: &[&str]) -> PathBuf {
-        let program = self.dir.path().join(format!("{}-{compiler}", source.replace('/', "-")));
+        let program =
+            self.dir.path().join(format!("{}-{compiler}{}", source.replace('/', "-"), more.join("")));
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let is_static = more.contains(&STATIC);
+        let more: Vec<_> = more.iter().filter(|word| **word != STATIC).collect();
         let flags = output(
             Command::new("pkg-config")
                 .args(["--cflags", "--libs", "namely"])
+                .args(is_static.then_some("--static"))
                 .env("PKG_CONFIG_PATH", self.lib().join("pkgconfig")),
         );
+        let flags = if is_static { flags.replace("-lnamely", "-l:libnamely.a") } else { flags };
         let mut command = Command::new(compiler);
         command.args(more).args(["-Wall", "-Wextra", "-Werror", "-g", "-o"]).arg(&program).arg(source);
         command.args(flags.split_whitespace()).arg(format!("-Wl,-rpath,{}", self.lib().display()));
@@ -97,10 +119,8 @@ fn programs_in_c_and_cpp_fetch_what_one_in_c_publishes_and_lose_no_memory() {
     if or_skip(has("c++")).is_some() {
         fetchers.push((installed.compiled("c++", "examples/fetch.c", &["-x", "c++"]), &[][..]));
     }
-    let checked =
-        ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--errors-for-leak-kinds=definite"];
     if or_skip(has("valgrind")).is_some() {
-        fetchers.push((fetchers[0].0.clone(), &checked[..]));
+        fetchers.push((fetchers[0].0.clone(), &CHECKED[..]));
     }
     let expected = std::fs::read(&input).unwrap();
     eventually("it is published", || {
@@ -120,6 +140,34 @@ fn programs_in_c_and_cpp_fetch_what_one_in_c_publishes_and_lose_no_memory() {
     assert!(!nothing.status.success() && said.contains("no route"), "{said}");
     publisher.kill().unwrap();
     publisher.wait().unwrap();
+}
+
+#[test]
+fn a_session_in_c_publishes_fetches_asks_polls_and_forks_without_a_fault_of_memory() {
+    let Some(installed) = Installed::new() else { return };
+    let world = World::new();
+    let router = Router::namelyd(&world, &[]);
+    world.namely_key("/lab", "ed25519");
+    let dynamic = installed.compiled("cc", "tests/session.c", &["-std=c11", "-D_GNU_SOURCE"]);
+    let linked = installed.compiled("cc", "tests/session.c", &["-std=c11", "-D_GNU_SOURCE", STATIC]);
+    let needed = output(Command::new("objdump").arg("-p").arg(&linked));
+    assert!(!needed.contains("libnamely"), "it is linked statically:\n{needed}");
+    let mut runs = vec![(dynamic.clone(), &[][..]), (linked, &[][..])];
+    if or_skip(has("valgrind")).is_some() {
+        runs.push((dynamic, &CHECKED[..]));
+    }
+    // Where the compiler has the sanitizer: it knows of the stack and of static memory what valgrind does not.
+    let sanitized = ["-std=c11", "-D_GNU_SOURCE", "-fsanitize=address", STATIC];
+    if or_skip(installed.has_sanitizer()).is_some() {
+        runs.push((installed.compiled("cc", "tests/session.c", &sanitized), &[][..]));
+    }
+    for (program, before) in runs {
+        let words = before.iter().map(Path::new).chain([program.as_path()]).collect::<Vec<_>>();
+        let mut command = world.command(words[0]);
+        // Leaks are valgrind's: the sanitizer's own search stops threads, which not every machine lets it do.
+        command.args(&words[1..]).env("ASAN_OPTIONS", "detect_leaks=0");
+        output(command.env("NAMELY_ROUTER", router.uri(Link::Unix)));
+    }
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use namely_security::{KeyChain, Signer};
+use namely_security::{
+    Certificate, KeyChain, KeyType, Manifest, ManifestHash, PrivateKey, Signer, ValidityPeriod,
+};
 use namely_transport::connection::{Connection, Options, Outbox};
 use namely_transport::publish::{self, Publication, Signing};
 use namely_transport::serve::{Producer, register, serve};
@@ -22,13 +24,25 @@ pub enum Fault {
     CorruptOnce(u64),
     /// Interests for segments from this one on are not answered.
     SilentFrom(u64),
+    /// Interests for this segment are not answered.
+    Missing(u64),
+    /// The key that signs has a certificate that expired.
+    Expired,
+    /// The key that signs is one of another namespace.
+    Elsewhere,
+    /// The manifest counts one segment, whatever the object has.
+    ShortManifest,
 }
 
 impl Fault {
-    /// `none`, `corrupt:3`, `corrupt-once:3`, `silent-from:3`.
+    /// `none`, `expired`, `elsewhere`, `short-manifest`, `corrupt:3`, `corrupt-once:3`, `silent-from:3`, `missing:3`.
     pub fn parse(text: &str) -> Option<Self> {
-        if text == "none" {
-            return Some(Fault::None);
+        match text {
+            "none" => return Some(Fault::None),
+            "expired" => return Some(Fault::Expired),
+            "elsewhere" => return Some(Fault::Elsewhere),
+            "short-manifest" => return Some(Fault::ShortManifest),
+            _ => {}
         }
         let (kind, segment) = text.split_once(':')?;
         let segment = segment.parse().ok()?;
@@ -36,6 +50,7 @@ impl Fault {
             "corrupt" => Some(Fault::Corrupt(segment)),
             "corrupt-once" => Some(Fault::CorruptOnce(segment)),
             "silent-from" => Some(Fault::SilentFrom(segment)),
+            "missing" => Some(Fault::Missing(segment)),
             _ => None,
         }
     }
@@ -99,6 +114,23 @@ struct Faulty {
     publication: Publication,
     fault: Fault,
     done_once: bool,
+    /// Packets that answer before the publication does.
+    instead: Vec<Vec<u8>>,
+}
+
+/// A key below `name` and its certificate, which `issuer` signed and which expired long ago.
+fn expired(name: &Name, issuer: &Signer) -> Result<(Signer, Certificate), String> {
+    let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).map_err(|e| e.to_string())?);
+    let key_name = name.clone().join_generic(b"KEY").join_generic(b"old");
+    let past = ValidityPeriod { not_before_s: 1_000_000_000, not_after_s: 1_100_000_000 };
+    let issued = Certificate::issue(key_name.as_name(), key.public(), issuer, "harness", past, 1);
+    let issued = issued.map_err(|e| e.to_string())?;
+    Ok((Signer::new(issued.name().to_name(), key), issued))
+}
+
+fn elsewhere() -> Result<Signer, String> {
+    let key = PrivateKey::generate(KeyType::Ed25519).map_err(|e| e.to_string())?;
+    Ok(Signer::new("/elsewhere/KEY/k".parse().map_err(|_| "no name")?, Arc::new(key)))
 }
 
 impl Faulty {
@@ -109,13 +141,29 @@ impl Faulty {
         per_packet: bool,
         signer: &Signer,
     ) -> Result<Self, String> {
+        let mut instead = Vec::new();
+        let signer = match fault {
+            Fault::Expired => {
+                let (signer, certificate) = expired(name, signer)?;
+                instead.push(certificate.wire().to_vec());
+                signer
+            }
+            Fault::Elsewhere => elsewhere()?,
+            _ => signer.clone(),
+        };
         let mut options = publish::Options::default();
         if per_packet {
             options.signing = Signing::PerPacket;
         }
         let publication =
-            Publication::new(name.as_name(), 1, content, &options, signer).map_err(|e| e.to_string())?;
-        Ok(Faulty { publication, fault, done_once: false })
+            Publication::new(name.as_name(), 1, content, &options, &signer).map_err(|e| e.to_string())?;
+        if fault == Fault::ShortManifest {
+            let mut short = Manifest::new(0, ManifestHash::Sha256);
+            short.push([0; 32]);
+            let signed = short.sign(publication.object(), Some(0), 0, &signer);
+            instead.push(signed.map_err(|e| e.to_string())?);
+        }
+        Ok(Faulty { publication, fault, done_once: false, instead })
     }
 
     /// What becomes of a segment.
@@ -126,6 +174,7 @@ impl Faulty {
                 self.done_once = true;
                 Fate::Corrupted
             }
+            Fault::Missing(missing) if segment == missing => Fate::Kept,
             Fault::SilentFrom(first) if segment >= first => Fate::Kept,
             _ => Fate::Sent,
         }
@@ -138,6 +187,13 @@ impl Producer for Faulty {
     }
 
     fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox) {
+        let answers = |wire: &&Vec<u8>| {
+            DataView::parse(wire).is_ok_and(|data| namely_transport::matching::answers(interest, &data))
+        };
+        if let Some(wire) = self.instead.iter().find(answers) {
+            outbox.send(headers, wire);
+            return;
+        }
         let Some(mut wire) = self.publication.answer(interest).map(<[u8]>::to_vec) else { return };
         let Ok(data) = DataView::parse(&wire) else { return };
         // A segment of the object: its name and one more component. Metadata and manifests stay as they are.

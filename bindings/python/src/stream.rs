@@ -20,6 +20,8 @@ const READ_OCTETS_MAX: usize = 1 << 20;
 #[pyclass(frozen, module = "namely._native")]
 pub(crate) struct Stream {
     stream: Mutex<Option<ObjectStream>>,
+    /// What ended a read that had octets to hand out: the next one says so.
+    later: Mutex<Option<Failure>>,
     name: String,
     octets: Option<u64>,
     timeout: Option<Duration>,
@@ -28,11 +30,21 @@ pub(crate) struct Stream {
 impl Stream {
     pub(crate) fn new(stream: ObjectStream, timeout: Option<Duration>) -> Self {
         let name = stream.name().to_string();
-        Stream { name, octets: stream.octets(), stream: Mutex::new(Some(stream)), timeout }
+        Stream {
+            name,
+            octets: stream.octets(),
+            stream: Mutex::new(Some(stream)),
+            later: Mutex::new(None),
+            timeout,
+        }
     }
 
     fn stream(&self) -> MutexGuard<'_, Option<ObjectStream>> {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn later(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.later.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does `what` with the stream; none when it was not over in its time.
@@ -92,14 +104,21 @@ impl Stream {
 
     /// At most `octets`, as soon as there are some; none at the end.
     fn read<'py>(&self, py: Python<'py>, octets: usize) -> PyResult<Bound<'py, PyBytes>> {
+        if let Some(failure) = self.later().take() {
+            return Err(failure.into());
+        }
         let read = waited(py, self.timeout, |slice| {
             let mut buf = vec![0; octets.min(READ_OCTETS_MAX)];
             self.with(|stream| {
                 let mut filled = stream.read_timeout(&mut buf, slice)?;
-                // What is there already comes along. Why nothing more does, the next call tells.
+                // What is there already comes along.
                 while filled > 0 && filled < buf.len() {
                     match stream.try_read(&mut buf[filled..]) {
                         Ok(more) if more > 0 => filled += more,
+                        Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                            *self.later() = Some(self.failure(error));
+                            break;
+                        }
                         _ => break,
                     }
                 }

@@ -6,6 +6,7 @@ import errno
 import os
 import select
 import sys
+import resource
 import threading
 import zlib
 from collections import deque
@@ -118,6 +119,7 @@ class Driver:
         for socket in list(getattr(self, "sockets", {})):
             self.step_close(socket)
         self.sockets: dict[str, Consumer | Producer | Unbound] = {}
+        self.held: dict[tuple[str, str], namely.ObjectFile] = {}
         self.begun: dict[tuple[str, str], Fetch] = {}
         self.requests: dict[str, deque[Request]] = {}
         self.offers: dict[str, deque[Offer]] = {}
@@ -172,6 +174,29 @@ class Driver:
     def step_pread(self, socket: str, name: str, offset: str, length: str) -> str:
         with self.consumer(socket).open_raw(name) as file:
             return result(file.read_at(int(offset), int(length)))
+
+    def step_hold(self, socket: str, name: str, length: str) -> str:
+        consumer = self.consumer(socket)
+        if (socket, name) not in self.held:
+            self.held[socket, name] = consumer.open_raw(name)
+        return result(self.held[socket, name].read_exactly(int(length)))
+
+    def step_drain(self, socket: str, name: str) -> str:
+        parts, gaps = [], 0
+        with self.consumer(socket).open_raw(name) as file:
+            while True:
+                try:
+                    part = file.read(1 << 16)
+                except namely.SegmentLost:
+                    gaps += 1
+                    continue
+                if not part:
+                    return f"{result(b''.join(parts))} {gaps}"
+                parts.append(part)
+
+    def step_descriptors(self, more: str) -> None:
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1 + int(more), most))
 
     def step_stat(self, socket: str, name: str) -> str:
         info = self.consumer(socket).stat(name)

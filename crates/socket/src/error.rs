@@ -200,6 +200,11 @@ pub enum FetchError {
     Call(CallError),
     /// Peer, network or caller: why it could not be read.
     Object(ObjectError),
+    /// Network: this segment did not come, and the consumer is unreliable (`ENODATA`). A stream goes on behind it.
+    Lost {
+        /// The segment.
+        segment: Name,
+    },
     /// Peer: it is signed with a key whose certificate was revoked (`EKEYREVOKED`).
     Revoked {
         /// The certificate.
@@ -220,6 +225,7 @@ impl FetchError {
             FetchError::Name(error) => error.errno(),
             FetchError::Call(error) => error.errno(),
             FetchError::Object(error) => of_object(error),
+            FetchError::Lost { .. } => errno::NODATA,
             FetchError::Revoked { .. } => errno::KEYREVOKED,
             FetchError::NotKnownGood { .. } => errno::KEYREJECTED,
         }
@@ -232,6 +238,9 @@ impl fmt::Display for FetchError {
             FetchError::Name(error) => error.fmt(f),
             FetchError::Call(error) => error.fmt(f),
             FetchError::Object(error) => error.fmt(f),
+            FetchError::Lost { segment } => {
+                write!(f, "{segment} was lost, and option reliable is false: a stream goes on behind it")
+            }
             FetchError::Revoked { certificate } => write!(f, "certificate {certificate} was revoked"),
             FetchError::NotKnownGood { certificate } => {
                 write!(

@@ -111,7 +111,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         For::Consumer,
         Kind::Flag,
         "true",
-        "whether what is lost is asked for again; if not, a gap is an error that names the segment",
+        "whether what is lost is asked for again; if not, a gap is an error, and a stream goes on behind it",
     ),
     spec(
         "on_bad_segment",

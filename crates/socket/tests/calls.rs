@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use common::{World, name};
-use namely_socket::{CallError, FetchError, RecvError, errno_name};
+use namely_socket::{CallError, FetchError, PublishOptions, RecvError, errno_name};
 use signal_hook::consts::SIGUSR1;
 
 /// Runs `wait` on a thread, which gets signals until it has returned.
@@ -57,6 +57,25 @@ fn after_a_fork_only_the_parent_may_use_the_socket() {
     let started = Instant::now();
     let error = consumer.recv_timeout(Duration::from_millis(1)).unwrap_err();
     assert!(errno_name(error.errno()) == Some("ETIMEDOUT") && started.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn after_a_fork_only_the_parent_may_publish() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    let (object, options) = (name("/p/o"), PublishOptions::default());
+    let is_forked = |errno: i32| errno_name(errno) == Some("EBADFD");
+    let status = forked(|| {
+        let publish = producer.publish(&object, b"child", &options).map(drop).unwrap_err();
+        let receive = producer.try_recv().map(drop).unwrap_err();
+        let wait = producer.recv_timeout(Duration::from_millis(1)).map(drop).unwrap_err();
+        // Closing there is nothing to the parent.
+        producer.close();
+        i32::from(![publish.errno(), receive.errno(), wait.errno()].into_iter().all(is_forked))
+    });
+    assert_eq!(status, 0, "the child was told EBADFD");
+    producer.publish(&object, b"parent", &options).unwrap();
+    assert_eq!(world.consumer("/p").fetch(&object).unwrap(), b"parent");
 }
 
 /// Runs `child` in a child process and returns its exit status.

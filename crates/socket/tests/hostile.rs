@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::{Read, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -241,9 +242,47 @@ fn a_producer_that_vanishes_midway_is_named_with_the_segment_that_is_missing() {
     fails(bound(&world, |_| {}).fetch(&name("/p/o")), "ETIMEDOUT", "/p/o/v=7/seg=100");
     // An unreliable consumer asks once, and says which segment is the gap.
     let unreliable = bound(&world, |options| options.reliable = false);
-    fails(unreliable.fetch(&name("/p/o")), "ETIMEDOUT", "/p/o/v=7/seg=100");
+    fails(unreliable.fetch(&name("/p/o")), "ENODATA", "/p/o/v=7/seg=100");
     assert_eq!(unreliable.stats().retransmissions, 0);
     assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn an_unreliable_stream_reports_what_is_lost_and_goes_on_behind_it() {
+    for signing in [Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket] {
+        let world = World::new();
+        let publication = published("/p/o", 50_000, &options(signing), &world.signer("/p"));
+        let object = publication.object().to_name();
+        let lost = [0, 7, 30, 31, publication.segments() - 1];
+        let segments: Vec<Name> = lost.iter().map(|segment| object.clone().join_segment(*segment)).collect();
+        let _producer = world.serve("/p", move |interest| {
+            let is_lost = segments.iter().any(|segment| interest.name == segment.as_name());
+            if is_lost { None } else { answer(&publication, interest) }
+        });
+        let consumer = bound(&world, |options| options.reliable = false);
+        let mut stream = consumer.stream(&name("/p/o")).unwrap();
+        let (whole, mut gaps, mut octets) = (content(50_000), Vec::new(), 0);
+        loop {
+            let at = stream.stream_position().unwrap() as usize;
+            let mut part = vec![0; 700];
+            match stream.read(&mut part) {
+                Ok(0) => break,
+                Ok(read) => {
+                    assert!(part[..read] == whole[at..at + read], "what is read at {at} is what is there");
+                    octets += read;
+                }
+                Err(error) => gaps.push(error.to_string()),
+            }
+        }
+        assert_eq!(gaps.len(), lost.len(), "{gaps:?}");
+        for (gap, segment) in gaps.iter().zip(lost) {
+            assert!(gap.starts_with(&format!("{object}/seg={segment} was lost")), "{gap}");
+        }
+        assert_eq!(stream.stream_position().unwrap(), 50_000);
+        assert!((44_000..47_000).contains(&octets), "{octets}");
+        let stats = consumer.stats();
+        assert_eq!((stats.lost, stats.retransmissions), (lost.len() as u64, 0), "{stats:?}");
+    }
 }
 
 #[test]

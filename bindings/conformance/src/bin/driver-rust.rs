@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use namely_conformance::content;
 use namely_socket::{
-    Consumer, ConsumerOptions, Datagram, FetchError, Pending, Producer, ProducerOptions, PublishOptions,
-    PushOptions, Pushed, Request, errno_name,
+    Consumer, ConsumerOptions, Datagram, FetchError, ObjectStream, Pending, Producer, ProducerOptions,
+    PublishOptions, PushOptions, Pushed, Request, errno_name,
 };
 use namely_wire::{NackReason, Name, NameRef};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What a step answers: words behind `ok`, or why not.
 type Answer = Result<String, Trouble>;
@@ -60,7 +61,7 @@ fn unknown(why: impl Into<String>) -> Trouble {
 }
 
 enum Socket {
-    NewConsumer(ConsumerOptions),
+    NewConsumer(Box<ConsumerOptions>),
     NewProducer(Box<ProducerOptions>),
     Consumer(Arc<Consumer>),
     Producer(Arc<Producer>),
@@ -73,6 +74,8 @@ struct Driver {
     sockets: HashMap<String, Socket>,
     /// Fetches that `try-fetch` began.
     begun: HashMap<(String, Name), Fetch>,
+    /// Streams that `hold` began.
+    held: HashMap<(String, Name), ObjectStream>,
     /// What producers received and have not answered.
     requests: HashMap<String, VecDeque<Request>>,
     offers: HashMap<String, VecDeque<Pushed>>,
@@ -141,6 +144,9 @@ impl Driver {
             ["read", id, object, offset, length] => {
                 self.read(id, &name(object)?, number(offset)?, number(length)?)
             }
+            ["hold", id, object, length] => self.hold(id, name(object)?, number(length)?),
+            ["drain", id, object] => self.drain(id, &name(object)?),
+            ["descriptors", more] => descriptors(number(more)?),
             ["pread", id, object, offset, length] => {
                 let stream = self.consumer(id)?.open(&name(object)?)?;
                 let length = usize::try_from(number(length)?).unwrap_or(usize::MAX);
@@ -198,6 +204,7 @@ impl Driver {
                 self.offers.remove(id);
 
                 self.begun.retain(|(socket, _), _| socket != id);
+                self.held.retain(|(socket, _), _| socket != id);
                 self.sockets.remove(id).map(|_| String::new()).ok_or_else(no_socket)
             }
             ["after", ms, "close", id] => self.close_after(Duration::from_millis(number(ms)?), id),
@@ -207,7 +214,9 @@ impl Driver {
 
     fn open(&mut self, id: &str, role: &str, reliable: bool) -> Answer {
         let socket = match role {
-            "consumer" => Socket::NewConsumer(ConsumerOptions { reliable, ..ConsumerOptions::default() }),
+            "consumer" => {
+                Socket::NewConsumer(Box::new(ConsumerOptions { reliable, ..ConsumerOptions::default() }))
+            }
             "producer" => {
                 Socket::NewProducer(Box::new(ProducerOptions { reliable, ..ProducerOptions::default() }))
             }
@@ -240,7 +249,7 @@ impl Driver {
         let socket = self.sockets.get_mut(id).ok_or_else(no_socket)?;
         *socket = match socket {
             Socket::NewConsumer(options) => {
-                Socket::Consumer(Arc::new(Consumer::bind(prefix, options.clone())?))
+                Socket::Consumer(Arc::new(Consumer::bind(prefix, (**options).clone())?))
             }
             Socket::NewProducer(options) => {
                 Socket::Producer(Arc::new(Producer::bind(prefix, (**options).clone())?))
@@ -256,6 +265,30 @@ impl Driver {
         let mut octets = Vec::new();
         stream.take(length).read_to_end(&mut octets)?;
         Ok(content::result(&octets))
+    }
+
+    fn hold(&mut self, id: &str, object: Name, length: u64) -> Answer {
+        let consumer = self.consumer(id)?;
+        let key = (id.to_owned(), object.clone());
+        if !self.held.contains_key(&key) {
+            self.held.insert(key.clone(), consumer.stream(&object)?);
+        }
+        let Some(stream) = self.held.get_mut(&key) else { return Err(unknown("no stream")) };
+        let mut octets = Vec::new();
+        stream.take(length).read_to_end(&mut octets)?;
+        Ok(content::result(&octets))
+    }
+
+    fn drain(&self, id: &str, object: &Name) -> Answer {
+        let mut stream = self.consumer(id)?.stream(object)?;
+        let (mut octets, mut gaps) = (Vec::new(), 0);
+        while let Err(error) = stream.read_to_end(&mut octets) {
+            match error.get_ref().and_then(|error| error.downcast_ref::<FetchError>()) {
+                Some(FetchError::Lost { .. }) => gaps += 1,
+                _ => return Err(error.into()),
+            }
+        }
+        Ok(format!("{} {gaps}", content::result(&octets)))
     }
 
     fn recv(&mut self, id: &str, waits: bool) -> Answer {
@@ -339,6 +372,15 @@ impl Driver {
             _ => Err(unknown("it is no bound producer")),
         }
     }
+}
+
+/// Lets the process have so many more descriptors.
+fn descriptors(more: u64) -> Answer {
+    let open = std::fs::read_dir("/proc/self/fd")?.count() as u64 - 1;
+    let limit = getrlimit(Resource::Nofile);
+    let limit = Rlimit { current: Some(open + more), maximum: limit.maximum };
+    setrlimit(Resource::Nofile, limit).map_err(std::io::Error::from)?;
+    Ok(String::new())
 }
 
 fn no_socket() -> Trouble {

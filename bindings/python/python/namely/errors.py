@@ -85,6 +85,10 @@ class Timeout(Error, TimeoutError, errno=_errno.ETIMEDOUT):
     """No answer came in time; also from a producer that vanished midway (`ETIMEDOUT`)."""
 
 
+class SegmentLost(Error, errno=_errno.ENODATA):
+    """A segment did not come, and the consumer is unreliable (`ENODATA`). The next read of a file goes on behind it."""
+
+
 class VerificationError(Error, PermissionError):
     """What came is not from whom it must be. Nothing of it was handed out. Its subclasses say why."""
 

@@ -85,13 +85,18 @@ impl Backlog {
         }
     }
 
+    /// Piece `number` is lost for good: an empty one takes its place.
+    pub(super) fn give_up(&self, number: u64) {
+        self.add(&mut vec![(number, Vec::new())]);
+    }
+
     /// Nothing further comes.
     pub(super) fn end(&self, error: FetchError) {
         self.lock().ended.get_or_insert(error);
         self.arrived.notify_all();
     }
 
-    /// The next pieces in order, at least one and at most [`RUN_MAX`]; waits for them until `given_up`.
+    /// The next pieces in order, at least one and at most [`RUN_MAX`], those that are lost for good empty; waits for them until `given_up`.
     pub(super) fn take(&self, given_up: &dyn Fn() -> bool) -> Result<VecDeque<Vec<u8>>, Stopped> {
         let mut state = self.lock();
         loop {

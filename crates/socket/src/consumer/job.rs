@@ -22,7 +22,7 @@ use crate::options::{ConsumerOptions, Revocation};
 const STREAM_SPAN_MAX: usize = 512;
 
 /// Octets of a segment where nobody says how large they are.
-const SEGMENT_OCTETS: u64 = 8000;
+pub(super) const SEGMENT_OCTETS: u64 = 8000;
 
 /// Certificates fetched for one object at most.
 const CERTIFICATES_MAX: usize = 16;
@@ -44,7 +44,7 @@ impl How {
         fetch.span_max = options.backlog_segments;
         fetch.window_max = fetch.window_max.min(fetch.span_max);
         if !options.reliable {
-            fetch.attempts_max = 1;
+            fetch.give_up_ns = Some(read.lifetime_ms.saturating_mul(1_000_000));
             read.attempts = 1;
         }
         How {
@@ -93,6 +93,11 @@ impl From<Vec<u8>> for Content {
 pub(super) trait Sink {
     /// Takes the content of a segment.
     fn write(&mut self, content: Content) -> Result<(), FetchError>;
+
+    /// A segment is lost for good, as `lost` says. An error ends the transfer.
+    fn gap(&mut self, lost: FetchError) -> Result<(), FetchError> {
+        Err(lost)
+    }
 
     /// What was written is all that there is for now.
     fn flush(&mut self) -> Result<(), FetchError> {
@@ -183,6 +188,13 @@ impl<'a> Job<'a> {
             while checking.end() != Some(next)
                 && let Some(wire) = run.next()
             {
+                if wire.packet().is_empty() {
+                    self.shared.counts.lost.fetch_add(1, Ordering::Relaxed);
+                    let segment = checking.segment_name(next).unwrap_or_default();
+                    sink.gap(FetchError::Lost { segment })?;
+                    next += 1;
+                    continue;
+                }
                 match self.check(checking, next, wire, backlog, sink)? {
                     Next::On => next += 1,
                     Next::Again => {

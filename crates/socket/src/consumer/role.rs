@@ -106,6 +106,9 @@ impl Transfer {
             }
         }
         self.asking.expire(connection.now_ns());
+        while let Some(number) = self.asking.lost_for_good() {
+            self.backlog.give_up(number);
+        }
         self.asking.ask(connection);
         self.count(counts);
         match self.asking.check() {

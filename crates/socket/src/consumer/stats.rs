@@ -46,6 +46,8 @@ counts! {
     corrupt,
     /// Segments handed out although they are not believed (`on_bad_segment` is `accept`).
     unverified,
+    /// Segments that did not come in their time, on an unreliable consumer.
+    lost,
     /// The most pieces of one object that waited to be verified.
     backlog_most,
     /// Certificates asked whether they are revoked.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::job::{Content, How, Job, Sink};
+use super::job::{Content, How, Job, SEGMENT_OCTETS, Sink};
 use super::range::{Found, Place, Range};
 use super::shared::Shared;
 use crate::error::{CallError, FetchError};
@@ -35,6 +35,8 @@ pub(super) struct Pipe {
 
 enum Chunk {
     Content(Content),
+    /// A segment that is lost for good, of so many octets.
+    Gap(FetchError, u64),
     End(Result<(), FetchError>),
 }
 
@@ -72,6 +74,8 @@ struct Filler<'a> {
     shared: &'a Shared,
     /// Octets to pass by first.
     skip: u64,
+    /// Octets of a segment.
+    segment_octets: u64,
     run: Vec<Chunk>,
     run_octets: usize,
 }
@@ -98,6 +102,13 @@ impl Sink for Filler<'_> {
         Ok(())
     }
 
+    fn gap(&mut self, lost: FetchError) -> Result<(), FetchError> {
+        let skipped = self.skip.min(self.segment_octets);
+        self.skip -= skipped;
+        self.run.push(Chunk::Gap(lost, self.segment_octets - skipped));
+        Ok(())
+    }
+
     fn flush(&mut self) -> Result<(), FetchError> {
         *self.pipe.held() += std::mem::take(&mut self.run_octets);
         self.pipe.inbox.put_all(self.run.drain(..));
@@ -106,7 +117,8 @@ impl Sink for Filler<'_> {
 }
 
 /// An object that is being read: `io::Read` and `io::Seek`. An error of `read` has a [`FetchError`] inside. Dropping it ends
-/// the fetch. A seek asks for nothing, the next read or [`ObjectStream::begin`] does, and [`ObjectStream::read_range`] asks for
+/// the fetch. On an unreliable consumer a segment that is lost for good is an error ([`FetchError::Lost`]), and the next read
+/// goes on behind it. A seek asks for nothing, the next read or [`ObjectStream::begin`] does, and [`ObjectStream::read_range`] asks for
 /// what it reads only. Its descriptor is readable when `read` would not wait, and is another one once it began anew.
 pub struct ObjectStream {
     shared: Arc<Shared>,
@@ -195,10 +207,12 @@ pub(super) fn open(
 fn fill(shared: &Shared, found: &Found, from: u64, end: u64, how: How, pipe: &Pipe) {
     let given_up = || pipe.is_gone();
     let mut job = Job::new(shared, how, &given_up);
-    let mut filler = Filler { pipe, shared, skip: 0, run: Vec::new(), run_octets: 0 };
+    let mut filler =
+        Filler { pipe, shared, skip: 0, segment_octets: SEGMENT_OCTETS, run: Vec::new(), run_octets: 0 };
     let done = found.place(&mut job, from, end).and_then(|Place { part, skip, segment_octets }| {
         job.span(how.read_ahead as u64, segment_octets);
         filler.skip = skip;
+        filler.segment_octets = segment_octets.unwrap_or(SEGMENT_OCTETS);
         job.transfer(&found.object, part, &mut filler)
     });
     // What came before an error is to be read too.
@@ -321,6 +335,13 @@ impl ObjectStream {
                 self.skip -= self.used as u64;
                 self.chunk = content;
                 Ok(())
+            }
+            Chunk::Gap(lost, octets) => {
+                let skipped = self.skip.min(octets);
+                self.skip -= skipped;
+                let end = self.octets().unwrap_or(u64::MAX).max(self.position);
+                self.position = self.position.saturating_add(octets - skipped).min(end);
+                Err(failed(lost))
             }
             Chunk::End(end) => {
                 self.ended = true;

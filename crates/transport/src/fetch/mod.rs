@@ -64,6 +64,9 @@ pub struct Options {
     /// How long the fetch goes on, once Data came, when all that comes is refusals: a producer or router that
     /// restarts is back by then. Before any Data a refusal ends the fetch at once.
     pub refused_ns_max: u64,
+    /// After this time a piece that did not come is lost for good ([`Fetch::lost_for_good`]): it is not asked for again, and the
+    /// fetch goes on behind it. None: what is lost is asked for again.
+    pub give_up_ns: Option<u64>,
 }
 
 impl Default for Options {
@@ -75,6 +78,7 @@ impl Default for Options {
             attempts_max: 20,
             silence_ns_max: 20_000_000_000,
             refused_ns_max: 10_000_000_000,
+            give_up_ns: None,
         }
     }
 }
@@ -143,6 +147,8 @@ enum State {
 struct Slot {
     state: State,
     attempts: u8,
+    /// Whether it is asked for again however unreliable the fetch is.
+    insisted: bool,
     sent_ns: u64,
     /// What had come when the Interest went out.
     before: Delivered,
@@ -172,6 +178,12 @@ pub struct Fetch {
     stop: u64,
     in_flight: usize,
     lost: VecDeque<u64>,
+    /// Pieces lost for good that nobody took note of.
+    gone: VecDeque<u64>,
+    /// Every piece before this one came or is lost for good, if any may be.
+    settled: u64,
+    /// Whether a piece was lost for good since Data came.
+    gave_up: bool,
     /// Every Interest in the order of sending, with its time; stale ones are skipped.
     sent: VecDeque<(u64, u64)>,
     rtt: Rtt,
@@ -210,6 +222,9 @@ impl Fetch {
             stop: u64::MAX,
             in_flight: 0,
             lost: VecDeque::new(),
+            gone: VecDeque::new(),
+            settled: 0,
+            gave_up: false,
             sent: VecDeque::new(),
             rtt: Rtt::default(),
             loss: 0.0,
@@ -321,7 +336,7 @@ impl Fetch {
         let before = Delivered { starved, ..self.delivered };
         let attempts_max = self.options.attempts_max;
         let idle = self.in_flight == 0 && self.lost.is_empty();
-        if idle && self.slot(piece)?.attempts == 0 {
+        if idle && !self.gave_up && self.slot(piece)?.attempts == 0 {
             // Nobody was silent while nothing was asked for.
             self.heard_at_ns = self.heard_at_ns.max(now_ns);
         }
@@ -351,7 +366,8 @@ impl Fetch {
 
     fn next_lost(&mut self) -> Option<u64> {
         while let Some(piece) = self.lost.pop_front() {
-            if self.slot(piece).is_some_and(|slot| slot.state == State::Lost) {
+            let reliable = self.options.give_up_ns.is_none();
+            if self.slot(piece).is_some_and(|slot| slot.state == State::Lost && (reliable || slot.insisted)) {
                 return Some(piece);
             }
         }
@@ -366,6 +382,7 @@ impl Fetch {
         self.slots.push_back(Slot {
             state: State::Lost,
             attempts: 0,
+            insisted: false,
             sent_ns: 0,
             before: Delivered::default(),
         });
@@ -383,6 +400,48 @@ impl Fetch {
         self.slots.get_mut(i)
     }
 
+    /// Asks for `piece`, which was asked for just now, until it comes, even where others are given up.
+    pub fn insist(&mut self, piece: u64) {
+        if let Some(slot) = self.slot(piece) {
+            slot.insisted = true;
+        }
+    }
+
+    /// The next piece that is lost for good: see [`Options::give_up_ns`]. It counts as come.
+    pub fn lost_for_good(&mut self) -> Option<u64> {
+        self.gone.pop_front()
+    }
+
+    /// When the first piece that is missing will be lost for good.
+    fn give_up_at_ns(&mut self) -> u64 {
+        let Some(after_ns) = self.options.give_up_ns else { return u64::MAX };
+        self.settled = self.settled.max(self.base);
+        while let Some(slot) = self.slot(self.settled) {
+            if slot.state != State::Here {
+                return if slot.insisted { u64::MAX } else { slot.sent_ns.saturating_add(after_ns) };
+            }
+            self.settled += 1;
+        }
+        u64::MAX
+    }
+
+    /// Pieces are asked for once, in their order: the first that is missing is the first to be given up.
+    fn give_up(&mut self, now_ns: u64) {
+        while now_ns >= self.give_up_at_ns() {
+            let piece = self.settled;
+            let Some(slot) = self.slot(piece) else { return };
+            let (was, sent_ns) = (slot.state, slot.sent_ns);
+            slot.state = State::Here;
+            self.gone.push_back(piece);
+            self.gave_up = true;
+            if was == State::InFlight {
+                self.in_flight -= 1;
+                self.counters.losses += 1;
+                self.congested(Signal::Loss, sent_ns, now_ns);
+            }
+        }
+    }
+
     /// The Data of `piece` came, and it is what it should be as far as the caller can tell by now.
     pub fn on_data(&mut self, piece: u64, arrival: Arrival) -> Taken {
         let now_ns = arrival.now_ns;
@@ -396,7 +455,7 @@ impl Fetch {
             }
             _ => None,
         };
-        let Some(Slot { state, attempts, sent_ns, before }) = taken else {
+        let Some(Slot { state, attempts, sent_ns, before, .. }) = taken else {
             self.counters.duplicates += 1;
             return Taken::Unneeded;
         };
@@ -446,6 +505,7 @@ impl Fetch {
 
     fn note_progress(&mut self, now_ns: u64) {
         self.heard = true;
+        self.gave_up = false;
         self.heard_at_ns = now_ns;
         self.quiet_since_ns = now_ns;
         self.refused_since_ns = None;
@@ -524,7 +584,7 @@ impl Fetch {
         self.skip_stale();
         let paused_ns =
             if self.paused_until_ns > 0 && !self.lost.is_empty() { self.paused_until_ns } else { u64::MAX };
-        let ask_ns = paused_ns.min(self.paced_ns());
+        let ask_ns = paused_ns.min(self.paced_ns()).min(self.give_up_at_ns());
         let Some((_, sent_ns)) = self.sent.front() else { return ask_ns };
         let quiet_ns = self.quiet_since_ns.max(*sent_ns).saturating_add(self.rtt.timeout_ns());
         quiet_ns.min(self.overtaken_at_ns(*sent_ns)).min(ask_ns)
@@ -552,6 +612,7 @@ impl Fetch {
 
     /// Finds what is lost by now.
     pub fn expire(&mut self, now_ns: u64) {
+        self.give_up(now_ns);
         while let Some((piece, sent_ns)) = self.oldest() {
             if now_ns < self.overtaken_at_ns(sent_ns) {
                 break;

@@ -68,7 +68,11 @@ impl Asking {
             let fresh = self.corrupt == Some(number);
             let (template, piece) = match self.layout.piece(number) {
                 Piece::Segment(segment) => (&self.segments, segment),
-                Piece::Manifest(index) => (&self.manifests, index),
+                Piece::Manifest(index) => {
+                    // Without it a whole group of segments is of no use.
+                    self.fetch.insist(number);
+                    (&self.manifests, index)
+                }
             };
             let nonce = connection.nonces().next();
             let octets = template.octets(piece, fresh);
@@ -108,6 +112,11 @@ impl Asking {
     /// Everything before piece `number` was handed over: further ones may be asked for.
     pub fn advance(&mut self, number: u64) {
         self.fetch.advance(number);
+    }
+
+    /// The number of a piece that is lost for good, and that nobody took note of yet.
+    pub fn lost_for_good(&mut self) -> Option<u64> {
+        self.fetch.lost_for_good()
     }
 
     /// Piece `number` came and is not what it should be.

@@ -112,6 +112,14 @@ impl Checking {
         self.first
     }
 
+    /// The name of the segment that piece `number` is; none if it is a manifest.
+    pub fn segment_name(&self, number: u64) -> Option<Name> {
+        match self.layout.piece(number) {
+            Piece::Segment(segment) => Some(self.object.join_segment(segment)),
+            Piece::Manifest(_) => None,
+        }
+    }
+
     /// Makes `run`, pieces in order, ready to be checked one after the other: what manifests list is hashed together,
     /// which is faster.
     pub fn hash<B: PacketOctets>(&self, run: impl IntoIterator<Item = B>) -> Vec<Hashed<B>> {
