@@ -7,6 +7,10 @@ use clap::Parser;
 use namely_bench::cli::{Cli, Command};
 use namely_bench::{compare, emulated, instructions, istack, plain, plot, policies, tables};
 
+/// The tables are large, and have what the router gives them.
+#[global_allocator]
+static MEMORY: namely_home::HugePages = namely_home::HugePages;
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Compare(options) => compare::run(&options),

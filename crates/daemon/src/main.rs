@@ -6,6 +6,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use namely_daemon::DaemonArgs;
 
+/// The tables are large.
+#[global_allocator]
+static MEMORY: namely_home::HugePages = namely_home::HugePages;
+
 const EXAMPLES: &str = "\
 Examples:
   namelyd

@@ -72,7 +72,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// of them, in less time.
     pub fn receive_batch(&self, batch: &mut Batch<B>, now_ns: u64, out: &mut impl Output<B>) {
         let Batch { packets, hashes } = batch;
-        let turn = Turn::new(&self.faces, now_ns);
+        let turn = Turn::new(&self.faces, &self.counters, now_ns);
         let mut packets = packets.drain(..);
         while !packets.as_slice().is_empty() {
             let group = packets.as_slice().len().min(hashes.len());

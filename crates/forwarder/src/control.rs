@@ -9,7 +9,7 @@ use lock_api::RawMutex;
 use namely_wire::{Name, NameRef};
 
 use crate::bpt::{BindError, Bound};
-use crate::counters::{DropReason, ForwarderCounters};
+use crate::counters::{Busy, DropReason, ForwarderCounters};
 use crate::cs::{CsChange, CsInfo};
 use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceSpec, FaceStatus, Released};
 use crate::fib::{FibEntry, FibError};
@@ -251,7 +251,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Changes the content store.
     pub fn cs_config(&self, change: &CsChange) -> CsInfo {
         self.cs.configure(change);
-        self.cs.info()
+        self.cs_info()
     }
 
     /// Changes the content store's limits on index entries and octets, see [`crate::Config`]; Data beyond them
@@ -262,7 +262,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// The state of the content store.
     pub fn cs_info(&self) -> CsInfo {
-        self.cs.info()
+        self.cs.info(self.counters.sum(Busy::CsHits), self.counters.sum(Busy::CsMisses))
     }
 
     /// Erases up to `count` Data at or under `prefix`; returns how many went and whether more remain.
@@ -281,7 +281,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             rib: self.rib.lock().len(),
             bindings: self.bpt.len(),
             dead_nonces: self.dead_nonces.len(),
-            cs: self.cs.info().packets,
+            cs: self.cs_info().packets,
         }
     }
 
@@ -290,11 +290,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let own = &self.counters;
         ForwarderCounters {
             packets: self.faces.packets(),
-            satisfied: own.sum(|part| &part.satisfied),
+            satisfied: own.sum(Busy::Satisfied),
             unsatisfied: own.unsatisfied.value(),
-            suppressed: own.sum(|part| &part.suppressed),
-            to_network: own.sum(|part| &part.to_network),
-            to_local: own.sum(|part| &part.to_local),
+            suppressed: own.sum(Busy::Suppressed),
+            to_network: own.sum(Busy::ToNetwork),
+            to_local: own.sum(Busy::ToLocal),
             faces_freed: own.faces_freed.value(),
             faces_orphaned: own.faces_orphaned.value(),
             drops: DropReason::ALL.map(|reason| own.drop_count(reason)),

@@ -1,8 +1,7 @@
 //! What is counted: packets by kind, per face and in all, and every drop by its reason.
 
+use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
-
-use crate::faces::FaceKey;
 
 /// A number that only grows; readers may be a moment behind.
 #[derive(Debug, Default)]
@@ -128,15 +127,10 @@ pub(crate) struct Counters {
 /// Parts of the counters that every packet moves.
 const BUSY_PARTS: usize = 16;
 
-/// Counters that every packet moves, on a cache line of their own.
+/// Counters that every packet moves, by [`Busy`], on a cache line of their own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub(crate) struct BusyCounters {
-    pub(crate) satisfied: Counter,
-    pub(crate) suppressed: Counter,
-    pub(crate) to_network: Counter,
-    pub(crate) to_local: Counter,
-}
+pub(crate) struct BusyCounters([Counter; 6]);
 
 impl Counters {
     pub(crate) fn dropped(&self, reason: DropReason) {
@@ -147,44 +141,108 @@ impl Counters {
         self.drops[reason as usize].value()
     }
 
-    /// The part for packets that came from `face`. A face is read by one worker, so that workers seldom share one.
-    pub(crate) fn of(&self, face: FaceKey) -> &BusyCounters {
-        &self.busy[face.slot as usize % BUSY_PARTS]
+    /// The part for packets that came from the face in `slot`. A face is read by one worker, so that workers seldom
+    /// share one.
+    pub(crate) fn of(&self, slot: u32) -> &BusyCounters {
+        &self.busy[slot as usize % BUSY_PARTS]
     }
 
     /// The sum of a counter over all parts.
-    pub(crate) fn sum(&self, counter: impl Fn(&BusyCounters) -> &Counter) -> u64 {
-        self.busy.iter().map(|part| counter(part).value()).sum()
+    pub(crate) fn sum(&self, what: Busy) -> u64 {
+        self.busy.iter().map(|part| part.0[what as usize].value()).sum()
     }
+}
+
+/// What a face's packets are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packets {
+    InInterests,
+    InData,
+    InNacks,
+    OutInterests,
+    OutData,
+    OutNacks,
 }
 
 /// The live packet counters of one face.
 #[derive(Debug, Default)]
-pub(crate) struct FaceCounters {
-    pub(crate) in_interests: Counter,
-    pub(crate) in_data: Counter,
-    pub(crate) in_nacks: Counter,
-    pub(crate) out_interests: Counter,
-    pub(crate) out_data: Counter,
-    pub(crate) out_nacks: Counter,
-}
+pub(crate) struct FaceCounters([Counter; 6]);
 
 impl FaceCounters {
+    pub(crate) fn add(&self, packets: Packets, n: u64) {
+        self.0[packets as usize].add(n);
+    }
+
     /// Starts again from 0, for another face.
     pub(crate) fn reset(&self) {
-        let received = [&self.in_interests, &self.in_data, &self.in_nacks];
-        let sent = [&self.out_interests, &self.out_data, &self.out_nacks];
-        received.into_iter().chain(sent).for_each(Counter::reset);
+        self.0.iter().for_each(Counter::reset);
     }
 
     pub(crate) fn read(&self) -> PacketCounts {
-        PacketCounts {
-            in_interests: self.in_interests.value(),
-            in_data: self.in_data.value(),
-            in_nacks: self.in_nacks.value(),
-            out_interests: self.out_interests.value(),
-            out_data: self.out_data.value(),
-            out_nacks: self.out_nacks.value(),
+        let [in_interests, in_data, in_nacks, out_interests, out_data, out_nacks] =
+            self.0.each_ref().map(Counter::value);
+        PacketCounts { in_interests, in_data, in_nacks, out_interests, out_data, out_nacks }
+    }
+}
+
+/// Packets of a face that a worker has counted for itself and not for all yet: a counter that all may see costs a locked
+/// operation each time.
+#[derive(Debug, Default)]
+pub(crate) struct FaceTally([Cell<u32>; 6]);
+
+impl FaceTally {
+    #[inline]
+    pub(crate) fn add(&self, packets: Packets) {
+        let tally = &self.0[packets as usize];
+        tally.set(tally.get() + 1);
+    }
+
+    /// Adds what was counted to the face's counters.
+    pub(crate) fn settle(&self, counters: &FaceCounters) {
+        for (tally, counter) in self.0.iter().zip(&counters.0) {
+            match tally.take() {
+                0 => {}
+                n => counter.add(u64::from(n)),
+            }
+        }
+    }
+}
+
+/// What [`BusyCounters`] count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// [`ForwarderCounters::satisfied`].
+    Satisfied,
+    /// [`ForwarderCounters::suppressed`].
+    Suppressed,
+    /// [`ForwarderCounters::to_network`].
+    ToNetwork,
+    /// [`ForwarderCounters::to_local`].
+    ToLocal,
+    /// [`crate::CsInfo::hits`].
+    CsHits,
+    /// [`crate::CsInfo::misses`].
+    CsMisses,
+}
+
+/// The same as [`FaceTally`] for [`BusyCounters`].
+#[derive(Debug, Default)]
+pub(crate) struct BusyTally([Cell<u32>; 6]);
+
+impl BusyTally {
+    #[inline]
+    pub(crate) fn add(&self, what: Busy, n: u32) {
+        let tally = &self.0[what as usize];
+        tally.set(tally.get() + n);
+    }
+
+    /// Adds what was counted to one part of the counters.
+    pub(crate) fn settle(&self, counters: &BusyCounters) {
+        for (tally, counter) in self.0.iter().zip(&counters.0) {
+            match tally.take() {
+                0 => {}
+                n => counter.add(u64::from(n)),
+            }
         }
     }
 }

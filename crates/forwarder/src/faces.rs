@@ -16,7 +16,7 @@ use core::fmt;
 use lock_api::{Mutex, RawMutex};
 
 use crate::config::ConfigError;
-use crate::counters::{FaceCounters, PacketCounts};
+use crate::counters::{FaceCounters, FaceTally, PacketCounts, Packets};
 use crate::pool::Pool;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -304,8 +304,8 @@ impl FaceSpec {
 pub struct FaceHold<'a> {
     cell: &'a FaceCell,
     key: FaceKey,
-    /// Another hold outlives this one, so that it need not count.
-    is_lent: bool,
+    /// Where to count packets for now, if another hold outlives this one, which then needs not count as a user.
+    lent: Option<&'a FaceTally>,
 }
 
 impl FaceHold<'_> {
@@ -318,9 +318,9 @@ impl FaceHold<'_> {
         self.cell.state.load(Ordering::Acquire) & RELEASED != 0
     }
 
-    /// The same face, for no longer than it is held here.
-    fn lend(&self) -> FaceHold<'_> {
-        FaceHold { cell: self.cell, key: self.key, is_lent: true }
+    /// The same face, for no longer than it is held here, whose packets are counted in `tally`.
+    fn lend<'a>(&'a self, tally: &'a FaceTally) -> FaceHold<'a> {
+        FaceHold { cell: self.cell, key: self.key, lent: Some(tally) }
     }
 
     /// The packets that the face has carried.
@@ -332,8 +332,13 @@ impl FaceHold<'_> {
         self.key
     }
 
-    pub(crate) fn counters(&self) -> &FaceCounters {
-        &self.cell.counters
+    /// Counts a packet.
+    #[inline]
+    pub(crate) fn count(&self, packets: Packets) {
+        match self.lent {
+            Some(tally) => tally.add(packets),
+            None => self.cell.counters.add(packets, 1),
+        }
     }
 
     pub(crate) fn layer(&self) -> FaceLayer {
@@ -355,7 +360,7 @@ impl FaceHold<'_> {
 
 impl Drop for FaceHold<'_> {
     fn drop(&mut self) {
-        if !self.is_lent {
+        if self.lent.is_none() {
             self.cell.put();
         }
     }
@@ -432,13 +437,13 @@ impl<R: RawMutex> Faces<R> {
     pub(crate) fn hold(&self, id: FaceId) -> Option<FaceHold<'_>> {
         let (slot, cell) = self.cell_of(id)?;
         let generation = cell.hold(None)?;
-        Some(FaceHold { cell, key: FaceKey { slot, generation }, is_lent: false })
+        Some(FaceHold { cell, key: FaceKey { slot, generation }, lent: None })
     }
 
     pub(crate) fn hold_key(&self, key: FaceKey) -> Option<FaceHold<'_>> {
         let cell = self.cells.get(key.slot as usize)?;
         cell.hold(Some(key.generation))?;
-        Some(FaceHold { cell, key, is_lent: false })
+        Some(FaceHold { cell, key, lent: None })
     }
 
     pub(crate) fn set_local_fields(&self, id: FaceId, enabled: bool) -> Result<(), FaceError> {

@@ -73,7 +73,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub fn receive(&self, face: FaceId, received: Received<B>, now_ns: u64, out: &mut impl Output<B>) {
         let mut hashes = NameHashes::new();
         self.hasher.fill(name_octets(received.packet.as_ref()), &mut hashes);
-        self.process(&Turn::new(&self.faces, now_ns), face, received, &hashes, out);
+        self.process(&Turn::new(&self.faces, &self.counters, now_ns), face, received, &hashes, out);
     }
 
     /// The same for a packet whose name has `hashes`, if it has a name.
@@ -85,7 +85,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         hashes: &NameHashes,
         out: &mut impl Output<B>,
     ) {
-        let Some(ingress) = turn.hold(face) else {
+        let Some(ingress) = turn.hold_ingress(face) else {
             self.counters.dropped(DropReason::UnknownFace);
             return;
         };

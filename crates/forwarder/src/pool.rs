@@ -1,6 +1,10 @@
 //! Places for table entries: a fixed number of them, allocated a chunk at a time when the first place of a
 //! chunk is needed, and then never moved or freed. A large limit costs nothing until it is used, and no packet
 //! pays for an allocation but the one that opens a chunk.
+//!
+//! The first places are in small chunks, so that a table that is hardly used takes little. All others are in large ones:
+//! a home whose allocator gives large memory huge pages spares the processor most of its look-ups of addresses, which with
+//! a million entries cost as much as the entries themselves.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -9,34 +13,61 @@ use once_cell::race::OnceBox;
 
 use crate::config::ConfigError;
 
-/// Places of a chunk.
+/// Places of a small chunk.
 pub(crate) const CHUNK: usize = if cfg!(loom) { 4 } else { 1024 };
+
+/// Places of a large chunk: of a cache line each they are 2 MiB.
+const LARGE: usize = 32 * CHUNK;
 
 /// Places for `T`, counted from 0.
 pub(crate) struct Pool<T, const N: usize = CHUNK> {
-    chunks: Box<[OnceBox<[T; N]>]>,
+    small: Box<[OnceBox<[T; N]>]>,
+    large: Box<[OnceBox<[T; LARGE]>]>,
+    /// Places in small chunks.
+    places_small: usize,
 }
 
 impl<T, const N: usize> Pool<T, N> {
-    /// A pool of at least `places` places; none is allocated yet.
+    /// A pool of at least `places` places, which are used from the first on; none is allocated yet.
     pub(crate) fn new(places: usize) -> Result<Self, ConfigError> {
-        Ok(Pool { chunks: boxed(places.div_ceil(N), OnceBox::new)? })
+        Pool::with(places, LARGE)
+    }
+
+    /// The same for places that are used in any order: if they are many, all are in large chunks.
+    pub(crate) fn scattered(places: usize) -> Result<Self, ConfigError> {
+        Pool::with(places, if places < LARGE { LARGE } else { 0 })
+    }
+
+    fn with(places: usize, places_small: usize) -> Result<Self, ConfigError> {
+        Ok(Pool {
+            small: boxed(places.min(places_small).div_ceil(N), OnceBox::new)?,
+            large: boxed(places.saturating_sub(places_small).div_ceil(LARGE), OnceBox::new)?,
+            places_small,
+        })
     }
 
     /// A place, if its chunk exists.
+    #[inline]
     pub(crate) fn get(&self, i: usize) -> Option<&T> {
-        self.chunks.get(i / N)?.get().map(|chunk| &chunk[i % N])
+        match i.checked_sub(self.places_small) {
+            None => self.small.get(i / N)?.get().map(|chunk| &chunk[i % N]),
+            Some(i) => self.large.get(i / LARGE)?.get().map(|chunk| &chunk[i % LARGE]),
+        }
     }
 
     /// A place, whose chunk is filled by `make` if it does not exist; none beyond the pool's end or if there
     /// is no memory.
     pub(crate) fn get_or_make(&self, i: usize, make: impl FnMut() -> T) -> Option<&T> {
-        let chunk = self.chunks.get(i / N)?.get_or_try_init(|| {
-            let places = boxed(N, make).map_err(|_| ())?;
-            Box::<[T; N]>::try_from(places).map_err(|_| ())
-        });
-        chunk.ok().map(|chunk| &chunk[i % N])
+        match i.checked_sub(self.places_small) {
+            None => chunk_of(self.small.get(i / N)?, make).map(|chunk| &chunk[i % N]),
+            Some(i) => chunk_of(self.large.get(i / LARGE)?, make).map(|chunk| &chunk[i % LARGE]),
+        }
     }
+}
+
+fn chunk_of<T, const N: usize>(place: &OnceBox<[T; N]>, make: impl FnMut() -> T) -> Option<&[T; N]> {
+    let made = || Box::<[T; N]>::try_from(boxed(N, make).map_err(|_| ())?).map_err(|_| ());
+    place.get_or_try_init(made).ok()
 }
 
 /// `len` values of `make`, or [`ConfigError::OutOfMemory`].
@@ -59,6 +90,19 @@ mod tests {
         assert_eq!((pool.get(3), pool.get(7)), (None, Some(&7)));
         assert_eq!(pool.get_or_make(8, || 7), None);
         assert_eq!(pool.get_or_make(4, || 9), Some(&7), "a chunk is made once");
+    }
+
+    #[test]
+    fn places_beyond_the_small_chunks_and_scattered_ones_are_in_large_chunks() {
+        let pool = Pool::<u32, 4>::new(LARGE + 1).unwrap();
+        assert_eq!(pool.get_or_make(LARGE - 1, || 7), Some(&7));
+        assert_eq!((pool.get(0), pool.get(LARGE)), (None, None), "four places were made");
+        assert_eq!(pool.get_or_make(LARGE, || 8), Some(&8));
+        assert_eq!((pool.get(2 * LARGE - 1), pool.get_or_make(2 * LARGE, || 9)), (Some(&8), None));
+        let scattered = Pool::<u32, 4>::scattered(LARGE).unwrap();
+        assert_eq!((scattered.get_or_make(5, || 1), scattered.get(LARGE - 1)), (Some(&1), Some(&1)));
+        let few = Pool::<u32, 4>::scattered(LARGE - 1).unwrap();
+        assert_eq!((few.get_or_make(5, || 1), few.get(8)), (Some(&1), None));
     }
 
     #[test]

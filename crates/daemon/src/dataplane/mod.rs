@@ -36,9 +36,4 @@ pub use options::DataPlaneOptions;
 pub use packet::{Packet, buffers_made};
 
 /// The forwarding core in this home.
-pub type Core = namely_forwarder::Forwarder<Packet, CoreLock>;
-
-/// The core's lock. A packet takes some ten of them, each held for a few dozen instructions. This one is let go of by a
-/// plain store; one that can put who waits to sleep needs a locked operation for that too. Who finds it taken
-/// lets other threads run and looks again.
-pub type CoreLock = spin::mutex::SpinMutex<(), spin::Yield>;
+pub type Core = namely_forwarder::Forwarder<Packet, namely_home::CoreLock>;

@@ -117,7 +117,7 @@ impl<R: RawMutex> Buckets<R> {
     pub(super) fn new(expected: usize, most: usize) -> Result<Self, ConfigError> {
         let buckets = (expected / SLOTS_EXPECTED).clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
         let more = Nodes::new(most.max(MORE_MIN))?;
-        Ok(Buckets { pool: Pool::new(buckets)?, more, mask: buckets - 1 })
+        Ok(Buckets { pool: Pool::scattered(buckets)?, more, mask: buckets - 1 })
     }
 
     /// The number of the bucket of `hash`.

@@ -89,7 +89,6 @@ pub(crate) struct Cs<B, R> {
     serve: AtomicBool,
     /// What the policy wants to know of a hit: its lock, or a mark up to so much.
     on_hit: AtomicU8,
-    tallies: [Tally; TALLIES],
     refused: Counter,
 }
 
@@ -99,17 +98,6 @@ struct Books<R>(Mutex<R, Ledger>);
 
 /// In [`Cs::on_hit`].
 const LOCK: u8 = u8::MAX;
-
-/// Hits and misses are counted apart for groups of names: workers that look for different names do not
-/// wait for one another's cache line.
-const TALLIES: usize = 16;
-
-#[derive(Default)]
-#[repr(align(64))]
-struct Tally {
-    hits: Counter,
-    misses: Counter,
-}
 
 struct Cached<B> {
     packet: B,
@@ -153,12 +141,12 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             },
             admit: AtomicBool::new(config.cs_admit),
             serve: AtomicBool::new(config.cs_serve),
-            tallies: Default::default(),
             refused: Counter::default(),
         })
     }
 
-    pub(crate) fn info(&self) -> CsInfo {
+    /// Its state; lookups are counted by who makes them.
+    pub(crate) fn info(&self, hits: u64, misses: u64) -> CsInfo {
         let ledger = self.books.0.lock();
         CsInfo {
             packets_max: self.limits.packets.load(Relaxed),
@@ -168,8 +156,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             packets: ledger.packets,
             entries: ledger.entries,
             octets: ledger.octets,
-            hits: self.tallies.iter().map(|tally| tally.hits.value()).sum(),
-            misses: self.tallies.iter().map(|tally| tally.misses.value()).sum(),
+            hits,
+            misses,
             refused: self.refused.value(),
             evicted: ledger.evicted,
         }
@@ -219,17 +207,10 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
 
     /// Finds Data that satisfies `ask` at `now_ns`.
     pub(crate) fn find(&self, ask: &Ask<'_>, now_ns: u64) -> Lookup<B> {
-        let tally = &self.tallies[(ask.hash() >> 32) as usize % TALLIES];
-        let lookup = match self.serve.load(Relaxed) && ask.components > 0 {
+        match self.serve.load(Relaxed) && ask.components > 0 {
             true => self.search(ask, now_ns),
             false => Lookup::Miss,
-        };
-        match lookup {
-            Lookup::Hit(_) => tally.hits.add(1),
-            Lookup::Miss => tally.misses.add(1),
-            Lookup::DigestNeeded(_) => {}
         }
-        lookup
     }
 
     fn search(&self, ask: &Ask<'_>, now_ns: u64) -> Lookup<B> {

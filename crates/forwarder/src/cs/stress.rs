@@ -95,10 +95,10 @@ fn workers_that_insert_find_evict_and_erase_at_once_leave_a_consistent_store() {
             workers.into_iter().for_each(|worker| worker.join().unwrap());
         });
         store.check();
-        assert!(store.info().packets > 0 && store.info().evicted > 0);
+        assert!(store.info(0, 0).packets > 0 && store.info(0, 0).evicted > 0);
         let all = with_key(&hasher, Name::new().as_name(), |key| store.erase(key, usize::MAX));
         assert!(!all.1);
-        assert_eq!((store.info().packets, store.info().entries, store.info().octets), (0, 0, 0));
+        assert_eq!((store.info(0, 0).packets, store.info(0, 0).entries, store.info(0, 0).octets), (0, 0, 0));
         assert_eq!(store.index.in_use(), 0, "{policy:?}: nothing outlives its Data");
     }
 }

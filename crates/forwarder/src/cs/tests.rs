@@ -102,7 +102,7 @@ fn each_prefix_of_a_name_finds_its_data_up_to_the_longest_name() {
         let name = (0..components).fold(Name::new(), |name, i| name.join_generic([i as u8]));
         let packet = data(&name, 0, b"");
         store.insert(&packet, 0);
-        assert_eq!(store.cs.info().entries, components);
+        assert_eq!(store.cs.info(0, 0).entries, components);
         for n in 1..=components {
             let prefix = name.as_name().prefix(n).to_name();
             let exact = store.find(&InterestBuilder::new(prefix.clone()), 0);
@@ -112,7 +112,7 @@ fn each_prefix_of_a_name_finds_its_data_up_to_the_longest_name() {
         }
         assert_eq!(store.erase("/", 10), (1, false));
         assert_eq!(
-            (store.cs.info().entries, store.cs.info().octets, store.cs.index.in_use() == 0),
+            (store.cs.info(0, 0).entries, store.cs.info(0, 0).octets, store.cs.index.in_use() == 0),
             (0, 0, true)
         );
     }
@@ -130,8 +130,8 @@ fn erasing_one_data_leaves_those_that_share_its_prefixes() {
     assert_eq!(store.erase("/a/b", 1), (1, true));
     assert_eq!(store.erase("/a/b", 5), (1, false));
     assert_eq!(store.erase("/a/b", 5), (0, false));
-    assert_eq!(store.cs.info().packets, 1);
-    assert_eq!(store.cs.info().entries, 2);
+    assert_eq!(store.cs.info(0, 0).packets, 1);
+    assert_eq!(store.cs.info(0, 0).entries, 2);
 }
 
 /// `IS-35`: three limits, each in force while the others have room.
@@ -143,11 +143,11 @@ fn each_limit_holds_and_one_past_it_the_least_recently_used_leaves() {
         for i in 1..=3 {
             store.insert(&data(&uri(&alloc::format!("/a/{i}")), 0, b"xx"), 0);
         }
-        assert_eq!(store.cs.info().packets, 3);
+        assert_eq!(store.cs.info(0, 0).packets, 3);
         assert!(store.has("/a/1"));
         store.insert(&data(&uri("/a/4"), 0, b"xx"), 0);
-        assert_eq!(store.cs.info().packets, 3);
-        assert_eq!(store.cs.info().evicted, 1);
+        assert_eq!(store.cs.info(0, 0).packets, 3);
+        assert_eq!(store.cs.info(0, 0).evicted, 1);
         assert!(store.has("/a/1") && !store.has("/a/2") && store.has("/a/3") && store.has("/a/4"));
     }
 }
@@ -163,7 +163,7 @@ fn smaller_limits_hold_at_once() {
             store.insert(&data(&uri(&alloc::format!("/a/{i}")), 0, b"xx"), 0);
         }
         store.cs.limit(entries, octets_max);
-        assert_eq!(store.cs.info().packets, left, "{entries} entries, {octets_max} octets");
+        assert_eq!(store.cs.info(0, 0).packets, left, "{entries} entries, {octets_max} octets");
         assert!(store.has("/a/5") && !store.has("/a/1"));
     }
 }
@@ -199,7 +199,7 @@ fn a_data_is_charged_with_the_buffer_that_it_lies_in() {
             let view = DataView::parse(&packet.0).unwrap();
             with_key(&NameHasher::new((1, 2)), view.name, |key| cs.insert(&packet, &view, key, None, 0));
         }
-        assert_eq!((cs.info().octets, cs.info().refused), (1000 * held, refused));
+        assert_eq!((cs.info(0, 0).octets, cs.info(0, 0).refused), (1000 * held, refused));
     }
 }
 
@@ -211,11 +211,11 @@ fn long_names_cannot_swamp_the_index() {
         |first: u8, n| (0..n).fold(Name::new().join_generic([first]), |name, i: u8| name.join_generic([i]));
     store.insert(&data(&long(1, 18), 0, b""), 0);
     store.insert(&data(&uri("/x"), 0, b""), 0);
-    assert_eq!((store.cs.info().packets, store.cs.info().entries), (2, 20));
+    assert_eq!((store.cs.info(0, 0).packets, store.cs.info(0, 0).entries), (2, 20));
     store.insert(&data(&long(2, 19), 0, b""), 0);
-    assert_eq!((store.cs.info().packets, store.cs.info().entries), (1, 20));
+    assert_eq!((store.cs.info(0, 0).packets, store.cs.info(0, 0).entries), (1, 20));
     store.insert(&data(&long(3, 20), 0, b""), 0);
-    assert_eq!((store.cs.info().packets, store.cs.info().refused), (1, 1));
+    assert_eq!((store.cs.info(0, 0).packets, store.cs.info(0, 0).refused), (1, 1));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn stale_data_answers_unless_fresh_is_asked_for() {
     assert!(store.find(&InterestBuilder::new(uri("/b")).must_be_fresh(), 0).is_none());
     store.insert(&data(&uri("/a/v=1"), 100, b""), 100 * MS);
     assert!(store.find(&fresh, 199 * MS).is_some(), "freshness counts from the latest arrival");
-    assert_eq!(store.cs.info().packets, 2);
+    assert_eq!(store.cs.info(0, 0).packets, 2);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn the_capacity_and_the_flags_change_at_run_time() {
     let mut store = Store::new(4, 100, 1 << 20);
     (0..4).for_each(|i| store.insert(&data(&uri("/a").join_segment(i), 0, b""), 0));
     store.cs.configure(&CsChange { packets_max: Some(2), ..CsChange::default() });
-    assert_eq!(store.cs.info().packets, 2);
+    assert_eq!(store.cs.info(0, 0).packets, 2);
     assert!(store.has("/a/seg=3") && !store.has("/a/seg=1"));
     store.cs.configure(&CsChange { admit: Some(false), ..CsChange::default() });
     store.insert(&data(&uri("/b"), 0, b""), 0);
@@ -308,7 +308,7 @@ fn the_capacity_and_the_flags_change_at_run_time() {
     assert!(!store.has("/a/seg=3"));
     store.cs.configure(&CsChange { packets_max: Some(0), serve: Some(true), ..CsChange::default() });
     store.insert(&data(&uri("/b"), 0, b""), 0);
-    assert_eq!((store.cs.info().packets, store.cs.info().octets), (0, 0));
+    assert_eq!((store.cs.info(0, 0).packets, store.cs.info(0, 0).octets), (0, 0));
 }
 
 /// Data leave the new policy in the order in which they would have left the old one.
@@ -319,7 +319,7 @@ fn a_change_of_policy_keeps_the_contents_and_their_order() {
         (0..4).for_each(|i| store.insert(&data(&uri("/a").join_segment(i), 0, b""), 0));
         assert!(store.has("/a/seg=0"));
         store.cs.configure(&CsChange { policy: Some(to), ..CsChange::default() });
-        assert_eq!((store.cs.info().policy, store.cs.info().packets), (to, 4));
+        assert_eq!((store.cs.info(0, 0).policy, store.cs.info(0, 0).packets), (to, 4));
         for (new, gone) in [(5, 1), (6, 2), (7, 3), (8, 0)] {
             let holds = |store: &Store, i| store.holds(&data(&uri("/a").join_segment(i), 0, b""));
             assert!(holds(&store, gone), "{to:?} {gone}");
@@ -462,7 +462,7 @@ proptest! {
             }
             prop_assert!(model.iter().all(|kept| store.holds(&kept.packet)));
             store.cs.check();
-            let info = store.cs.info();
+            let info = store.cs.info(0, 0);
             prop_assert_eq!(info.packets, model.len());
             prop_assert_eq!(info.entries, model.iter().map(|kept| kept.name.len()).sum::<usize>());
             prop_assert_eq!(info.octets as usize, model.iter().map(|kept| kept.packet.len()).sum::<usize>());

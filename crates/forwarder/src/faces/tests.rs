@@ -60,7 +60,7 @@ fn a_released_id_rests_and_its_key_never_returns() {
 fn the_packets_of_released_faces_stay_in_the_sum() {
     let faces = Table::new(10).unwrap();
     let id = faces.register(FaceSpec::remote()).unwrap();
-    faces.hold(id).unwrap().counters().in_data.add(3);
+    (0..3).for_each(|_| faces.hold(id).unwrap().count(Packets::InData));
     faces.release(id).unwrap();
     assert_eq!(faces.packets().in_data, 3);
     assert!(faces.snapshot().is_empty());

@@ -1,23 +1,61 @@
-//! The faces that packets processed together come from and go to: held once, not once for each packet.
+//! What packets that are processed together share: the faces they come from and go to, held once and not once for each
+//! packet, and what is counted of them, which all others see when the turn ends.
 
-use core::cell::OnceCell;
+use core::cell::{Cell, OnceCell};
+
+use lock_api::RawMutex;
 
 use super::{FaceHold, FaceId, FaceKey, Faces};
-use lock_api::RawMutex;
+use crate::counters::{Busy, BusyTally, Counters, FaceTally};
 
 /// Faces that a turn remembers. More are held for each packet anew.
 const HELD: usize = 4;
 
-/// The time at which packets are processed, and the faces they met.
+/// The time at which packets are processed, the faces they met, and what was counted.
 pub(crate) struct Turn<'f, R> {
     faces: &'f Faces<R>,
-    held: [OnceCell<FaceHold<'f>>; HELD],
+    held: [OnceCell<Held<'f>>; HELD],
+    counters: &'f Counters,
+    tally: BusyTally,
+    /// The slot of a face that packets came from: chooses the part of the counters.
+    slot: Cell<u32>,
     pub(crate) now_ns: u64,
 }
 
+struct Held<'f> {
+    hold: FaceHold<'f>,
+    tally: FaceTally,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.tally.settle(&self.hold.cell.counters);
+    }
+}
+
+impl<R> Drop for Turn<'_, R> {
+    fn drop(&mut self) {
+        self.tally.settle(self.counters.of(self.slot.get()));
+    }
+}
+
 impl<'f, R: RawMutex> Turn<'f, R> {
-    pub(crate) fn new(faces: &'f Faces<R>, now_ns: u64) -> Self {
-        Turn { faces, held: [const { OnceCell::new() }; HELD], now_ns }
+    pub(crate) fn new(faces: &'f Faces<R>, counters: &'f Counters, now_ns: u64) -> Self {
+        let held = [const { OnceCell::new() }; HELD];
+        Turn { faces, held, counters, tally: BusyTally::default(), slot: Cell::new(0), now_ns }
+    }
+
+    /// Counts `n` of what packets of the turn did.
+    #[inline]
+    pub(crate) fn count(&self, what: Busy, n: u32) {
+        self.tally.add(what, n);
+    }
+
+    /// As [`Faces::hold`], of the face that a packet came from.
+    pub(crate) fn hold_ingress(&self, id: FaceId) -> Option<FaceHold<'_>> {
+        let hold = self.hold(id)?;
+        self.slot.set(hold.key.slot);
+        Some(hold)
     }
 
     /// As [`Faces::hold`].
@@ -39,11 +77,14 @@ impl<'f, R: RawMutex> Turn<'f, R> {
     ) -> Option<FaceHold<'_>> {
         for place in &self.held {
             match place.get() {
-                Some(held) if is_it(held) && !held.is_released() => return Some(held.lend()),
+                Some(held) if is_it(&held.hold) && !held.hold.is_released() => {
+                    return Some(held.hold.lend(&held.tally));
+                }
                 Some(_) => {}
                 None => {
                     let hold = hold()?;
-                    return Some(place.get_or_init(|| hold).lend());
+                    let held = place.get_or_init(|| Held { hold, tally: FaceTally::default() });
+                    return Some(held.hold.lend(&held.tally));
                 }
             }
         }

@@ -6,7 +6,7 @@ use namely_wire::lp::CACHE_POLICY_NO_CACHE;
 
 use super::{DataOut, is_localhost};
 use crate::config::UnsolicitedPolicy;
-use crate::counters::DropReason;
+use crate::counters::{Busy, DropReason, Packets};
 use crate::faces::{FaceHold, LinkType, Turn};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
@@ -23,7 +23,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         hashes: &NameHashes,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
-        ingress.counters().in_data.add(1);
+        ingress.count(Packets::InData);
         let now_ns = turn.now_ns;
         let Received { packet, headers } = received;
         let view = DataView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
@@ -44,7 +44,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let data = DataOut { packet, from: ingress.id(), congestion_mark: headers.congestion_mark };
         loop {
             self.answer(turn, &satisfied, ingress, &data, out);
-            self.counters.of(ingress.key()).satisfied.add(satisfied.len() as u64);
+            turn.count(Busy::Satisfied, satisfied.len() as u32);
             satisfied.iter().for_each(|entry| self.finish_satisfied(entry, &view, now_ns));
             satisfied.iter_mut().for_each(|entry| self.pit.recycle(entry));
             if !more {

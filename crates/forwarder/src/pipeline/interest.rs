@@ -8,7 +8,7 @@ use super::amend::without_hint;
 use super::upstreams::Routing;
 use super::{DataOut, is_localhost};
 use crate::ask::Ask;
-use crate::counters::DropReason;
+use crate::counters::{Busy, DropReason, Packets};
 use crate::cs::Lookup;
 use crate::faces::{FaceHold, FaceId, LinkType, Turn};
 use crate::forwarder::Forwarder;
@@ -53,7 +53,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         hashes: &NameHashes,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
-        ingress.counters().in_interests.add(1);
+        ingress.count(Packets::InInterests);
         let Received { packet, headers } = received;
         let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
         // Packet spec, `interest.rst`: an Interest that arrives with HopLimit 0 is dropped.
@@ -120,9 +120,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if self.dead_nonces.contains(ask.hashes.whole(), arrived.nonce, now_ns) {
             return self.refuse_loop(&arrived, out);
         }
-        match self.find_cached(&arrived.ask, now_ns) {
+        match self.find_cached(turn, &arrived.ask) {
             Some(data) => {
-                self.answer_from_cache(&arrived, &data, out);
+                self.answer_from_cache(turn, &arrived, &data, out);
                 Ok(())
             }
             None => self.pend(turn, &arrived, out),
@@ -130,12 +130,18 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Looks in the content store, computing digests of cached packets only where the Interest asks by one.
-    fn find_cached(&self, ask: &Ask<'_>, now_ns: u64) -> Option<B> {
+    fn find_cached(&self, turn: &Turn<'_, R>, ask: &Ask<'_>) -> Option<B> {
         loop {
-            let lookup = self.cs.find(ask, now_ns);
+            let lookup = self.cs.find(ask, turn.now_ns);
             match lookup {
-                Lookup::Hit(packet) => return Some(packet),
-                Lookup::Miss => return None,
+                Lookup::Hit(packet) => {
+                    turn.count(Busy::CsHits, 1);
+                    return Some(packet);
+                }
+                Lookup::Miss => {
+                    turn.count(Busy::CsMisses, 1);
+                    return None;
+                }
                 Lookup::DigestNeeded(cached) => {
                     let digest = (self.config.sha256)(cached.packet.as_ref());
                     self.cs.set_digest(&cached, digest);
@@ -144,8 +150,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    fn answer_from_cache(&self, arrived: &Arrived<'_, B>, packet: &B, out: &mut impl Output<B>) {
-        self.counters.of(arrived.ingress.key()).satisfied.add(1);
+    fn answer_from_cache(
+        &self,
+        turn: &Turn<'_, R>,
+        arrived: &Arrived<'_, B>,
+        packet: &B,
+        out: &mut impl Output<B>,
+    ) {
+        turn.count(Busy::Satisfied, 1);
         // The cache stands in for the producer, who would reflect the mark of a congested upstream path.
         let congestion_mark = arrived.headers.congestion_mark;
         let data = DataOut { packet, from: FaceId::CONTENT_STORE, congestion_mark };
@@ -167,13 +179,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         };
         match self.decide(&mut pended, &routing, arrived) {
             Verdict::Suppress => {
-                self.counters.of(arrived.ingress.key()).suppressed.add(1);
+                turn.count(Busy::Suppressed, 1);
                 Ok(())
             }
             Verdict::Forward(chosen) => {
                 drop(pended);
                 let upstreams = chosen.iter().filter_map(|i| routing.upstreams.get(*i));
-                upstreams.for_each(|upstream| self.send_interest(upstream, arrived, out));
+                upstreams.for_each(|upstream| self.send_interest(turn, upstream, arrived, out));
                 Ok(())
             }
             Verdict::NoUpstream => {
@@ -275,10 +287,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         true
     }
 
-    fn send_interest(&self, upstream: &Upstream<'_>, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) {
-        let counters = self.counters.of(arrived.ingress.key());
-        let path = if upstream.is_bound { &counters.to_local } else { &counters.to_network };
-        path.add(1);
+    fn send_interest(
+        &self,
+        turn: &Turn<'_, R>,
+        upstream: &Upstream<'_>,
+        arrived: &Arrived<'_, B>,
+        out: &mut impl Output<B>,
+    ) {
+        turn.count(if upstream.is_bound { Busy::ToLocal } else { Busy::ToNetwork }, 1);
         let headers = LpHeaders {
             incoming_face_id: upstream.face.local_fields().then_some(arrived.ingress.id().0),
             congestion_mark: arrived.headers.congestion_mark,
@@ -286,7 +302,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         };
         let hop_limit = arrived.hop_limit_out().map(|limit| (arrived.ask.view.hop_limit_offset, limit));
         let packet = Outgoing { packet: arrived.packet.clone(), headers, hop_limit };
-        self.emit(&upstream.face, |counters| &counters.out_interests, packet, out);
+        self.emit(&upstream.face, Packets::OutInterests, packet, out);
     }
 
     /// Tells the downstream, where it can be told, and says why the Interest is dropped.

@@ -12,7 +12,7 @@ pub(crate) use expire::FibInstaller;
 use lock_api::RawMutex;
 use namely_wire::{LpHeaders, NackReason, NameRef, PitToken};
 
-use crate::counters::{Counter, DropReason, FaceCounters};
+use crate::counters::{DropReason, Packets};
 use crate::faces::{FaceHold, FaceId, LinkType};
 use crate::forwarder::Forwarder;
 use crate::packet::{Outgoing, Output, PacketBuf};
@@ -42,17 +42,11 @@ struct DataOut<'a, B> {
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Sends a packet through a face, or into the black hole if the face has been released (`IS-14`).
-    fn emit(
-        &self,
-        face: &FaceHold<'_>,
-        counter: impl FnOnce(&FaceCounters) -> &Counter,
-        packet: Outgoing<B>,
-        out: &mut impl Output<B>,
-    ) {
+    fn emit(&self, face: &FaceHold<'_>, packets: Packets, packet: Outgoing<B>, out: &mut impl Output<B>) {
         match face.id() {
             FaceId::NONE => self.counters.dropped(DropReason::FaceGone),
             id => {
-                counter(face.counters()).add(1);
+                face.count(packets);
                 out.send(id, packet);
             }
         }
@@ -74,7 +68,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             ..LpHeaders::default()
         };
         let packet = Outgoing { packet: data.packet.clone(), headers, hop_limit: None };
-        self.emit(face, |counters| &counters.out_data, packet, out);
+        self.emit(face, Packets::OutData, packet, out);
     }
 
     /// Refuses the Interest in `packet`. On a link with several peers a Nack would refuse it for all of
@@ -91,7 +85,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return;
         }
         let headers = LpHeaders { pit_token: token, nack: Some(reason), ..LpHeaders::default() };
-        self.emit(face, |counters| &counters.out_nacks, Outgoing { packet, headers, hop_limit: None }, out);
+        self.emit(face, Packets::OutNacks, Outgoing { packet, headers, hop_limit: None }, out);
     }
 
     /// Refuses a downstream's Interest, with the Nonce that it used itself.

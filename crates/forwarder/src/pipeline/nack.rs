@@ -4,7 +4,7 @@ use lock_api::RawMutex;
 use namely_wire::{InterestView, NackReason};
 
 use crate::ask::Ask;
-use crate::counters::DropReason;
+use crate::counters::{DropReason, Packets};
 use crate::faces::{FaceHold, LinkType};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
@@ -22,7 +22,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
-        ingress.counters().in_nacks.add(1);
+        ingress.count(Packets::InNacks);
         if ingress.link_type() != LinkType::PointToPoint {
             return Err(DropReason::NackLinkType);
         }

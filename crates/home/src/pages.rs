@@ -1,0 +1,117 @@
+//! The system's allocator, which has the kernel back large memory by huge pages where it has them.
+//!
+//! The core's tables grow by chunks of 2 MiB and more, whose places are used in any order. With pages of 4 KiB each such
+//! use is likely to find its address neither in the processor's buffers nor the page tables in its caches; inside a
+//! virtual machine that costs more than the memory itself.
+//!
+//! The invariant on which the blocks below rest: [`layout_of`] depends on the caller's layout only, so that memory is
+//! given back, and moved, with the very layout that it was taken with.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+
+use rustix::mm::{Advice, madvise};
+
+/// Octets of a huge page: what is at least as large begins where one begins.
+pub const HUGE_PAGE_OCTETS: usize = 2 << 20;
+
+/// An allocator for programs that hold large tables:
+///
+/// ```
+/// #[global_allocator]
+/// static MEMORY: namely_home::HugePages = namely_home::HugePages;
+/// # assert!(vec![1u8; 3 * namely_home::HUGE_PAGE_OCTETS].as_ptr().addr().is_multiple_of(namely_home::HUGE_PAGE_OCTETS));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct HugePages;
+
+// SAFETY: all memory is the system allocator's, asked for with a layout of the same size and no smaller alignment, and
+// given back with that very layout.
+unsafe impl GlobalAlloc for HugePages {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let own = layout_of(layout);
+        // SAFETY: the caller's layout has a size above 0, and so has this.
+        advised(unsafe { System.alloc(own) }, own)
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let own = layout_of(layout);
+        // SAFETY: as above.
+        advised(unsafe { System.alloc_zeroed(own) }, own)
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: the memory was taken with the layout that the same function made of the same layout.
+        unsafe { System.dealloc(start, layout_of(layout)) }
+    }
+
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, octets: usize) -> *mut u8 {
+        if layout.size().max(octets) < HUGE_PAGE_OCTETS {
+            // SAFETY: neither layout differs from the caller's.
+            return unsafe { System.realloc(start, layout, octets) };
+        }
+        // SAFETY: the caller vouches that `octets`, rounded up to the alignment, are no more than isize::MAX.
+        let new = unsafe { self.alloc(Layout::from_size_align_unchecked(octets, layout.align())) };
+        if !new.is_null() {
+            // SAFETY: both are memory of at least so many octets, and the new one is nobody else's.
+            unsafe {
+                core::ptr::copy_nonoverlapping(start, new, layout.size().min(octets));
+                self.dealloc(start, layout);
+            }
+        }
+        new
+    }
+}
+
+/// The layout with which memory for `layout` is taken.
+fn layout_of(layout: Layout) -> Layout {
+    if layout.size() < HUGE_PAGE_OCTETS {
+        return layout;
+    }
+    layout.align_to(HUGE_PAGE_OCTETS).unwrap_or(layout)
+}
+
+/// Says to the kernel that large memory is to have huge pages. If it has none, small ones do.
+fn advised(start: *mut u8, layout: Layout) -> *mut u8 {
+    let octets = layout.size() & !(HUGE_PAGE_OCTETS - 1);
+    if octets > 0 && !start.is_null() {
+        // SAFETY: the advice changes no octet of the memory, which is the caller's.
+        let _ = unsafe { madvise(start.cast(), octets, Advice::LinuxHugepage) };
+    }
+    start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[global_allocator]
+    static MEMORY: HugePages = HugePages;
+
+    fn is_huge(octets: &[u8]) -> bool {
+        octets.as_ptr().addr().is_multiple_of(HUGE_PAGE_OCTETS)
+    }
+
+    #[test]
+    fn what_fills_a_huge_page_begins_with_one_and_what_does_not_is_as_always() {
+        let large: Vec<Vec<u8>> = (0..4).map(|i| vec![i; HUGE_PAGE_OCTETS + usize::from(i)]).collect();
+        assert!(large.iter().zip(0..).all(|(octets, i)| is_huge(octets) && octets.iter().all(|o| *o == i)));
+        let small: Vec<Vec<u8>> = (0..8).map(|_| vec![0; HUGE_PAGE_OCTETS - 1]).collect();
+        assert!(!small.iter().all(|octets| is_huge(octets)));
+    }
+
+    #[test]
+    fn memory_keeps_its_octets_while_it_grows_and_shrinks_past_the_size_of_a_huge_page() {
+        let mut octets: Vec<u8> = Vec::with_capacity(1000);
+        let wanted: Vec<u8> = (0..3 * HUGE_PAGE_OCTETS).map(|i| (i / 7) as u8).collect();
+        wanted.chunks(100_000).for_each(|chunk| octets.extend_from_slice(chunk));
+        assert!(octets == wanted && is_huge(&octets));
+        octets.truncate(1 << 20);
+        octets.shrink_to_fit();
+        assert_eq!(octets, &wanted[..1 << 20]);
+    }
+
+    #[test]
+    fn zeroed_memory_is_zero() {
+        assert!(vec![0u8; 5 * HUGE_PAGE_OCTETS + 1].iter().all(|octet| *octet == 0));
+    }
+}
