@@ -129,6 +129,8 @@ pub(crate) struct Station<P> {
     pub(crate) load: AtomicUsize,
     has_notes: AtomicBool,
     notes: Mutex<VecDeque<Note<P>>>,
+    /// Whether the worker has ended; changed under the lock of `notes`.
+    retired: AtomicBool,
     deliveries: AtomicUsize,
 }
 
@@ -162,13 +164,21 @@ impl<P> Station<P> {
             load: AtomicUsize::new(0),
             has_notes: AtomicBool::new(false),
             notes: Mutex::default(),
+            retired: AtomicBool::new(false),
             deliveries: AtomicUsize::new(0),
         })
     }
 
-    /// Leaves a note, and wakes the worker unless it is the one that leaves it.
+    /// Leaves a note, and wakes the worker unless it is the one that leaves it. Nobody reads what is left for a worker that has
+    /// ended: a transport that it should have taken up is closed.
     pub(crate) fn post(&self, note: Note<P>, from: Option<usize>) {
-        self.notes.lock().push_back(note);
+        let mut notes = self.notes.lock();
+        if self.retired.load(Ordering::Relaxed) {
+            drop(notes);
+            return drop(note);
+        }
+        notes.push_back(note);
+        drop(notes);
         let was_set = self.has_notes.swap(true, Ordering::AcqRel);
         if !was_set && from != Some(self.index) {
             self.waker.wake();
@@ -187,6 +197,15 @@ impl<P> Station<P> {
 
     pub(crate) fn has_notes(&self) -> bool {
         self.has_notes.load(Ordering::Acquire)
+    }
+
+    /// The worker has ended: drops what was left for it, and what others leave from now on.
+    pub(crate) fn retire(&self) {
+        let mut notes = self.notes.lock();
+        self.retired.store(true, Ordering::Relaxed);
+        let left = std::mem::take(&mut *notes);
+        drop(notes);
+        drop(left);
     }
 
     pub(crate) fn take_notes(&self) -> VecDeque<Note<P>> {
@@ -235,5 +254,11 @@ mod tests {
         assert!(!station.deliver(&port, &[5, 0], 0), "one past the limit");
         assert_eq!(station.take_notes().len(), DELIVERIES_MAX);
         assert!(station.deliver(&port, &[5, 0], 0));
+        // Notes for a worker that ended would hold their ports, and these the worker, for ever.
+        assert!(Arc::strong_count(&port) > 1);
+        station.retire();
+        assert_eq!(Arc::strong_count(&port), 1, "what was left is gone");
+        station.post(Note::Deliver(port.clone(), vec![5, 0]), Some(0));
+        assert_eq!(Arc::strong_count(&port), 1, "and so is what comes later");
     }
 }

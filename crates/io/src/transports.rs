@@ -564,7 +564,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
             self.close(id);
         }
         self.settle();
-        drop(self.station.take_notes());
+        self.station.retire();
     }
 
     /// Writes what waits on a port, as far as it is taken.
