@@ -37,6 +37,9 @@ pub enum Command {
     /// The experiments of iStack on this machine: cores, payload, many consumers
     #[command(after_help = ISTACK_HELP)]
     Istack(Istack),
+    /// Containers with routers around a switch, built of network namespaces, and the transport's experiment on them
+    #[command(after_help = TOPOLOGY_HELP)]
+    Topology(Topology),
     /// Draw bars from what `istack` or `namely perf` printed with --json
     #[command(after_help = PLOT_HELP)]
     Plot(Plot),
@@ -195,6 +198,58 @@ pub struct Emulated {
     /// One JSON object a line instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+const TOPOLOGY_HELP: &str = "Needs root and `ip` of iproute2. Everything that it makes is gone when it ends.
+
+Examples:
+  namely-bench topology --consumers 2 --size 32
+  namely-bench topology --link ethernet --mtu 9000
+  namely-bench topology --consumers 3 --hold";
+
+/// Options of `topology`.
+#[derive(Debug, Args)]
+pub struct Topology {
+    /// Containers that fetch at once
+    #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=8))]
+    pub consumers: usize,
+    /// What carries packets between the routers
+    #[arg(long, default_value = "udp")]
+    pub link: TopologyLink,
+    /// MTU of the links, octets
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=9300))]
+    pub mtu: u32,
+    /// The object, MiB
+    #[arg(long = "size", value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub size_mib: u64,
+    /// Runs of each row
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Only build it, say how to get into the containers, and wait for Ctrl-C
+    #[arg(long)]
+    pub hold: bool,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What carries packets between routers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TopologyLink {
+    /// UDP over IPv4.
+    Udp,
+    /// Ethernet frames.
+    Ethernet,
+}
+
+impl TopologyLink {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            TopologyLink::Udp => "udp",
+            TopologyLink::Ethernet => "ethernet",
+        }
+    }
 }
 
 /// Options of `istack`.

@@ -57,6 +57,7 @@ impl Work {
             components: 4,
             routes: 1000,
             pending: 100,
+            batch: BATCH,
             cached: 500,
             workers: 1,
             run_ns: 0,

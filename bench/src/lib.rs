@@ -38,3 +38,4 @@ pub mod scenario;
 pub mod stats;
 pub mod subject;
 pub mod tables;
+pub mod topology;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
-use namely_bench::{compare, emulated, instructions, istack, plain, plot, policies, tables};
+use namely_bench::{compare, emulated, instructions, istack, plain, plot, policies, tables, topology};
 
 /// The tables are large, and have what the router gives them.
 #[global_allocator]
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         Command::InstructionsWork(options) => instructions::work(&options),
         Command::Emulated(options) => emulated::run(&options),
         Command::Istack(options) => istack::run(&options),
+        Command::Topology(options) => topology::run(&options),
         Command::Plot(options) => plot::run(&options),
         Command::Policies(options) => policies::run(&options),
         Command::Plain(command) => plain::run(&command),

@@ -92,6 +92,12 @@
 // Option of a producer: largest packet made, in octets.
 #define ICN_OPT_PACKET_OCTETS_MAX 18
 
+// Option of a producer: whether packets are made no longer than the path to the router carries whole, text: off, path.
+#define ICN_OPT_MTU 29
+
+// Option of a producer that can only be asked for: the largest packet that the path to the router carries whole, in octets.
+#define ICN_OPT_PATH_OCTETS 30
+
 // Option of a producer: FreshnessPeriod of segments in milliseconds.
 #define ICN_OPT_FRESHNESS_MS 19
 

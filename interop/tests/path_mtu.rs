@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use namely_interop::{Link, Net, Router, World, eventually, or_skip};
+use namely_socket::{Producer, ProducerOptions, PublishOptions};
 use serde_json::Value;
 
 /// The MTU of the second link, octets of an IP packet.
@@ -12,6 +13,11 @@ const NARROW: usize = 1300;
 
 /// What of that is left for a datagram, by IPv4.
 const NARROW_DATAGRAM: usize = NARROW - 28;
+
+/// What is left of a datagram for NDNLPv2's own headers.
+const LINK_HEADER_OCTETS: usize = 48;
+
+const TOLD: &str = "option path_octets does not take '9': it can only be asked for";
 
 /// What a datagram may have on the first link, by IPv4.
 const WIDE_DATAGRAM: usize = 1500 - 28;
@@ -108,6 +114,49 @@ fn the_fragments_of_an_application_follow_the_mtu_of_the_path_to_its_router() {
     assert!(same(&world.path("other"), &other));
     assert_eq!(["a", "r"].map(|node| ip_counter(&net, node, "FragCreates")), cut);
     drop(server);
+}
+
+/// A producer that wants to makes packets that need no fragments, once the path is known.
+#[test]
+fn a_producer_may_cut_objects_to_the_mtu_of_the_path_and_ask_for_it() {
+    let Some(net) = or_skip(net()) else { return };
+    let (world, far) = (World::new(), World::new());
+    let certificate = world.namely_key("/narrow", "ed25519");
+    let b = Router::namelyd_on_udp(&far, net.name("b"), &[&certificate]);
+    let b_uri = b.uri(Link::Unix);
+    let mut options =
+        ProducerOptions { keychain: Some(world.path("namely/keys")), ..ProducerOptions::default() };
+    options.set("router", "udp://10.2.0.1:6363").unwrap();
+    options.set("mtu", "path").unwrap();
+    let content: Vec<u8> = (0..200_000).map(|n: u32| (n % 251) as u8).collect();
+    net.enter("a", || {
+        let producer = Producer::bind("/narrow".parse().unwrap(), options).unwrap();
+        let path_octets = || producer.option("path_octets").unwrap().parse::<usize>().unwrap();
+        let publish = |name: &str| {
+            let name = format!("/narrow/{name}").parse().unwrap();
+            producer.publish(&name, &content, &PublishOptions::default()).unwrap().segments
+        };
+        let fetch = |name: &str| {
+            let out = world.path(name);
+            world.get(&b_uri, &format!("/narrow/{name}"), &out, &[]).success();
+            assert!(fs::read(&out).unwrap() == content);
+        };
+        assert_eq!(path_octets(), WIDE_DATAGRAM - LINK_HEADER_OCTETS);
+        let wide = publish("wide");
+        fetch("wide");
+        eventually("the path is known", || path_octets() == NARROW_DATAGRAM - LINK_HEADER_OCTETS);
+        let narrow = publish("narrow");
+        assert!(
+            narrow > wide && narrow >= (content.len() / NARROW_DATAGRAM) as u64,
+            "{wide} and {narrow} segments"
+        );
+        let cut = ip_counter(&net, "a", "FragCreates");
+        fetch("narrow");
+        assert_eq!(ip_counter(&net, "a", "FragCreates"), cut);
+        assert_eq!(producer.set_option("path_octets", "9").unwrap_err().to_string(), TOLD);
+        producer.set_option("mtu", "off").unwrap();
+        assert_eq!(publish("whole"), (content.len() as u64).div_ceil(8000));
+    });
 }
 
 /// Where the IP router's refusals are filtered nobody learns the path's MTU. Nothing hangs: the fetch ends with an error that says so, and

@@ -2,6 +2,8 @@
 
 use clap::ValueEnum;
 
+use super::BATCH;
+
 /// One measured situation. The names on the command line and in the output are fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum TablesScenario {
@@ -35,6 +37,15 @@ pub enum TablesScenario {
     /// As core-4c-1M without a content store
     #[value(name = "core-4c-1M-nocs")]
     Core4c1MNoCs,
+    /// As core-4c-1M, packets given to the core one by one
+    #[value(name = "core-batch-1")]
+    CoreBatch1,
+    /// The same, 32 at once
+    #[value(name = "core-batch-32")]
+    CoreBatch32,
+    /// The same, 256 at once
+    #[value(name = "core-batch-256")]
+    CoreBatch256,
     /// As core-4c-1M with two workers, who share all tables
     #[value(name = "core-2workers")]
     Core2Workers,
@@ -87,6 +98,8 @@ pub struct Case {
     pub routes: u64,
     /// Pending Interests while exchanges are measured.
     pub pending: usize,
+    /// Packets given to the core at once.
+    pub batch: usize,
     /// Room of the content store, in Data; 0 for none.
     pub cached: usize,
     /// Threads, each with faces and buffers of its own.
@@ -118,6 +131,9 @@ impl TablesScenario {
             Core16c1M => "core-16c-1M",
             Core16c10M => "core-16c-10M",
             Core4c1MNoCs => "core-4c-1M-nocs",
+            CoreBatch1 => "core-batch-1",
+            CoreBatch32 => "core-batch-32",
+            CoreBatch256 => "core-batch-256",
             Core2Workers => "core-2workers",
             Pit1k => "pit-1k",
             Pit100k => "pit-100k",
@@ -137,6 +153,7 @@ impl TablesScenario {
             components: 4,
             routes: 1_000_000,
             pending: PENDING,
+            batch: BATCH,
             cached: CACHED,
             workers: 1,
             run_ns: 1_000_000_000,
@@ -155,6 +172,9 @@ impl TablesScenario {
             Core16c1M => Case { components: 16, ..core },
             Core16c10M => Case { components: 16, routes: 10_000_000, ..core },
             Core4c1MNoCs => Case { cached: 0, ..core },
+            CoreBatch1 => Case { batch: 1, ..core },
+            CoreBatch32 => Case { batch: 32, ..core },
+            CoreBatch256 => Case { batch: 256, ..core },
             Core2Workers => Case { workers: 2, ..core },
             Pit1k => pit,
             Pit100k => Case { pending: 100_000, ..pit },

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::procfs;
 
-/// Packets between two readings of the clock: as many as the router's workers give to the core at once.
+/// Packets between two readings of the clock where a case says nothing else: as many as the router's workers give to the core at once.
 pub const BATCH: usize = Batch::<Packet>::PACKETS_MAX;
 
 /// Longer than any run: no Interest ends before its Data comes.
@@ -67,12 +67,12 @@ impl Bench {
     pub fn worker(&self, place: u64) -> Result<Worker<'_>, Error> {
         let spec = FaceSpec { local_fields: true, ..FaceSpec::application() };
         let downstream = self.core.face_register(spec).map_err(|e| Error::Usage(e.to_string()))?;
-        let held = self.case.pending + 2 * BATCH;
+        let held = self.case.pending + 2 * self.case.batch;
         Ok(Worker {
             bench: self,
             downstream,
             interests: Ring::new(Template::interest(self.names, LIFETIME_MS), held),
-            data: Ring::new(Template::data(self.names), self.case.cached + 2 * BATCH),
+            data: Ring::new(Template::data(self.names), self.case.cached + 2 * self.case.batch),
             batch: Batch::new(),
             sink: Sink { upstream: self.upstream, interests: 0, data: 0 },
             asked: place * WORKER_NUMBERS,
@@ -136,7 +136,7 @@ impl Worker<'_> {
     pub fn ask(&mut self, count: u64) {
         let end = self.asked + count;
         while self.asked < end {
-            for _ in 0..(end - self.asked).min(BATCH as u64) {
+            for _ in 0..(end - self.asked).min(self.bench.case.batch as u64) {
                 let packet = self.interest(self.asked);
                 self.batch.push(self.downstream, Received::bare(packet));
                 self.asked += 1;
@@ -149,7 +149,7 @@ impl Worker<'_> {
     pub fn answer(&mut self, count: u64) {
         let end = self.answered + count;
         while self.answered < end {
-            for _ in 0..(end - self.answered).min(BATCH as u64) {
+            for _ in 0..(end - self.answered).min(self.bench.case.batch as u64) {
                 let packet = self.data.packet(self.answered, 0);
                 self.batch.push(self.bench.upstream, Received::bare(packet));
                 self.answered += 1;
@@ -162,7 +162,7 @@ impl Worker<'_> {
     pub fn exchange(&mut self, count: u64) {
         let mut left = count;
         while left > 0 {
-            let turn = left.min(BATCH as u64);
+            let turn = left.min(self.bench.case.batch as u64);
             self.ask(turn);
             self.answer(turn);
             left -= turn;
@@ -171,8 +171,9 @@ impl Worker<'_> {
 
     /// Asks again for `count` names among the first `cached` ones.
     pub fn ask_cached(&mut self, count: u64, cached: u64) {
-        for start in (0..count).step_by(BATCH) {
-            for _ in start..count.min(start + BATCH as u64) {
+        let batch = self.bench.case.batch;
+        for start in (0..count).step_by(batch) {
+            for _ in start..count.min(start + batch as u64) {
                 // A step that is coprime to nearly every size: names in no order that caches could profit from.
                 let packet = self.interest(self.nonce.wrapping_mul(0x9e37_79b9_7f4a_7c15) % cached);
                 self.batch.push(self.downstream, Received::bare(packet));
@@ -184,8 +185,9 @@ impl Worker<'_> {
     /// Asks for `count` new names in a way that ends right after the content store: for a face that is gone.
     pub fn ask_uncached(&mut self, count: u64) {
         let headers = LpHeaders { next_hop_face_id: Some(u64::from(u32::MAX)), ..LpHeaders::default() };
-        for start in (0..count).step_by(BATCH) {
-            for _ in start..count.min(start + BATCH as u64) {
+        let batch = self.bench.case.batch;
+        for start in (0..count).step_by(batch) {
+            for _ in start..count.min(start + batch as u64) {
                 let packet = self.interest(self.asked);
                 self.asked += 1;
                 self.batch.push(self.downstream, Received { packet, headers });
@@ -237,12 +239,13 @@ impl Worker<'_> {
         Err(Error::Subject(message))
     }
 
-    /// Repeats `work`, in steps of [`BATCH`], until the core was busy for `ns`.
+    /// Repeats `work`, in steps of a batch, until the core was busy for `ns`.
     fn run(&mut self, ns: u64, mut work: impl FnMut(&mut Self, u64)) -> Done {
+        let batch = self.bench.case.batch as u64;
         let (start_ns, cpu_start_ns, mut count) = (self.timed_ns, self.cpu_ns, 0);
         while self.timed_ns - start_ns < ns {
-            work(self, BATCH as u64);
-            count += BATCH as u64;
+            work(self, batch);
+            count += batch;
         }
         Done { count, ns: self.timed_ns - start_ns, cpu_ns: self.cpu_ns - cpu_start_ns }
     }

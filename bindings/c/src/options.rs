@@ -22,6 +22,8 @@ const NUMBERS: &[(c_int, &str)] = &[
     (ICN_OPT_OBJECT_OCTETS_MAX, "object_octets_max"),
     (ICN_OPT_MANIFEST, "manifest"),
     (ICN_OPT_PACKET_OCTETS_MAX, "packet_octets_max"),
+    (ICN_OPT_MTU, "mtu"),
+    (ICN_OPT_PATH_OCTETS, "path_octets"),
     (ICN_OPT_FRESHNESS_MS, "freshness_ms"),
     (ICN_OPT_RELIABLE, "reliable"),
     (ICN_OPT_SUITE, "suite"),
@@ -89,7 +91,7 @@ fn text_of(kind: Kind, value: &[u8]) -> Result<String, Failure> {
     };
     let wrong = |what| Failure::new(libc::EINVAL, format!("the value is no {what}"));
     match kind {
-        Kind::Number { .. } => Ok(number().ok_or_else(|| wrong("int or int64_t"))?.to_string()),
+        Kind::Number { .. } | Kind::Told => Ok(number().ok_or_else(|| wrong("int or int64_t"))?.to_string()),
         Kind::Flag => Ok((number().ok_or_else(|| wrong("int or int64_t"))? != 0).to_string()),
         Kind::Text | Kind::Choice(_) => {
             let text = value.strip_suffix(&[0]).unwrap_or(value);
@@ -104,7 +106,9 @@ fn octets_of(kind: Kind, text: &str, room: usize) -> Result<Vec<u8>, Failure> {
         Kind::Text | Kind::Choice(_) => return Ok([text.as_bytes(), &[0]].concat()),
         Kind::Flag => i64::from(text == "true"),
         // Above what an int64_t holds there is no limit that matters.
-        Kind::Number { .. } => text.parse::<u64>().map_or(i64::MAX, |n| n.try_into().unwrap_or(i64::MAX)),
+        Kind::Number { .. } | Kind::Told => {
+            text.parse::<u64>().map_or(i64::MAX, |n| n.try_into().unwrap_or(i64::MAX))
+        }
     };
     if room >= 8 {
         return Ok(number.to_ne_bytes().to_vec());

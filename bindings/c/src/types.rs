@@ -61,6 +61,10 @@ pub const ICN_OPT_READ_AHEAD_OCTETS: c_int = 28;
 pub const ICN_OPT_MANIFEST: c_int = 17;
 /// Option of a producer: largest packet made, in octets.
 pub const ICN_OPT_PACKET_OCTETS_MAX: c_int = 18;
+/// Option of a producer: whether packets are made no longer than the path to the router carries whole, text: off, path.
+pub const ICN_OPT_MTU: c_int = 29;
+/// Option of a producer that can only be asked for: the largest packet that the path to the router carries whole, in octets.
+pub const ICN_OPT_PATH_OCTETS: c_int = 30;
 /// Option of a producer: FreshnessPeriod of segments in milliseconds.
 pub const ICN_OPT_FRESHNESS_MS: c_int = 19;
 /// Option of a producer: how it signs, text: digest-sha256, hmac, ed25519, ecdsa-p256, rsa-2048.

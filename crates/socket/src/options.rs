@@ -1,6 +1,7 @@
 //! Options, by field in Rust and by name and text everywhere else: one table for all bindings.
 
-use std::fmt;
+mod error;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use namely_transport::object::ReadOptions;
 use namely_transport::publish::{self, PACKET_OCTETS_DEFAULT, Signing};
 use namely_wire::{Name, PACKET_OCTETS_MAX};
 
+pub use self::error::OptionError;
 pub use crate::buffer::BufferPolicy;
 use crate::consumer::READ_AHEAD_OCTETS;
-use crate::errno;
 use crate::error::BindError;
 
 /// Which sockets have an option.
@@ -43,6 +44,8 @@ pub enum Kind {
         /// The greatest.
         max: u64,
     },
+    /// A whole number that can be asked for and not be set.
+    Told,
 }
 
 /// One option.
@@ -82,6 +85,7 @@ const TRUST: Kind = Kind::Choice(&["user", "policy:", "anchor:", "digest", "inse
 const ON_BAD: Kind = Kind::Choice(&["refetch", "accept", "abort"]);
 const REVOCATION: Kind = Kind::Choice(&["check", "off", "require"]);
 const CONGESTION: Kind = Kind::Choice(&["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:"]);
+const MTU: Kind = Kind::Choice(&["off", "path"]);
 const PACKET_OCTETS: Kind = Kind::Number { min: 256, max: PACKET_OCTETS_MAX as u64 };
 
 /// Every option, in the order of the documentation.
@@ -172,6 +176,20 @@ pub const OPTIONS: &[OptionSpec] = &[
     ),
     spec("suite", For::Producer, Kind::Choice(Suite::WORDS), "ed25519", "how what is published is signed"),
     spec("packet_octets_max", For::Producer, PACKET_OCTETS, "8736", "largest packet made, octets"),
+    spec(
+        "mtu",
+        For::Producer,
+        MTU,
+        "off",
+        "whether packets are made no longer than the path to the router carries whole",
+    ),
+    spec(
+        "path_octets",
+        For::Producer,
+        Kind::Told,
+        "0",
+        "largest packet that the path carries whole; 0: not bound",
+    ),
     spec("segment_octets", For::Producer, SOME, "8000", "most content in a segment, octets"),
     spec("freshness_ms", For::Producer, ANY_NUMBER, "10000", "FreshnessPeriod of segments, ms"),
     before(spec(
@@ -209,54 +227,6 @@ pub const OPTIONS: &[OptionSpec] = &[
 
 /// FreshnessPeriod of metadata, ms: for so long caches may not notice a newer version.
 const METADATA_FRESHNESS_MS: u64 = 1_000;
-
-/// An option that cannot be set so; the caller's fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OptionError {
-    /// There is no such option on this kind of socket (`ENOPROTOOPT`).
-    Unknown(String),
-    /// It does not take this value (`EINVAL`).
-    Bad {
-        /// The option.
-        option: &'static str,
-        /// The text.
-        value: String,
-    },
-    /// It can be set only before bind (`EINVAL`).
-    Bound(&'static str),
-}
-
-impl OptionError {
-    /// As a system call would say it.
-    pub fn errno(&self) -> i32 {
-        match self {
-            OptionError::Unknown(_) => errno::NOPROTOOPT,
-            OptionError::Bad { .. } | OptionError::Bound(_) => errno::INVAL,
-        }
-    }
-}
-
-impl fmt::Display for OptionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OptionError::Unknown(name) => write!(f, "this socket has no option '{name}'"),
-            OptionError::Bad { option, value } => {
-                write!(f, "option {option} does not take '{value}'")?;
-                let kind = OPTIONS.iter().find(|spec| spec.name == *option).map(|spec| spec.kind);
-                match kind {
-                    Some(Kind::Choice(words)) => write!(f, ": use {}", words.join(", ")),
-                    Some(Kind::Number { min, max: u64::MAX }) => write!(f, ": a number from {min} on"),
-                    Some(Kind::Number { min, max }) => write!(f, ": a number from {min} to {max}"),
-                    Some(Kind::Flag) => f.write_str(": use true or false"),
-                    Some(Kind::Text) | None => Ok(()),
-                }
-            }
-            OptionError::Bound(name) => write!(f, "option {name} can be set only before bind"),
-        }
-    }
-}
-
-impl std::error::Error for OptionError {}
 
 /// Whom a consumer believes.
 #[derive(Clone, Debug, Default)]
@@ -388,6 +358,8 @@ pub struct ProducerOptions {
     pub shared_key: Option<(Name, HmacKey)>,
     /// `packet_octets_max`.
     pub packet_octets_max: usize,
+    /// `mtu`: whether packets are no longer than [`Producer::path_octets`](crate::Producer::path_octets) either.
+    pub follows_path: bool,
     /// `segment_octets`.
     pub segment_octets: usize,
     /// `freshness_ms`.
@@ -419,6 +391,7 @@ impl Default for ProducerOptions {
             suite: Suite::default(),
             shared_key: None,
             packet_octets_max: PACKET_OCTETS_DEFAULT,
+            follows_path: false,
             segment_octets: 8000,
             freshness_ms: 10_000,
             reliable: false,
@@ -720,6 +693,8 @@ impl ProducerOptions {
             "timeout_ms" => self.timeout = timeout_of(parsed(spec, value)?),
             "manifest" => self.manifest = parsed(spec, value)?,
             "packet_octets_max" => self.packet_octets_max = parsed(spec, value)?,
+            "mtu" if value == "off" || value == "path" => self.follows_path = value == "path",
+            "mtu" | "path_octets" => return Err(OptionError::Bad { option: spec.name, value: value.into() }),
             "suite" => self.suite = parsed(spec, value)?,
             "segment_octets" => self.segment_octets = parsed(spec, value)?,
             "freshness_ms" => self.freshness_ms = parsed(spec, value)?,
@@ -744,6 +719,8 @@ impl ProducerOptions {
             "timeout_ms" => ms_text(self.timeout),
             "manifest" => self.manifest.text().into(),
             "packet_octets_max" => self.packet_octets_max.to_string(),
+            "mtu" => if self.follows_path { "path" } else { "off" }.into(),
+            "path_octets" => "0".into(),
             "suite" => self.suite.text().into(),
             "segment_octets" => self.segment_octets.to_string(),
             "freshness_ms" => self.freshness_ms.to_string(),

@@ -18,7 +18,7 @@ struct Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = (0..4usize, 0..8u8, 0..12usize, 0..6u8);
     let step = step.prop_map(|(face, kind, name, nonce)| Step { face, kind, name, nonce });
-    proptest::collection::vec(step, 0..200)
+    proptest::collection::vec(step, 0..300)
 }
 
 /// Few names, some prefixes of others, and one that is too long to be read ahead cheaply.
@@ -58,7 +58,10 @@ fn scene() -> (Bench, [FaceId; 4]) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn a_batch_does_what_its_packets_do_one_by_one(steps in steps(), batch_packets in 1..80usize) {
+    fn a_batch_does_what_its_packets_do_one_by_one(
+        steps in steps(),
+        batch_packets in prop_oneof![Just(1), Just(32), Just(256), 1..80usize],
+    ) {
         let ((one, faces), (other, _)) = (scene(), scene());
         let (mut apart, mut together, mut batch) = (Sent::new(), Sent::new(), Batch::new());
         for steps in steps.chunks(batch_packets) {

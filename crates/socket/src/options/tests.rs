@@ -1,10 +1,12 @@
 use super::*;
+use crate::errno;
 
 fn sample(spec: &OptionSpec) -> String {
     match spec.kind {
         Kind::Text => "/x".into(),
         Kind::Choice(words) => words.iter().find(|word| !word.ends_with(':')).unwrap().to_string(),
         Kind::Flag => (spec.default != "true").to_string(),
+        Kind::Told => spec.default.into(),
         Kind::Number { min, max } => (min + 1).min(max).to_string(),
     }
 }
@@ -21,6 +23,10 @@ fn every_option_of_the_table_has_its_default_and_can_be_set_and_read_back() {
         if spec.on != For::Consumer {
             let mut options = ProducerOptions::default();
             assert_eq!(options.get(spec.name).as_deref(), Ok(spec.default), "{}", spec.name);
+            if spec.kind == Kind::Told {
+                assert_eq!(options.set(spec.name, "1").unwrap_err().errno(), errno::INVAL);
+                continue;
+            }
             options.set(spec.name, &sample(spec)).unwrap();
             assert_eq!(options.get(spec.name), Ok(sample(spec)));
         }

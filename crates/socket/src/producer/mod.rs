@@ -90,6 +90,7 @@ impl Producer {
         let shared = Shared::new(prefix.clone(), &options, buffer, store, connection.waker(), jobs)?;
         let shared = Arc::new(shared);
         shared.fix(&session.certificates());
+        shared.follow_path(&connection);
         let registered = register(&mut connection, &prefix, &session, &shared)?;
         let role = ProducerRole::new(registered, shared.clone());
         let engine = Engine::start("namely-producer", connection, role)?;
@@ -190,7 +191,11 @@ impl Producer {
     fn packaging(&self, how: &PublishOptions) -> Result<(publish::Options, Signer), PublishError> {
         let (made, suite) = {
             let options = self.options();
-            (how.over(&options), how.suite.unwrap_or(options.suite))
+            let mut made = how.over(&options);
+            if options.follows_path {
+                made.packet_octets_max = made.packet_octets_max.min(self.path_octets());
+            }
+            (made, how.suite.unwrap_or(options.suite))
         };
         let signer = self.session.signer(suite).map_err(|error| PublishError::Key(Box::new(error)))?;
         self.shared.fix(&self.session.certificates());
@@ -289,6 +294,12 @@ impl Producer {
         &self.router
     }
 
+    /// The largest packet that reaches the router in one piece, octets: longer ones go in fragments. Over UDP it follows the
+    /// path (HT-13), over Ethernet it is the interface's; elsewhere it is the longest that there is.
+    pub fn path_octets(&self) -> usize {
+        self.shared.path_octets.load(Ordering::Relaxed)
+    }
+
     /// The certificate of this session's key (HT-10, HT-11); none where no key signs.
     pub fn certificate(&self) -> Option<Certificate> {
         self.session.certificate()
@@ -310,6 +321,9 @@ impl Producer {
 
     /// The value of option `name`, as text.
     pub fn option(&self, name: &str) -> Result<String, OptionError> {
+        if name == "path_octets" {
+            return Ok(self.path_octets().to_string());
+        }
         self.options().get(name)
     }
 

@@ -34,6 +34,7 @@ impl Role for ProducerRole {
 
     fn poll(&mut self, connection: &mut Connection) -> u64 {
         let now_ns = connection.now_ns();
+        self.shared.follow_path(connection);
         self.shared.poll(now_ns, connection.outbox())
     }
 

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -12,8 +13,8 @@ use std::time::Instant;
 use namely_security::Certificate;
 use namely_security::command::has_right_parameters_digest;
 use namely_security::revocation::is_about_revocation;
-use namely_transport::connection::{Incoming, OUTBOX_OCTETS_MAX, Outbox, Waker};
-use namely_wire::{InterestView, LpHeaders, NackReason, Name, NameRef};
+use namely_transport::connection::{Connection, Incoming, OUTBOX_OCTETS_MAX, Outbox, Waker};
+use namely_wire::{InterestView, LpHeaders, NackReason, Name, NameRef, PACKET_OCTETS_MAX};
 
 use super::fetcher::{Job, Jobs};
 use super::misses::{Added, Misses, Ticket};
@@ -114,6 +115,8 @@ pub(super) struct Shared {
     jobs: Jobs,
     /// Readable while a miss waits to be taken.
     ready_fd: OwnedFd,
+    /// The largest packet that reaches the router in one piece, octets.
+    pub(super) path_octets: AtomicUsize,
     started: Instant,
 }
 
@@ -133,6 +136,9 @@ pub(super) struct State {
     pending_ns: Option<u64>,
     stats: ProducerStats,
 }
+
+/// What NDNLPv2 adds to an answer, octets: its own header, a PIT token of 32 octets, a congestion mark.
+const LINK_HEADER_OCTETS: usize = 48;
 
 /// A miss that the application takes: its ticket, and the Interest.
 pub(super) type Taken = (Ticket, Arc<[u8]>);
@@ -178,8 +184,16 @@ impl Shared {
             waker,
             jobs,
             ready_fd,
+            path_octets: AtomicUsize::new(0),
             started: Instant::now(),
         })
+    }
+
+    /// Takes note of what the path to the router carries.
+    pub(super) fn follow_path(&self, connection: &Connection) {
+        let frame_octets_max = connection.frame_octets_max().unwrap_or(usize::MAX);
+        let octets = (frame_octets_max - LINK_HEADER_OCTETS).min(PACKET_OCTETS_MAX);
+        self.path_octets.store(octets, Ordering::Relaxed);
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

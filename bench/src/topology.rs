@@ -1,0 +1,346 @@
+//! `topology`: the setup of the transport's experiments (Sardara et al., ICN'18, section 6.1; row HT-34), built by one command
+//! from network namespaces: containers with a router each, joined by a switch, and one of the experiments on it.
+//!
+//! A container is a namespace with `namelyd` and what runs on it; the switch is a bridge in one of its own. The experiment is
+//! table 1's asynchronous publication: an object that was cut, signed and published before is fetched by every consumer at
+//! once, beside a kernel TCP transfer on the same links. Content stores are off, so that each fetch crosses the network.
+//!
+//! Everything is gone when the command ends, however it ends but by SIGKILL.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use namely_interop::Net;
+use serde_json::{Value, json};
+
+use crate::cli::{Topology, TopologyLink};
+use crate::error::Error;
+use crate::files::{Object, expect_same};
+use crate::interrupt::Interrupt;
+use crate::machine::Machine;
+use crate::probe;
+use crate::process::{self, Process};
+use crate::stats;
+use crate::subject::{Program, READY_LIMIT};
+
+/// The producer's container, the switch, and as many consumers' containers as are wanted.
+const NODES: [&str; 10] = ["producer", "switch", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
+
+/// The network device of each container.
+const DEVICE: &str = "eth0";
+
+/// Where published objects are.
+const PREFIX: &str = "/topology";
+
+const UDP_PORT: u16 = 6363;
+const TCP_PORT: u16 = 6000;
+
+/// How long one fetch may take.
+const FETCH_LIMIT: Duration = Duration::from_secs(300);
+
+/// What is compared.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// The kernel's TCP.
+    Tcp,
+    Named {
+        key_type: &'static str,
+        sign: &'static str,
+        is_checked: bool,
+    },
+}
+
+const fn named(key_type: &'static str, sign: &'static str, is_checked: bool) -> Way {
+    Way::Named { key_type, sign, is_checked }
+}
+
+const WAYS: [(&str, Way); 6] = [
+    ("kernel TCP", Way::Tcp),
+    ("named, nobody checks", named("ed25519", "manifest", false)),
+    ("Ed25519, manifests", named("ed25519", "manifest", true)),
+    ("Ed25519, each packet", named("ed25519", "packet", true)),
+    ("ECDSA, manifests", named("ecdsa", "manifest", true)),
+    ("ECDSA, each packet", named("ecdsa", "packet", true)),
+];
+
+/// What one run of a way measured, of each consumer.
+type Rates = Vec<f64>;
+
+/// Builds the topology, and runs the experiment or waits.
+pub fn run(options: &Topology) -> Result<(), Error> {
+    let interrupt = Interrupt::on_signals()?;
+    let dir = tempfile::tempdir().map_err(|e| Error::environment("cannot make a folder", e))?;
+    let lab = Lab::build(options, dir.path(), &interrupt)?;
+    if options.hold {
+        print!("{}", lab.description());
+        while interrupt.sleep(Duration::from_secs(1)).is_ok() {}
+        return Ok(());
+    }
+    let object = Object::create(dir.path(), 1, options.size_mib << 20)?;
+    let mut rates: Vec<Vec<Rates>> = WAYS.iter().map(|_| Vec::new()).collect();
+    for run in 0..options.runs {
+        for ((_, way), rates) in WAYS.iter().zip(&mut rates) {
+            rates.push(lab.measure(*way, run, &object, &interrupt)?);
+        }
+    }
+    let rows = WAYS.iter().zip(&rates).map(|((what, _), runs)| (*what, runs.as_slice()));
+    if options.json {
+        rows.for_each(|(what, runs)| println!("{}", value(what, runs, options)));
+        return Ok(());
+    }
+    println!("machine: {}", Machine::read());
+    println!(
+        "{} consumers, {} MiB each over {} with an MTU of {}; {} runs, alternating; median (least-most)\n",
+        options.consumers,
+        options.size_mib,
+        options.link.name(),
+        options.mtu,
+        options.runs
+    );
+    println!("{:<22}  {:<22}  fairness", "what", "Mbit/s, all consumers");
+    rows.for_each(|(what, runs)| println!("{}", line(what, runs)));
+    Ok(())
+}
+
+/// Of each run: the sum over the consumers, and Jain's index.
+fn columns(runs: &[Rates]) -> (Vec<f64>, Vec<f64>) {
+    runs.iter().map(|rates| (rates.iter().sum::<f64>(), stats::jain(rates).unwrap_or(0.0))).unzip()
+}
+
+fn line(what: &str, runs: &[Rates]) -> String {
+    let (sums, fairness) = columns(runs);
+    let sum = stats::summarise(&sums)
+        .map_or("-".to_owned(), |s| format!("{:.0} ({:.0}-{:.0})", s.median, s.min, s.max));
+    let least = fairness.into_iter().fold(1.0, f64::min);
+    format!("{what:<22}  {sum:<22}  {least:.3}")
+}
+
+fn value(what: &str, runs: &[Rates], options: &Topology) -> Value {
+    let (sums, fairness) = columns(runs);
+    let sum = stats::summarise(&sums);
+    json!({
+        "what": what, "consumers": options.consumers, "octets": options.size_mib << 20,
+        "link": options.link.name(), "mtu": options.mtu, "runs": runs.len(),
+        "goodput_mbps": sum.map(|s| json!({"median": s.median, "min": s.min, "max": s.max})),
+        "fairness_least": fairness.into_iter().fold(1.0, f64::min),
+    })
+}
+
+/// The containers, their routers and their programs. What runs ends before the namespaces go.
+struct Lab<'a> {
+    routers: Vec<Process>,
+    net: Net,
+    dir: &'a Path,
+    client: Program,
+    consumers: &'static [&'static str],
+    link: TopologyLink,
+}
+
+impl<'a> Lab<'a> {
+    fn build(options: &Topology, dir: &'a Path, interrupt: &Interrupt) -> Result<Self, Error> {
+        let router = Program::find(&["namelyd"], "NAMELY_BIN_DIR", true);
+        let client = Program::find(&["namely"], "NAMELY_BIN_DIR", true);
+        if let Some(missing) = router.missing().or_else(|| client.missing()) {
+            return Err(Error::Subject(missing));
+        }
+        let nodes = &NODES[..2 + options.consumers];
+        let net = Net::new(nodes).map_err(Error::Usage)?;
+        wire(&net, nodes, options.mtu).map_err(Error::Usage)?;
+        let mut lab =
+            Lab { routers: Vec::new(), net, dir, client, consumers: &nodes[2..], link: options.link };
+        for (n, node) in nodes.iter().enumerate().filter(|(_, node)| **node != "switch") {
+            let file = dir.join(format!("{node}.toml"));
+            std::fs::write(&file, lab.configuration(node))
+                .map_err(|e| Error::environment("cannot write a configuration", e))?;
+            let mut command = lab.command(node, router.path());
+            command.arg("--config").arg(&file).args(["--cs-packets-max", "0"]);
+            lab.routers.push(Process::start(&format!("router {n}"), command, dir, None)?);
+            probe::wait_for_socket(&lab.socket(node), READY_LIMIT, interrupt)?;
+        }
+        Ok(lab)
+    }
+
+    fn socket(&self, node: &str) -> std::path::PathBuf {
+        self.dir.join(format!("{node}.sock"))
+    }
+
+    /// A router that listens to its container's applications and to the network; a consumer's asks the producer's.
+    fn configuration(&self, node: &str) -> String {
+        let listen = match self.link {
+            TopologyLink::Udp => format!("udp://{}:{UDP_PORT}", address(node)),
+            TopologyLink::Ethernet => format!("dev://{DEVICE}"),
+        };
+        let text = format!("[faces]\nlisten = [\"unix://{}\", \"{listen}\"]\n", self.socket(node).display());
+        if node == "producer" {
+            return text;
+        }
+        let face = match self.link {
+            TopologyLink::Udp => format!("remote = \"udp://{}:{UDP_PORT}\"\n", address("producer")),
+            TopologyLink::Ethernet => {
+                format!("remote = \"ether://[{}]\"\nlocal = \"dev://{DEVICE}\"\n", station("producer"))
+            }
+        };
+        format!("{text}[[face]]\n{face}routes = [\"{PREFIX}\"]\n")
+    }
+
+    /// A program in a node's container.
+    fn command(&self, node: &str, program: &Path) -> Command {
+        let mut command = process::command(Path::new("ip"), self.dir);
+        command.args(["netns", "exec", self.net.name(node)]).arg(program);
+        command
+    }
+
+    /// `namely` in a node's container, at its router.
+    fn namely(&self, node: &str) -> Command {
+        let mut command = self.command(node, self.client.path());
+        command.arg("--router").arg(format!("unix://{}", self.socket(node).display()));
+        command
+    }
+
+    fn measure(&self, way: Way, run: u32, object: &Object, interrupt: &Interrupt) -> Result<Rates, Error> {
+        match way {
+            Way::Tcp => self.measure_tcp(object, interrupt),
+            Way::Named { key_type, sign, is_checked } => {
+                let name = format!("{PREFIX}/{key_type}/{sign}/{is_checked}/{run}");
+                self.measure_named(&name, (key_type, sign, is_checked), object, interrupt)
+            }
+        }
+    }
+
+    fn measure_tcp(&self, object: &Object, interrupt: &Interrupt) -> Result<Rates, Error> {
+        let own = std::env::current_exe().map_err(|e| Error::environment("cannot find this program", e))?;
+        let endpoint = format!("tcp://{}:{TCP_PORT}", address("producer"));
+        let mut command = self.command("producer", &own);
+        command.args(["plain", "source", "--listen", &endpoint, "--file"]).arg(&object.path);
+        let ready = self.dir.join("source");
+        let mut source = Process::start("source", command, self.dir, Some(&ready))?;
+        while !std::fs::read_to_string(&ready).is_ok_and(|said| said.contains(crate::plain::READY)) {
+            source.expect_running()?;
+            interrupt.sleep(Duration::from_millis(10))?;
+        }
+        self.fetch(object, interrupt, |node, out| {
+            let mut command = self.command(node, &own);
+            command.args(["plain", "sink", "--connect", &endpoint, "--output"]).arg(out);
+            command
+        })
+    }
+
+    fn measure_named(
+        &self,
+        name: &str,
+        (key_type, sign, is_checked): (&str, &str, bool),
+        object: &Object,
+        interrupt: &Interrupt,
+    ) -> Result<Rates, Error> {
+        let mut command = process::command(self.client.path(), self.dir);
+        command.args(["key", "new", name, "--type", key_type]);
+        Process::run("key", command, self.dir, None, READY_LIMIT, interrupt)?;
+        let mut command = self.namely("producer");
+        let content =
+            File::open(&object.path).map_err(|e| Error::environment("cannot open the object", e))?;
+        command.args(["put", name, "--sign", sign]).stdin(content);
+        let _producer = Process::start("producer", command, self.dir, None)?;
+        for node in self.consumers {
+            probe::versioned_name(&self.socket(node), name, FETCH_LIMIT, interrupt)?;
+        }
+        self.fetch(object, interrupt, |node, out| {
+            let mut command = self.namely(node);
+            command.args(["--quiet", "get", name, "-o"]).arg(out);
+            if !is_checked {
+                command.arg("--insecure");
+            }
+            command
+        })
+    }
+
+    /// Every consumer fetches the object at once, by what `command` gives for its node and its output. The rates, Mbit/s.
+    fn fetch(
+        &self,
+        object: &Object,
+        interrupt: &Interrupt,
+        command: impl Fn(&str, &Path) -> Command,
+    ) -> Result<Rates, Error> {
+        let mut running = Vec::new();
+        for node in self.consumers {
+            let out = self.dir.join(format!("{node}.out"));
+            running.push((Process::start(node, command(node, &out), self.dir, None)?, out));
+        }
+        let mut rates = Vec::new();
+        for (process, out) in running {
+            let outcome = process.wait(FETCH_LIMIT, interrupt)?;
+            expect_same(&object.path, &out)?;
+            std::fs::remove_file(&out).map_err(|e| Error::environment("cannot remove an output", e))?;
+            rates.push(object.octets as f64 * 8.0 / 1e6 / outcome.elapsed.as_secs_f64());
+        }
+        Ok(rates)
+    }
+
+    /// What a person needs to work in it.
+    fn description(&self) -> String {
+        let mut text =
+            format!("{PREFIX} leads from every consumer's router to the producer's; Ctrl-C ends all\n");
+        for node in ["producer"].iter().chain(self.consumers) {
+            let (namespace, socket) = (self.net.name(node), self.socket(node));
+            text += &format!(
+                "{node:<8}  {}  {}  ip netns exec {namespace} env NAMELY_ROUTER=unix://{} sh\n",
+                address(node),
+                station(node),
+                socket.display()
+            );
+        }
+        text
+    }
+}
+
+/// Its place among the nodes, from which its addresses are made.
+fn place(node: &str) -> usize {
+    NODES.iter().position(|known| *known == node).unwrap_or(0)
+}
+
+fn address(node: &str) -> String {
+    format!("10.83.0.{}", place(node) + 1)
+}
+
+fn station(node: &str) -> String {
+    format!("02:00:00:00:53:{:02x}", place(node) + 1)
+}
+
+/// Joins every container with the switch.
+fn wire(net: &Net, nodes: &[&str], mtu: u32) -> Result<(), String> {
+    net.ip("-n {switch} link add br0 type bridge")?;
+    net.ip(&format!("-n {{switch}} link set br0 mtu {mtu} up"))?;
+    for node in nodes.iter().filter(|node| **node != "switch") {
+        let (port, mac) = (format!("p-{node}"), station(node));
+        for step in [
+            format!(
+                "-n {{{node}}} link add {DEVICE} address {mac} mtu {mtu} type veth peer name {port} mtu {mtu} netns {{switch}}"
+            ),
+            format!("-n {{switch}} link set {port} master br0 up"),
+            format!("-n {{{node}}} addr add {}/24 dev {DEVICE}", address(node)),
+            format!("-n {{{node}}} link set {DEVICE} up"),
+        ] {
+            net.ip(&step)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_sums_its_consumers_and_tells_the_least_fairness() {
+        let runs = [vec![100.0, 100.0], vec![100.0, 300.0], vec![50.0, 50.0]];
+        assert_eq!(line("x", &runs), "x                       200 (100-400)           0.800");
+    }
+
+    #[test]
+    fn every_node_has_addresses_of_its_own() {
+        let all: std::collections::HashSet<String> =
+            NODES.iter().flat_map(|node| [address(node), station(node)]).collect();
+        assert_eq!(all.len(), 2 * NODES.len());
+    }
+}

@@ -1,0 +1,50 @@
+//! `topology`, run for real, once and small.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+#[test]
+fn the_topology_of_the_transports_experiments_is_built_by_one_command_and_leaves_nothing_behind() {
+    let own = Path::new(env!("CARGO_BIN_EXE_namely-bench"));
+    let built = |name| own.parent().is_some_and(|dir| dir.join(name).is_file());
+    if !(built("namely") && built("namelyd")) {
+        println!(
+            "skipped: namely and namelyd are not built beside this test (cargo test --workspace builds them)"
+        );
+        return;
+    }
+    if !rustix::process::geteuid().is_root() || Command::new("ip").arg("-V").output().is_err() {
+        println!("skipped: network namespaces need root and ip");
+        return;
+    }
+    for link in ["udp", "ethernet"] {
+        let mut command = Command::new(own);
+        command.args([
+            "topology",
+            "--consumers",
+            "2",
+            "--size",
+            "1",
+            "--runs",
+            "1",
+            "--json",
+            "--link",
+            link,
+        ]);
+        let started = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let run = format!("nmle-{}-", started.id());
+        let output = started.wait_with_output().unwrap();
+        assert!(output.status.success(), "{link}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let rows: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(rows.len(), 6, "{printed}");
+        for row in &rows {
+            assert!(row["goodput_mbps"]["median"].as_f64() > Some(0.0), "{row}");
+            assert_eq!((row["consumers"].as_u64(), row["link"].as_str()), (Some(2), Some(link)));
+        }
+        let left = Command::new("ip").args(["netns", "list"]).output().unwrap();
+        assert!(!String::from_utf8_lossy(&left.stdout).contains(&run), "namespaces are gone");
+    }
+}
