@@ -240,7 +240,11 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for DeviceListener<P> 
 
     fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, _: &mut [u8]) {
         let is_idle = self.receive(turn) == 0;
-        self.flush_waiting(turn, is_idle);
+        if is_idle {
+            // What has fired would wake this worker again and again, whether or not the queue that it was for is still there.
+            let _ = rustix::io::read(&*self.timer, &mut [0; 8]);
+        }
+        self.flush_waiting(turn);
         self.turns = self.turns.wrapping_add(1);
         if !is_idle && !self.turns.is_multiple_of(TURNS_PER_LOOK) {
             return;
@@ -306,11 +310,8 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
     }
 
     /// Flushes transports that found no room in an XDP socket of this worker.
-    fn flush_waiting(&self, turn: &mut AcceptTurn<'_, P>, is_idle: bool) {
+    fn flush_waiting(&self, turn: &mut AcceptTurn<'_, P>) {
         let Some(Source::Xdp { queues, .. }) = &self.source else { return };
-        if is_idle {
-            let _ = rustix::io::read(&*self.timer, &mut [0; 8]);
-        }
         for queue in queues {
             let mut sent = Sent::default();
             let waiting = queue.waiting(&mut sent);
