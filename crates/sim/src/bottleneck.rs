@@ -4,8 +4,9 @@
 //! queue. Frames are lost in both directions. Utilisation counts Data packets that were new to their consumer, so what
 //! is lost, and what is sent twice, counts for nothing.
 
+use namely_link::CodelConfig;
 use namely_transport::congestion::Algorithm;
-use namely_transport::fetch::{Counters, Options};
+use namely_transport::fetch::{Counters, Failure, Options};
 use namely_wire::Name;
 
 use crate::table::jain;
@@ -26,6 +27,9 @@ pub struct Bottleneck {
     pub loss_ppm: u32,
     /// Octets that the queue holds.
     pub queue_octets_max: usize,
+    /// Whether the router in front of the queue judges it (CoDel: marks, then drops). Otherwise a full queue drops what
+    /// comes, and nobody says anything.
+    pub marks: bool,
     /// Octets of Content in each Data.
     pub content_octets: usize,
     /// How much later each fetch begins than the one before, ns.
@@ -49,6 +53,7 @@ impl Bottleneck {
             rtt_ns: 40 * MS,
             loss_ppm,
             queue_octets_max: 500_000,
+            marks: true,
             content_octets: 8_000,
             stagger_ns: SECOND,
             warm_up_ns: 10 * SECOND,
@@ -67,6 +72,7 @@ impl Bottleneck {
             delay_ns: self.rtt_ns / 2,
             queue_octets_max: self.queue_octets_max,
             loss_ppm: self.loss_ppm,
+            codel: self.marks.then(CodelConfig::default),
             ..LinkSpec::default()
         };
         let queue = network.connect(far, near, link);
@@ -103,18 +109,19 @@ impl Bottleneck {
             rates_bps,
             queue_full: network.link_counts(queue).queue_full + network.link_counts(queue).codel,
             marked: network.link_counts(queue).marked,
-            counters: flows.iter().filter_map(|flow| counters(&network, *flow)).collect(),
+            counters: fetches(&network, &flows).map(FileFetch::counters).collect(),
+            failures: fetches(&network, &flows).filter_map(FileFetch::failure).collect(),
             events: network.events(),
         }
     }
 }
 
-fn octets(network: &Network, flows: &[AppId]) -> Vec<u64> {
-    flows.iter().map(|flow| network.behaviour::<FileFetch>(*flow).map_or(0, |fetch| fetch.octets)).collect()
+fn fetches<'a>(network: &'a Network, flows: &'a [AppId]) -> impl Iterator<Item = &'a FileFetch> {
+    flows.iter().filter_map(|flow| network.behaviour(*flow))
 }
 
-fn counters(network: &Network, flow: AppId) -> Option<Counters> {
-    network.behaviour::<FileFetch>(flow).map(FileFetch::counters)
+fn octets(network: &Network, flows: &[AppId]) -> Vec<u64> {
+    fetches(network, flows).map(|fetch| fetch.octets).collect()
 }
 
 /// The scenario while it runs.
@@ -137,8 +144,7 @@ impl Running<'_> {
 
     /// Each fetch's window, packets.
     pub fn windows(&self) -> Vec<usize> {
-        let window = |flow: &AppId| self.network.behaviour(*flow).map_or(0, FileFetch::window);
-        self.flows.iter().map(window).collect()
+        fetches(self.network, self.flows).map(FileFetch::window).collect()
     }
 
     /// Octets that have come, of each fetch.
@@ -166,6 +172,8 @@ pub struct Outcome {
     pub marked: u64,
     /// What each fetch did, from the start.
     pub counters: Vec<Counters>,
+    /// Why fetches ended early, of those that did.
+    pub failures: Vec<Failure>,
     /// Events of the simulation, from the start.
     pub events: u64,
 }

@@ -90,7 +90,7 @@ fn a_link_has_the_rate_the_delay_and_the_queue_that_it_is_given() {
 
 #[test]
 fn a_queue_that_stands_is_marked_as_the_routers_link_service_does_and_the_mark_reaches_the_consumer() {
-    let spec = LinkSpec { rate_bps: 10_000_000, queue_octets_max: 1 << 20, ..LinkSpec::default() };
+    let spec = LinkSpec { rate_bps: 100_000_000, queue_octets_max: 1 << 20, ..LinkSpec::default() };
     let (mut network, fetch, data) = fetch_over(3, spec, 20_000);
     network.run_until(5 * SECOND);
     let marked = network.link_counts(data).marked;

@@ -150,7 +150,9 @@ impl CongestionControl for Paced {
 
     fn on_data(&mut self, _: &Path, _: bool) {}
 
-    fn on_congestion(&mut self, _: &Path, _: Signal) {}
+    fn on_congestion(&mut self, _: &Path, _: Signal) -> bool {
+        false
+    }
 }
 
 #[test]
@@ -179,7 +181,9 @@ fn the_rate_that_a_fetch_measures_is_the_paths_and_not_that_of_a_burst() {
         fn on_data(&mut self, path: &Path, _: bool) {
             self.0.lock().unwrap().push(path.sample.rate);
         }
-        fn on_congestion(&mut self, _: &Path, _: Signal) {}
+        fn on_congestion(&mut self, _: &Path, _: Signal) -> bool {
+            false
+        }
     }
     let rates = std::sync::Arc::default();
     let mut fetch =
@@ -236,6 +240,35 @@ fn two_percent_loss_on_a_path_of_ten_milliseconds_keeps_the_rate_up() {
         assert!(utilisation(path, 20_000, &outcome) > 0.5, "seed {seed}: {} ns", outcome.ended_ns);
         assert!(outcome.counters.timeouts <= 2, "losses are found by overtaking: {:?}", outcome.counters);
     }
+}
+
+#[test]
+fn one_piece_that_is_lost_for_two_seconds_while_others_come_is_asked_for_ever_more_slowly() {
+    let mut fetch = Fetch::new(Options { congestion: Algorithm::Fixed(20), ..Options::default() }, 0);
+    fetch.set_end(2_000).unwrap();
+    let mut arrivals: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
+    let (mut now_ns, mut here) = (0, BTreeSet::new());
+    while !fetch.is_complete() && fetch.failure().is_none() {
+        while let Some(piece) = fetch.request(now_ns) {
+            if piece != 100 || now_ns > 2_200 * MS {
+                arrivals.push(Reverse((now_ns + 40 * MS, piece)));
+            }
+        }
+        let arrival_ns = arrivals.peek().map_or(u64::MAX, |Reverse((at_ns, _))| *at_ns);
+        now_ns = arrival_ns.min(fetch.next_timeout_ns());
+        while let Some(Reverse((at_ns, piece))) = arrivals.peek().copied()
+            && at_ns <= now_ns
+        {
+            arrivals.pop();
+            fetch.on_data(piece, Arrival::at(now_ns));
+            here.insert(piece);
+        }
+        fetch.advance((0..).find(|piece| !here.contains(piece)).unwrap());
+        fetch.expire(now_ns);
+    }
+    assert_eq!(fetch.failure(), None, "{:?}", fetch.counters());
+    let again = fetch.counters().retransmissions;
+    assert!((8..16).contains(&again), "{:?}", fetch.counters());
 }
 
 #[test]

@@ -1,14 +1,16 @@
-//! A rate control after BBR (Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control): it asks at the
+//! A rate control after BBR (Cardwell et al., ACM Queue 2016; draft-ietf-ccwg-bbr): it asks at the
 //! rate at which Data came lately, and keeps outstanding about what the empty path holds.
 //!
 //! It measures two things, and never both at once: the greatest rate at which Data came within the last ten round trips,
-//! and the least round trip within ten seconds. Their product is what the path holds. At the start the rate doubles
+//! and the least round trip. Their product is what the path holds. At the start the rate doubles
 //! each round trip until it brings no more Data; then the queue drains; then the rate goes up by a quarter for one
 //! round trip, down by as much for the next, and stays for six, over and over. If the least round trip has not been
-//! seen again for ten seconds, half of the window is given up for 200 ms, so that the queue empties and it is.
+//! seen again for five seconds, half of the window is given up for 200 ms, so that the queue empties and it is. Who comes while
+//! others' queue stands takes it for a part of the path: so three quarters are given up when the start is over, and half once more
+//! whenever that brought a lesser round trip.
 //!
-//! Loss by itself changes nothing, so a bad link costs what it loses and no more; loss with a long queue, loss beyond 15 %
-//! and a router's mark lower the window, which then grows by a packet each round trip.
+//! Loss by itself changes nothing, so a bad link costs what it loses and no more; loss with a long queue, loss beyond 15 %,
+//! a router's mark and a queue that stands lower the window, which then grows by a packet each round trip.
 
 use super::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 
@@ -24,14 +26,20 @@ const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Round trips for which the greatest rate is remembered.
 const RATE_ROUNDS: u64 = 10;
 
-/// How long the least round trip is believed.
-const RTT_NS: u64 = 10_000_000_000;
+/// How long the least round trip is believed without being seen again (draft-ietf-ccwg-bbr, `ProbeRTTInterval`).
+const RTT_NS: u64 = 5_000_000_000;
 
 /// For how long the window is small when the least round trip is looked for.
 const RTT_PROBE_NS: u64 = 200_000_000;
 
+/// How long after a look that found a lesser round trip the next one is: what was found may not be the least.
+const RTT_PROBE_AGAIN_NS: u64 = 1_000_000_000;
+
 /// Share of the window that is left then.
 const RTT_PROBE_SHARE: f64 = 0.5;
+
+/// The same when the start is over: what was measured then is most likely others' queue.
+const RTT_PROBE_SHARE_FIRST: f64 = 0.25;
 
 /// Growth of the rate below which a round trip of the start brought nothing, and how many such end it.
 const FULL_GROWTH: f64 = 1.25;
@@ -65,6 +73,11 @@ pub struct Bbr {
     round_ends_delivered: u64,
     rtt_ns: u64,
     rtt_seen_at_ns: u64,
+    /// What it was when the least was looked for.
+    probed_rtt_ns: u64,
+    probe_share: f64,
+    /// That found a lesser one.
+    probe_again: bool,
     full_rate: f64,
     full_rounds: u32,
     /// What marks have left of the window, until the rate is tried again.
@@ -84,6 +97,9 @@ impl Bbr {
             round_ends_delivered: 0,
             rtt_ns: 0,
             rtt_seen_at_ns: 0,
+            probed_rtt_ns: 0,
+            probe_share: RTT_PROBE_SHARE_FIRST,
+            probe_again: false,
             full_rate: 0.0,
             full_rounds: 0,
             cap: f64::INFINITY,
@@ -128,11 +144,16 @@ impl Bbr {
         let Some(rtt_ns) = path.sample.rtt_ns else { return };
         let expired = path.now_ns.saturating_sub(self.rtt_seen_at_ns) > RTT_NS;
         if expired && self.rtt_ns > 0 && !matches!(self.phase, Phase::Startup | Phase::ProbeRtt { .. }) {
+            self.probed_rtt_ns = self.rtt_ns;
+            self.probe_again = false;
+            self.probe_share = RTT_PROBE_SHARE;
             self.enter(Phase::ProbeRtt { until_ns: 0 }, path.now_ns);
         }
         if self.rtt_ns == 0 || rtt_ns <= self.rtt_ns || expired {
             self.rtt_ns = rtt_ns;
-            self.rtt_seen_at_ns = path.now_ns;
+            if !self.probe_again {
+                self.rtt_seen_at_ns = path.now_ns;
+            }
         }
     }
 
@@ -156,7 +177,10 @@ impl Bbr {
                     self.end_startup(now_ns);
                 }
             }
-            Phase::Drain if in_flight <= self.held() => self.enter(Phase::Cycle(2), now_ns),
+            Phase::Drain if in_flight <= self.held() => {
+                self.probed_rtt_ns = self.rtt_ns;
+                self.enter(Phase::ProbeRtt { until_ns: 0 }, now_ns);
+            }
             Phase::Cycle(step) => {
                 let lasted_ns = now_ns.saturating_sub(self.phase_from_ns);
                 let long = lasted_ns > self.rtt_ns;
@@ -176,7 +200,9 @@ impl Bbr {
                 self.phase = Phase::ProbeRtt { until_ns };
             }
             Phase::ProbeRtt { until_ns } if until_ns > 0 && now_ns >= until_ns => {
-                self.rtt_seen_at_ns = now_ns;
+                self.probe_again = self.probed_rtt_ns > self.rtt_ns + self.rtt_ns / 16;
+                let rest_ns = if self.probe_again { RTT_NS - RTT_PROBE_AGAIN_NS } else { 0 };
+                self.rtt_seen_at_ns = now_ns.saturating_sub(rest_ns);
                 self.enter(Phase::Cycle(2), now_ns);
             }
             _ => {}
@@ -190,7 +216,7 @@ impl Bbr {
         }
         let window = match self.phase {
             Phase::Startup => (STARTUP_GAIN * held).max(WINDOW_INITIAL),
-            Phase::ProbeRtt { .. } => RTT_PROBE_SHARE * held,
+            Phase::ProbeRtt { .. } => self.probe_share * held,
             Phase::Drain | Phase::Cycle(_) => WINDOW_GAIN * held,
         };
         window.min(self.cap).clamp(2.0 * WINDOW_MIN.min(self.window_max / 2.0), self.window_max)
@@ -218,15 +244,16 @@ impl CongestionControl for Bbr {
         self.advance(path, round_over);
     }
 
-    fn on_congestion(&mut self, path: &Path, signal: Signal) {
+    fn on_congestion(&mut self, path: &Path, signal: Signal) -> bool {
         if signal == Signal::Loss && path.loss <= LOSS_MAX && path.share_without_queue() == 1.0 {
-            return;
+            return false;
         }
         match self.phase {
             Phase::Startup if self.rate() > 0.0 => self.end_startup(path.now_ns),
             Phase::Startup | Phase::Drain | Phase::ProbeRtt { .. } => {}
             Phase::Cycle(_) => self.cap = (BETA * self.window_now()).max(WINDOW_MIN),
         }
+        true
     }
 }
 
@@ -254,7 +281,7 @@ mod tests {
             for _ in 0..count {
                 self.now_ns += (1e9 / rate) as u64;
                 self.delivered += 1;
-                let in_flight = (rate * rtt_ns as f64 / 1e9) as usize;
+                let in_flight = self.bbr.window().min((rate * rtt_ns as f64 / 1e9) as usize);
                 let delivered_before = self.delivered.saturating_sub(in_flight as u64 + 1);
                 let sample = Sample { rtt_ns: Some(rtt_ns), rate, starved: false, delivered_before };
                 let (now_ns, delivered) = (self.now_ns, self.delivered);
@@ -272,7 +299,7 @@ mod tests {
             assert_eq!(path.bbr.phase, Phase::Startup);
             assert_eq!(path.bbr.pace(), Some(STARTUP_GAIN * rate));
         }
-        path.come(200, 1000.0, 40 * MS);
+        path.come(500, 1000.0, 40 * MS);
         assert!(matches!(path.bbr.phase, Phase::Cycle(_)), "{:?}", path.bbr.phase);
         assert_eq!(path.bbr.window(), 80);
     }
@@ -309,10 +336,12 @@ mod tests {
     }
 
     #[test]
-    fn a_least_round_trip_not_seen_for_ten_seconds_is_looked_for_with_half_a_window() {
+    fn a_least_round_trip_not_seen_for_five_seconds_is_looked_for_with_half_a_window() {
         let mut path = Simulated::new();
         path.come(1000, 1000.0, 40 * MS);
-        path.come(10_500, 1000.0, 60 * MS);
+        path.come(4_900, 1000.0, 60 * MS);
+        assert!(matches!(path.bbr.phase, Phase::Cycle(_)), "{:?}", path.bbr.phase);
+        path.come(200, 1000.0, 60 * MS);
         assert!(matches!(path.bbr.phase, Phase::ProbeRtt { .. }), "{:?}", path.bbr.phase);
         let window = path.bbr.window();
         assert!(window <= 30, "{window}");

@@ -27,6 +27,10 @@ pub use self::raaqm::Raaqm;
 /// Share of lost packets above which loss means congestion, whatever the queue looks like.
 const LOSS_MAX: f64 = 0.15;
 
+/// How long a standing queue may be that consumers make: this, or a quarter of the empty path's round trip. More than the
+/// time for which a busy host keeps a process waiting, which looks the same.
+const QUEUE_NS: u64 = 25_000_000;
+
 /// The smallest window: one to wait for, one on its way.
 pub const WINDOW_MIN: f64 = 2.0;
 
@@ -71,6 +75,16 @@ pub struct Sample {
 }
 
 impl Path {
+    /// Whether Data wait longer than consumers may make them, if their round trip is `rtt_ns`.
+    fn is_queue(&self, rtt_ns: u64) -> bool {
+        rtt_ns.saturating_sub(self.rtt_min_ns) > QUEUE_NS.max(self.rtt_min_ns / 4)
+    }
+
+    /// Whether all Data of the last full round trip waited longer than that: a queue that stands.
+    pub fn has_queue(&self) -> bool {
+        self.is_queue(self.rtt_round_ns)
+    }
+
     /// Share of the window that the path holds without its queue. Round trips vary by themselves: up to a quarter
     /// more is no queue.
     fn share_without_queue(&self) -> f64 {
@@ -88,6 +102,9 @@ pub enum Signal {
     Mark,
     /// A packet was lost: perhaps a full queue, perhaps a bad link.
     Loss,
+    /// Data waited too long for a whole round trip ([`Path::has_queue`]), and no router said so: what CoDel (RFC 8289) would mark at the
+    /// queue, seen from this end.
+    Queue,
 }
 
 /// Decides the window and, if it likes, the rate.
@@ -103,8 +120,8 @@ pub trait CongestionControl: Debug + Send {
     /// A Data came. `limited`: the window was full, so it is the window that limits the rate.
     fn on_data(&mut self, path: &Path, limited: bool);
 
-    /// Congestion; at most once a round trip.
-    fn on_congestion(&mut self, path: &Path, signal: Signal);
+    /// Congestion. Whether it is answered: then what other packets of this round trip say is the same congestion, and not told.
+    fn on_congestion(&mut self, path: &Path, signal: Signal) -> bool;
 }
 
 /// A window that never changes.
@@ -118,7 +135,9 @@ impl CongestionControl for Fixed {
 
     fn on_data(&mut self, _: &Path, _: bool) {}
 
-    fn on_congestion(&mut self, _: &Path, _: Signal) {}
+    fn on_congestion(&mut self, _: &Path, _: Signal) -> bool {
+        false
+    }
 }
 
 /// Additive increase, multiplicative decrease: one packet more each round trip, half on congestion.
@@ -149,9 +168,13 @@ impl CongestionControl for Aimd {
         }
     }
 
-    fn on_congestion(&mut self, _: &Path, _: Signal) {
+    fn on_congestion(&mut self, _: &Path, signal: Signal) -> bool {
+        if signal == Signal::Queue {
+            return false;
+        }
         self.window = (self.window / 2.0).max(WINDOW_MIN);
         self.slow_start_max = self.window;
+        true
     }
 }
 

@@ -33,8 +33,12 @@ impl CongestionControl for NbCc {
         }
     }
 
-    fn on_congestion(&mut self, _: &Path, _: Signal) {
+    fn on_congestion(&mut self, _: &Path, signal: Signal) -> bool {
+        if signal == Signal::Queue {
+            return false;
+        }
         self.window = (self.window / 2.0).max(WINDOW_MIN);
+        true
     }
 }
 

@@ -98,10 +98,17 @@ impl CongestionControl for Raaqm {
         }
     }
 
-    fn on_congestion(&mut self, path: &Path, signal: Signal) {
-        if signal == Signal::Mark || path.loss > LOSS_MAX || path.share_without_queue() < 1.0 {
+    fn on_congestion(&mut self, path: &Path, signal: Signal) -> bool {
+        let answered = match signal {
+            Signal::Mark => true,
+            Signal::Loss => path.loss > LOSS_MAX || path.share_without_queue() < 1.0,
+            // Each Data's delay has its say already.
+            Signal::Queue => false,
+        };
+        if answered {
             self.shrink();
         }
+        answered
     }
 }
 

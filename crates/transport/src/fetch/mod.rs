@@ -30,7 +30,8 @@
 mod failure;
 mod rtt;
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use namely_wire::NackReason;
 
@@ -184,8 +185,10 @@ pub struct Fetch {
     settled: u64,
     /// Whether a piece was lost for good since Data came.
     gave_up: bool,
-    /// Every Interest in the order of sending, with its time; stale ones are skipped.
+    /// Every Interest that was the first for its piece, in the order of sending, with its time; stale ones are skipped.
     sent: VecDeque<(u64, u64)>,
+    /// Every later one, by the time until which it is waited for; then its own time and piece.
+    again: BinaryHeap<Reverse<(u64, u64, u64)>>,
     rtt: Rtt,
     loss: f64,
     delivered: Delivered,
@@ -226,6 +229,7 @@ impl Fetch {
             settled: 0,
             gave_up: false,
             sent: VecDeque::new(),
+            again: BinaryHeap::new(),
             rtt: Rtt::default(),
             loss: 0.0,
             delivered: Delivered { at_ns: now_ns, sent_ns: now_ns, ..Delivered::default() },
@@ -349,12 +353,17 @@ impl Fetch {
         slot.attempts += 1;
         slot.sent_ns = now_ns;
         slot.before = before;
-        let again = slot.attempts > 1;
+        let (attempts, again) = (slot.attempts, slot.attempts > 1);
         if self.in_flight == 0 {
             self.quiet_since_ns = now_ns;
         }
         self.in_flight += 1;
-        self.sent.push_back((piece, now_ns));
+        if again {
+            let until_ns = now_ns.saturating_add(self.rtt.retry_ns(attempts));
+            self.again.push(Reverse((until_ns, now_ns, piece)));
+        } else {
+            self.sent.push_back((piece, now_ns));
+        }
         if let Some(rate) = pace {
             let interval_ns = (1e9 / rate.max(f64::MIN_POSITIVE)).min(1e9) as u64;
             self.send_at_ns = self.send_at_ns.max(now_ns.saturating_sub(CATCH_UP_NS)) + interval_ns;
@@ -427,7 +436,12 @@ impl Fetch {
 
     /// Pieces are asked for once, in their order: the first that is missing is the first to be given up.
     fn give_up(&mut self, now_ns: u64) {
-        while now_ns >= self.give_up_at_ns() {
+        loop {
+            let at_ns = self.give_up_at_ns();
+            // At u64::MAX nothing is ever given up, not even then.
+            if now_ns < at_ns || at_ns == u64::MAX {
+                return;
+            }
             let piece = self.settled;
             let Some(slot) = self.slot(piece) else { return };
             let (was, sent_ns) = (slot.state, slot.sent_ns);
@@ -460,8 +474,9 @@ impl Fetch {
             return Taken::Unneeded;
         };
         let took_ns = now_ns.saturating_sub(sent_ns);
+        let mut round_sent_ns = None;
         if attempts == 1 {
-            self.rtt.sample(took_ns, now_ns);
+            round_sent_ns = self.rtt.sample(took_ns, now_ns);
         } else if state == State::Lost || took_ns < rtt_min_ns / 4 * 3 {
             self.counters.spurious += 1;
             self.rtt.spurious();
@@ -478,10 +493,14 @@ impl Fetch {
         self.measure(before, sent_ns, (attempts == 1).then_some(took_ns), now_ns);
         self.note_progress(now_ns);
         self.loss -= self.loss / LOSS_MEMORY;
-        self.control.on_data(&self.path(now_ns), limited);
+        let path = self.path(now_ns);
+        self.control.on_data(&path, limited);
         if arrival.marked {
             self.counters.marks += 1;
             self.congested(Signal::Mark, sent_ns, now_ns);
+        }
+        if let Some(sent_ns) = round_sent_ns.filter(|_| path.has_queue()) {
+            self.congested(Signal::Queue, sent_ns, now_ns);
         }
         Taken::New
     }
@@ -574,6 +593,7 @@ impl Fetch {
             }
         }
         self.sent.clear();
+        self.again.clear();
         self.in_flight = 0;
         self.quiet_since_ns = now_ns;
         self.heard_at_ns = now_ns;
@@ -585,9 +605,20 @@ impl Fetch {
         let paused_ns =
             if self.paused_until_ns > 0 && !self.lost.is_empty() { self.paused_until_ns } else { u64::MAX };
         let ask_ns = paused_ns.min(self.paced_ns()).min(self.give_up_at_ns());
-        let Some((_, sent_ns)) = self.sent.front() else { return ask_ns };
-        let quiet_ns = self.quiet_since_ns.max(*sent_ns).saturating_add(self.rtt.timeout_ns());
-        quiet_ns.min(self.overtaken_at_ns(*sent_ns)).min(ask_ns)
+        let Some((_, sent_ns)) = self.oldest() else { return ask_ns };
+        let quiet_ns = self.quiet_since_ns.max(sent_ns).saturating_add(self.rtt.timeout_ns());
+        let lost_ns = self.first_lost().map_or(u64::MAX, |(_, _, at_ns)| at_ns);
+        quiet_ns.min(lost_ns).min(ask_ns)
+    }
+
+    /// The outstanding Interest that will be the next to count as lost, when it was sent, and when it will.
+    fn first_lost(&self) -> Option<(u64, u64, u64)> {
+        let first =
+            self.sent.front().map(|(piece, sent_ns)| (*piece, *sent_ns, self.overtaken_at_ns(*sent_ns)));
+        let again = self.again.peek().map(|Reverse((until_ns, sent_ns, piece))| {
+            (*piece, *sent_ns, self.overtaken_at_ns(*sent_ns).max(*until_ns))
+        });
+        first.into_iter().chain(again).min_by_key(|(_, _, at_ns)| *at_ns)
     }
 
     /// When the rate lets the next piece be asked for, if it is the rate that keeps it back.
@@ -613,8 +644,10 @@ impl Fetch {
     /// Finds what is lost by now.
     pub fn expire(&mut self, now_ns: u64) {
         self.give_up(now_ns);
-        while let Some((piece, sent_ns)) = self.oldest() {
-            if now_ns < self.overtaken_at_ns(sent_ns) {
+        loop {
+            self.skip_stale();
+            let Some((piece, sent_ns, at_ns)) = self.first_lost() else { break };
+            if now_ns < at_ns {
                 break;
             }
             self.counters.losses += 1;
@@ -636,20 +669,28 @@ impl Fetch {
         self.quiet_since_ns = now_ns;
     }
 
-    /// The outstanding Interest that was sent first.
+    /// The outstanding Interest that was sent first; of those that repeat one, the one that is waited for least.
     fn oldest(&mut self) -> Option<(u64, u64)> {
         self.skip_stale();
-        self.sent.front().copied()
+        let again = self.again.peek().map(|Reverse((_, sent_ns, piece))| (*piece, *sent_ns));
+        self.sent.front().copied().into_iter().chain(again).min_by_key(|(_, sent_ns)| *sent_ns)
     }
 
     fn skip_stale(&mut self) {
-        while let Some((piece, sent_ns)) = self.sent.front().copied() {
-            let live = |slot: &mut Slot| slot.state == State::InFlight && slot.sent_ns == sent_ns;
-            if self.slot(piece).is_some_and(live) {
-                break;
-            }
+        while let Some((piece, sent_ns)) = self.sent.front().copied()
+            && !self.is_live(piece, sent_ns)
+        {
             self.sent.pop_front();
         }
+        while let Some(Reverse((_, sent_ns, piece))) = self.again.peek().copied()
+            && !self.is_live(piece, sent_ns)
+        {
+            self.again.pop();
+        }
+    }
+
+    fn is_live(&mut self, piece: u64, sent_ns: u64) -> bool {
+        self.slot(piece).is_some_and(|slot| slot.state == State::InFlight && slot.sent_ns == sent_ns)
     }
 
     fn lose(&mut self, piece: u64) {
@@ -662,14 +703,10 @@ impl Fetch {
 
     /// One reaction to all the signals that packets of one round trip carry.
     fn congested(&mut self, signal: Signal, sent_ns: u64, now_ns: u64) {
-        if sent_ns >= self.decreased_at_ns {
+        if sent_ns >= self.decreased_at_ns && self.control.on_congestion(&self.path(now_ns), signal) {
             self.decreased_at_ns = now_ns;
-            let window = self.control.window();
-            self.control.on_congestion(&self.path(now_ns), signal);
-            if self.control.window() < window {
-                // What was lost before the decrease is paid for.
-                self.loss = 0.0;
-            }
+            // What was lost before the decrease is paid for.
+            self.loss = 0.0;
         }
     }
 

@@ -16,6 +16,9 @@ const BACKED_OFF_NS_MAX: u64 = 2_000_000_000;
 /// Doublings after which the timeout has reached its limit whatever it was.
 const BACKOFF_MAX: u32 = 8;
 
+/// How often the time is doubled for which a repeated Interest is waited for: more would hold up all that comes after it.
+const RETRY_DOUBLINGS: u32 = 2;
+
 /// Of how many latest round trips the least tells the queue: few, so that a growing queue is seen at once; more
 /// than one, so that jitter is not taken for a queue.
 const RECENT: usize = 16;
@@ -44,6 +47,7 @@ pub(super) struct Rtt {
     /// The least of the round trip under way, and of the one before it.
     round_min_ns: u64,
     previous_round_min_ns: u64,
+    round_began_ns: u64,
     round_ends_at_ns: u64,
     backoff: u32,
     patience: u32,
@@ -69,8 +73,9 @@ impl Extreme {
 }
 
 impl Rtt {
-    /// A round trip of an Interest that was sent once.
-    pub(super) fn sample(&mut self, rtt_ns: u64, now_ns: u64) {
+    /// A round trip of an Interest that was sent once. When it begins a new round: since when Interests were sent whose Data the one
+    /// that is over consists of.
+    pub(super) fn sample(&mut self, rtt_ns: u64, now_ns: u64) -> Option<u64> {
         let rtt_ns = rtt_ns.max(1);
         if self.smoothed_ns == 0 {
             self.smoothed_ns = rtt_ns;
@@ -84,13 +89,17 @@ impl Rtt {
         self.max.update(rtt_ns, now_ns, MAX_WINDOW_NS, u64::max);
         self.recent_ns[self.samples % RECENT] = rtt_ns;
         self.samples += 1;
+        let mut over = None;
         if now_ns >= self.round_ends_at_ns {
+            over = self.round_began_ns.checked_sub(self.smoothed_ns);
+            self.round_began_ns = now_ns;
             self.previous_round_min_ns = if self.round_min_ns == 0 { rtt_ns } else { self.round_min_ns };
             self.round_min_ns = rtt_ns;
             self.round_ends_at_ns = now_ns.saturating_add(self.smoothed_ns);
         }
         self.round_min_ns = self.round_min_ns.min(rtt_ns);
         self.backoff = 0;
+        over
     }
 
     /// The timeout passed without any Data: wait twice as long from now on.
@@ -117,6 +126,13 @@ impl Rtt {
         let longest_ns = self.max.old_ns.max(self.max.new_ns);
         let patient_ns = (longest_ns + longest_ns / 4).max(self.smoothed_ns + 4 * self.variance_ns);
         (patient_ns.max(EARLY_NS_MIN) << self.patience).min(self.timeout_ns().max(EARLY_NS_MIN))
+    }
+
+    /// The same for one that was sent more than once, `attempts` times by now: from the fourth on longer, up to the timeout. Routers
+    /// hold back what is repeated too soon, and a queue that is full stays so for a while.
+    pub(super) fn retry_ns(&self, attempts: u8) -> u64 {
+        let doublings = u32::from(attempts).saturating_sub(3).min(RETRY_DOUBLINGS);
+        (self.early_ns() << doublings).min(self.timeout_ns().max(EARLY_NS_MIN))
     }
 
     pub(super) fn min_ns(&self) -> u64 {
@@ -146,7 +162,7 @@ mod tests {
     fn the_timeout_starts_at_a_second_follows_the_path_and_doubles_on_silence() {
         let mut rtt = Rtt::default();
         assert_eq!(rtt.timeout_ns(), RTO_INITIAL_NS);
-        (0..100).for_each(|i| rtt.sample(600 * MS, i * MS));
+        (0..100).for_each(|i| _ = rtt.sample(600 * MS, i * MS));
         assert!((600 * MS..700 * MS).contains(&rtt.timeout_ns()), "{}", rtt.timeout_ns());
         rtt.back_off();
         assert!(rtt.timeout_ns() >= 1200 * MS);
@@ -154,7 +170,7 @@ mod tests {
         assert_eq!(rtt.timeout_ns(), BACKED_OFF_NS_MAX);
         rtt.sample(600 * MS, 101 * MS);
         assert!(rtt.timeout_ns() < 700 * MS, "Data ends the backoff");
-        (0..100).for_each(|i| rtt.sample(5_000 * MS, i * MS));
+        (0..100).for_each(|i| _ = rtt.sample(5_000 * MS, i * MS));
         assert!(rtt.timeout_ns() >= 5_000 * MS, "a long path is waited for");
     }
 
