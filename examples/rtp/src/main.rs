@@ -1,0 +1,209 @@
+//! RTP over names (HT-33). The sender publishes each packet, as it is made, as `/<prefix>/<number>`; the receiver keeps
+//! Interests for the next ones outstanding, so that a packet goes to all who wait for it the moment it exists. Nothing is
+//! asked for again: what does not come in time is lost, as with RTP over UDP.
+#![forbid(unsafe_code)]
+
+mod packet;
+mod quality;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::{Parser, Subcommand};
+use namely_socket::{
+    Consumer, ConsumerOptions, DATAGRAMS_MAX, Datagram, ManifestUse, Producer, ProducerOptions,
+    PublishOptions, RecvError, errno_name,
+};
+use namely_wire::Name;
+
+use packet::{CLOCK_HZ, HEADER_OCTETS, Header};
+use quality::{Meter, Quality};
+
+/// RTP packets over names: a sender in real time, and a receiver that measures loss, jitter and lateness.
+///
+/// Example: `rtp send /lab/camera --packets 1500 &` and `rtp receive /lab/camera --packets 1500`
+#[derive(Debug, Parser)]
+struct Args {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// Publishes packets at a steady rate, from number 0 on.
+    Send {
+        /// Below which packets are named; a key of yours must be for it (`namely key new`).
+        prefix: Name,
+        /// How many packets.
+        #[arg(long, default_value_t = 1500)]
+        packets: u64,
+        /// Time between two packets, ms.
+        #[arg(long, default_value_t = 20)]
+        interval_ms: u64,
+        /// Octets of payload in each.
+        #[arg(long, default_value_t = 1000)]
+        payload: usize,
+        /// Makes every so many-th packet and does not publish it: a loss for the receiver to find. 0: none.
+        #[arg(long, default_value_t = 0)]
+        drop_every: u64,
+        /// How long the last packets stay available, ms.
+        #[arg(long, default_value_t = 2000)]
+        linger_ms: u64,
+    },
+    /// Asks for packets and says how they came.
+    Receive {
+        /// The sender's prefix.
+        prefix: Name,
+        /// The first packet to ask for.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// How many packets.
+        #[arg(long, default_value_t = 1500)]
+        packets: u64,
+        /// Interests outstanding: at least the round trip in packets.
+        #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=DATAGRAMS_MAX as u64))]
+        ahead: u64,
+        /// How long an Interest waits for its packet, ms; a packet that takes longer is lost.
+        #[arg(long, default_value_t = 2000)]
+        lifetime_ms: u64,
+        /// How long after its place behind the first a packet may come and still be played, ms.
+        #[arg(long, default_value_t = 100.0)]
+        playout_ms: f64,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Args::parse().role) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rtp: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(role: Role) -> Result<(), Box<dyn Error>> {
+    match role {
+        Role::Send { prefix, packets, interval_ms, payload, drop_every, linger_ms } => {
+            let producer = Producer::bind(prefix.clone(), ProducerOptions::default())?;
+            println!("sending below {prefix}");
+            let lost = |number: u64| drop_every > 0 && number % drop_every == drop_every - 1;
+            send(&producer, &prefix, packets, Duration::from_millis(interval_ms), payload, &lost)?;
+            std::thread::sleep(Duration::from_millis(linger_ms));
+            producer.close();
+            Ok(())
+        }
+        Role::Receive { prefix, from, packets, ahead, lifetime_ms, playout_ms, json } => {
+            let consumer = Consumer::bind(prefix.clone(), ConsumerOptions::default())?;
+            let lifetime = Duration::from_millis(lifetime_ms);
+            let quality = receive(&consumer, &prefix, from..from + packets, ahead, lifetime, playout_ms)?;
+            if json {
+                println!("{}", serde_json::to_string(&quality)?)
+            } else {
+                print(&quality)
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The version of each packet: with it a receiver knows the whole name of what is not there yet.
+const VERSION: u64 = 0;
+
+/// The name of a packet.
+fn named(prefix: &Name, number: u64) -> Name {
+    prefix.clone().join_generic(number.to_string())
+}
+
+/// Sends at a steady rate: each packet at its time after the first, however long publishing takes.
+fn send(
+    producer: &Producer,
+    prefix: &Name,
+    packets: u64,
+    interval: Duration,
+    payload_octets: usize,
+    is_lost: &dyn Fn(u64) -> bool,
+) -> Result<(), Box<dyn Error>> {
+    let each = PublishOptions {
+        manifest: Some(ManifestUse::Off),
+        version: Some(VERSION),
+        ..PublishOptions::default()
+    };
+    let started = Instant::now();
+    for number in 0..packets {
+        let due = interval * u32::try_from(number)?;
+        std::thread::sleep(due.saturating_sub(started.elapsed()));
+        let ticks = due.as_millis() as u64 * CLOCK_HZ / 1000;
+        // Both wrap, as RFC 3550 has it.
+        let header = Header { sequence: number as u16, timestamp: ticks as u32, ssrc: 1 };
+        if !is_lost(number) {
+            producer.publish(&named(prefix, number), &header.packet(payload_octets), &each)?;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps `ahead` Interests outstanding until every packet came or is lost.
+fn receive(
+    consumer: &Consumer,
+    prefix: &Name,
+    numbers: std::ops::Range<u64>,
+    ahead: u64,
+    lifetime: Duration,
+    playout_ms: f64,
+) -> Result<Quality, Box<dyn Error>> {
+    let mut meter = Meter::new(playout_ms);
+    let (started, mut next, mut outstanding) = (Instant::now(), numbers.start, 0);
+    while next < numbers.end || outstanding > 0 {
+        while next < numbers.end && outstanding < ahead {
+            let wanted = Datagram {
+                lifetime: Some(lifetime),
+                ..Datagram::new(named(prefix, next).join_version(VERSION).join_segment(0))
+            };
+            consumer.send(&wanted)?;
+            meter.asked();
+            (next, outstanding) = (next + 1, outstanding + 1);
+        }
+        let received = consumer.recv();
+        outstanding -= 1;
+        match received {
+            Ok(received) => match Header::parse(&received.content) {
+                Some(header) if is_of(&received.name, prefix, header.sequence) => {
+                    meter.received(&header, started.elapsed().as_secs_f64() * 1e3);
+                }
+                _ => meter.strange(),
+            },
+            Err(RecvError::Failed { error, .. }) if errno_name(error.errno()) == Some("ETIMEDOUT") => {
+                meter.lost()
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(meter.quality())
+}
+
+/// Whether a packet of this sequence number is what the name says.
+fn is_of(name: &Name, prefix: &Name, sequence: u16) -> bool {
+    let number = name
+        .as_name()
+        .component(prefix.len())
+        .and_then(|part| std::str::from_utf8(part.value).ok()?.parse::<u64>().ok());
+    number.is_some_and(|number| number as u16 == sequence)
+}
+
+fn print(quality: &Quality) {
+    let share = |count: u64| count as f64 * 100.0 / quality.asked.max(1) as f64;
+    println!("packets   {:>8}", quality.asked);
+    println!("received  {:>8}  {:>6.2} %", quality.received, share(quality.received));
+    println!("lost      {:>8}  {:>6.2} %", quality.lost, share(quality.lost));
+    println!("late      {:>8}  {:>6.2} %", quality.late, share(quality.late));
+    println!("strange   {:>8}  {:>6.2} %", quality.strange, share(quality.strange));
+    println!(
+        "jitter    {:>8.3}  ms, at most {:.3} ms; header of {HEADER_OCTETS} octets",
+        quality.jitter_ms, quality.jitter_max_ms
+    );
+}

@@ -1,0 +1,100 @@
+//! What a receiver measures: loss, lateness, and jitter as RFC 3550 (section 6.4.1, appendix A.8) defines it.
+
+use serde::Serialize;
+
+use crate::packet::{CLOCK_HZ, Header};
+
+/// What was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Quality {
+    /// Packets asked for.
+    pub(crate) asked: u64,
+    /// Packets that came.
+    pub(crate) received: u64,
+    /// Packets that did not come within the lifetime of their Interest.
+    pub(crate) lost: u64,
+    /// Packets that came after they were to be played.
+    pub(crate) late: u64,
+    /// What came and was no RTP packet, or another one than asked for.
+    pub(crate) strange: u64,
+    /// Interarrival jitter at the end, ms.
+    pub(crate) jitter_ms: f64,
+    /// The largest jitter, ms.
+    pub(crate) jitter_max_ms: f64,
+}
+
+/// Measures packet by packet.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    quality: Quality,
+    playout_ms: f64,
+    /// Of the first packet: timestamp, and when it came, ms.
+    first: Option<(u32, f64)>,
+    transit_before_ms: Option<f64>,
+}
+
+impl Meter {
+    /// A packet is late when it comes more than `playout_ms` after the place that its timestamp gives it behind the first.
+    pub(crate) fn new(playout_ms: f64) -> Self {
+        Meter { quality: Quality::default(), playout_ms, first: None, transit_before_ms: None }
+    }
+
+    /// A packet was asked for.
+    pub(crate) fn asked(&mut self) {
+        self.quality.asked += 1;
+    }
+
+    /// It did not come.
+    pub(crate) fn lost(&mut self) {
+        self.quality.lost += 1;
+    }
+
+    /// What came was not it.
+    pub(crate) fn strange(&mut self) {
+        self.quality.strange += 1;
+    }
+
+    /// A packet came, `at_ms` on a clock of the receiver's own.
+    pub(crate) fn received(&mut self, header: &Header, at_ms: f64) {
+        self.quality.received += 1;
+        let (timestamp, came_ms) = *self.first.get_or_insert((header.timestamp, at_ms));
+        // Timestamps wrap: the difference is a signed one.
+        let media_ms =
+            f64::from(header.timestamp.wrapping_sub(timestamp).cast_signed()) * 1e3 / CLOCK_HZ as f64;
+        let transit_ms = at_ms - came_ms - media_ms;
+        self.quality.late += u64::from(transit_ms > self.playout_ms);
+        if let Some(before_ms) = self.transit_before_ms.replace(transit_ms) {
+            let difference_ms = (transit_ms - before_ms).abs();
+            self.quality.jitter_ms += (difference_ms - self.quality.jitter_ms) / 16.0;
+            self.quality.jitter_max_ms = self.quality.jitter_max_ms.max(self.quality.jitter_ms);
+        }
+    }
+
+    /// What was measured.
+    pub(crate) fn quality(&self) -> Quality {
+        self.quality
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_follows_the_differences_of_transit_times_and_lateness_the_first_packet() {
+        let mut meter = Meter::new(50.0);
+        let header =
+            |tick: u32| Header { sequence: 0, timestamp: u32::MAX.wrapping_add(tick * 1800), ssrc: 1 };
+        // 20 ms apart, across the wrap of the timestamp, in time.
+        for i in 0..10 {
+            meter.received(&header(i), 1000.0 + 20.0 * f64::from(i));
+        }
+        assert!(meter.quality().jitter_ms < 1e-6 && meter.quality().late == 0, "{:?}", meter.quality());
+        // One comes 60 ms after its time: 60 / 16 ms, and then what is left of it and 60 / 16 ms.
+        meter.received(&header(10), 1000.0 + 200.0 + 60.0);
+        assert!((meter.quality().jitter_ms - 3.75).abs() < 1e-6);
+        meter.received(&header(11), 1000.0 + 220.0);
+        assert!((meter.quality().jitter_ms - (3.75 * 15.0 / 16.0 + 3.75)).abs() < 1e-6);
+        assert_eq!((meter.quality().late, meter.quality().received), (1, 12));
+    }
+}
