@@ -7,7 +7,7 @@ use std::path::Path;
 
 use namely_security::{Certificate, ManifestHash, Signer, sign_data};
 use namely_transport::connection::Outbox;
-use namely_transport::publish::Signing;
+use namely_transport::publish::{SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_transport::serve::Producer;
 use namely_wire::rdr::{Metadata, metadata_name};
 use namely_wire::{DataBuilder, InterestView, LpHeaders, Name, NameRef};
@@ -76,7 +76,7 @@ impl PutOptions {
         PutOptions {
             name,
             version,
-            segment_octets: 8000,
+            segment_octets: SEGMENT_OCTETS_DEFAULT,
             signing: Signing::Manifest(ManifestHash::Sha256),
             freshness_ms: 10_000,
             metadata_freshness_ms: 1_000,

@@ -9,7 +9,7 @@ use namely_security::{HmacKey, KeyChain, KeyType, ManifestHash, TrustPolicy, rea
 use namely_transport::congestion::Algorithm;
 pub use namely_transport::object::OnBadSegment;
 use namely_transport::object::ReadOptions;
-use namely_transport::publish::{self, PACKET_OCTETS_DEFAULT, Signing};
+use namely_transport::publish::{self, PACKET_OCTETS_DEFAULT, SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_wire::{Name, PACKET_OCTETS_MAX};
 
 pub use self::error::OptionError;
@@ -190,7 +190,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         "0",
         "largest packet that the path carries whole; 0: not bound",
     ),
-    spec("segment_octets", For::Producer, SOME, "8000", "most content in a segment, octets"),
+    spec("segment_octets", For::Producer, SOME, "8192", "most content in a segment, octets"),
     spec("freshness_ms", For::Producer, ANY_NUMBER, "10000", "FreshnessPeriod of segments, ms"),
     before(spec(
         "reliable",
@@ -392,7 +392,7 @@ impl Default for ProducerOptions {
             shared_key: None,
             packet_octets_max: PACKET_OCTETS_DEFAULT,
             follows_path: false,
-            segment_octets: 8000,
+            segment_octets: SEGMENT_OCTETS_DEFAULT,
             freshness_ms: 10_000,
             reliable: false,
             buffer_octets: 64 << 20,

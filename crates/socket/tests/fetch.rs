@@ -73,6 +73,7 @@ fn names_outside_the_prefix_are_refused_and_no_call_waits_longer_than_it_may() {
 fn a_range_asks_for_what_it_reads_and_a_stream_no_further_ahead_than_it_may() {
     let world = World::new();
     let producer = world.producer("/p");
+    producer.set_option("segment_octets", "8000").unwrap();
     let whole = content(5_000_000);
     let published = producer.publish(&name("/p/o"), &whole, &PublishOptions::default()).unwrap();
     let per_packet = PublishOptions { manifest: Some(ManifestUse::Off), ..PublishOptions::default() };
@@ -85,7 +86,7 @@ fn a_range_asks_for_what_it_reads_and_a_stream_no_further_ahead_than_it_may() {
     };
     for (object, manifests) in [("/p/o", 1), ("/p/signed", 0)] {
         let stream = consumer.open(&name(object)).unwrap();
-        // Segments have 8000 octets; manifest 1 begins with segment 240, at 1,920,000.
+        // Manifest 1 begins with segment 240, at 1,920,000.
         for (from, octets, segments) in [
             (0, 1, 1),
             (7_999, 1, 1),

@@ -7,6 +7,7 @@ use clap::Args;
 use namely_files::put::MEMORY_OCTETS_MAX;
 use namely_files::{Input, Put as Publication, PutOptions};
 use namely_transport::connection::{Connection, Options};
+use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_transport::serve::{register, serve};
 use namely_wire::Name;
 use serde_json::json;
@@ -25,7 +26,7 @@ pub struct Put {
     /// The name, without version: that is the time of publication, in ms.
     name: Name,
     /// Octets of content in each segment.
-    #[arg(long, value_name = "OCTETS", default_value_t = 8000)]
+    #[arg(long, value_name = "OCTETS", default_value_t = SEGMENT_OCTETS_DEFAULT)]
     segment_size: usize,
     /// What vouches for segments: one signature for many through a manifest, or one for each packet.
     #[arg(long, value_enum, default_value = "manifest")]

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use namely_files::{FileServer, ServeOptions};
 use namely_security::ManifestHash;
 use namely_transport::connection::{Connection, Options};
-use namely_transport::publish::Signing;
+use namely_transport::publish::{SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_transport::serve::{register, serve};
 use namely_wire::Name;
 use serde_json::json;
@@ -27,7 +27,7 @@ pub struct Serve {
     #[arg(long, short, value_name = "NAME")]
     prefix: Name,
     /// Octets of content in each segment.
-    #[arg(long, value_name = "OCTETS", default_value_t = 8000)]
+    #[arg(long, value_name = "OCTETS", default_value_t = SEGMENT_OCTETS_DEFAULT)]
     segment_size: usize,
     /// What vouches for segments: one signature for many through a manifest, or one for each packet.
     #[arg(long, value_enum, default_value = "manifest")]

@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use namely_security::{Certificate, CryptoError, ManifestHash, Signer, sign_data};
 use namely_transport::connection::Outbox;
-use namely_transport::publish::{PACKET_OCTETS_DEFAULT, Signing};
+use namely_transport::publish::{PACKET_OCTETS_DEFAULT, SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_transport::segment::SegmentWriter;
 use namely_transport::serve::Producer;
 use namely_wire::rdr::{LISTING_COMPONENT, Metadata, metadata_name};
@@ -55,7 +55,7 @@ impl ServeOptions {
     pub fn new(prefix: Name) -> Self {
         ServeOptions {
             prefix,
-            segment_octets: 8000,
+            segment_octets: SEGMENT_OCTETS_DEFAULT,
             signing: Signing::Manifest(ManifestHash::Sha256),
             freshness_ms: 10_000,
             metadata_freshness_ms: 1_000,

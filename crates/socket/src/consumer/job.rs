@@ -9,6 +9,7 @@ use namely_security::{Hashed, TrustReason, Verified, Verifier};
 use namely_transport::object::{
     Checked, Checking, Finder, Object, ObjectError, OnBadSegment, Part, ReadOptions,
 };
+use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_wire::{DataView, InterestBuilder, Name};
 
 use super::backlog::{Backlog, RUN_MAX, Stopped};
@@ -22,7 +23,7 @@ use crate::options::{ConsumerOptions, Revocation};
 const STREAM_SPAN_MAX: usize = 512;
 
 /// Octets of a segment where nobody says how large they are.
-pub(super) const SEGMENT_OCTETS: u64 = 8000;
+pub(super) const SEGMENT_OCTETS: u64 = SEGMENT_OCTETS_DEFAULT as u64;
 
 /// Certificates fetched for one object at most.
 const CERTIFICATES_MAX: usize = 16;

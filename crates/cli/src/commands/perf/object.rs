@@ -13,6 +13,7 @@ use namely_security::{KeyChain, KeyType, NewKey, TrustPolicy};
 use namely_socket::{
     Consumer, ConsumerOptions, ManifestUse, Producer, ProducerOptions, PublishOptions, Suite, Trust,
 };
+use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_wire::Name;
 use serde_json::json;
 
@@ -118,7 +119,7 @@ pub struct Object {
     #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1024))]
     size: u64,
     /// Octets of content in each segment.
-    #[arg(long, value_name = "OCTETS", default_value_t = 8000, value_parser = clap::value_parser!(u64).range(200..=8400))]
+    #[arg(long, value_name = "OCTETS", default_value_t = SEGMENT_OCTETS_DEFAULT as u64, value_parser = clap::value_parser!(u64).range(200..=8400))]
     segment: u64,
     /// How often each is measured.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]

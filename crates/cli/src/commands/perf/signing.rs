@@ -110,13 +110,15 @@ impl Signing {
 /// The payload of `octets` that servers send: the same octets each time, so that a client can tell a changed one.
 pub(super) fn payload(octets: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let next = |_| {
+    let mut payload = Vec::with_capacity(octets + 8);
+    while payload.len() < octets {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        state as u8
-    };
-    (0..octets).map(next).collect()
+        payload.extend_from_slice(&state.to_ne_bytes());
+    }
+    payload.truncate(octets);
+    payload
 }
 
 /// Checks content and signature of what came.

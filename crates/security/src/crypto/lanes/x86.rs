@@ -34,7 +34,11 @@ pub(super) fn interleaved<const N: usize>(messages: &[Padded<'_>; N]) -> Option<
 fn hash_wide(messages: &[&Padded<'_>; WIDE]) -> [State; WIDE] {
     let mut state = INITIAL.map(|word| _mm512_set1_epi32(word as i32));
     for n in 0..messages[0].blocks() {
-        compress_wide(&mut state, &messages.map(|message| message.block(n)));
+        let mut blocks = [messages[0].block(n); WIDE];
+        for lane in 1..WIDE {
+            blocks[lane] = messages[lane].block(n);
+        }
+        compress_wide(&mut state, &blocks);
     }
     let mut states = [[0; 8]; WIDE];
     for (place, word) in state.into_iter().enumerate() {
@@ -124,11 +128,12 @@ fn majority(x: __m512i, y: __m512i, z: __m512i) -> __m512i {
 #[target_feature(enable = "avx512f,avx512bw")]
 fn transposed(blocks: &[&Block; WIDE]) -> [__m512i; 16] {
     let swap = _mm512_set4_epi32(0x0c0d_0e0f, 0x0809_0a0b, 0x0405_0607, 0x0001_0203);
-    let row = blocks.map(|block| {
+    let mut row = [swap; WIDE];
+    for lane in 0..WIDE {
         // SAFETY: a block is 64 octets long; the instruction wants no alignment.
-        let words = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-        _mm512_shuffle_epi8(words, swap)
-    });
+        let words = unsafe { _mm512_loadu_si512(blocks[lane].as_ptr().cast()) };
+        row[lane] = _mm512_shuffle_epi8(words, swap);
+    }
     // Each step brings together what lies twice as far apart: words, pairs of words, quarters of a register, halves.
     let mut quads = [row[0]; 16];
     for n in 0..4 {
@@ -159,7 +164,11 @@ fn transposed(blocks: &[&Block; WIDE]) -> [__m512i; 16] {
 fn hash_interleaved<const N: usize>(messages: &[&Padded<'_>; N]) -> [State; N] {
     let mut states = [Halves::new(); N];
     for n in 0..messages[0].blocks() {
-        compress_interleaved(&mut states, &messages.map(|message| message.block(n)));
+        let mut blocks = [messages[0].block(n); N];
+        for lane in 1..N {
+            blocks[lane] = messages[lane].block(n);
+        }
+        compress_interleaved(&mut states, &blocks);
     }
     states.map(|state| state.words())
 }
@@ -199,18 +208,19 @@ impl Halves {
 #[inline]
 fn compress_interleaved<const N: usize>(states: &mut [Halves; N], blocks: &[&Block; N]) {
     let swap = _mm_set_epi32(0x0c0d_0e0f, 0x0809_0a0b, 0x0405_0607, 0x0001_0203);
-    let mut w = blocks.map(|block| {
-        [0, 16, 32, 48].map(|at| {
-            // SAFETY: 16 octets from 48 on at most of a block's 64; the instruction wants no alignment.
-            let words = unsafe { _mm_loadu_si128(block[at..].as_ptr().cast()) };
-            _mm_shuffle_epi8(words, swap)
-        })
-    });
+    let mut w = [[swap; 4]; N];
+    for lane in 0..N {
+        for (n, quarter) in blocks[lane].as_chunks::<16>().0.iter().enumerate() {
+            // SAFETY: a quarter of a block is 16 octets long; the instruction wants no alignment.
+            let words = unsafe { _mm_loadu_si128(quarter.as_ptr().cast()) };
+            w[lane][n] = _mm_shuffle_epi8(words, swap);
+        }
+    }
     let old = *states;
     macro_rules! rounds {
         ($group:expr, $at:expr) => {
-            let [k0, k1, k2, k3] = [0, 1, 2, 3].map(|n| K[4 * $group + n] as i32);
-            let k = _mm_set_epi32(k3, k2, k1, k0);
+            let k = &K[4 * $group..][..4];
+            let k = _mm_set_epi32(k[3] as i32, k[2] as i32, k[1] as i32, k[0] as i32);
             for (w, state) in w.iter_mut().zip(states.iter_mut()) {
                 if $group >= 4 {
                     let far = _mm_alignr_epi8::<4>(w[($at + 3) % 4], w[($at + 2) % 4]);
