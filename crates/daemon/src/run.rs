@@ -85,9 +85,13 @@ fn announce(listening: &[FaceUri]) {
     let default = namely_transport::paths::listen_socket();
     let is_default =
         |uri: &&FaceUri| matches!(uri, FaceUri::Unix(path) if default.as_os_str() == path.as_str());
-    let router = match (listening.iter().find(is_default), listening.first()) {
+    let is_for_applications = |uri: &&FaceUri| {
+        matches!(uri, FaceUri::Unix(_) | FaceUri::Memif { .. } | FaceUri::Tcp(_) | FaceUri::Udp(_))
+    };
+    let router = match (listening.iter().find(is_default), listening.iter().find(is_for_applications)) {
+        (Some(_), _) => String::new(),
         (None, Some(uri)) => format!(" --router {uri}"),
-        _ => String::new(),
+        (None, None) => return say("ready"),
     };
     say(&format!("ready; try: namely{router} status, or namely{router} serve DIR --prefix /NAME"));
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
@@ -21,6 +22,32 @@ fn it_says_what_it_listens_on_and_what_to_do_next() {
     assert_eq!(listening[0], socket);
     assert!(listening[1].starts_with("udp4://127.0.0.1:") && !listening[1].ends_with(":0"), "{listening:?}");
     assert_eq!(listening.len(), 2, "just those");
+}
+
+#[test]
+fn what_to_do_next_names_a_socket_that_applications_can_use_or_nothing() {
+    for (listen, ready) in [
+        (&["ws://127.0.0.1:0", "memif:///SOCKET"][..], "ready; try: namely --router memif:///SOCKET status,"),
+        (&["ws://127.0.0.1:0"], "ready\n"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = format!("{}/x.memif", &dir.path().display().to_string()[1..]);
+        let mut command = namelyd();
+        command.arg("--no-config").stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+        for uri in listen {
+            command.args(["--listen", &uri.replace("SOCKET", &socket)]);
+        }
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("ready") {
+            line.clear();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "it ended");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(line.starts_with(&ready.replace("SOCKET", &socket)), "{line}");
+    }
 }
 
 #[test]
