@@ -144,7 +144,7 @@ fn over_names(
     let mut command = Command::new(&programs.namely);
     command.args(["--json", "--router", &router_uri, "proxy", "egress"]).env("HOME", dir);
     // A live channel is asked for its last seconds only.
-    command.args(["--buffer", "2"]);
+    command.args(["--buffer", "1"]);
     command.args((0..experiment.channels).map(|channel| format!("ch{channel}=http://{origin}")));
     let (counts, mut server) = (dir.join("egress.json"), None);
     let egress = server.insert(Process::start("egress", command, dir, Some(&counts))?);
