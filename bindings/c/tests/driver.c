@@ -346,8 +346,12 @@ static int step_drain(int socket, const char *uri) {
 static int step_descriptors(int more) {
     struct rlimit limit;
     int open = 0, last;
-    DIR *listed = opendir("/proc/self/fd");
-    if (listed == NULL || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    DIR *listed;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return UNKNOWN;
+    /* Counting takes a descriptor itself. */
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || (listed = opendir("/proc/self/fd")) == NULL)
         return UNKNOWN;
     last = dirfd(listed);
     for (struct dirent *entry; (entry = readdir(listed)) != NULL;)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use namely_security::{CertificateError, KeyChainError, PolicyFileError, Why};
-use namely_transport::connection::{CommandError, ConnectionError};
+use namely_transport::connection::{CommandError, ConnectionError, NoRouter};
 use namely_transport::fetch::Failure;
 use namely_transport::object::ObjectError;
 use namely_transport::publish;
@@ -137,6 +137,11 @@ impl BindError {
             BindError::Option(error) => error.errno(),
             BindError::InUse { .. } => errno::ADDRINUSE,
             BindError::NoKey { .. } => errno::NOKEY,
+            BindError::KeyChain(KeyChainError::Read(_, error) | KeyChainError::Write(_, error))
+                if is_short_of_descriptors(error) =>
+            {
+                errno::MFILE
+            }
             BindError::KeyChain(_) | BindError::Policy(_) | BindError::Anchor(_) => errno::KEYREJECTED,
             BindError::Connection(error) => of_connection(error),
             BindError::Register(CommandError::Connection(error)) => of_connection(error),
@@ -333,9 +338,19 @@ from! {
     publish::PublishError => PublishError::Make, StoreError => PublishError::Store, StoreError => BindError::Store,
 }
 
+/// Whether the process has no descriptor left, which is nothing that keys or routers could do anything about.
+fn is_short_of_descriptors(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(errno::MFILE)
+}
+
 fn of_connection(error: &ConnectionError) -> i32 {
     match error {
         ConnectionError::BadRouter(_) | ConnectionError::BadInterest(_) => errno::INVAL,
+        ConnectionError::NoRouter(NoRouter { tried })
+            if tried.iter().any(|(_, error)| is_short_of_descriptors(error)) =>
+        {
+            errno::MFILE
+        }
         ConnectionError::NoRouter(_) => errno::CONNREFUSED,
         ConnectionError::Lost { .. } => errno::NOTCONN,
         ConnectionError::System(error) => error.raw_os_error().unwrap_or(errno::IO),

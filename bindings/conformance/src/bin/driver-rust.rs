@@ -376,8 +376,10 @@ impl Driver {
 
 /// Lets the process have so many more descriptors.
 fn descriptors(more: u64) -> Answer {
-    let open = std::fs::read_dir("/proc/self/fd")?.count() as u64 - 1;
     let limit = getrlimit(Resource::Nofile);
+    // Counting takes a descriptor itself.
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).map_err(std::io::Error::from)?;
+    let open = std::fs::read_dir("/proc/self/fd")?.count() as u64 - 1;
     let limit = Rlimit { current: Some(open + more), maximum: limit.maximum };
     setrlimit(Resource::Nofile, limit).map_err(std::io::Error::from)?;
     Ok(String::new())
