@@ -82,8 +82,9 @@ fn bar(line: &Value) -> Option<Bar> {
     let text = |key: &str| line[key].as_str();
     let number = |key: &str| line[key].as_u64();
     if let Some(experiment) = text("experiment") {
-        let label =
-            format!("{}, {} octets, {} flows", text("what")?, number("payload_octets")?, number("flows")?);
+        let flows = number("flows")?;
+        let plural = if flows == 1 { "" } else { "s" };
+        let label = format!("{}, {} octets, {flows} flow{plural}", text("what")?, number("payload_octets")?);
         let of = |key: &str| line["goodput_mbps"][key].as_f64();
         return Some(Bar {
             panel: format!("{experiment}: goodput, Mbit/s"),
