@@ -79,7 +79,7 @@ fn environment(name: &str, requirements: &Path) -> Result<PathBuf, String> {
 
 fn pip_install(python: &Path) -> Command {
     let mut pip = Command::new(python);
-    pip.args(["-m", "pip", "install", "--quiet", "--retries", "1", "--timeout", "20", "-r"]);
+    pip.args(["-m", "pip", "install", "--quiet", "--retries", "3", "--timeout", "20", "-r"]);
     pip
 }
 

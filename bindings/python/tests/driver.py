@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
+import resource
 import select
 import sys
-import resource
 import threading
 import zlib
 from collections import deque
@@ -195,9 +196,11 @@ class Driver:
                 parts.append(part)
 
     def step_descriptors(self, more: str) -> None:
+        # Wherever the numbers of the descriptors that it has leave gaps.
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # counting takes a descriptor itself
-        resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1 + int(more), most))
+        free = (number for number in itertools.count() if not os.path.islink(f"/proc/self/fd/{number}"))
+        first = next(itertools.islice(free, int(more), None))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(first, most), most))
 
     def step_stat(self, socket: str, name: str) -> str:
         info = self.consumer(socket).stat(name)

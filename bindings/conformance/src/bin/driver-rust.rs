@@ -374,13 +374,12 @@ impl Driver {
     }
 }
 
-/// Lets the process have so many more descriptors.
+/// Lets the process have so many more descriptors, wherever the numbers of those that it has leave gaps.
 fn descriptors(more: u64) -> Answer {
     let limit = getrlimit(Resource::Nofile);
-    // Counting takes a descriptor itself.
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).map_err(std::io::Error::from)?;
-    let open = std::fs::read_dir("/proc/self/fd")?.count() as u64 - 1;
-    let limit = Rlimit { current: Some(open + more), maximum: limit.maximum };
+    let is_free = |number: &u64| std::fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_err();
+    let first = (0..limit.maximum.unwrap_or(u64::MAX)).filter(is_free).nth(more as usize);
+    let limit = Rlimit { current: first.or(limit.maximum), maximum: limit.maximum };
     setrlimit(Resource::Nofile, limit).map_err(std::io::Error::from)?;
     Ok(String::new())
 }
