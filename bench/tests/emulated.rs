@@ -1,20 +1,14 @@
 //! `emulated`, run for real on a slow link.
 
-use std::path::Path;
+mod common;
+
 use std::process::Command;
 
 use serde_json::Value;
 
 #[test]
 fn two_fetches_fill_an_emulated_link_and_share_it() {
-    let own = Path::new(env!("CARGO_BIN_EXE_namely-bench"));
-    let built = |name| own.parent().is_some_and(|dir| dir.join(name).is_file());
-    if !(built("namely") && built("namelyd")) {
-        println!(
-            "skipped: namely and namelyd are not built beside this test (cargo test --workspace builds them)"
-        );
-        return;
-    }
+    let Some(own) = common::bench_beside_programs() else { return };
     let output = Command::new(own)
         .args([
             "emulated",

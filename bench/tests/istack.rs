@@ -1,20 +1,14 @@
 //! `istack`, run for real, once and short.
 
-use std::path::Path;
+mod common;
+
 use std::process::Command;
 
 use serde_json::Value;
 
 #[test]
 fn every_row_of_the_istack_experiments_is_measured() {
-    let own = Path::new(env!("CARGO_BIN_EXE_namely-bench"));
-    let built = |name| own.parent().is_some_and(|dir| dir.join(name).is_file());
-    if !(built("namely") && built("namelyd")) {
-        println!(
-            "skipped: namely and namelyd are not built beside this test (cargo test --workspace builds them)"
-        );
-        return;
-    }
+    let Some(own) = common::bench_beside_programs() else { return };
     let output =
         Command::new(own).args(["istack", "--runs", "1", "--seconds", "1", "--json"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

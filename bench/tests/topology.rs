@@ -1,20 +1,14 @@
 //! `topology`, run for real, once and small.
 
-use std::path::Path;
+mod common;
+
 use std::process::Command;
 
 use serde_json::Value;
 
 #[test]
 fn the_topology_of_the_transports_experiments_is_built_by_one_command_and_leaves_nothing_behind() {
-    let own = Path::new(env!("CARGO_BIN_EXE_namely-bench"));
-    let built = |name| own.parent().is_some_and(|dir| dir.join(name).is_file());
-    if !(built("namely") && built("namelyd")) {
-        println!(
-            "skipped: namely and namelyd are not built beside this test (cargo test --workspace builds them)"
-        );
-        return;
-    }
+    let Some(own) = common::bench_beside_programs() else { return };
     if !rustix::process::geteuid().is_root() || Command::new("ip").arg("-V").output().is_err() {
         println!("skipped: network namespaces need root and ip");
         return;

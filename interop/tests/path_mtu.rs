@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use namely_interop::{Link, Net, Router, World, eventually, or_skip};
+use namely_interop::{Link, Net, Router, Running, World, eventually, or_skip};
 use namely_socket::{Producer, ProducerOptions, PublishOptions};
 use serde_json::Value;
 
@@ -68,30 +68,45 @@ fn folder(world: &World, octets: usize) -> (PathBuf, PathBuf) {
     (world.path("files"), world.payload("files/f", octets, 7))
 }
 
+/// A router at each end, and a file below `/narrow` that is served at `a` and asked for at `b`.
+struct Ends {
+    world: World,
+    a_uri: String,
+    b_uri: String,
+    file: PathBuf,
+    _running: ([Router; 2], Running, World),
+}
+
+impl Ends {
+    fn new(net: &Net, octets: usize) -> Self {
+        let (world, far) = (World::new(), World::new());
+        let a = Router::namelyd_on_udp(&world, net.name("a"), &[]);
+        let b = Router::namelyd_on_udp(&far, net.name("b"), &[]);
+        let (a_uri, b_uri) = (a.uri(Link::Unix), b.uri(Link::Unix));
+        let (folder, file) = folder(&world, octets);
+        let server = world.serve(&a_uri, &folder, &["--prefix", "/narrow"]);
+        namely(&world, &b_uri, &["route", "add", "/narrow", "udp4://10.1.0.1:6363"]);
+        Ends { world, a_uri, b_uri, file, _running: ([a, b], server, far) }
+    }
+}
+
 #[test]
 fn the_fragments_of_a_face_follow_the_mtu_of_its_path_without_loss_of_the_transfer() {
     let Some(net) = or_skip(net()) else { return };
-    let (world, far) = (World::new(), World::new());
-    let (a, b) = (
-        Router::namelyd_on_udp(&world, net.name("a"), &[]),
-        Router::namelyd_on_udp(&far, net.name("b"), &[]),
-    );
-    let (a_uri, b_uri) = (a.uri(Link::Unix), b.uri(Link::Unix));
-    let (folder, file) = folder(&world, 400_000);
-    let _server = world.serve(&a_uri, &folder, &["--prefix", "/narrow"]);
-    namely(&world, &b_uri, &["route", "add", "/narrow", "udp4://10.1.0.1:6363"]);
+    let ends = Ends::new(&net, 400_000);
+    let Ends { world, a_uri, b_uri, file, .. } = &ends;
     let out = world.path("out");
-    world.get(&b_uri, "/narrow/f", &out, &[]).success();
-    assert!(same(&out, &file));
+    world.get(b_uri, "/narrow/f", &out, &[]).success();
+    assert!(same(&out, file));
     // Who sent the Data was told by the IP router; the requesting end knew its own device.
-    for (router, remote) in [(&a_uri, "udp4://10.2.0.1"), (&b_uri, "udp4://10.1.0.1")] {
-        assert_eq!(face(&world, router, remote).expect("a face")["mtu"], NARROW_DATAGRAM, "{remote}");
+    for (router, remote) in [(a_uri, "udp4://10.2.0.1"), (b_uri, "udp4://10.1.0.1")] {
+        assert_eq!(face(world, router, remote).expect("a face")["mtu"], NARROW_DATAGRAM, "{remote}");
     }
     assert!(ip_counter(&net, "r", "FragFails") > 0, "the IP router refused what was too long");
     // IP may have cut what was on its way when the path was found out, and cuts nothing any more.
     let cut = ["a", "r"].map(|node| ip_counter(&net, node, "FragCreates"));
     let other = world.payload("files/g", 400_000, 8);
-    world.get(&b_uri, "/narrow/g", &world.path("other"), &[]).success();
+    world.get(b_uri, "/narrow/g", &world.path("other"), &[]).success();
     assert!(same(&world.path("other"), &other));
     assert_eq!(["a", "r"].map(|node| ip_counter(&net, node, "FragCreates")), cut);
 }
@@ -168,25 +183,18 @@ fn over_a_path_that_does_not_tell_its_mtu_a_fetch_ends_and_a_face_with_an_mtu_go
     if or_skip(net.ip("-n {r} rule add pref 1 ipproto icmp blackhole")).is_none() {
         return;
     }
-    let (world, far) = (World::new(), World::new());
-    let (a, b) = (
-        Router::namelyd_on_udp(&world, net.name("a"), &[]),
-        Router::namelyd_on_udp(&far, net.name("b"), &[]),
-    );
-    let (a_uri, b_uri) = (a.uri(Link::Unix), b.uri(Link::Unix));
-    let (folder, file) = folder(&world, 100_000);
-    let _server = world.serve(&a_uri, &folder, &["--prefix", "/narrow"]);
-    namely(&world, &b_uri, &["route", "add", "/narrow", "udp4://10.1.0.1:6363"]);
+    let ends = Ends::new(&net, 100_000);
+    let Ends { world, a_uri, b_uri, file, .. } = &ends;
     let out = world.path("out");
-    let failed = world.get(&b_uri, "/narrow/f", &out, &["--lifetime", "100"]);
+    let failed = world.get(b_uri, "/narrow/f", &out, &["--lifetime", "100"]);
     assert!(!failed.status.success() && !out.exists());
-    let to_b = face(&world, &a_uri, "udp4://10.2.0.1").expect("a face");
+    let to_b = face(world, a_uri, "udp4://10.2.0.1").expect("a face");
     assert_eq!(to_b["mtu"], WIDE_DATAGRAM, "nobody told");
     let mtu = NARROW_DATAGRAM.to_string();
-    namely(&world, &a_uri, &["face", "update", &to_b["face_id"].to_string(), "--mtu", &mtu]);
+    namely(world, a_uri, &["face", "update", &to_b["face_id"].to_string(), "--mtu", &mtu]);
     eventually("the face has its MTU", || {
-        face(&world, &a_uri, "udp4://10.2.0.1").is_some_and(|f| f["mtu"] == NARROW_DATAGRAM)
+        face(world, a_uri, "udp4://10.2.0.1").is_some_and(|f| f["mtu"] == NARROW_DATAGRAM)
     });
-    world.get(&b_uri, "/narrow/f", &out, &[]).success();
-    assert!(same(&out, &file));
+    world.get(b_uri, "/narrow/f", &out, &[]).success();
+    assert!(same(&out, file));
 }

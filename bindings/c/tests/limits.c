@@ -4,13 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHECK(holds)                                                                     \
-    do {                                                                                 \
-        if (!(holds)) {                                                                  \
-            fprintf(stderr, "line %d: %s; %s\n", __LINE__, #holds, icn_lasterror());     \
-            return 1;                                                                    \
-        }                                                                                \
-    } while (0)
+#include "check.h"
 
 enum { POLLED_MAX = 4096, BUFFERS_MAX = 1024 };
 

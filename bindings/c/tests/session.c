@@ -7,13 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(holds)                                                                     \
-    do {                                                                                 \
-        if (!(holds)) {                                                                  \
-            fprintf(stderr, "line %d: %s; %s\n", __LINE__, #holds, icn_lasterror());     \
-            return 1;                                                                    \
-        }                                                                                \
-    } while (0)
+#include "check.h"
 
 enum { OBJECT_OCTETS = 50000, WAIT_MS = 20000 };
 

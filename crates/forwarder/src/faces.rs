@@ -304,7 +304,7 @@ impl FaceSpec {
 pub struct FaceHold<'a> {
     cell: &'a FaceCell,
     key: FaceKey,
-    /// Where to count packets for now, if another hold outlives this one, which then needs not count as a user.
+    /// Where to count packets until this hold ends, if another hold outlives it, so that this one need not count as a user.
     lent: Option<&'a FaceTally>,
 }
 

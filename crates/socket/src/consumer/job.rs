@@ -100,7 +100,7 @@ pub(super) trait Sink {
         Err(lost)
     }
 
-    /// What was written is all that there is for now.
+    /// A run of segments has been written: the reader may be told.
     fn flush(&mut self) -> Result<(), FetchError> {
         Ok(())
     }

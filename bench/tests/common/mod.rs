@@ -1,0 +1,16 @@
+//! What tests share that run `namely-bench` with the programs of the workspace.
+
+use std::path::Path;
+
+/// `namely-bench`; none, after saying why, if the programs that it runs are not built beside it.
+pub(crate) fn bench_beside_programs() -> Option<&'static Path> {
+    let own = Path::new(env!("CARGO_BIN_EXE_namely-bench"));
+    let built = |name| own.parent().is_some_and(|dir| dir.join(name).is_file());
+    if !(built("namely") && built("namelyd")) {
+        println!(
+            "skipped: namely and namelyd are not built beside this test (cargo test --workspace builds them)"
+        );
+        return None;
+    }
+    Some(own)
+}
