@@ -4,15 +4,20 @@ use std::process::Command;
 
 /// Runs `namely-bench compare --quick --no-namespace` with `arguments`; returns the JSON lines.
 fn compare(arguments: &[&str]) -> Vec<serde_json::Value> {
+    compare_anywhere(&[&["--no-namespace"], arguments].concat()).0
+}
+
+/// The same in a namespace of its own where that can be; returns also what was printed beside the results.
+fn compare_anywhere(arguments: &[&str]) -> (Vec<serde_json::Value>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
-        .args(["compare", "--quick", "--no-namespace", "--json"])
+        .args(["compare", "--quick", "--json"])
         .args(arguments)
         .output()
         .expect("namely-bench starts");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
     let printed = String::from_utf8(output.stdout).expect("UTF-8");
-    printed.lines().map(|line| serde_json::from_str(line).expect("a JSON object")).collect()
+    (printed.lines().map(|line| serde_json::from_str(line).expect("a JSON object")).collect(), said)
 }
 
 fn median(lines: &[serde_json::Value], scenario: &str, subject: &str, metric: &str) -> Option<f64> {
@@ -34,6 +39,19 @@ fn the_machines_ceiling_is_measured_in_every_scenario_that_has_one() {
     let p50 = median(&lines, "ping-unix", "relay", "p50_us").expect("p50");
     assert!(median(&lines, "ping-unix", "relay", "p99_us").is_some_and(|p99| p99 >= p50 && p50 > 0.0));
     assert!(median(&lines, "unix-8000", "relay-64k", "goodput_mbps").is_some());
+}
+
+#[test]
+fn the_ceiling_of_an_ethernet_link_carries_everything() {
+    let (lines, said) = compare_anywhere(&["--scenario", "ether-2routers", "--subject", "relay"]);
+    if let Some(why) = said.lines().find(|line| line.contains("left out")) {
+        println!("skipped: {why}");
+        return;
+    }
+    let median = |metric| median(&lines, "ether-2routers", "relay", metric);
+    assert_eq!(median("failed"), Some(0.0), "{said}");
+    assert!(median("goodput_mbps").is_some_and(|goodput| goodput > 0.0), "{said}");
+    assert!(median("cpu_us_per_exchange").is_some(), "{said}");
 }
 
 #[test]

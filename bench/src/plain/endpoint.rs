@@ -7,7 +7,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where a socket is: `unix:///path`, `tcp://127.0.0.1:6000` or `udp://127.0.0.1:6000`.
+use namely_wire::face_uri::MacAddress;
+
+/// Where a socket is: `unix:///path`, `tcp://127.0.0.1:6000`, `udp://127.0.0.1:6000`, `ether://eth0` for whoever sends to that
+/// device, or `ether://eth0/02:00:00:00:00:01` for one station beyond it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// A Unix stream socket.
@@ -16,6 +19,15 @@ pub enum Endpoint {
     Tcp(SocketAddr),
     /// UDP.
     Udp(SocketAddr),
+    /// Ethernet frames on the device with this name, of one station or of any.
+    Ether(String, Option<MacAddress>),
+}
+
+impl Endpoint {
+    /// Whether datagrams go there, not a stream.
+    pub fn is_datagrams(&self) -> bool {
+        matches!(self, Endpoint::Udp(_) | Endpoint::Ether(..))
+    }
 }
 
 impl FromStr for Endpoint {
@@ -27,7 +39,17 @@ impl FromStr for Endpoint {
             Some(("unix", path)) if path.starts_with('/') => Ok(Endpoint::Unix(path.into())),
             Some(("tcp", text)) => Ok(Endpoint::Tcp(address(text)?)),
             Some(("udp", text)) => Ok(Endpoint::Udp(address(text)?)),
-            _ => Err(format!("'{uri}' is not unix:///PATH, tcp://ADDRESS:PORT or udp://ADDRESS:PORT")),
+            Some(("ether", text)) if !text.is_empty() => match text.split_once('/') {
+                None => Ok(Endpoint::Ether(text.to_owned(), None)),
+                Some((device, station)) => {
+                    let station =
+                        station.parse().map_err(|_| format!("'{station}' is no Ethernet address"))?;
+                    Ok(Endpoint::Ether(device.to_owned(), Some(station)))
+                }
+            },
+            _ => Err(format!(
+                "'{uri}' is not unix:///PATH, tcp://ADDRESS:PORT, udp://ADDRESS:PORT or ether://DEVICE[/STATION]"
+            )),
         }
     }
 }
@@ -38,6 +60,8 @@ impl fmt::Display for Endpoint {
             Endpoint::Unix(path) => write!(f, "unix://{}", path.display()),
             Endpoint::Tcp(address) => write!(f, "tcp://{address}"),
             Endpoint::Udp(address) => write!(f, "udp://{address}"),
+            Endpoint::Ether(device, None) => write!(f, "ether://{device}"),
+            Endpoint::Ether(device, Some(station)) => write!(f, "ether://{device}/{station}"),
         }
     }
 }
@@ -57,7 +81,7 @@ impl Stream {
         match endpoint {
             Endpoint::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
             Endpoint::Tcp(address) => TcpStream::connect(address).and_then(Stream::tcp),
-            Endpoint::Udp(_) => Err(no_stream()),
+            Endpoint::Udp(_) | Endpoint::Ether(..) => Err(no_stream()),
         }
     }
 
@@ -120,7 +144,7 @@ impl Listener {
         match endpoint {
             Endpoint::Unix(path) => UnixListener::bind(path).map(Listener::Unix),
             Endpoint::Tcp(address) => TcpListener::bind(address).map(Listener::Tcp),
-            Endpoint::Udp(_) => Err(no_stream()),
+            Endpoint::Udp(_) | Endpoint::Ether(..) => Err(no_stream()),
         }
     }
 
@@ -143,14 +167,29 @@ mod tests {
 
     #[test]
     fn endpoints_are_read_and_written_alike() {
-        for uri in ["unix:///run/x.sock", "tcp://127.0.0.1:6363", "udp://[::1]:6363"] {
+        for uri in [
+            "unix:///run/x.sock",
+            "tcp://127.0.0.1:6363",
+            "udp://[::1]:6363",
+            "ether://eth0",
+            "ether://eth0/02:00:00:00:00:0b",
+        ] {
             assert_eq!(uri.parse::<Endpoint>().map(|e| e.to_string()).as_deref(), Ok(uri));
         }
     }
 
     #[test]
     fn what_is_no_endpoint_is_refused() {
-        for uri in ["", "unix://relative", "tcp://localhost", "udp://1.2.3.4", "http://1.2.3.4:80", "/x"] {
+        for uri in [
+            "",
+            "unix://relative",
+            "tcp://localhost",
+            "udp://1.2.3.4",
+            "http://1.2.3.4:80",
+            "/x",
+            "ether://",
+            "ether://eth0/02",
+        ] {
             assert!(uri.parse::<Endpoint>().is_err(), "{uri}");
         }
     }

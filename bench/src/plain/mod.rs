@@ -4,6 +4,7 @@
 //! the same sockets and the same copies of payload as producer, router and consumer. They run as hidden
 //! subcommands, so that each is a process of its own as its counterpart is.
 
+pub mod datagrams;
 pub mod endpoint;
 pub mod ends;
 pub mod relay;
@@ -41,7 +42,7 @@ pub enum PlainCommand {
         /// Where to get the octets
         #[arg(long)]
         upstream: Endpoint,
-        /// Octets of one read, and of one datagram
+        /// Octets of one read, and of one datagram or frame
         #[arg(long, default_value_t = 8000)]
         unit: usize,
     },

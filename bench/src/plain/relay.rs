@@ -1,16 +1,16 @@
 //! The plain router: copies octets from its upstream to its client, and back.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use super::READY;
+use super::datagrams::{Peer, Socket};
 use super::endpoint::{Endpoint, Listener, Stream};
 
 /// Datagrams under way between two relays: less than a default socket buffer holds, so none is lost.
 const DATAGRAMS_UNDER_WAY_MAX: u32 = 8;
 
-/// A datagram that takes longer than this on loopback is lost, and the copy with it.
+/// A datagram that takes longer than this on one machine is lost, and the copy with it.
 const DATAGRAM_WAIT: Duration = Duration::from_secs(5);
 
 /// First octet of a datagram: what it is.
@@ -22,8 +22,8 @@ const CREDIT: u8 = 3;
 /// Copies from `upstream` to everyone who connects to `listen`, `unit` octets at a time. Ends only by a signal.
 pub fn relay(listen: &Endpoint, upstream: &Endpoint, unit: usize) -> io::Result<()> {
     let unit = unit.max(1);
-    if let Endpoint::Udp(address) = listen {
-        let socket = UdpSocket::bind(address)?;
+    if listen.is_datagrams() {
+        let socket = Socket::at(listen)?;
         io::stdout().write_all(READY.as_bytes())?;
         return serve_datagrams(&socket, upstream, unit);
     }
@@ -32,9 +32,10 @@ pub fn relay(listen: &Endpoint, upstream: &Endpoint, unit: usize) -> io::Result<
     loop {
         let client = listener.accept()?;
         // One client at a time, on a thread that stays: the kernel forgets how exactly an ended thread was charged.
-        let copied = match upstream {
-            Endpoint::Udp(address) => copy_from_datagrams(*address, client, unit),
-            stream => copy_both_ways(client, stream, unit),
+        let copied = if upstream.is_datagrams() {
+            copy_from_datagrams(upstream, client, unit)
+        } else {
+            copy_both_ways(client, upstream, unit)
         };
         if let Err(e) = copied {
             eprintln!("a copy ended early: {e}");
@@ -60,60 +61,58 @@ fn copy(mut from: Stream, mut to: Stream, unit: usize) -> io::Result<()> {
 }
 
 /// The relay next to the client: asks the other relay, and returns credit for every half window it copied.
-fn copy_from_datagrams(peer: SocketAddr, mut client: Stream, unit: usize) -> io::Result<()> {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-    socket.connect(peer)?;
-    socket.set_read_timeout(Some(DATAGRAM_WAIT))?;
-    socket.send(&[OPEN])?;
-    let mut buffer = vec![0; unit + 1];
+fn copy_from_datagrams(upstream: &Endpoint, mut client: Stream, unit: usize) -> io::Result<()> {
+    let (socket, peer) = Socket::to(upstream)?;
+    socket.wait_at_most(Some(DATAGRAM_WAIT))?;
+    socket.send(&[OPEN], peer)?;
+    let mut buffer = socket.buffer(unit + 1);
     let mut uncredited = 0;
     loop {
-        let n = socket.recv(&mut buffer)?;
-        match buffer[..n].split_first() {
+        let (datagram, _) = socket.receive(&mut buffer)?;
+        match datagram.split_first() {
             Some((&DATA, octets)) => client.write_all(octets)?,
             Some((&END, _)) => return client.finish(),
             _ => continue,
         }
         uncredited += 1;
         if uncredited == DATAGRAMS_UNDER_WAY_MAX / 2 {
-            socket.send(&[CREDIT, uncredited as u8])?;
+            socket.send(&[CREDIT, uncredited as u8], peer)?;
             uncredited = 0;
         }
     }
 }
 
 /// The relay next to the source: serves one peer at a time.
-fn serve_datagrams(socket: &UdpSocket, upstream: &Endpoint, unit: usize) -> io::Result<()> {
-    let mut message = [0; 2];
+fn serve_datagrams(socket: &Socket, upstream: &Endpoint, unit: usize) -> io::Result<()> {
+    let mut buffer = socket.buffer(2);
     loop {
-        let (n, peer) = socket.recv_from(&mut message)?;
-        if message[..n] == [OPEN] {
-            socket.set_read_timeout(Some(DATAGRAM_WAIT))?;
+        if let ([OPEN], peer) = socket.receive(&mut buffer)? {
+            socket.wait_at_most(Some(DATAGRAM_WAIT))?;
             if let Err(e) = copy_to_datagrams(socket, peer, Stream::connect(upstream)?, unit) {
                 eprintln!("a copy to {peer} ended early: {e}");
             }
-            socket.set_read_timeout(None)?;
+            socket.wait_at_most(None)?;
         }
     }
 }
 
-fn copy_to_datagrams(socket: &UdpSocket, peer: SocketAddr, mut from: Stream, unit: usize) -> io::Result<()> {
+fn copy_to_datagrams(socket: &Socket, peer: Peer, mut from: Stream, unit: usize) -> io::Result<()> {
     let mut datagram = vec![DATA; unit + 1];
-    let mut message = [0; 2];
+    let mut buffer = socket.buffer(2);
     let mut under_way = 0;
     loop {
         let n = fill(&mut from, &mut datagram[1..])?;
         if n == 0 {
-            socket.send_to(&[END], peer)?;
-            return Ok(());
+            return socket.send(&[END], peer);
         }
         while under_way >= DATAGRAMS_UNDER_WAY_MAX {
-            let (n, sender) = socket.recv_from(&mut message)?;
-            if let ([CREDIT, credit], true) = (&message[..n], sender == peer) {
+            if let ([CREDIT, credit], sender) = socket.receive(&mut buffer)?
+                && sender == peer
+            {
                 under_way = under_way.saturating_sub(u32::from(*credit));
             }
         }
-        socket.send_to(&datagram[..=n], peer)?;
+        socket.send(&datagram[..=n], peer)?;
         under_way += 1;
     }
 }
@@ -132,6 +131,8 @@ fn fill(from: &mut Stream, buffer: &mut [u8]) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+
     use super::*;
     use crate::files::{Object, expect_same};
     use crate::plain::ends;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Fetch, Network, Publication, READY_LIMIT, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
+use crate::link::{ADDRESSES, DEVICES};
 use crate::plain;
 use crate::process::{self, Process};
 use crate::scenario::{Kind, Scenario, Transport};
@@ -48,10 +49,15 @@ impl Relay {
         }
     }
 
-    fn start_relay(&self, site: &Site<'_>, listen: &str, upstream: &str) -> Result<Process, Error> {
+    fn start_relay(
+        &self,
+        site: &Site<'_>,
+        name: &str,
+        listen: &str,
+        upstream: &str,
+    ) -> Result<Process, Error> {
         let unit = self.unit(site.scenario);
         let options = [("--listen", listen), ("--upstream", upstream), ("--unit", &unit)];
-        let name = if listen.starts_with("udp") { "relay 1" } else { "relay 0" };
         let mut process = Process::start(name, self.plain(site, "relay", &options), site.dir, None)?;
         wait_until_ready(site, &mut process)?;
         Ok(process)
@@ -96,10 +102,9 @@ impl Subject for Relay {
 
     fn unsupported(&self, scenario: Scenario) -> Option<&'static str> {
         match (scenario.kind(), self.unit) {
-            _ if scenario.is_ethernet() => Some("it has sockets of IP only"),
             (Kind::Flows | Kind::Memory | Kind::Idle, _) => Some("it is no router"),
             (Kind::Ping, Some(_)) => Some("a ping is smaller than one read"),
-            (_, Some(_)) if scenario.has_two_routers() => Some("64 KiB do not fit a datagram"),
+            (_, Some(_)) if scenario.has_two_routers() => Some("64 KiB do not fit a datagram or frame"),
             _ => None,
         }
     }
@@ -122,11 +127,16 @@ impl Subject for Relay {
         };
         let mut routers = Vec::new();
         if site.scenario.has_two_routers() {
-            let between = site.udp_uri(1, "udp");
-            routers.push(self.start_relay(site, &consumer, &between)?);
-            routers.push(self.start_relay(site, &between, &source)?);
+            let (to_second, second) = if site.scenario.is_ethernet() {
+                let [near, far] = DEVICES;
+                (format!("ether://{near}/{}", ADDRESSES[1]), format!("ether://{far}"))
+            } else {
+                (site.udp_uri(1, "udp"), site.udp_uri(1, "udp"))
+            };
+            routers.push(self.start_relay(site, "relay 0", &consumer, &to_second)?);
+            routers.push(self.start_relay(site, "relay 1", &second, &source)?);
         } else {
-            routers.push(self.start_relay(site, &consumer, &source)?);
+            routers.push(self.start_relay(site, "relay 0", &consumer, &source)?);
         }
         Ok(Network { socket: PathBuf::new(), producer: source, consumer, routers })
     }

@@ -247,6 +247,13 @@ pub fn sending_socket(index: u32) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
+/// A socket that sends whole frames on a device and receives those with NDN's EtherType by read(2), without shared memory.
+pub fn plain_socket(index: u32) -> Result<OwnedFd, Errno> {
+    let socket = socket()?;
+    bind(&socket, index, ETHERTYPE)?;
+    Ok(socket)
+}
+
 /// Lets in the frames of one station to another, and no octet of any other frame.
 fn between(peer: MacAddress, own: MacAddress) -> [Instruction; 10] {
     use libc::{BPF_ABS, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
