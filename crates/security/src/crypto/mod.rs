@@ -10,7 +10,7 @@ mod pkcs8;
 
 use std::fmt;
 
-use aws_lc_rs::{digest, hmac, rand};
+use aws_lc_rs::{digest, hmac};
 use zeroize::Zeroizing;
 
 pub use self::key::{KeyType, PrivateKey, PublicKey, RSA_MODULUS_OCTETS_MAX, RSA_MODULUS_OCTETS_MIN};
@@ -138,10 +138,18 @@ impl fmt::Debug for HmacKey {
     }
 }
 
-/// `N` random octets from the operating system.
+/// `N` random octets from the operating system. Not from the library's generator, which on its first use measures the
+/// processor's jitter for 40 ms: more than all else that a short command does.
 pub fn random<const N: usize>() -> Result<[u8; N], CryptoError> {
     let mut octets = [0; N];
-    rand::fill(&mut octets).map_err(|_| CryptoError::Random)?;
+    let mut filled = 0;
+    while filled < N {
+        match rustix::rand::getrandom(&mut octets[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(more) => filled += more,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return Err(CryptoError::Random),
+        }
+    }
     Ok(octets)
 }
 

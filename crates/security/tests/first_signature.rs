@@ -1,0 +1,29 @@
+//! What the first signature of a process costs. A process of its own: whatever is set up once has not been set up yet.
+
+use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
+use namely_wire::{DataBuilder, InterestBuilder, Name};
+use rustix::time::{ClockId, clock_gettime};
+
+/// The first use of the cryptography library's own generator takes ten times as long: it measures the processor's jitter.
+const CPU_NS_MAX: i64 = 5_000_000;
+
+/// An Ed25519 key that was made elsewhere (RFC 8410, section 10.3): making one takes the generator.
+const KEY: &str =
+    "302e020100300506032b657004220420d4ee72dbf913584ad5b6d8f1f769f8ad3afe7c28cbf1d4fbe097a88f44755842";
+
+#[test]
+fn commands_and_ed25519_signatures_wait_for_no_generator() {
+    let name: Name = "/example/command".parse().unwrap();
+    let der: Vec<u8> =
+        (0..KEY.len() / 2).map(|i| u8::from_str_radix(&KEY[2 * i..2 * i + 2], 16).unwrap()).collect();
+    let started = clock_gettime(ClockId::ThreadCPUTime);
+    let key = PrivateKey::from_pkcs8(&der).unwrap();
+    assert_eq!(key.key_type(), KeyType::Ed25519);
+    for signer in [Signer::digest_sha256(), Signer::new("/example/KEY/1".parse().unwrap(), key.into())] {
+        sign_interest(&InterestBuilder::new(name.clone()), &[], &signer, 1).unwrap();
+        sign_data(&DataBuilder::new(name.as_name()), b"content", &signer).unwrap();
+    }
+    let ended = clock_gettime(ClockId::ThreadCPUTime);
+    let cpu_ns = (ended.tv_sec - started.tv_sec) * 1_000_000_000 + ended.tv_nsec - started.tv_nsec;
+    assert!(cpu_ns < CPU_NS_MAX, "{cpu_ns} ns");
+}
