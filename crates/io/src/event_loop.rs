@@ -27,10 +27,20 @@ const WAKER: u64 = u64::MAX;
 /// Who sent a frame, on a transport with several peers.
 pub type Remote = Option<SocketAddr>;
 
+/// A frame in memory that is shared with its sender.
+pub use namely_memif::Arrived as Unread;
+
 /// What an event loop drives.
 pub trait Handler<P> {
     /// A frame arrived: one whole link packet, unchecked but for its first TYPE and LENGTH on streams.
     fn frame(&mut self, io: &mut Transports<P>, transport: TransportId, remote: Remote, frame: &[u8]);
+
+    /// The same for a frame in memory that the peer can still change: whoever takes it copies it to where it is to stay.
+    fn unread(&mut self, io: &mut Transports<P>, transport: TransportId, frame: Unread<'_>) {
+        let mut copy = vec![0; frame.octets()];
+        frame.copy_to(&mut copy);
+        self.frame(io, transport, None, &copy);
+    }
 
     /// The same for a transport that another worker reads: all that one sender sends on it comes to one worker, as long
     /// as the link is not opened anew.

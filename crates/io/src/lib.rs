@@ -54,7 +54,7 @@ mod waker;
 pub mod websocket;
 
 pub use error::{CloseReason, OpenError};
-pub use event_loop::{EventLoop, Handler, Remote};
+pub use event_loop::{EventLoop, Handler, Remote, Unread};
 pub use namely_memif::{RING_PAIRS_MAX as MEMIF_RINGS_MAX, RING_SIZE_LOG2_MAX as MEMIF_RING_SIZE_LOG2_MAX};
 pub use options::{
     DispatchedLinks, EthernetOptions, IoOptions, MemifOptions, MulticastOptions, Persistency, TcpOptions,

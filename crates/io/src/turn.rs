@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::CloseReason;
-use crate::event_loop::{Handler, Remote, dispatch};
+use crate::event_loop::{Handler, Remote, Unread, dispatch};
 use crate::kind::NewTransport;
 use crate::options::IoOptions;
 use crate::port::{Port, TransportState};
@@ -40,6 +40,15 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Turn<'_, P> {
         self.frames += 1;
         self.octets += frame.len() as u64;
         self.handler.frame(self.io, self.id, remote, frame);
+        self.io.contains(self.id)
+    }
+
+    /// The same for a frame that nobody has copied yet.
+    #[inline]
+    pub(crate) fn deliver_unread(&mut self, frame: Unread<'_>) -> bool {
+        self.frames += 1;
+        self.octets += frame.octets() as u64;
+        self.handler.unread(self.io, self.id, frame);
         self.io.contains(self.id)
     }
 

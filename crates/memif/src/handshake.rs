@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 
+use crate::bell::Waking;
 use crate::channel::Channel;
 use crate::interface::{Interface, Receiver, Sender};
 use crate::link::Link;
@@ -359,7 +360,9 @@ impl Handshake {
             inward.iter().for_each(End::give_all);
         }
         let inward: Vec<_> = inward.into_iter().map(Inward::new).collect();
-        let outward: Vec<_> = outward.into_iter().map(Outward::new).collect();
+        let waking =
+            if self.options.trusts_server && !is_server { Waking::Writes } else { Waking::NeverWaits };
+        let outward: Vec<_> = outward.into_iter().map(|end| Outward::new(end, waking)).collect();
         let link = Link::new(self.channel, inward.iter().map(Inward::event))?;
         let masks = self.peer.as_bytes() == NAME.as_bytes();
         Ok(Interface {

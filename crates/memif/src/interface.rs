@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use crate::link::Link;
 use crate::message::Text;
-pub use crate::ring::Pushed;
+pub use crate::ring::{Arrived, Pushed};
 use crate::ring::{Inward, Outward, RingFault};
 use crate::shm::Region;
 
@@ -63,20 +63,37 @@ impl Receiver {
         packets_max: usize,
         deliver: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<Received, RingFault> {
+        let mut copy = std::mem::take(&mut self.packet);
+        let received = self.receive_each(packets_max, &mut |arrived| {
+            let octets = arrived.octets();
+            if copy.len() < octets {
+                copy.resize(octets, 0);
+            }
+            arrived.copy_to(&mut copy[..octets]);
+            deliver(&copy[..octets])
+        });
+        self.packet = copy;
+        received
+    }
+
+    /// The same, but `deliver` makes the copy, to where it wants to have the packet.
+    ///
+    /// # Errors
+    /// The peer's: a ring that breaks the rules.
+    pub fn receive_each(
+        &mut self,
+        packets_max: usize,
+        deliver: &mut dyn FnMut(Arrived<'_>) -> bool,
+    ) -> Result<Received, RingFault> {
         let mut received = Received::default();
         let rings = self.rings.len();
         for n in 0..rings {
             let Some(ring) = self.rings.get_mut((self.first + n) % rings) else { break };
-            let took = ring.receive(
-                &self.regions,
-                packets_max - received.packets,
-                self.packet_octets_max,
-                &mut self.packet,
-                deliver,
-            )?;
+            let packets_max = packets_max - received.packets;
+            let took = ring.receive(&self.regions, packets_max, self.packet_octets_max, deliver)?;
             received.packets += took.packets;
             received.too_long += took.too_long;
-            if took.is_stopped || received.packets == packets_max {
+            if took.is_stopped || took.packets == packets_max {
                 break;
             }
         }

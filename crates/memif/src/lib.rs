@@ -31,7 +31,7 @@ mod ring;
 mod shm;
 
 pub use handshake::{Fault, Handshake, Progress};
-pub use interface::{Interface, Pushed, Received, Receiver, Sender};
+pub use interface::{Arrived, Interface, Pushed, Received, Receiver, Sender};
 pub use link::{Kick, Link, Ready};
 pub use options::{Budget, Options, RING_PAIRS_MAX, RING_SIZE_LOG2_MAX};
 pub use ring::RingFault;

@@ -24,6 +24,8 @@ pub struct Options {
     pub ring_size_log2: u8,
     /// Client: octets of each slot's buffer.
     pub buffer_octets: u32,
+    /// Client: the server may make this end wait when it is woken, if it means to. Waking it then takes half as long.
+    pub trusts_server: bool,
     /// Server: most regions of memory that a client may have.
     pub regions_max: u16,
     /// Server: most octets of memory that a client may have mapped here.
@@ -40,6 +42,7 @@ impl Default for Options {
             ring_pairs: 1,
             ring_size_log2: 9,
             buffer_octets: 9472,
+            trusts_server: false,
             regions_max: 4,
             mapped_octets_max: 64 << 20,
             packet_octets_max: 9472,

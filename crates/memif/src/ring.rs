@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use crate::bell;
+use crate::bell::{self, Waking};
 use crate::shm::{Descriptor, Region, RingMemory};
 
 /// The packet goes on in the next slot.
@@ -148,6 +148,43 @@ pub(crate) struct Took {
     pub(crate) is_stopped: bool,
 }
 
+/// A part of a packet in a region, whose range was checked.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    region: usize,
+    offset: usize,
+    octets: usize,
+}
+
+/// A packet in the buffers of a ring. The peer can still change its octets, so that it is looked at in a copy only.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived<'a> {
+    regions: &'a [Arc<Region>],
+    pieces: &'a [Piece],
+    octets: usize,
+}
+
+impl Arrived<'_> {
+    /// Its octets: they do not change any more.
+    #[inline]
+    pub fn octets(&self) -> usize {
+        self.octets
+    }
+
+    /// Copies it to the front of `into`, as far as there is room.
+    #[inline]
+    pub fn copy_to(&self, into: &mut [u8]) {
+        let mut rest = into;
+        for piece in self.pieces {
+            let (part, others) = rest.split_at_mut(piece.octets.min(rest.len()));
+            let is_read =
+                self.regions.get(piece.region).is_some_and(|region| region.read(piece.offset, part));
+            debug_assert!(is_read, "its range was checked");
+            rest = others;
+        }
+    }
+}
+
 /// The receiving end.
 #[derive(Debug)]
 pub(crate) struct Inward {
@@ -156,11 +193,13 @@ pub(crate) struct Inward {
     seen: u16,
     /// Up to there lies the beginning of a packet, and no end.
     is_partial: bool,
+    /// Where the packet lies that is being received.
+    pieces: Vec<Piece>,
 }
 
 impl Inward {
     pub(crate) fn new(end: End) -> Self {
-        Inward { end, seen: 0, is_partial: false }
+        Inward { end, seen: 0, is_partial: false, pieces: Vec::new() }
     }
 
     pub(crate) fn event(&self) -> &OwnedFd {
@@ -186,14 +225,13 @@ impl Inward {
         self.end.mask(is_masked);
     }
 
-    /// Copies up to `packets_max` packets out, each into `packet`, and hands it to `deliver` until that says false.
+    /// Shows up to `packets_max` packets to `deliver`, until that says false.
     pub(crate) fn receive(
         &mut self,
         regions: &[Arc<Region>],
         packets_max: usize,
         packet_octets_max: usize,
-        packet: &mut Vec<u8>,
-        deliver: &mut dyn FnMut(&[u8]) -> bool,
+        deliver: &mut dyn FnMut(Arrived<'_>) -> bool,
     ) -> Result<Took, RingFault> {
         let mut took = Took::default();
         let mut available = 0;
@@ -203,7 +241,7 @@ impl Inward {
             if available == 0 {
                 available = self.available()?;
             }
-            let Some((slots, fits)) = self.copy_packet(regions, available, packet_octets_max, packet)? else {
+            let Some((slots, octets)) = self.find_packet(regions, available, packet_octets_max)? else {
                 // None there, or its end is not: then no more came since, and it is looked at when more comes.
                 if self.available()? == available {
                     self.is_partial = available > 0;
@@ -212,14 +250,15 @@ impl Inward {
                 available = 0;
                 continue;
             };
+            match octets {
+                Some(octets) => {
+                    took.is_stopped = !deliver(Arrived { regions, pieces: &self.pieces, octets });
+                }
+                None => took.too_long += 1,
+            }
             self.release(slots);
             available -= slots;
             took.packets += 1;
-            if fits {
-                took.is_stopped = !deliver(packet);
-            } else {
-                took.too_long += 1;
-            }
             if took.packets % PUBLISH_PACKETS == 0 {
                 self.end.publish(self.index());
             }
@@ -230,17 +269,16 @@ impl Inward {
         Ok(took)
     }
 
-    /// Copies the next packet: its slots, and whether it was short enough. None if its end has not come yet.
+    /// Finds where the next packet lies: its slots, and its octets unless it is too long. None if its end has not come yet.
     #[inline]
-    fn copy_packet(
-        &self,
+    fn find_packet(
+        &mut self,
         regions: &[Arc<Region>],
         available: u16,
         packet_octets_max: usize,
-        packet: &mut Vec<u8>,
-    ) -> Result<Option<(u16, bool)>, RingFault> {
-        packet.clear();
-        let mut fits = true;
+    ) -> Result<Option<(u16, Option<usize>)>, RingFault> {
+        self.pieces.clear();
+        let mut packet_octets = 0usize;
         for n in 0..available {
             let slot = self.end.next.wrapping_add(n);
             let read = self.end.memory.descriptor(slot);
@@ -251,13 +289,18 @@ impl Inward {
                 Some(_) => return Err(RingFault::BadRange),
                 None => (read.region, read.offset),
             };
-            let region = regions.get(usize::from(region)).ok_or(RingFault::BadRegion)?;
-            fits &= packet.len().saturating_add(octets) <= packet_octets_max;
-            if fits && !region.append_to(offset as usize, octets, packet) {
-                return Err(RingFault::BadRange);
+            let piece = Piece { region: usize::from(region), offset: offset as usize, octets };
+            let memory = regions.get(piece.region).ok_or(RingFault::BadRegion)?;
+            packet_octets = packet_octets.saturating_add(octets);
+            if packet_octets <= packet_octets_max {
+                if !memory.has(piece.offset, octets) {
+                    return Err(RingFault::BadRange);
+                }
+                self.pieces.push(piece);
             }
             if read.flags & DESCRIPTOR_NEXT == 0 {
-                return Ok(Some((n + 1, fits)));
+                let fits = packet_octets <= packet_octets_max;
+                return Ok(Some((n + 1, fits.then_some(packet_octets))));
             }
         }
         if available == self.end.memory.size() { Err(RingFault::EndlessChain) } else { Ok(None) }
@@ -305,11 +348,12 @@ pub(crate) struct Outward {
     published: u16,
     /// The slots of a packet, read once.
     plan: Vec<Descriptor>,
+    waking: Waking,
 }
 
 impl Outward {
-    pub(crate) fn new(end: End) -> Self {
-        Outward { end, free: 0, published: 0, plan: Vec::with_capacity(CHAIN_SLOTS_MAX) }
+    pub(crate) fn new(end: End, waking: Waking) -> Self {
+        Outward { end, free: 0, published: 0, plan: Vec::with_capacity(CHAIN_SLOTS_MAX), waking }
     }
 
     /// Octets of the smallest buffer, as far as they are known.
@@ -394,7 +438,7 @@ impl Outward {
         // Against `Receiver::sleep`: either this sees the flag cleared, or that one sees the index.
         fence(Ordering::SeqCst);
         if self.end.memory.flags().load(Ordering::Relaxed) & RING_MASK_INTERRUPT == 0 {
-            bell::ring(&self.end.event);
+            bell::ring(&self.end.event, self.waking);
         }
     }
 }

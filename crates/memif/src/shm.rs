@@ -77,25 +77,23 @@ impl Region {
         self.octets
     }
 
-    fn has(&self, offset: usize, octets: usize) -> bool {
+    /// Whether so many octets at `offset` lie inside.
+    #[inline]
+    pub(crate) fn has(&self, offset: usize, octets: usize) -> bool {
         offset.checked_add(octets).is_some_and(|end| end <= self.octets)
     }
 
-    /// Copies `octets` octets at `offset` behind what is in `into`; false if they are not all inside.
+    /// Fills `into` with what lies at `offset`; false if not all of that is inside.
     #[inline]
-    pub fn append_to(&self, offset: usize, octets: usize, into: &mut Vec<u8>) -> bool {
-        if !self.has(offset, octets) {
+    pub fn read(&self, offset: usize, into: &mut [u8]) -> bool {
+        if !self.has(offset, into.len()) {
             return false;
         }
-        into.reserve(octets);
-        let length = into.len();
-        // SAFETY: the source lies in the mapping (invariant 1, checked above); the target is spare room of a vector
-        // that reserved as much, hence not in the mapping; afterwards these octets are initialized.
+        // SAFETY: the source lies in the mapping (invariant 1, checked above), to which by invariant 3 no reference
+        // exists, hence `into` does not overlap it.
         unsafe {
-            let source = self.start.as_ptr().add(offset);
-            std::ptr::copy_nonoverlapping(source, into.as_mut_ptr().add(length), octets);
-            into.set_len(length + octets);
-        }
+            std::ptr::copy_nonoverlapping(self.start.as_ptr().add(offset), into.as_mut_ptr(), into.len())
+        };
         true
     }
 
@@ -262,12 +260,12 @@ mod tests {
     #[test]
     fn octets_outside_are_neither_read_nor_written() {
         let (region, _fd) = Region::create(4096).unwrap();
-        let mut read = Vec::new();
-        assert!(region.write(4090, b"abcdef") && region.append_to(4090, 6, &mut read));
-        assert_eq!(read, b"abcdef");
-        assert!(!region.write(4091, b"abcdef") && !region.append_to(4091, 6, &mut read));
-        assert!(!region.write(usize::MAX, b"a") && !region.append_to(2, usize::MAX, &mut read));
-        assert_eq!(read.len(), 6);
+        let mut read = [0; 6];
+        assert!(region.write(4090, b"abcdef") && region.read(4090, &mut read));
+        assert_eq!(read, *b"abcdef");
+        assert!(!region.write(4091, b"ABCDEF") && !region.read(4091, &mut read));
+        assert!(!region.write(usize::MAX, b"a") && !region.read(usize::MAX, &mut read));
+        assert_eq!(read, *b"abcdef");
     }
 
     #[test]
@@ -295,8 +293,8 @@ mod tests {
         let descriptor = Descriptor { flags: 1, region: 0x0203, octets: 0x0405_0607, offset: 0x0809_0a0b };
         ring.set_descriptor(5, descriptor);
         assert_eq!((ring.descriptor(1), ring.descriptor(2)), (descriptor, Descriptor::default()));
-        let mut read = Vec::new();
-        region.append_to(0, 160, &mut read);
+        let mut read = [0; 160];
+        assert!(region.read(0, &mut read));
         assert_eq!(read[..8], [0x20, 0x1f, 0xe3, 0x03, 1, 0, 3, 2]);
         assert_eq!(read[64..66], [5, 4]);
         assert_eq!(read[144..160], [1, 0, 3, 2, 7, 6, 5, 4, 0x0b, 0x0a, 9, 8, 0, 0, 0, 0]);

@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::mem;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use namely_forwarder::PacketBuf;
@@ -37,7 +38,47 @@ const DEPOT_OCTETS_MAX: usize = 16 << 20;
 pub struct Packet {
     /// A buffer, longer than the packet or as long; none after the packet was dropped.
     buffer: Option<Shared>,
-    octets: usize,
+    /// Where the packet lies in it.
+    start: u32,
+    octets: u32,
+}
+
+impl Packet {
+    /// A packet of `octets` octets that `fill` writes.
+    pub fn filled(octets: usize, fill: impl FnOnce(&mut [u8])) -> Self {
+        let mut spare = take(class_of(octets));
+        fill(&mut spare.octets_mut()[..octets]);
+        Packet { buffer: Some(spare.share()), start: 0, octets: octets as u32 }
+    }
+
+    /// What `part`, a part of this packet, is as one of its own: its place here, or a copy if that takes a smaller buffer.
+    pub(super) fn part(&self, part: &[u8]) -> Part {
+        let start = (part.as_ptr() as usize).wrapping_sub(self.as_ref().as_ptr() as usize);
+        let is_here = start.checked_add(part.len()).is_some_and(|end| end <= self.as_ref().len());
+        if is_here && class_of(part.len()) == class_of(self.as_ref().len()) {
+            Part::Here(start..start + part.len())
+        } else {
+            Part::Elsewhere(part.into())
+        }
+    }
+
+    /// The part of this packet as one of its own.
+    pub(super) fn into_part(mut self, part: Part) -> Self {
+        let place = match part {
+            Part::Here(place) => place,
+            Part::Elsewhere(packet) => return packet,
+        };
+        debug_assert!(place.end <= self.octets as usize, "a part of another packet");
+        self.start += place.start as u32;
+        self.octets = place.len() as u32;
+        self
+    }
+}
+
+/// Where a part of a packet is.
+pub(super) enum Part {
+    Here(Range<usize>),
+    Elsewhere(Packet),
 }
 
 /// Spare buffers of one size.
@@ -237,9 +278,7 @@ fn take(class: usize) -> Spare {
 
 impl From<&[u8]> for Packet {
     fn from(octets: &[u8]) -> Self {
-        let mut spare = take(class_of(octets.len()));
-        spare.octets_mut()[..octets.len()].copy_from_slice(octets);
-        Packet { buffer: Some(spare.share()), octets: octets.len() }
+        Packet::filled(octets.len(), |buffer| buffer.copy_from_slice(octets))
     }
 }
 
@@ -252,7 +291,8 @@ impl From<Vec<u8>> for Packet {
 impl AsRef<[u8]> for Packet {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        self.buffer.as_ref().map_or(&[], |buffer| &buffer.octets()[..self.octets])
+        let (start, octets) = (self.start as usize, self.octets as usize);
+        self.buffer.as_ref().map_or(&[], |buffer| &buffer.octets()[start..start + octets])
     }
 }
 
@@ -326,6 +366,26 @@ mod tests {
             );
             assert!(other.iter().all(|octet| *octet == 9) && other.len() == octets);
         }
+    }
+
+    #[test]
+    fn a_part_of_a_packet_stays_where_it_is_unless_a_smaller_buffer_holds_it() {
+        let octets: Vec<u8> = (0..1000).map(|n| n as u8).collect();
+        for (range, is_here) in
+            [(0..1000, true), (7..1000, true), (7..995, true), (10..30, false), (5..5, false)]
+        {
+            let whole = Packet::filled(octets.len(), |room| room.copy_from_slice(&octets));
+            let part = whole.part(&whole[range.clone()]);
+            assert_eq!(matches!(part, Part::Here(_)), is_here, "{range:?}");
+            let packet = whole.into_part(part);
+            assert_eq!(packet.as_ref(), &octets[range.clone()]);
+            assert_eq!(packet.clone().as_ref(), &octets[range]);
+            assert_eq!(packet.octets_held(), SIZES[class_of(packet.len())]);
+        }
+        let whole = Packet::from(&octets[..]);
+        let other = whole.part(&[9; 999]);
+        assert!(matches!(other, Part::Elsewhere(_)), "what lies elsewhere is copied");
+        assert_eq!(whole.into_part(other).as_ref(), [9; 999]);
     }
 
     #[test]

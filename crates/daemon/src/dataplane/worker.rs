@@ -8,9 +8,10 @@ use std::sync::mpsc::Receiver;
 use namely_forwarder::{Batch, FaceId, Outgoing, Output, Received};
 use namely_io::{
     CloseReason, Event, Handler, OpenError, Persistency, Remote, TransportId, TransportStatus, Transports,
+    Unread,
 };
 use namely_link::{DropCounters, LinkReceiver, Outbound, Patch};
-use namely_wire::FaceUri;
+use namely_wire::{FaceUri, LpHeaders};
 
 use super::command::{Command, Reply};
 use super::dispatcher::{self, Dispatched, Dispatcher, Queue};
@@ -408,16 +409,16 @@ impl Worker {
 }
 
 impl Reader {
-    /// Runs a frame through the link service.
+    /// Runs a frame through the link service. What `keep` makes of the network packet, and its headers.
     #[inline]
-    fn read(
+    fn read<T>(
         &mut self,
         io: &mut Io,
-        place: Place,
-        remote: Remote,
+        (place, remote): (Place, Remote),
         frame: &[u8],
         timers: &mut BTreeSet<(u64, Place)>,
-    ) -> Option<Received<Packet>> {
+        keep: impl FnOnce(&[u8]) -> T,
+    ) -> Option<(T, LpHeaders)> {
         if self.port.is_closed() {
             return None;
         }
@@ -425,10 +426,7 @@ impl Reader {
         let now_ns = io.now_ns();
         // Drops are counted by the link service.
         let delivered = link.receive(frame, remote, port.accepts(), now_ns, |view| io.on_arrival(port, view));
-        let received = delivered
-            .ok()
-            .flatten()
-            .map(|packet| Received { packet: Packet::from(packet.packet), headers: packet.headers });
+        let received = delivered.ok().flatten().map(|packet| (keep(packet.packet), packet.headers));
         self.count_drops();
         self.arm(place, timers);
         received
@@ -461,8 +459,23 @@ impl Handler<Packet> for Worker {
         let place = transport.index();
         let Some(Some(reader)) = self.readers.get_mut(place) else { return };
         let (id, is_dispatched) = (reader.id, reader.is_dispatched);
-        if let Some(received) = reader.read(io, Place::Own(place), remote, frame, &mut self.timers) {
-            self.take_up(io, id, is_dispatched, received);
+        let from = (Place::Own(place), remote);
+        if let Some((packet, headers)) =
+            reader.read(io, from, frame, &mut self.timers, |packet| packet.into())
+        {
+            self.take_up(io, id, is_dispatched, Received { packet, headers });
+        }
+    }
+
+    fn unread(&mut self, io: &mut Io, transport: TransportId, frame: Unread<'_>) {
+        let place = transport.index();
+        let Some(Some(reader)) = self.readers.get_mut(place) else { return };
+        let (id, is_dispatched) = (reader.id, reader.is_dispatched);
+        let whole = Packet::filled(frame.octets(), |room| frame.copy_to(room));
+        let from = (Place::Own(place), None);
+        let part = reader.read(io, from, &whole, &mut self.timers, |packet| whole.part(packet));
+        if let Some((part, headers)) = part {
+            self.take_up(io, id, is_dispatched, Received { packet: whole.into_part(part), headers });
         }
     }
 
@@ -475,8 +488,11 @@ impl Handler<Packet> for Worker {
         }
         let Some(reader) = self.foreign.get_mut(&transport) else { return };
         let id = reader.id;
-        if let Some(received) = reader.read(io, Place::Foreign(transport), remote, frame, &mut self.timers) {
-            self.forward(io, id, received);
+        let from = (Place::Foreign(transport), remote);
+        if let Some((packet, headers)) =
+            reader.read(io, from, frame, &mut self.timers, |packet| packet.into())
+        {
+            self.forward(io, id, Received { packet, headers });
         }
     }
 

@@ -90,7 +90,7 @@ impl MemifReceiver {
     ) -> Result<(), CloseReason> {
         self.receiver.stay_awake();
         let budget = turn.options().read_datagrams_per_turn;
-        let received = self.receiver.receive(budget, &mut |frame| turn.deliver(None, frame));
+        let received = self.receiver.receive_each(budget, &mut |frame| turn.deliver_unread(frame));
         let received = received.map_err(|fault| {
             turn.count(fault.label());
             CloseReason::BadRing(fault)
