@@ -24,6 +24,7 @@ const NUMBERS: &[(c_int, &str)] = &[
     (ICN_OPT_PACKET_OCTETS_MAX, "packet_octets_max"),
     (ICN_OPT_MTU, "mtu"),
     (ICN_OPT_PATH_OCTETS, "path_octets"),
+    (ICN_OPT_CERTIFICATE_ENDS_S, "certificate_ends_s"),
     (ICN_OPT_FRESHNESS_MS, "freshness_ms"),
     (ICN_OPT_RELIABLE, "reliable"),
     (ICN_OPT_SUITE, "suite"),

@@ -68,6 +68,7 @@ static const struct name options[] = {
     {"can_be_prefix", ICN_OPT_CAN_BE_PREFIX},
     {"read_ahead_octets", ICN_OPT_READ_AHEAD_OCTETS},
     {"suite", ICN_OPT_SUITE},
+    {"certificate_ends_s", ICN_OPT_CERTIFICATE_ENDS_S},
     {"buffer_octets", ICN_OPT_BUFFER_OCTETS},
     {"buffer_policy", ICN_OPT_BUFFER_POLICY},
     {"store", ICN_OPT_STORE},

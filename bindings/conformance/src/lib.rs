@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod case;
+pub mod certify;
 pub mod content;
 pub mod driver;
 pub mod faults;

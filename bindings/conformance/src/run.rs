@@ -9,6 +9,7 @@ use namely_wire::Name;
 
 use crate::answer::{Words, compare, filled};
 use crate::case::{Case, Step, When};
+use crate::certify::certify;
 use crate::content;
 use crate::driver::Driver;
 use crate::faults::{Fault, FaultyProducer};
@@ -167,6 +168,12 @@ impl Session<'_> {
                 let answer = format!("ok {}", served.object);
                 faulty.push(served);
                 Ok(answer)
+            }
+            ["certify", name, seconds] => {
+                let name: Name = name.parse().map_err(|e| format!("{e}"))?;
+                let seconds = seconds.parse().map_err(|_| "no number of seconds")?;
+                certify(self.place.home, &name, seconds)?;
+                Ok("ok".into())
             }
             _ => Err("the harness has no such step".into()),
         }

@@ -1,8 +1,10 @@
 //! The user's key chain as commands use it: which key signs what, whom to trust, and where a passphrase
 //! comes from. A passphrase is never printed, logged or kept longer than the command needs it.
 
+use std::cmp::Reverse;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
@@ -12,6 +14,7 @@ use namely_wire::Name;
 
 use crate::commands::Context;
 use crate::failure::Failure;
+use crate::signing;
 
 /// Environment variable with the passphrase of private keys.
 pub const PASSPHRASE_VARIABLE: &str = "NAMELY_PASSPHRASE";
@@ -77,17 +80,24 @@ pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Fa
     signer_of(&chain, &entry)
 }
 
-/// The certificates of the keys that may sign below `prefix`: a producer answers for them, so that clients find
-/// the key that signed what they fetch.
+/// The certificates of the keys that may sign below `prefix`, those that end last first: a producer answers for them, so
+/// that clients find the key that signed what they fetch.
 pub fn certificates_for(prefix: &Name) -> Result<Vec<Certificate>, Failure> {
     let keys = key_chain()?.list().map_err(key_failure)?.keys;
     let below = keys.into_iter().filter(|k| k.identity().is_prefix_of(prefix.as_name()));
-    Ok(below.flat_map(|k| k.certificates).collect())
+    let mut certificates: Vec<Certificate> = below.flat_map(|k| k.certificates).collect();
+    let now_s = now_ns() / 1_000_000_000;
+    let rank = |c: &Certificate| Reverse((c.validity().contains(now_s), c.validity().not_after_s));
+    certificates.sort_by_key(rank);
+    Ok(certificates)
 }
 
+/// A signer that names its key, so that what it signs outlives the certificates that the key has now.
 fn signer_of(chain: &KeyChain, entry: &KeyEntry) -> Result<Signer, Failure> {
+    signing::valid_certificate(entry)?;
     let passphrase = if entry.encrypted { Some(passphrase_for(&entry.name)?) } else { None };
-    chain.signer(Some(entry.name.as_name()), passphrase.as_ref()).map_err(key_failure)
+    let key = chain.private_key(entry.name.as_name(), passphrase.as_ref()).map_err(key_failure)?;
+    Ok(Signer::new(entry.name.clone(), Arc::new(key)))
 }
 
 /// The passphrase of the key `name`.

@@ -12,6 +12,7 @@ pub mod fetching;
 pub mod keys;
 pub mod output;
 pub mod router;
+pub mod signing;
 pub mod stop;
 
 use std::process::ExitCode;

@@ -4,8 +4,12 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::{Home, write_file};
+use namely_security::{Certificate, KeyChain, KeyType, NewKey, ValidityPeriod};
+use namely_wire::Name;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A home with a router that serves `data` as `/lab`.
@@ -89,11 +93,13 @@ fn an_expired_certificate_is_named_and_nothing_is_left() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/f"), 10, 3);
-    home.ok(["key", "new", "/old", "--days", "0"]);
-    std::thread::sleep(std::time::Duration::from_millis(1100));
-    home.serve("/old", ["serve", "data", "--prefix", "/old"]);
-    let error = home.fails(6, ["get", "/old/f", "-o", "out"]);
-    assert!(error.contains("/old/KEY/") && error.contains("expired"), "{error}");
+    certify(&home, 1, 4);
+    home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    let name = home.json(["get", "/lab/f"])[0]["name"].as_str().unwrap().to_owned();
+    home.wait_for("its end", || home.background_log().contains("nothing is signed any more"));
+    // The router's cache has all of it still.
+    let error = home.fails(6, ["get", &name, "-o", "out"]);
+    assert!(error.contains("/lab/KEY/") && error.contains("expired"), "{error}");
     assert!(!home.path("out").exists());
 }
 
@@ -262,4 +268,45 @@ fn the_demonstration_runs_and_says_where_packets_came_from() {
     assert!(legs[0]["verified"].as_str().unwrap().contains("/demo/KEY/"));
     let text = home.ok(["demo", "--file", "file"]);
     assert!(text.contains("both copies are equal to the file"), "{text}");
+}
+
+/// A self-signed certificate of `/lab` that is valid for so many seconds, for the key of the home's key chain or a new one.
+fn certify(home: &Home, version: u64, seconds: u64) {
+    let chain = KeyChain::open(home.path("home/keys")).unwrap();
+    let identity: Name = "/lab".parse().unwrap();
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let validity = ValidityPeriod { not_before_s: now_s - 1, not_after_s: now_s + seconds };
+    if let Ok(entry) = chain.key(Some(identity.as_name())) {
+        let key = Arc::new(chain.private_key(entry.name.as_name(), None).unwrap());
+        let newer = Certificate::self_signed(entry.name.as_name(), &key, validity, version).unwrap();
+        chain.add_certificate(&newer).unwrap();
+    } else {
+        let key_type = KeyType::Ed25519;
+        let new = NewKey { identity: identity.as_name(), key_type, validity, version, passphrase: None };
+        chain.generate(&new).unwrap();
+    }
+}
+
+#[test]
+fn a_server_follows_newer_certificates_and_ends_with_the_last_of_them() {
+    let mut home = Home::with_router();
+    fs::create_dir_all(home.path("data")).unwrap();
+    write_file(&home.path("data/a.bin"), 100_000, 1);
+    certify(&home, 1, 4);
+    let first = Instant::now();
+    home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    home.ok(["get", "/lab/a.bin", "-o", "before"]);
+    certify(&home, 2, 9);
+    home.wait_for("the end of the first certificate", || first.elapsed() > Duration::from_secs(6));
+    // What was signed under the first certificate, and what is signed now.
+    write_file(&home.path("data/b.bin"), 1000, 1);
+    for file in ["a.bin", "b.bin"] {
+        home.ok(["get", &format!("/lab/{file}"), "-o", file]);
+        same(&home.path(&format!("data/{file}")), &home.path(file));
+    }
+    home.wait_for("its end", || home.background_log().contains("nothing is signed any more"));
+    let log = home.background_log();
+    assert!(log.contains("take in a newer one with `namely cert import FILE`"), "a warning before\n{log}");
+    let refused = home.fails(1, ["serve", "data", "--prefix", "/lab"]);
+    assert!(refused.contains("ended on") && refused.contains("`namely cert import FILE`"), "{refused}");
 }

@@ -142,6 +142,11 @@ impl Put {
         self
     }
 
+    /// Answers for `certificates` instead, the first of each key that is asked for by its key's name.
+    pub fn set_certificates(&mut self, certificates: Vec<Certificate>) {
+        self.certificates = certificates;
+    }
+
     /// The versioned name.
     pub fn object(&self) -> NameRef<'_> {
         self.object.name()

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use namely_security::validity::UtcTime;
 use namely_security::{CertificateError, KeyChainError, PolicyFileError, Why};
 use namely_transport::connection::{CommandError, ConnectionError, NoRouter};
 use namely_transport::fetch::Failure;
@@ -119,6 +120,14 @@ pub enum BindError {
         /// What is left, octets.
         octets_max: usize,
     },
+    /// Environment: the certificate of the identity, or the session's, which ends with it, has ended, and the key chain
+    /// has no newer one (`EKEYEXPIRED`).
+    Ended {
+        /// The certificate.
+        certificate: Name,
+        /// Its last second, s since the Unix epoch.
+        not_after_s: u64,
+    },
     /// Caller: suite `hmac` without a shared key (`ENOKEY`).
     NoSharedKey,
     /// Caller: a reliable producer without a store (`EINVAL`).
@@ -149,6 +158,7 @@ impl BindError {
             BindError::System(error) => error.raw_os_error().unwrap_or(errno::IO),
             BindError::TooManyProducers => errno::MFILE,
             BindError::BufferTooLarge { .. } => errno::NOBUFS,
+            BindError::Ended { .. } => errno::KEYEXPIRED,
             BindError::NoSharedKey => errno::NOKEY,
             BindError::NoStore => errno::INVAL,
             BindError::Store(error) => error.errno(),
@@ -181,6 +191,12 @@ impl fmt::Display for BindError {
                 f,
                 "the output buffers of this process have {octets_max} octets left: lower buffer_octets, or close a \
                  producer"
+            ),
+            BindError::Ended { certificate, not_after_s } => write!(
+                f,
+                "nothing is signed any more: certificate {certificate} ended on {}; have a newer one issued for the \
+                 identity (`namely cert issue`) and take it in with `namely cert import FILE`",
+                UtcTime(*not_after_s)
             ),
             BindError::NoSharedKey => {
                 f.write_str("suite hmac needs the key that is shared with the consumers")

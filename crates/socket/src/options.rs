@@ -190,6 +190,13 @@ pub const OPTIONS: &[OptionSpec] = &[
         "0",
         "largest packet that the path carries whole; 0: not bound",
     ),
+    spec(
+        "certificate_ends_s",
+        For::Producer,
+        Kind::Told,
+        "0",
+        "last second of the session's certificate, s since the Unix epoch; 0: not bound, or no key signs",
+    ),
     spec("segment_octets", For::Producer, SOME, "8192", "most content in a segment, octets"),
     spec("freshness_ms", For::Producer, ANY_NUMBER, "10000", "FreshnessPeriod of segments, ms"),
     before(spec(
@@ -694,7 +701,9 @@ impl ProducerOptions {
             "manifest" => self.manifest = parsed(spec, value)?,
             "packet_octets_max" => self.packet_octets_max = parsed(spec, value)?,
             "mtu" if value == "off" || value == "path" => self.follows_path = value == "path",
-            "mtu" | "path_octets" => return Err(OptionError::Bad { option: spec.name, value: value.into() }),
+            "mtu" | "path_octets" | "certificate_ends_s" => {
+                return Err(OptionError::Bad { option: spec.name, value: value.into() });
+            }
             "suite" => self.suite = parsed(spec, value)?,
             "segment_octets" => self.segment_octets = parsed(spec, value)?,
             "freshness_ms" => self.freshness_ms = parsed(spec, value)?,
@@ -720,7 +729,7 @@ impl ProducerOptions {
             "manifest" => self.manifest.text().into(),
             "packet_octets_max" => self.packet_octets_max.to_string(),
             "mtu" => if self.follows_path { "path" } else { "off" }.into(),
-            "path_octets" => "0".into(),
+            "path_octets" | "certificate_ends_s" => "0".into(),
             "suite" => self.suite.text().into(),
             "segment_octets" => self.segment_octets.to_string(),
             "freshness_ms" => self.freshness_ms.to_string(),

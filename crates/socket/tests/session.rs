@@ -2,11 +2,14 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::{World, content, name};
+use namely_security::certificate::new_key_name;
 use namely_security::revocation::{Reason, Statement, Status, revocation_prefix};
-use namely_security::{Certificate, HmacKey, KeyChain, KeyType, TrustPolicy, Verifier};
+use namely_security::{
+    Certificate, HmacKey, KeyChain, KeyType, PrivateKey, TrustPolicy, ValidityPeriod, Verifier,
+};
 use namely_socket::{
     BindError, Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions, Suite, Trust,
     application_name, network_name,
@@ -127,6 +130,99 @@ fn the_session_of_a_reliable_producer_is_its_store_until_it_is_revoked() {
     let third = bind();
     assert_ne!(third.certificate().unwrap(), certificate);
     assert_eq!(status(&world, &certificate), Some(Status::Revoked(Reason::Superseded)));
+}
+
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// A certificate by `/p` for the key of `/p/site`, which is made if there is none.
+fn site_certificate(world: &World, version: u64, not_after_s: u64) -> Certificate {
+    let chain = KeyChain::open(world.keychain()).unwrap();
+    let known = chain.key(Some(name("/p/site").as_name()));
+    let (key_name, key) = match &known {
+        Ok(entry) => (entry.name.clone(), chain.private_key(entry.name.as_name(), None).unwrap()),
+        Err(_) => (
+            new_key_name(name("/p/site").as_name()).unwrap(),
+            PrivateKey::generate(KeyType::Ed25519).unwrap(),
+        ),
+    };
+    let validity = ValidityPeriod { not_before_s: unix_s() - 1, not_after_s };
+    let issued =
+        Certificate::issue(key_name.as_name(), key.public(), &world.signer("/p"), "test", validity, version);
+    let certificate = issued.unwrap();
+    match known {
+        Ok(_) => chain.add_certificate(&certificate).unwrap(),
+        Err(_) => chain.insert(&key, &certificate, None).unwrap(),
+    }
+    certificate
+}
+
+#[test]
+fn a_bound_socket_gets_newer_certificates_and_what_it_published_before_stays_good() {
+    let world = World::new();
+    let ends_s = unix_s() + 6;
+    site_certificate(&world, 1, ends_s);
+    let producer = world.producer("/p/site/s");
+    let first = producer.certificate().unwrap();
+    assert_eq!((first.validity().not_after_s, producer.certificate_ends_s()), (ends_s, Some(ends_s)));
+    let before =
+        producer.publish(&name("/p/site/s/1"), &content(20_000), &PublishOptions::default()).unwrap();
+    let early = world.consumer("/p");
+    assert_eq!(early.fetch(&before.name).unwrap(), content(20_000));
+    site_certificate(&world, 2, unix_s() + 100_000);
+    eventually(|| (producer.certificate() != Some(first.clone())).then_some(()));
+    let second = producer.certificate().unwrap();
+    assert_eq!(second.key_name(), first.key_name());
+    assert_eq!(producer.option("certificate_ends_s").unwrap(), second.validity().not_after_s.to_string());
+    assert_eq!((producer.stats().renewals, producer.stats().renewals_missing), (1, 0));
+    for certificate in [&first, &second] {
+        assert_eq!(status(&world, certificate), Some(Status::Good));
+    }
+    // Caches have the first certificate still, and hand it out no more to who asks for a fresh one.
+    eventually(|| (unix_s() > ends_s).then_some(()));
+    let after = producer.publish(&name("/p/site/s/2"), &content(30_000), &PublishOptions::default()).unwrap();
+    for consumer in [early, world.consumer("/p")] {
+        assert_eq!(consumer.fetch(&before.name).unwrap(), content(20_000));
+        assert_eq!(consumer.fetch(&after.name).unwrap(), content(30_000));
+    }
+    producer.close();
+    eventually(|| status(&world, &second).filter(|status| *status != Status::Good));
+    assert_eq!(status(&world, &first), Some(Status::Revoked(Reason::Superseded)));
+    for published in [before, after] {
+        let refused = eventually(|| world.consumer("/p").fetch(&published.name).err());
+        assert_eq!(refused.errno(), 128, "{refused}");
+    }
+}
+
+#[test]
+fn a_socket_whose_identity_ends_signs_nothing_until_the_key_chain_has_a_newer_certificate() {
+    let world = World::new();
+    site_certificate(&world, 1, unix_s() + 3);
+    let producer = world.producer("/p/site/s");
+    let publish = |version| {
+        let how = PublishOptions { version: Some(version), ..PublishOptions::default() };
+        producer.publish(&name("/p/site/s/o"), &content(20_000), &how)
+    };
+    publish(1).unwrap();
+    eventually(|| publish(1).err());
+    let refused = publish(2).unwrap_err();
+    assert_eq!(refused.errno(), 127, "{refused}");
+    assert!(refused.to_string().contains("`namely cert import FILE`"), "{refused}");
+    let consumer = world.consumer("/p");
+    consumer.set_option("timeout_ms", "1000").unwrap();
+    assert_eq!(consumer.fetch(&name("/p/site/s/o").join_version(1)).unwrap_err().errno(), 127);
+    assert_eq!(consumer.fetch(&name("/p/site/s/o").join_version(2)).unwrap_err().errno(), 110, "not there");
+    eventually(|| (producer.stats().renewals_missing > 0).then_some(()));
+    let late = Producer::bind(name("/p/site/late"), world.producer_options()).err().unwrap();
+    assert!(matches!(&late, BindError::Ended { .. }) && late.errno() == 127, "{late}");
+    site_certificate(&world, 2, unix_s() + 100_000);
+    eventually(|| publish(2).ok());
+    // The first version too: its key has a certificate again.
+    for version in [1, 2] {
+        let object = name("/p/site/s/o").join_version(version);
+        assert_eq!(world.consumer("/p").fetch(&object).unwrap(), content(20_000));
+    }
 }
 
 #[test]

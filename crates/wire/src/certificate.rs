@@ -15,7 +15,7 @@ use crate::tlv::{self, Reader, Writer};
 use crate::types::*;
 use crate::validity::ValidityPeriod;
 
-/// FreshnessPeriod of the certificates that namely makes, ms: what `certificate.rst` recommends.
+/// Longest FreshnessPeriod of the certificates that namely makes, ms: what `certificate.rst` recommends.
 pub const CERTIFICATE_FRESHNESS_MS: u64 = 3_600_000;
 
 /// The name of a certificate: `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>`.
@@ -184,7 +184,7 @@ pub fn build_certificate(
     let info = SignatureInfo { validity: Some(validity.encode()), ..signer };
     DataBuilder::new(name.as_name())
         .content_type(ContentType::Key)
-        .freshness_ms(CERTIFICATE_FRESHNESS_MS)
+        .freshness_ms(validity.certificate_freshness_ms())
         .build(public_key_der, &info)
 }
 

@@ -1,5 +1,6 @@
 //! ValidityPeriod (packet spec, `certificate.rst`): two times to the second, as text `YYYYMMDDThhmmss` UTC.
 
+use crate::certificate::CERTIFICATE_FRESHNESS_MS;
 use crate::error::DecodeError;
 use crate::tlv::{Reader, Writer};
 use crate::types::*;
@@ -36,6 +37,13 @@ impl ValidityPeriod {
     /// Whether the period holds at `unix_s`.
     pub fn contains(&self, unix_s: u64) -> bool {
         (self.not_before_s..=self.not_after_s).contains(&unix_s)
+    }
+
+    /// FreshnessPeriod of a certificate that is valid for this period, ms: [`CERTIFICATE_FRESHNESS_MS`], or a third of the
+    /// period if that is less, so that what caches got before its last third is stale when it ends.
+    pub fn certificate_freshness_ms(&self) -> u64 {
+        let seconds = self.not_after_s.saturating_sub(self.not_before_s);
+        (seconds.saturating_mul(1_000) / 3).clamp(1, CERTIFICATE_FRESHNESS_MS)
     }
 
     /// The period in which both hold.

@@ -8,7 +8,7 @@ use namely_files::put::MEMORY_OCTETS_MAX;
 use namely_files::{Input, Put as Publication, PutOptions};
 use namely_transport::connection::{Connection, Options};
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
-use namely_transport::serve::{register, serve};
+use namely_transport::serve::register;
 use namely_wire::Name;
 use serde_json::json;
 
@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::keys;
 use crate::output::octets_text;
 use crate::router::{command_failure, connection_failure};
+use crate::signing::serve_signed;
 
 /// Publish standard input under a name.
 #[derive(Debug, Args)]
@@ -49,7 +50,7 @@ impl Put {
             signing: self.sign.into(),
             ..PutOptions::new(self.name.clone(), keys::now_ns() / 1_000_000)
         };
-        let mut publication = Publication::new(input, options, signer)
+        let mut publication = Publication::new(input, options, signer.clone())
             .map_err(|e| Failure::failed(e.to_string()))?
             .with_certificates(keys::certificates_for(&self.name)?);
         let options = Options { signer: keys::command_signer()?, ..Options::for_server() };
@@ -63,6 +64,6 @@ impl Put {
         );
         let end = self.seconds.map(|s| Instant::now() + Duration::from_secs(s));
         let mut go_on = || !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end);
-        serve(&mut connection, &mut publication, &mut go_on).map_err(connection_failure)
+        serve_signed(ctx, &mut connection, &mut publication, (&signer, &self.name), &mut go_on)
     }
 }

@@ -8,7 +8,7 @@ use namely_files::{FileServer, ServeOptions};
 use namely_security::ManifestHash;
 use namely_transport::connection::{Connection, Options};
 use namely_transport::publish::{SEGMENT_OCTETS_DEFAULT, Signing};
-use namely_transport::serve::{register, serve};
+use namely_transport::serve::register;
 use namely_wire::Name;
 use serde_json::json;
 
@@ -16,6 +16,7 @@ use super::Context;
 use crate::failure::{Failure, io_failure};
 use crate::keys;
 use crate::router::{command_failure, connection_failure};
+use crate::signing::serve_signed;
 
 /// Publish a directory under a name.
 #[derive(Debug, Args)]
@@ -71,7 +72,7 @@ impl Serve {
             links_lead_out: self.follow_links,
             ..ServeOptions::new(self.prefix.clone())
         };
-        let mut server = FileServer::new(&self.dir, options, signer)
+        let mut server = FileServer::new(&self.dir, options, signer.clone())
             .map_err(|e| Failure::failed(e.to_string()))?
             .with_certificates(keys::certificates_for(&self.prefix)?);
         let options = Options { signer: keys::command_signer()?, ..Options::for_server() };
@@ -84,8 +85,8 @@ impl Serve {
             self.prefix,
             connection.uri()
         ));
-        serve(&mut connection, &mut server, &mut || !stop.load(Ordering::Relaxed))
-            .map_err(connection_failure)?;
+        let go_on = &mut || !stop.load(Ordering::Relaxed);
+        serve_signed(ctx, &mut connection, &mut server, (&signer, &self.prefix), go_on)?;
         let c = server.counters();
         ctx.out.answer(
             || format!("{} Interests, {} segments ({} octets) sent", c.interests, c.segments, c.octets),

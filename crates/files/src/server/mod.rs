@@ -180,6 +180,11 @@ impl FileServer {
         self
     }
 
+    /// Answers for `certificates` instead, the first of each key that is asked for by its key's name.
+    pub fn set_certificates(&mut self, certificates: Vec<Certificate>) {
+        self.certificates = certificates;
+    }
+
     /// The name of the directory.
     pub fn prefix(&self) -> NameRef<'_> {
         self.prefix.as_name()

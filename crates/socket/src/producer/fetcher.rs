@@ -1,7 +1,7 @@
-//! What must not hold up the socket's thread, on a thread of its own: packets are read from the store, and statements
-//! about certificates signed.
+//! What must not hold up the socket's thread, on a thread of its own: packets are read from the store, statements about
+//! certificates signed, and the session's certificates renewed.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use namely_wire::{InterestView, LpHeaders};
@@ -9,7 +9,7 @@ use namely_wire::{InterestView, LpHeaders};
 use super::shared::Shared;
 use crate::buffer::store::Location;
 use crate::buffer::{Found, is_answer};
-use crate::session::Session;
+use crate::session::{Renewal, Session};
 
 /// Packets that are being read, or wait to be.
 pub(crate) const READS_MAX: usize = 1024;
@@ -45,10 +45,21 @@ impl Jobs {
 
 /// The thread.
 pub(super) fn run(jobs: &Receiver<Job>, shared: &Arc<Shared>, session: &Arc<Session>) {
-    while let Ok(job) = jobs.recv() {
-        match job {
-            Job::Read { location, interest, headers } => read(shared, location, &interest, headers),
-            Job::Statement { interest, headers } => state(shared, session, &interest, headers),
+    loop {
+        match jobs.recv_timeout(session.rest()) {
+            Ok(Job::Read { location, interest, headers }) => read(shared, location, &interest, headers),
+            Ok(Job::Statement { interest, headers }) => state(shared, session, &interest, headers),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        match session.renew() {
+            Renewal::NotDue => {}
+            Renewal::Missing => shared.count(|stats| stats.renewals_missing += 1),
+            Renewal::Renewed => {
+                shared.count(|stats| stats.renewals += 1);
+                shared.fix(&session.certificates());
+                shared.follow_identity(session.command_signer());
+            }
         }
     }
 }

@@ -91,7 +91,7 @@ impl Producer {
         let shared = Arc::new(shared);
         shared.fix(&session.certificates());
         shared.follow_path(&connection);
-        let registered = register(&mut connection, &prefix, &session, &shared)?;
+        let registered = role::register(&mut connection, &prefix, &shared)?;
         let role = ProducerRole::new(registered, shared.clone());
         let engine = Engine::start("namely-producer", connection, role)?;
         let (its_shared, its_session) = (shared.clone(), session.clone());
@@ -300,9 +300,16 @@ impl Producer {
         self.shared.path_octets.load(Ordering::Relaxed)
     }
 
-    /// The certificate of this session's key (HT-10, HT-11); none where no key signs.
+    /// The newest certificate of this session's key (HT-10, HT-11); none where no key signs. While the socket is bound it is
+    /// renewed as soon as two thirds of its time have passed and the key chain has a certificate of the identity that ends
+    /// later; with none, publishing ends with it ([`BindError::Ended`]).
     pub fn certificate(&self) -> Option<Certificate> {
         self.session.certificate()
+    }
+
+    /// The last second of [`Producer::certificate`], s since the Unix epoch; none where no key signs.
+    pub fn certificate_ends_s(&self) -> Option<u64> {
+        self.certificate().map(|certificate| certificate.validity().not_after_s)
     }
 
     /// What came, what was answered and what was dropped.
@@ -321,10 +328,11 @@ impl Producer {
 
     /// The value of option `name`, as text.
     pub fn option(&self, name: &str) -> Result<String, OptionError> {
-        if name == "path_octets" {
-            return Ok(self.path_octets().to_string());
+        match name {
+            "path_octets" => Ok(self.path_octets().to_string()),
+            "certificate_ends_s" => Ok(self.certificate_ends_s().unwrap_or(0).to_string()),
+            _ => self.options().get(name),
         }
-        self.options().get(name)
     }
 
     /// Closes the socket: the router forgets the prefix, the namespace is free, and whoever waits on it gets `ECANCELED`.
@@ -406,32 +414,4 @@ impl AsFd for Producer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.ready_fd()
     }
-}
-
-/// Registers what the socket answers for: its prefix, and where the identity's certificates are if that is elsewhere.
-fn register(
-    connection: &mut Connection,
-    prefix: &Name,
-    session: &Session,
-    shared: &Shared,
-) -> Result<Vec<Name>, BindError> {
-    let handler = &mut |incoming: connection::Incoming<'_>, outbox: &mut connection::Outbox| {
-        if let connection::Packet::Interest(interest) = &incoming.packet {
-            shared.take(interest, &incoming, outbox);
-        }
-    };
-    connection.register(prefix, handler)?;
-    let mut registered = vec![prefix.clone()];
-    for certificate in session.certificates() {
-        let key_name = certificate.key_name().to_name();
-        if registered.iter().any(|known| known.is_prefix_of(key_name.as_name())) {
-            continue;
-        }
-        match connection.register(&key_name, handler) {
-            Ok(()) => registered.push(key_name),
-            // Others may serve it, and who trusts the identity mostly has it.
-            Err(error) => tracing::debug!(%key_name, %error, "the router does not lead to a certificate"),
-        }
-    }
-    Ok(registered)
 }

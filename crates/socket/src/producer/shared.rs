@@ -10,20 +10,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use namely_security::Certificate;
 use namely_security::command::has_right_parameters_digest;
 use namely_security::revocation::is_about_revocation;
-use namely_transport::connection::{Connection, Incoming, OUTBOX_OCTETS_MAX, Outbox, Waker};
+use namely_security::{Certificate, Signer};
+use namely_transport::connection::{self, Connection, Incoming, OUTBOX_OCTETS_MAX, Outbox, Waker};
+use namely_wire::lp::CACHE_POLICY_NO_CACHE;
 use namely_wire::{InterestView, LpHeaders, NackReason, Name, NameRef, PACKET_OCTETS_MAX};
 
 use super::fetcher::{Job, Jobs};
 use super::misses::{Added, Misses, Ticket};
 use super::push;
 use crate::buffer::store::Store;
-use crate::buffer::{Buffer, BufferPolicy, Found, Packet};
+use crate::buffer::{Buffer, Found, Packet, is_answer};
 use crate::error::CallError;
 use crate::options::ProducerOptions;
 use crate::readiness::Readiness;
+use crate::session;
 
 /// What a producer did with the Interests that came (`docs/counters.md`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +38,10 @@ pub struct ProducerStats {
     pub hits_disk: u64,
     /// Certificates and statements about them that were sent.
     pub certificates: u64,
+    /// How often the session got newer certificates, because the identity's would have ended.
+    pub renewals: u64,
+    /// How often the key chain had no newer certificate of the identity when it was looked for.
+    pub renewals_missing: u64,
     /// Nothing published answered them.
     pub misses: u64,
     /// Misses that were answered by what was published or replied since.
@@ -84,6 +90,8 @@ impl ProducerStats {
             hits_memory,
             hits_disk,
             certificates,
+            renewals,
+            renewals_missing,
             misses,
             answered_late,
             refused,
@@ -122,8 +130,10 @@ pub(super) struct Shared {
 
 pub(super) struct State {
     pub(super) buffer: Buffer,
-    /// Certificates: not subject to any limit of the buffer.
-    fixed: Buffer,
+    /// Certificates, the newest of each key first: not subject to any limit of the buffer.
+    fixed: Vec<(Certificate, Packet)>,
+    /// Who signs commands from now on, if somebody else than before.
+    identity: Option<Signer>,
     misses: Misses,
     pushes: Misses,
     answers: VecDeque<(LpHeaders, Packet)>,
@@ -163,7 +173,8 @@ impl Shared {
         let ready_fd = ready.duplicate()?;
         let mut state = State {
             buffer,
-            fixed: Buffer::new(usize::MAX, BufferPolicy::Fifo),
+            fixed: Vec::new(),
+            identity: None,
             misses: Misses::new(options.requests_max),
             pushes: Misses::new(options.requests_max),
             answers: VecDeque::new(),
@@ -213,11 +224,36 @@ impl Shared {
         self.ready_fd.as_fd()
     }
 
-    /// Answers for `certificates` from now on.
+    /// Answers for `certificates`, the newest of each key first, from now on, and for no others.
     pub(super) fn fix(&self, certificates: &[Certificate]) {
         let mut state = self.state();
-        for certificate in certificates {
-            state.fixed.insert(certificate.name(), Arc::new(certificate.wire().to_vec()), None);
+        if !state.fixed.iter().map(|(known, _)| known.name()).eq(certificates.iter().map(Certificate::name)) {
+            let fixed =
+                |certificate: &Certificate| (certificate.clone(), Arc::new(certificate.wire().to_vec()));
+            state.fixed = certificates.iter().map(fixed).collect();
+        }
+    }
+
+    /// Has the socket's thread sign commands by `signer`.
+    pub(super) fn follow_identity(&self, signer: Signer) {
+        self.state().identity = Some(signer);
+        self.waker.wake();
+    }
+
+    /// Who signs commands from now on, if that is somebody else than before.
+    pub(super) fn take_identity(&self) -> Option<Signer> {
+        self.state().identity.take()
+    }
+
+    /// The names of the keys whose certificates the socket answers for.
+    pub(super) fn key_names(&self) -> Vec<Name> {
+        self.state().fixed.iter().map(|(certificate, _)| certificate.key_name().to_name()).collect()
+    }
+
+    /// Takes in what came, if it is an Interest.
+    pub(super) fn take_incoming(&self, incoming: &Incoming<'_>, outbox: &mut Outbox) {
+        if let connection::Packet::Interest(interest) = &incoming.packet {
+            self.take(interest, incoming, outbox);
         }
     }
 
@@ -226,9 +262,13 @@ impl Shared {
         let headers = incoming.answer_headers();
         let mut state = self.state();
         state.stats.interests += 1;
-        if let Some(Found::Memory(packet)) = state.fixed.find(interest, 0) {
+        if let Some((certificate, packet)) = state.certificate(interest) {
+            // A copy in a cache is not to outlive it.
+            let keep = session::is_cacheable(certificate);
+            let cache_policy = if keep { headers.cache_policy } else { Some(CACHE_POLICY_NO_CACHE) };
+            outbox.send(&LpHeaders { cache_policy, ..headers }, packet);
             state.stats.certificates += 1;
-            return outbox.send(&headers, &packet);
+            return;
         }
         if is_about_revocation(interest.name, self.prefix.as_name()) {
             let job = Job::Statement { interest: interest.wire.into(), headers };
@@ -434,6 +474,22 @@ impl Shared {
             store_octets,
             ..state.stats
         }
+    }
+}
+
+impl State {
+    /// The newest certificate that answers `interest`, by its name or its key's: who asks for less wants something else.
+    fn certificate(&self, interest: &InterestView<'_>) -> Option<&(Certificate, Packet)> {
+        let name = match interest.implicit_digest() {
+            Some(_) => interest.name.without_last(1),
+            None => interest.name,
+        };
+        let is_meant = |(certificate, packet): &&(Certificate, Packet)| {
+            name.is_prefix_of(certificate.name())
+                && name.len() > certificate.identity().len()
+                && is_answer(interest, packet)
+        };
+        self.fixed.iter().find(is_meant)
     }
 }
 

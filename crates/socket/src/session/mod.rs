@@ -1,23 +1,31 @@
 //! The session of a bound producer (HT-10, HT-11): a key of its own, which its identity vouches for and which can vouch
-//! for nothing outside the prefix; its certificate is revoked when the session ends.
+//! for nothing outside the prefix; its certificates are revoked when the session ends.
+//!
+//! A certificate of the session ends with that of the identity. The key stays: once the key chain has a newer certificate
+//! of the identity, the session's key gets a newer one too, and what it signed before, which names the key and no
+//! certificate, stays good under it. Nothing is signed while the newest has ended.
 
+mod identity;
 mod notary;
 mod pool;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use namely_security::certificate::new_key_name;
-use namely_security::revocation::{Reason, Statement, Status, revocation_prefix};
-use namely_security::{Certificate, HmacKey, KeyChain, KeyChainError, KeyType, PrivateKey, Signer};
-use namely_wire::certificate::key_name_of_locator;
+use namely_security::revocation::{Reason, RevocationError, Statement, Status, revocation_prefix};
+use namely_security::validity::UtcTime;
+use namely_security::{Certificate, HmacKey, KeyChain, KeyChainError, PrivateKey, Signer};
 use namely_wire::{DataView, Name, NameRef};
 
+use self::identity::{Identity, Source};
 pub(crate) use self::pool::Lease;
 pub use self::pool::{BUFFERS_OCTETS_MAX, PRODUCERS_MAX};
 use crate::error::BindError;
-use crate::options::{self, ProducerOptions, Suite};
+use crate::options::{ProducerOptions, Suite};
 
 /// IssuerId of session certificates.
 const ISSUER_ID: &str = "session";
@@ -28,6 +36,12 @@ pub(crate) const STATEMENT_MS: u64 = 1_000;
 /// FreshnessPeriod of a revocation record, ms: an hour.
 const RECORD_FRESHNESS_MS: u64 = 3_600_000;
 
+/// The shortest time between two looks into the key chain for a newer certificate of the identity, ms.
+const LOOK_MS_MIN: u64 = 1_000;
+
+/// The longest time without asking whether to look: the clock may have been set, and keys made.
+const LOOK_MAX: Duration = Duration::from_secs(60);
+
 /// The folder of a store in which a reliable producer keeps its session keys.
 const KEPT_FOLDER: &str = "session";
 
@@ -35,25 +49,48 @@ const KEPT_FOLDER: &str = "session";
 #[derive(Debug)]
 pub(crate) struct Session {
     prefix: Name,
-    identity: Option<Identity>,
+    source: Source,
     shared_key: Option<(Name, HmacKey)>,
-    keys: Mutex<Vec<SessionKey>>,
+    state: Mutex<State>,
     /// Where session keys outlive the process: a reliable producer's.
     kept: Option<KeyChain>,
 }
 
-/// The identity that vouches for session keys.
 #[derive(Debug)]
-struct Identity {
-    issuer: Signer,
-    certificates: Vec<Certificate>,
+struct State {
+    identity: Option<Identity>,
+    keys: Vec<SessionKey>,
 }
 
 #[derive(Debug)]
 struct SessionKey {
+    /// Names the key: whichever of its certificates is valid vouches for it.
     signer: Signer,
+    key: Arc<PrivateKey>,
+    /// Never empty, the newest last.
+    certificates: Vec<Issued>,
+    /// When to look for a newer certificate of the identity, ms since the Unix epoch.
+    due_ms: u64,
+}
+
+/// A certificate of the session.
+#[derive(Debug)]
+struct Issued {
     certificate: Certificate,
+    /// The key that issued it.
+    issuer: Signer,
     statement: Option<(u64, Arc<Vec<u8>>)>,
+}
+
+/// What came of a look into the key chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Renewal {
+    /// It was not time yet.
+    NotDue,
+    /// The session has newer certificates.
+    Renewed,
+    /// The key chain has no certificate of the identity that ends later.
+    Missing,
 }
 
 impl Session {
@@ -63,35 +100,50 @@ impl Session {
         options: &ProducerOptions,
         store: Option<&Path>,
     ) -> Result<Self, BindError> {
+        let (source, now_ms) = (Source::of(options), now_ms());
         let identity = match options.suite.key_type() {
-            Some(_) => Some(Identity::find(prefix, options)?),
-            None => Identity::find(prefix, options).ok(),
+            Some(_) => Some(Identity::find(prefix, &source, now_ms)?),
+            None => Identity::find(prefix, &source, now_ms).ok(),
         };
         let kept = store.map(|folder| KeyChain::open(folder.join(KEPT_FOLDER))).transpose()?;
-        let shared_key = options.shared_key.clone();
-        let session =
-            Session { prefix: prefix.clone(), identity, shared_key, keys: Mutex::new(Vec::new()), kept };
-        session.resume()?;
+        let session = Session {
+            prefix: prefix.clone(),
+            source,
+            shared_key: options.shared_key.clone(),
+            state: Mutex::new(State { identity, keys: Vec::new() }),
+            kept,
+        };
+        session.resume(now_ms)?;
         session.signer(options.suite)?;
         Ok(session)
     }
 
-    /// Takes up the keys that the last session with this store left.
-    fn resume(&self) -> Result<(), BindError> {
-        let (Some(kept), Some(identity)) = (&self.kept, &self.identity) else { return Ok(()) };
-        let now_s = now_ms() / 1_000;
+    /// Takes up the keys that the last session with this store left. One whose certificates have all ended, or that
+    /// another key issued, gets a new one: what it signed is in the store.
+    fn resume(&self, now_ms: u64) -> Result<(), BindError> {
+        let mut state = self.state();
+        let State { identity: Some(identity), keys } = &mut *state else { return Ok(()) };
+        let Some(kept) = &self.kept else { return Ok(()) };
+        if identity.check(now_ms).is_err() {
+            return Ok(());
+        }
         for entry in kept.list()?.keys {
-            let certificate = entry.certificates.into_iter().find(|certificate| {
-                let validity = certificate.validity();
-                certificate.identity() == self.prefix.as_name()
-                    && (validity.not_before_s..=validity.not_after_s).contains(&now_s)
-                    && certificate.signer_name().is_some_and(|signer| identity.is_key(signer))
-            });
-            if let Some(certificate) = certificate {
-                let key = Arc::new(kept.private_key(entry.name.as_name(), None)?);
-                let signer = Signer::new(certificate.name().to_name(), key);
-                self.keys().push(SessionKey { signer, certificate, statement: None });
+            if entry.identity() != self.prefix.as_name() {
+                continue;
             }
+            let key = Arc::new(kept.private_key(entry.name.as_name(), None)?);
+            let is_good = |certificate: &Certificate| {
+                certificate.validity().contains(now_ms / 1_000)
+                    && certificate.signer_name().is_some_and(|signer| identity.is_key(signer))
+            };
+            let mut good: Vec<_> = entry.certificates.into_iter().filter(is_good).collect();
+            good.sort_by_key(|certificate| certificate.validity().not_after_s);
+            if good.is_empty() {
+                let certificate = issue(entry.name.as_name(), &key, identity, now_ms)?;
+                kept.add_certificate(&certificate)?;
+                good.push(certificate);
+            }
+            keys.push(SessionKey::new(entry.name, key, good, identity, now_ms));
         }
         Ok(())
     }
@@ -105,116 +157,245 @@ impl Session {
                 _ => Ok(Signer::digest_sha256()),
             };
         };
-        let mut keys = self.keys();
-        if let Some(known) = keys.iter().find(|key| key.certificate.public_key().key_type() == key_type) {
+        let now_ms = now_ms();
+        let mut state = self.state();
+        let State { identity, keys } = &mut *state;
+        if let Some(known) = keys.iter().find(|known| known.key.public().key_type() == key_type) {
+            known.check(now_ms)?;
             return Ok(known.signer.clone());
         }
-        let no_key = || BindError::NoKey { prefix: self.prefix.clone() };
-        let identity = self.identity.as_ref().ok_or_else(no_key)?;
-        let key = self.make_key(identity, key_type)?;
-        let signer = key.signer.clone();
-        keys.push(key);
-        Ok(signer)
-    }
-
-    fn make_key(&self, identity: &Identity, key_type: KeyType) -> Result<SessionKey, BindError> {
+        let identity = identity.as_ref().ok_or_else(|| BindError::NoKey { prefix: self.prefix.clone() })?;
+        identity.check(now_ms)?;
         let failed = |e| BindError::KeyChain(KeyChainError::Key(self.prefix.clone(), e));
         let key = Arc::new(PrivateKey::generate(key_type).map_err(failed)?);
         let name = new_key_name(self.prefix.as_name()).map_err(failed)?;
-        let validity =
-            identity.certificates.first().map_or(namely_security::validity::ALWAYS, Certificate::validity);
-        let issued =
-            Certificate::issue(name.as_name(), key.public(), &identity.issuer, ISSUER_ID, validity, now_ms());
-        let certificate = issued.map_err(BindError::Certificate)?;
+        let certificate = issue(name.as_name(), &key, identity, now_ms)?;
         if let Some(kept) = &self.kept {
             kept.insert(&key, &certificate, None)?;
         }
-        let signer = Signer::new(certificate.name().to_name(), key);
-        Ok(SessionKey { signer, certificate, statement: None })
+        let made = SessionKey::new(name, key, vec![certificate], identity, now_ms);
+        let signer = made.signer.clone();
+        keys.push(made);
+        Ok(signer)
     }
 
-    /// The certificate of the session's first key.
+    /// The newest certificate of the session's first key.
     pub(crate) fn certificate(&self) -> Option<Certificate> {
-        self.keys().first().map(|key| key.certificate.clone())
+        self.state().keys.first().map(|key| key.newest().clone())
     }
 
-    /// What the socket answers for besides what is published: the session's certificates and the identity's.
+    /// What the socket answers for besides what is published, the newest first: the session's certificates and the
+    /// identity's.
     pub(crate) fn certificates(&self) -> Vec<Certificate> {
-        let keys = self.keys();
-        let of_session = keys.iter().map(|key| key.certificate.clone());
-        let of_identity = self.identity.iter().flat_map(|identity| identity.certificates.iter().cloned());
+        let state = self.state();
+        let of_session = state.keys.iter().flat_map(|key| key.certificates.iter().rev());
+        let of_session = of_session.map(|issued| issued.certificate.clone());
+        let of_identity = state.identity.iter().flat_map(|identity| identity.certificates.iter().cloned());
         of_session.chain(of_identity).collect()
+    }
+
+    /// Who signs commands to the router: the identity.
+    pub(crate) fn command_signer(&self) -> Signer {
+        let state = self.state();
+        state.identity.as_ref().map_or_else(Signer::digest_sha256, |identity| identity.issuer.clone())
+    }
+
+    /// Gives the session's keys newer certificates if it is time to and the key chain has a certificate of the identity
+    /// that ends later. Reads files: not for the socket's thread.
+    pub(crate) fn renew(&self) -> Renewal {
+        self.renew_at(now_ms())
+    }
+
+    fn renew_at(&self, now_ms: u64) -> Renewal {
+        if self.state().keys.iter().all(|key| key.due_ms > now_ms) {
+            return Renewal::NotDue;
+        }
+        let found = Identity::find(&self.prefix, &self.source, now_ms).and_then(|identity| {
+            identity.check(now_ms)?;
+            Ok(identity)
+        });
+        let mut state = self.state();
+        let State { identity, keys } = &mut *state;
+        let mut renewal = Renewal::Missing;
+        match found {
+            Ok(found) => {
+                for key in keys.iter_mut().filter(|key| key.ends_s() < found.ends_s()) {
+                    match key.renew(&found, self.kept.as_ref(), now_ms) {
+                        Ok(()) => renewal = Renewal::Renewed,
+                        Err(error) => tracing::warn!(prefix = %self.prefix, %error, "no newer certificate"),
+                    }
+                }
+                if renewal == Renewal::Renewed {
+                    *identity = Some(found);
+                }
+            }
+            Err(error) => tracing::debug!(prefix = %self.prefix, %error, "the identity is not to be used"),
+        }
+        for key in keys.iter_mut().filter(|key| key.due_ms <= now_ms) {
+            key.warn_of_end(now_ms);
+            key.due_ms = now_ms + LOOK_MS_MIN.max(key.rest_ms(now_ms) / 3);
+        }
+        renewal
+    }
+
+    /// How long [`Session::renew`] has nothing to do.
+    pub(crate) fn rest(&self) -> Duration {
+        let due_ms = self.state().keys.iter().map(|key| key.due_ms).min();
+        let rest = due_ms.map(|due_ms| Duration::from_millis(due_ms.saturating_sub(now_ms())));
+        rest.map_or(LOOK_MAX, |rest| rest.min(LOOK_MAX))
     }
 
     /// The statement that answers a question for `name`: that the certificate it is about is good. None when the name
     /// is about no key of this session.
     pub(crate) fn statement(&self, name: NameRef<'_>) -> Option<Arc<Vec<u8>>> {
-        let issuer = &self.identity.as_ref()?.issuer;
-        let mut keys = self.keys();
-        let is_meant = |key: &&mut SessionKey| {
-            revocation_prefix(key.certificate.name()).is_ok_and(|prefix| prefix.is_prefix_of(name))
+        let mut state = self.state();
+        let State { identity, keys } = &mut *state;
+        let is_meant = |issued: &&mut Issued| {
+            revocation_prefix(issued.certificate.name()).is_ok_and(|prefix| prefix.is_prefix_of(name))
         };
-        let key = keys.iter_mut().find(is_meant)?;
+        let issued = keys.iter_mut().flat_map(|key| &mut key.certificates).find(is_meant)?;
         let now_ms = now_ms();
-        if let Some((made_ms, wire)) = &key.statement
+        if let Some((made_ms, wire)) = &issued.statement
             && now_ms.saturating_sub(*made_ms) < STATEMENT_MS
         {
             return Some(wire.clone());
         }
         let statement = Statement { status: Status::Good, time_ms: now_ms };
-        let wire = Arc::new(statement.sign(&key.certificate, STATEMENT_MS, issuer).ok()?);
-        key.statement = Some((now_ms, wire.clone()));
+        let wire = Arc::new(issued.say(statement, STATEMENT_MS, identity.as_ref()).ok()?);
+        issued.statement = Some((now_ms, wire.clone()));
         Some(wire)
     }
 
     /// Ends the session: a record for each of its certificates says that it is revoked. The keys are gone.
     pub(crate) fn revoke(&self) -> Vec<Vec<u8>> {
-        let Some(identity) = &self.identity else { return Vec::new() };
         let statement = Statement { status: Status::Revoked(Reason::Superseded), time_ms: now_ms() };
-        let keys = std::mem::take(&mut *self.keys());
+        let mut state = self.state();
+        let keys = std::mem::take(&mut state.keys);
         if let Some(kept) = &self.kept {
             for key in &keys {
-                if let Err(error) = kept.delete(key.certificate.key_name()) {
+                if let Err(error) = kept.delete(key.newest().key_name()) {
                     tracing::warn!(%error, "the key of a revoked session is still in its store");
                 }
             }
         }
-        let signed =
-            keys.iter().map(|key| statement.sign(&key.certificate, RECORD_FRESHNESS_MS, &identity.issuer));
+        let issued = keys.iter().flat_map(|key| &key.certificates);
+        let signed = issued.map(|issued| issued.say(statement, RECORD_FRESHNESS_MS, state.identity.as_ref()));
         signed
             .filter_map(|record| record.inspect_err(|error| tracing::warn!(%error, "not revoked")).ok())
             .collect()
     }
 
-    fn keys(&self) -> MutexGuard<'_, Vec<SessionKey>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Identity {
-    /// The identity that was named, or the longest one above the prefix.
-    fn find(prefix: &Name, options: &ProducerOptions) -> Result<Self, BindError> {
-        let chain = options::key_chain(options.keychain.as_ref())?;
-        let entry = match &options.identity {
-            Some(identity) => chain.key(Some(identity.as_name()))?,
-            None => chain
-                .key_above(prefix.as_name())?
-                .ok_or_else(|| BindError::NoKey { prefix: prefix.clone() })?,
-        };
-        let issuer = chain.signer(Some(entry.name.as_name()), None)?;
-        Ok(Identity { issuer, certificates: entry.certificates })
+impl SessionKey {
+    fn new(
+        name: Name,
+        key: Arc<PrivateKey>,
+        certificates: Vec<Certificate>,
+        identity: &Identity,
+        now_ms: u64,
+    ) -> Self {
+        let issued = |certificate| Issued { certificate, issuer: identity.issuer.clone(), statement: None };
+        let certificates = certificates.into_iter().map(issued).collect();
+        let mut made = SessionKey { signer: Signer::new(name, key.clone()), key, certificates, due_ms: 0 };
+        made.due_ms = made.renewal_ms(now_ms);
+        made
     }
 
-    fn is_key(&self, locator: NameRef<'_>) -> bool {
-        let own = self.issuer.key_name().and_then(|name| key_name_of_locator(name.as_name()).ok());
-        own.is_some() && key_name_of_locator(locator).ok() == own
+    fn newest(&self) -> &Certificate {
+        // `new` and `renew` leave one.
+        &self.certificates[self.certificates.len() - 1].certificate
     }
+
+    fn ends_s(&self) -> u64 {
+        self.newest().validity().not_after_s
+    }
+
+    /// What is left of its certificate, ms.
+    fn rest_ms(&self, now_ms: u64) -> u64 {
+        self.ends_s().saturating_mul(1_000).saturating_sub(now_ms)
+    }
+
+    /// When two thirds of what is left of its certificate have passed, ms since the Unix epoch.
+    fn renewal_ms(&self, now_ms: u64) -> u64 {
+        now_ms + self.rest_ms(now_ms) / 3 * 2
+    }
+
+    /// An error once its newest certificate has ended.
+    fn check(&self, now_ms: u64) -> Result<(), BindError> {
+        check(self.newest(), now_ms)
+    }
+
+    /// Gets a certificate that ends as late as the one of `identity`; those that have ended are forgotten.
+    fn renew(&mut self, identity: &Identity, kept: Option<&KeyChain>, now_ms: u64) -> Result<(), BindError> {
+        let certificate = issue(self.newest().key_name(), &self.key, identity, now_ms)?;
+        if let Some(kept) = kept {
+            kept.add_certificate(&certificate)?;
+        }
+        tracing::info!(certificate = %certificate.name(), ends = %UtcTime(certificate.validity().not_after_s), "renewed");
+        self.certificates.retain(|issued| check(&issued.certificate, now_ms).is_ok());
+        self.certificates.push(Issued { certificate, issuer: identity.issuer.clone(), statement: None });
+        self.due_ms = self.renewal_ms(now_ms);
+        Ok(())
+    }
+
+    fn warn_of_end(&self, now_ms: u64) {
+        let ends = UtcTime(self.ends_s());
+        // Looks go on after the end; what they do not find is said no more.
+        if self.due_ms / 1_000 <= self.ends_s() + 1 {
+            tracing::warn!(
+                certificate = %self.newest().name(), %ends, ended = self.check(now_ms).is_err(),
+                "the session's certificate ends with the identity's: take in a newer one by `namely cert import FILE`"
+            );
+        }
+    }
+}
+
+impl Issued {
+    /// Signs `statement`, by the certificate's issuer as the key chain names it now.
+    fn say(
+        &self,
+        statement: Statement,
+        freshness_ms: u64,
+        identity: Option<&Identity>,
+    ) -> Result<Vec<u8>, RevocationError> {
+        let by_identity = |identity: &&Identity| {
+            self.certificate.signer_name().is_some_and(|signer| identity.is_key(signer))
+        };
+        let issuer = identity.filter(by_identity).map_or(&self.issuer, |identity| &identity.issuer);
+        statement.sign(&self.certificate, freshness_ms, issuer)
+    }
+}
+
+/// A session certificate for `key`, which ends with the identity's.
+fn issue(
+    key_name: NameRef<'_>,
+    key: &PrivateKey,
+    identity: &Identity,
+    now_ms: u64,
+) -> Result<Certificate, BindError> {
+    let validity = identity.validity();
+    Certificate::issue(key_name, key.public(), &identity.issuer, ISSUER_ID, validity, now_ms)
+        .map_err(BindError::Certificate)
+}
+
+/// An error once `certificate` has ended.
+fn check(certificate: &Certificate, now_ms: u64) -> Result<(), BindError> {
+    let not_after_s = certificate.validity().not_after_s;
+    if now_ms / 1_000 <= not_after_s {
+        return Ok(());
+    }
+    Err(BindError::Ended { certificate: certificate.name().to_name(), not_after_s })
 }
 
 /// Who signs the commands of a producer: the identity that signs for its prefix, which a router on another machine has
 /// to know; else nobody, which is enough for one on the same machine.
 pub(crate) fn command_signer(prefix: &Name, options: &ProducerOptions) -> Signer {
-    Identity::find(prefix, options).map_or_else(|_| Signer::digest_sha256(), |identity| identity.issuer)
+    Identity::find(prefix, &Source::of(options), now_ms())
+        .map_or_else(|_| Signer::digest_sha256(), |identity| identity.issuer)
 }
 
 /// Answers at `router` for `record`, of a session bound to `prefix` that ended, as long as the process lives.
@@ -228,6 +409,12 @@ pub(crate) fn announce(
     // Down to the KeyId: sessions to come of the same namespace answer for themselves.
     let prefix = data.name.prefix(prefix.len() + 2).to_name();
     notary::announce(router, notary::Record { prefix, wire: record }, commands)
+}
+
+/// Whether a cache that has got `certificate` now would give it up as stale before it ends.
+pub(crate) fn is_cacheable(certificate: &Certificate) -> bool {
+    let ends_ms = certificate.validity().not_after_s.saturating_mul(1_000);
+    now_ms().saturating_add(certificate.validity().certificate_freshness_ms()) <= ends_ms
 }
 
 fn now_ms() -> u64 {

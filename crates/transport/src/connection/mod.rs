@@ -215,6 +215,11 @@ impl Connection {
         })
     }
 
+    /// Signs commands by `signer` from now on.
+    pub fn set_signer(&mut self, signer: Signer) {
+        self.commands = CommandSigner::new(signer);
+    }
+
     /// The router's address.
     pub fn uri(&self) -> &FaceUri {
         &self.uri

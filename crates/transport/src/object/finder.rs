@@ -3,6 +3,7 @@
 
 use namely_security::manifest::MANIFEST_KEYWORD;
 use namely_security::{MANIFEST_ENTRIES, TrustPolicy, Verdict, Verified, Verifier, manifest_name};
+use namely_wire::certificate::CertificateName;
 use namely_wire::rdr::{METADATA_COMPONENT, Metadata, discovery_name};
 use namely_wire::{Component, ContentType, DataView, InterestBuilder, Name, NameRef, SignatureType, types};
 
@@ -226,7 +227,12 @@ pub(super) fn fetch_certificate(
     certificate: &Name,
     name: &Name,
 ) -> Result<(), ObjectError> {
-    let interest = InterestBuilder::new(certificate.clone()).can_be_prefix().lifetime_ms(options.lifetime_ms);
+    let mut interest =
+        InterestBuilder::new(certificate.clone()).can_be_prefix().lifetime_ms(options.lifetime_ms);
+    if CertificateName::parse(certificate.as_name()).is_err() {
+        // Whatever certificate the key has now: an old one in a cache may have ended.
+        interest = interest.must_be_fresh();
+    }
     let missing =
         |fault| ObjectError::NoCertificate { name: name.clone(), certificate: certificate.clone(), fault };
     match asker.express_retrying(&interest, options.attempts)? {

@@ -1,0 +1,104 @@
+//! Publishing for a long time: what is signed names its key, of which some certificate has to be valid as long as anything is
+//! served. Certificates that are taken in meanwhile are noticed; without a valid one the command ends and says so.
+
+use std::time::{Duration, Instant};
+
+use namely_security::keychain::KeyEntry;
+use namely_security::validity::UtcTime;
+use namely_security::{Certificate, Signer};
+use namely_transport::connection::Connection;
+use namely_transport::serve::{Producer, serve};
+use namely_wire::Name;
+use namely_wire::certificate::key_name_of_locator;
+
+use crate::commands::Context;
+use crate::failure::Failure;
+use crate::keys::{certificates_for, key_chain, key_failure, now_ns};
+use crate::router::connection_failure;
+
+/// The shortest and the longest time between two looks into the key chain.
+const LOOK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// Somebody who answers for certificates.
+pub trait Certified: Producer {
+    /// Answers for these from now on.
+    fn set_certificates(&mut self, certificates: Vec<Certificate>);
+}
+
+impl Certified for namely_files::FileServer {
+    fn set_certificates(&mut self, certificates: Vec<Certificate>) {
+        self.set_certificates(certificates);
+    }
+}
+
+impl Certified for namely_files::Put {
+    fn set_certificates(&mut self, certificates: Vec<Certificate>) {
+        self.set_certificates(certificates);
+    }
+}
+
+/// The certificate of the key `entry` that is valid and ends last; none if it has no certificate at all.
+pub fn valid_certificate(entry: &KeyEntry) -> Result<Option<&Certificate>, Failure> {
+    let now_s = now_ns() / 1_000_000_000;
+    let last = entry.certificates.iter().max_by_key(|certificate| {
+        (certificate.validity().contains(now_s), certificate.validity().not_after_s)
+    });
+    match last {
+        Some(ended) if ended.validity().not_after_s < now_s => Err(Failure::failed(format!(
+            "nothing is signed any more: certificate {} ended on {}",
+            ended.name(),
+            UtcTime(ended.validity().not_after_s)
+        ))
+        .hint("have a newer one issued (`namely cert issue`) and take it in with `namely cert import FILE`")),
+        last => Ok(last),
+    }
+}
+
+/// Serves what `signer` signs below `prefix` until `go_on` says no, or the certificates of its key have ended.
+pub fn serve_signed<P: Certified>(
+    ctx: &Context<'_>,
+    connection: &mut Connection,
+    producer: &mut P,
+    (signer, prefix): (&Signer, &Name),
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<(), Failure> {
+    let mut is_warned = false;
+    loop {
+        let pause = look(ctx, producer, signer, prefix, &mut is_warned)?;
+        let next = Instant::now() + pause;
+        serve(connection, producer, &mut || Instant::now() < next && go_on()).map_err(connection_failure)?;
+        if Instant::now() < next || !go_on() {
+            return Ok(());
+        }
+    }
+}
+
+/// Looks which certificates there are now; when to look again.
+fn look<P: Certified>(
+    ctx: &Context<'_>,
+    producer: &mut P,
+    signer: &Signer,
+    prefix: &Name,
+    is_warned: &mut bool,
+) -> Result<Duration, Failure> {
+    let Some(key_name) = signer.key_name().and_then(|name| key_name_of_locator(name.as_name()).ok()) else {
+        return Ok(LOOK.1);
+    };
+    let entry = key_chain()?.key(Some(key_name)).map_err(key_failure)?;
+    let Some(certificate) = valid_certificate(&entry)? else { return Ok(LOOK.1) };
+    let validity = certificate.validity();
+    let rest_s = validity.not_after_s.saturating_sub(now_ns() / 1_000_000_000);
+    let third_s = validity.not_after_s.saturating_sub(validity.not_before_s) / 3;
+    let is_late = rest_s <= third_s;
+    if is_late && !*is_warned {
+        ctx.out.remark(format!(
+            "certificate {} ends on {}: take in a newer one with `namely cert import FILE`",
+            certificate.name(),
+            UtcTime(validity.not_after_s)
+        ));
+    }
+    *is_warned = is_late;
+    producer.set_certificates(certificates_for(prefix)?);
+    let pause_s = if is_late { rest_s / 3 } else { rest_s - third_s };
+    Ok(Duration::from_secs(pause_s).clamp(LOOK.0, LOOK.1))
+}

@@ -1,0 +1,77 @@
+//! The identity that vouches for session keys, as the key chain has it.
+
+use std::path::PathBuf;
+
+use namely_security::validity::ALWAYS;
+use namely_security::{Certificate, Signer};
+use namely_wire::certificate::key_name_of_locator;
+use namely_wire::{Name, NameRef, ValidityPeriod};
+
+use super::check;
+use crate::error::BindError;
+use crate::options::{self, ProducerOptions};
+
+/// Where an identity is looked for.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    keychain: Option<PathBuf>,
+    /// None: the longest one above the prefix.
+    identity: Option<Name>,
+}
+
+impl Source {
+    pub(super) fn of(options: &ProducerOptions) -> Self {
+        Source { keychain: options.keychain.clone(), identity: options.identity.clone() }
+    }
+}
+
+/// The identity that vouches for session keys.
+#[derive(Debug)]
+pub(super) struct Identity {
+    /// Names the first of the certificates, if there is one.
+    pub(super) issuer: Signer,
+    pub(super) certificates: Vec<Certificate>,
+}
+
+impl Identity {
+    /// The identity that was named, or the longest one above the prefix, by its certificate that is the default; if that is
+    /// not valid at `now_ms` and others are, by the one of them that ends last.
+    pub(super) fn find(prefix: &Name, source: &Source, now_ms: u64) -> Result<Self, BindError> {
+        let chain = options::key_chain(source.keychain.as_ref())?;
+        let entry = match &source.identity {
+            Some(identity) => chain.key(Some(identity.as_name()))?,
+            None => chain
+                .key_above(prefix.as_name())?
+                .ok_or_else(|| BindError::NoKey { prefix: prefix.clone() })?,
+        };
+        let mut certificates = entry.certificates;
+        let is_valid = |certificate: &Certificate| certificate.validity().contains(now_ms / 1_000);
+        if certificates.first().is_some_and(|default| !is_valid(default)) {
+            certificates.sort_by_key(|certificate| {
+                std::cmp::Reverse((is_valid(certificate), certificate.validity().not_after_s))
+            });
+        }
+        let which = certificates.first().map_or(entry.name.as_name(), Certificate::name);
+        let issuer = chain.signer(Some(which), None)?;
+        Ok(Identity { issuer, certificates })
+    }
+
+    /// When what it vouches for is valid.
+    pub(super) fn validity(&self) -> ValidityPeriod {
+        self.certificates.first().map_or(ALWAYS, Certificate::validity)
+    }
+
+    pub(super) fn ends_s(&self) -> u64 {
+        self.validity().not_after_s
+    }
+
+    /// An error once its certificate has ended.
+    pub(super) fn check(&self, now_ms: u64) -> Result<(), BindError> {
+        self.certificates.first().map_or(Ok(()), |certificate| check(certificate, now_ms))
+    }
+
+    pub(super) fn is_key(&self, locator: NameRef<'_>) -> bool {
+        let own = self.issuer.key_name().and_then(|name| key_name_of_locator(name.as_name()).ok());
+        own.is_some() && key_name_of_locator(locator).ok() == own
+    }
+}
