@@ -130,12 +130,12 @@ fn wrong_configuration(why: String) -> Failure {
 }
 
 /// The secret that keys the name hashes.
-fn seed() -> Result<u64, Failure> {
-    let mut octets = [0; 8];
+fn seed() -> Result<u128, Failure> {
+    let mut octets = [0; 16];
     rustix::rand::getrandom(&mut octets, rustix::rand::GetRandomFlags::empty()).map_err(|errno| {
         Failure::new(Exit::Failed, format!("the system gives no random numbers: {errno}"))
     })?;
-    Ok(u64::from_ne_bytes(octets))
+    Ok(u128::from_ne_bytes(octets))
 }
 
 fn options(config: &Config) -> DataPlaneOptions {

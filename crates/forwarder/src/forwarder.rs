@@ -14,7 +14,7 @@ use crate::cs::Cs;
 use crate::dead_nonces::DeadNonces;
 use crate::faces::{FaceId, FaceKey, Faces, Turn};
 use crate::fib::Fib;
-use crate::hash::{NameHasher, NameHashes, STEP, mix};
+use crate::hash::{NONCES, NameHasher, NameHashes, STEP, Secret, mix};
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::Pit;
 use crate::regions::Regions;
@@ -42,17 +42,21 @@ pub struct Forwarder<B, R> {
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// A forwarder with no routes and only the face `local`. `seed` keys the name hashes and the Nonces it
-    /// adds: secret and different for each router; the same in a simulation that is to repeat itself.
-    pub fn new(config: Config, seed: u64) -> Result<Self, ConfigError> {
+    /// adds: secret and different for each router, all of its bits random; the same in a simulation that is to repeat itself.
+    pub fn new(config: Config, seed: u128) -> Result<Self, ConfigError> {
         config.check()?;
-        let hasher = NameHasher::new((mix(seed), mix(seed.wrapping_add(STEP))));
-        Forwarder::with_hasher(config, seed, hasher)
+        let secret = Secret::new(seed);
+        Forwarder::with_hasher(config, secret, NameHasher::new(secret))
     }
 
-    pub(crate) fn with_hasher(config: Config, seed: u64, hasher: NameHasher) -> Result<Self, ConfigError> {
+    pub(crate) fn with_hasher(
+        config: Config,
+        secret: Secret,
+        hasher: NameHasher,
+    ) -> Result<Self, ConfigError> {
         Ok(Forwarder {
             hasher,
-            nonces: AtomicU64::new(mix(!seed)),
+            nonces: AtomicU64::new(secret.word(NONCES)),
             faces: Faces::new(config.faces_max)?,
             pit: Pit::new(&config)?,
             cs: Cs::new(&config)?,
@@ -96,9 +100,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         } else if let Some(reason) = received.headers.nack {
             self.receive_nack(&ingress, &received, hashes, reason, turn.now_ns, out)
         } else if is(types::INTEREST) {
-            self.receive_interest(turn, &ingress, &received, hashes, out)
+            self.receive_interest(turn, &ingress, received, hashes, out)
         } else if is(types::DATA) {
-            self.receive_data(turn, &ingress, &received, hashes, out)
+            self.receive_data(turn, &ingress, received, hashes, out)
         } else {
             Err(DropReason::Malformed)
         };

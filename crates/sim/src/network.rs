@@ -116,7 +116,7 @@ impl Network {
     /// If `spec` has a limit that no forwarder can have.
     pub fn add_router(&mut self, spec: RouterSpec) -> NodeId {
         let seed = Random::new(self.seed ^ self.nodes.len() as u64).next_u64();
-        let forwarder = Forwarder::new(spec.config(), seed).expect("limits that a forwarder can have");
+        let forwarder = Forwarder::new(spec.config(), seed.into()).expect("limits that a forwarder can have");
         self.nodes.push(Node {
             forwarder,
             faces: BTreeMap::new(),

@@ -14,7 +14,7 @@ const ROOT_STRATEGY: &str = "best-route";
 
 impl Config {
     /// A forwarder with these limits and strategies; `seed` is secret. Says which key is wrong if it cannot be.
-    pub fn forwarder<B, R>(&self, seed: u64) -> Result<Forwarder<B, R>, String>
+    pub fn forwarder<B, R>(&self, seed: u128) -> Result<Forwarder<B, R>, String>
     where
         B: PacketBuf,
         R: lock_api::RawMutex,

@@ -21,7 +21,7 @@ struct Bench {
 
 impl Bench {
     fn new(bindings_max: usize) -> Self {
-        Bench { bpt: Bpt::new(bindings_max).unwrap(), hasher: NameHasher::new((1, 2)) }
+        Bench { bpt: Bpt::new(bindings_max).unwrap(), hasher: NameHasher::fixed() }
     }
 
     fn bind(&self, name: &Name, slot: u32) -> Result<(), BindError> {

@@ -19,8 +19,6 @@ use crate::slab::{Id, NONE};
 
 /// Slots of a bucket: with its lock and the link to further ones they fill a cache line.
 const SLOTS: usize = 7;
-/// Slots of a bucket that are expected to be taken: of a hundred buckets with so many on average five need more.
-const SLOTS_EXPECTED: usize = 4;
 
 /// Fewest and most buckets.
 const BUCKETS_MIN: usize = 64;
@@ -113,9 +111,9 @@ pub(super) struct Buckets<R> {
 }
 
 impl<R: RawMutex> Buckets<R> {
-    /// Fast with `expected` slots taken, and with room for `most`.
-    pub(super) fn new(expected: usize, most: usize) -> Result<Self, ConfigError> {
-        let buckets = (expected / SLOTS_EXPECTED).clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
+    /// Fast with `expected` slots taken, so many of each bucket's on average, and with room for `most`.
+    pub(super) fn new(expected: usize, of_bucket: usize, most: usize) -> Result<Self, ConfigError> {
+        let buckets = (expected / of_bucket).clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
         let more = Nodes::new(most.max(MORE_MIN))?;
         Ok(Buckets { pool: Pool::scattered(buckets)?, more, mask: buckets - 1 })
     }
@@ -266,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_full_bucket_goes_on_in_others_until_their_slots_are_free_again() {
-        let table = Buckets::<parking_lot::RawMutex>::new(0, 0).unwrap();
+        let table = Buckets::<parking_lot::RawMutex>::new(0, 1, 0).unwrap();
         let most = 5 * SLOTS as u32;
         let tag = |id: u32| Tag::new(u64::from(id) << 40, id as usize % 3);
         let locked = table.lock_or_make(7).unwrap();

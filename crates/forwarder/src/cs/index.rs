@@ -45,6 +45,12 @@ const BLOCKS_MIN: usize = 1 << 20;
 /// Distinct prefixes for each Data of the limit for which the table of prefixes is made. More make it slower.
 const PREFIXES_PER_DATA: usize = 4;
 
+/// Slots of a bucket that are taken on average when a table is as full as it is made for. Those that do not fit are a wait for
+/// memory that nobody has asked for ahead. Of a thousand buckets with two on average one needs more than its own; with four,
+/// fifty, but few names have four prefixes that no other one has.
+const NAMES_PER_BUCKET: usize = 2;
+const PREFIXES_PER_BUCKET: usize = 4;
+
 /// Lines of a packet that are asked for ahead: those that most names lie in.
 const PACKET_LINES: usize = 2;
 
@@ -172,8 +178,8 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         let entries = packets.saturating_mul(2).clamp(ENTRIES_MIN, IN_BLOCK as usize - 1);
         let blocks = (components / BLOCK_LINKS).clamp(BLOCKS_MIN, IN_BLOCK as usize - 1);
         Ok(Index {
-            names: Buckets::new(packets, packets)?,
-            prefixes: Buckets::new(prefixes, components)?,
+            names: Buckets::new(packets, NAMES_PER_BUCKET, packets)?,
+            prefixes: Buckets::new(prefixes, PREFIXES_PER_BUCKET, components)?,
             entries: Nodes::new(entries)?,
             blocks: Nodes::new(blocks)?,
         })

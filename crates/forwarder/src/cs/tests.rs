@@ -48,7 +48,7 @@ impl Store {
             cs_policy: policy,
             ..Config::new(digest)
         };
-        Store { cs: Cs::new(&config).unwrap(), hasher: NameHasher::new((1, 2)) }
+        Store { cs: Cs::new(&config).unwrap(), hasher: NameHasher::fixed() }
     }
 
     fn insert(&mut self, packet: &Packet, now_ns: u64) {
@@ -197,7 +197,7 @@ fn a_data_is_charged_with_the_buffer_that_it_lies_in() {
         for name in ["/a", "/b", "/c"] {
             let packet = Roomy(data(&uri(name), 0, b""));
             let view = DataView::parse(&packet.0).unwrap();
-            with_key(&NameHasher::new((1, 2)), view.name, |key| cs.insert(&packet, &view, key, None, 0));
+            with_key(&NameHasher::fixed(), view.name, |key| cs.insert(&packet, &view, key, None, 0));
         }
         assert_eq!((cs.info(0, 0).octets, cs.info(0, 0).refused), (1000 * held, refused));
     }

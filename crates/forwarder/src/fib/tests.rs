@@ -23,7 +23,7 @@ struct Bench {
 
 impl Bench {
     fn new(entries_max: usize, nexthops_max: usize) -> Self {
-        Bench { fib: Fib::new(entries_max, nexthops_max).unwrap(), hasher: NameHasher::new((1, 2)) }
+        Bench { fib: Fib::new(entries_max, nexthops_max).unwrap(), hasher: NameHasher::fixed() }
     }
 
     fn add(&self, name: &Name, slot: u32, cost: u64) -> Result<(), FibError> {

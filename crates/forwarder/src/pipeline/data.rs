@@ -1,8 +1,8 @@
 //! A Data arrives: PIT, content store, and the faces that asked.
 
 use lock_api::RawMutex;
-use namely_wire::DataView;
 use namely_wire::lp::CACHE_POLICY_NO_CACHE;
+use namely_wire::{DataView, PitToken};
 
 use super::{DataOut, is_localhost};
 use crate::config::UnsolicitedPolicy;
@@ -19,7 +19,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         &self,
         turn: &Turn<'_, R>,
         ingress: &FaceHold<'_>,
-        received: &Received<B>,
+        received: Received<B>,
         hashes: &NameHashes,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
@@ -39,20 +39,30 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.cs.refuse();
         } else {
-            self.cs.insert(packet, &view, Key::new(view.name, hashes), digest, now_ns);
+            self.cs.insert(&packet, &view, Key::new(view.name, hashes), digest, now_ns);
         }
-        let data = DataOut { packet, from: ingress.id(), congestion_mark: headers.congestion_mark };
+        let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
+        // Sent last, so that it gets the packet itself and not one more user of it.
+        let mut last = None;
         loop {
-            self.answer(turn, &satisfied, ingress, &data, out);
+            self.answer(turn, &satisfied, ingress, |downstream| {
+                if let Some((face, token)) = last.replace(downstream) {
+                    self.send_data(&face, token, packet.clone(), data, out);
+                }
+            });
             turn.count(Busy::Satisfied, satisfied.len() as u32);
             satisfied.iter().for_each(|entry| self.finish_satisfied(entry, &view, now_ns));
             satisfied.iter_mut().for_each(|entry| self.pit.recycle(entry));
             if !more {
-                return Ok(());
+                break;
             }
             satisfied = Satisfied::new();
             more = self.take_satisfied(&view, hashes, &mut digest, &mut satisfied);
         }
+        if let Some((face, token)) = last {
+            self.send_data(&face, token, packet, data, out);
+        }
+        Ok(())
     }
 
     /// Takes PIT entries that the Data satisfies, as many as are taken at once; says whether there may be more.
@@ -73,15 +83,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Sends the Data to each downstream of the entries with its own token, but not back where it came from
+    /// Has the Data sent to each downstream of the entries with its own token, but not back where it came from
     /// unless that link is ad hoc. A face that waits at two entries with one token gets one Data.
-    fn answer(
+    fn answer<'t>(
         &self,
-        turn: &Turn<'_, R>,
+        turn: &'t Turn<'_, R>,
         satisfied: &Satisfied<B>,
         ingress: &FaceHold<'_>,
-        data: &DataOut<'_, B>,
-        out: &mut impl Output<B>,
+        mut send: impl FnMut((FaceHold<'t>, Option<PitToken>)),
     ) {
         let waits = |record: &&InRecord| record.expires_at_ns > turn.now_ns;
         for (i, entry) in satisfied.iter().enumerate() {
@@ -94,7 +103,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                     continue;
                 }
                 match turn.hold_key(record.face) {
-                    Some(face) => self.send_data(&face, record.token, data, out),
+                    Some(face) => send((face, record.token)),
                     None => self.counters.dropped(DropReason::FaceGone),
                 }
             }

@@ -15,7 +15,7 @@ use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Outgoing, Output, PacketBuf, Received};
 use crate::pit::{Entered, InRecord, OutRecord, Pended, PitEntry, PitFull};
-use crate::strategy::{Chosen, Pending, Strategy, Upstream, Verdict};
+use crate::strategy::{Chosen, Pending, Strategy, StrategyKind, Upstream, Verdict};
 
 /// An Interest that has passed the checks which need no table.
 pub(super) struct Arrived<'a, B> {
@@ -26,6 +26,20 @@ pub(super) struct Arrived<'a, B> {
     pub(super) nonce: [u8; 4],
     pub(super) lifetime_ns: u64,
     pub(super) now_ns: u64,
+}
+
+/// Where a pending Interest is to be sent.
+struct Forwarding<'t> {
+    routing: Routing<'t>,
+    /// Of the upstreams of `routing`.
+    chosen: Chosen,
+    hop_limit: Option<(usize, u8)>,
+}
+
+impl Forwarding<'_> {
+    fn new(strategy: StrategyKind) -> Self {
+        Forwarding { routing: Routing::new(strategy), chosen: Chosen::new(), hop_limit: None }
+    }
 }
 
 impl<B> Arrived<'_, B> {
@@ -49,7 +63,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         &self,
         turn: &Turn<'_, R>,
         ingress: &FaceHold<'_>,
-        received: &Received<B>,
+        received: Received<B>,
         hashes: &NameHashes,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
@@ -66,13 +80,26 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if headers.next_hop_face_id.is_some() && !ingress.local_fields() {
             return Err(DropReason::NextHopRefused);
         }
-        match self.amended(&view)? {
-            None => self.process_interest(turn, ingress, packet, Ask::new(&view, hashes), headers, out),
+        let mut forwarding = None;
+        let mut process = |packet: &B, view: &InterestView<'_>| {
+            let ask = Ask::new(view, hashes);
+            self.process_interest(turn, ingress, packet, ask, &headers, &mut forwarding, out)
+        };
+        let packet = match self.amended(&view)? {
+            None => {
+                process(&packet, &view)?;
+                packet
+            }
             Some(packet) => {
                 let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
-                self.process_interest(turn, ingress, &packet, Ask::new(&view, hashes), headers, out)
+                process(&packet, &view)?;
+                packet
             }
+        };
+        if let Some(forwarding) = forwarding {
+            self.forward(turn, ingress, &forwarding, packet, &headers, out);
         }
+        Ok(())
     }
 
     /// A copy of the Interest with what it lacks or without what it no longer needs, if it must differ.
@@ -97,13 +124,16 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.regions.any_of(view.forwarding_hint())
     }
 
-    fn process_interest(
+    /// Answers the Interest, or makes it pending; puts into `forwarding` where it is to be sent, if anywhere.
+    #[allow(clippy::too_many_arguments)]
+    fn process_interest<'t>(
         &self,
-        turn: &Turn<'_, R>,
+        turn: &'t Turn<'_, R>,
         ingress: &FaceHold<'_>,
         packet: &B,
         ask: Ask<'_>,
         headers: &LpHeaders,
+        forwarding: &mut Option<Forwarding<'t>>,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         let now_ns = turn.now_ns;
@@ -122,10 +152,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         match self.find_cached(turn, &arrived.ask) {
             Some(data) => {
-                self.answer_from_cache(turn, &arrived, &data, out);
+                self.answer_from_cache(turn, &arrived, data, out);
                 Ok(())
             }
-            None => self.pend(turn, &arrived, out),
+            None => self.pend(turn, &arrived, forwarding, out),
         }
     }
 
@@ -154,38 +184,39 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         &self,
         turn: &Turn<'_, R>,
         arrived: &Arrived<'_, B>,
-        packet: &B,
+        packet: B,
         out: &mut impl Output<B>,
     ) {
         turn.count(Busy::Satisfied, 1);
         // The cache stands in for the producer, who would reflect the mark of a congested upstream path.
         let congestion_mark = arrived.headers.congestion_mark;
-        let data = DataOut { packet, from: FaceId::CONTENT_STORE, congestion_mark };
-        self.send_data(arrived.ingress, arrived.headers.pit_token, &data, out);
+        let data = DataOut { from: FaceId::CONTENT_STORE, congestion_mark };
+        self.send_data(arrived.ingress, arrived.headers.pit_token, packet, data, out);
     }
 
-    /// Enters the Interest in the PIT and sends it where the strategy says.
-    fn pend(
+    /// Enters the Interest in the PIT; `forwarding` becomes what the strategy says.
+    fn pend<'t>(
         &self,
-        turn: &Turn<'_, R>,
+        turn: &'t Turn<'_, R>,
         arrived: &Arrived<'_, B>,
+        forwarding: &mut Option<Forwarding<'t>>,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
-        let mut routing = Routing::new(self.strategies.find(arrived.ask.key()));
-        self.add_upstreams(turn, arrived, &mut routing)?;
+        let strategy = self.strategies.find(arrived.ask.key());
+        let Forwarding { routing, chosen, hop_limit } = forwarding.insert(Forwarding::new(strategy));
+        self.add_upstreams(turn, arrived, routing)?;
         let mut pended = match self.enter(arrived) {
             Ok(pended) => pended,
             Err(refusal) => return self.refuse(arrived, refusal, out),
         };
-        match self.decide(&mut pended, &routing, arrived) {
+        match self.decide(&mut pended, routing, arrived) {
             Verdict::Suppress => {
                 turn.count(Busy::Suppressed, 1);
                 Ok(())
             }
-            Verdict::Forward(chosen) => {
-                drop(pended);
-                let upstreams = chosen.iter().filter_map(|i| routing.upstreams.get(*i));
-                upstreams.for_each(|upstream| self.send_interest(turn, upstream, arrived, out));
+            Verdict::Forward(to) => {
+                *chosen = to;
+                *hop_limit = arrived.hop_limit_out().map(|limit| (arrived.ask.view.hop_limit_offset, limit));
                 Ok(())
             }
             Verdict::NoUpstream => {
@@ -287,22 +318,34 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         true
     }
 
-    fn send_interest(
+    /// Sends the Interest `packet` to those that were chosen. The last one gets the packet itself and not one more user of it.
+    fn forward(
         &self,
         turn: &Turn<'_, R>,
-        upstream: &Upstream<'_>,
-        arrived: &Arrived<'_, B>,
+        ingress: &FaceHold<'_>,
+        forwarding: &Forwarding<'_>,
+        packet: B,
+        headers: &LpHeaders,
         out: &mut impl Output<B>,
     ) {
-        turn.count(if upstream.is_bound { Busy::ToLocal } else { Busy::ToNetwork }, 1);
-        let headers = LpHeaders {
-            incoming_face_id: upstream.face.local_fields().then_some(arrived.ingress.id().0),
-            congestion_mark: arrived.headers.congestion_mark,
-            ..LpHeaders::default()
+        let Forwarding { routing, chosen, hop_limit } = forwarding;
+        let mut send = |upstream: &Upstream<'_>, packet: B| {
+            turn.count(if upstream.is_bound { Busy::ToLocal } else { Busy::ToNetwork }, 1);
+            let headers = LpHeaders {
+                incoming_face_id: upstream.face.local_fields().then_some(ingress.id().0),
+                congestion_mark: headers.congestion_mark,
+                ..LpHeaders::default()
+            };
+            let packet = Outgoing { packet, headers, hop_limit: *hop_limit };
+            self.emit(&upstream.face, Packets::OutInterests, packet, out);
         };
-        let hop_limit = arrived.hop_limit_out().map(|limit| (arrived.ask.view.hop_limit_offset, limit));
-        let packet = Outgoing { packet: arrived.packet.clone(), headers, hop_limit };
-        self.emit(&upstream.face, Packets::OutInterests, packet, out);
+        let mut upstreams = chosen.iter().filter_map(|i| routing.upstreams.get(*i));
+        let Some(mut last) = upstreams.next() else { return };
+        for next in upstreams {
+            send(last, packet.clone());
+            last = next;
+        }
+        send(last, packet);
     }
 
     /// Tells the downstream, where it can be told, and says why the Interest is dropped.

@@ -32,9 +32,9 @@ fn is_localhop(name: NameRef<'_>) -> bool {
     name.as_bytes().starts_with(LOCALHOP)
 }
 
-/// A Data on its way to the faces that asked.
-struct DataOut<'a, B> {
-    packet: &'a B,
+/// What a Data is sent with, whoever asked.
+#[derive(Clone, Copy)]
+struct DataOut {
     /// What IncomingFaceId says.
     from: FaceId,
     congestion_mark: Option<u64>,
@@ -58,7 +58,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         &self,
         face: &FaceHold<'_>,
         token: Option<PitToken>,
-        data: &DataOut<'_, B>,
+        packet: B,
+        data: DataOut,
         out: &mut impl Output<B>,
     ) {
         let headers = LpHeaders {
@@ -67,8 +68,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             congestion_mark: data.congestion_mark,
             ..LpHeaders::default()
         };
-        let packet = Outgoing { packet: data.packet.clone(), headers, hop_limit: None };
-        self.emit(face, Packets::OutData, packet, out);
+        self.emit(face, Packets::OutData, Outgoing { packet, headers, hop_limit: None }, out);
     }
 
     /// Refuses the Interest in `packet`. On a link with several peers a Nack would refuse it for all of

@@ -83,7 +83,7 @@ fn interest(uri: &str) -> InterestBuilder {
 /// `IS-27`: one and only one Interest is kept; a duplicate leaves its face and its lifetime.
 #[test]
 fn an_entry_keeps_the_first_interest_and_of_duplicates_only_face_and_lifetime() {
-    let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
+    let (config, hasher) = (Config::new(digest), NameHasher::fixed());
     let pit = pit(&config);
     let first: Packet = interest("/a/b").build().into();
     let second: Packet = interest("/a/b").nonce([2; 4]).build().into();
@@ -99,7 +99,7 @@ fn an_entry_keeps_the_first_interest_and_of_duplicates_only_face_and_lifetime() 
 /// `IS-27`: the name is never copied.
 #[test]
 fn the_name_of_an_entry_lies_in_the_packet_it_keeps() {
-    let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
+    let (config, hasher) = (Config::new(digest), NameHasher::fixed());
     let pit = pit(&config);
     let packet: Packet = interest("/a/b").build().into();
     let id = enter(&pit, &hasher, &packet, record(1, MS), 0).unwrap();
@@ -122,7 +122,7 @@ fn a_million_entries_with_locks_timers_and_buckets_take_at_most_256_mebibytes() 
 /// `IS-33`, `IS-34`: of Interests of one name that come at once one makes the entry.
 #[test]
 fn interests_of_one_name_that_come_at_once_make_one_entry() {
-    let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
+    let (config, hasher) = (Config::new(digest), NameHasher::fixed());
     let pit = pit(&config);
     for round in 0..200 {
         let packet: Packet = interest(&alloc::format!("/a/{round}")).build().into();
@@ -145,7 +145,7 @@ fn interests_of_one_name_that_come_at_once_make_one_entry() {
 /// An entry that was found is taken only if it is still the same.
 #[test]
 fn a_stale_key_takes_nothing() {
-    let (config, hasher) = (Config { pit_entries_max: 1, ..Config::new(digest) }, NameHasher::new((1, 2)));
+    let (config, hasher) = (Config { pit_entries_max: 1, ..Config::new(digest) }, NameHasher::fixed());
     let pit = pit(&config);
     let id = enter(&pit, &hasher, &interest("/a").build().into(), record(1, MS), 0).unwrap();
     let key = EntryKey { id, serial: pit.slot(id).unwrap().state.lock().serial };
@@ -160,7 +160,7 @@ fn a_stale_key_takes_nothing() {
 /// A place whose timer still runs for an earlier entry keeps the deadline of the present one.
 #[test]
 fn a_timer_left_behind_ends_nothing_and_delays_nothing() {
-    let (config, hasher) = (Config { pit_entries_max: 1, ..Config::new(digest) }, NameHasher::new((1, 2)));
+    let (config, hasher) = (Config { pit_entries_max: 1, ..Config::new(digest) }, NameHasher::fixed());
     let pit = pit(&config);
     let satisfied = |uri: &str| satisfy(&pit, &hasher, &data(&uri.parse().unwrap(), 0)).0.len();
     let enter = |uri: &str, until_ms, now_ms| {
@@ -185,7 +185,7 @@ fn a_timer_left_behind_ends_nothing_and_delays_nothing() {
 
 #[test]
 fn selectors_and_forwarding_hint_make_different_entries() {
-    let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
+    let (config, hasher) = (Config::new(digest), NameHasher::fixed());
     let pit = pit(&config);
     let variants = [
         interest("/a"),
@@ -206,7 +206,7 @@ fn selectors_and_forwarding_hint_make_different_entries() {
 
 #[test]
 fn a_digest_is_computed_only_if_an_interest_asks_by_digest_for_the_very_name() {
-    let (config, hasher) = (Config::new(digest), NameHasher::new((1, 2)));
+    let (config, hasher) = (Config::new(digest), NameHasher::fixed());
     let pit = pit(&config);
     let name: Name = "/a/b".parse().unwrap();
     let wanted = data(&name, 1);
@@ -224,7 +224,7 @@ fn a_digest_is_computed_only_if_an_interest_asks_by_digest_for_the_very_name() {
 
 #[test]
 fn at_each_limit_an_interest_is_taken_and_one_past_it_refused() {
-    let hasher = NameHasher::new((1, 2));
+    let hasher = NameHasher::fixed();
     let config =
         Config { pit_entries_max: 3, pit_entries_per_face_max: 2, in_records_max: 2, ..Config::new(digest) };
     let pit = pit(&config);

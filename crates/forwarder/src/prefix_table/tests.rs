@@ -95,7 +95,7 @@ proptest! {
 
 #[test]
 fn memory_is_used_again() {
-    let (hasher, control) = (NameHasher::new((1, 2)), Control::new(Writer::default()));
+    let (hasher, control) = (NameHasher::fixed(), Control::new(Writer::default()));
     let table = PrefixTable::new(100).unwrap();
     let writer = &mut *control.lock();
     let names: Vec<Name> = (0..100).map(|i| name_of(&[3, 3, 3]).join_segment(i)).collect();
@@ -119,7 +119,7 @@ fn memory_is_used_again() {
 
 #[test]
 fn a_name_that_finds_no_room_for_all_its_octets_leaves_nothing_behind() {
-    let (hasher, control) = (NameHasher::new((1, 2)), Control::new(Writer::default()));
+    let (hasher, control) = (NameHasher::fixed(), Control::new(Writer::default()));
     let table = PrefixTable { more: Blocks::new(4).unwrap(), ..PrefixTable::new(100).unwrap() };
     let writer = &mut *control.lock();
     let insert = |writer: &mut Writer, octets: usize| {
@@ -138,7 +138,7 @@ fn a_name_that_finds_no_room_for_all_its_octets_leaves_nothing_behind() {
 
 /// A table of so many routes.
 fn routes(count: u64) -> (NameHasher, PrefixTable, Control) {
-    let (hasher, control) = (NameHasher::new((1, 2)), Control::new(Writer::default()));
+    let (hasher, control) = (NameHasher::fixed(), Control::new(Writer::default()));
     let table = PrefixTable::new(count as usize).unwrap();
     let writer = &mut *control.lock();
     for i in 0..count {
@@ -181,7 +181,7 @@ fn a_lookup_probes_as_much_among_a_million_routes_as_among_a_thousand() {
 
 #[test]
 fn lengths_of_other_first_components_are_not_probed() {
-    let (hasher, control) = (NameHasher::new((1, 2)), Control::new(Writer::default()));
+    let (hasher, control) = (NameHasher::fixed(), Control::new(Writer::default()));
     let table = PrefixTable::new(1_000_000).unwrap();
     let insert = |name: &Name| {
         with_key(&hasher, name.as_name(), |key| {
@@ -201,7 +201,7 @@ fn lengths_of_other_first_components_are_not_probed() {
 
 #[test]
 fn readers_see_each_name_with_a_value_that_it_had_whatever_writers_do() {
-    let hasher = NameHasher::new((1, 2));
+    let hasher = NameHasher::fixed();
     let (table, control) = (PrefixTable::new(4096).unwrap(), Control::new(Writer::default()));
     let stays: Vec<Name> = (0..64).map(|i| name_of(&[1, 2]).join_segment(i)).collect();
     for (i, name) in stays.iter().enumerate() {

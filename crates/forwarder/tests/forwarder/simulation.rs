@@ -45,7 +45,7 @@ struct Net {
 
 impl Net {
     fn new(nodes: usize, seed: u64) -> Self {
-        let nodes = (0..nodes).map(|i| Fw::new(config(), seed + i as u64).unwrap()).collect();
+        let nodes = (0..nodes).map(|i| Fw::new(config(), u128::from(seed) + i as u128).unwrap()).collect();
         Net {
             nodes,
             ends: BTreeMap::new(),
