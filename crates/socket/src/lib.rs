@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod buffer;
+mod clock;
 mod consumer;
 mod engine;
 mod errno;

@@ -6,6 +6,7 @@ mod common;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use common::{World, content, name};
 use namely_security::TrustPolicy;
@@ -234,4 +235,60 @@ fn what_was_published_when_the_process_was_killed_is_served_by_the_next() {
         assert_eq!(consumer.fetch(&published).unwrap(), content(100_000 + object), "{published}");
     }
     assert_eq!(producer.stats().dropped_damaged, 0);
+}
+
+/// This very test runs in another process too, which publishes and is killed.
+#[test]
+fn what_had_expired_when_the_process_was_killed_is_asked_for_again_of_the_next() {
+    const VARIABLE: &str = "NAMELY_TEST_EXPIRED";
+    if let Some(store) = std::env::var_os(VARIABLE) {
+        let world = World::new();
+        let options = ProducerOptions { suite: Suite::DigestSha256, ..reliable(&world, Path::new(&store)) };
+        let producer = Producer::bind(name("/p"), options).unwrap();
+        // The first is more than what is stored at once.
+        for (object, octets, seconds) in [("short", 1_000_000, 0), ("long", 10_000, 3_600)] {
+            let how =
+                PublishOptions { expires: Some(Duration::from_secs(seconds)), ..PublishOptions::default() };
+            let published = producer.publish(&name("/p").join_generic(object), &content(octets), &how);
+            println!("published {}", published.unwrap().name);
+        }
+        std::thread::sleep(Duration::from_secs(600));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture"])
+        .arg("what_had_expired_when_the_process_was_killed_is_asked_for_again_of_the_next")
+        .env(VARIABLE, folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let names = lines.filter_map(|line| line.strip_prefix("published ").map(name));
+    let published: Vec<_> = names.take(2).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let world = World::without_cache();
+    let options = ProducerOptions { suite: Suite::DigestSha256, ..reliable(&world, folder.path()) };
+    let producer = Producer::bind(name("/p"), options).unwrap();
+    let trust = Trust::Policy(TrustPolicy::digest_only().into());
+    let consumer = Consumer::bind(name("/p"), ConsumerOptions { trust, ..world.consumer_options() }).unwrap();
+    assert_eq!(consumer.fetch(&name("/p/long")).unwrap(), content(10_000));
+    assert_eq!(producer.stats().misses, 0);
+    std::thread::scope(|scope| {
+        let asker = scope.spawn(|| consumer.fetch(&name("/p/short")).unwrap_err().errno());
+        let request = producer.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(request.object(), name("/p/short"));
+        producer.deny(&request).unwrap();
+        assert_eq!(asker.join().unwrap(), 2);
+    });
+    // Its segments are there as before, and what is published again is fresh for as long as it says.
+    assert_eq!(consumer.fetch(&published[0]).unwrap(), content(1_000_000));
+    let version = published[0].as_name().last().unwrap().version();
+    let how = PublishOptions { version, ..PublishOptions::default() };
+    producer.publish(&name("/p/short"), &content(1_000_000), &how).unwrap();
+    drop(producer);
+    let options = ProducerOptions { suite: Suite::DigestSha256, ..reliable(&world, folder.path()) };
+    let producer = Producer::bind(name("/p"), options).unwrap();
+    assert_eq!(consumer.fetch(&name("/p/short")).unwrap(), content(1_000_000));
+    assert_eq!(producer.stats().misses, 0);
 }

@@ -123,9 +123,11 @@ impl Buffer {
         }
     }
 
-    /// Adds a packet that is on disk only, as found when a store is opened.
-    pub(crate) fn insert_stored(&mut self, name: &[u8], disk: Location) {
-        self.index.entry(Arc::from(name)).or_default().disk = Some(disk);
+    /// Adds a packet that is on disk only, as found when a store is opened, and that expires at `expires_ns`; it takes the
+    /// place of an older one of that name.
+    pub(crate) fn insert_stored(&mut self, name: &[u8], disk: Location, expires_ns: Option<u64>) {
+        let place = self.index.entry(Arc::from(name)).or_default();
+        (place.disk, place.expires_ns) = (Some(disk), expires_ns);
     }
 
     /// From `at_ns` on the packet `name` answers no Interest with MustBeFresh.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use namely_security::{Certificate, Signer, sign_data};
 use namely_transport::connection::{self, Connection};
@@ -32,6 +32,7 @@ use self::shared::{Queue, Shared};
 use self::writer::Writer;
 use crate::buffer::store::Store;
 use crate::buffer::{Buffer, Found, Packet};
+use crate::clock::{since_epoch, unix_ms};
 use crate::engine::Engine;
 use crate::error::{BindError, CallError, PublishError};
 use crate::fence;
@@ -77,9 +78,14 @@ impl Producer {
         let lease = Lease::take(connection.uri(), &prefix, options.buffer_octets)?;
         let mut buffer = Buffer::new(options.buffer_octets, options.buffer_policy);
         let store = match (&options.store, options.reliable) {
-            (Some(folder), _) => Some(Store::open(folder, options.store_octets, &mut |name, at| {
-                buffer.insert_stored(name, at)
-            })?),
+            (Some(folder), _) => {
+                let now_ms = unix_ms();
+                let ns = |expires_ms: u64| expires_ms.saturating_sub(now_ms).saturating_mul(1_000_000);
+                Some(Store::open(folder, options.store_octets, &mut |name, at, expires_ms| {
+                    // The buffer's clock begins now.
+                    buffer.insert_stored(name, at, (expires_ms > 0).then(|| ns(expires_ms)));
+                })?)
+            }
             (None, true) => return Err(BindError::NoStore),
             (None, false) => None,
         };
@@ -390,7 +396,7 @@ impl Producer {
 
     /// Microseconds since the Unix epoch, and more than ever before on this socket.
     fn next_version(&self) -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
+        let now = since_epoch().as_micros() as u64;
         let next = |last: u64| Some(now.max(last + 1));
         let last = self.last_version.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(0);
         now.max(last + 1)

@@ -6,7 +6,8 @@ use namely_wire::{DataView, Name};
 
 use super::shared::Shared;
 use crate::buffer::Packet;
-use crate::buffer::store::{Mark, Store, StoreError, record_octets};
+use crate::buffer::store::{Location, Mark, Record, Store, StoreError, record_octets};
+use crate::clock::unix_ms;
 
 /// Octets of packets that become visible at once.
 const BATCH_OCTETS: usize = 512 << 10;
@@ -45,17 +46,21 @@ impl<'a> Writer<'a> {
 
     /// Takes the next packet.
     pub(super) fn take(&mut self, name: Name, packet: Packet) -> Result<(), StoreError> {
+        // What came last stays in the batch: it may be what expires.
+        if self.batch_octets >= BATCH_OCTETS {
+            self.flush(0)?;
+        }
         self.batch_octets += packet.len();
         self.last = name.clone();
         self.batch.push((name, packet));
-        if self.batch_octets >= BATCH_OCTETS { self.flush() } else { Ok(()) }
+        Ok(())
     }
 
     /// All packets were taken: they are there, and on the disk if they are to be. The last of them counts as fresh for
     /// `expires` only.
     pub(super) fn finish(&mut self, expires: Option<Duration>) -> Result<(), StoreError> {
-        self.flush()?;
         let at_ns = expires.map(|expires| self.shared.now_ns().saturating_add(expires.as_nanos() as u64));
+        self.flush(expires.map_or(0, |expires| unix_ms().saturating_add(expires.as_millis() as u64)))?;
         self.shared.state().buffer.expire_at(self.last.as_name(), at_ns);
         if self.durable {
             self.shared.store().as_mut().map_or(Ok(()), Store::sync)?;
@@ -63,10 +68,11 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), StoreError> {
+    /// Stores and shows what was taken, the last of which expires at `expires_ms`, ms since the Unix epoch; 0: never.
+    fn flush(&mut self, expires_ms: u64) -> Result<(), StoreError> {
         let batch = std::mem::take(&mut self.batch);
         self.batch_octets = 0;
-        let places = if self.durable { self.store(&batch)? } else { Vec::new() };
+        let places = if self.durable { self.store(&batch, expires_ms)? } else { Vec::new() };
         let places = places.into_iter().map(Some).chain(std::iter::repeat(None));
         let packets = batch.iter().zip(places);
         self.shared.insert(packets.map(|((name, packet), place)| (name.as_name(), packet.clone(), place)));
@@ -76,10 +82,16 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn store(&mut self, batch: &[(Name, Packet)]) -> Result<Vec<crate::buffer::store::Location>, StoreError> {
+    fn store(&mut self, batch: &[(Name, Packet)], expires_ms: u64) -> Result<Vec<Location>, StoreError> {
         let mut guard = self.shared.store();
         let Some(store) = guard.as_mut() else { return Err(StoreError::Closed) };
-        let records: Vec<_> = batch.iter().map(|(name, packet)| (name.as_bytes(), &packet[..])).collect();
+        let mut records = Vec::with_capacity(batch.len());
+        for (name, packet) in batch {
+            records.push(Record { name: name.as_bytes(), packet, expires_ms: 0 });
+        }
+        if let Some(last) = records.last_mut() {
+            last.expires_ms = expires_ms;
+        }
         loop {
             match store.append(&records) {
                 Ok(places) => {

@@ -13,7 +13,7 @@ mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use namely_security::certificate::new_key_name;
 use namely_security::revocation::{Reason, RevocationError, Statement, Status, revocation_prefix};
@@ -24,6 +24,7 @@ use namely_wire::{DataView, Name, NameRef};
 use self::identity::{Identity, Source};
 pub(crate) use self::pool::Lease;
 pub use self::pool::{BUFFERS_OCTETS_MAX, PRODUCERS_MAX};
+use crate::clock::unix_ms;
 use crate::error::BindError;
 use crate::options::{ProducerOptions, Suite};
 
@@ -100,7 +101,7 @@ impl Session {
         options: &ProducerOptions,
         store: Option<&Path>,
     ) -> Result<Self, BindError> {
-        let (source, now_ms) = (Source::of(options), now_ms());
+        let (source, now_ms) = (Source::of(options), unix_ms());
         let identity = match options.suite.key_type() {
             Some(_) => Some(Identity::find(prefix, &source, now_ms)?),
             None => Identity::find(prefix, &source, now_ms).ok(),
@@ -157,7 +158,7 @@ impl Session {
                 _ => Ok(Signer::digest_sha256()),
             };
         };
-        let now_ms = now_ms();
+        let now_ms = unix_ms();
         let mut state = self.state();
         let State { identity, keys } = &mut *state;
         if let Some(known) = keys.iter().find(|known| known.key.public().key_type() == key_type) {
@@ -203,7 +204,7 @@ impl Session {
     /// Gives the session's keys newer certificates if it is time to and the key chain has a certificate of the identity
     /// that ends later. Reads files: not for the socket's thread.
     pub(crate) fn renew(&self) -> Renewal {
-        self.renew_at(now_ms())
+        self.renew_at(unix_ms())
     }
 
     fn renew_at(&self, now_ms: u64) -> Renewal {
@@ -241,7 +242,7 @@ impl Session {
     /// How long [`Session::renew`] has nothing to do.
     pub(crate) fn rest(&self) -> Duration {
         let due_ms = self.state().keys.iter().map(|key| key.due_ms).min();
-        let rest = due_ms.map(|due_ms| Duration::from_millis(due_ms.saturating_sub(now_ms())));
+        let rest = due_ms.map(|due_ms| Duration::from_millis(due_ms.saturating_sub(unix_ms())));
         rest.map_or(LOOK_MAX, |rest| rest.min(LOOK_MAX))
     }
 
@@ -254,7 +255,7 @@ impl Session {
             revocation_prefix(issued.certificate.name()).is_ok_and(|prefix| prefix.is_prefix_of(name))
         };
         let issued = keys.iter_mut().flat_map(|key| &mut key.certificates).find(is_meant)?;
-        let now_ms = now_ms();
+        let now_ms = unix_ms();
         if let Some((made_ms, wire)) = &issued.statement
             && now_ms.saturating_sub(*made_ms) < STATEMENT_MS
         {
@@ -268,7 +269,7 @@ impl Session {
 
     /// Ends the session: a record for each of its certificates says that it is revoked. The keys are gone.
     pub(crate) fn revoke(&self) -> Vec<Vec<u8>> {
-        let statement = Statement { status: Status::Revoked(Reason::Superseded), time_ms: now_ms() };
+        let statement = Statement { status: Status::Revoked(Reason::Superseded), time_ms: unix_ms() };
         let mut state = self.state();
         let keys = std::mem::take(&mut state.keys);
         if let Some(kept) = &self.kept {
@@ -394,7 +395,7 @@ fn check(certificate: &Certificate, now_ms: u64) -> Result<(), BindError> {
 /// Who signs the commands of a producer: the identity that signs for its prefix, which a router on another machine has
 /// to know; else nobody, which is enough for one on the same machine.
 pub(crate) fn command_signer(prefix: &Name, options: &ProducerOptions) -> Signer {
-    Identity::find(prefix, &Source::of(options), now_ms())
+    Identity::find(prefix, &Source::of(options), unix_ms())
         .map_or_else(|_| Signer::digest_sha256(), |identity| identity.issuer)
 }
 
@@ -414,9 +415,5 @@ pub(crate) fn announce(
 /// Whether a cache that has got `certificate` now would give it up as stale before it ends.
 pub(crate) fn is_cacheable(certificate: &Certificate) -> bool {
     let ends_ms = certificate.validity().not_after_s.saturating_mul(1_000);
-    now_ms().saturating_add(certificate.validity().certificate_freshness_ms()) <= ends_ms
-}
-
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as u64)
+    unix_ms().saturating_add(certificate.validity().certificate_freshness_ms()) <= ends_ms
 }

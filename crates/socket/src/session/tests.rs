@@ -12,7 +12,7 @@ struct World {
 
 impl World {
     fn new(seconds: u64) -> Self {
-        let world = World { dir: tempfile::tempdir().unwrap(), now_s: now_ms() / 1_000 };
+        let world = World { dir: tempfile::tempdir().unwrap(), now_s: unix_ms() / 1_000 };
         let identity: Name = "/p".parse().unwrap();
         let new = NewKey {
             identity: identity.as_name(),

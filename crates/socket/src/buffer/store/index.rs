@@ -1,8 +1,10 @@
 //! The index of a full file of packets: names and places, so that opening a store does not read every packet.
 //!
 //! ```text
-//! "namely-index-001" | entries u32 LE | per entry: offset u64 LE, octets u32 LE, name octets u16 LE, name | BLAKE3 of all before
+//! "namely-index-002" | entries u32 LE | per entry: offset u64 LE, octets u32 LE, expires u64 LE, name octets u16 LE, name | BLAKE3 of all before
 //! ```
+//!
+//! One of an older version is made again.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,7 +13,9 @@ use std::path::Path;
 use namely_security::crypto::blake3;
 use namely_wire::NameRef;
 
-const MAGIC: &[u8; 16] = b"namely-index-001";
+use super::Format;
+
+const MAGIC: &[u8; 16] = b"namely-index-002";
 const DIGEST_OCTETS: usize = 32;
 
 /// One packet of a file.
@@ -21,6 +25,8 @@ pub(super) struct Entry {
     pub(super) offset: u64,
     /// Octets of the packet.
     pub(super) octets: u32,
+    /// From when on it is no longer fresh, ms since the Unix epoch; 0: never.
+    pub(super) expires_ms: u64,
     /// Its name's components.
     pub(super) name: Box<[u8]>,
 }
@@ -32,6 +38,7 @@ pub(super) fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
     for entry in entries {
         octets.extend_from_slice(&entry.offset.to_le_bytes());
         octets.extend_from_slice(&entry.octets.to_le_bytes());
+        octets.extend_from_slice(&entry.expires_ms.to_le_bytes());
         octets.extend_from_slice(&(entry.name.len() as u16).to_le_bytes());
         octets.extend_from_slice(&entry.name);
     }
@@ -44,8 +51,8 @@ pub(super) fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
     std::fs::rename(&temporary, path)
 }
 
-/// Reads the index of a file of `file_octets`; none if it is missing, damaged, or of another file.
-pub(super) fn read(path: &Path, file_octets: u64) -> Option<Vec<Entry>> {
+/// Reads the index of a file of `file_octets` octets in `format`; none if it is missing, damaged, or of another file.
+pub(super) fn read(path: &Path, format: Format, file_octets: u64) -> Option<Vec<Entry>> {
     let octets = std::fs::read(path).ok()?;
     let (body, digest) = octets.split_at_checked(octets.len().checked_sub(DIGEST_OCTETS)?)?;
     if blake3(body) != *digest {
@@ -57,15 +64,16 @@ pub(super) fn read(path: &Path, file_octets: u64) -> Option<Vec<Entry>> {
     for _ in 0..count {
         let offset = u64::from_le_bytes(*take(&mut rest)?);
         let octets = u32::from_le_bytes(*take(&mut rest)?);
+        let expires_ms = u64::from_le_bytes(*take(&mut rest)?);
         let length = u16::from_le_bytes(*take(&mut rest)?);
         let (name, behind) = rest.split_at_checked(length.into())?;
         NameRef::parse_value(name).ok()?;
         rest = behind;
-        entries.push(Entry { offset, octets, name: name.into() });
+        entries.push(Entry { offset, octets, expires_ms, name: name.into() });
     }
     let fits = |last: &Entry| {
-        let location = super::Location { file: 0, offset: last.offset, octets: last.octets };
-        location.end() <= file_octets
+        let record_octets = format.header_octets() as u64 + u64::from(last.octets);
+        last.offset.checked_add(record_octets).is_some_and(|end| end <= file_octets)
     };
     (rest.is_empty() && entries.iter().all(fits)).then_some(entries)
 }

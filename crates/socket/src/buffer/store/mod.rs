@@ -2,10 +2,14 @@
 //!
 //! ```text
 //! lock                       held as long as a store is open: two producers cannot have one
-//! packets-<number>.log       "namely-packets-1" and then records, the oldest file with the lowest number
-//!                            record: length u32 LE | first 8 octets of BLAKE3(length, packet) | packet (a Data)
+//! packets-<number>.log       "namely-packets-2" and then records, the oldest file with the lowest number
+//!                            record: length u32 LE | expires u64 LE | check (8 octets) | packet (a Data)
+//!                            expires: ms since the Unix epoch, from when on the packet is no longer fresh; 0: never
+//!                            check: first 8 octets of BLAKE3(packet), each XOR one of the length and one of expires
 //! packets-<number>.index     what is where in a file that is full: see `index`; made again from the file when damaged
 //! ```
+//!
+//! A file that begins with "namely-packets-1" has records without `expires`: it is read, and not written any more.
 //!
 //! A record counts once it is whole: a torn tail is cut off when the store is opened, a damaged packet is skipped and
 //! counted, a file that begins otherwise is refused. Records are written in the order in which they are appended, so that an object whose last packet is there is
@@ -35,11 +39,39 @@ use self::index::Entry;
 use self::lock::Lock;
 use crate::errno;
 
-/// What each file of packets begins with.
-const MAGIC: &[u8; 16] = b"namely-packets-1";
+/// How records are written, which is what a file of packets begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Format {
+    /// Without the time at which a packet expires.
+    One,
+    /// The one that is written.
+    #[default]
+    Two,
+}
 
-/// Octets of a record before its packet.
-const RECORD_HEADER_OCTETS: usize = 12;
+impl Format {
+    const fn magic(self) -> &'static [u8; 16] {
+        match self {
+            Format::One => b"namely-packets-1",
+            Format::Two => b"namely-packets-2",
+        }
+    }
+
+    fn of(magic: &[u8]) -> Option<Self> {
+        [Format::One, Format::Two].into_iter().find(|format| format.magic() == magic)
+    }
+
+    /// Octets of a record before its packet.
+    const fn header_octets(self) -> usize {
+        match self {
+            Format::One => 12,
+            Format::Two => 20,
+        }
+    }
+}
+
+/// What each new file of packets begins with.
+const MAGIC: &[u8; 16] = Format::Two.magic();
 
 /// Smallest size at which a file is full; larger stores have larger files, so that there are at most [`FILES_MAX`].
 const FILE_OCTETS_MIN: u64 = 16 << 20;
@@ -65,11 +97,18 @@ pub(crate) struct Location {
     pub(crate) octets: u32,
 }
 
-impl Location {
-    fn end(&self) -> u64 {
-        self.offset + RECORD_HEADER_OCTETS as u64 + u64::from(self.octets)
-    }
+/// A packet to be stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record<'a> {
+    /// Its name's components.
+    pub(crate) name: &'a [u8],
+    pub(crate) packet: &'a [u8],
+    /// From when on it is no longer fresh, ms since the Unix epoch; 0: never.
+    pub(crate) expires_ms: u64,
 }
+
+/// Takes what is found when a store is opened: a name, the place, and when it expires as [`Record::expires_ms`] has it.
+pub(crate) type OnFound<'a> = &'a mut dyn FnMut(&[u8], Location, u64);
 
 /// A directory of packets, open for writing by this store alone.
 #[derive(Debug)]
@@ -94,6 +133,7 @@ pub(crate) struct Store {
 struct PacketFile {
     number: u64,
     file: Arc<File>,
+    format: Format,
     octets: u64,
     entries: Vec<Entry>,
     /// Nothing is to be appended, however much room there is.
@@ -109,12 +149,8 @@ pub(crate) struct Mark {
 }
 
 impl Store {
-    /// Opens or makes the store in `folder`; `found` gets the name and place of every packet, the oldest first.
-    pub(crate) fn open(
-        folder: &Path,
-        octets_max: u64,
-        found: &mut dyn FnMut(&[u8], Location),
-    ) -> Result<Self, StoreError> {
+    /// Opens or makes the store in `folder`; `found` gets every packet, the oldest first.
+    pub(crate) fn open(folder: &Path, octets_max: u64, found: OnFound<'_>) -> Result<Self, StoreError> {
         let fault = |error| StoreError::new(folder, error);
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fault)?;
         let lock = open_file(&folder.join("lock"), true).map_err(fault)?;
@@ -141,18 +177,14 @@ impl Store {
     }
 
     /// Takes a file up: from its index, or from itself.
-    fn load(
-        &mut self,
-        number: u64,
-        is_last: bool,
-        found: &mut dyn FnMut(&[u8], Location),
-    ) -> Result<(), StoreError> {
+    fn load(&mut self, number: u64, is_last: bool, found: OnFound<'_>) -> Result<(), StoreError> {
         let path = packets_path(&self.folder, number);
         let fault = |error| StoreError::new(&path, error);
         let file = open_file(&path, false).map_err(fault)?;
         let octets = file.metadata().map_err(fault)?.len();
         let index_path = index_path(&self.folder, number);
-        let indexed = if is_last { None } else { index::read(&index_path, octets) };
+        let format = scan::format(&file, octets).map_err(fault)?;
+        let indexed = if is_last { None } else { index::read(&index_path, format, octets) };
         let (entries, octets, is_sealed) = match indexed {
             Some(entries) => (entries, octets, true),
             None => {
@@ -174,12 +206,14 @@ impl Store {
             }
         };
         for entry in &entries {
-            found(&entry.name, Location { file: number, offset: entry.offset, octets: entry.octets });
+            let location = Location { file: number, offset: entry.offset, octets: entry.octets };
+            found(&entry.name, location, entry.expires_ms);
         }
         self.packets += entries.len();
         // Only the file that is being written needs to know its entries, for its index.
         let entries = if is_last { entries } else { Vec::new() };
-        let mut loaded = PacketFile { number, file: Arc::new(file), octets, entries, is_sealed };
+        let is_sealed = is_sealed || format == Format::One;
+        let mut loaded = PacketFile { number, file: Arc::new(file), format, octets, entries, is_sealed };
         if octets < MAGIC.len() as u64 {
             // It was just being made.
             loaded.begin().map_err(fault)?;
@@ -196,8 +230,8 @@ impl Store {
     }
 
     /// Appends `packets`, each with its name, and says where each is. If they cannot be written none of them is there.
-    pub(crate) fn append(&mut self, packets: &[(&[u8], &[u8])]) -> Result<Vec<Location>, StoreError> {
-        let octets: u64 = packets.iter().map(|(_, packet)| record_octets(packet)).sum();
+    pub(crate) fn append(&mut self, packets: &[Record<'_>]) -> Result<Vec<Location>, StoreError> {
+        let octets: u64 = packets.iter().map(|record| record_octets(record.packet)).sum();
         let is_full = |last: &PacketFile| last.is_sealed || last.octets >= self.file_octets_max;
         let new_file = self.files.last().is_none_or(is_full);
         let header = if new_file { MAGIC.len() as u64 } else { 0 };
@@ -211,10 +245,10 @@ impl Store {
         let mut records = Vec::with_capacity(octets as usize);
         let Some(last) = self.files.last_mut() else { return Ok(Vec::new()) };
         let mut places = Vec::with_capacity(packets.len());
-        for (_, packet) in packets {
+        for record in packets {
             let offset = last.octets + records.len() as u64;
-            places.push(Location { file: last.number, offset, octets: packet.len() as u32 });
-            write_record(packet, &mut records);
+            places.push(Location { file: last.number, offset, octets: record.packet.len() as u32 });
+            write_record(record, &mut records);
         }
         if let Err(error) = last.file.write_all_at(&records, last.octets) {
             // What was written of it is cut off, so that nothing comes to lie behind half a record.
@@ -222,8 +256,9 @@ impl Store {
             tracing::warn!(folder = %self.folder.display(), %error, ?cut, "packets could not be stored");
             return Err(StoreError::new(&packets_path(&self.folder, last.number), error));
         }
-        for ((name, _), place) in packets.iter().zip(&places) {
-            last.entries.push(Entry { offset: place.offset, octets: place.octets, name: (*name).into() });
+        for (Record { name, expires_ms, .. }, place) in packets.iter().zip(&places) {
+            let (name, expires_ms) = ((*name).into(), *expires_ms);
+            last.entries.push(Entry { offset: place.offset, octets: place.octets, expires_ms, name });
         }
         last.octets += octets;
         self.octets += octets;
@@ -294,7 +329,7 @@ impl Store {
     /// What reads the packet at `location`, without this store's lock.
     pub(crate) fn reader(&self, location: Location) -> Option<StoredPacket> {
         let file = self.files.iter().find(|file| file.number == location.file)?;
-        Some(StoredPacket { file: file.file.clone(), location })
+        Some(StoredPacket { file: file.file.clone(), format: file.format, location })
     }
 
     /// Octets of all files.
@@ -314,7 +349,8 @@ impl Store {
         let path = packets_path(&self.folder, number);
         let fault = |error| StoreError::new(&path, error);
         let file = Arc::new(open_file(&path, true).map_err(fault)?);
-        let mut begun = PacketFile { number, file, octets: 0, entries: Vec::new(), is_sealed: false };
+        let format = Format::Two;
+        let mut begun = PacketFile { number, file, format, octets: 0, entries: Vec::new(), is_sealed: false };
         if let Err(error) = begun.begin().and_then(|()| File::open(&self.folder)?.sync_all()) {
             remove_files(&self.folder, number);
             return Err(fault(error));
@@ -337,6 +373,7 @@ impl PacketFile {
     fn begin(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.write_all_at(MAGIC, 0)?;
+        self.format = Format::Two;
         self.octets = MAGIC.len() as u64;
         self.is_sealed = false;
         Ok(())
@@ -347,46 +384,48 @@ impl PacketFile {
 #[derive(Clone, Debug)]
 pub(crate) struct StoredPacket {
     file: Arc<File>,
+    format: Format,
     location: Location,
 }
 
 impl StoredPacket {
     /// Reads it; none if it is damaged.
     pub(crate) fn read(&self) -> io::Result<Option<Vec<u8>>> {
-        let mut record = vec![0; RECORD_HEADER_OCTETS + self.location.octets as usize];
+        let header_octets = self.format.header_octets();
+        let mut record = vec![0; header_octets + self.location.octets as usize];
         match self.file.read_exact_at(&mut record, self.location.offset) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(error) => return Err(error),
         }
-        if scan::record(&record).is_none() {
+        if scan::record(&record, self.format).is_none() {
             return Ok(None);
         }
-        record.drain(..RECORD_HEADER_OCTETS);
+        record.drain(..header_octets);
         Ok(Some(record))
     }
 }
 
 /// Octets of a packet's record.
 pub(crate) fn record_octets(packet: &[u8]) -> u64 {
-    (RECORD_HEADER_OCTETS + packet.len()) as u64
+    (Format::Two.header_octets() + packet.len()) as u64
 }
 
-fn write_record(packet: &[u8], out: &mut Vec<u8>) {
-    debug_assert!(packet.len() <= PACKET_OCTETS_MAX);
-    let length = (packet.len() as u32).to_le_bytes();
+fn write_record(record: &Record<'_>, out: &mut Vec<u8>) {
+    debug_assert!(record.packet.len() <= PACKET_OCTETS_MAX);
+    let length = (record.packet.len() as u32).to_le_bytes();
+    let expires = record.expires_ms.to_le_bytes();
     out.extend_from_slice(&length);
-    let checked = out.len();
-    out.extend_from_slice(&[0; 8]);
-    out.extend_from_slice(packet);
-    let checksum = checksum(length, packet);
-    out[checked..checked + 8].copy_from_slice(&checksum);
+    out.extend_from_slice(&expires);
+    out.extend_from_slice(&checksum(length, expires, record.packet));
+    out.extend_from_slice(record.packet);
 }
 
-fn checksum(length: [u8; 4], packet: &[u8]) -> [u8; 8] {
+/// The check of a record; one of the first format says nothing of its end, as if that were never.
+fn checksum(length: [u8; 4], expires: [u8; 8], packet: &[u8]) -> [u8; 8] {
     let digest = blake3(packet);
     // The length is part of it, so that a run of zeros is no record.
-    std::array::from_fn(|i| digest[i] ^ length[i % 4])
+    std::array::from_fn(|i| digest[i] ^ length[i % 4] ^ expires[i])
 }
 
 fn open_file(path: &Path, create: bool) -> io::Result<File> {

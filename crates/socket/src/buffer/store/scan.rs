@@ -8,7 +8,7 @@ use std::path::Path;
 use namely_wire::{DataView, PACKET_OCTETS_MAX};
 
 use super::index::Entry;
-use super::{MAGIC, RECORD_HEADER_OCTETS, checksum};
+use super::{Format, MAGIC, checksum};
 
 /// Octets read at once; a record is shorter.
 const CHUNK_OCTETS: usize = 1 << 20;
@@ -35,26 +35,36 @@ pub(super) fn file_numbers(folder: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
+/// How the records of a file of `octets` octets are written; one that was just being made is made anew.
+pub(super) fn format(file: &File, octets: u64) -> io::Result<Format> {
+    let mut magic = *MAGIC;
+    if octets >= magic.len() as u64 {
+        file.read_exact_at(&mut magic, 0)?;
+    }
+    let strange = || io::Error::new(io::ErrorKind::InvalidData, "it is not a file of packets");
+    Format::of(&magic).ok_or_else(strange)
+}
+
 /// Reads a file of `octets` octets from its beginning. A damaged record with a whole one behind it is skipped; from one
 /// without, the rest is a torn tail.
 pub(super) fn scan(file: &File, octets: u64) -> io::Result<Scanned> {
     let mut window = Window { file, octets, start: 0, buf: Vec::new() };
-    match window.at(0, MAGIC.len())? {
-        Some(magic) if magic == MAGIC => {}
-        // It was being made.
-        None => return Ok(Scanned::default()),
-        Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a file of packets")),
+    let format = format(file, octets)?;
+    if octets < MAGIC.len() as u64 {
+        return Ok(Scanned::default());
     }
+    let header_octets = format.header_octets();
     let mut scanned = Scanned { octets: MAGIC.len() as u64, ..Scanned::default() };
     let (mut offset, mut doubtful) = (scanned.octets, 0);
-    while let Some(header) = window.at(offset, RECORD_HEADER_OCTETS)? {
+    while let Some(header) = window.at(offset, header_octets)? {
         let Some(length) = record_length(header) else { break };
-        let Some(octets) = window.at(offset, RECORD_HEADER_OCTETS + length)? else { break };
+        let Some(octets) = window.at(offset, header_octets + length)? else { break };
         let end = offset + octets.len() as u64;
-        match record(octets).and_then(|packet| DataView::parse(packet).ok()) {
-            Some(data) => {
+        let whole = record(octets, format);
+        match whole.and_then(|(packet, expires_ms)| Some((DataView::parse(packet).ok()?, expires_ms))) {
+            Some((data, expires_ms)) => {
                 let name = data.name.as_bytes().into();
-                scanned.entries.push(Entry { offset, octets: length as u32, name });
+                scanned.entries.push(Entry { offset, octets: length as u32, expires_ms, name });
                 scanned.octets = end;
                 scanned.damaged += std::mem::take(&mut doubtful);
             }
@@ -65,13 +75,17 @@ pub(super) fn scan(file: &File, octets: u64) -> io::Result<Scanned> {
     Ok(scanned)
 }
 
-/// The packet of a record, if it is whole.
-pub(super) fn record(octets: &[u8]) -> Option<&[u8]> {
-    let (header, packet) = octets.split_at_checked(RECORD_HEADER_OCTETS)?;
-    let (length, check) = header.split_at_checked(4)?;
-    let length: [u8; 4] = length.try_into().ok()?;
-    let whole = u32::from_le_bytes(length) as usize == packet.len() && checksum(length, packet) == check;
-    whole.then_some(packet)
+/// The packet of a record, if it is whole, and when it expires.
+pub(super) fn record(octets: &[u8], format: Format) -> Option<(&[u8], u64)> {
+    let (header, packet) = octets.split_at_checked(format.header_octets())?;
+    let (length, rest) = header.split_first_chunk::<4>()?;
+    let (expires, check) = match format {
+        Format::One => ([0; 8], rest),
+        Format::Two => rest.split_first_chunk::<8>().map(|(expires, check)| (*expires, check))?,
+    };
+    let whole =
+        u32::from_le_bytes(*length) as usize == packet.len() && checksum(*length, expires, packet) == check;
+    whole.then_some((packet, u64::from_le_bytes(expires)))
 }
 
 /// The length that a record's header says, if a packet can have it.

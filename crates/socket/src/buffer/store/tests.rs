@@ -19,16 +19,31 @@ type Listed = Vec<(Name, Location)>;
 
 fn open(folder: &Path, octets_max: u64) -> (Store, Listed) {
     let mut found = Vec::new();
-    let store = Store::open(folder, octets_max, &mut |name, location| {
+    let store = Store::open(folder, octets_max, &mut |name, location, _| {
         found.push((namely_wire::NameRef::parse_value(name).unwrap().to_name(), location));
     });
     (store.unwrap(), found)
 }
 
 fn append(store: &mut Store, numbers: std::ops::Range<u64>) -> Result<Vec<Location>, StoreError> {
+    append_until(store, numbers, 0)
+}
+
+fn append_until(
+    store: &mut Store,
+    numbers: std::ops::Range<u64>,
+    expires_ms: u64,
+) -> Result<Vec<Location>, StoreError> {
     let packets: Vec<_> = numbers.map(packet).collect();
-    let packets: Vec<_> = packets.iter().map(|(name, wire)| (name.as_bytes(), &wire[..])).collect();
-    store.append(&packets)
+    let mut records = Vec::new();
+    for (name, packet) in &packets {
+        records.push(Record { name: name.as_bytes(), packet, expires_ms });
+    }
+    store.append(&records)
+}
+
+fn end(location: &Location) -> u64 {
+    location.offset + Format::Two.header_octets() as u64 + u64::from(location.octets)
 }
 
 fn read(store: &Store, location: Location) -> Option<Vec<u8>> {
@@ -67,7 +82,7 @@ fn what_was_stored_is_found_again_after_a_restart() {
 fn a_store_belongs_to_one_producer_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _) = open(folder.path(), OCTETS_MAX);
-    let second = Store::open(folder.path(), OCTETS_MAX, &mut |_, _| {});
+    let second = Store::open(folder.path(), OCTETS_MAX, &mut |_, _, _| {});
     assert!(matches!(second, Err(StoreError::InUse(_))));
     drop(store);
     open(folder.path(), OCTETS_MAX);
@@ -81,7 +96,7 @@ fn a_tail_torn_at_any_octet_is_dropped_and_what_was_before_it_stays() {
     drop(store);
     let whole = std::fs::read(last_file(folder.path())).unwrap();
     let last = places[2];
-    for cut in (last.offset..last.end()).step_by(97).chain([last.end() - 1]) {
+    for cut in (last.offset..end(&last)).step_by(97).chain([end(&last) - 1]) {
         std::fs::write(last_file(folder.path()), &whole[..cut as usize]).unwrap();
         let (mut store, found) = open(folder.path(), OCTETS_MAX);
         assert_holds(&store, &found, 0..2);
@@ -116,7 +131,7 @@ fn a_file_that_was_just_being_made_is_taken_up_and_a_strange_one_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let strange = packets_path(folder.path(), 1);
     std::fs::write(&strange, b"namely-packets-9 and more").unwrap();
-    assert!(matches!(Store::open(folder.path(), OCTETS_MAX, &mut |_, _| {}), Err(StoreError::Io(..))));
+    assert!(matches!(Store::open(folder.path(), OCTETS_MAX, &mut |_, _, _| {}), Err(StoreError::Io(..))));
     assert_eq!(std::fs::read(&strange).unwrap(), b"namely-packets-9 and more");
 }
 
@@ -204,7 +219,7 @@ fn a_store_takes_its_limit_and_not_one_octet_more() {
     assert!(matches!(append(&mut store, 3..5), Err(StoreError::Full { octets_max }) if octets_max == octets));
     append(&mut store, 3..4).unwrap();
     assert_eq!(store.octets(), octets);
-    let one_octet = store.append(&[(b"", b"x")]);
+    let one_octet = store.append(&[Record { name: b"", packet: b"x", expires_ms: 0 }]);
     assert!(matches!(one_octet, Err(StoreError::Full { .. })));
     drop(store);
     let (store, found) = open(folder.path(), octets);
@@ -361,4 +376,88 @@ fn fill(folder: &Path) {
     }
     let mut lock = String::new();
     File::open(folder.join("lock")).unwrap().read_to_string(&mut lock).unwrap();
+}
+
+/// Names, places and times of what is found.
+fn found_with_times(folder: &Path) -> Vec<(Name, u64)> {
+    let mut found = Vec::new();
+    let store = Store::open(folder, OCTETS_MAX, &mut |name, _, expires_ms| {
+        found.push((namely_wire::NameRef::parse_value(name).unwrap().to_name(), expires_ms));
+    });
+    assert_eq!(store.unwrap().losses(), (0, 0));
+    found
+}
+
+#[test]
+fn when_a_packet_expires_is_kept_in_the_file_and_in_its_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    store.file_octets_max = 1;
+    append_until(&mut store, 0..2, 1_795_000_000_123).unwrap();
+    append_until(&mut store, 2..3, 0).unwrap();
+    append_until(&mut store, 3..4, u64::MAX).unwrap();
+    drop(store);
+    let expected: Vec<_> = [1_795_000_000_123, 1_795_000_000_123, 0, u64::MAX]
+        .into_iter()
+        .enumerate()
+        .map(|(number, expires_ms)| (packet(number as u64).0, expires_ms))
+        .collect();
+    assert!(index_path(folder.path(), 1).exists());
+    assert_eq!(found_with_times(folder.path()), expected);
+    // Without the index they are read from the file.
+    std::fs::remove_file(index_path(folder.path(), 1)).unwrap();
+    assert_eq!(found_with_times(folder.path()), expected);
+    // An octet of the time is as much part of the record as one of the packet.
+    let file = OpenOptions::new().write(true).open(last_file(folder.path())).unwrap();
+    file.write_all_at(&[0], MAGIC.len() as u64 + 4).unwrap();
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_eq!(found.len(), 3);
+    assert!(store.losses() != (0, 0));
+}
+
+/// A file as the first version of the format has it.
+fn write_first_format(path: &Path, numbers: std::ops::Range<u64>) {
+    let mut octets = Format::One.magic().to_vec();
+    for number in numbers {
+        let packet = packet(number).1;
+        let length = (packet.len() as u32).to_le_bytes();
+        octets.extend_from_slice(&length);
+        octets.extend((0..8).map(|i| blake3(&packet)[i] ^ length[i % 4]));
+        octets.extend_from_slice(&packet);
+    }
+    std::fs::write(path, octets).unwrap();
+}
+
+#[test]
+fn a_store_of_the_first_format_is_read_and_goes_on_in_a_new_file() {
+    let folder = tempfile::tempdir().unwrap();
+    write_first_format(&packets_path(folder.path(), 1), 0..3);
+    write_first_format(&packets_path(folder.path(), 2), 3..5);
+    std::fs::write(index_path(folder.path(), 1), b"namely-index-001 and what it had").unwrap();
+    for _ in 0..2 {
+        let (store, found) = open(folder.path(), OCTETS_MAX);
+        assert_holds(&store, &found, 0..5);
+        assert_eq!(store.losses(), (0, 0));
+    }
+    let before = std::fs::read(packets_path(folder.path(), 2)).unwrap();
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    assert_eq!(append(&mut store, 5..7).unwrap()[0].file, 3);
+    drop(store);
+    assert_eq!(std::fs::read(packets_path(folder.path(), 2)).unwrap(), before);
+    for _ in 0..2 {
+        let (store, found) = open(folder.path(), OCTETS_MAX);
+        assert_holds(&store, &found, 0..7);
+    }
+    // Its last record may be torn too.
+    let folder = tempfile::tempdir().unwrap();
+    let path = packets_path(folder.path(), 1);
+    write_first_format(&path, 0..3);
+    let octets = path.metadata().unwrap().len();
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(octets - 1).unwrap();
+    let (mut store, found) = open(folder.path(), OCTETS_MAX);
+    assert_holds(&store, &found, 0..2);
+    append(&mut store, 2..3).unwrap();
+    drop(store);
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_holds(&store, &found, 0..3);
 }
