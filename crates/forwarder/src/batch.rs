@@ -72,15 +72,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// of them, in less time.
     pub fn receive_batch(&self, batch: &mut Batch<B>, now_ns: u64, out: &mut impl Output<B>) {
         let Batch { packets, hashes } = batch;
-        let turn = Turn::new(&self.faces, &self.counters, now_ns);
+        let turn = Turn::new(&self.faces, &self.counters, packets.len(), now_ns);
         let mut packets = packets.drain(..);
         while !packets.as_slice().is_empty() {
             let group = packets.as_slice().len().min(hashes.len());
             self.read_ahead(&packets.as_slice()[..group], hashes);
             for ((face, received), hashes) in packets.by_ref().take(group).zip(hashes.iter()) {
                 self.process(&turn, face, received, hashes, out);
+                turn.spare.next();
             }
         }
+        self.settle(&turn.spare);
     }
 
     /// Hashes the names of packets, and brings what their lookups read first into the processor's cache.

@@ -19,6 +19,7 @@ use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::Pit;
 use crate::regions::Regions;
 use crate::rib::Rib;
+use crate::spare::Spare;
 use crate::strategy::StrategyChoice;
 
 /// An NDN forwarder. `B` holds packets, `R` is the home's lock.
@@ -77,7 +78,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub fn receive(&self, face: FaceId, received: Received<B>, now_ns: u64, out: &mut impl Output<B>) {
         let mut hashes = NameHashes::new();
         self.hasher.fill(name_octets(received.packet.as_ref()), &mut hashes);
-        self.process(&Turn::new(&self.faces, &self.counters, now_ns), face, received, &hashes, out);
+        let turn = Turn::new(&self.faces, &self.counters, 1, now_ns);
+        self.process(&turn, face, received, &hashes, out);
+        self.settle(&turn.spare);
+    }
+
+    /// Gives back what was taken for packets and not used.
+    pub(crate) fn settle(&self, spare: &Spare) {
+        self.pit.settle(spare);
+        self.cs.settle(spare);
     }
 
     /// The same for a packet whose name has `hashes`, if it has a name.
@@ -98,7 +107,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let result = if octets.len() > PACKET_OCTETS_MAX {
             Err(DropReason::TooLarge)
         } else if let Some(reason) = received.headers.nack {
-            self.receive_nack(&ingress, &received, hashes, reason, turn.now_ns, out)
+            self.receive_nack(turn, &ingress, &received, hashes, reason, out)
         } else if is(types::INTEREST) {
             self.receive_interest(turn, &ingress, received, hashes, out)
         } else if is(types::DATA) {

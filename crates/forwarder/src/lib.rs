@@ -72,6 +72,7 @@ mod prefix_table;
 mod regions;
 mod rib;
 mod slab;
+mod spare;
 mod strategy;
 mod sync;
 mod wheel;

@@ -32,6 +32,7 @@ use crate::hash::NameHashes;
 use crate::prefetch::{prefetch, prefetch_packet};
 use crate::prefix_table::Key;
 use crate::slab::{Id, NONE};
+use crate::spare::Spare;
 
 /// Links that lie in an entry: those of its whole name and of four prefixes.
 const LINKS: usize = 5;
@@ -299,26 +300,32 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     }
 
     /// Files a Data under `key`, its name, and under every prefix of it. `same` knows the same packet.
-    pub(super) fn insert(&self, cached: Cached<B>, key: Key<'_>, same: impl Fn(&Cached<B>) -> bool) -> Filed {
+    pub(super) fn insert(
+        &self,
+        cached: Cached<B>,
+        key: Key<'_>,
+        same: impl Fn(&Cached<B>) -> bool,
+        spare: &Spare,
+    ) -> Filed {
         let components = key.hashes.len();
         // Making stays outside of the bucket's lock.
-        let Some((id, entry)) = self.take(components) else { return Filed::Full };
+        let Some((id, entry)) = self.take(components, spare) else { return Filed::Full };
         let (hash, number) = (key.hashes.whole(), self.names.number(key.hashes.whole()));
         let Some(locked) = self.names.lock_or_make(number) else {
-            self.give(id, entry);
+            self.give(id, entry, spare);
             return Filed::Full;
         };
         let spot = locked.spot(Tag::new(hash, WHOLE));
         if let Some(handle) = self.renew(&spot, cached.fresh_until_ns, same) {
             drop(locked);
-            self.give(id, entry);
+            self.give(id, entry, spare);
             return Filed::Renewed(handle);
         }
         let generation = entry.put(cached);
         if !self.join(&locked, &spot, number, WHOLE, id) {
             drop(locked);
             drop(entry.cached.lock().take());
-            self.give(id, entry);
+            self.give(id, entry, spare);
             return Filed::Full;
         }
         drop(locked);
@@ -381,7 +388,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     }
 
     /// Takes a Data out, by its owner.
-    pub(super) fn remove(&self, id: Id) -> Option<Cached<B>> {
+    pub(super) fn remove(&self, id: Id, spare: &Spare) -> Option<Cached<B>> {
         let entry = self.entries.get(id)?;
         let mut place = id;
         for level in 0..usize::from(entry.components.load(Relaxed)) {
@@ -389,7 +396,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
             self.leave(level, place);
         }
         let cached = entry.cached.lock().take();
-        self.give(id, entry);
+        self.give(id, entry, spare);
         cached
     }
 
@@ -442,14 +449,14 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     }
 
     /// A free entry with room for the links of so many components.
-    fn take(&self, components: usize) -> Option<(Id, &Entry<B, R>)> {
-        let (id, entry) = self.entries.take()?;
+    fn take(&self, components: usize, spare: &Spare) -> Option<(Id, &Entry<B, R>)> {
+        let (id, entry) = self.entries.take_from(&spare.cs_entries)?;
         entry.more.store(NONE, Relaxed);
         entry.mark.store(0, Relaxed);
         entry.components.store(components as u8, Relaxed);
         for _ in 0..components.saturating_sub(LINKS).div_ceil(BLOCK_LINKS) {
-            let Some((more, block)) = self.blocks.take() else {
-                self.give(id, entry);
+            let Some((more, block)) = self.blocks.take_from(&spare.cs_blocks) else {
+                self.give(id, entry, spare);
                 return None;
             };
             block.owner.store(id, Relaxed);
@@ -460,14 +467,20 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     }
 
     /// Gives back an entry that is in no list any more.
-    fn give(&self, id: Id, entry: &Entry<B, R>) {
+    fn give(&self, id: Id, entry: &Entry<B, R>, spare: &Spare) {
         let mut more = entry.more.load(Relaxed);
         while let Some(block) = self.blocks.get(more) {
             let next = block.more.load(Relaxed);
-            self.blocks.give(more);
+            self.blocks.give_to(&spare.cs_blocks, more);
             more = next;
         }
-        self.entries.give(id);
+        self.entries.give_to(&spare.cs_entries, id);
+    }
+
+    /// Gives back what was taken for packets and not used.
+    pub(super) fn settle(&self, spare: &Spare) {
+        self.entries.settle(&spare.cs_entries);
+        self.blocks.settle(&spare.cs_blocks);
     }
 
     /// Lets `change` at a Data, if it is still there.

@@ -32,6 +32,7 @@ use crate::packet::PacketBuf;
 use crate::pit::Span;
 use crate::prefix_table::Key;
 use crate::slab::Id;
+use crate::spare::Spare;
 use index::{Filed, Handle, Index};
 use ledger::{Entered, Ledger, Limits, Need};
 use policy::{Arrival, OnHit};
@@ -194,15 +195,22 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     }
 
     fn shrink(&self) {
+        let spare = Spare::new(0);
         loop {
             let mut ledger = self.books.0.lock();
             let fits = ledger.fits(&self.limits, (0, 0, 0));
             let Some(left) = (!fits).then(|| ledger.evict(Arrival::New, &self.index)).flatten() else {
-                return;
+                drop(ledger);
+                return self.settle(&spare);
             };
             drop(ledger);
-            self.take_out(left);
+            self.take_out(left, &spare);
         }
+    }
+
+    /// Gives back what was taken for packets and not used.
+    pub(crate) fn settle(&self, spare: &Spare) {
+        self.index.settle(spare);
     }
 
     /// Finds Data that satisfies `ask` at `now_ns`.
@@ -262,6 +270,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         key: Key<'_>,
         digest: Option<[u8; 32]>,
         now_ns: u64,
+        spare: &Spare,
     ) {
         if !self.admit.load(Relaxed) || self.limits.packets.load(Relaxed) == 0 {
             return;
@@ -280,19 +289,20 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             fresh_until_ns: now_ns.saturating_add(view.freshness_ms.saturating_mul(1_000_000)),
             digest: digest.map(Box::new),
         };
-        let filed = self.index.insert(cached, key, |known| known.packet.as_ref() == view.wire);
+        let filed = self.index.insert(cached, key, |known| known.packet.as_ref() == view.wire, spare);
         match filed {
             Filed::Renewed(handle) => self.used(handle),
             Filed::Full => self.refused.add(1),
             Filed::New(handle) => {
                 let hash = key.hashes.whole();
-                self.enter(handle, Need { hash, entries: components as u8, octets: octets as u32 });
+                let need = Need { hash, entries: components as u8, octets: octets as u32 };
+                self.enter(handle, need, spare);
             }
         }
     }
 
     /// Enters a Data that is in the index, making room for it.
-    fn enter(&self, handle: Handle, need: Need) {
+    fn enter(&self, handle: Handle, need: Need, spare: &Spare) {
         let mut arrival = None;
         loop {
             let mut ledger = self.books.0.lock();
@@ -300,14 +310,14 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             let (entered, left) = ledger.enter(handle, need, arrival, &self.limits, &self.index);
             drop(ledger);
             if let Some(left) = left {
-                self.take_out(left);
+                self.take_out(left, spare);
             }
             match entered {
                 Entered::Yes => return,
                 Entered::NotYet => {}
                 // The limits became smaller meanwhile.
                 Entered::Never => {
-                    self.take_out(handle.id);
+                    self.take_out(handle.id, spare);
                     self.refused.add(1);
                     return;
                 }
@@ -316,8 +326,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     }
 
     /// Takes a Data out of the index, by its owner; its memory is given back with no lock held.
-    fn take_out(&self, id: Id) {
-        drop(self.index.remove(id));
+    fn take_out(&self, id: Id, spare: &Spare) {
+        drop(self.index.remove(id, spare));
     }
 
     /// Counts a Data that was not to be cached.
@@ -340,7 +350,11 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                 self.books.0.lock().disown(handle)
             };
             match owned {
-                Some(id) => self.take_out(id),
+                Some(id) => {
+                    let spare = Spare::new(0);
+                    self.take_out(id, &spare);
+                    self.settle(&spare);
+                }
                 None => return (erased, prefix.hashes.len() > 0),
             }
             erased += 1;

@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::config::ConfigError;
 use crate::pool::Pool;
 use crate::slab::Id;
+use crate::spare::Magazine;
 
 /// What lives in [`Nodes`].
 pub(super) trait Pooled: Default {
@@ -72,6 +73,30 @@ impl<T: Pooled> Nodes<T> {
         }
     }
 
+    /// An item that is at hand, or else a free one.
+    #[inline]
+    pub(super) fn take_from<const N: usize>(&self, spare: &Magazine<N>) -> Option<(Id, &T)> {
+        match spare.take() {
+            Some(id) => Some((id, self.get(id)?)),
+            None => self.take(),
+        }
+    }
+
+    /// Keeps an item at hand that nobody may use any more, or gives it back if there is no room.
+    #[inline]
+    pub(super) fn give_to<const N: usize>(&self, spare: &Magazine<N>, id: Id) {
+        if !spare.put(id) {
+            self.give(id);
+        }
+    }
+
+    /// Gives all back that is at hand.
+    pub(super) fn settle<const N: usize>(&self, spare: &Magazine<N>) {
+        while let Some(id) = spare.take() {
+            self.give(id);
+        }
+    }
+
     fn swing(&self, head: u64, to: Id) -> Result<u64, u64> {
         let new = ((head >> 32).wrapping_add(1) << 32) | u64::from(to);
         self.free.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire)
@@ -97,6 +122,7 @@ mod tests {
 
     use crate::pool::CHUNK;
     use crate::slab::NONE;
+    use crate::spare::Spare;
 
     #[derive(Default)]
     struct Item(AtomicU32);
@@ -119,6 +145,13 @@ mod tests {
         assert_eq!(pool.taken(), 3 * CHUNK - 3);
         let again: Vec<Id> = (0..4).map(|_| pool.take().unwrap().0).collect();
         assert_eq!(again, [7, 6, 5, 3 * CHUNK as Id + 1]);
+        let spare = Spare::new(1);
+        pool.give_to(&spare.cs_entries, 6);
+        pool.give_to(&spare.cs_entries, 7);
+        assert_eq!(pool.taken(), 3 * CHUNK + 1, "what is at hand is taken");
+        assert_eq!(pool.take_from(&spare.cs_entries).unwrap().0, 7);
+        pool.settle(&spare.cs_entries);
+        assert_eq!((pool.taken(), pool.take_from(&spare.cs_entries).unwrap().0), (3 * CHUNK, 6));
         assert!(ids.iter().zip(places).all(|(id, place)| core::ptr::eq(pool.get(*id).unwrap(), place)));
     }
 }

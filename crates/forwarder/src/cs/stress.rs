@@ -30,6 +30,7 @@ fn name(random: u64) -> Name {
 
 fn work(store: &Store, hasher: &NameHasher, worker: u64) {
     let mut state = worker << 32;
+    let spare = Spare::new(1);
     for step in 0..STEPS {
         state = state.wrapping_add(STEP);
         let random = mix(state);
@@ -41,7 +42,10 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
                 let packet: Packet =
                     builder.build(&content, &SignatureInfo::digest_sha256()).finish(&[0; 32]).into();
                 let view = DataView::parse(&packet).unwrap();
-                with_key(hasher, view.name, |key| store.insert(&packet, &view, key, None, step));
+                with_key(hasher, view.name, |key| store.insert(&packet, &view, key, None, step, &spare));
+                if random.is_multiple_of(7) {
+                    store.settle(&spare);
+                }
             }
             100..250 => {
                 let mut builder = InterestBuilder::new(name.clone()).nonce([0; 4]);
@@ -68,6 +72,7 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
                 .configure(&CsChange { packets_max: Some(20 + random as usize % 20), ..CsChange::default() }),
         }
     }
+    store.settle(&spare);
 }
 
 /// `IS-34`: for every policy to start with; workers change it as they go.

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::hash::NameHasher;
 use crate::prefix_table::with_key;
+use crate::spare::Spare;
 
 type Packet = Arc<[u8]>;
 
@@ -53,7 +54,9 @@ impl Store {
 
     fn insert(&mut self, packet: &Packet, now_ns: u64) {
         let view = DataView::parse(packet).unwrap();
-        with_key(&self.hasher, view.name, |key| self.cs.insert(packet, &view, key, None, now_ns));
+        let spare = Spare::new(1);
+        with_key(&self.hasher, view.name, |key| self.cs.insert(packet, &view, key, None, now_ns, &spare));
+        self.cs.settle(&spare);
     }
 
     fn find(&mut self, builder: &InterestBuilder, now_ns: u64) -> Option<Packet> {
@@ -197,7 +200,8 @@ fn a_data_is_charged_with_the_buffer_that_it_lies_in() {
         for name in ["/a", "/b", "/c"] {
             let packet = Roomy(data(&uri(name), 0, b""));
             let view = DataView::parse(&packet.0).unwrap();
-            with_key(&NameHasher::fixed(), view.name, |key| cs.insert(&packet, &view, key, None, 0));
+            let spare = Spare::new(1);
+            with_key(&NameHasher::fixed(), view.name, |key| cs.insert(&packet, &view, key, None, 0, &spare));
         }
         assert_eq!((cs.info(0, 0).octets, cs.info(0, 0).refused), (1000 * held, refused));
     }

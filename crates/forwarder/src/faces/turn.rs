@@ -7,6 +7,7 @@ use lock_api::RawMutex;
 
 use super::{FaceHold, FaceId, FaceKey, Faces};
 use crate::counters::{Busy, BusyTally, Counters, FaceTally};
+use crate::spare::Spare;
 
 /// Faces that a turn remembers. More are held for each packet anew.
 const HELD: usize = 4;
@@ -19,6 +20,7 @@ pub(crate) struct Turn<'f, R> {
     tally: BusyTally,
     /// The slot of a face that packets came from: chooses the part of the counters.
     slot: Cell<u32>,
+    pub(crate) spare: Spare,
     pub(crate) now_ns: u64,
 }
 
@@ -40,9 +42,11 @@ impl<R> Drop for Turn<'_, R> {
 }
 
 impl<'f, R: RawMutex> Turn<'f, R> {
-    pub(crate) fn new(faces: &'f Faces<R>, counters: &'f Counters, now_ns: u64) -> Self {
+    /// For so many packets.
+    pub(crate) fn new(faces: &'f Faces<R>, counters: &'f Counters, packets: usize, now_ns: u64) -> Self {
         let held = [const { OnceCell::new() }; HELD];
-        Turn { faces, held, counters, tally: BusyTally::default(), slot: Cell::new(0), now_ns }
+        let (tally, slot, spare) = (BusyTally::default(), Cell::new(0), Spare::new(packets));
+        Turn { faces, held, counters, tally, slot, spare, now_ns }
     }
 
     /// Counts `n` of what packets of the turn did.

@@ -32,14 +32,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let mut digest = None;
         let mut satisfied = Satisfied::new();
-        let mut more = self.take_satisfied(&view, hashes, &mut digest, &mut satisfied);
+        let mut more = self.take_satisfied(turn, &view, hashes, &mut digest, &mut satisfied);
         if satisfied.is_empty() && !self.admits_unsolicited(ingress) {
             return Err(DropReason::Unsolicited);
         }
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.cs.refuse();
         } else {
-            self.cs.insert(&packet, &view, Key::new(view.name, hashes), digest, now_ns);
+            self.cs.insert(&packet, &view, Key::new(view.name, hashes), digest, now_ns, &turn.spare);
         }
         let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
         // Sent last, so that it gets the packet itself and not one more user of it.
@@ -57,7 +57,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 break;
             }
             satisfied = Satisfied::new();
-            more = self.take_satisfied(&view, hashes, &mut digest, &mut satisfied);
+            more = self.take_satisfied(turn, &view, hashes, &mut digest, &mut satisfied);
         }
         if let Some((face, token)) = last {
             self.send_data(&face, token, packet, data, out);
@@ -69,13 +69,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// The name decides, and the digest where one is asked for; a PIT token plays no part.
     fn take_satisfied(
         &self,
+        turn: &Turn<'_, R>,
         view: &DataView<'_>,
         hashes: &NameHashes,
         digest: &mut Option<[u8; 32]>,
         satisfied: &mut Satisfied<B>,
     ) -> bool {
         loop {
-            match self.pit.take_matches(view.name, hashes, digest.as_ref(), satisfied) {
+            match self.pit.take_matches(view.name, hashes, digest.as_ref(), satisfied, &turn.spare) {
                 Matched::All => return false,
                 Matched::Some => return true,
                 Matched::DigestNeeded => *digest = Some((self.config.sha256)(view.wire)),

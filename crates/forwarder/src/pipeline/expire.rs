@@ -11,6 +11,7 @@ use crate::packet::{Output, PacketBuf};
 use crate::pit::Expired;
 use crate::prefix_table::with_key;
 use crate::rib::Install;
+use crate::spare::Spare;
 
 /// Most entries that one call of [`Forwarder::expire`] ends, of each kind, so that a burst of deadlines
 /// cannot keep packets waiting. The rest is due at once again.
@@ -28,8 +29,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// strategies that send on a timer; the present ones do not.
     pub fn expire(&self, now_ns: u64, _out: &mut impl Output<B>) -> Option<u64> {
         let mut budget = EXPIRED_PER_CALL_MAX;
+        let spare = Spare::new(0);
         while budget > 0 {
-            match self.pit.take_expired(now_ns) {
+            match self.pit.take_expired(now_ns, &spare) {
                 None => break,
                 Some(Expired::Nothing) => {}
                 Some(Expired::Entry(mut entry)) => {
@@ -40,6 +42,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             }
             budget -= 1;
         }
+        self.settle(&spare);
         let pit = self.pit.next_deadline_ns();
         let more = if self.sweep_departed() { Some(now_ns.saturating_add(RIB_RETRY_NS)) } else { None };
         [pit, self.expire_routes(now_ns), more].into_iter().flatten().min()

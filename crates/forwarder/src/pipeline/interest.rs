@@ -15,6 +15,7 @@ use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Outgoing, Output, PacketBuf, Received};
 use crate::pit::{Entered, InRecord, OutRecord, Pended, PitEntry, PitFull};
+use crate::spare::Spare;
 use crate::strategy::{Chosen, Pending, Strategy, StrategyKind, Upstream, Verdict};
 
 /// An Interest that has passed the checks which need no table.
@@ -26,6 +27,7 @@ pub(super) struct Arrived<'a, B> {
     pub(super) nonce: [u8; 4],
     pub(super) lifetime_ns: u64,
     pub(super) now_ns: u64,
+    spare: &'a Spare,
 }
 
 /// Where a pending Interest is to be sent.
@@ -146,6 +148,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             nonce: ask.view.nonce.ok_or(DropReason::Malformed)?,
             lifetime_ns: lifetime_ms.saturating_mul(1_000_000),
             now_ns,
+            spare: &turn.spare,
         };
         if self.dead_nonces.contains(ask.hashes.whole(), arrived.nonce, now_ns) {
             return self.refuse_loop(&arrived, out);
@@ -262,13 +265,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     fn withdraw(&self, mut pended: Pended<'_, B, R>, arrived: &Arrived<'_, B>) {
         let key = pended.key();
         let Some(entry) = pended.entry() else { return };
-        self.pit.take_downstream(entry, arrived.ingress.key());
+        self.pit.take_downstream(entry, arrived.ingress.key(), arrived.spare);
         let is_alone = entry.in_records.is_empty();
         drop(pended);
         if !is_alone {
             return;
         }
-        if let Some(mut entry) = self.pit.take_if(key, |entry| entry.in_records.is_empty()) {
+        if let Some(mut entry) = self.pit.take_if(key, |entry| entry.in_records.is_empty(), arrived.spare) {
             self.counters.unsatisfied.add(1);
             self.bury_nonces(&entry, arrived.now_ns);
             self.pit.recycle(&mut entry);
@@ -278,14 +281,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Finds or makes the PIT entry and enters the downstream.
     fn enter(&self, arrived: &Arrived<'_, B>) -> Result<Pended<'_, B, R>, Refusal> {
         let record = arrived.in_record();
-        let mut pended = match self.pit.enter(arrived.packet, &arrived.ask, record, arrived.now_ns)? {
+        let Arrived { packet, ask, now_ns, spare, .. } = *arrived;
+        let mut pended = match self.pit.enter(packet, &ask, record, now_ns, spare)? {
             Entered::New(pended) => return Ok(pended),
             Entered::Known(pended) => pended,
         };
         if pended.entry().is_some_and(|entry| has_looped(entry, arrived)) {
             return Err(Refusal::Loop);
         }
-        self.pit.add_downstream(&mut pended, record, arrived.now_ns)?;
+        self.pit.add_downstream(&mut pended, record, now_ns, spare)?;
         Ok(pended)
     }
 

@@ -5,7 +5,7 @@ use namely_wire::{InterestView, NackReason};
 
 use crate::ask::Ask;
 use crate::counters::{DropReason, Packets};
-use crate::faces::{FaceHold, LinkType};
+use crate::faces::{FaceHold, LinkType, Turn};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Output, PacketBuf, Received};
@@ -15,11 +15,11 @@ use crate::strategy::{NackVerdict, Strategy, StrategyKind};
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_nack(
         &self,
+        turn: &Turn<'_, R>,
         ingress: &FaceHold<'_>,
         received: &Received<B>,
         hashes: &NameHashes,
         reason: NackReason,
-        now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         ingress.count(Packets::InNacks);
@@ -44,7 +44,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             NackVerdict::Wait => {}
             NackVerdict::TellOne(face, reason) => {
                 let kept = entry.packet.clone();
-                let record = self.pit.take_downstream(entry, face);
+                let record = self.pit.take_downstream(entry, face, &turn.spare);
                 drop(pended);
                 if let Some(record) = record {
                     self.nack_downstream(&kept, &record, reason, out);
@@ -55,8 +55,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 // Unless a retransmission has gone to somebody else in between.
                 let refused =
                     |entry: &PitEntry<B>| matches!(verdict(strategy, entry), NackVerdict::TellAll(_));
-                if let Some(mut entry) = self.pit.take_if(key, refused) {
-                    self.nack_all(&entry, reason, now_ns, out);
+                if let Some(mut entry) = self.pit.take_if(key, refused, &turn.spare) {
+                    self.nack_all(&entry, reason, turn.now_ns, out);
                     self.pit.recycle(&mut entry);
                 }
             }

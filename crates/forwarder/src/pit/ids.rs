@@ -7,12 +7,13 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use lock_api::{Mutex, RawMutex};
+use lock_api::{Mutex, MutexGuard, RawMutex};
 
 use super::entry::{InRecord, OutRecord};
 use crate::config::ConfigError;
 use crate::pool::{CHUNK, boxed};
 use crate::slab::{Id, NONE};
+use crate::spare::Spare;
 use crate::sync::{AtomicU32, Ordering};
 
 /// Stripes of the list.
@@ -41,7 +42,7 @@ pub(super) struct Ids<R> {
 #[repr(align(64))]
 struct Stripe<R> {
     list: Mutex<R, FreeList>,
-    /// Ids in use that belong to this stripe, written under the lock.
+    /// Ids that this stripe gave out, less those that it got back: below 0 if it got others' ids. Written under the lock.
     used: AtomicU32,
 }
 
@@ -77,9 +78,10 @@ impl<R: RawMutex> Ids<R> {
         Ok(Ids { stripes: boxed(STRIPES, stripe)?, fresh: AtomicU32::new(1), ids_max: ids_max as u32 })
     }
 
-    /// Ids in use.
+    /// Ids in use, those that workers have at hand included.
     pub(super) fn used(&self) -> usize {
-        self.stripes.iter().map(|stripe| stripe.used.load(Ordering::Relaxed) as usize).sum()
+        let used = self.stripes.iter().map(|stripe| stripe.used.load(Ordering::Relaxed));
+        used.fold(0, u32::wrapping_add) as usize
     }
 
     /// One more than the largest id ever used.
@@ -87,11 +89,22 @@ impl<R: RawMutex> Ids<R> {
         self.fresh.load(Ordering::Acquire)
     }
 
-    /// Takes an id; none if all are in use. `link` finds an id's link, and makes its place if it has none yet.
-    pub(super) fn take<'a>(&self, stripe: u32, link: impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
+    /// Takes an id from `spare`, or for it several from a stripe; none if all are in use. `link` finds an id's link, and
+    /// makes its place if it has none yet.
+    #[inline]
+    pub(super) fn take<'a>(
+        &self,
+        stripe: u32,
+        spare: &Spare,
+        link: impl Fn(Id) -> Option<&'a Link>,
+    ) -> Option<Id> {
+        spare.pit.take().or_else(|| self.take_more(stripe, spare, link))
+    }
+
+    fn take_more<'a>(&self, stripe: u32, spare: &Spare, link: impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
         let own = stripe as usize % STRIPES;
         let id = self
-            .pop(own, &link)
+            .pop(own, spare, &link)
             .or_else(|| self.open_run(own, &link))
             // All ids were given out once: another stripe may have one that is free.
             .or_else(|| self.pop_foreign(own, &link))?;
@@ -99,13 +112,34 @@ impl<R: RawMutex> Ids<R> {
         Some(id)
     }
 
-    /// Gives an id back to its stripe.
-    pub(super) fn give(&self, id: Id, link: &Link) {
-        let stripe = &self.stripes[usize::from(link.stripe())];
-        let mut list = stripe.list.lock();
-        link.next.store(list.head, Ordering::Relaxed);
-        list.head = id;
-        stripe.used.store(stripe.used.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+    /// Gives an id back: to `spare`, which then gives all that it has to their stripes if it is full.
+    #[inline]
+    pub(super) fn give<'a>(&self, id: Id, spare: &Spare, link: impl Fn(Id) -> Option<&'a Link>) {
+        if !spare.pit.put(id) {
+            self.settle(spare, link);
+            spare.pit.put(id);
+        }
+    }
+
+    /// Gives all that is in `spare` to the stripes that it belongs to.
+    pub(super) fn settle<'a>(&self, spare: &Spare, link: impl Fn(Id) -> Option<&'a Link>) {
+        let mut held: Option<(u8, MutexGuard<'_, R, FreeList>)> = None;
+        while let Some(id) = spare.pit.take() {
+            let Some(link) = link(id) else { continue };
+            let own = link.stripe();
+            let mut list = match held.take() {
+                Some((stripe, list)) if stripe == own => list,
+                other => {
+                    // No two stripes are locked together.
+                    drop(other);
+                    self.stripes[usize::from(own)].list.lock()
+                }
+            };
+            link.next.store(list.head, Ordering::Relaxed);
+            list.head = id;
+            self.stripes[usize::from(own)].count(u32::MAX);
+            held = Some((own, list));
+        }
     }
 
     /// Storage of a stripe for downstreams beyond the first.
@@ -136,11 +170,20 @@ impl<R: RawMutex> Ids<R> {
         }
     }
 
-    fn pop<'a>(&self, stripe: usize, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
-        let stripe = &self.stripes[stripe];
+    /// Takes as many ids of a stripe as the batch may need, if there are so many; all but the first go into `spare`.
+    fn pop<'a>(&self, own: usize, spare: &Spare, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
+        let stripe = &self.stripes[own];
         let mut list = stripe.list.lock();
         let id = list.pop(link)?;
-        stripe.count_one();
+        let mut taken = 1;
+        while taken < spare.needed() as u32
+            && let Some((more, link)) = list.pop(link).and_then(|id| Some((id, link(id)?)))
+        {
+            link.stripe.store(own as u32, Ordering::Relaxed);
+            spare.pit.put(more);
+            taken += 1;
+        }
+        stripe.count(taken);
         Some(id)
     }
 
@@ -149,7 +192,7 @@ impl<R: RawMutex> Ids<R> {
     fn pop_foreign<'a>(&self, own: usize, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
         let id = (1..STRIPES).find_map(|i| self.stripes[(own + i) % STRIPES].list.lock().pop(link))?;
         let _list = self.stripes[own].list.lock();
-        self.stripes[own].count_one();
+        self.stripes[own].count(1);
         Some(id)
     }
 
@@ -174,15 +217,15 @@ impl<R: RawMutex> Ids<R> {
                 list.head = id;
             }
         }
-        self.stripes[stripe].count_one();
+        self.stripes[stripe].count(1);
         Some(first)
     }
 }
 
 impl<R: RawMutex> Stripe<R> {
-    /// Counts an id more in use; the caller holds the list.
-    fn count_one(&self) {
-        self.used.store(self.used.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    /// Counts `ids` more in use, modulo 2^32; the caller holds the list.
+    fn count(&self, ids: u32) {
+        self.used.store(self.used.load(Ordering::Relaxed).wrapping_add(ids), Ordering::Relaxed);
     }
 }
 
@@ -204,14 +247,40 @@ mod tests {
         let ids = Ids::<parking_lot::RawMutex>::new(200).unwrap();
         let links = Pool::<Link>::new(200).unwrap();
         let link = |id: Id| links.get_or_make((id as usize).wrapping_sub(1), Link::new);
-        let mut taken: Vec<Id> = (0..200).map(|i| ids.take(i % 5, link).unwrap()).collect();
-        assert_eq!(ids.take(3, link), None);
+        let spare = Spare::new(1);
+        let mut taken: Vec<Id> = (0..200).map(|i| ids.take(i % 5, &spare, link).unwrap()).collect();
+        assert_eq!(ids.take(3, &spare, link), None);
         assert_eq!((ids.used(), ids.end()), (200, 201));
         taken.sort_unstable();
         assert_eq!(taken, (1..=200).collect::<Vec<_>>());
-        ids.give(7, link(7).unwrap());
+        ids.give(7, &spare, link);
+        assert_eq!(ids.used(), 200, "what a worker has at hand is in use");
+        assert_eq!(ids.take(3, &Spare::new(1), link), None, "so that no other one has it");
+        ids.settle(&spare, link);
         assert_eq!(ids.used(), 199);
-        assert_eq!(ids.take(11, link), Some(7), "another stripe's free id is found");
+        assert_eq!(ids.take(11, &spare, link), Some(7), "another stripe's free id is found");
+    }
+
+    #[test]
+    fn a_batch_takes_as_many_ids_at_once_as_it_has_packets_and_gives_each_to_its_stripe() {
+        let ids = Ids::<parking_lot::RawMutex>::new(200).unwrap();
+        let links = Pool::<Link>::new(200).unwrap();
+        let link = |id: Id| links.get_or_make((id as usize).wrapping_sub(1), Link::new);
+        let all = Spare::new(1);
+        let taken: Vec<Id> = (0..200).map(|i| ids.take(i % 2, &all, link).unwrap()).collect();
+        taken.iter().for_each(|id| ids.give(*id, &all, link));
+        ids.settle(&all, link);
+        assert_eq!(ids.used(), 0);
+        let spare = Spare::new(10);
+        let first = ids.take(1, &spare, link).unwrap();
+        assert_eq!(ids.used(), 10);
+        ids.settle(&spare, link);
+        assert_eq!(ids.used(), 1);
+        ids.give(first, &spare, link);
+        ids.settle(&spare, link);
+        assert_eq!(ids.used(), 0);
+        let stripe = |n: usize| ids.stripes[n].used.load(Ordering::Relaxed);
+        assert_eq!((stripe(0), stripe(1)), (0, 0));
     }
 
     #[test]

@@ -32,6 +32,7 @@ use crate::hash::NameHashes;
 use crate::pool::{Pool, boxed};
 use crate::prefetch::prefetch;
 use crate::slab::{Id, NONE};
+use crate::spare::Spare;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wheel::TICK_SHIFT;
 use deadlines::{Deadlines, tick_of};
@@ -205,22 +206,23 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         ask: &Ask<'_>,
         record: InRecord,
         now_ns: u64,
+        spare: &Spare,
     ) -> Result<Entered<'_, B, R>, PitFull> {
         // A place is prepared before the bucket is locked: most Interests need one.
-        let prepared = self.ids.take(record.face.slot, |id| Some(&self.slot_or_make(id)?.link));
+        let prepared = self.ids.take(record.face.slot, spare, |id| Some(&self.slot_or_make(id)?.link));
         let hash = ask.hash();
         let mut bucket = self.bucket(hash).lock();
         if let Some(known) = self.find(bucket.first(), hash, |entry| entry.is_same_as(ask)) {
             drop(bucket);
-            self.give_back(prepared);
+            self.give_back(prepared, spare);
             return Ok(Entered::Known(known));
         }
         let Some((id, slot)) = prepared.and_then(|id| Some((id, self.slot(id)?))) else {
             return Err(PitFull::Table);
         };
-        if !self.by_face.add(record.face, self.entries_per_face_max) {
+        if !self.by_face.add(record.face, self.entries_per_face_max, spare) {
             drop(bucket);
-            self.give_back(prepared);
+            self.give_back(prepared, spare);
             return Err(PitFull::Face);
         }
         if ask.view.can_be_prefix {
@@ -259,21 +261,22 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         pended: &mut Pended<'_, B, R>,
         record: InRecord,
         now_ns: u64,
+        spare: &Spare,
     ) -> Result<(), PitFull> {
         let Some(entry) = pended.state.entry.as_mut() else { return Ok(()) };
         if let Some(own) = entry.in_records.iter_mut().find(|r| r.face == record.face) {
             *own = record;
         } else {
-            if !self.by_face.add(record.face, self.entries_per_face_max) {
+            if !self.by_face.add(record.face, self.entries_per_face_max, spare) {
                 return Err(PitFull::Face);
             }
             if entry.in_records.len() >= self.in_records_max {
                 let expired = entry.in_records.iter().filter(|r| r.expires_at_ns <= now_ns);
-                expired.for_each(|r| self.by_face.sub(r.face));
+                expired.for_each(|r| self.by_face.sub(r.face, spare));
                 entry.in_records.retain(|r| r.expires_at_ns > now_ns);
             }
             if entry.in_records.len() >= self.in_records_max {
-                self.by_face.sub(record.face);
+                self.by_face.sub(record.face, spare);
                 return Err(PitFull::InRecords);
             }
             if entry.in_records.needs_storage() {
@@ -297,10 +300,15 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     }
 
     /// Takes `face` out of an entry's downstreams, as a Nack to it does.
-    pub(crate) fn take_downstream(&self, entry: &mut PitEntry<B>, face: FaceKey) -> Option<InRecord> {
+    pub(crate) fn take_downstream(
+        &self,
+        entry: &mut PitEntry<B>,
+        face: FaceKey,
+        spare: &Spare,
+    ) -> Option<InRecord> {
         let record = entry.in_records.iter().find(|r| r.face == face).copied()?;
         entry.in_records.retain(|r| r.face != face);
-        self.by_face.sub(face);
+        self.by_face.sub(face, spare);
         Some(record)
     }
 
@@ -309,6 +317,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         &self,
         key: EntryKey,
         condition: impl FnOnce(&PitEntry<B>) -> bool,
+        spare: &Spare,
     ) -> Option<PitEntry<B>> {
         let slot = self.slot(key.id)?;
         // If the place holds another entry by now, this may be the wrong bucket; the serial then says so.
@@ -321,7 +330,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let entry = state.take()?;
         drop(state);
         drop(bucket);
-        self.forget(key.id, slot, &entry);
+        self.forget(key.id, &entry, spare);
         Some(entry)
     }
 
@@ -333,6 +342,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         hashes: &NameHashes,
         digest: Option<&[u8; 32]>,
         satisfied: &mut Satisfied<B>,
+        spare: &Spare,
     ) -> Matched {
         let components = hashes.len();
         let mut digest_needed = false;
@@ -352,7 +362,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
                         }
                     }
             };
-            self.take_from_bucket(hashes.hash(n), matches, satisfied);
+            self.take_from_bucket(hashes.hash(n), matches, satisfied, spare);
             if satisfied.len() >= MATCHES_AT_ONCE {
                 return Matched::Some;
             }
@@ -366,6 +376,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         hash: u64,
         mut matches: impl FnMut(&PitEntry<B>) -> bool,
         satisfied: &mut Satisfied<B>,
+        spare: &Spare,
     ) {
         let (before, mut taken) = (satisfied.len(), [NONE; MATCHES_AT_ONCE]);
         let mut bucket = self.bucket(hash).lock();
@@ -387,14 +398,12 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         }
         drop(bucket);
         for (id, entry) in taken.iter().zip(satisfied.iter()).skip(before) {
-            if let Some(slot) = self.slot(*id) {
-                self.forget(*id, slot, entry);
-            }
+            self.forget(*id, entry, spare);
         }
     }
 
     /// Handles one timer that has fired; none if none has.
-    pub(crate) fn take_expired(&self, now_ns: u64) -> Option<Expired<B>> {
+    pub(crate) fn take_expired(&self, now_ns: u64, spare: &Spare) -> Option<Expired<B>> {
         let id = self.deadlines.pop_due(now_ns)?;
         let slot = self.slot(id)?;
         let mut pended = Pended { id, state: slot.state.lock() };
@@ -408,7 +417,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             return Some(Expired::Nothing);
         }
         drop(pended);
-        let entry = self.take_if(key, |entry| is_over(entry.expires_at_ns, now_ns));
+        let entry = self.take_if(key, |entry| is_over(entry.expires_at_ns, now_ns), spare);
         Some(entry.map_or(Expired::Nothing, Expired::Entry))
     }
 
@@ -485,12 +494,12 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     }
 
     /// Undoes the counts of an entry that was taken out and frees its place.
-    fn forget(&self, id: Id, slot: &Slot<B, R>, entry: &PitEntry<B>) {
+    fn forget(&self, id: Id, entry: &PitEntry<B>, spare: &Spare) {
         if entry.can_be_prefix() {
             self.prefix_lengths[usize::from(entry.components)].fetch_sub(1, Ordering::Relaxed);
         }
-        entry.in_records.iter().for_each(|record| self.by_face.sub(record.face));
-        self.ids.give(id, &slot.link);
+        entry.in_records.iter().for_each(|record| self.by_face.sub(record.face, spare));
+        self.ids.give(id, spare, |id| self.link(id));
     }
 
     /// Gives the storage that a finished entry was lent back, for others.
@@ -498,10 +507,20 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.ids.keep(entry.stripe, entry.in_records.reclaim(), entry.out_records.reclaim());
     }
 
-    fn give_back(&self, prepared: Option<Id>) {
-        if let Some((id, slot)) = prepared.and_then(|id| Some((id, self.slot(id)?))) {
-            self.ids.give(id, &slot.link);
+    fn give_back(&self, prepared: Option<Id>, spare: &Spare) {
+        if let Some(id) = prepared {
+            self.ids.give(id, spare, |id| self.link(id));
         }
+    }
+
+    /// Gives back what was taken for packets and not used.
+    pub(crate) fn settle(&self, spare: &Spare) {
+        self.ids.settle(spare, |id| self.link(id));
+        self.by_face.settle(spare);
+    }
+
+    fn link(&self, id: Id) -> Option<&Link> {
+        self.slot(id).map(|slot| &slot.link)
     }
 
     /// Makes sure that the place's timer fires no later than `deadline_ns`.

@@ -4,6 +4,7 @@
 use crate::config::ConfigError;
 use crate::faces::{FaceKey, slots_max};
 use crate::pool::Pool;
+use crate::spare::Spare;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Counts by face, without a lock.
@@ -24,42 +25,75 @@ impl PendingByFace {
     }
 
     #[cfg(test)]
-    pub(super) fn count(&self, face: FaceKey) -> usize {
+    pub(super) fn counted(&self, face: FaceKey) -> usize {
         let state = self.slots.get(face.slot as usize).map_or(0, |slot| slot.0.load(Ordering::Relaxed));
         if (state >> 32) as u32 == face.generation { (state & COUNT) as usize } else { 0 }
     }
 
-    /// Counts one more unless the face has `most`; says whether it did.
-    pub(super) fn add(&self, face: FaceKey, most: usize) -> bool {
+    /// Counts one more unless the face has `most`; says whether it did. Counts for further packets of the batch at the same
+    /// time, which `spare` keeps.
+    #[inline]
+    pub(super) fn add(&self, face: FaceKey, most: usize, spare: &Spare) -> bool {
+        spare.use_record(face) || self.add_more(face, most, spare)
+    }
+
+    fn add_more(&self, face: FaceKey, most: usize, spare: &Spare) -> bool {
+        let counted = self.count(face, spare.needed() as u64, most as u64);
+        let further = counted.saturating_sub(1) as u32;
+        if further > 0 && !spare.add_records(face, further) {
+            self.uncount(face, u64::from(further));
+        }
+        counted > 0
+    }
+
+    /// Counts one less: `spare` keeps it for the next one of that face.
+    #[inline]
+    pub(super) fn sub(&self, face: FaceKey, spare: &Spare) {
+        if !spare.add_records(face, 1) {
+            self.uncount(face, 1);
+        }
+    }
+
+    /// No longer counts what `spare` has kept.
+    pub(super) fn settle(&self, spare: &Spare) {
+        while let Some((face, records)) = spare.take_records() {
+            self.uncount(face, u64::from(records));
+        }
+    }
+
+    /// Counts up to `wanted` more, so that the face has no more than `most`; says how many.
+    fn count(&self, face: FaceKey, wanted: u64, most: u64) -> u64 {
         let Some(slot) = self.slots.get_or_make(face.slot as usize, || Pending(AtomicU64::new(0))) else {
-            return false;
+            return 0;
         };
         let mut state = slot.0.load(Ordering::Relaxed);
         loop {
             let generation = (state >> 32) as u32;
-            let next = if generation == face.generation {
-                if (state & COUNT) as usize >= most {
-                    return false;
-                }
-                state + 1
+            let (own, before) = if generation == face.generation {
+                (state, state & COUNT)
             } else if (face.generation.wrapping_sub(generation) as i32) < 0 {
                 // The face went while its packet was on the way; its slot counts for another now.
-                return true;
+                return wanted;
             } else {
-                u64::from(face.generation) << 32 | 1
+                (u64::from(face.generation) << 32, 0)
             };
-            match slot.0.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return true,
+            let counted = wanted.min(most.saturating_sub(before));
+            if counted == 0 {
+                return 0;
+            }
+            match slot.0.compare_exchange_weak(state, own + counted, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return counted,
                 Err(now) => state = now,
             }
         }
     }
 
-    pub(super) fn sub(&self, face: FaceKey) {
+    fn uncount(&self, face: FaceKey, records: u64) {
         let Some(slot) = self.slots.get(face.slot as usize) else { return };
         let mut state = slot.0.load(Ordering::Relaxed);
         while (state >> 32) as u32 == face.generation && state & COUNT > 0 {
-            match slot.0.compare_exchange_weak(state, state - 1, Ordering::Relaxed, Ordering::Relaxed) {
+            let next = state - records.min(state & COUNT);
+            match slot.0.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => state = now,
             }
@@ -75,15 +109,43 @@ mod tests {
     fn the_next_user_of_a_slot_starts_from_0_and_the_last_one_no_longer_counts() {
         let pending = PendingByFace::new(10).unwrap();
         let (old, new) = (FaceKey { slot: 3, generation: 1 }, FaceKey { slot: 3, generation: 2 });
-        assert!(pending.add(old, 2) && pending.add(old, 2));
-        assert!(!pending.add(old, 2));
-        assert!(pending.add(new, 1));
-        assert!(!pending.add(new, 1));
-        assert!(pending.add(old, 2), "a late packet of a face that is gone");
-        pending.sub(old);
-        assert_eq!((pending.count(old), pending.count(new)), (0, 1));
-        pending.sub(new);
-        pending.sub(new);
-        assert_eq!(pending.count(new), 0);
+        let add = |face, most| {
+            let spare = Spare::new(1);
+            let added = pending.add(face, most, &spare);
+            pending.settle(&spare);
+            added
+        };
+        let sub = |face| {
+            let spare = Spare::new(1);
+            pending.sub(face, &spare);
+            pending.settle(&spare);
+        };
+        assert!(add(old, 2) && add(old, 2));
+        assert!(!add(old, 2));
+        assert!(add(new, 1));
+        assert!(!add(new, 1));
+        assert!(add(old, 2), "a late packet of a face that is gone");
+        sub(old);
+        assert_eq!((pending.counted(old), pending.counted(new)), (0, 1));
+        sub(new);
+        sub(new);
+        assert_eq!(pending.counted(new), 0);
+    }
+
+    #[test]
+    fn a_batch_counts_for_all_its_packets_at_once_and_is_refused_at_the_limit_and_no_sooner() {
+        let pending = PendingByFace::new(10).unwrap();
+        let face = FaceKey { slot: 3, generation: 1 };
+        let spare = Spare::new(8);
+        assert!(pending.add(face, 20, &spare));
+        assert_eq!(pending.counted(face), 8);
+        assert!((1..20).all(|_| pending.add(face, 20, &spare)));
+        assert!(!pending.add(face, 20, &spare));
+        pending.sub(face, &spare);
+        assert_eq!(pending.counted(face), 20, "kept for the next one");
+        assert!(pending.add(face, 20, &spare) && !pending.add(face, 20, &spare));
+        (0..2).for_each(|_| pending.sub(face, &spare));
+        pending.settle(&spare);
+        assert_eq!(pending.counted(face), 18);
     }
 }

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::hash::NameHasher;
+use crate::spare::Spare;
 
 type Packet = Arc<[u8]>;
 type Table = Pit<Packet, parking_lot::RawMutex>;
@@ -38,6 +39,18 @@ fn pit(config: &Config) -> Table {
     Pit::new(config).unwrap()
 }
 
+/// What a batch of one packet does.
+fn alone<T>(pit: &Table, with: impl FnOnce(&Spare) -> T) -> T {
+    let spare = Spare::new(1);
+    let done = with(&spare);
+    pit.settle(&spare);
+    done
+}
+
+fn take_expired(pit: &Table, now_ns: u64) -> Option<Expired<Packet>> {
+    alone(pit, |spare| pit.take_expired(now_ns, spare))
+}
+
 /// Enters an Interest as the pipeline does.
 fn enter(
     pit: &Table,
@@ -48,10 +61,12 @@ fn enter(
 ) -> Result<Id, PitFull> {
     let view = InterestView::parse(packet).unwrap();
     let hashes = hasher.prefixes(view.name);
-    match pit.enter(packet, &Ask::new(&view, &hashes), record, now_ns)? {
+    alone(pit, |spare| match pit.enter(packet, &Ask::new(&view, &hashes), record, now_ns, spare)? {
         Entered::New(pended) => Ok(pended.id),
-        Entered::Known(mut pended) => pit.add_downstream(&mut pended, record, now_ns).map(|()| pended.id),
-    }
+        Entered::Known(mut pended) => {
+            pit.add_downstream(&mut pended, record, now_ns, spare).map(|()| pended.id)
+        }
+    })
 }
 
 /// The entries that a Data takes, and whether its digest was needed.
@@ -61,7 +76,8 @@ fn satisfy(pit: &Table, hasher: &NameHasher, wire: &[u8]) -> (Vec<PitEntry<Packe
     let (mut taken, mut known) = (Vec::new(), None);
     loop {
         let mut satisfied = Satisfied::new();
-        let matched = pit.take_matches(view.name, &hashes, known.as_ref(), &mut satisfied);
+        let matched =
+            alone(pit, |spare| pit.take_matches(view.name, &hashes, known.as_ref(), &mut satisfied, spare));
         taken.extend(satisfied);
         match matched {
             Matched::All => return (taken, known.is_some()),
@@ -132,8 +148,10 @@ fn interests_of_one_name_that_come_at_once_make_one_entry() {
                 let view = InterestView::parse(&packet).unwrap();
                 let hashes = hasher.prefixes(view.name);
                 start.wait();
-                let entered = pit.enter(&packet, &Ask::new(&view, &hashes), record(slot, MS), 0);
-                usize::from(matches!(entered, Ok(Entered::New(_))))
+                alone(&pit, |spare| {
+                    let entered = pit.enter(&packet, &Ask::new(&view, &hashes), record(slot, MS), 0, spare);
+                    usize::from(matches!(entered, Ok(Entered::New(_))))
+                })
             };
             let threads = [1, 2].map(|slot| scope.spawn(move || enter(slot)));
             threads.map(|thread| thread.join().unwrap()).iter().sum::<usize>()
@@ -149,11 +167,12 @@ fn a_stale_key_takes_nothing() {
     let pit = pit(&config);
     let id = enter(&pit, &hasher, &interest("/a").build().into(), record(1, MS), 0).unwrap();
     let key = EntryKey { id, serial: pit.slot(id).unwrap().state.lock().serial };
-    assert!(pit.take_if(key, |_| false).is_none());
-    assert!(pit.take_if(key, |_| true).is_some());
-    assert!(pit.take_if(key, |_| true).is_none());
+    let take_if = |condition: bool| alone(&pit, |spare| pit.take_if(key, |_| condition, spare));
+    assert!(take_if(false).is_none());
+    assert!(take_if(true).is_some());
+    assert!(take_if(true).is_none());
     assert_eq!(enter(&pit, &hasher, &interest("/b").build().into(), record(1, MS), 0), Ok(id));
-    assert!(pit.take_if(key, |_| true).is_none(), "another entry has the place now");
+    assert!(take_if(true).is_none(), "another entry has the place now");
     assert_eq!(pit.len(), 1);
 }
 
@@ -170,14 +189,14 @@ fn a_timer_left_behind_ends_nothing_and_delays_nothing() {
     assert_eq!(satisfied("/a"), 1);
     assert_eq!(pit.next_deadline_ns(), None, "nothing is pending");
     enter("/b", 300, 10);
-    assert!(matches!(pit.take_expired(150 * MS), Some(Expired::Nothing)));
-    assert!(pit.take_expired(250 * MS).is_none());
-    assert!(matches!(pit.take_expired(302 * MS), Some(Expired::Entry(_))));
+    assert!(matches!(take_expired(&pit, 150 * MS), Some(Expired::Nothing)));
+    assert!(take_expired(&pit, 250 * MS).is_none());
+    assert!(matches!(take_expired(&pit, 302 * MS), Some(Expired::Entry(_))));
     enter("/c", 500, 310);
     assert_eq!(satisfied("/c"), 1);
     enter("/d", 400, 320);
     assert!(
-        matches!(pit.take_expired(402 * MS), Some(Expired::Entry(_))),
+        matches!(take_expired(&pit, 402 * MS), Some(Expired::Entry(_))),
         "an earlier deadline moves the timer"
     );
     assert_eq!((pit.len(), pit.next_deadline_ns()), (0, None));
@@ -370,7 +389,7 @@ proptest! {
                 }
                 Step::Expire { passed } => {
                     now_ns += passed;
-                    let mut gone: Vec<Packet> = core::iter::from_fn(|| pit.take_expired(now_ns))
+                    let mut gone: Vec<Packet> = core::iter::from_fn(|| take_expired(&pit, now_ns))
                         .filter_map(|expired| match expired {
                             Expired::Entry(entry) => Some(entry.packet),
                             Expired::Nothing => None,
@@ -394,7 +413,7 @@ proptest! {
         }
         for slot in 0..4 {
             let pending = model.iter().flat_map(|asked| &asked.faces).filter(|(face, _)| *face == slot).count();
-            prop_assert_eq!(pit.by_face.count(face(slot)), pending);
+            prop_assert_eq!(pit.by_face.counted(face(slot)), pending);
         }
     }
 }

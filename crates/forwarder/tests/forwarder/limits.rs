@@ -1,7 +1,7 @@
 //! Each limit of the data path at the limit and one past it. (Those of single tables are tested with them.)
 
 use crate::bench::*;
-use namely_forwarder::{Config, DropReason, FibError, RibError};
+use namely_forwarder::{Batch, Config, DropReason, FibError, Received, RibError};
 use namely_wire::{NackReason, PACKET_OCTETS_MAX};
 
 #[test]
@@ -35,6 +35,34 @@ fn one_face_cannot_fill_the_pit_for_the_others() {
     assert_eq!(faces(&bench.receive(other, interest("/a/2").build())), [upstream]);
     bench.receive(upstream, data("/a/0"));
     assert_eq!(faces(&bench.receive(flooder, interest("/a/3").build())), [upstream]);
+}
+
+/// What a batch has taken at once and not used yet counts as in use, and is used before anything is refused.
+#[test]
+fn a_batch_meets_the_limits_of_the_pit_and_of_its_faces_exactly_and_gives_back_what_it_did_not_need() {
+    let limits = [(50, 1000, DropReason::PitFull), (1000, 50, DropReason::PitFaceFull)];
+    for (pit_entries_max, pit_entries_per_face_max, refused) in limits {
+        let bench = Bench::with(Config { pit_entries_max, pit_entries_per_face_max, ..config() });
+        let (consumer, upstream) = (bench.app(), bench.remote());
+        bench.route("/a", upstream, 0);
+        let batch = |face, packets: Vec<Packet>| {
+            let (mut batch, mut sent) = (Batch::new(), Sent::new());
+            packets.into_iter().for_each(|packet| batch.push(face, Received::bare(packet)));
+            bench.fw.receive_batch(&mut batch, bench.now_ns, &mut sent);
+            sent.len()
+        };
+        let ask = |names: std::ops::Range<i32>| {
+            batch(consumer, names.map(|i| interest(&format!("/a/{i}")).build().into()).collect())
+        };
+        assert_eq!(ask(0..40), 40);
+        assert_eq!((ask(40..49), bench.fw.table_sizes().pit, bench.dropped(refused)), (9, 49, 0));
+        ask(49..51);
+        assert_eq!((bench.fw.table_sizes().pit, bench.dropped(refused)), (50, 1));
+        assert_eq!(batch(upstream, (0..5).map(|i| data(&format!("/a/{i}"))).collect()), 5);
+        assert_eq!(bench.fw.table_sizes().pit, 45);
+        ask(60..100);
+        assert_eq!((bench.fw.table_sizes().pit, bench.dropped(refused)), (50, 36));
+    }
 }
 
 #[test]
