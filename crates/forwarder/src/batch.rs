@@ -89,6 +89,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     fn read_ahead(&self, packets: &[(FaceId, Received<B>)], hashes: &mut [NameHashes]) {
         for ((_, received), hashes) in packets.iter().zip(hashes.iter_mut()) {
             self.hasher.fill(name_octets(received.packet.as_ref()), hashes);
+            self.pit.prefetch_bucket(hashes.whole());
+            self.fib.prefetch_lengths(hashes);
         }
         let is_interest = |received: &Received<B>| {
             received.headers.nack.is_none()
@@ -100,12 +102,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             packets.filter(move |((_, received), _)| is(received)).map(|(_, hashes)| hashes)
         };
         // What each step asks for is where the next one looks: as late as can be, so that it has come by then.
-        for ((_, received), hashes) in packets.iter().zip(hashes.iter()) {
-            self.pit.prefetch_bucket(hashes.whole());
-            if is_interest(received) {
-                self.fib.prefetch_buckets(hashes);
-            }
-        }
+        those(is_interest).for_each(|hashes| self.fib.prefetch_buckets(hashes));
         self.cs.prefetch_names(those(is_interest));
         let leaving = self.cs.prefetch_insertions(those(is_data));
         for ((_, received), hashes) in packets.iter().zip(hashes.iter()) {

@@ -100,7 +100,12 @@ impl<R: RawMutex> Fib<R> {
         self.table.find_longest(&self.control, key, faces).unwrap_or_else(Upward::new)
     }
 
-    /// Asks for the lines where a lookup begins; see [`crate::Batch`].
+    /// Asks for what says where a lookup begins; see [`crate::Batch`].
+    pub(crate) fn prefetch_lengths(&self, hashes: &NameHashes) {
+        self.table.prefetch_lengths(hashes);
+    }
+
+    /// Asks for the lines where a lookup begins, once that is at hand.
     pub(crate) fn prefetch_buckets(&self, hashes: &NameHashes) {
         self.table.prefetch_buckets(hashes);
     }

@@ -12,6 +12,7 @@ use namely_wire::name::COMPONENTS_MAX;
 use crate::config::ConfigError;
 use crate::hash::NameHashes;
 use crate::pool::boxed;
+use crate::prefetch::prefetch;
 
 const _: () = assert!(COMPONENTS_MAX <= 128, "two words have a bit for each length but 0");
 
@@ -50,6 +51,13 @@ impl Lengths {
         let [low, high] = &self.places[self.place(hashes)];
         let bits = u128::from(high.load(Relaxed)) << 64 | u128::from(low.load(Relaxed));
         Longest { bits: bits & u128::MAX >> (128 - len), has_root }
+    }
+
+    /// Asks for where the lengths are.
+    pub(super) fn prefetch(&self, hashes: &NameHashes) {
+        if hashes.len() > 0 {
+            prefetch(&self.places[self.place(hashes)]);
+        }
     }
 
     pub(super) fn add(&self, hashes: &NameHashes, n: usize, counts: &mut Counts) {

@@ -159,6 +159,13 @@ impl PrefixTable {
         }
     }
 
+    /// Asks for what says which buckets a lookup begins with.
+    pub(crate) fn prefetch_lengths(&self, hashes: &NameHashes) {
+        if self.len() > 0 {
+            self.lengths.prefetch(hashes);
+        }
+    }
+
     /// Asks for each bucket where a lookup begins.
     pub(crate) fn prefetch_buckets(&self, hashes: &NameHashes) {
         self.lengths_of(hashes).filter_map(|n| self.index.bucket(hashes.hash(n))).for_each(prefetch);
