@@ -77,6 +77,9 @@
 // Option of a consumer: segments of an object that may wait to be verified.
 #define ICN_OPT_BACKLOG_SEGMENTS 13
 
+// Option of a consumer: threads that verify an object, its own included; 0: one for each processor, 4 at most.
+#define ICN_OPT_VERIFY_THREADS 31
+
 // Option of a consumer, a switch: whether stale Data may not answer datagrams.
 #define ICN_OPT_MUST_BE_FRESH 14
 

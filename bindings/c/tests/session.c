@@ -1,9 +1,12 @@
 /* A producer and a consumer of one process: an object, a request and its answer, poll among plain descriptors, a child. */
+#include <dirent.h>
 #include <errno.h>
 #include <namely.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +40,52 @@ static int objects(int p, int c) {
     CHECK(icn_pread(c, fetched, 100, OBJECT_OCTETS - 7, &name, len) == 7);
     CHECK(icn_pread(c, fetched, 100, -1, &name, len) == -1 && errno == EINVAL);
     CHECK(icn_forget(c, &name, len) == 0);
+    return 0;
+}
+
+/* Whether every thread but this one blocks SIGUSR1, as /proc tells. */
+static int others_block_signals(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    struct dirent *task;
+    CHECK(tasks != NULL);
+    while ((task = readdir(tasks)) != NULL) {
+        char path[300], line[256], name[64] = "", state = 0;
+        unsigned long long blocked = 0;
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
+        long thread = strtol(task->d_name, NULL, 10);
+        FILE *status = thread == 0 || thread == syscall(SYS_gettid) ? NULL : fopen(path, "r");
+        if (status == NULL)
+            continue;
+        while (fgets(line, sizeof line, status) != NULL) {
+            sscanf(line, "Name: %63s", name);
+            sscanf(line, "State: %c", &state);
+            sscanf(line, "SigBlk: %llx", &blocked);
+        }
+        fclose(status);
+        /* Of a thread that is ending nothing is told. */
+        int blocks = strchr("XZ", state) != NULL || (blocked >> (SIGUSR1 - 1) & 1);
+        if (!blocks)
+            fprintf(stderr, "thread %s (%c) takes signals: it blocks %llx\n", name, state, blocked);
+        CHECK(blocks);
+    }
+    return closedir(tasks);
+}
+
+/* What many signatures vouch for: the threads that verify them take none of the program's signals. */
+static int verified_by_several(int p, int c) {
+    enum { OCTETS = 1000000 };
+    static char large[OCTETS];
+    struct sockaddr_icn name;
+    socklen_t len = sizeof name;
+    int threads = 4, got, octets = 0;
+    CHECK(icn_setsockopt(c, SOL_ICN, ICN_OPT_VERIFY_THREADS, &threads, sizeof threads) == 0);
+    CHECK(icn_pton("/lab/session/large", &name) == 0);
+    CHECK(icn_publish(p, &name, sizeof name, large, sizeof large, "version=1 manifest=off", NULL) == 0);
+    while ((got = icn_recvfrom(c, fetched, sizeof fetched, 0, &name, &len)) > 0) {
+        octets += got;
+        CHECK(others_block_signals() == 0);
+    }
+    CHECK(got == 0 && octets == OCTETS);
     return 0;
 }
 
@@ -103,6 +152,7 @@ int main(void) {
     int p = bound(SOCK_PROD, PROD_UNREL), c = bound(SOCK_CONS, CONS_REL);
     CHECK(p >= 0 && c >= 0);
     CHECK(objects(p, c) == 0);
+    CHECK(verified_by_several(p, c) == 0);
     CHECK(datagrams(p, c, 1) == 0);
     pid_t child = fork();
     CHECK(child >= 0);

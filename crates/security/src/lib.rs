@@ -13,6 +13,7 @@ pub mod command;
 pub mod crypto;
 pub mod keychain;
 pub mod manifest;
+pub mod prepared;
 pub mod revocation;
 pub mod signer;
 pub mod text;
@@ -28,8 +29,9 @@ pub use command::{CommandRefusal, CommandVerifier};
 pub use crypto::{CryptoError, HmacKey, KeyType, Passphrase, PrivateKey, PublicKey, sha256};
 pub use keychain::{KeyChain, KeyChainError, KeyEntry, Listing, NewKey};
 pub use manifest::{
-    Hashed, MANIFEST_ENTRIES, Manifest, ManifestHash, VerifiedManifest, manifest_index, manifest_name,
+    MANIFEST_ENTRIES, Manifest, ManifestHash, VerifiedManifest, manifest_index, manifest_name,
 };
+pub use prepared::{Preparation, Prepared};
 pub use revocation::{Statement, revocation_prefix};
 pub use signer::{Signer, sign_data, sign_interest};
 pub use text::{CertificateFileError, read_certificate};

@@ -6,8 +6,6 @@
 //! once, and a client that knows no manifests can still check that a segment is intact. With BLAKE3
 //! segments carry no signature (SignatureNull), and only a client that knows manifests can check them.
 
-mod hashed;
-
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,8 +15,8 @@ use namely_wire::{
     SignatureType,
 };
 
-pub use self::hashed::Hashed;
 use crate::crypto::{CryptoError, DIGEST_OCTETS, blake3, sha256, sha256_each};
+use crate::prepared::Prepared;
 use crate::signer::{Signer, sign_data};
 use crate::verified::{ManifestTrust, PacketOctets, Spans, TrustReason, Verified};
 
@@ -262,19 +260,19 @@ impl VerifiedManifest {
 
     /// Verifies a segment of the object: one pass of hashing, no signature.
     pub fn verify<B: PacketOctets>(&self, segment: B) -> Result<Verified<B>, SegmentRejection> {
-        self.verify_hashed(Hashed::from(segment))
+        self.verify_prepared(Prepared::from(segment))
     }
 
     /// The same of one that may have been hashed already, together with others.
-    pub fn verify_hashed<B: PacketOctets>(
+    pub fn verify_prepared<B: PacketOctets>(
         &self,
-        segment: Hashed<B>,
+        segment: Prepared<B>,
     ) -> Result<Verified<B>, SegmentRejection> {
         let spans = self.check(&segment)?;
         Ok(Verified::new(segment.into_packet(), spans, TrustReason::Manifest(Arc::clone(&self.trust))))
     }
 
-    fn check<B: PacketOctets>(&self, segment: &Hashed<B>) -> Result<Spans, SegmentRejection> {
+    fn check<B: PacketOctets>(&self, segment: &Prepared<B>) -> Result<Spans, SegmentRejection> {
         let view = DataView::parse(segment.packet().as_ref())
             .map_err(|e| SegmentRejection { name: Name::new(), why: SegmentFault::Malformed(e) })?;
         let reject = |why| Err(SegmentRejection { name: view.name.to_name(), why });
@@ -294,7 +292,7 @@ impl VerifiedManifest {
         };
         if view.signature_type != hash.signature_type()
             || view.signature_value != own_signature
-            || segment.digest(hash, view.signed_portion) != *listed
+            || segment.done().digest(hash).unwrap_or_else(|| hash.digest(view.signed_portion)) != *listed
         {
             return reject(SegmentFault::BadDigest);
         }

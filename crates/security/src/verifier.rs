@@ -36,6 +36,8 @@ use namely_wire::{DataView, DecodeError, InterestView, Name, NameRef, SignatureI
 
 use crate::certificate::{Certificate, CertificateError};
 use crate::crypto::{constant_time_eq, sha256_of};
+use crate::manifest::ManifestHash;
+use crate::prepared::{Done, Preparation, Prepared};
 use crate::trust::{Mode, Rejection, TrustPolicy, Why};
 use crate::verified::{PacketOctets, Spans, TrustReason, Verified};
 
@@ -88,10 +90,16 @@ impl Verifier {
 
     /// Verifies a Data at `now_ns` (ns since the Unix epoch).
     pub fn verify<B: PacketOctets>(&mut self, data: B, now_ns: u64) -> Verdict<B> {
-        let (spans, outcome) = match DataView::parse(data.as_ref()) {
-            Ok(view) => (Spans::of(&view), self.verify_view(&view, now_ns)),
+        self.verify_prepared(Prepared::from(data), now_ns)
+    }
+
+    /// The same of one of which a part may have been done ahead, as [`Verifier::preparation`] says.
+    pub fn verify_prepared<B: PacketOctets>(&mut self, data: Prepared<B>, now_ns: u64) -> Verdict<B> {
+        let (spans, outcome) = match DataView::parse(data.packet().as_ref()) {
+            Ok(view) => (Spans::of(&view), self.verify_view(&view, data.done(), now_ns)),
             Err(e) => return Verdict::Rejected(Rejection::unreadable(e)),
         };
+        let data = data.into_packet();
         match outcome {
             Ok(reason) => Verdict::Verified(Verified::new(data, spans, reason)),
             Err(NotYet::Need(certificate)) => Verdict::NeedCertificate(NeedCertificate { data, certificate }),
@@ -99,13 +107,26 @@ impl Verifier {
         }
     }
 
-    fn verify_view(&mut self, view: &DataView<'_>, now_ns: u64) -> Result<TrustReason, NotYet> {
+    /// What can be done ahead of Data that will be believed for the same `reason` as one that was. Nothing where a shared key
+    /// signs, or where nothing is checked.
+    pub fn preparation(&self, reason: &TrustReason) -> Option<Preparation> {
+        match reason {
+            TrustReason::Chain(chain) => {
+                let signer = self.certificate(chain.certificates.first()?.as_name())?;
+                Some(Preparation::Signatures(signer.clone()))
+            }
+            TrustReason::Digest => Some(Preparation::Digests(ManifestHash::Sha256)),
+            TrustReason::SharedKey(_) | TrustReason::Manifest(_) | TrustReason::Unchecked => None,
+        }
+    }
+
+    fn verify_view(&mut self, view: &DataView<'_>, done: &Done, now_ns: u64) -> Result<TrustReason, NotYet> {
         if self.policy.mode == Mode::AcceptAll {
             return Ok(TrustReason::Unchecked);
         }
         let info = view.signature_info().map_err(|e| Rejection::of(view.name, Why::Malformed(e)))?;
         let parts = [view.signed_portion];
-        let packet = SignedPacket { name: view.name, info, parts: &parts, value: view.signature_value };
+        let packet = SignedPacket { name: view.name, info, parts: &parts, value: view.signature_value, done };
         match self.policy.mode {
             Mode::DigestOnly => packet.check_digest_only(),
             Mode::Signatures | Mode::AcceptAll => self.verify_packet(&packet, now_ns),
@@ -122,7 +143,8 @@ impl Verifier {
         now_ns: u64,
     ) -> Result<TrustReason, NotYet> {
         let parts = [interest.signed_name(), interest.signed_parameters];
-        self.verify_packet(&SignedPacket { name: interest.name, info, parts: &parts, value }, now_ns)
+        let done = &Done::Nothing;
+        self.verify_packet(&SignedPacket { name: interest.name, info, parts: &parts, value, done }, now_ns)
     }
 
     fn verify_packet(&mut self, packet: &SignedPacket<'_>, now_ns: u64) -> Result<TrustReason, NotYet> {
@@ -191,6 +213,7 @@ struct SignedPacket<'a> {
     info: SignatureInfoView<'a>,
     parts: &'a [&'a [u8]],
     value: &'a [u8],
+    done: &'a Done,
 }
 
 impl SignedPacket<'_> {
@@ -209,7 +232,8 @@ impl SignedPacket<'_> {
         if self.info.signature_type != SignatureType::DigestSha256 {
             return Err(self.rejected(Why::NotADigest(self.info.signature_type)).into());
         }
-        if !constant_time_eq(&sha256_of(self.parts), self.value) {
+        let digest = self.done.digest(ManifestHash::Sha256).unwrap_or_else(|| sha256_of(self.parts));
+        if !constant_time_eq(&digest, self.value) {
             return Err(self.rejected(Why::BadDigest).into());
         }
         Ok(TrustReason::Digest)
@@ -232,7 +256,7 @@ impl SignedPacket<'_> {
         if key.key_type().signature_type() != self.info.signature_type {
             return Err(self.rejected(Why::KeyTypeMismatch));
         }
-        if !key.verify(self.parts, self.value) {
+        if !self.done.is_signed_by(key).unwrap_or_else(|| key.verify(self.parts, self.value)) {
             return Err(self.rejected(Why::BadSignature));
         }
         Ok(())

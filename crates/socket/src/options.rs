@@ -9,6 +9,7 @@ use namely_security::{HmacKey, KeyChain, KeyType, ManifestHash, TrustPolicy, rea
 use namely_transport::congestion::Algorithm;
 pub use namely_transport::object::OnBadSegment;
 use namely_transport::object::ReadOptions;
+use namely_transport::object::helpers::VERIFY_THREADS_MAX;
 use namely_transport::publish::{self, PACKET_OCTETS_DEFAULT, SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_wire::{Name, PACKET_OCTETS_MAX};
 
@@ -137,6 +138,13 @@ pub const OPTIONS: &[OptionSpec] = &[
         SOME,
         "2048",
         "segments of an object that may wait to be verified",
+    ),
+    spec(
+        "verify_threads",
+        For::Consumer,
+        Kind::Number { min: 0, max: VERIFY_THREADS_MAX as u64 },
+        "0",
+        "threads that verify an object, its own included, and more than one only while much waits; 0: one for each processor, 4 at most",
     ),
     spec(
         "read_ahead_octets",
@@ -304,7 +312,7 @@ pub struct ConsumerOptions {
     pub keychain: Option<PathBuf>,
     /// `trust`.
     pub trust: Trust,
-    /// `congestion`, `window_max`, `lifetime_ms`, `retries`.
+    /// `congestion`, `window_max`, `lifetime_ms`, `retries`, `verify_threads`.
     pub read: ReadOptions,
     /// `timeout_ms`: the longest a call waits; none: as long as the fetch goes on.
     pub timeout: Option<Duration>,
@@ -655,6 +663,7 @@ impl ConsumerOptions {
             "on_bad_segment" => self.on_bad_segment = word(spec, value, &BAD_SEGMENT_WORDS)?,
             "revocation" => self.revocation = word(spec, value, &REVOCATION_WORDS)?,
             "backlog_segments" => self.backlog_segments = parsed(spec, value)?,
+            "verify_threads" => self.read.verify_threads = parsed(spec, value)?,
             "read_ahead_octets" => self.read_ahead_octets = parsed(spec, value)?,
             "can_be_prefix" => self.can_be_prefix = parsed(spec, value)?,
             "must_be_fresh" => self.must_be_fresh = parsed(spec, value)?,
@@ -679,6 +688,7 @@ impl ConsumerOptions {
             "on_bad_segment" => word_of(self.on_bad_segment, &BAD_SEGMENT_WORDS),
             "revocation" => word_of(self.revocation, &REVOCATION_WORDS),
             "backlog_segments" => self.backlog_segments.to_string(),
+            "verify_threads" => self.read.verify_threads.to_string(),
             "read_ahead_octets" => self.read_ahead_octets.to_string(),
             "can_be_prefix" => self.can_be_prefix.to_string(),
             "must_be_fresh" => self.must_be_fresh.to_string(),

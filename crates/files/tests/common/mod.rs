@@ -34,7 +34,7 @@ pub(crate) fn believing(anchor: Certificate) -> Verifier {
 /// Options that give up soon: what does not come here never comes.
 pub(crate) fn quick() -> ReadOptions {
     let fetch = fetch::Options { silence_ns_max: 1_500_000_000, ..fetch::Options::default() };
-    ReadOptions { lifetime_ms: 300, fetch, attempts: 2 }
+    ReadOptions { lifetime_ms: 300, fetch, attempts: 2, ..ReadOptions::default() }
 }
 
 /// Octets that differ from place to place.

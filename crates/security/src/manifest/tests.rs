@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::certificate::Certificate;
 use crate::crypto::{KeyType, PrivateKey};
+use crate::prepared::Preparation;
 use crate::trust::TrustPolicy;
 use crate::validity;
 use crate::verifier::{Verdict, Verifier};
@@ -101,10 +102,10 @@ fn segments_hashed_together_are_judged_as_one_by_one() {
         run.insert(21, b"no packet".to_vec());
         // Hashed by the other algorithm is as good as not hashed.
         let other = if hash == ManifestHash::Sha256 { ManifestHash::Blake3 } else { ManifestHash::Sha256 };
-        for hashed in [Hashed::each(hash, run.clone()), Hashed::each(other, run.clone())] {
+        for hashed in [hash, other].map(|hash| Prepared::each(&Preparation::Digests(hash), run.clone())) {
             for (packet, hashed) in run.iter().zip(hashed) {
                 assert_eq!(hashed.packet(), packet);
-                let (alone, together) = (manifest.verify(packet.clone()), manifest.verify_hashed(hashed));
+                let (alone, together) = (manifest.verify(packet.clone()), manifest.verify_prepared(hashed));
                 assert_eq!(alone, together);
             }
         }

@@ -12,6 +12,7 @@ use namely_wire::{DataView, Name, NameRef, ValidityPeriod};
 
 use super::{NotYet, SignedPacket};
 use crate::certificate::Certificate;
+use crate::prepared::Done;
 use crate::trust::{Rejection, TrustPolicy, Why};
 use crate::validity::seconds;
 use crate::verified::Chain;
@@ -218,7 +219,8 @@ fn check_certificate(
     let data = DataView::parse(certificate.wire()).map_err(Why::Malformed)?;
     let info = data.signature_info().map_err(Why::Malformed)?;
     let parts = [data.signed_portion];
-    let packet = SignedPacket { name: data.name, info, parts: &parts, value: data.signature_value };
+    let (value, done) = (data.signature_value, &Done::Nothing);
+    let packet = SignedPacket { name: data.name, info, parts: &parts, value, done };
     packet.check_signature(policy, signer).map_err(|rejection| rejection.why)
 }
 

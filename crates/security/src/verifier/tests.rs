@@ -554,3 +554,51 @@ mod rules {
         assert_eq!(rejected(&mut Verifier::new(policy), root.data("/p/x")).why, Why::NoAnchor);
     }
 }
+
+#[test]
+fn what_was_prepared_by_whichever_key_is_judged_as_it_is() {
+    for key_type in [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa] {
+        let root = Party::root_of("/p", key_type);
+        // Another key under the same name: its word on a signature counts for nothing.
+        let impostor = Party::root_of("/p", key_type);
+        let mut verifier = verifier(&[&root]);
+        let good = root.data("/p/file");
+        let mut packets = vec![good.clone(), root.data("/q/file"), impostor.data("/p/file"), vec![6, 1]];
+        packets.extend((0..good.len()).map(|i| {
+            let mut tampered = good.clone();
+            tampered[i] ^= 1;
+            tampered
+        }));
+        let reason = verified(&mut verifier, good).reason().clone();
+        let preparation = verifier.preparation(&reason).unwrap();
+        assert_eq!(preparation, Preparation::Signatures(root.certificate.clone()));
+        let others = [
+            Preparation::Signatures(impostor.certificate.clone()),
+            Preparation::Digests(ManifestHash::Sha256),
+            Preparation::Digests(ManifestHash::Blake3),
+        ];
+        for preparation in [preparation].iter().chain(&others) {
+            let prepared = Prepared::each(preparation, packets.clone());
+            for (packet, prepared) in packets.iter().zip(prepared) {
+                let alone = format!("{:?}", verifier.verify(packet.clone(), NOW_NS));
+                assert_eq!(format!("{:?}", verifier.verify_prepared(prepared, NOW_NS)), alone);
+            }
+        }
+    }
+}
+
+#[test]
+fn digests_that_were_prepared_are_judged_as_they_are() {
+    let mut verifier = Verifier::new(TrustPolicy::digest_only());
+    let name = name("/p/file");
+    let good = sign_data(&DataBuilder::new(name.as_name()), b"content", &Signer::digest_sha256()).unwrap();
+    let reason = verified(&mut verifier, good.clone()).reason().clone();
+    let preparation = verifier.preparation(&reason).unwrap();
+    for i in 0..good.len() {
+        let mut packet = good.clone();
+        packet[i] ^= (i > 0) as u8;
+        let alone = format!("{:?}", verifier.verify(packet.clone(), NOW_NS));
+        let prepared = Prepared::each(&preparation, [packet]).remove(0);
+        assert_eq!(format!("{:?}", verifier.verify_prepared(prepared, NOW_NS)), alone);
+    }
+}

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namely_security::revocation::{Statement, Status, revocation_prefix};
-use namely_security::{Hashed, TrustReason, Verified, Verifier};
+use namely_security::{TrustReason, Verified, Verifier};
+use namely_transport::object::backlog::{Backlog, Piece, RUN_MAX, Stopped};
 use namely_transport::object::{
     Checked, Checking, Finder, Object, ObjectError, OnBadSegment, Part, ReadOptions,
 };
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_wire::{DataView, InterestBuilder, Name};
 
-use super::backlog::{Backlog, RUN_MAX, Stopped};
 use super::revocation::{LIFETIME_MS, Outcome};
 use super::role::Order;
 use super::shared::{Asker, Shared};
@@ -161,33 +161,39 @@ impl<'a> Job<'a> {
         let backlog = Arc::new(Backlog::new(checking.first()));
         let (object, read) = (Box::new(object.clone()), self.how.read);
         self.shared.engine.order(Order::Transfer { object, part, read, backlog: backlog.clone() })?;
-        let done = self.check_all(&mut checking, &backlog, sink);
-        backlog.close();
+        let (helpers, counts) = (&self.shared.helpers, &self.shared.counts);
+        let threads = read.verify_threads;
+        let done =
+            helpers.with(&backlog, threads, |help| self.check_all(&mut checking, &backlog, sink, help));
         self.shared.engine.wake();
-        self.shared.counts.backlog_most.fetch_max(backlog.most() as u64, Ordering::Relaxed);
+        counts.backlog_most.fetch_max(backlog.most() as u64, Ordering::Relaxed);
+        counts.verify_helpers_most.fetch_max(helpers.most() as u64, Ordering::Relaxed);
         done
     }
 
     fn check_all(
         &mut self,
         checking: &mut Checking,
-        backlog: &Backlog,
+        backlog: &Backlog<FetchError>,
         sink: &mut dyn Sink,
+        help: &dyn Fn(),
     ) -> Result<(), FetchError> {
+        let (shared, given_up) = (self.shared, self.given_up);
+        let given_up = || given_up() || shared.engine.is_closed();
         let mut next = checking.first();
         let mut told = next;
+        let mut preparation = None;
         // The socket's thread need not know of each run at once, unless it may be waiting for it.
         let tell_every = (self.how.read.fetch.span_max as u64 / 4).clamp(1, RUN_MAX as u64);
         while checking.end() != Some(next) {
-            let run = match backlog.take(self.given_up) {
+            let mut run = match backlog.take(&given_up, help) {
                 Ok(run) => run,
                 Err(Stopped::Ended(error)) => return Err(error),
                 Err(Stopped::GivenUp) => return Err(CallError::Closed.into()),
             };
-            let mut run = checking.hash(run).into_iter();
             // What came behind the end was asked for when nobody knew where it is.
             while checking.end() != Some(next)
-                && let Some(wire) = run.next()
+                && let Some(wire) = run.pop_front()
             {
                 if wire.packet().is_empty() {
                     self.shared.counts.lost.fetch_add(1, Ordering::Relaxed);
@@ -199,13 +205,17 @@ impl<'a> Job<'a> {
                 match self.check(checking, next, wire, backlog, sink)? {
                     Next::On => next += 1,
                     Next::Again => {
-                        backlog.give_back(next, run.by_ref().map(Hashed::into_packet).collect());
+                        backlog.give_back(next, std::mem::take(&mut run));
                         self.shared.engine.wake();
                     }
                 }
             }
             sink.flush()?;
             backlog.hand_over(next);
+            if preparation.as_ref() != Some(&checking.preparation().cloned()) {
+                preparation = Some(checking.preparation().cloned());
+                backlog.prepare(checking.preparation().cloned());
+            }
             if next - told >= tell_every {
                 told = next;
                 self.shared.engine.wake();
@@ -218,8 +228,8 @@ impl<'a> Job<'a> {
         &mut self,
         checking: &mut Checking,
         number: u64,
-        wire: Hashed<Vec<u8>>,
-        backlog: &Backlog,
+        wire: Piece,
+        backlog: &Backlog<FetchError>,
         sink: &mut dyn Sink,
     ) -> Result<Next, FetchError> {
         let counts = self.shared.counts.clone();

@@ -1,6 +1,5 @@
 //! Consumer sockets: they ask for what is named below their prefix, and hand out what was verified.
 
-mod backlog;
 mod datagram;
 mod error;
 mod job;

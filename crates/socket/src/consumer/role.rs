@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namely_transport::connection::{Answer, Connection, ConnectionError, Expression, Incoming, Outbox};
+use namely_transport::object::backlog::Backlog;
 use namely_transport::object::{Asking, Object, Part, ReadOptions};
 use namely_wire::InterestBuilder;
 
-use super::backlog::Backlog;
 use super::stats::Counts;
 use crate::engine::Role;
 use crate::error::{CallError, FetchError};
@@ -22,7 +22,7 @@ pub(super) enum Order {
     /// Send this Interest once.
     Send { wire: Vec<u8>, deliver: Deliver },
     /// Ask for the pieces of an object.
-    Transfer { object: Box<Object>, part: Part, read: ReadOptions, backlog: Arc<Backlog> },
+    Transfer { object: Box<Object>, part: Part, read: ReadOptions, backlog: Arc<Backlog<FetchError>> },
 }
 
 /// The state of a consumer's thread.
@@ -37,7 +37,7 @@ pub(super) struct ConsumerRole {
 /// An object that is being asked for.
 struct Transfer {
     asking: Asking,
-    backlog: Arc<Backlog>,
+    backlog: Arc<Backlog<FetchError>>,
     fresh: Vec<(u64, Vec<u8>)>,
     /// Interests counted so far: all, and again.
     counted: (u64, u64),

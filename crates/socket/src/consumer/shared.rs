@@ -8,6 +8,7 @@ use namely_security::{TrustPolicy, Verifier};
 use namely_transport::connection::{Answer, ConnectionError};
 use namely_transport::nonce::Nonces;
 use namely_transport::object::Express;
+use namely_transport::object::helpers::Helpers;
 use namely_wire::{FaceUri, InterestBuilder, Name};
 
 use super::datagram::Datagrams;
@@ -38,6 +39,7 @@ pub(super) struct Shared {
     pub(super) counts: Arc<Counts>,
     pub(super) datagrams: Datagrams,
     pub(super) revocations: Revocations,
+    pub(super) helpers: Helpers,
     policy: TrustPolicy,
     verifiers: Mutex<Vec<Verifier>>,
     nonces: Mutex<Nonces>,
@@ -61,6 +63,7 @@ impl Shared {
             counts,
             datagrams: Datagrams::new()?,
             revocations: Revocations::default(),
+            helpers: Helpers::default(),
             policy,
             verifiers: Mutex::new(Vec::new()),
             nonces: Mutex::new(Nonces::from_system()?),

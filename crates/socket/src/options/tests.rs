@@ -65,3 +65,17 @@ fn what_is_no_option_or_no_value_is_refused() {
     let error = ProducerOptions::default().set("packet_octets_max", "9000").unwrap_err();
     assert_eq!(error.to_string(), "option packet_octets_max does not take '9000': a number from 256 to 8800");
 }
+
+#[test]
+fn no_option_takes_more_than_its_limit() {
+    for spec in OPTIONS.iter().filter(|spec| spec.on == For::Consumer) {
+        let Kind::Number { max, .. } = spec.kind else { continue };
+        if max == u64::MAX {
+            continue;
+        }
+        let mut options = ConsumerOptions::default();
+        options.set(spec.name, &max.to_string()).unwrap();
+        let past = options.set(spec.name, &(max + 1).to_string());
+        assert_eq!(past.map_err(|e| e.errno()), Err(errno::INVAL), "{}", spec.name);
+    }
+}

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use namely_security::manifest::SegmentFault;
 use namely_security::{
-    Hashed, MANIFEST_ENTRIES, PacketOctets, Rejection, TrustReason, Verdict, Verified, VerifiedManifest,
-    Verifier, Why, manifest_index, manifest_name,
+    MANIFEST_ENTRIES, PacketOctets, Preparation, Prepared, Rejection, TrustReason, Verdict, Verified,
+    VerifiedManifest, Verifier, Why, manifest_index, manifest_name,
 };
 use namely_wire::{ContentType, Name};
 
@@ -77,6 +77,9 @@ pub struct Checking {
     first: u64,
     on_bad: OnBadSegment,
     known: VecDeque<VerifiedManifest>,
+    preparation: Option<Preparation>,
+    /// Why the last segment that has a signature of its own is believed.
+    reason: Option<TrustReason>,
     /// The piece that came wrong last, and how often.
     corrupt: Option<(u64, u32)>,
     /// Whether a segment said which one is the last.
@@ -96,6 +99,8 @@ impl Checking {
             first: layout.pieces(part.first, part.first).start,
             on_bad,
             known: VecDeque::new(),
+            preparation: None,
+            reason: None,
             corrupt: None,
             told_last: false,
         }
@@ -120,12 +125,17 @@ impl Checking {
         }
     }
 
+    /// What can be done ahead of pieces that are still to be checked, as far as those say that were.
+    pub fn preparation(&self) -> Option<&Preparation> {
+        self.preparation.as_ref()
+    }
+
     /// Makes `run`, pieces in order, ready to be checked one after the other: what manifests list is hashed together,
     /// which is faster.
-    pub fn hash<B: PacketOctets>(&self, run: impl IntoIterator<Item = B>) -> Vec<Hashed<B>> {
-        match self.known.back() {
-            Some(manifest) => Hashed::each(manifest.hash(), run),
-            None => run.into_iter().map(Hashed::from).collect(),
+    pub fn prepare<B: PacketOctets>(&self, run: impl IntoIterator<Item = B>) -> Vec<Prepared<B>> {
+        match &self.preparation {
+            Some(preparation @ Preparation::Digests(_)) => Prepared::each(preparation, run),
+            _ => run.into_iter().map(Prepared::from).collect(),
         }
     }
 
@@ -133,14 +143,14 @@ impl Checking {
     pub fn check<B: PacketOctets>(
         &mut self,
         number: u64,
-        data: Hashed<B>,
+        data: Prepared<B>,
         verifier: &mut Verifier,
     ) -> Checked<B> {
         match (self.layout.piece(number), self.vouching) {
-            (Piece::Manifest(_), _) => self.check_manifest(number, data.into_packet(), verifier),
+            (Piece::Manifest(_), _) => self.check_manifest(number, data, verifier),
             (Piece::Segment(segment), Vouching::Manifests) => self.check_listed(number, segment, data),
             (Piece::Segment(segment), Vouching::Segments) => {
-                self.check_signed(number, segment, data.into_packet(), verifier)
+                self.check_signed(number, segment, data, verifier)
             }
         }
     }
@@ -148,10 +158,10 @@ impl Checking {
     fn check_manifest<B: PacketOctets>(
         &mut self,
         number: u64,
-        data: B,
+        data: Prepared<B>,
         verifier: &mut Verifier,
     ) -> Checked<B> {
-        let verified = match verifier.verify(data, wall_clock_ns()) {
+        let verified = match verifier.verify_prepared(data, wall_clock_ns()) {
             Verdict::Verified(verified) => verified,
             Verdict::NeedCertificate(needed) => {
                 return Checked::Need { certificate: needed.certificate, data: needed.data };
@@ -163,6 +173,7 @@ impl Checking {
                 if self.known.len() == MANIFESTS_MAX {
                     self.known.pop_front();
                 }
+                self.preparation = Some(Preparation::Digests(manifest.hash()));
                 self.known.push_back(manifest);
                 Checked::Manifest(verified.reason().clone())
             }
@@ -170,7 +181,7 @@ impl Checking {
         }
     }
 
-    fn check_listed<B: PacketOctets>(&mut self, number: u64, segment: u64, data: Hashed<B>) -> Checked<B> {
+    fn check_listed<B: PacketOctets>(&mut self, number: u64, segment: u64, data: Prepared<B>) -> Checked<B> {
         let covers = |manifest: &&VerifiedManifest| {
             manifest_index(manifest.segments().start) == manifest_index(segment)
         };
@@ -180,7 +191,7 @@ impl Checking {
             return Checked::Failed(ObjectError::NoAnswer { name });
         };
         let copy = self.copy_to_accept(data.packet());
-        match manifest.verify_hashed(data) {
+        match manifest.verify_prepared(data) {
             Ok(verified) => self.believe(segment, verified),
             Err(rejection) => {
                 let damaged = matches!(rejection.why, SegmentFault::BadDigest | SegmentFault::Malformed(_));
@@ -193,21 +204,32 @@ impl Checking {
         &mut self,
         number: u64,
         segment: u64,
-        data: B,
+        data: Prepared<B>,
         verifier: &mut Verifier,
     ) -> Checked<B> {
-        let copy = self.copy_to_accept(&data);
-        match verifier.verify(data, wall_clock_ns()) {
+        let copy = self.copy_to_accept(data.packet());
+        match verifier.verify_prepared(data, wall_clock_ns()) {
             Verdict::Verified(verified) if verified.content_type() == ContentType::Nack => {
                 Checked::Failed(ObjectError::NotFound { name: verified.name().to_name() })
             }
-            Verdict::Verified(verified) => self.believe(segment, verified),
+            Verdict::Verified(verified) => {
+                self.learn(verified.reason(), verifier);
+                self.believe(segment, verified)
+            }
             Verdict::NeedCertificate(needed) => {
                 Checked::Need { certificate: needed.certificate, data: needed.data }
             }
             Verdict::Rejected(rejection) => {
                 self.rejected(number, copy.map(|data| (segment, data)), rejection)
             }
+        }
+    }
+
+    /// Segments to come are likely believed for the same reason as the last.
+    fn learn(&mut self, reason: &TrustReason, verifier: &Verifier) {
+        if self.reason.as_ref() != Some(reason) {
+            self.preparation = verifier.preparation(reason);
+            self.reason = Some(reason.clone());
         }
     }
 

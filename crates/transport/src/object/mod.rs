@@ -17,9 +17,11 @@
 //! ```
 
 mod asking;
+pub mod backlog;
 mod checking;
 mod error;
 mod finder;
+pub mod helpers;
 mod layout;
 mod progress;
 mod pull;
@@ -48,11 +50,13 @@ pub struct ReadOptions {
     pub lifetime_ms: u64,
     /// How often metadata and certificates are asked for.
     pub attempts: u32,
+    /// Threads that verify one object, that of the reading included; 0: as many as [`helpers::threads_default`] says.
+    pub verify_threads: usize,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { fetch: fetch::Options::default(), lifetime_ms: 2_000, attempts: 3 }
+        ReadOptions { fetch: fetch::Options::default(), lifetime_ms: 2_000, attempts: 3, verify_threads: 0 }
     }
 }
 

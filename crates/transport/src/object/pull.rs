@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use namely_security::{Hashed, Verified, Verifier};
+use namely_security::{Prepared, Verified, Verifier};
 use namely_wire::{DataView, InterestBuilder, Name};
 
 use super::asking::Asking;
@@ -193,7 +193,7 @@ impl<'a> Pull<'a> {
             let mut run: Vec<_> = self.early.drain(..self.ready.min(RUN_MAX)).flatten().collect();
             let mut settled = Settled::HandedOver;
             let mut handed = 0;
-            for piece in self.checking.hash(run.iter().map(Vec::as_slice)) {
+            for piece in self.checking.prepare(run.iter().map(Vec::as_slice)) {
                 if self.is_at_end() {
                     break;
                 }
@@ -227,7 +227,7 @@ impl<'a> Pull<'a> {
     }
 
     /// Verifies the piece that is in turn, and hands it over if it is a segment.
-    fn settle(&mut self, data: Hashed<&[u8]>, verifier: &mut Verifier) -> Settled {
+    fn settle(&mut self, data: Prepared<&[u8]>, verifier: &mut Verifier) -> Settled {
         match self.checking.check(self.next, data, verifier) {
             Checked::Segment { segment, data, last } => self.hand_over(segment, &data, last),
             Checked::Manifest(_) => Settled::HandedOver,

@@ -13,6 +13,7 @@ use namely_security::{KeyChain, KeyType, NewKey, TrustPolicy};
 use namely_socket::{
     Consumer, ConsumerOptions, ManifestUse, Producer, ProducerOptions, PublishOptions, Suite, Trust,
 };
+use namely_transport::object::helpers::VERIFY_THREADS_MAX;
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_wire::Name;
 use serde_json::json;
@@ -121,6 +122,9 @@ pub struct Object {
     /// Octets of content in each segment.
     #[arg(long, value_name = "OCTETS", default_value_t = SEGMENT_OCTETS_DEFAULT as u64, value_parser = clap::value_parser!(u64).range(200..=8400))]
     segment: u64,
+    /// Threads with which a consumer verifies; 0: one for each processor, 4 at most.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=VERIFY_THREADS_MAX as i64))]
+    verify_threads: u16,
     /// How often each is measured.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
@@ -164,7 +168,7 @@ impl Object {
                     "production": format!("{:?}", case.production).to_lowercase(), "consumers": case.consumers,
                     "goodput_mbps": mbps.json(), "signatures": last.signatures, "segments": last.segments,
                     "fewer_percent": fewer, "fairness_least": fairness, "runs": self.runs,
-                    "segment_octets": self.segment, "size_mib": self.size,
+                    "segment_octets": self.segment, "size_mib": self.size, "verify_threads": self.verify_threads,
                 });
                 ctx.out.answer(String::new, || value);
             }
@@ -234,7 +238,11 @@ impl Object {
         }
         let consumers = names
             .iter()
-            .map(|name| Ok((keys.consumer(router.clone(), prefix.clone(), case.suite)?, name)))
+            .map(|name| {
+                let consumer = keys.consumer(router.clone(), prefix.clone(), case.suite)?;
+                consumer.set_option("verify_threads", &self.verify_threads.to_string()).map_err(failed)?;
+                Ok((consumer, name))
+            })
             .collect::<Result<Vec<_>, Failure>>()?;
         let done = AtomicBool::new(false);
         let started = Instant::now();

@@ -1,0 +1,223 @@
+//! Several threads verify what one fetch brings: nothing else changes, and none of them is left over.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use common::{Scripted, World, content, name};
+use namely_security::validity::ALWAYS;
+use namely_security::{Certificate, HmacKey, KeyType, ManifestHash, PrivateKey, Signer, TrustPolicy};
+use namely_socket::{
+    Consumer, ConsumerOptions, ConsumerStats, FetchError, OnBadSegment, Revocation, Trust, errno_name,
+};
+use namely_transport::congestion::Algorithm;
+use namely_transport::publish::{Options, Publication, Signing};
+use namely_wire::Name;
+
+const OCTETS: usize = 120_000;
+
+/// An object whose first piece comes only once so many others were asked for, so that these wait to be verified.
+struct Late {
+    world: World,
+    policy: TrustPolicy,
+    asked: Arc<AtomicUsize>,
+    release: Arc<AtomicBool>,
+    _producer: Scripted,
+}
+
+impl Late {
+    /// `bad`: segments of which the first `copies` copies are damaged.
+    fn new((signer, policy): &Credentials, signing: Signing, bad: &[u64], copies: usize) -> Self {
+        let world = World::without_cache();
+        let how = Options { packet_octets_max: 1000, signing, freshness_ms: 0, ..Options::default() };
+        let publication =
+            Publication::new(name("/p/o").as_name(), 7, &content(OCTETS), &how, signer).unwrap();
+        let object = publication.object().to_name();
+        let first = match signing {
+            Signing::PerPacket => object.join_segment(0),
+            Signing::Manifest(_) => namely_security::manifest_name(object.as_name(), 0),
+        };
+        let bad: Vec<Name> = bad.iter().map(|segment| object.join_segment(*segment)).collect();
+        let mut left: Vec<usize> = bad.iter().map(|_| copies).collect();
+        let (asked, release) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
+        let (count, released, below) = (asked.clone(), release.clone(), object.clone());
+        let producer = world.serve("/p", move |interest| {
+            let enough = count.load(Ordering::Relaxed) >= 100 && released.load(Ordering::Relaxed);
+            if interest.name == first.as_name() && !enough {
+                return None;
+            }
+            if below.is_prefix_of(interest.name) && interest.name != first.as_name() {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            let mut wire = publication.answer(interest)?.to_vec();
+            if let Some(i) = bad.iter().position(|bad| bad.as_name() == interest.name)
+                && left[i] > 0
+            {
+                left[i] -= 1;
+                let middle = wire.len() / 2;
+                wire[middle] ^= 1;
+            }
+            Some(wire)
+        });
+        let policy = policy.clone();
+        Late { world, policy, asked, release, _producer: producer }
+    }
+
+    fn consumer(&self, threads: usize, change: impl FnOnce(&mut ConsumerOptions)) -> Consumer {
+        let mut options = self.world.consumer_options();
+        options.trust = Trust::Policy(self.policy.clone().into());
+        options.revocation = Revocation::Off;
+        options.read.lifetime_ms = 100;
+        options.read.attempts = 20;
+        options.read.fetch.congestion = Algorithm::Fixed(300);
+        options.read.verify_threads = threads;
+        change(&mut options);
+        Consumer::bind(name("/p"), options).unwrap()
+    }
+}
+
+/// Who signs, and whom a consumer believes then.
+type Credentials = (Signer, TrustPolicy);
+
+/// A key of `/p` of this type, which is trusted.
+fn key(key_type: KeyType) -> Credentials {
+    let key = Arc::new(PrivateKey::generate(key_type).unwrap());
+    let key_name = name("/p/KEY/k");
+    let certificate = Certificate::self_signed(key_name.as_name(), &key, ALWAYS, 1).unwrap();
+    let signer = Signer::new(certificate.name().to_name(), key);
+    let mut policy = TrustPolicy::hierarchical();
+    policy.add_anchor(certificate);
+    (signer, policy)
+}
+
+fn shared_key() -> Credentials {
+    let (key_name, key) = (name("/p/KEY/shared"), HmacKey::new(&[7; 32]));
+    let mut policy = TrustPolicy::hierarchical();
+    policy.add_shared_key(key_name.clone(), key.clone());
+    (Signer::hmac(key_name, key), policy)
+}
+
+#[test]
+fn every_suite_is_verified_alike_by_one_thread_and_by_several() {
+    let suites = [
+        ("digest", (Signer::digest_sha256(), TrustPolicy::digest_only())),
+        ("hmac", shared_key()),
+        ("ed25519", key(KeyType::Ed25519)),
+        ("ecdsa", key(KeyType::EcdsaP256)),
+        ("rsa", key(KeyType::Rsa)),
+    ];
+    for (suite, credentials) in suites {
+        for signing in [
+            Signing::PerPacket,
+            Signing::Manifest(ManifestHash::Sha256),
+            Signing::Manifest(ManifestHash::Blake3),
+        ] {
+            // Who checks only digests of packets finds none there; and one suite with the other hash is enough.
+            if signing == Signing::Manifest(ManifestHash::Blake3) && suite != "ed25519" {
+                continue;
+            }
+            let late = Late::new(&credentials, signing, &[], 0);
+            let verified = [1, 4].map(|threads| {
+                late.asked.store(0, Ordering::Relaxed);
+                let consumer = late.consumer(threads, |_| {});
+                let fetched =
+                    consumer.fetch(&name("/p/o")).map_err(|error| format!("{suite}, {signing:?}: {error}"));
+                assert!(fetched.unwrap() == content(OCTETS), "{suite}, {signing:?}");
+                let stats = consumer.stats();
+                assert!(stats.verify_helpers_most < threads as u64, "{stats:?}");
+                if threads > 1 && signing == Signing::PerPacket && suite != "hmac" && suite != "digest" {
+                    assert!(stats.verify_helpers_most > 0, "{suite}: {stats:?}");
+                }
+                (stats.signatures, stats.segments, stats.octets, stats.corrupt, stats.unverified)
+            });
+            assert_eq!(verified[0], verified[1], "{suite}, {signing:?}");
+        }
+    }
+}
+
+/// Fetches an object with damaged segments by four threads.
+fn with_corrupt(
+    signing: Signing,
+    policy: OnBadSegment,
+    copies: usize,
+) -> (Result<Vec<u8>, FetchError>, ConsumerStats) {
+    let late = Late::new(&key(KeyType::Ed25519), signing, &[5, 40, 41, 100], copies);
+    let consumer = late.consumer(4, |options| options.on_bad_segment = policy);
+    (consumer.fetch(&name("/p/o")), consumer.stats())
+}
+
+#[test]
+fn a_corrupted_segment_means_the_same_to_several_threads() {
+    for signing in [Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket] {
+        let (refetched, stats) = with_corrupt(signing, OnBadSegment::Refetch, 1);
+        assert!(refetched.unwrap() == content(OCTETS));
+        assert!((1..=4).contains(&stats.corrupt) && stats.unverified == 0, "{stats:?}");
+        let (refetched, stats) = with_corrupt(signing, OnBadSegment::Refetch, usize::MAX);
+        let error = refetched.unwrap_err();
+        assert_eq!(errno_name(error.errno()), Some("EBADMSG"));
+        assert!(error.to_string().contains("/p/o/v=7/seg=5"), "the first in their order: {error}");
+        assert_eq!(stats.corrupt, 3);
+        let (accepted, stats) = with_corrupt(signing, OnBadSegment::Accept, usize::MAX);
+        let (accepted, whole) = (accepted.unwrap(), content(OCTETS));
+        assert_eq!((stats.unverified, accepted.len()), (4, OCTETS));
+        assert_eq!(accepted.iter().zip(&whole).filter(|(accepted, octet)| accepted != octet).count(), 4);
+        let (aborted, stats) = with_corrupt(signing, OnBadSegment::Abort, usize::MAX);
+        let error = aborted.unwrap_err();
+        assert!(error.to_string().contains("/p/o/v=7/seg=5"), "the first in their order: {error}");
+        assert_eq!((errno_name(error.errno()), stats.corrupt), (Some("EBADMSG"), 1));
+    }
+}
+
+#[test]
+fn a_full_backlog_stops_the_interests_however_many_threads_verify() {
+    const BACKLOG: usize = 128;
+    let late = Late::new(&key(KeyType::Ed25519), Signing::PerPacket, &[], 0);
+    late.release.store(false, Ordering::Relaxed);
+    let consumer = late.consumer(4, |options| options.backlog_segments = BACKLOG);
+    let stuck = consumer.fetch_timeout(&name("/p/o"), Duration::from_millis(500)).unwrap_err();
+    assert_eq!(errno_name(stuck.errno()), Some("ETIMEDOUT"), "{stuck}");
+    // The first one is asked for, and never comes.
+    let asked = late.asked.load(Ordering::Relaxed);
+    assert!(asked < BACKLOG, "{asked} asked for");
+    late.release.store(true, Ordering::Relaxed);
+    assert!(consumer.fetch(&name("/p/o")).unwrap() == content(OCTETS));
+    assert!(consumer.stats().backlog_most <= BACKLOG as u64);
+}
+
+/// Threads of this process with that name.
+fn threads(name: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let comm = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();
+    tasks.filter_map(|task| comm(task.ok()?)).filter(|comm| comm.trim_end() == name).count()
+}
+
+#[test]
+fn no_thread_is_left_by_a_fetch_that_is_given_up_or_a_socket_that_is_closed_while_it_verifies() {
+    let late = Late::new(&key(KeyType::EcdsaP256), Signing::PerPacket, &[], 0);
+    for round in 0..12 {
+        late.asked.store(0, Ordering::Relaxed);
+        let consumer = late.consumer(4, |_| {});
+        let mut fetch = consumer.fetch_async(&name("/p/o")).unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        while round > 2 && consumer.stats().segments == 0 {
+            assert!(Instant::now() < until, "{:?}", consumer.stats());
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        match round % 3 {
+            0 => drop(fetch),
+            1 => consumer.close(),
+            _ => {
+                drop(consumer);
+                let _ = fetch.wait(Some(Duration::from_secs(20)));
+            }
+        }
+    }
+    // Other tests of this process have such threads too, for a while.
+    let until = Instant::now() + Duration::from_secs(60);
+    while threads("namely-verify") + threads("namely-fetch") > 0 {
+        assert!(Instant::now() < until, "threads are left");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
