@@ -385,6 +385,15 @@ static int step_stat(int socket, const char *uri) {
     return 0;
 }
 
+static int step_newest(int socket, const char *uri) {
+    struct sockaddr_icn name = address(uri);
+    struct icn_stat stat;
+    if (icn_stat(socket, &name, sizeof name, &stat) != 0)
+        return -1;
+    snprintf(words, sizeof words, "%llu", (unsigned long long)stat.st_version);
+    return 0;
+}
+
 static int step_send(int socket, const char *uri, const char *parameters) {
     struct sockaddr_icn name = address(uri);
     size_t len;
@@ -570,6 +579,8 @@ static int run(char *const *step, int count) {
         return step_pread(socket, step);
     if (strcmp(what, "stat") == 0 && count == 3)
         return step_stat(socket, step[2]);
+    if (strcmp(what, "newest") == 0 && count == 3)
+        return step_newest(socket, step[2]);
     if (strcmp(what, "request") == 0 && count == 4)
         return step_request(entry(step[1]), step);
     if (strcmp(what, "send") == 0 && count == 4)

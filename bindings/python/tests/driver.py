@@ -206,6 +206,9 @@ class Driver:
         info = self.consumer(socket).stat(name)
         return " ".join("-" if known is None else str(known) for known in (info.size, info.segments))
 
+    def step_newest(self, socket: str, name: str) -> str:
+        return self.consumer(socket).stat(name).name.rpartition("/v=")[2]
+
     def step_publish(self, socket: str, name: str, content: str, *how: str) -> str:
         published = self.producer(socket).publish(name, octets(content), **options(how))
         return f"{published.name} {published.segments}"

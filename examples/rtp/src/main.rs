@@ -1,6 +1,7 @@
-//! RTP over names (HT-33). The sender publishes each packet, as it is made, as `/<prefix>/<number>`; the receiver keeps
-//! Interests for the next ones outstanding, so that a packet goes to all who wait for it the moment it exists. Nothing is
-//! asked for again: what does not come in time is lost, as with RTP over UDP.
+//! RTP over names (HT-33). A stream is a name, and each packet a version of it: the sender publishes them as they are
+//! made, the receiver keeps Interests for the next ones outstanding, so that a packet goes to all who wait for it the
+//! moment it exists. Who joins late asks for the newest version, as of any object, and goes on from there. Nothing is asked
+//! for again: what does not come in time is lost, as with RTP over UDP.
 #![forbid(unsafe_code)]
 
 mod packet;
@@ -22,7 +23,7 @@ use quality::{Meter, Quality};
 
 /// RTP packets over names: a sender in real time, and a receiver that measures loss, jitter and lateness.
 ///
-/// Example: `rtp send /lab/camera --packets 1500 &` and `rtp receive /lab/camera --packets 1500`
+/// Example: `rtp send /lab/camera --packets 1500 &` and, whenever you like, `rtp receive /lab/camera --packets 500`
 #[derive(Debug, Parser)]
 struct Args {
     #[command(subcommand)]
@@ -33,7 +34,7 @@ struct Args {
 enum Role {
     /// Publishes packets at a steady rate, from number 0 on.
     Send {
-        /// Below which packets are named; a key of yours must be for it (`namely key new`).
+        /// The stream's name, of which packets are versions; a key of yours must be for it (`namely key new`).
         prefix: Name,
         /// How many packets.
         #[arg(long, default_value_t = 1500)]
@@ -53,11 +54,11 @@ enum Role {
     },
     /// Asks for packets and says how they came.
     Receive {
-        /// The sender's prefix.
+        /// The stream's name.
         prefix: Name,
-        /// The first packet to ask for.
-        #[arg(long, default_value_t = 0)]
-        from: u64,
+        /// The first packet to ask for; by default the one behind the newest that there is.
+        #[arg(long, value_name = "NUMBER")]
+        from: Option<u64>,
         /// How many packets.
         #[arg(long, default_value_t = 1500)]
         packets: u64,
@@ -100,6 +101,10 @@ fn run(role: Role) -> Result<(), Box<dyn Error>> {
         Role::Receive { prefix, from, packets, ahead, lifetime_ms, playout_ms, json } => {
             let consumer = Consumer::bind(prefix.clone(), ConsumerOptions::default())?;
             let lifetime = Duration::from_millis(lifetime_ms);
+            let from = match from {
+                Some(from) => from,
+                None => newest(&consumer, &prefix)? + 1,
+            };
             let quality = receive(&consumer, &prefix, from..from + packets, ahead, lifetime, playout_ms)?;
             if json {
                 println!("{}", serde_json::to_string(&quality)?)
@@ -111,12 +116,17 @@ fn run(role: Role) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The version of each packet: with it a receiver knows the whole name of what is not there yet.
-const VERSION: u64 = 0;
-
-/// The name of a packet.
+/// The whole name of a packet, which a receiver knows before it is there.
 fn named(prefix: &Name, number: u64) -> Name {
-    prefix.clone().join_generic(number.to_string())
+    prefix.join_version(number).join_segment(0)
+}
+
+/// The number of the newest packet. Caches know it for the time between two packets at most: then it has expired, and the
+/// Interest waits for the next one.
+fn newest(consumer: &Consumer, prefix: &Name) -> Result<u64, Box<dyn Error>> {
+    let newest = consumer.stat(prefix)?.name;
+    let number = newest.as_name().last().and_then(|last| last.version());
+    number.ok_or_else(|| format!("{newest} is no packet of a stream: it has no version").into())
 }
 
 /// Sends at a steady rate: each packet at its time after the first, however long publishing takes.
@@ -128,11 +138,6 @@ fn send(
     payload_octets: usize,
     is_lost: &dyn Fn(u64) -> bool,
 ) -> Result<(), Box<dyn Error>> {
-    let each = PublishOptions {
-        manifest: Some(ManifestUse::Off),
-        version: Some(VERSION),
-        ..PublishOptions::default()
-    };
     let started = Instant::now();
     for number in 0..packets {
         let due = interval * u32::try_from(number)?;
@@ -141,7 +146,13 @@ fn send(
         // Both wrap, as RFC 3550 has it.
         let header = Header { sequence: number as u16, timestamp: ticks as u32, ssrc: 1 };
         if !is_lost(number) {
-            producer.publish(&named(prefix, number), &header.packet(payload_octets), &each)?;
+            let each = PublishOptions {
+                manifest: Some(ManifestUse::Off),
+                version: Some(number),
+                expires: Some(interval),
+                ..PublishOptions::default()
+            };
+            producer.publish(prefix, &header.packet(payload_octets), &each)?;
         }
     }
     Ok(())
@@ -156,14 +167,11 @@ fn receive(
     lifetime: Duration,
     playout_ms: f64,
 ) -> Result<Quality, Box<dyn Error>> {
-    let mut meter = Meter::new(playout_ms);
+    let mut meter = Meter::new(playout_ms, numbers.start);
     let (started, mut next, mut outstanding) = (Instant::now(), numbers.start, 0);
     while next < numbers.end || outstanding > 0 {
         while next < numbers.end && outstanding < ahead {
-            let wanted = Datagram {
-                lifetime: Some(lifetime),
-                ..Datagram::new(named(prefix, next).join_version(VERSION).join_segment(0))
-            };
+            let wanted = Datagram { lifetime: Some(lifetime), ..Datagram::new(named(prefix, next)) };
             consumer.send(&wanted)?;
             meter.asked();
             (next, outstanding) = (next + 1, outstanding + 1);
@@ -188,16 +196,13 @@ fn receive(
 
 /// Whether a packet of this sequence number is what the name says.
 fn is_of(name: &Name, prefix: &Name, sequence: u16) -> bool {
-    let number = name
-        .as_name()
-        .component(prefix.len())
-        .and_then(|part| std::str::from_utf8(part.value).ok()?.parse::<u64>().ok());
+    let number = name.as_name().component(prefix.len()).and_then(|part| part.version());
     number.is_some_and(|number| number as u16 == sequence)
 }
 
 fn print(quality: &Quality) {
     let share = |count: u64| count as f64 * 100.0 / quality.asked.max(1) as f64;
-    println!("packets   {:>8}", quality.asked);
+    println!("packets   {:>8}  from {} on", quality.asked, quality.first);
     println!("received  {:>8}  {:>6.2} %", quality.received, share(quality.received));
     println!("lost      {:>8}  {:>6.2} %", quality.lost, share(quality.lost));
     println!("late      {:>8}  {:>6.2} %", quality.late, share(quality.late));

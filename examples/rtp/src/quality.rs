@@ -7,6 +7,8 @@ use crate::packet::{CLOCK_HZ, Header};
 /// What was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Quality {
+    /// The number of the first packet asked for.
+    pub(crate) first: u64,
     /// Packets asked for.
     pub(crate) asked: u64,
     /// Packets that came.
@@ -34,9 +36,15 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// A packet is late when it comes more than `playout_ms` after the place that its timestamp gives it behind the first.
-    pub(crate) fn new(playout_ms: f64) -> Self {
-        Meter { quality: Quality::default(), playout_ms, first: None, transit_before_ms: None }
+    /// A packet is late when it comes more than `playout_ms` after the place that its timestamp gives it behind the first,
+    /// which has the number `first`.
+    pub(crate) fn new(playout_ms: f64, first: u64) -> Self {
+        Meter {
+            quality: Quality { first, ..Quality::default() },
+            playout_ms,
+            first: None,
+            transit_before_ms: None,
+        }
     }
 
     /// A packet was asked for.
@@ -82,7 +90,7 @@ mod tests {
 
     #[test]
     fn jitter_follows_the_differences_of_transit_times_and_lateness_the_first_packet() {
-        let mut meter = Meter::new(50.0);
+        let mut meter = Meter::new(50.0, 7);
         let header =
             |tick: u32| Header { sequence: 0, timestamp: u32::MAX.wrapping_add(tick * 1800), ssrc: 1 };
         // 20 ms apart, across the wrap of the timestamp, in time.
@@ -95,6 +103,7 @@ mod tests {
         assert!((meter.quality().jitter_ms - 3.75).abs() < 1e-6);
         meter.received(&header(11), 1000.0 + 220.0);
         assert!((meter.quality().jitter_ms - (3.75 * 15.0 / 16.0 + 3.75)).abs() < 1e-6);
-        assert_eq!((meter.quality().late, meter.quality().received), (1, 12));
+        let quality = meter.quality();
+        assert_eq!((quality.late, quality.received, quality.first), (1, 12, 7));
     }
 }

@@ -24,6 +24,8 @@ fn packets_come_in_real_time_and_what_the_sender_drops_is_counted_as_lost() {
     let asked = [
         "receive",
         "/lab/camera",
+        "--from",
+        "0",
         "--packets",
         "100",
         "--lifetime-ms",
@@ -41,4 +43,42 @@ fn packets_come_in_real_time_and_what_the_sender_drops_is_counted_as_lost() {
     assert_eq!((&quality["late"], &quality["strange"]), (&0.into(), &0.into()), "{quality}");
     assert!(quality["jitter_ms"].as_f64().unwrap() > 0.0, "{quality}");
     assert!(sender.wait().unwrap().success());
+}
+
+#[test]
+fn a_receiver_joins_a_stream_that_has_run_for_a_while_at_its_newest_packet() {
+    let world = World::new();
+    let router = Router::namelyd(&world, &[]);
+    world.namely_key("/lab", "ed25519");
+    let rtp = std::path::Path::new(env!("CARGO_BIN_EXE_rtp"));
+    let program = || {
+        let mut command = world.command(rtp);
+        command.env("NAMELY_ROUTER", router.uri(Link::Unix)).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command
+    };
+    let mut sender = program()
+        .args(["send", "/lab/camera", "--packets", "100000", "--interval-ms", "10"])
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(sender.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    let started = std::time::Instant::now();
+    let mut first = Vec::new();
+    for _ in 0..2 {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let before = started.elapsed().as_millis() as u64 / 10;
+        let asked = ["receive", "/lab/camera", "--packets", "30", "--playout-ms", "60000", "--json"];
+        let received = program().args(asked).output().unwrap();
+        let after = started.elapsed().as_millis() as u64 / 10;
+        assert!(received.status.success());
+        let quality: serde_json::Value = serde_json::from_slice(&received.stdout).unwrap();
+        assert_eq!((&quality["received"], &quality["lost"]), (&30.into(), &0.into()), "{quality}");
+        let from = quality["first"].as_u64().unwrap();
+        // Not from the beginning, and nothing that is not there yet by the time it ended.
+        assert!(from > before / 2 && from <= after + 1, "{quality}: joined between {before} and {after}");
+        first.push(from);
+    }
+    assert!(first[1] > first[0] + 50, "{first:?}");
+    sender.kill().unwrap();
+    sender.wait().unwrap();
 }

@@ -157,6 +157,11 @@ impl Driver {
                 let shown = |known: Option<u64>| known.map_or("-".into(), |n| n.to_string());
                 Ok(format!("{} {}", shown(info.octets), shown(info.segments)))
             }
+            ["newest", id, object] => {
+                let info = self.consumer(id)?.stat(&name(object)?)?;
+                let version = info.name.as_name().last().and_then(|last| last.version());
+                Ok(version.unwrap_or(0).to_string())
+            }
             ["request", id, asked, parameters] => {
                 let received = self.consumer(id)?.request(&datagram(asked, parameters)?)?;
                 Ok(content::result(&received.content))
