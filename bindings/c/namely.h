@@ -103,7 +103,7 @@
 
 // Option of a producer that can only be asked for: the last second of its session's certificate, in seconds since the Unix
 // epoch, which takes an int64_t; 0: not bound, or no key signs.
-#define ICN_OPT_CERTIFICATE_ENDS_S 31
+#define ICN_OPT_CERTIFICATE_ENDS_S 32
 
 // Option of a producer: FreshnessPeriod of segments in milliseconds.
 #define ICN_OPT_FRESHNESS_MS 19

@@ -69,7 +69,7 @@ pub const ICN_OPT_MTU: c_int = 29;
 pub const ICN_OPT_PATH_OCTETS: c_int = 30;
 /// Option of a producer that can only be asked for: the last second of its session's certificate, in seconds since the Unix
 /// epoch, which takes an int64_t; 0: not bound, or no key signs.
-pub const ICN_OPT_CERTIFICATE_ENDS_S: c_int = 31;
+pub const ICN_OPT_CERTIFICATE_ENDS_S: c_int = 32;
 /// Option of a producer: FreshnessPeriod of segments in milliseconds.
 pub const ICN_OPT_FRESHNESS_MS: c_int = 19;
 /// Option of a producer: how it signs, text: digest-sha256, hmac, ed25519, ecdsa-p256, rsa-2048.
