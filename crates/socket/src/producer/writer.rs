@@ -6,7 +6,7 @@ use namely_wire::{DataView, Name};
 
 use super::shared::Shared;
 use crate::buffer::Packet;
-use crate::buffer::store::{Location, Mark, Record, Store, StoreError, record_octets};
+use crate::buffer::store::{Location, Record, Store, StoreError, record_octets};
 use crate::clock::unix_ms;
 
 /// Octets of packets that become visible at once.
@@ -21,8 +21,8 @@ pub(super) struct Writer<'a> {
     batch_octets: usize,
     /// The packet that came last.
     last: Name,
-    /// What to undo when it fails.
-    mark: Option<Mark>,
+    /// The number of the publication in the store: what to undo when it fails.
+    publication: Option<u64>,
     stored_octets: u64,
     stored_packets: usize,
     names: Vec<Name>,
@@ -30,14 +30,14 @@ pub(super) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     pub(super) fn new(shared: &'a Shared, durable: bool) -> Self {
-        let mark = if durable { shared.store().as_ref().map(Store::mark) } else { None };
+        let publication = if durable { shared.store().as_mut().map(Store::begin) } else { None };
         Writer {
             shared,
-            durable: mark.is_some(),
+            durable: publication.is_some(),
             batch: Vec::new(),
             batch_octets: 0,
             last: Name::new(),
-            mark,
+            publication,
             stored_octets: 0,
             stored_packets: 0,
             names: Vec::new(),
@@ -63,7 +63,11 @@ impl<'a> Writer<'a> {
         self.flush(expires.map_or(0, |expires| unix_ms().saturating_add(expires.as_millis() as u64)))?;
         self.shared.state().buffer.expire_at(self.last.as_name(), at_ns);
         if self.durable {
-            self.shared.store().as_mut().map_or(Ok(()), Store::sync)?;
+            let mut store = self.shared.store();
+            store.as_mut().map_or(Ok(()), Store::sync)?;
+            if let (Some(store), Some(publication)) = (store.as_mut(), self.publication) {
+                store.commit(publication);
+            }
         }
         Ok(())
     }
@@ -119,8 +123,8 @@ impl<'a> Writer<'a> {
         let mut state = self.shared.state();
         self.names.iter().for_each(|name| state.buffer.remove(name.as_bytes()));
         drop(state);
-        if let (Some(mark), Some(store)) = (self.mark, self.shared.store().as_mut()) {
-            store.undo(mark, self.stored_packets, self.stored_octets);
+        if let (Some(publication), Some(store)) = (self.publication, self.shared.store().as_mut()) {
+            store.undo(publication, self.stored_packets, self.stored_octets);
         }
     }
 }

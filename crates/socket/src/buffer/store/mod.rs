@@ -24,6 +24,7 @@ mod lock;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod undo;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -37,6 +38,7 @@ use rustix::io::Errno;
 
 use self::index::Entry;
 use self::lock::Lock;
+use self::undo::{Mark, Undo};
 use crate::errno;
 
 /// How records are written, which is what a file of packets begins with.
@@ -121,8 +123,9 @@ pub(crate) struct Store {
     /// Octets of all files.
     octets: u64,
     packets: usize,
-    /// Octets appended since the store was opened.
+    /// Octets appended since the store was opened, without those that were cut off.
     appended: u64,
+    undo: Undo,
     damaged: u64,
     torn_octets: u64,
     /// Held, not used.
@@ -138,14 +141,6 @@ struct PacketFile {
     entries: Vec<Entry>,
     /// Nothing is to be appended, however much room there is.
     is_sealed: bool,
-}
-
-/// What can be undone: everything appended since.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
-    file: u64,
-    octets: u64,
-    appended: u64,
 }
 
 impl Store {
@@ -164,6 +159,7 @@ impl Store {
             octets: 0,
             packets: 0,
             appended: 0,
+            undo: Undo::default(),
             damaged: 0,
             torn_octets: 0,
             _lock: lock,
@@ -223,10 +219,16 @@ impl Store {
         Ok(())
     }
 
-    /// Where the next record will be: what is appended from here on can be undone.
-    pub(crate) fn mark(&self) -> Mark {
+    /// Begins a publication: what it appends from here on can be undone. The number by which it is [`Store::commit`]ted or
+    /// [`Store::undo`]ne.
+    pub(crate) fn begin(&mut self) -> u64 {
         let (file, octets) = self.files.last().map_or((0, 0), |last| (last.number, last.octets));
-        Mark { file, octets, appended: self.appended }
+        self.undo.begin(Mark { file, octets, appended: self.appended })
+    }
+
+    /// Ends the publication `number`: what it appended stays.
+    pub(crate) fn commit(&mut self, number: u64) {
+        self.undo.commit(number);
     }
 
     /// Appends `packets`, each with its name, and says where each is. If they cannot be written none of them is there.
@@ -273,13 +275,22 @@ impl Store {
         last.file.sync_data().map_err(|e| StoreError::new(&packets_path(&self.folder, last.number), e))
     }
 
-    /// Undoes what was appended since `mark`, which were `packets` packets in `octets` octets of records, unless others
-    /// appended too: then it stays as dead octets.
-    pub(crate) fn undo(&mut self, mark: Mark, packets: usize, octets: u64) {
-        let is_there = mark.file == 0 || self.files.iter().any(|file| file.number == mark.file);
-        if self.appended - mark.appended != octets || !is_there {
-            return;
+    /// Undoes the publication `number`, which appended `packets` packets in `octets` octets of records, as soon as nothing else
+    /// lies behind where it began: at once, or when the others that appended meanwhile are undone too. Behind what another one
+    /// keeps it stays as dead octets.
+    pub(crate) fn undo(&mut self, number: u64, packets: usize, octets: u64) {
+        self.undo.fail(number, packets, octets);
+        let files = &self.files;
+        let is_there = |file| file == 0 || files.iter().any(|known| known.number == file);
+        if let Some((mark, packets)) = self.undo.cut(self.appended, is_there) {
+            self.cut_back(mark);
+            // Some of them may have gone with the oldest file.
+            self.packets = self.packets.saturating_sub(packets);
         }
+    }
+
+    /// Cuts off everything behind `mark`.
+    fn cut_back(&mut self, mark: Mark) {
         while self.files.last().is_some_and(|last| last.number != mark.file) {
             if let Some(gone) = self.files.pop() {
                 self.octets -= gone.octets;
@@ -300,8 +311,6 @@ impl Store {
                 }
             }
         }
-        // Some of them may have gone with the oldest file.
-        self.packets = self.packets.saturating_sub(packets);
         self.appended = mark.appended;
     }
 

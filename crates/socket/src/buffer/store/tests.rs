@@ -261,13 +261,13 @@ fn what_was_begun_can_be_undone_across_files() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     append(&mut store, 0..3).unwrap();
-    let (mark, octets) = (store.mark(), store.octets());
+    let (publication, octets) = (store.begin(), store.octets());
     let undone: u64 = (3..6).map(|number| record_octets(&packet(number).1)).sum();
     append(&mut store, 3..4).unwrap();
     store.file_octets_max = 1;
     append(&mut store, 4..5).unwrap();
     append(&mut store, 5..6).unwrap();
-    store.undo(mark, 3, undone);
+    store.undo(publication, 3, undone);
     assert_eq!(store.octets(), octets);
     store.file_octets_max = OCTETS_MAX;
     append(&mut store, 3..5).unwrap();
@@ -281,9 +281,10 @@ fn what_was_begun_can_be_undone_across_files() {
     drop(store);
     // Where others appended in between nothing is taken from them.
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
-    let mark = store.mark();
+    let [failing, other] = [(); 2].map(|()| store.begin());
     append(&mut store, 6..8).unwrap();
-    store.undo(mark, 1, record_octets(&packet(6).1));
+    store.commit(other);
+    store.undo(failing, 1, record_octets(&packet(6).1));
     drop(store);
     let (store, found) = open(folder.path(), OCTETS_MAX);
     assert_holds(&store, &found, 0..8);
@@ -308,14 +309,14 @@ fn what_is_undone_may_have_gone_with_the_oldest_file_already() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     store.file_octets_max = 1;
-    let mark = store.mark();
+    let publication = store.begin();
     let octets: u64 = (0..3).map(|number| record_octets(&packet(number).1)).sum();
     for number in 0..3 {
         append(&mut store, number..number + 1).unwrap();
     }
     store.drop_oldest().unwrap();
     store.forget_packets(1);
-    store.undo(mark, 3, octets);
+    store.undo(publication, 3, octets);
     assert_eq!((store.octets(), store.packets), (0, 0));
     append(&mut store, 0..2).unwrap();
     drop(store);
@@ -376,6 +377,32 @@ fn fill(folder: &Path) {
     }
     let mut lock = String::new();
     File::open(folder.join("lock")).unwrap().read_to_string(&mut lock).unwrap();
+}
+
+#[test]
+fn publications_that_fail_at_once_leave_nothing_dead() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(folder.path(), OCTETS_MAX);
+    append(&mut store, 0..2).unwrap();
+    let octets = store.octets();
+    let two =
+        |first: u64, second: u64| [first, second].map(|number| record_octets(&packet(number).1)).iter().sum();
+    // Three that append in turns, of which the last has appended nothing when the others fail.
+    let [one, other, idle] = [(); 3].map(|()| store.begin());
+    for number in 2..6 {
+        append(&mut store, number..number + 1).unwrap();
+    }
+    store.undo(one, 2, two(2, 4));
+    assert!(store.octets() > octets, "the other goes on");
+    store.undo(other, 2, two(3, 5));
+    assert_eq!((store.octets(), store.packets), (octets, 2));
+    append(&mut store, 2..4).unwrap();
+    store.undo(idle, 2, two(2, 3));
+    assert_eq!((store.octets(), store.packets), (octets, 2));
+    append(&mut store, 2..4).unwrap();
+    drop(store);
+    let (store, found) = open(folder.path(), OCTETS_MAX);
+    assert_holds(&store, &found, 0..4);
 }
 
 /// Names, places and times of what is found.
