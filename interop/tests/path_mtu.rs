@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use namely_interop::{Link, Net, Router, Running, World, eventually, or_skip};
 use namely_socket::{Producer, ProducerOptions, PublishOptions};
@@ -174,27 +175,63 @@ fn a_producer_may_cut_objects_to_the_mtu_of_the_path_and_ask_for_it() {
     });
 }
 
-/// Where the IP router's refusals are filtered nobody learns the path's MTU. Nothing hangs: the fetch ends with an error that says so, and
-/// whoever knows the path sets the face's MTU.
+/// Where the IP router's refusals are filtered nobody tells the path's MTU. What gets lost is found out by probes: the fetch goes on after
+/// seconds, and later ones lose nothing.
 #[test]
-fn over_a_path_that_does_not_tell_its_mtu_a_fetch_ends_and_a_face_with_an_mtu_goes_on() {
+fn over_a_path_that_does_not_tell_its_mtu_a_face_finds_it_by_itself() {
     let Some(net) = or_skip(net()) else { return };
-    // What the IP router says itself gets lost.
-    if or_skip(net.ip("-n {r} rule add pref 1 ipproto icmp blackhole")).is_none() {
+    if or_skip(silence(&net)).is_none() {
         return;
     }
     let ends = Ends::new(&net, 100_000);
     let Ends { world, a_uri, b_uri, file, .. } = &ends;
     let out = world.path("out");
-    let failed = world.get(b_uri, "/narrow/f", &out, &["--lifetime", "100"]);
-    assert!(!failed.status.success() && !out.exists());
-    let to_b = face(world, a_uri, "udp4://10.2.0.1").expect("a face");
-    assert_eq!(to_b["mtu"], WIDE_DATAGRAM, "nobody told");
-    let mtu = NARROW_DATAGRAM.to_string();
-    namely(world, a_uri, &["face", "update", &to_b["face_id"].to_string(), "--mtu", &mtu]);
-    eventually("the face has its MTU", || {
-        face(world, a_uri, "udp4://10.2.0.1").is_some_and(|f| f["mtu"] == NARROW_DATAGRAM)
-    });
     world.get(b_uri, "/narrow/f", &out, &[]).success();
     assert!(same(&out, file));
+    let to_b = || face(world, a_uri, "udp4://10.2.0.1").expect("a face");
+    eventually("the path is searched", || {
+        let mtu = to_b()["mtu"].as_u64().unwrap() as usize;
+        (NARROW_DATAGRAM - 16..=NARROW_DATAGRAM).contains(&mtu)
+    });
+    let refused = || ip_counter(&net, "r", "FragFails");
+    eventually("the search has ended", || {
+        let before = refused();
+        std::thread::sleep(Duration::from_secs(2));
+        refused() == before
+    });
+    let before = refused();
+    let other = world.payload("files/g", 400_000, 8);
+    world.get(b_uri, "/narrow/g", &world.path("other"), &[]).success();
+    assert!(same(&world.path("other"), &other));
+    assert_eq!(refused(), before, "nothing too long is sent any more");
+    // What somebody sets is not probed.
+    let by_hand = NARROW_DATAGRAM - 200;
+    namely(world, a_uri, &["face", "update", &to_b()["face_id"].to_string(), "--mtu", &by_hand.to_string()]);
+    eventually("the face has its MTU", || to_b()["mtu"] == by_hand);
+    world.get(b_uri, "/narrow/g", &world.path("again"), &[]).success();
+    assert!(same(&world.path("again"), &other));
+}
+
+/// A producer that reaches its router over such a path finds out by itself too.
+#[test]
+fn over_a_path_that_does_not_tell_its_mtu_an_application_finds_it_by_itself() {
+    let Some(net) = or_skip(net()) else { return };
+    if or_skip(silence(&net)).is_none() {
+        return;
+    }
+    let (world, far) = (World::new(), World::new());
+    let certificate = world.namely_key("/narrow", "ed25519");
+    let b = Router::namelyd_on_udp(&far, net.name("b"), &[&certificate]);
+    let (folder, file) = folder(&world, 100_000);
+    let server = net.enter("a", || world.serve("udp://10.2.0.1:6363", &folder, &["--prefix", "/narrow"]));
+    let out = world.path("out");
+    world.get(&b.uri(Link::Unix), "/narrow/f", &out, &[]).success();
+    assert!(same(&out, &file));
+    assert!(ip_counter(&net, "r", "FragFails") > 0, "the path lost what was too long");
+    drop(server);
+}
+
+/// What the IP router says itself gets lost.
+fn silence(net: &Net) -> Result<(), String> {
+    net.ip("-n {r} rule add pref 1 ipproto icmp blackhole").map(drop)
 }

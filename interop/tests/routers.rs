@@ -124,6 +124,40 @@ fn a_name_without_a_route_fails(subject: &Subject) {
     });
 }
 
+/// A router that does not know probes of a path takes them for idle packets: it says nothing of them, and nothing changes.
+#[test]
+fn probes_of_a_path_mean_nothing_to_nfd() {
+    let (world, far) = (World::new(), World::new());
+    let Some(nfd) = or_skip(Router::nfd(&far)) else { return };
+    let namelyd = Router::namelyd(&world, &[]);
+    let (own, other) = (namelyd.uri(Link::Unix), nfd.uri(Link::Unix));
+    let files = ["one", "two"].map(|name| (name, world.payload(&format!("data/{name}"), 300_000, 1)));
+    let server = world.serve(&own, &world.path("data"), &["--prefix", "/far"]);
+    let udp = namelyd.uri(Link::Udp).replace("udp:", "udp4:");
+    world.namely(["--router", &other, "route", "add", "/far", &udp]).success();
+    let face = || {
+        let faces = world.namely(["--router", &own, "face", "list"]).success().values();
+        let is_nfd = |face: &Value| face["remote"].as_str().is_some_and(|uri| uri.starts_with("udp4:"));
+        faces.into_iter().find(is_nfd).expect("a face to NFD")
+    };
+    for (name, file) in files {
+        let out = world.path(name);
+        world.get(&other, &format!("/far/{name}"), &out, &[]).success();
+        assert!(read(&out) == read(&file));
+        if name == "one" {
+            let octets = || face()["out"]["octets"].as_u64().unwrap();
+            let before = octets();
+            eventually("a round of probes is sent", || octets() >= before + 1200 + 8800);
+        }
+    }
+    assert_eq!(face()["mtu"], 8800);
+    let is_said = |line: &str| {
+        line.contains("WARN") && !line.contains("CommandAuthenticator") || line.contains("ERROR")
+    };
+    assert!(!nfd.log().lines().any(is_said), "{}", nfd.log());
+    drop(server);
+}
+
 macro_rules! conformance {
     ($module:ident, $subject:expr) => {
         mod $module {

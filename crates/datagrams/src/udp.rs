@@ -30,6 +30,11 @@ pub trait Datagram {
 
     /// Its octets, in order; slices may be empty.
     fn slices(&self) -> [&[u8]; SLICES_MAX];
+
+    /// Whether it leaves in a message of its own, so that it does not get lost with others.
+    fn is_alone(&self) -> bool {
+        false
+    }
 }
 
 impl<P: AsRef<[u8]>> Datagram for Frame<P> {
@@ -39,6 +44,11 @@ impl<P: AsRef<[u8]>> Datagram for Frame<P> {
 
     fn slices(&self) -> [&[u8]; SLICES_MAX] {
         Frame::slices(self)
+    }
+
+    /// A run of which one datagram is too long for the path may get lost as a whole: systems pass runs on uncut.
+    fn is_alone(&self) -> bool {
+        self.is_probe()
     }
 }
 
@@ -88,7 +98,7 @@ impl UdpSender {
         // A refusal makes runs shorter, so that this ends.
         loop {
             let mut runs = [Run::default(); MESSAGES_OUT_MAX];
-            let waiting = datagrams.clone().take(RUN_DATAGRAMS_MAX).map(D::octets);
+            let waiting = datagrams.clone().take(RUN_DATAGRAMS_MAX).map(|d| (d.octets(), d.is_alone()));
             let count = cut(waiting, self.run_octets_max, &mut runs);
             match send_runs(socket, datagrams.clone(), &runs[..count]) {
                 Ok(taken) => return Ok(runs[..taken.min(count)].iter().map(|run| run.frames).sum()),
@@ -158,14 +168,15 @@ struct Run {
     /// Of each datagram but the last, which may be shorter.
     datagram_octets: usize,
     octets: usize,
-    /// The last one is shorter: none can follow it.
+    /// The last one is shorter, or alone: none can follow it.
     is_ended: bool,
 }
 
 impl Run {
     /// Adds a datagram, if one of this length may follow.
-    fn extend(&mut self, octets: usize, run_octets_max: usize) -> bool {
+    fn extend(&mut self, octets: usize, is_alone: bool, run_octets_max: usize) -> bool {
         let may_follow = !self.is_ended
+            && !is_alone
             && octets <= self.datagram_octets
             && octets > 0
             && self.datagram_octets <= run_octets_max
@@ -180,21 +191,21 @@ impl Run {
     }
 }
 
-/// Cuts datagrams of the given lengths into runs. Returns how many there are.
+/// Cuts datagrams of the given lengths, some of which are alone, into runs. Returns how many there are.
 fn cut(
-    octets: impl Iterator<Item = usize>,
+    datagrams: impl Iterator<Item = (usize, bool)>,
     run_octets_max: usize,
     runs: &mut [Run; MESSAGES_OUT_MAX],
 ) -> usize {
     let mut count = 0;
-    for octets in octets {
-        if count > 0 && runs[count - 1].extend(octets, run_octets_max) {
+    for (octets, is_alone) in datagrams {
+        if count > 0 && runs[count - 1].extend(octets, is_alone, run_octets_max) {
             continue;
         }
         if count == runs.len() {
             break;
         }
-        runs[count] = Run { frames: 1, datagram_octets: octets, octets, is_ended: false };
+        runs[count] = Run { frames: 1, datagram_octets: octets, octets, is_ended: is_alone };
         count += 1;
     }
     count
@@ -232,8 +243,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn runs_of(octets: &[usize], octets_max: usize) -> Vec<Vec<usize>> {
+        // Here those of 777 octets are alone.
         let mut runs = [Run::default(); MESSAGES_OUT_MAX];
-        let count = cut(octets.iter().copied(), octets_max, &mut runs);
+        let count = cut(octets.iter().map(|o| (*o, *o == 777)), octets_max, &mut runs);
         let mut rest = octets.iter().copied();
         runs[..count].iter().map(|run| rest.by_ref().take(run.frames).collect()).collect()
     }
@@ -245,6 +257,12 @@ mod tests {
         assert_eq!(runs_of(&[4, 9, 9], 100), [vec![4], vec![9, 9]]);
         assert_eq!(runs_of(&[101, 101, 100, 100], 100), [vec![101], vec![101], vec![100, 100]]);
         assert_eq!(runs_of(&[5, 5], 0), [vec![5], vec![5]]);
+    }
+
+    #[test]
+    fn who_is_alone_is_in_no_run() {
+        assert_eq!(runs_of(&[900, 900, 777, 500, 500], 8800), [vec![900, 900], vec![777], vec![500, 500]]);
+        assert_eq!(runs_of(&[777, 777], 8800), [[777], [777]]);
     }
 
     #[test]

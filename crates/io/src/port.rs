@@ -192,7 +192,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
     pub fn set_link(&self, link: LinkSender<P>) {
         let mut outlet = self.outlet.lock();
         outlet.link = link;
-        self.note_config(outlet.link.config());
+        self.note_config(&mut outlet);
     }
 
     /// The settings of its link service.
@@ -204,7 +204,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
     pub fn reconfigure(&self, config: LinkConfig) {
         let mut outlet = self.outlet.lock();
         outlet.link.reconfigure(config);
-        self.note_config(&config);
+        self.note_config(&mut outlet);
     }
 
     /// The longest frame that the link carries is another one. What management set below it stays.
@@ -236,12 +236,18 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             *mtu = path_mtu(octets);
             tracing::debug!(remote = %self.about.remote, mtu = *mtu, "the path's MTU");
             outlet.link.reconfigure(config);
+            self.note_config(outlet);
         }
     }
 
-    fn note_config(&self, config: &LinkConfig) {
+    fn note_config(&self, outlet: &mut Outlet<P>) {
+        let config = *outlet.link.config();
         self.local_fields.store(config.local_fields, Ordering::Relaxed);
         self.is_reliable.store(config.reliability, Ordering::Relaxed);
+        // What management set holds, whatever the path.
+        let told = self.path_octets.load(Ordering::Relaxed);
+        let follows = told > 0 && config.kind == LinkKind::Datagram { mtu: path_mtu(told) };
+        outlet.link.discover_path(follows);
     }
 
     /// What the receiving half of the link service accepts at present.
@@ -255,10 +261,11 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
         Accepts { kind, local_fields: self.local_fields.load(Ordering::Relaxed) }
     }
 
-    /// Whether arriving frames concern the sending half of the link service.
+    /// Whether an arrived frame concerns the sending half of the link service. Of a group nobody answers probes: all would.
     #[inline]
-    pub(crate) fn is_reliable(&self) -> bool {
+    pub(crate) fn is_concerned(&self, view: &LpView<'_>) -> bool {
         self.is_reliable.load(Ordering::Relaxed)
+            || view.fragment.is_none() && self.about.reach != crate::Reach::Group
     }
 
     /// Counts what arrived.
@@ -310,6 +317,7 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
             carrier: self.about.carrier,
             mtu: Some(self.mtu.load(Ordering::Relaxed)).filter(|mtu| *mtu > 0),
             path_mtu: Some(self.path_octets.load(Ordering::Relaxed)).filter(|path| *path > 0).map(path_mtu),
+            frame_octets_max: outlet.link.mtu(),
             state: outlet.state,
             persistency: outlet.persistency,
             credentials: self.about.credentials,
@@ -432,8 +440,13 @@ impl<P: AsRef<[u8]> + Clone> Port<P> {
         charge: &mut isize,
         work: impl FnOnce(&mut LinkSender<P>, &mut dyn FnMut(Frame<P>)) -> T,
     ) -> T {
-        let mut frames = Vec::new();
+        let (mut frames, before) = (Vec::new(), outlet.link.mtu());
         let worked = work(&mut outlet.link, &mut |frame| frames.push(frame));
+        let mtu = outlet.link.mtu();
+        if mtu < before {
+            let remote = &self.about.remote;
+            tracing::info!(%remote, mtu, "the path loses long datagrams and nobody says so: the face makes shorter ones");
+        }
         for frame in frames {
             if outlet.admit(self, total_octets).is_ok() {
                 let before = outlet.queue.memory_octets();

@@ -96,6 +96,9 @@ pub struct TransportStatus {
     /// The longest frame that reaches the peer in one piece, octets, where the system knows the path to it; longer ones
     /// are cut and put together by the network.
     pub path_mtu: Option<usize>,
+    /// The longest frame that is sent at present, octets: less than the settings of the link service say where probes found that
+    /// the path carries less. None on a stream.
+    pub frame_octets_max: Option<usize>,
     /// Whether it can send.
     pub state: TransportState,
     /// Persistency.

@@ -171,13 +171,13 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
         Ok(())
     }
 
-    /// Shows an arrived frame to the port's reliability service, if it has one.
+    /// Shows an arrived frame to the port's link service, if it concerns that: its reliability service, or probes of the path.
     ///
     /// # Errors
     /// The frame came before.
     #[inline]
     pub fn on_arrival(&mut self, port: &Arc<Port<P>>, view: &LpView<'_>) -> Result<(), LinkDrop> {
-        if !port.is_reliable() {
+        if !port.is_concerned(view) {
             return Ok(());
         }
         let (total, turn) = self.send_turn();

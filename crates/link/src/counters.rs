@@ -37,6 +37,8 @@ pub enum LinkDrop {
     MtuTooSmall,
     /// Network: a packet was given up after the last retransmission.
     RetransmissionsExhausted,
+    /// Network: a probe of the path's MTU was too long for it, or lost by chance: shorter ones came through.
+    PathProbeLost,
     /// Network: the oldest unacknowledged frame had to make room.
     UnackedEvicted,
     /// Network: the oldest acknowledgement that waited to be sent had to make room.
@@ -62,6 +64,7 @@ impl LinkDrop {
             LinkDrop::MisplacedField => "misplaced_field",
             LinkDrop::MtuTooSmall => "mtu_too_small",
             LinkDrop::RetransmissionsExhausted => "retransmissions_exhausted",
+            LinkDrop::PathProbeLost => "path_probe_lost",
             LinkDrop::UnackedEvicted => "unacked_evicted",
             LinkDrop::AckEvicted => "ack_evicted",
         }

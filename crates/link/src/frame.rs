@@ -3,8 +3,8 @@
 use core::fmt;
 use core::ops::Range;
 
-use namely_wire::LpHeaders;
-use namely_wire::lp::{LpFraming, encode_lp_header};
+use namely_wire::lp::{LpFraming, encode_lp_header, encode_lp_probe};
+use namely_wire::{LP_PACKET_OCTETS_MAX, LpHeaders};
 
 use alloc::vec::Vec;
 
@@ -57,8 +57,13 @@ pub struct Patch {
 #[derive(Clone, Debug)]
 pub struct Frame<P> {
     header: FrameHeader,
+    /// Zeros behind the header, where there is no payload.
+    padding_octets: u16,
     payload: Option<Payload<P>>,
 }
+
+/// What padding is made of: as much as the longest frame has.
+static PADDING: [u8; LP_PACKET_OCTETS_MAX] = [0; LP_PACKET_OCTETS_MAX];
 
 /// A part of a network packet.
 #[derive(Clone, Debug)]
@@ -73,7 +78,9 @@ impl<P: AsRef<[u8]>> Frame<P> {
     /// slices are empty.
     pub fn slices(&self) -> [&[u8]; 4] {
         let header = self.header.as_bytes();
-        let Some(payload) = &self.payload else { return [header, &[], &[], &[]] };
+        let Some(payload) = &self.payload else {
+            return [header, &PADDING[..usize::from(self.padding_octets)], &[], &[]];
+        };
         let range = payload.range.start as usize..payload.range.end as usize;
         let octets = &payload.packet.as_ref()[range.clone()];
         let patch = payload.patch.as_ref().filter(|patch| range.contains(&patch.offset));
@@ -87,12 +94,26 @@ impl<P> Frame<P> {
     /// All octets of the frame.
     pub fn octets(&self) -> usize {
         let payload = self.payload.as_ref().map_or(0, |p| p.range.len());
-        usize::from(self.header.length) + payload
+        usize::from(self.header.length) + usize::from(self.padding_octets) + payload
+    }
+
+    /// Whether it asks how long frames may be, and carries nothing.
+    pub fn is_probe(&self) -> bool {
+        self.padding_octets > 0
     }
 
     /// A packet without any header.
     pub(crate) fn bare(payload: Payload<P>) -> Self {
-        Frame { header: FrameHeader::EMPTY, payload: Some(payload) }
+        Frame { header: FrameHeader::EMPTY, padding_octets: 0, payload: Some(payload) }
+    }
+
+    /// A frame of `octets` that asks its receiver to acknowledge it; none if that is too short or too long for one.
+    pub(crate) fn probe(tx_sequence: u64, octets: usize, scratch: &mut Vec<u8>) -> Option<Self> {
+        scratch.clear();
+        let padding_octets = encode_lp_probe(tx_sequence, octets, scratch)?;
+        PADDING.get(..padding_octets)?;
+        let header = FrameHeader::from_slice(scratch)?;
+        Some(Frame { header, padding_octets: padding_octets as u16, payload: None })
     }
 
     /// A frame with the given fields; none if they exceed [`FRAME_HEADER_OCTETS_MAX`].
@@ -104,7 +125,7 @@ impl<P> Frame<P> {
     ) -> Option<Self> {
         scratch.clear();
         encode_lp_header(headers, framing, None, payload.as_ref().map(|p| p.range.len()), scratch);
-        Some(Frame { header: FrameHeader::from_slice(scratch)?, payload })
+        Some(Frame { header: FrameHeader::from_slice(scratch)?, padding_octets: 0, payload })
     }
 }
 

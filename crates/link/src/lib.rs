@@ -2,7 +2,8 @@
 //!
 //! [`LinkService::send`] turns a network packet into link packets ([`Frame`]s: a few header octets and a range of
 //! the packet, which is never copied); [`LinkService::receive`] turns link packets into network packets. It fragments
-//! and reassembles, sends lost frames again where both ends want that, and sets congestion marks.
+//! and reassembles, sends lost frames again where both ends want that, sets congestion marks, and finds out by probes how long
+//! frames may be where a path does not tell.
 //!
 //! This crate never reads a clock, a socket or randomness: time comes in as nanoseconds of any monotonic clock, and
 //! frames go out through a closure. Everything a peer can make it keep is bounded; every drop has a reason
@@ -20,6 +21,9 @@ mod codel;
 mod counters;
 mod fragment;
 mod frame;
+mod path;
+#[cfg(test)]
+mod path_tests;
 mod reassembly;
 mod receiver;
 mod reliability;
@@ -31,6 +35,7 @@ pub use codel::{CODEL_MARKS_MAX, Codel, CodelConfig, Verdict};
 pub use counters::{DropCounters, LinkDrop};
 pub use fragment::{FRAGMENTS_MAX, MTU_OCTETS_MIN};
 pub use frame::{FRAME_HEADER_OCTETS_MAX, Frame, FrameHeader, Patch};
+pub use path::PATH_OCTETS_BASE;
 pub use reassembly::{ReassemblyLimits, ReassemblyTotal};
 pub use receiver::{Accepts, LinkReceiver};
 pub use reliability::{RETRANSMISSIONS_MAX, UNACKED_FRAMES_MAX};

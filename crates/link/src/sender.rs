@@ -9,6 +9,7 @@ use namely_wire::{LpHeaders, LpView};
 use crate::counters::{DropCounters, LinkDrop};
 use crate::fragment::FragmentPlan;
 use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload};
+use crate::path::{PATH_OCTETS_BASE, Path};
 use crate::reliability::{Outline, Reliability};
 use crate::service::{LinkConfig, LinkKind, Outbound};
 
@@ -19,6 +20,11 @@ use crate::service::{LinkConfig, LinkKind, Outbound};
 #[derive(Debug)]
 pub struct LinkSender<P> {
     config: LinkConfig,
+    /// The longest frame to be sent, octets: that of the settings, or less where the path carries less.
+    mtu: usize,
+    /// Packets longer than this concern `path`.
+    long_octets: usize,
+    path: Option<Box<Path>>,
     next_sequence: u64,
     /// The next packet gets a congestion mark.
     mark_next: bool,
@@ -35,6 +41,9 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
     pub fn new(config: LinkConfig, first_sequence: u64) -> Self {
         let mut sender = LinkSender {
             config,
+            mtu: usize::MAX,
+            long_octets: usize::MAX,
+            path: None,
             // Halved, so that numbers never wrap and their order is that of sending.
             next_sequence: first_sequence >> 1,
             mark_next: false,
@@ -59,9 +68,50 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         match (config.kind, config.reliability) {
             (LinkKind::Datagram { mtu }, true) => {
                 let first = self.next_sequence;
-                self.reliability.get_or_insert_with(|| Box::new(Reliability::new(mtu, first))).set_mtu(mtu);
+                self.reliability.get_or_insert_with(|| Box::new(Reliability::new(mtu, first)));
             }
             _ => self.reliability = None,
+        }
+        if let (LinkKind::Datagram { mtu }, Some(path)) = (config.kind, &mut self.path) {
+            path.tell(mtu);
+        }
+        self.follow_path();
+    }
+
+    /// Whether the MTU of the settings is what the system says of a path, and probes are to find out whether that is true. The
+    /// frames sent are shorter while it is not. Nothing is sent to a peer that no long packets go to.
+    pub fn discover_path(&mut self, is_wanted: bool) {
+        match self.config.kind {
+            LinkKind::Datagram { mtu } if is_wanted && mtu > PATH_OCTETS_BASE => {
+                let first = self.next_sequence;
+                self.path.get_or_insert_with(|| Box::new(Path::new(mtu, first)));
+            }
+            _ => self.path = None,
+        }
+        self.long_octets = if self.path.is_some() { PATH_OCTETS_BASE } else { usize::MAX };
+        self.follow_path();
+    }
+
+    /// The longest frame that is sent, octets; none on a stream.
+    pub fn mtu(&self) -> Option<usize> {
+        matches!(self.config.kind, LinkKind::Datagram { .. }).then_some(self.mtu)
+    }
+
+    fn follow_path(&mut self) {
+        let LinkKind::Datagram { mtu } = self.config.kind else { return };
+        self.mtu = self.path.as_ref().map_or(mtu, |path| path.octets());
+        if let Some(reliability) = &mut self.reliability {
+            reliability.set_mtu(self.mtu);
+        }
+    }
+
+    /// A packet of so many octets is sent, in one piece and past this link service or not: long ones are what a path is probed for.
+    #[inline]
+    pub fn note_packet(&mut self, octets: usize, now_ns: u64) {
+        if octets > self.long_octets
+            && let Some(path) = &mut self.path
+        {
+            path.on_long_packet(now_ns);
         }
     }
 
@@ -113,7 +163,9 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         let payload = Payload { packet, range: 0..octets as u32, patch };
         let fits = match self.config.kind {
             LinkKind::Stream => true,
-            LinkKind::Datagram { mtu } => {
+            LinkKind::Datagram { .. } => {
+                self.note_packet(octets, now_ns);
+                let mtu = self.mtu;
                 octets + FRAME_HEADER_OCTETS_MAX <= mtu || {
                     octets + self.header_octets(&headers, mtu, 1) <= mtu
                 }
@@ -154,7 +206,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<(), LinkDrop> {
-        let LinkKind::Datagram { mtu } = self.config.kind else { return Ok(()) };
+        let mtu = self.mtu;
         let first_header = self.header_octets(&headers, mtu, crate::FRAGMENTS_MAX);
         let rest_header = self.header_octets(&LpHeaders::default(), mtu, crate::FRAGMENTS_MAX);
         let plan = FragmentPlan::new(payload.range.len(), mtu, first_header, rest_header)?;
@@ -226,7 +278,14 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<(), LinkDrop> {
-        let Some(reliability) = &mut self.reliability else { return Ok(()) };
+        if let Some(path) = &mut self.path {
+            view.acks().for_each(|ack| path.on_ack(ack, now_ns));
+            self.follow_path();
+        }
+        let Some(reliability) = &mut self.reliability else {
+            self.answer_probe(view, emit);
+            return Ok(());
+        };
         let drops = &mut self.drops;
         for ack in view.acks() {
             reliability.on_ack(ack, now_ns, &mut self.scratch, drops, emit);
@@ -239,8 +298,29 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         }
     }
 
-    /// Does what is due: sends lost frames again, acknowledges.
+    /// Acknowledges an IDLE packet that asks for it, as whoever probes a path sends them. The answer is shorter.
+    fn answer_probe(&mut self, view: &LpView<'_>, emit: &mut impl FnMut(Frame<P>)) {
+        let is_stream = self.config.kind == LinkKind::Stream;
+        let (None, Some(tx_sequence), false) = (view.fragment, view.tx_sequence, is_stream) else { return };
+        let framing = LpFraming { acks: Vec::from([tx_sequence]), ..LpFraming::default() };
+        if let Some(frame) = Frame::with_header(&LpHeaders::default(), &framing, None, &mut self.scratch) {
+            emit(frame);
+        }
+    }
+
+    /// Does what is due: sends lost frames again, acknowledges, probes the path.
     pub fn tick(&mut self, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
+        if let Some(path) = &mut self.path {
+            let lost = path.tick(now_ns, &mut |tx_sequence, octets| {
+                if let Some(frame) = Frame::probe(tx_sequence, octets, &mut self.scratch) {
+                    emit(frame);
+                }
+            });
+            if lost > 0 {
+                self.drops.add(LinkDrop::PathProbeLost.label(), lost);
+            }
+            self.follow_path();
+        }
         if let Some(reliability) = &mut self.reliability {
             reliability.tick(now_ns, &mut self.scratch, &mut self.drops, emit);
         }
@@ -249,6 +329,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
     /// When [`LinkSender::tick`] has something to do, ns; none while nothing waits.
     #[inline]
     pub fn due_ns(&self) -> Option<u64> {
-        self.reliability.as_ref().and_then(|reliability| reliability.due_ns())
+        let path = self.path.as_ref().and_then(|path| path.due_ns());
+        let reliability = self.reliability.as_ref().and_then(|reliability| reliability.due_ns());
+        path.into_iter().chain(reliability).min()
     }
 }

@@ -141,6 +141,22 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         self.sender.reconfigure(config);
     }
 
+    /// Whether the MTU is what the system says of a path ([`LinkSender::discover_path`]).
+    pub fn discover_path(&mut self, is_wanted: bool) {
+        self.sender.discover_path(is_wanted);
+    }
+
+    /// A packet that needs no fragments is sent past this link service ([`LinkSender::note_packet`]).
+    #[inline]
+    pub fn note_packet(&mut self, octets: usize, now_ns: u64) {
+        self.sender.note_packet(octets, now_ns);
+    }
+
+    /// The longest frame that is sent, octets; none on a stream.
+    pub fn mtu(&self) -> Option<usize> {
+        self.sender.mtu()
+    }
+
     /// What it has done.
     pub fn counters(&self) -> LinkCounters {
         let mut drops = self.sender.drops().clone();

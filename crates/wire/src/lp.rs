@@ -212,6 +212,27 @@ pub fn encode_lp_header(
     *out = w.into_vec();
 }
 
+/// Shortest link packet that [`encode_lp_probe`] makes, octets.
+pub const LP_PROBE_OCTETS_MIN: usize = 300;
+
+/// Appends to `out` everything of an IDLE LpPacket of `octets` in all, with this TxSequence, that precedes its padding. The
+/// caller sends as many zeros right behind as this returns; none if it is to be shorter than [`LP_PROBE_OCTETS_MIN`] or longer
+/// than a datagram.
+pub fn encode_lp_probe(tx_sequence: u64, octets: usize, out: &mut Vec<u8>) -> Option<usize> {
+    // TYPE and LENGTH of the packet, TxSequence, TYPE and LENGTH of the padding: lengths take 3 octets in this range.
+    const HEADER_OCTETS: usize = (1 + 3) + (3 + 1 + 8) + (3 + 3);
+    let is_possible = (LP_PROBE_OCTETS_MIN..=usize::from(u16::MAX)).contains(&octets);
+    let padding_octets = octets.checked_sub(HEADER_OCTETS).filter(|_| is_possible)?;
+    let start = out.len();
+    let mut w = Writer::from_vec(core::mem::take(out));
+    w.tlv(LP_TX_SEQUENCE, &tx_sequence.to_be_bytes());
+    w.header(LP_PADDING, padding_octets);
+    let value_octets = w.len() - start + padding_octets;
+    w.header_at(start, LP_PACKET, value_octets);
+    *out = w.into_vec();
+    Some(padding_octets)
+}
+
 /// `packet` inside an LpPacket with `headers`, or bare when there are none.
 pub fn encode_lp_packet(headers: &LpHeaders, packet: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(packet.len() + 64);

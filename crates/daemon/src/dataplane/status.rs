@@ -29,7 +29,9 @@ pub(super) fn face_status(
         marking_threshold_octets: config.codel.threshold_octets as u64,
         mtu: match config.kind {
             LinkKind::Stream => None,
-            LinkKind::Datagram { mtu } => Some(mtu as u64),
+            LinkKind::Datagram { mtu } => {
+                Some(transport.frame_octets_max.map_or(mtu, |found| found.min(mtu)) as u64)
+            }
         },
         expires_in_ns: transport.expires_ns.map(|expires_ns| expires_ns.saturating_sub(now_ns)),
         credentials: transport.credentials,

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 
-use namely_link::{LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};
+use namely_link::{Frame, LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};
 use namely_memif::{Pushed, RingFault};
 use namely_wire::lp::{LpFraming, encode_lp_header};
 use namely_wire::{LpHeaders, PACKET_OCTETS_MAX};
@@ -28,6 +28,8 @@ pub struct Outbox {
     /// Cuts packets that are longer than a datagram may be; none on a stream.
     cutter: Option<Box<LinkService<Vec<u8>>>>,
     datagram_octets_max: usize,
+    /// When the turn began, ns.
+    now_ns: u64,
     packets: u64,
     /// Datagrams that the system did not take.
     unsent: u64,
@@ -46,6 +48,7 @@ impl Outbox {
             ends: VecDeque::new(),
             cutter,
             datagram_octets_max: datagram_octets_max.unwrap_or(usize::MAX),
+            now_ns: 0,
             packets: 0,
             unsent: 0,
         }
@@ -54,8 +57,26 @@ impl Outbox {
     /// Longer packets are cut from now on.
     pub(super) fn set_datagram_octets_max(&mut self, octets: usize) {
         let Some(cutter) = &mut self.cutter else { return };
-        self.datagram_octets_max = octets;
         cutter.reconfigure(LinkConfig { kind: LinkKind::Datagram { mtu: octets }, ..*cutter.config() });
+        self.datagram_octets_max = cutter.mtu().unwrap_or(octets);
+    }
+
+    /// Finds out by probes what the path to the router carries, where nobody tells. Returns when there is something to do for that, ns.
+    pub(super) fn probe_path(&mut self, now_ns: u64) -> Option<u64> {
+        self.now_ns = now_ns;
+        let Outbox { cutter: Some(cutter), buf, ends, .. } = self else { return None };
+        cutter.discover_path(true);
+        cutter.tick(now_ns, &mut |frame| append(&frame, buf, ends));
+        self.datagram_octets_max = cutter.mtu().unwrap_or(self.datagram_octets_max);
+        cutter.due_ns()
+    }
+
+    /// Takes note of an IDLE packet: the router probes the path, and is answered, or answers.
+    pub(super) fn on_idle(&mut self, packet: &[u8]) {
+        let Outbox { cutter: Some(cutter), buf, ends, now_ns, .. } = self else { return };
+        // It was checked before.
+        let _ = cutter.receive(packet, (), *now_ns, &mut |frame| append(&frame, buf, ends));
+        self.datagram_octets_max = cutter.mtu().unwrap_or(self.datagram_octets_max);
     }
 
     /// The longest datagram; none on a stream.
@@ -109,19 +130,18 @@ impl Outbox {
 
     /// Notes where the datagram that begins at `start` ends; one that is too long is cut into fragments.
     fn end_datagram(&mut self, start: usize, packet: usize, headers: &LpHeaders) {
-        if self.buf.len() - start <= self.datagram_octets_max {
+        let Some(cutter) = &mut self.cutter else { return };
+        let octets = self.buf.len() - start;
+        if octets <= self.datagram_octets_max {
+            cutter.note_packet(octets, self.now_ns);
             self.ends.push_back(self.buf.len());
             return;
         }
-        let Some(cutter) = &mut self.cutter else { return };
         let octets = self.buf.split_off(packet);
         self.buf.truncate(start);
         let (buf, ends) = (&mut self.buf, &mut self.ends);
         let outbound = Outbound { headers: *headers, packet: octets, hop_limit: None };
-        let cut = cutter.send(outbound, 0, &mut |frame| {
-            frame.slices().iter().for_each(|slice| buf.extend_from_slice(slice));
-            ends.push_back(buf.len());
-        });
+        let cut = cutter.send(outbound, self.now_ns, &mut |frame| append(&frame, buf, ends));
         // Nothing is sent of a packet that cannot be cut: its answer is missed as if it were lost.
         debug_assert!(cut.is_ok(), "the largest packet fits into the fragments allowed");
     }
@@ -222,6 +242,12 @@ impl Outbox {
             self.buf = Vec::new();
         }
     }
+}
+
+/// Queues one datagram.
+fn append(frame: &Frame<Vec<u8>>, buf: &mut Vec<u8>, ends: &mut VecDeque<usize>) {
+    frame.slices().iter().for_each(|slice| buf.extend_from_slice(slice));
+    ends.push_back(buf.len());
 }
 
 /// The datagrams that wait, first one first.

@@ -75,6 +75,10 @@ impl Receiver {
         self.counters.packets_in += 1;
         self.counters.octets_in += frame.len() as u64;
         let handed = match (whole(frame), &mut self.link) {
+            (Ok(None), _) => {
+                outbox.on_idle(frame);
+                Ok(None)
+            }
             (Err(Fault::Fragment), Some(link)) => reassembled(link, frame, received_ns),
             (found, _) => found,
         };

@@ -111,10 +111,12 @@ pub(super) fn exchange(
     now_ns: &dyn Fn() -> u64,
     handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
 ) -> Result<usize, super::Fault> {
+    let due_ns = outbox.probe_path(now_ns());
     link.send(outbox)?;
     // What an earlier turn read and could not handle for lack of room comes first.
     let mut handled = link.handle(outbox, receiver, now_ns(), handler);
     if handled == 0 {
+        let wait_ns = due_ns.map_or(wait_ns, |due_ns| wait_ns.min(due_ns.saturating_sub(now_ns())));
         let ready = wait(&*link, outbox, waker, wait_ns)?;
         if ready.contains(PollFlags::ERR)
             && let Err(errno) = sockopt::socket_error(&*link)?

@@ -190,6 +190,7 @@ const LINK_PACKET: &[Field] = &[
     f(LP_TX_SEQUENCE, "TxSequence", COUNT_OF),
     f(LP_NON_DISCOVERY, "NonDiscovery", Value::Octets),
     f(LP_PREFIX_ANNOUNCEMENT, "PrefixAnnouncement", Value::Inside(Block::Packets)),
+    f(LP_PADDING, "Padding", Value::Octets),
 ];
 
 const INTEREST_FIELDS: &[Field] = &[
