@@ -89,5 +89,6 @@ pub use faces::{
 pub use fib::{FibEntry, FibError};
 pub use forwarder::Forwarder;
 pub use packet::{Outgoing, Output, PacketBuf, Received};
+pub use prefetch::prefetch_line;
 pub use rib::{RibEntry, RibError, Route};
 pub use strategy::StrategyError;

@@ -26,8 +26,9 @@ pub(crate) fn prefetch_packet(octets: &[u8], lines: usize) {
     (0..lines).for_each(|line| prefetch_line(start.wrapping_add(line * LINE)));
 }
 
+/// Asks for the line at an address, which may be any: nothing is read that a program could see.
 #[inline(always)]
-fn prefetch_line(at: *const u8) {
+pub fn prefetch_line(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the instruction changes no register, flag or memory and never faults, whatever the address.
     unsafe {

@@ -250,6 +250,9 @@ impl Inward {
                 available = 0;
                 continue;
             };
+            if available > slots {
+                self.prefetch(regions, slots);
+            }
             match octets {
                 Some(octets) => {
                     took.is_stopped = !deliver(Arrived { regions, pieces: &self.pieces, octets });
@@ -304,6 +307,18 @@ impl Inward {
             }
         }
         if available == self.end.memory.size() { Err(RingFault::EndlessChain) } else { Ok(None) }
+    }
+
+    /// Asks the processor for what lies in the slot that is so far ahead: the other end has it in its caches.
+    #[inline]
+    fn prefetch(&self, regions: &[Arc<Region>], ahead: u16) {
+        let slot = self.end.next.wrapping_add(ahead);
+        let read = self.end.memory.descriptor(slot);
+        let (region, offset) =
+            self.end.own(slot).map_or((read.region, read.offset), |own| (own.region, own.offset));
+        if let Some(region) = regions.get(usize::from(region)) {
+            region.prefetch(offset as usize, read.octets as usize);
+        }
     }
 
     /// Gives slots back.

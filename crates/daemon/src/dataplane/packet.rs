@@ -233,7 +233,12 @@ impl Spares {
                 None => depot.cut(class, &mut self.loaded),
             }
         }
-        self.loaded.pop()
+        let taken = self.loaded.pop();
+        // Nobody has touched it for as long as the content store kept what was in it.
+        if let Some(next) = self.loaded.last() {
+            next.prefetch(SIZES[class]);
+        }
+        taken
     }
 
     fn give(&mut self, class: usize, buffer: Spare) {
