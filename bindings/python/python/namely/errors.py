@@ -102,7 +102,7 @@ class KeyRejected(VerificationError, errno=_errno.EKEYREJECTED):
 
 
 class KeyExpired(VerificationError, errno=_errno.EKEYEXPIRED):
-    """The certificate is expired, or not valid yet (`EKEYEXPIRED`)."""
+    """The certificate is expired, or not valid yet; a producer's own, and the key chain has no newer one (`EKEYEXPIRED`)."""
 
 
 class KeyRevoked(VerificationError, errno=_errno.EKEYREVOKED):
