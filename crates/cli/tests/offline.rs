@@ -179,3 +179,17 @@ fn a_gateway_without_a_router_says_so_by_its_exit_status() {
         assert!(said.contains("namely up"), "{said}");
     }
 }
+
+#[test]
+fn a_key_gives_itself_a_newer_certificate() {
+    let home = Home::new();
+    home.ok(["key", "new", "/lab", "--days", "1"]);
+    let first = &home.json(["cert", "show", "/lab"])[0];
+    fs::write(home.path("lab.cert"), home.ok(["cert", "export", "/lab"])).unwrap();
+    let newer = home.ok(["cert", "issue", "lab.cert", "--key", "/lab", "--days", "30"]);
+    fs::write(home.path("newer.cert"), newer).unwrap();
+    home.ok(["cert", "import", "newer.cert"]);
+    let second = &home.json(["cert", "show", "/lab"])[0];
+    assert_eq!((&second["key"], &second["self_signed"]), (&first["key"], &true.into()), "{second}");
+    assert!(second["not_after_s"].as_u64() > first["not_after_s"].as_u64(), "{first} {second}");
+}

@@ -2,11 +2,12 @@
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 use namely_security::keychain::KeyChain;
 use namely_security::validity::{self, UtcTime};
-use namely_security::{Certificate, Passphrase, read_certificate};
+use namely_security::{Certificate, Passphrase, Signer, read_certificate};
 use namely_wire::Name;
 use serde_json::json;
 
@@ -213,7 +214,8 @@ impl Import {
 
 /// Sign another's certificate.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  namely cert issue bob.cert --key /lab > bob-signed.cert")]
+#[command(after_help = "Examples:\n  namely cert issue bob.cert --key /lab > bob-signed.cert\n  \
+                  namely cert export /lab > lab.cert; namely cert issue lab.cert --key /lab > newer.cert")]
 pub struct Issue {
     /// The other's self-signed certificate; `-` is standard input.
     request: PathBuf,
@@ -235,7 +237,13 @@ impl Issue {
         let which = self.key.as_ref().map(Name::as_name);
         let entry = chain.key(which).map_err(key_failure)?;
         let own = if entry.encrypted { Some(passphrase_for(&entry.name)?) } else { None };
-        let signer = chain.signer(which, own.as_ref()).map_err(key_failure)?;
+        let signer = if request.key_name() == entry.name.as_name() {
+            // A newer certificate by the key itself, which does not end with the one before.
+            let key = chain.private_key(entry.name.as_name(), own.as_ref()).map_err(key_failure)?;
+            Signer::new(entry.name.clone(), Arc::new(key))
+        } else {
+            chain.signer(which, own.as_ref()).map_err(key_failure)?
+        };
         let period = validity::days_from(now_ns(), self.days);
         let certificate = Certificate::issue(
             request.key_name(),
