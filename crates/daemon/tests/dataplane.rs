@@ -157,6 +157,9 @@ fn faces_are_listed_with_what_they_carried() {
     producer.receive();
     producer.send(&data("/a/b", 50));
     consumer.receive();
+    // What was written is counted when the writer comes back from its system call.
+    let is_counted = |face| router.plane.face(face).is_some_and(|face| face.counters.out_octets > 0);
+    support::eventually(|| is_counted(consumer_face) && is_counted(producer_face));
     let faces = router.plane.faces();
     let numbers: Vec<FaceId> = faces.iter().map(|face| face.face_id).collect();
     assert_eq!(numbers, [router.plane.internal_face(), consumer_face, producer_face]);
