@@ -14,7 +14,7 @@ use crate::cs::Cs;
 use crate::dead_nonces::DeadNonces;
 use crate::faces::{FaceId, FaceKey, Faces, Turn};
 use crate::fib::Fib;
-use crate::hash::{NONCES, NameHasher, NameHashes, STEP, Secret, mix};
+use crate::hash::{NameHasher, NameHashes, STEP, mix};
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::Pit;
 use crate::regions::Regions;
@@ -46,18 +46,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// adds: secret and different for each router, all of its bits random; the same in a simulation that is to repeat itself.
     pub fn new(config: Config, seed: u128) -> Result<Self, ConfigError> {
         config.check()?;
-        let secret = Secret::new(seed);
-        Forwarder::with_hasher(config, secret, NameHasher::new(secret))
+        Forwarder::with_hasher(config, NameHasher::new(seed))
     }
 
-    pub(crate) fn with_hasher(
-        config: Config,
-        secret: Secret,
-        hasher: NameHasher,
-    ) -> Result<Self, ConfigError> {
+    pub(crate) fn with_hasher(config: Config, hasher: NameHasher) -> Result<Self, ConfigError> {
         Ok(Forwarder {
+            nonces: AtomicU64::new(hasher.secret()),
             hasher,
-            nonces: AtomicU64::new(secret.word(NONCES)),
             faces: Faces::new(config.faces_max)?,
             pit: Pit::new(&config)?,
             cs: Cs::new(&config)?,

@@ -55,7 +55,7 @@ struct Player {
 
 impl Player {
     fn new(hasher: NameHasher) -> Self {
-        let forwarder = Forwarder::with_hasher(Config::new(|_| [0; 32]), Secret::new(5), hasher).unwrap();
+        let forwarder = Forwarder::with_hasher(Config::new(|_| [0; 32]), hasher).unwrap();
         let specs = [FaceSpec::application(), FaceSpec::remote(), FaceSpec::remote(), FaceSpec::group()];
         let faces = specs.map(|spec| forwarder.face_register(spec).unwrap());
         Player { forwarder, faces, now_ns: 0 }
@@ -103,7 +103,7 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..120),
         mask in prop_oneof![Just(0), Just(1), Just(7)],
     ) {
-        let mut players = [Player::new(NameHasher::new(Secret::new(8))), Player::new(NameHasher::colliding(mask))];
+        let mut players = [Player::new(NameHasher::new(8)), Player::new(NameHasher::colliding(mask))];
         for step in steps {
             let [one, other] = players.each_mut().map(|player| player.play(&step));
             prop_assert_eq!(one, other);
