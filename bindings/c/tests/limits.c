@@ -18,6 +18,15 @@ static ssize_t begin(int s, int i, struct sockaddr_icn *name) {
     return icn_pton(uri, name) != 0 ? -2 : icn_recvfrom(s, buf, 0, ICN_DONTWAIT, name, &len);
 }
 
+/* The router has no route: a fetch that it refused before the call looked is over, and begun again. */
+static ssize_t begin_unrefused(int s, int i, struct sockaddr_icn *name) {
+    ssize_t n;
+    do
+        n = begin(s, i, name);
+    while (n == -1 && errno == ENETUNREACH);
+    return n;
+}
+
 int main(void) {
     struct sockaddr_icn name;
     CHECK(icn_pton("/lab", &name) == 0);
@@ -26,11 +35,11 @@ int main(void) {
     CHECK(icn_bind(s, &name, sizeof name) == -1 && errno == EISCONN);
 
     for (int i = 0; i < ICN_OBJECTS_MAX; i++)
-        CHECK(begin(s, i, &name) == -1 && errno == EAGAIN);
+        CHECK(begin_unrefused(s, i, &name) == -1 && errno == EAGAIN);
     CHECK(begin(s, ICN_OBJECTS_MAX, &name) == -1 && errno == ENOBUFS);
     CHECK(icn_forget(s, &name, sizeof name) == -1 && errno == ENOENT);
     CHECK(icn_pton("/lab/limits/0", &name) == 0 && icn_forget(s, &name, sizeof name) == 0);
-    CHECK(begin(s, ICN_OBJECTS_MAX, &name) == -1 && errno == EAGAIN);
+    CHECK(begin_unrefused(s, ICN_OBJECTS_MAX, &name) == -1 && errno == EAGAIN);
 
     for (int i = 0; i <= POLLED_MAX; i++)
         polled[i] = (struct icn_pollfd){.socket = -1, .fd = -1};

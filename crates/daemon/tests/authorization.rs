@@ -201,7 +201,10 @@ fn as_nobody(daemon: &Daemon, test: &str) {
     // The test binary itself may lie where another user cannot read it.
     let dir = tempfile::tempdir_in("/tmp").unwrap();
     let binary = dir.path().join("test");
-    std::fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+    // By a process of its own: what this one had open for writing, a child that another test has just forked would keep from
+    // being run.
+    let copied = Process::new("cp").arg(std::env::current_exe().unwrap()).arg(&binary).status().unwrap();
+    assert!(copied.success());
     use std::os::unix::fs::PermissionsExt;
     for path in [dir.path(), binary.as_path()] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();

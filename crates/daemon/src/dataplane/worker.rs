@@ -44,6 +44,9 @@ pub(super) struct Worker {
     taken: Vec<Dispatched>,
     /// Packets that were read in this turn and are not processed yet.
     batch: Batch<Packet>,
+    /// What the forwarder sent to the control thread, at most what one batch makes: given to it when the batch has ended and its
+    /// counters are added up, so that whoever asks for them finds his own Interest counted.
+    internal: Vec<ControlPacket>,
     /// The time for which this worker has set its timer for the core's sake.
     expire_due_ns: Option<u64>,
     /// Whether packets were forwarded since the core last said what is due.
@@ -139,6 +142,7 @@ impl Worker {
             dispatcher,
             taken: Vec::new(),
             batch: Batch::new(),
+            internal: Vec::new(),
             expire_due_ns: None,
             is_expire_stale: false,
         }
@@ -190,8 +194,9 @@ impl Worker {
             return;
         }
         let now_ns = io.now_ns();
-        let mut sink = Sink { io, ports: &mut self.ports };
+        let mut sink = Sink { io, ports: &mut self.ports, internal: &mut self.internal };
         self.plane.core.receive_batch(&mut self.batch, now_ns, &mut sink);
+        self.internal.drain(..).for_each(|packet| self.plane.send_internal(packet));
         self.is_expire_stale = true;
     }
 
@@ -398,8 +403,9 @@ impl Worker {
             .armed_ns
             .is_some_and(|armed_ns| armed_ns > now_ns && armed_ns <= now_ns.saturating_add(EXPIRY_SLACK_NS));
         if !is_left_to_another {
-            let mut sink = Sink { io, ports: &mut self.ports };
+            let mut sink = Sink { io, ports: &mut self.ports, internal: &mut self.internal };
             expiry.armed_ns = plane.core.expire(now_ns, &mut sink);
+            self.internal.drain(..).for_each(|packet| plane.send_internal(packet));
             self.expire_due_ns = expiry.armed_ns;
         } else if is_due {
             self.expire_due_ns = None;
@@ -552,6 +558,7 @@ fn answer<T>(reply: Reply<T>, value: T) {
 struct Sink<'a> {
     io: &'a mut Io,
     ports: &'a mut Ports,
+    internal: &'a mut Vec<ControlPacket>,
 }
 
 impl Output<Packet> for Sink<'_> {
@@ -575,8 +582,7 @@ impl Sink<'_> {
         let headers = outgoing.headers;
         let incoming = headers.incoming_face_id.map(FaceId);
         let credentials = incoming.and_then(|id| self.ports.get(id)).and_then(|port| port.credentials());
-        let packet = ControlPacket { packet: outgoing.packet, headers, incoming, credentials };
-        self.ports.plane.send_internal(packet);
+        self.internal.push(ControlPacket { packet: outgoing.packet, headers, incoming, credentials });
     }
 }
 
