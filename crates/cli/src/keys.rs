@@ -1,7 +1,6 @@
 //! The user's key chain as commands use it: which key signs what, whom to trust, and where a passphrase
 //! comes from. A passphrase is never printed, logged or kept longer than the command needs it.
 
-use std::cmp::Reverse;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,21 +79,18 @@ pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Fa
     signer_of(&chain, &entry)
 }
 
-/// The certificates of the keys that may sign below `prefix`, those that end last first: a producer answers for them, so
-/// that clients find the key that signed what they fetch.
+/// The certificates of the keys that may sign below `prefix`, of each key the one to publish under first: a producer answers for
+/// them, so that clients find the key that signed what they fetch.
 pub fn certificates_for(prefix: &Name) -> Result<Vec<Certificate>, Failure> {
     let keys = key_chain()?.list().map_err(key_failure)?.keys;
     let below = keys.into_iter().filter(|k| k.identity().is_prefix_of(prefix.as_name()));
-    let mut certificates: Vec<Certificate> = below.flat_map(|k| k.certificates).collect();
     let now_s = now_ns() / 1_000_000_000;
-    let rank = |c: &Certificate| Reverse((c.validity().contains(now_s), c.validity().not_after_s));
-    certificates.sort_by_key(rank);
-    Ok(certificates)
+    Ok(below.flat_map(|k| k.certificates_at(now_s)).collect())
 }
 
 /// A signer that names its key, so that what it signs outlives the certificates that the key has now.
 fn signer_of(chain: &KeyChain, entry: &KeyEntry) -> Result<Signer, Failure> {
-    signing::valid_certificate(entry)?;
+    signing::valid_certificate(entry.clone())?;
     let passphrase = if entry.encrypted { Some(passphrase_for(&entry.name)?) } else { None };
     let key = chain.private_key(entry.name.as_name(), passphrase.as_ref()).map_err(key_failure)?;
     Ok(Signer::new(entry.name.clone(), Arc::new(key)))

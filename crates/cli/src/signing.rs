@@ -37,20 +37,17 @@ impl Certified for namely_files::Put {
     }
 }
 
-/// The certificate of the key `entry` that is valid and ends last; none if it has no certificate at all.
-pub fn valid_certificate(entry: &KeyEntry) -> Result<Option<&Certificate>, Failure> {
+/// The certificate to publish under with the key `entry` ([`KeyEntry::certificates_at`]); none if it has none at all.
+pub fn valid_certificate(entry: KeyEntry) -> Result<Option<Certificate>, Failure> {
     let now_s = now_ns() / 1_000_000_000;
-    let last = entry.certificates.iter().max_by_key(|certificate| {
-        (certificate.validity().contains(now_s), certificate.validity().not_after_s)
-    });
-    match last {
+    match entry.certificates_at(now_s).into_iter().next() {
         Some(ended) if ended.validity().not_after_s < now_s => Err(Failure::failed(format!(
             "nothing is signed any more: certificate {} ended on {}",
             ended.name(),
             UtcTime(ended.validity().not_after_s)
         ))
         .hint("have a newer one issued (`namely cert issue`) and take it in with `namely cert import FILE`")),
-        last => Ok(last),
+        certificate => Ok(certificate),
     }
 }
 
@@ -85,7 +82,7 @@ fn look<P: Certified>(
         return Ok(LOOK.1);
     };
     let entry = key_chain()?.key(Some(key_name)).map_err(key_failure)?;
-    let Some(certificate) = valid_certificate(&entry)? else { return Ok(LOOK.1) };
+    let Some(certificate) = valid_certificate(entry)? else { return Ok(LOOK.1) };
     let validity = certificate.validity();
     let rest_s = validity.not_after_s.saturating_sub(now_ns() / 1_000_000_000);
     let third_s = validity.not_after_s.saturating_sub(validity.not_before_s) / 3;

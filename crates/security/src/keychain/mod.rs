@@ -7,6 +7,7 @@ mod error;
 mod files;
 mod transfer;
 
+use std::cmp::Reverse;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -85,6 +86,23 @@ impl KeyEntry {
     /// What kind of key it is.
     pub fn key_type(&self) -> Option<KeyType> {
         self.certificates.first().map(|certificate| certificate.public_key().key_type())
+    }
+
+    /// Its certificates, the one to publish under at `unix_s` first: the default one, or, if that is not valid and others by
+    /// the same issuer are, the one of those that ends last. One by another issuer is no substitute: who trusts the one may not
+    /// trust the other.
+    pub fn certificates_at(mut self, unix_s: u64) -> Vec<Certificate> {
+        let issuer = |c: &Certificate| {
+            c.signer_name().and_then(|name| key_name_of_locator(name).ok()).map(|n| n.to_name())
+        };
+        let is_valid = |c: &Certificate| c.validity().contains(unix_s);
+        let Some(default) = self.certificates.first() else { return Vec::new() };
+        let (is_ended, of) = (!is_valid(default), issuer(default));
+        if is_ended {
+            let is_first = |c: &Certificate| is_valid(c) && issuer(c) == of;
+            self.certificates.sort_by_key(|c| Reverse(is_first(c).then(|| c.validity().not_after_s)));
+        }
+        self.certificates
     }
 }
 

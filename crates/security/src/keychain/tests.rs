@@ -132,6 +132,37 @@ fn an_issued_certificate_becomes_the_default_and_can_be_deleted() {
 }
 
 #[test]
+fn what_is_published_under_is_the_default_certificate_or_a_later_one_by_its_issuer() {
+    let key_chain = KeyChain::in_memory();
+    let root = generate(&key_chain, "/p", None);
+    let site = generate(&key_chain, "/p/site", None);
+    let issuer = key_chain.signer(Some(root.name.as_name()), None).unwrap();
+    let request = &site.certificates[0];
+    let issue = |version, not_after_s| {
+        let valid = ValidityPeriod { not_before_s: 0, not_after_s };
+        let key = request.public_key();
+        Certificate::issue(request.key_name(), key, &issuer, "root", valid, version).unwrap()
+    };
+    let (long, longer, short) = (issue(2, 2_000), issue(3, 3_000), issue(4, 1_000));
+    for certificate in [&long, &longer, &short] {
+        key_chain.add_certificate(certificate).unwrap();
+    }
+    let first = |unix_s| {
+        let entry = key_chain.key(Some(site.name.as_name())).unwrap();
+        let certificates = entry.certificates_at(unix_s);
+        assert_eq!(certificates.len(), 4);
+        certificates[0].name().to_name()
+    };
+    assert_eq!(first(1_000).as_name(), short.name());
+    assert_eq!(first(1_001).as_name(), longer.name());
+    // The one that the key gave itself is valid still, and stands for another issuer.
+    assert!(request.validity().contains(NOW_NS / 1_000_000_000));
+    assert_eq!(first(NOW_NS / 1_000_000_000).as_name(), short.name());
+    key_chain.set_default(request.name()).unwrap();
+    assert_eq!(first(NOW_NS / 1_000_000_000).as_name(), request.name());
+}
+
+#[test]
 fn only_the_owner_can_read_what_is_written() {
     let (folder, key_chain) = on_disk();
     generate(&key_chain, "/p", None);

@@ -34,8 +34,8 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The identity that was named, or the longest one above the prefix, by its certificate that is the default; if that is
-    /// not valid at `now_ms` and others are, by the one of them that ends last.
+    /// The identity that was named, or the longest one above the prefix, by the certificate that is good for it at `now_ms`
+    /// ([`namely_security::keychain::KeyEntry::certificates_at`]).
     pub(super) fn find(prefix: &Name, source: &Source, now_ms: u64) -> Result<Self, BindError> {
         let chain = options::key_chain(source.keychain.as_ref())?;
         let entry = match &source.identity {
@@ -44,14 +44,9 @@ impl Identity {
                 .key_above(prefix.as_name())?
                 .ok_or_else(|| BindError::NoKey { prefix: prefix.clone() })?,
         };
-        let mut certificates = entry.certificates;
-        let is_valid = |certificate: &Certificate| certificate.validity().contains(now_ms / 1_000);
-        if certificates.first().is_some_and(|default| !is_valid(default)) {
-            certificates.sort_by_key(|certificate| {
-                std::cmp::Reverse((is_valid(certificate), certificate.validity().not_after_s))
-            });
-        }
-        let which = certificates.first().map_or(entry.name.as_name(), Certificate::name);
+        let key_name = entry.name.clone();
+        let certificates = entry.certificates_at(now_ms / 1_000);
+        let which = certificates.first().map_or(key_name.as_name(), Certificate::name);
         let issuer = chain.signer(Some(which), None)?;
         Ok(Identity { issuer, certificates })
     }
