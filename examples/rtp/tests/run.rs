@@ -1,21 +1,29 @@
 //! Sender and receiver as they run: two programs and a router between them.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use namely_interop::{Link, Router, World};
 
-#[test]
-fn packets_come_in_real_time_and_what_the_sender_drops_is_counted_as_lost() {
+/// A router, and a key for what is below `/lab`.
+fn studio() -> (World, Router) {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
     world.namely_key("/lab", "ed25519");
-    let rtp = std::path::Path::new(env!("CARGO_BIN_EXE_rtp"));
-    let program = || {
-        let mut command = world.command(rtp);
-        command.env("NAMELY_ROUTER", router.uri(Link::Unix)).stdout(Stdio::piped());
-        command
-    };
+    (world, router)
+}
+
+/// The program, to be told what to do.
+fn rtp(world: &World, router: &Router) -> Command {
+    let mut command = world.command(env!("CARGO_BIN_EXE_rtp"));
+    command.env("NAMELY_ROUTER", router.uri(Link::Unix)).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    command
+}
+
+#[test]
+fn packets_come_in_real_time_and_what_the_sender_drops_is_counted_as_lost() {
+    let (world, router) = studio();
+    let program = || rtp(&world, &router);
     let sent = ["send", "/lab/camera", "--packets", "100", "--interval-ms", "10", "--drop-every", "25"];
     let mut sender = program().args(sent).spawn().unwrap();
     let mut said = String::new();
@@ -34,7 +42,7 @@ fn packets_come_in_real_time_and_what_the_sender_drops_is_counted_as_lost() {
         "60000",
         "--json",
     ];
-    let received = program().args(asked).stderr(Stdio::inherit()).output().unwrap();
+    let received = program().args(asked).output().unwrap();
     assert!(received.status.success());
     let quality: serde_json::Value = serde_json::from_slice(&received.stdout).unwrap();
     assert_eq!(quality["asked"], 100, "{quality}");
@@ -47,15 +55,8 @@ fn packets_come_in_real_time_and_what_the_sender_drops_is_counted_as_lost() {
 
 #[test]
 fn a_receiver_joins_a_stream_that_has_run_for_a_while_at_its_newest_packet() {
-    let world = World::new();
-    let router = Router::namelyd(&world, &[]);
-    world.namely_key("/lab", "ed25519");
-    let rtp = std::path::Path::new(env!("CARGO_BIN_EXE_rtp"));
-    let program = || {
-        let mut command = world.command(rtp);
-        command.env("NAMELY_ROUTER", router.uri(Link::Unix)).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        command
-    };
+    let (world, router) = studio();
+    let program = || rtp(&world, &router);
     let mut sender = program()
         .args(["send", "/lab/camera", "--packets", "100000", "--interval-ms", "10"])
         .spawn()
