@@ -72,11 +72,13 @@ impl Demo {
         let (signer, policy) = trust(&prefix)?;
         let producer = Producer::start(&shared, &prefix, signer, &far_uri)?;
         let name = prefix.join_generic("file");
-        let fetch = |target: &str| fetch(ctx, &name, &scratch.0.join(target), policy.clone(), &near_uri);
+        let fetch =
+            |name: &Name, target: &str| fetch(ctx, name, &scratch.0.join(target), policy.clone(), &near_uri);
         let counts = || Ok::<_, Failure>((hits(&far_uri)?, hits(&near_uri)?));
 
         let before = counts()?;
-        let got = fetch("first")?;
+        let got = fetch(&name, "first")?;
+        let version = got.object.clone();
         let after = counts()?;
         let sent = producer.stop()?;
         let first = Leg {
@@ -85,7 +87,8 @@ impl Demo {
             far_cache: after.0 - before.0,
             near_cache: after.1 - before.1,
         };
-        let got = fetch("second")?;
+        // By its version: nobody is left who could say freshly which one is the newest.
+        let got = fetch(&version, "second")?;
         let end = counts()?;
         let second = Leg { got, producer: 0, far_cache: end.0 - after.0, near_cache: end.1 - after.1 };
         for copy in ["first", "second"] {
