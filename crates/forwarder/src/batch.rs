@@ -1,10 +1,11 @@
-//! Packets that were read together and are processed together, so that the core waits for memory once for many of
-//! them instead of once, or several times, for each.
+//! Packets that were read together and are processed together, so that the core waits for memory
+//! once for many of them instead of once, or several times, for each.
 //!
-//! What the first lookups of a packet will read is known as soon as its name is hashed. So a batch is hashed first; then
-//! the table lines of all its packets are asked for (`prefetch`), whose misses overlap because nothing waits for
-//! them; then the packets are processed one by one, in the order in which they came, as [`Forwarder::receive`] does.
-//! Asking ahead decides nothing: a table that changes meanwhile costs a miss.
+//! What the first lookups of a packet will read is known as soon as its name is hashed. So a batch
+//! is hashed first; then the table lines of all its packets are prefetched (`prefetch`), whose
+//! misses overlap because nothing waits for them; then the packets are processed one by one, in the
+//! order in which they came, as [`Forwarder::receive`] does. Asking ahead decides nothing: a table
+//! that changes meanwhile costs a miss.
 
 use alloc::vec::Vec;
 
@@ -12,13 +13,13 @@ use lock_api::RawMutex;
 use namely_wire::tlv::read_tlv;
 use namely_wire::{PACKET_OCTETS_MAX, types};
 
-use crate::faces::{FaceId, Turn};
+use crate::faces::{BatchContext, FaceId};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Output, PacketBuf, Received};
 
-/// Packets that are read ahead together: more than the processor has misses under way at once, and few enough for
-/// their table lines to stay in its first cache.
+/// Packets that are read ahead together: more than the processor has misses under way at once, and
+/// few enough for their table lines to stay in its first cache.
 const AHEAD: usize = 32;
 
 /// Packets to be processed together, each with the face that it came from.
@@ -30,7 +31,8 @@ pub struct Batch<B> {
 }
 
 impl<B> Batch<B> {
-    /// Most packets that a batch holds before [`Batch::is_full`] says so; one that holds more allocates.
+    /// Maximum number of packets that a batch holds before it is full ([`Batch::is_full`]); one
+    /// that holds more allocates.
     pub const PACKETS_MAX: usize = 64;
 
     /// An empty batch, with memory for as many packets as it should hold.
@@ -50,12 +52,12 @@ impl<B> Batch<B> {
         self.packets.len()
     }
 
-    /// Whether no packet waits.
+    /// Returns true if no packet waits.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Whether it is time to process the batch.
+    /// Returns true if it is time to process the batch.
     pub fn is_full(&self) -> bool {
         self.packets.len() >= Self::PACKETS_MAX
     }
@@ -68,24 +70,25 @@ impl<B> Default for Batch<B> {
 }
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Processes all packets of `batch`, in their order, and leaves it empty: the same as [`Forwarder::receive`] for each
-    /// of them, in less time.
+    /// Processes all packets of `batch`, in their order, and leaves it empty: the same as
+    /// [`Forwarder::receive`] for each of them, in less time.
     pub fn receive_batch(&self, batch: &mut Batch<B>, now_ns: u64, out: &mut impl Output<B>) {
         let Batch { packets, hashes } = batch;
-        let turn = Turn::new(&self.faces, &self.counters, packets.len(), now_ns);
+        let context = BatchContext::new(&self.faces, &self.counters, packets.len(), now_ns);
         let mut packets = packets.drain(..);
         while !packets.as_slice().is_empty() {
             let group = packets.as_slice().len().min(hashes.len());
             self.read_ahead(&packets.as_slice()[..group], hashes);
             for ((face, received), hashes) in packets.by_ref().take(group).zip(hashes.iter()) {
-                self.process(&turn, face, received, hashes, out);
-                turn.spare.next();
+                self.process(&context, face, received, hashes, out);
+                context.reserve.next();
             }
         }
-        self.settle(&turn.spare);
+        self.settle(&context.reserve);
     }
 
-    /// Hashes the names of packets, and brings what their lookups read first into the processor's cache.
+    /// Hashes the names of packets, and brings what their lookups read first into the processor's
+    /// cache.
     fn read_ahead(&self, packets: &[(FaceId, Received<B>)], hashes: &mut [NameHashes]) {
         for ((_, received), hashes) in packets.iter().zip(hashes.iter_mut()) {
             self.hasher.fill(name_octets(received.packet.as_ref()), hashes);
@@ -101,7 +104,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             let packets = packets.iter().zip(hashes.iter());
             packets.filter(move |((_, received), _)| is(received)).map(|(_, hashes)| hashes)
         };
-        // What each step asks for is where the next one looks: as late as can be, so that it has come by then.
+        // Each step prefetches what the next one reads: as late as can be, so that it has come by
+        // then.
         those(is_interest).for_each(|hashes| self.fib.prefetch_buckets(hashes));
         self.cs.prefetch_names(those(is_interest));
         let leaving = self.cs.prefetch_insertions(those(is_data));
@@ -119,7 +123,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 }
 
-/// The octets of the name in a packet that was not checked; none if there is no name where it must be.
+/// The octets of the name in a packet that was not checked; `None` if there is no name where it
+/// must be.
 pub(crate) fn name_octets(packet: &[u8]) -> &[u8] {
     let name = || {
         let outer = read_tlv(packet).ok()?;

@@ -1,9 +1,9 @@
-//! The binding prefix table: which local application serves which prefix (`IS-05`). Consulted only for
-//! Interests that the FIB sent to the face `local`.
+//! The binding prefix table: which local application serves which prefix (`IS-05`). Consulted only
+//! for Interests that the FIB sent to the face `local`.
 //!
-//! Rule 1 (`IS-06`): a prefix that is bound is neither equal to, nor a proper prefix of, another bound
-//! prefix; the check and the bind happen under one lock, so of two concurrent binds exactly one wins.
-//! Rule 2 (`IS-07`): a prefix that no route leads to may be bound; the answer says so.
+//! Rule 1 (`IS-06`): a prefix that is bound is neither equal to, nor a proper prefix of, another
+//! bound prefix; the check and the bind happen under one lock, so of two concurrent binds exactly
+//! one wins. Rule 2 (`IS-07`): a prefix that no route leads to may be bound; the answer says so.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -126,7 +126,7 @@ impl<R: RawMutex> Bpt<R> {
         Ok(())
     }
 
-    /// Undoes a bind of `face`; says whether there was one.
+    /// Undoes a bind of `face`; returns true if there was one.
     pub(crate) fn unbind(&self, key: Key<'_>, name: &Name, face: FaceKey) -> bool {
         let Control { writer, by_face, len } = &mut *self.control.lock();
         let n = key.hashes.len();
@@ -177,7 +177,7 @@ impl<R: RawMutex> Bpt<R> {
         }
     }
 
-    /// Changes a node, which is made if it does not exist; says no without room for it.
+    /// Changes a node, which is made if it does not exist; returns false without room for it.
     fn change(&self, writer: &mut Writer, key: Key<'_>, n: usize, change: impl FnOnce(&mut Node)) -> bool {
         let known = self.table.find(writer, key, n);
         let mut node = known.map(|id| self.node(writer, id)).unwrap_or_default();
@@ -193,7 +193,8 @@ fn bound_to(mut pairs: Pairs<'_>) -> Option<FaceKey> {
     pairs.next().and_then(|pair| Node::from_pair(pair).face)
 }
 
-/// Nodes that a binding may take on average: one for each component of its name, less what it shares with others.
+/// Nodes that a binding may take on average: one for each component of its name, less what it
+/// shares with others.
 const NODES_PER_BINDING: usize = 16;
 
 #[cfg(test)]

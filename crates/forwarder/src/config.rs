@@ -1,4 +1,5 @@
-//! What a home of the core chooses: limits, policies, and the functions that the core does not bring.
+//! What a home of the core chooses: limits, policies, and the functions that the core does not
+//! bring.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -11,55 +12,63 @@ use crate::slab::ENTRIES_MAX;
 /// SHA-256, supplied by the home: the core has no cryptography of its own.
 pub type Sha256 = fn(&[u8]) -> [u8; 32];
 
-/// Everything that can be chosen when a forwarder is made. The defaults suit a router for one machine.
+/// Everything that can be chosen when a forwarder is made. The defaults suit a router for one
+/// machine.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Most faces at once. When full, [`crate::FaceError::TableFull`].
+    /// Maximum number of faces at once. When full, [`crate::FaceError::TableFull`].
     pub faces_max: usize,
-    /// Most pending Interests. When full, a new Interest is refused with a Congestion Nack.
+    /// Maximum number of pending Interests. When full, a new Interest is refused with a Congestion
+    /// Nack.
     pub pit_entries_max: usize,
-    /// Most pending Interests that one face may have, so that one face cannot fill the table for all.
-    /// Beyond it, a new Interest of that face is refused with a Congestion Nack.
+    /// Maximum number of pending Interests that one face may have, so that one face cannot fill the
+    /// table for all. Beyond it, a new Interest of that face is refused with a Congestion Nack.
     pub pit_entries_per_face_max: usize,
-    /// Most downstream faces of one pending Interest. Beyond it the Interest is dropped.
+    /// Maximum number of downstream faces of one pending Interest. Beyond it the Interest is
+    /// dropped.
     pub in_records_max: usize,
-    /// Most upstream faces of one pending Interest. Beyond it the Interest goes to no further face.
+    /// Maximum number of upstream faces of one pending Interest. Beyond it the Interest goes to no
+    /// further face.
     pub out_records_max: usize,
     /// Longest time an Interest is kept pending, ms; a longer InterestLifetime is cut to it.
     pub interest_lifetime_ms_max: u64,
-    /// Most Data packets in the content store: the capacity that `cs/config` sets.
+    /// Maximum number of Data packets in the content store: the capacity that `cs/config` sets.
     pub cs_packets_max: usize,
-    /// Most index entries in the content store: one for each prefix of each cached name, so that long
-    /// names cannot swamp the index. In force together with the other two limits.
+    /// Maximum number of index entries in the content store: one for each prefix of each cached
+    /// name, so that long names cannot swamp the index. In force together with the other two
+    /// limits.
     pub cs_entries_max: usize,
-    /// Most octets that Data in the content store hold on to ([`crate::PacketBuf::octets_held`]).
+    /// Maximum number of octets that Data in the content store hold on to
+    /// ([`crate::PacketBuf::octets_held`]).
     pub cs_octets_max: u64,
     /// Which Data leaves the content store first.
     pub cs_policy: CsPolicy,
-    /// Whether the content store takes Data in.
+    /// True if the content store takes Data in.
     pub cs_admit: bool,
-    /// Whether the content store answers Interests.
+    /// True if the content store answers Interests.
     pub cs_serve: bool,
-    /// What happens to Data that no pending Interest asked for.
+    /// What happens to Data that no pending Interest requested.
     pub unsolicited: UnsolicitedPolicy,
-    /// Most names in the FIB. When full, a new route is refused.
+    /// Maximum number of names in the FIB. When full, a new route is refused.
     pub fib_entries_max: usize,
-    /// Most next hops of one FIB entry. When full, a further next hop is refused.
+    /// Maximum number of next hops of one FIB entry. When full, a further next hop is refused.
     pub nexthops_max: usize,
-    /// Most routes in the RIB. When full, a new route is refused.
+    /// Maximum number of routes in the RIB. When full, a new route is refused.
     pub rib_routes_max: usize,
-    /// Most bound prefixes. When full, a bind is refused.
+    /// Maximum number of bound prefixes. When full, a bind is refused.
     pub bindings_max: usize,
-    /// Most names that have a strategy of their own. When full, a new choice is refused.
+    /// Maximum number of names that have a strategy of their own. When full, a new choice is
+    /// refused.
     pub strategy_choices_max: usize,
-    /// Most Nonces remembered after their Interest is gone. When full, the oldest is forgotten.
+    /// Maximum number of Nonces remembered after their Interest is gone. When full, the oldest is
+    /// forgotten.
     pub dead_nonces_max: usize,
     /// How long such a Nonce is remembered, ns.
     pub dead_nonce_lifetime_ns: u64,
-    /// Names of the regions this router is in: an Interest whose forwarding hint has reached one of them
-    /// goes on by its own name.
+    /// Names of the regions this router is in: an Interest whose forwarding hint has reached one of
+    /// them goes on by its own name.
     pub regions: Vec<Name>,
-    /// Whether an Interest that cannot go anywhere is answered with a NoRoute Nack.
+    /// True if an Interest that cannot go anywhere is answered with a NoRoute Nack.
     pub nack_no_route: bool,
     /// SHA-256, for implicit digests.
     pub sha256: Sha256,
@@ -122,7 +131,7 @@ impl Config {
     }
 }
 
-/// What happens to Data that no pending Interest asked for.
+/// What happens to Data that no pending Interest requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnsolicitedPolicy {
     /// Drop it.
@@ -136,7 +145,8 @@ pub enum UnsolicitedPolicy {
     AdmitAll,
 }
 
-/// A configuration that no forwarder can have: the caller's fault, or for want of memory the environment's.
+/// A configuration that no forwarder can have: the caller's fault, or for want of memory the
+/// environment's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// A limit is 0 where the router cannot work without at least one.

@@ -1,7 +1,8 @@
-//! The control path: faces, routes, bindings, strategies, the content store, and readings of them all.
+//! The control path: faces, routes, bindings, strategies, the content store, and readings of them
+//! all.
 //!
-//! None of these waits for a packet to be processed; each takes the lock of one table at a time, and long
-//! walks let go of it in between.
+//! None of these waits for a packet to be processed; each takes the lock of one table at a time,
+//! and long walks release it in between.
 
 use alloc::vec::Vec;
 
@@ -9,7 +10,7 @@ use lock_api::RawMutex;
 use namely_wire::{Name, NameRef};
 
 use crate::bpt::{BindError, Bound};
-use crate::counters::{Busy, DropReason, ForwarderCounters};
+use crate::counters::{DropReason, ForwarderCounters, HotCounter};
 use crate::cs::{CsChange, CsInfo};
 use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceSpec, FaceStatus, Released};
 use crate::fib::{FibEntry, FibError};
@@ -51,9 +52,9 @@ pub struct PitStatus {
     pub must_be_fresh: bool,
     /// When it ends.
     pub expires_at_ns: u64,
-    /// Who waits.
+    /// The downstream faces.
     pub downstreams: Vec<FaceId>,
-    /// Who was asked.
+    /// The upstream faces.
     pub upstreams: Vec<FaceId>,
 }
 
@@ -73,9 +74,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.faces.register(spec)
     }
 
-    /// Removes a face with its next hops, routes and bindings; Interests pending on it are no longer
-    /// answered. Never waits for packets that hold it; what is many is cleared by later calls of
-    /// [`Forwarder::expire`], and no packet goes to the face from now on.
+    /// Removes a face with its next hops, routes and bindings; Interests pending on it are no
+    /// longer answered. Never waits for packets that hold it; what is many is cleared by later
+    /// calls of [`Forwarder::expire`], and no packet goes to the face from now on.
     pub fn face_release(&self, face: FaceId) -> Result<Released, FaceError> {
         let (key, released) = self.faces.release(face)?;
         match released {
@@ -115,8 +116,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.faces.hold(face).map(|hold| hold.key())
     }
 
-    /// Whether a face has gone since its key was read; what was entered for it meanwhile is swept, because
-    /// the sweep of its release may have come too early for that.
+    /// Returns true if a face has gone since its key was read; what was entered for it meanwhile is
+    /// swept, because the sweep of its release may have come too early for that.
     fn has_gone(&self, key: FaceKey) -> bool {
         if key == FaceKey::LOCAL || self.faces.hold_key(key).is_some() {
             return false;
@@ -140,7 +141,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if self.has_gone(key) { Err(FibError::NoFace) } else { Ok(()) }
     }
 
-    /// Removes a next hop from the FIB; says whether it was there.
+    /// Removes a next hop from the FIB; returns true if it was there.
     pub fn fib_remove_nexthop(&self, name: NameRef<'_>, face: FaceId) -> bool {
         let Some(key) = self.key_of(face) else { return false };
         with_key(&self.hasher, name, |name| self.fib.remove(name, key))
@@ -156,8 +157,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         entries
     }
 
-    /// Adds a route or renews the one with the same name, face and origin. The FIB has changed when this
-    /// returns.
+    /// Adds a route or renews the one with the same name, face and origin. The FIB has changed when
+    /// this returns.
     pub fn rib_register(&self, name: &Name, route: Route) -> Result<(), RibError> {
         let key = self.key_of(route.face).ok_or(RibError::NoFace)?;
         self.enter_route(name, key, route)
@@ -169,7 +170,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if self.has_gone(key) { Err(RibError::NoFace) } else { Ok(()) }
     }
 
-    /// Removes a route; says whether it was there.
+    /// Removes a route; returns true if it was there.
     pub fn rib_unregister(&self, name: &Name, face: FaceId, origin: u64) -> bool {
         let Some(key) = self.key_of(face) else { return false };
         self.rib.lock().unregister(name, key, origin, &mut FibInstaller { forwarder: self })
@@ -215,7 +216,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         })
     }
 
-    /// Undoes a bind; says whether there was one.
+    /// Undoes a bind; returns true if there was one.
     pub fn bpt_unbind(&self, face: FaceId, prefix: &Name) -> bool {
         let Some(key) = self.key_of(face) else { return false };
         with_key(&self.hasher, prefix.as_name(), |name| self.bpt.unbind(name, prefix, key))
@@ -236,7 +237,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(kind.name())
     }
 
-    /// Removes a prefix's own choice; says whether there was one.
+    /// Removes a prefix's own choice; returns true if there was one.
     pub fn strategy_unset(&self, prefix: NameRef<'_>) -> Result<bool, StrategyError> {
         with_key(&self.hasher, prefix, |key| self.strategies.unset(key))
     }
@@ -254,18 +255,19 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.cs_info()
     }
 
-    /// Changes the content store's limits on index entries and octets, see [`crate::Config`]; Data beyond them
-    /// leaves now.
+    /// Changes the content store's limits on index entries and octets, see [`crate::Config`]; Data
+    /// beyond them leaves now.
     pub fn cs_limit(&self, entries_max: usize, octets_max: u64) {
         self.cs.limit(entries_max, octets_max);
     }
 
     /// The state of the content store.
     pub fn cs_info(&self) -> CsInfo {
-        self.cs.info(self.counters.sum(Busy::CsHits), self.counters.sum(Busy::CsMisses))
+        self.cs.info(self.counters.sum(HotCounter::CsHits), self.counters.sum(HotCounter::CsMisses))
     }
 
-    /// Erases up to `count` Data at or under `prefix`; returns how many went and whether more remain.
+    /// Erases up to `count` Data at or under `prefix`; returns how many went and whether more
+    /// remain.
     pub fn cs_erase(&self, prefix: NameRef<'_>, count: usize) -> (usize, bool) {
         with_key(&self.hasher, prefix, |key| self.cs.erase(key, count))
     }
@@ -290,11 +292,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let own = &self.counters;
         ForwarderCounters {
             packets: self.faces.packets(),
-            satisfied: own.sum(Busy::Satisfied),
+            satisfied: own.sum(HotCounter::Satisfied),
             unsatisfied: own.unsatisfied.value(),
-            suppressed: own.sum(Busy::Suppressed),
-            to_network: own.sum(Busy::ToNetwork),
-            to_local: own.sum(Busy::ToLocal),
+            suppressed: own.sum(HotCounter::Suppressed),
+            to_network: own.sum(HotCounter::ToNetwork),
+            to_local: own.sum(HotCounter::ToLocal),
             faces_freed: own.faces_freed.value(),
             faces_orphaned: own.faces_orphaned.value(),
             drops: DropReason::ALL.map(|reason| own.drop_count(reason)),

@@ -32,7 +32,8 @@ pub enum DropReason {
     UnknownFace,
     /// The packet was meant for a face that is gone: the black hole of an orphaned face.
     FaceGone,
-    /// A `/localhost` packet came from a non-local face, or was to leave through one by NextHopFaceId.
+    /// A `/localhost` packet came from a non-local face, or was to leave through one by
+    /// NextHopFaceId.
     Scope,
     /// An Interest arrived with HopLimit 0.
     HopLimit,
@@ -54,7 +55,7 @@ pub enum DropReason {
     NextHopRefused,
     /// The FIB led to the `local` face, but no application has bound a prefix of the name.
     NotBound,
-    /// Data came that no pending Interest asked for, and the policy does not cache it.
+    /// Data came that no pending Interest requested, and the policy does not cache it.
     Unsolicited,
     /// A Nack matches no pending Interest, no upstream face, or not its Nonce.
     NackUnmatched,
@@ -121,16 +122,16 @@ pub(crate) struct Counters {
     pub(crate) unsatisfied: Counter,
     pub(crate) faces_freed: Counter,
     pub(crate) faces_orphaned: Counter,
-    busy: [BusyCounters; BUSY_PARTS],
+    hot: [HotCounters; HOT_PARTS],
 }
 
 /// Parts of the counters that every packet moves.
-const BUSY_PARTS: usize = 16;
+const HOT_PARTS: usize = 16;
 
-/// Counters that every packet moves, by [`Busy`], on a cache line of their own.
+/// Counters that every packet moves, by [`HotCounter`], on a cache line of their own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub(crate) struct BusyCounters([Counter; 6]);
+pub(crate) struct HotCounters([Counter; 6]);
 
 impl Counters {
     pub(crate) fn dropped(&self, reason: DropReason) {
@@ -141,15 +142,15 @@ impl Counters {
         self.drops[reason as usize].value()
     }
 
-    /// The part for packets that came from the face in `slot`. A face is read by one worker, so that workers seldom
-    /// share one.
-    pub(crate) fn of(&self, slot: u32) -> &BusyCounters {
-        &self.busy[slot as usize % BUSY_PARTS]
+    /// The part for packets that came from the face in `slot`. A face is read by one worker, so
+    /// that workers seldom share one.
+    pub(crate) fn of(&self, slot: u32) -> &HotCounters {
+        &self.hot[slot as usize % HOT_PARTS]
     }
 
     /// The sum of a counter over all parts.
-    pub(crate) fn sum(&self, what: Busy) -> u64 {
-        self.busy.iter().map(|part| part.0[what as usize].value()).sum()
+    pub(crate) fn sum(&self, what: HotCounter) -> u64 {
+        self.hot.iter().map(|part| part.0[what as usize].value()).sum()
     }
 }
 
@@ -185,8 +186,8 @@ impl FaceCounters {
     }
 }
 
-/// Packets of a face that a worker has counted for itself and not for all yet: a counter that all may see costs a locked
-/// operation each time.
+/// Packets of a face that a worker has counted for itself and not for all yet: a counter that all
+/// may see costs a locked operation each time.
 #[derive(Debug, Default)]
 pub(crate) struct FaceTally([Cell<u32>; 6]);
 
@@ -208,9 +209,9 @@ impl FaceTally {
     }
 }
 
-/// What [`BusyCounters`] count.
+/// What [`HotCounters`] count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Busy {
+pub(crate) enum HotCounter {
     /// [`ForwarderCounters::satisfied`].
     Satisfied,
     /// [`ForwarderCounters::suppressed`].
@@ -225,19 +226,19 @@ pub(crate) enum Busy {
     CsMisses,
 }
 
-/// The same as [`FaceTally`] for [`BusyCounters`].
+/// The same as [`FaceTally`] for [`HotCounters`].
 #[derive(Debug, Default)]
-pub(crate) struct BusyTally([Cell<u32>; 6]);
+pub(crate) struct HotTally([Cell<u32>; 6]);
 
-impl BusyTally {
+impl HotTally {
     #[inline]
-    pub(crate) fn add(&self, what: Busy, n: u32) {
+    pub(crate) fn add(&self, what: HotCounter, n: u32) {
         let tally = &self.0[what as usize];
         tally.set(tally.get() + n);
     }
 
     /// Adds what was counted to one part of the counters.
-    pub(crate) fn settle(&self, counters: &BusyCounters) {
+    pub(crate) fn settle(&self, counters: &HotCounters) {
         for (tally, counter) in self.0.iter().zip(&counters.0) {
             match tally.take() {
                 0 => {}
@@ -288,7 +289,8 @@ pub struct ForwarderCounters {
     pub suppressed: u64,
     /// Interests that took the network-layer forwarding path: FIB to a face (`IS-02`).
     pub to_network: u64,
-    /// Interests that took the local delivering path: FIB to `local`, BPT to an application (`IS-02`).
+    /// Interests that took the local delivering path: FIB to `local`, BPT to an application
+    /// (`IS-02`).
     pub to_local: u64,
     /// Faces that were unused when they were released.
     pub faces_freed: u64,

@@ -1,11 +1,13 @@
-//! The dead-nonce list: Nonces of Interests that are no longer pending, remembered for a while so that a
-//! looping Interest that outlived its PIT entry is still recognized.
+//! The dead-nonce list: Nonces of Interests that are no longer pending, remembered for a while so
+//! that a looping Interest that outlived its PIT entry is still recognized.
 //!
-//! Names are not kept. A key mixes the Nonce into the name's keyed 64-bit hash; the one thing a false match
-//! could do is refuse an Interest once, whose sender then tries again with another Nonce.
+//! Names are not kept. A key mixes the Nonce into the name's keyed 64-bit hash; the one thing a
+//! false match could do is refuse an Interest once, whose sender then tries again with another
+//! Nonce.
 //!
-//! The list is in parts, chosen by the key, each with a lock of its own. A part is a ring: the oldest Nonce gives its
-//! place to the newest. Memory is reserved when the list is made, and one look costs the same however many there are.
+//! The list is in parts, chosen by the key, each with a lock of its own. A part is a ring: the
+//! oldest Nonce gives its place to the newest. Memory is reserved when the list is made, and one
+//! look costs the same however many there are.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -131,8 +133,8 @@ impl Ring {
         self.len += 1;
     }
 
-    /// Makes room for one: drops what is past its time, and the oldest if the ring is full. At most two
-    /// entries a call, so that no single packet pays for many.
+    /// Makes room for one: drops what is past its time, and the oldest if the ring is full. At most
+    /// two entries a call, so that no single packet pays for many.
     fn forget(&mut self, now_ns: u64) {
         for _ in 0..2 {
             let Some(oldest) = self.nonces.get(self.oldest).filter(|_| self.len > 0).copied() else { return };

@@ -1,13 +1,15 @@
-//! The face table: upper faces (applications, internal services) and lower faces (channels to remote hosts
-//! or groups) behind one kind of id (`IS-09`, `IS-10`, `IS-12`), and the permanent face `local` (`IS-11`).
+//! The face table: upper faces (applications, internal services) and lower faces (channels to
+//! remote hosts or groups) behind one kind of id (`IS-09`, `IS-10`, `IS-12`), and the permanent
+//! face `local` (`IS-11`).
 //!
-//! The control path registers and releases; the data path holds and puts (`IS-13`), each with one atomic
-//! operation on the face's cell and without a lock. The cell counts its users: `register` makes the first and
-//! `hold` another; `release` takes the first one off without waiting for the others. If others remain the face
-//! is an orphan: its id reads 0 and whatever is sent to it falls into a counted black hole; the last `put`
-//! frees the cell for another face (`IS-14`).
+//! The control path registers and releases; the data path holds and puts (`IS-13`), each with one
+//! atomic operation on the face's cell and without a lock. The cell counts its users: `register`
+//! makes the first and `hold` another; `release` takes the first one off without waiting for the
+//! others. If others remain the face is an orphan: its id reads 0 and whatever is sent to it falls
+//! into a counted black hole; the last `put` frees the cell for another face (`IS-14`).
 //!
-//! Other tables name a face by [`FaceKey`], never by the public id: ids are used again, keys are not.
+//! Other tables name a face by [`FaceKey`], never by the public id: ids are used again, keys are
+//! not.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -20,7 +22,7 @@ use crate::counters::{FaceCounters, FaceTally, PacketCounts, Packets};
 use crate::pool::Pool;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-pub(crate) use turn::Turn;
+pub(crate) use batch_context::BatchContext;
 
 /// Names a face to everybody outside the forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,8 +31,8 @@ pub struct FaceId(pub u64);
 impl FaceId {
     /// No face: what the id of an orphaned face reads as.
     pub const NONE: FaceId = FaceId(0);
-    /// The permanent upper face that leads from the FIB to the BPT. It can be a next hop; nothing can be
-    /// received from it and it cannot be released.
+    /// The permanent upper face that leads from the FIB to the BPT. It can be a next hop; nothing
+    /// can be received from it and it cannot be released.
     pub const LOCAL: FaceId = FaceId(1);
     /// What IncomingFaceId says on Data from the content store (the number that NFD uses).
     pub const CONTENT_STORE: FaceId = FaceId(254);
@@ -53,7 +55,7 @@ pub enum FaceLayer {
     Lower,
 }
 
-/// Whether the other end is on this host.
+/// True if the other end is on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaceScope {
     /// On another host: no `/localhost` packet crosses it.
@@ -82,7 +84,8 @@ pub struct FaceSpec {
     pub scope: FaceScope,
     /// Point-to-point or not.
     pub link_type: LinkType,
-    /// Whether IncomingFaceId is sent and NextHopFaceId accepted; see [`crate::Forwarder::face_set_local_fields`].
+    /// True if IncomingFaceId is sent and NextHopFaceId accepted; see
+    /// [`crate::Forwarder::face_set_local_fields`].
     pub local_fields: bool,
 }
 
@@ -149,7 +152,8 @@ pub struct FaceStatus {
     pub packets: PacketCounts,
 }
 
-/// Names a registration of a face. Never used again, so a record of a dead face matches no later face.
+/// Names a registration of a face. Never used again, so a record of a dead face matches no later
+/// face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FaceKey {
     pub(crate) slot: u32,
@@ -200,7 +204,8 @@ impl FaceCell {
         }
     }
 
-    /// Adds a user if the face is registered, and under `generation` if one is given; says which it is.
+    /// Adds a user if the face is registered, and under `generation` if one is given; returns which
+    /// it is.
     fn hold(&self, generation: Option<u32>) -> Option<u32> {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
@@ -219,7 +224,7 @@ impl FaceCell {
         self.state.fetch_sub(1, Ordering::Release);
     }
 
-    /// Whether nobody uses the cell, so that it can be registered anew.
+    /// Returns true if nobody uses the cell, so that it can be registered anew.
     fn is_free(&self) -> bool {
         self.state.load(Ordering::Acquire) & (RELEASED | USERS) == RELEASED
     }
@@ -304,7 +309,8 @@ impl FaceSpec {
 pub struct FaceHold<'a> {
     cell: &'a FaceCell,
     key: FaceKey,
-    /// Where to count packets until this hold ends, if another hold outlives it, so that this one need not count as a user.
+    /// Where to count packets until this hold ends, if another hold outlives it, so that this one
+    /// need not count as a user.
     lent: Option<&'a FaceTally>,
 }
 
@@ -375,11 +381,12 @@ pub enum Released {
     Orphaned,
 }
 
-/// How many freed ids rest before the first of them is given out again, while there are unused ones.
+/// How many freed ids rest before the first of them is given out again, while there are unused
+/// ones.
 const FACE_IDS_RESTING: usize = 64;
 
-/// Orphans for which the table has cells beside those of `faces_max` faces. A worker holds few faces, and none
-/// longer than it takes to process a batch of packets.
+/// Orphans for which the table has cells beside those of `faces_max` faces. A worker holds few
+/// faces, and none longer than it takes to process a batch of packets.
 const ORPHANS_MAX: usize = 1024;
 
 /// Slots that a table of `faces_max` faces can have.
@@ -419,7 +426,8 @@ impl<R: RawMutex> Faces<R> {
         Ok(FaceKey { slot, generation }.id())
     }
 
-    /// Takes the face out of the table; never waits for its holders. The caller clears other tables.
+    /// Takes the face out of the table; never waits for its holders. The caller clears other
+    /// tables.
     pub(crate) fn release(&self, id: FaceId) -> Result<(FaceKey, Released), FaceError> {
         if id == FaceId::LOCAL {
             return Err(FaceError::Permanent);
@@ -498,6 +506,6 @@ impl<R: RawMutex> Faces<R> {
     }
 }
 
+mod batch_context;
 #[cfg(test)]
 mod tests;
-mod turn;

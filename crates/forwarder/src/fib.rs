@@ -1,5 +1,6 @@
-//! The forwarding information base: routable prefixes and their next hops (`IS-03`). Written by routing and
-//! by the superuser only (`IS-04`); applications bind prefixes in the BPT instead. Workers read it without a lock.
+//! The forwarding information base: routable prefixes and their next hops (`IS-03`). Written by
+//! routing and by the superuser only (`IS-04`); applications bind prefixes in the BPT instead.
+//! Workers read it without a lock.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -10,8 +11,8 @@ use namely_wire::Name;
 
 use crate::config::ConfigError;
 use crate::faces::{FaceId, FaceKey};
-use crate::few::Few;
 use crate::hash::{NameHasher, NameHashes};
+use crate::inline_vec::InlineVec;
 use crate::prefix_table::{Key, Pair, Pairs, PrefixTable, Writer, with_key};
 use crate::slab::Id;
 
@@ -53,8 +54,9 @@ pub(crate) struct NextHop {
     pub(crate) cost: u64,
 }
 
-/// Faces of next hops, cheapest first: what forwarding needs of them. Without allocation up to four.
-pub(crate) type Upward = Few<FaceKey, 4>;
+/// Faces of next hops, cheapest first: what forwarding needs of them. Without allocation up to
+/// four.
+pub(crate) type NextHops = InlineVec<FaceKey, 4>;
 
 pub(crate) struct Fib<R> {
     table: PrefixTable,
@@ -91,31 +93,31 @@ impl<R: RawMutex> Fib<R> {
     }
 
     /// The faces of the longest prefix of `key`. Entries without next hops do not exist.
-    pub(crate) fn longest_match(&self, key: Key<'_>) -> Upward {
+    pub(crate) fn longest_match(&self, key: Key<'_>) -> NextHops {
         let faces = |pairs: Pairs<'_>| {
-            let mut faces = Upward::new();
+            let mut faces = NextHops::new();
             pairs.take(self.nexthops_max).for_each(|hop| faces.push(FaceKey::from_bits(hop.0)));
             Some(faces)
         };
-        self.table.find_longest(&self.control, key, faces).unwrap_or_else(Upward::new)
+        self.table.find_longest(&self.control, key, faces).unwrap_or_else(NextHops::new)
     }
 
-    /// Asks for what says where a lookup begins; see [`crate::Batch`].
+    /// Prefetches what decides where a lookup begins; see [`crate::Batch`].
     pub(crate) fn prefetch_lengths(&self, hashes: &NameHashes) {
         self.table.prefetch_lengths(hashes);
     }
 
-    /// Asks for the lines where a lookup begins, once that is at hand.
+    /// Prefetches the lines where a lookup begins, once that is at hand.
     pub(crate) fn prefetch_buckets(&self, hashes: &NameHashes) {
         self.table.prefetch_buckets(hashes);
     }
 
-    /// Asks for the line of the entry that a lookup will find, once its bucket is at hand.
+    /// Prefetches the line of the entry that a lookup will find, once its bucket is at hand.
     pub(crate) fn prefetch_entry(&self, hashes: &NameHashes) {
         self.table.prefetch_entry(hashes);
     }
 
-    /// Whether some prefix of `key` leads to `face`.
+    /// Returns true if some prefix of `key` leads to `face`.
     pub(crate) fn leads_to(&self, key: Key<'_>, face: FaceKey) -> bool {
         let leads = |mut pairs: Pairs<'_>| pairs.any(|hop| hop.0 == face.bits()).then_some(());
         self.table.find_longest(&self.control, key, leads).is_some()
@@ -152,7 +154,7 @@ impl<R: RawMutex> Fib<R> {
         Ok(sorted)
     }
 
-    /// Removes a next hop; says whether it was there.
+    /// Removes a next hop; returns true if it was there.
     pub(crate) fn remove(&self, key: Key<'_>, face: FaceKey) -> bool {
         let Control { writer, by_face } = &mut *self.control.lock();
         let Some(id) = self.table.find(writer, key, key.hashes.len()) else { return false };
@@ -165,7 +167,7 @@ impl<R: RawMutex> Fib<R> {
         self.remove_nexthop(writer, key, id, face)
     }
 
-    /// Removes up to `count` next hops of a face that is gone; says whether more may remain.
+    /// Removes up to `count` next hops of a face that is gone; returns true if more may remain.
     pub(crate) fn remove_face(&self, hasher: &NameHasher, face: FaceKey, count: usize) -> bool {
         let Control { writer, by_face } = &mut *self.control.lock();
         for _ in 0..count {
@@ -194,7 +196,8 @@ impl<R: RawMutex> Fib<R> {
         self.table.pairs(writer, id).into_iter().map(NextHop::from_pair).collect()
     }
 
-    /// Takes a next hop out of the entry of the whole `key`, and the entry out of the table with its last one.
+    /// Takes a next hop out of the entry of the whole `key`, and the entry out of the table with
+    /// its last one.
     fn remove_nexthop(&self, writer: &mut Writer, key: Key<'_>, id: Id, face: FaceKey) -> bool {
         let before = self.table.pairs(writer, id);
         let after: Vec<Pair> = before.iter().copied().filter(|hop| hop.0 != face.bits()).collect();

@@ -12,14 +12,14 @@ use crate::config::{Config, ConfigError};
 use crate::counters::{Counters, DropReason};
 use crate::cs::Cs;
 use crate::dead_nonces::DeadNonces;
-use crate::faces::{FaceId, FaceKey, Faces, Turn};
+use crate::faces::{BatchContext, FaceId, FaceKey, Faces};
 use crate::fib::Fib;
 use crate::hash::{NameHasher, NameHashes, STEP, mix};
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::Pit;
 use crate::regions::Regions;
+use crate::reserve::Reserve;
 use crate::rib::Rib;
-use crate::spare::Spare;
 use crate::strategy::StrategyChoice;
 
 /// An NDN forwarder. `B` holds packets, `R` is the home's lock.
@@ -42,8 +42,9 @@ pub struct Forwarder<B, R> {
 }
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// A forwarder with no routes and only the face `local`. `seed` keys the name hashes and the Nonces it
-    /// adds: secret and different for each router, all of its bits random; the same in a simulation that is to repeat itself.
+    /// A forwarder with no routes and only the face `local`. `seed` keys the name hashes and the
+    /// Nonces it adds: secret and different for each router, all of its bits random; the same in a
+    /// simulation that is to repeat itself.
     pub fn new(config: Config, seed: u128) -> Result<Self, ConfigError> {
         config.check()?;
         Forwarder::with_hasher(config, NameHasher::new(seed))
@@ -68,32 +69,32 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         })
     }
 
-    /// Processes one packet that `face` received. What is to be sent goes to `out`; what is dropped is
-    /// counted. Any octets may be given.
+    /// Processes one packet that `face` received. What is to be sent goes to `out`; what is dropped
+    /// is counted. Any octets may be given.
     pub fn receive(&self, face: FaceId, received: Received<B>, now_ns: u64, out: &mut impl Output<B>) {
         let mut hashes = NameHashes::new();
         self.hasher.fill(name_octets(received.packet.as_ref()), &mut hashes);
-        let turn = Turn::new(&self.faces, &self.counters, 1, now_ns);
-        self.process(&turn, face, received, &hashes, out);
-        self.settle(&turn.spare);
+        let context = BatchContext::new(&self.faces, &self.counters, 1, now_ns);
+        self.process(&context, face, received, &hashes, out);
+        self.settle(&context.reserve);
     }
 
     /// Gives back what was taken for packets and not used.
-    pub(crate) fn settle(&self, spare: &Spare) {
-        self.pit.settle(spare);
-        self.cs.settle(spare);
+    pub(crate) fn settle(&self, reserve: &Reserve) {
+        self.pit.settle(reserve);
+        self.cs.settle(reserve);
     }
 
     /// The same for a packet whose name has `hashes`, if it has a name.
     pub(crate) fn process(
         &self,
-        turn: &Turn<'_, R>,
+        context: &BatchContext<'_, R>,
         face: FaceId,
         received: Received<B>,
         hashes: &NameHashes,
         out: &mut impl Output<B>,
     ) {
-        let Some(ingress) = turn.hold_ingress(face) else {
+        let Some(ingress) = context.hold_ingress(face) else {
             self.counters.dropped(DropReason::UnknownFace);
             return;
         };
@@ -102,11 +103,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let result = if octets.len() > PACKET_OCTETS_MAX {
             Err(DropReason::TooLarge)
         } else if let Some(reason) = received.headers.nack {
-            self.receive_nack(turn, &ingress, &received, hashes, reason, out)
+            self.receive_nack(context, &ingress, &received, hashes, reason, out)
         } else if is(types::INTEREST) {
-            self.receive_interest(turn, &ingress, received, hashes, out)
+            self.receive_interest(context, &ingress, received, hashes, out)
         } else if is(types::DATA) {
-            self.receive_data(turn, &ingress, received, hashes, out)
+            self.receive_data(context, &ingress, received, hashes, out)
         } else {
             Err(DropReason::Malformed)
         };

@@ -1,18 +1,20 @@
 //! Keyed, incremental name hashes: one pass over a name yields the hash of each of its prefixes.
 //!
-//! The hash is SipHash-1-3 of the components' TLVs, each followed by zeros up to a multiple of 8 octets. As a TLV says
-//! how long it is, different names have different paddings; and as each component starts a word of its own, a prefix
-//! is finished without disturbing what follows it.
+//! The hash is SipHash-1-3 of the components' TLVs, each followed by zeros up to a multiple of 8
+//! octets. As a TLV says how long it is, different names have different paddings; and as each
+//! component starts a word of its own, a prefix is finished without disturbing what follows it.
 //!
-//! SipHash is a pseudorandom function as far as is known: who does not know the key cannot choose names that collide, even
-//! after learning of hashes. Three rounds at the end of each prefix are what that costs; hashes with less behind them
-//! were 1 to 2 % faster in the core, which is not worth it (docs/performance.md).
+//! SipHash is a pseudorandom function as far as is known: who does not know the key cannot choose
+//! names that collide, even after learning of hashes. Three rounds at the end of each prefix are
+//! what that costs; hashes with less behind them were 1 to 2 % faster in the core, which is not
+//! worth it (docs/performance.md).
 
 use namely_wire::NameRef;
 use namely_wire::name::COMPONENTS_MAX;
 use namely_wire::tlv::read_header;
 
-/// Makes name hashes under a key that peers cannot know, so that they cannot choose colliding names.
+/// Makes name hashes under a key that peers cannot know, so that they cannot choose colliding
+/// names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameHasher {
     /// The state that the key makes.
@@ -41,7 +43,8 @@ impl NameHasher {
         NameHasher { mask, ..NameHasher::fixed() }
     }
 
-    /// A number that only who knows the key can tell, and that is no name's hash: no component has the TYPE 0.
+    /// A number that only who knows the key can tell, and that is no name's hash: no component has
+    /// the TYPE 0.
     pub(crate) fn secret(&self) -> u64 {
         let mut state = self.start;
         state.word(0);
@@ -66,8 +69,8 @@ impl NameHasher {
         hashes
     }
 
-    /// Puts the hashes of all prefixes of a name, given its octets, in the place of what `hashes` holds. Octets that are
-    /// no name make hashes of nothing.
+    /// Puts the hashes of all prefixes of a name, given its octets, in the place of what `hashes`
+    /// holds. Octets that are no name make hashes of nothing.
     pub(crate) fn fill(&self, octets: &[u8], hashes: &mut NameHashes) {
         let NameHashes { len, ends, hashes } = hashes;
         hashes[0] = self.root & self.mask;
@@ -283,7 +286,8 @@ mod tests {
         );
     }
 
-    /// Names that differ in little fill the buckets as random numbers would, by their low, middle and high bits.
+    /// Names that differ in little fill the buckets as random numbers would, by their low, middle
+    /// and high bits.
     #[test]
     fn similar_names_spread_evenly_over_buckets() {
         const BUCKETS: usize = 256;
@@ -295,7 +299,8 @@ mod tests {
                 let name = Name::new().join_generic("a").join_segment(i);
                 counts[(hasher.whole(name.as_bytes()) >> shift) as usize % BUCKETS] += 1;
             }
-            // Chi-square of 255 degrees of freedom: 512 is eleven standard deviations above what is expected.
+            // Chi-square of 255 degrees of freedom: 512 is eleven standard deviations above what is
+            // expected.
             let squares: i64 = counts.iter().map(|count| (count - 64) * (count - 64)).sum();
             assert!(squares < 512 * 64 && squares > 100 * 64, "{squares} at bit {shift}");
         }

@@ -1,13 +1,14 @@
 //! The NDN forwarding core: what a packet does to the tables, without I/O.
 //!
-//! A [`Forwarder`] is given packets and the time and answers with packets to send. It never reads a clock,
-//! a socket, a file or randomness, uses no floats, and runs wherever there are an allocator and a lock. The
-//! same code serves a daemon, a simulator and a kernel.
+//! A [`Forwarder`] is given packets and the time and answers with packets to send. It never reads a
+//! clock, a socket, a file or randomness, uses no floats, and runs wherever there are an allocator
+//! and a lock. The same code serves a daemon, a simulator and a kernel.
 //!
-//! The contract: call [`Forwarder::receive`] with each packet that a face yields, and hand to its face each
-//! packet that the [`Output`] is given. Call [`Forwarder::expire`] after packets were received or routes
-//! changed (once for a batch is enough), and again no later than the time it then returned. Time is
-//! nanoseconds on any clock that does not run backwards. All methods take `&self`.
+//! The contract: call [`Forwarder::receive`] with each packet that a face yields, and hand to its
+//! face each packet that the [`Output`] is given. Call [`Forwarder::expire`] after packets were
+//! received or routes changed (once for a batch is enough), and again no later than the time it
+//! then returned. Time is nanoseconds on any clock that does not run backwards. All methods take
+//! `&self`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,15 +35,17 @@
 //!
 //! # Locks
 //!
-//! The PIT has a lock for each bucket and one for each entry; its order is bucket, entry, and then a stripe of its
-//! free list or a timer wheel, never back. The dead-nonce list has a lock for each of its parts. Faces are held and
-//! put without a lock. The content store has a lock for each bucket and each Data, and one for its policy and
-//! limits, which is taken alone. FIB, BPT and strategy choice are read without a lock, each has one for its writers, and a
-//! reader takes that only when it met writers eight times. No locks of two tables are held together, except that the
-//! RIB's is held while the FIB's is taken for each change it makes (RIB before FIB, never the other way).
-//! [`Output::send`] is called with no lock held, so it may call back.
+//! The PIT has a lock for each bucket and one for each entry; its order is bucket, entry, and then
+//! a stripe of its free list or a timer wheel, never back. The dead-nonce list has a lock for each
+//! of its parts. Faces are held and put without a lock. The content store has a lock for each
+//! bucket and each Data, and one for its policy and limits, which is taken alone. FIB, BPT and
+//! strategy choice are read without a lock, each has one for its writers, and a reader takes that
+//! only when it met writers eight times. No locks of two tables are held together, except that the
+//! RIB's is held while the FIB's is taken for each change it makes (RIB before FIB, never the other
+//! way). [`Output::send`] is called with no lock held, so it may call back.
 //!
-//! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide describes.
+//! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide
+//! describes.
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -50,7 +53,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod ask;
 mod batch;
 mod bpt;
 mod config;
@@ -59,10 +61,11 @@ mod counters;
 mod cs;
 mod dead_nonces;
 mod faces;
-mod few;
 mod fib;
 mod forwarder;
 mod hash;
+mod inline_vec;
+mod interest_key;
 mod packet;
 mod pipeline;
 mod pit;
@@ -70,9 +73,9 @@ mod pool;
 mod prefetch;
 mod prefix_table;
 mod regions;
+mod reserve;
 mod rib;
 mod slab;
-mod spare;
 mod strategy;
 mod sync;
 mod wheel;

@@ -9,11 +9,13 @@ use crate::faces::FaceId;
 
 /// An immutable packet whose clones share the octets: a clone costs a reference count.
 pub trait PacketBuf: Clone + AsRef<[u8]> {
-    /// A new buffer that holds `octets`; none when the home has no buffer to give. Used only where the core
-    /// must change a packet: a missing Nonce, a forwarding hint that has done its work, the Nonce of a Nack.
+    /// A new buffer that holds `octets`; `None` when the home has no buffer to give. Used only
+    /// where the core must change a packet: a missing Nonce, a forwarding hint that has done its
+    /// work, the Nonce of a Nack.
     fn copy_from(octets: &[u8]) -> Option<Self>;
 
-    /// Octets of memory that it keeps from other uses, at least its length: what the content store is charged for it.
+    /// Octets of memory that it keeps from other uses, at least its length: what the content store
+    /// is charged for it.
     fn octets_held(&self) -> usize {
         self.as_ref().len()
     }
@@ -48,15 +50,15 @@ pub struct Outgoing<B> {
     pub packet: B,
     /// The headers to send it with.
     pub headers: LpHeaders,
-    /// The offset of HopLimit's octet in `packet` and the octet to send in its place: it is decremented
-    /// without copying the packet.
+    /// The offset of HopLimit's octet in `packet` and the octet to send in its place: it is
+    /// decremented without copying the packet.
     pub hop_limit: Option<(usize, u8)>,
 }
 
 /// Takes the packets that the core sends.
 pub trait Output<B> {
-    /// Sends `packet` through `face`. Called with no lock held. The face may have been released since; the
-    /// packet is then to be dropped.
+    /// Sends `packet` through `face`. Called with no lock held. The face may have been released
+    /// since; the packet is then to be dropped.
     fn send(&mut self, face: FaceId, packet: Outgoing<B>);
 }
 

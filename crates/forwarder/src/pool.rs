@@ -1,10 +1,11 @@
-//! Places for table entries: a fixed number of them, allocated a chunk at a time when the first place of a
-//! chunk is needed, and then never moved or freed. A large limit costs nothing until it is used, and no packet
-//! pays for an allocation but the one that opens a chunk.
+//! Places for table entries: a fixed number of them, allocated a chunk at a time when the first
+//! place of a chunk is needed, and then never moved or freed. A large limit costs nothing until it
+//! is used, and no packet pays for an allocation but the one that opens a chunk.
 //!
-//! The first places are in small chunks, so that a table that is hardly used takes little. All others are in large ones:
-//! a home whose allocator gives large memory huge pages spares the processor most of its look-ups of addresses, which with
-//! a million entries cost as much as the entries themselves.
+//! The first places are in small chunks, so that a table that is hardly used takes little. All
+//! others are in large ones: a home whose allocator gives large memory huge pages spares the
+//! processor most of its look-ups of addresses, which with a million entries cost as much as the
+//! entries themselves.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -55,8 +56,8 @@ impl<T, const N: usize> Pool<T, N> {
         }
     }
 
-    /// A place, whose chunk is filled by `make` if it does not exist; none beyond the pool's end or if there
-    /// is no memory.
+    /// A place, whose chunk is filled by `make` if it does not exist; `None` beyond the pool's end
+    /// or if there is no memory.
     pub(crate) fn get_or_make(&self, i: usize, make: impl FnMut() -> T) -> Option<&T> {
         match i.checked_sub(self.places_small) {
             None => chunk_of(self.small.get(i / N)?, make).map(|chunk| &chunk[i % N]),
@@ -101,8 +102,8 @@ mod tests {
         assert_eq!((pool.get(2 * LARGE - 1), pool.get_or_make(2 * LARGE, || 9)), (Some(&8), None));
         let scattered = Pool::<u32, 4>::scattered(LARGE).unwrap();
         assert_eq!((scattered.get_or_make(5, || 1), scattered.get(LARGE - 1)), (Some(&1), Some(&1)));
-        let few = Pool::<u32, 4>::scattered(LARGE - 1).unwrap();
-        assert_eq!((few.get_or_make(5, || 1), few.get(8)), (Some(&1), None));
+        let list = Pool::<u32, 4>::scattered(LARGE - 1).unwrap();
+        assert_eq!((list.get_or_make(5, || 1), list.get(8)), (Some(&1), None));
     }
 
     #[test]

@@ -1,15 +1,17 @@
-//! Asks the processor to bring memory into its caches before somebody needs it, without waiting for it.
+//! Asks the processor to bring memory into its caches before somebody needs it, without waiting for
+//! it.
 //!
-//! Reading a word ahead of its use would wait: a processor has a few hundred instructions under way at once, and the oldest
-//! of them must end first, so that only the misses of a few packets overlap. What is asked for here ends at once. Nothing
-//! is decided and nothing changes; where there is no such instruction nothing happens.
+//! Reading a word ahead of its use would wait: a processor has a few hundred instructions under way
+//! at once, and the oldest of them must end first, so that only the misses of a few packets
+//! overlap. A prefetch ends at once. Nothing is decided and nothing changes; where there is no such
+//! instruction nothing happens.
 
 #![allow(unsafe_code)]
 
 /// Octets of a cache line.
 const LINE: usize = 64;
 
-/// Asks for the lines of `item`.
+/// Prefetches the lines of `item`.
 #[inline(always)]
 pub(crate) fn prefetch<T>(item: &T) {
     let start = core::ptr::from_ref(item).cast::<u8>();
@@ -19,18 +21,19 @@ pub(crate) fn prefetch<T>(item: &T) {
 /// Where a packet's count of users usually lies: so far before its octets.
 const COUNT_OCTETS: usize = 16;
 
-/// Asks for the first `lines` lines of a packet, its count of users included.
+/// Prefetches the first `lines` lines of a packet, its count of users included.
 #[inline(always)]
 pub(crate) fn prefetch_packet(octets: &[u8], lines: usize) {
     let start = octets.as_ptr().wrapping_sub(COUNT_OCTETS);
     (0..lines).for_each(|line| prefetch_line(start.wrapping_add(line * LINE)));
 }
 
-/// Asks for the line at an address, which may be any: nothing is read that a program could see.
+/// Prefetches the line at an address, which may be any: nothing is read that a program could see.
 #[inline(always)]
 pub fn prefetch_line(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: the instruction changes no register, flag or memory and never faults, whatever the address.
+    // SAFETY: the instruction changes no register, flag or memory and never faults, whatever the
+    // address.
     unsafe {
         core::arch::asm!("prefetcht0 [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }

@@ -1,4 +1,5 @@
-//! The regions that this router is in: few names, which Interests with a forwarding hint are compared with.
+//! The regions that this router is in: few names, which Interests with a forwarding hint are
+//! compared with.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,7 +24,7 @@ impl<R: RawMutex> Regions<R> {
         *known = names;
     }
 
-    /// Whether one of `hints` names, or leads to, a region that this router is in.
+    /// Returns true if one of `hints` names, or leads to, a region that this router is in.
     pub(crate) fn any_of<'a>(&self, mut hints: impl Iterator<Item = NameRef<'a>>) -> bool {
         if !self.any.load(Relaxed) {
             return false;

@@ -1,10 +1,10 @@
-//! The routing information base: who announced which prefix over which face, for how long, and what that
-//! makes of the FIB.
+//! The routing information base: who announced which prefix over which face, for how long, and what
+//! that makes of the FIB.
 //!
-//! The next hops of a name are, for each face, its own cheapest route; then, unless a route of the name has
-//! CAPTURE, the cheapest CHILD_INHERIT route of the nearest shorter name that has one for a face not yet
-//! listed, going up until a name whose routes include one with CAPTURE has been taken in. That is how NFD
-//! computes them, so its users' routes mean the same here.
+//! The next hops of a name are, for each face, its own cheapest route; then, unless a route of the
+//! name has CAPTURE, the cheapest CHILD_INHERIT route of the nearest shorter name that has one for
+//! a face not yet listed, going up until a name whose routes include one with CAPTURE has been
+//! taken in. That is how NFD computes them, so its users' routes mean the same here.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -16,12 +16,13 @@ use namely_wire::{Name, NameRef};
 use crate::faces::{FaceId, FaceKey};
 use crate::fib::FibError;
 
-/// A route: what `rib/register` asks for.
+/// A route: what `rib/register` requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The next hop.
     pub face: FaceId,
-    /// Who announced it: the NFD management protocol's numbers. Name, face and origin identify a route.
+    /// Who announced it: the NFD management protocol's numbers. Name, face and origin identify a
+    /// route.
     pub origin: u64,
     /// Smaller is better.
     pub cost: u64,
@@ -29,7 +30,7 @@ pub struct Route {
     pub child_inherit: bool,
     /// Its name inherits nothing from shorter names.
     pub capture: bool,
-    /// When it ends, ns on the clock that the forwarder is given; none for never.
+    /// When it ends, ns on the clock that the forwarder is given; `None` for never.
     pub expires_at_ns: Option<u64>,
 }
 
@@ -108,8 +109,8 @@ impl Rib {
         self.len
     }
 
-    /// Adds a route, or renews the one with its name, face and origin. If the FIB refuses what it needs for
-    /// the name itself, nothing changes.
+    /// Adds a route, or renews the one with its name, face and origin. If the FIB refuses what it
+    /// needs for the name itself, nothing changes.
     pub(crate) fn register(
         &mut self,
         name: &Name,
@@ -135,7 +136,7 @@ impl Rib {
         Err(RibError::Fib(error))
     }
 
-    /// Removes a route; says whether it was there.
+    /// Removes a route; returns true if it was there.
     pub(crate) fn unregister(
         &mut self,
         name: &Name,
@@ -150,7 +151,8 @@ impl Rib {
         found
     }
 
-    /// Removes the routes of up to `count` names over a face that is gone; says whether more remain.
+    /// Removes the routes of up to `count` names over a face that is gone; returns true if more
+    /// remain.
     pub(crate) fn remove_face(&mut self, face: FaceKey, count: usize, fib: &mut impl Install) -> bool {
         for _ in 0..count {
             let Some(name) = self.by_face.get(&face).and_then(BTreeSet::first).cloned() else { return false };
@@ -165,7 +167,7 @@ impl Rib {
         self.by_face.contains_key(&face)
     }
 
-    /// Removes one route whose time is over; says whether there was one.
+    /// Removes one route whose time is over; returns true if there was one.
     pub(crate) fn expire_one(&mut self, now_ns: u64, fib: &mut impl Install) -> bool {
         let Some((at, name, face, origin)) = self.deadlines.first().cloned() else { return false };
         if at > now_ns {
@@ -178,7 +180,7 @@ impl Rib {
         self.deadlines.first().map(|(at, ..)| *at)
     }
 
-    /// Part of a snapshot: up to `count` entries after `from`; says where to go on.
+    /// Part of a snapshot: up to `count` entries after `from`; returns where to go on.
     pub(crate) fn walk(
         &self,
         from: Option<&Name>,
@@ -227,8 +229,8 @@ impl Rib {
 
     /// Brings the FIB in line after routes of `name` were taken away.
     fn settle(&mut self, name: &Name, fib: &mut impl Install) {
-        // Fewer routes need no more room; a refusal can only concern inherited hops, which come when there
-        // is room again.
+        // Fewer routes need no more room; a refusal can only concern inherited hops, which come
+        // when there is room again.
         let _ = self.update(name, fib);
         self.update_beneath(name, fib);
     }
@@ -274,7 +276,7 @@ impl Rib {
         result
     }
 
-    /// The next hops that the routes make for `name`; none if it has no route of its own.
+    /// The next hops that the routes make for `name`; `None` if it has no route of its own.
     fn nexthops(&self, name: &Name) -> Vec<(FaceKey, u64)> {
         let mut hops = Vec::new();
         let Some(node) = self.nodes.get(name).filter(|node| !node.routes.is_empty()) else { return hops };

@@ -6,5 +6,5 @@ pub(crate) type Id = u32;
 /// No entry. It is 0 so that fresh zeroed memory is an empty table.
 pub(crate) const NONE: Id = 0;
 
-/// Most entries a table may be asked to hold; configuration beyond it is refused.
+/// Maximum number of entries a table may be asked to hold; configuration beyond it is refused.
 pub(crate) const ENTRIES_MAX: usize = 1 << 30;

@@ -1,4 +1,5 @@
-//! The atomics of the tables: the processor's, or those of `loom` where a test tries out every order of events.
+//! The atomics of the tables: the processor's, or those of `loom` where a test tries out every
+//! order of events.
 
 #[cfg(not(loom))]
 pub(crate) use core::hint::spin_loop;

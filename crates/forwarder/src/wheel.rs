@@ -1,8 +1,8 @@
-//! A timer wheel for the deadlines of table entries: setting, moving and removing a deadline cost the same
-//! whatever the number of entries, and a removed entry leaves nothing behind.
+//! A timer wheel for the deadlines of table entries: setting, moving and removing a deadline cost
+//! the same whatever the number of entries, and a removed entry leaves nothing behind.
 //!
-//! Two levels of 4096 places: one tick (2^20 ns, about a millisecond) and 4096 ticks. A deadline fires at the
-//! first tick that is not before it, so at most one tick late and never early.
+//! Two levels of 4096 places: one tick (2^20 ns, about a millisecond) and 4096 ticks. A deadline
+//! fires at the first tick that is not before it, so at most one tick late and never early.
 
 use alloc::vec::Vec;
 
@@ -24,7 +24,8 @@ struct Timer {
     tick_and_place: u64,
 }
 
-/// Bits of [`Timer::tick_and_place`] for the place. A tick fits the rest: nanoseconds of 64 bits have ticks of 44.
+/// Bits of [`Timer::tick_and_place`] for the place. A tick fits the rest: nanoseconds of 64 bits
+/// have ticks of 44.
 const PLACE_BITS: u32 = LEVEL_SHIFT + 2;
 
 impl Timer {
@@ -87,7 +88,8 @@ impl Wheel {
     pub(crate) fn set(&mut self, id: Id, deadline_ns: u64, now_ns: u64) -> u64 {
         self.remove(id);
         if self.len == 0 {
-            // Nothing is due before now, so an idle wheel need not be turned through the time it slept.
+            // Nothing is due before now, so an idle wheel need not be turned through the time it
+            // slept.
             self.current = self.current.max(now_ns >> TICK_SHIFT);
         }
         let tick = deadline_ns.div_ceil(1 << TICK_SHIFT).max((now_ns >> TICK_SHIFT).max(self.current) + 1);

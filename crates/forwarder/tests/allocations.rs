@@ -1,4 +1,5 @@
-//! No packet costs an allocation once the tables have been used: counted by the allocator of this test.
+//! No packet costs an allocation once the tables have been used: counted by the allocator of this
+//! test.
 #![deny(unsafe_code)]
 
 use std::sync::Arc;
@@ -26,7 +27,7 @@ mod counting {
         static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
     }
 
-    /// Whether one more allocation succeeds.
+    /// Returns true if one more allocation succeeds.
     fn count(octets: i64) -> bool {
         let left = LEFT.get();
         LEFT.set(left.saturating_sub(1));
@@ -39,7 +40,8 @@ mod counting {
 
     struct Counting;
 
-    // SAFETY: every call goes to the system's allocator as it came, or fails; counting touches thread-local numbers alone.
+    // SAFETY: every call goes to the system's allocator as it came, or fails; counting touches
+    // thread-local numbers alone.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             if !count(layout.size() as i64) {
@@ -136,7 +138,8 @@ impl Story {
         Story { fw, consumers, producers, packets, batch: Batch::new(), now_ns: 1, sink: Sink::default() }
     }
 
-    /// Each name is asked for by `askers` consumers; answered unless it is to expire. Returns packets sent.
+    /// Each name is asked for by `askers` consumers; answered unless it is to expire. Returns
+    /// packets sent.
     fn round(&mut self, askers: usize, answered: bool) -> u64 {
         let before = self.sink.sent;
         for (interests, _) in &self.packets {
@@ -164,7 +167,8 @@ impl Story {
         self.sink.sent - before
     }
 
-    /// Plays a round until the tables have grown to it, and then counts the allocations of three more.
+    /// Plays a round until the tables have grown to it, and then counts the allocations of three
+    /// more.
     fn steady(&mut self, askers: usize, answered: bool) -> (u64, u64) {
         (0..4).for_each(|_| {
             self.round(askers, answered);
@@ -175,7 +179,8 @@ impl Story {
     }
 }
 
-/// `IS-32`, `IS-27`: an exchange that goes to the producer, with the Data entering the content store and another leaving.
+/// `IS-32`, `IS-27`: an exchange that goes to the producer, with the Data entering the content
+/// store and another leaving.
 #[test]
 fn an_exchange_allocates_nothing() {
     let config = Config { cs_packets_max: 100, ..Config::new(|_| [0; 32]) };
@@ -228,7 +233,8 @@ fn the_counter_counts() {
     assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
 }
 
-/// Whichever of its allocations fails, making a forwarder fails with an error, for each policy of the content store.
+/// Whichever of its allocations fails, making a forwarder fails with an error, for each policy of
+/// the content store.
 #[test]
 fn a_forwarder_without_memory_is_an_error() {
     for cs_policy in CsPolicy::ALL {
@@ -309,8 +315,8 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     drop(other);
 }
 
-/// More than four next hops take one list of faces each for the FIB's answer, for the faces held and for the choice; a
-/// packet that must differ takes its new octets and a buffer for them.
+/// More than four next hops take one list of faces each for the FIB's answer, for the faces held
+/// and for the choice; a packet that must differ takes its new octets and a buffer for them.
 #[test]
 fn what_is_seldom_allocates_a_bounded_number_of_times() {
     let config =

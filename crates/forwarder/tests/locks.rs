@@ -92,7 +92,8 @@ fn name(segment: u64) -> Name {
     "/a/b/v=1".parse::<Name>().unwrap().join_segment(segment)
 }
 
-/// `IS-34`, `IS-36`: that of the Data for every hit, and the policy's lock for those policies alone that need it.
+/// `IS-34`, `IS-36`: that of the Data for every hit, and the policy's lock for those policies alone
+/// that need it.
 #[test]
 fn a_hit_takes_the_lock_of_the_policy_only_if_the_policy_needs_it() {
     let locks = CsPolicy::ALL.map(|policy| {
@@ -105,8 +106,8 @@ fn a_hit_takes_the_lock_of_the_policy_only_if_the_policy_needs_it() {
     assert_eq!([lru, lfu, arc], [s3_fifo + 1; 3], "one");
 }
 
-/// `IS-34`: an insertion takes a bucket for each component, the Data and the policy; the eviction that it causes takes
-/// a bucket for each component and the Data.
+/// `IS-34`: an insertion takes a bucket for each component, the Data and the policy; the eviction
+/// that it causes takes a bucket for each component and the Data.
 #[test]
 fn an_insertion_takes_a_lock_for_each_component_and_two_more_and_an_eviction_one_more() {
     let without = Bench::new(CsPolicy::S3Fifo, false).insert(1);

@@ -1,5 +1,6 @@
-//! Every order of events at the locks and atomics of the PIT, the dead-nonce list and the face table, with at most five
-//! preemptions, of two threads that meet at one name; and at the version of FIB, BPT and strategy choice. Not part of the ordinary tests:
+//! Every order of events at the locks and atomics of the PIT, the dead-nonce list and the face
+//! table, with at most five preemptions, of two threads that meet at one name; and at the version
+//! of FIB, BPT and strategy choice. Not part of the ordinary tests:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p namely-forwarder --release --test loom
@@ -42,7 +43,8 @@ mod lock {
 
     use loom::sync::atomic::{AtomicBool, Ordering};
 
-    /// A lock that loom sees: it is made when it is first used, because loom's atomics cannot be made at compile time.
+    /// A lock that loom sees: it is made when it is first used, because loom's atomics cannot be
+    /// made at compile time.
     pub(super) struct LoomLock(OnceLock<AtomicBool>);
 
     impl LoomLock {
@@ -51,8 +53,8 @@ mod lock {
         }
     }
 
-    // SAFETY: `lock` returns, and `try_lock` says yes, only after changing `locked` from false to true, which nobody
-    // else can do until `unlock` has changed it back.
+    // SAFETY: `lock` returns, and `try_lock` says yes, only after changing `locked` from false to
+    // true, which nobody else can do until `unlock` has changed it back.
     unsafe impl lock_api::RawMutex for LoomLock {
         #[allow(clippy::declare_interior_mutable_const)]
         const INIT: Self = LoomLock(OnceLock::new());
@@ -99,8 +101,8 @@ impl Scene {
         let upstream = fw.face_register(FaceSpec::remote()).unwrap();
         fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
         let scene = Scene { fw, consumers, upstream };
-        // Each place, lock and chunk is used once before the threads start: loom does not see that a chunk that
-        // one of them makes is there before the other looks into it.
+        // Each place, lock and chunk is used once before the threads start: loom does not see that
+        // a chunk that one of them makes is there before the other looks into it.
         (0..2).for_each(|i| assert_eq!(scene.ask(i, ["/w", "/v"][i], 1, 1).len(), 1));
         ["/w", "/v"].iter().for_each(|uri| assert_eq!(scene.answer(uri, 2).len(), 1));
         let passing = scene.fw.face_register(FaceSpec::remote()).unwrap();
@@ -210,7 +212,8 @@ fn an_entry_is_either_satisfied_or_expires() {
     );
 }
 
-/// The timer of a satisfied entry fires while its place is being used again: the new entry keeps its own deadline.
+/// The timer of a satisfied entry fires while its place is being used again: the new entry keeps
+/// its own deadline.
 #[test]
 fn a_timer_that_fires_for_an_entry_that_is_gone_leaves_the_next_one_its_deadline() {
     let answered = || {
@@ -259,8 +262,8 @@ fn a_face_that_goes_while_data_comes_gets_it_or_is_a_black_hole() {
     );
 }
 
-/// `IS-34`: a reader that takes no lock sees all of what a writer wrote at once, or nothing of it. The words are written
-/// one by one and without order among them, as those of an entry are.
+/// `IS-34`: a reader that takes no lock sees all of what a writer wrote at once, or nothing of it.
+/// The words are written one by one and without order among them, as those of an entry are.
 #[test]
 fn what_is_read_under_a_version_is_of_one_moment() {
     use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};

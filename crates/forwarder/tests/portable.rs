@@ -1,5 +1,5 @@
-//! The crates that a kernel is to host use no floats: found nowhere in their sources. That they need no `std` is
-//! shown by building them for a target that has none (`no_std` in `.ci/run`).
+//! The crates that a kernel is to host use no floats: found nowhere in their sources. That they
+//! need no `std` is shown by building them for a target that has none (`no_std` in `.ci/run`).
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -18,7 +18,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether a line of code has a float's type or a float's literal in it.
+/// Returns true if a line of code has a float's type or a float's literal in it.
 fn has_float(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or("");
     // What is quoted is no code.

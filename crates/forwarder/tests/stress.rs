@@ -1,6 +1,6 @@
-//! Several threads at once: workers that forward the same few names, while faces and routes come and go. What must
-//! hold is checked at the end, when nothing may be left over. `NAMELY_STRESS_MS` says how long each test runs; a
-//! thread sanitizer runs them longer (`.ci/run`).
+//! Several threads at once: workers that forward the same few names, while faces and routes come
+//! and go. What must hold is checked at the end, when nothing may be left over. `NAMELY_STRESS_MS`
+//! says how long each test runs; a thread sanitizer runs them longer (`.ci/run`).
 //!
 //! `IS-13`, `IS-14`, `IS-33`, `IS-34`.
 #![forbid(unsafe_code)]
@@ -218,7 +218,8 @@ fn workers_and_the_control_path_leave_nothing_over() {
         assert!(counters.dropped(reason) > 0, "{reason:?} did not happen");
     }
 
-    // Every place and every count has come back: each face can have as many pending Interests as before.
+    // Every place and every count has come back: each face can have as many pending Interests as
+    // before.
     let mut sink = Sink::default();
     let now_ns = scene.now_ns.load(Ordering::Relaxed) + 2_000_000 * MS;
     let before = counters.dropped(DropReason::PitFaceFull);
@@ -231,8 +232,8 @@ fn workers_and_the_control_path_leave_nothing_over() {
     assert_eq!(scene.fw.counters().dropped(DropReason::PitFaceFull), before);
 }
 
-/// `IS-29`, `IS-33`: of Interests of one name that come at once on several workers, one goes upstream, and each
-/// downstream gets the Data.
+/// `IS-29`, `IS-33`: of Interests of one name that come at once on several workers, one goes
+/// upstream, and each downstream gets the Data.
 #[test]
 fn interests_that_come_at_once_are_aggregated_and_each_is_answered() {
     const WORKERS: usize = 3;
@@ -271,8 +272,8 @@ fn interests_that_come_at_once_are_aggregated_and_each_is_answered() {
     assert_eq!(fw.table_sizes().pit, 0);
 }
 
-/// An Interest that comes at the same time as the Data for an earlier one of its name is answered by it, or goes
-/// upstream and waits: it is never lost.
+/// An Interest that comes at the same time as the Data for an earlier one of its name is answered
+/// by it, or goes upstream and waits: it is never lost.
 #[test]
 fn an_interest_that_meets_the_data_is_answered_or_pending() {
     let fw = Fw::new(Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) }, 3).unwrap();

@@ -37,7 +37,8 @@ impl Bench {
     }
 }
 
-/// `IS-06`: all pair orders: equal, shorter, longer, sibling, and a component that only begins alike.
+/// `IS-06`: all pair orders: equal, shorter, longer, sibling, and a component that only begins
+/// alike.
 #[test]
 fn a_prefix_that_equals_or_extends_or_is_extended_by_a_bound_one_is_refused() {
     let pairs = [

@@ -1,11 +1,13 @@
-//! The hash tables of the content store's index: buckets of one cache line, each with its lock and seven slots.
+//! The hash tables of the content store's index: buckets of one cache line, each with its lock and
+//! seven slots.
 //!
-//! A slot leads from a tag, which is a level and part of a hash, to the newest Data of a list. Equal tags make one
-//! list, whatever the names are: names are compared by who reads it. A bucket whose slots are all taken goes on in
-//! further ones that it alone has; so more slots than expected make it longer, never wrong.
+//! A slot leads from a tag, which is a level and part of a hash, to the newest Data of a list.
+//! Equal tags make one list, whatever the names are: names are compared by who reads it. A bucket
+//! whose slots are all taken goes on in further ones that it alone has; so more slots than expected
+//! make it longer, never wrong.
 //!
-//! Slots are changed under the bucket's lock and may be read without it: a reader sees each slot as it was or as it
-//! is, which is as good as coming a moment earlier or later.
+//! Slots are changed under the bucket's lock and may be read without it: a reader sees each slot as
+//! it was or as it is, which is as good as coming a moment earlier or later.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -46,7 +48,8 @@ impl Tag {
     /// The id in a slot with this tag.
     #[inline]
     fn id_in(self, slot: u64) -> Option<Id> {
-        // With the tag gone an id is left, which is not 0; what has another tag, or is free, is out of its range.
+        // With the tag gone an id is left, which is not 0; what has another tag, or is free, is out
+        // of its range.
         let id = slot ^ u64::from(self.0) << 32;
         (id.wrapping_sub(1) < u64::from(u32::MAX)).then_some(id as u32)
     }
@@ -57,7 +60,7 @@ struct Bucket<R> {
     lock: Mutex<R, ()>,
     /// The bucket that goes on with this one's slots, or the next one of the free stack.
     more: AtomicU32,
-    /// The tag in the upper half, the newest Data in the lower one; none: the slot is free.
+    /// The tag in the upper half, the newest Data in the lower one; 0 if the slot is free.
     slots: [AtomicU64; SLOTS],
 }
 
@@ -73,7 +76,8 @@ impl<R: RawMutex> Pooled for Bucket<R> {
     }
 }
 
-/// Writers of one bucket exclude each other, so that these need no ordering but that of what readers follow.
+/// Writers of one bucket exclude each other, so that these need no ordering but that of what
+/// readers follow.
 impl<R> Bucket<R> {
     /// The slot with `tag`.
     #[inline]
@@ -99,7 +103,7 @@ fn set(slot: &AtomicU64, tag: Tag, id: Id) {
 pub(super) enum Newest {
     Is(Id),
     None,
-    /// The bucket has further slots: ask again with the lock.
+    /// The bucket has further slots: look again with the lock.
     Unknown,
 }
 
@@ -111,7 +115,8 @@ pub(super) struct Buckets<R> {
 }
 
 impl<R: RawMutex> Buckets<R> {
-    /// Fast with `expected` slots taken, so many of each bucket's on average, and with room for `most`.
+    /// Fast with `expected` slots taken, so many of each bucket's on average, and with room for
+    /// `most`.
     pub(super) fn new(expected: usize, of_bucket: usize, most: usize) -> Result<Self, ConfigError> {
         let buckets = (expected / of_bucket).clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
         let more = Nodes::new(most.max(MORE_MIN))?;
@@ -124,7 +129,7 @@ impl<R: RawMutex> Buckets<R> {
         (hash as usize & self.mask) as u32
     }
 
-    /// Asks for a bucket, ahead of its use; see [`crate::Batch`].
+    /// Prefetches a bucket, ahead of its use; see [`crate::Batch`].
     #[inline]
     pub(super) fn prefetch(&self, number: u32) {
         self.pool.get(number as usize).into_iter().for_each(prefetch);
@@ -147,13 +152,14 @@ impl<R: RawMutex> Buckets<R> {
         Some(Locked { table: self, first, _guard: first.lock.lock() })
     }
 
-    /// The bucket of that number; none if there is no memory for it.
+    /// The bucket of that number; `None` if there is no memory for it.
     pub(super) fn lock_or_make(&self, number: u32) -> Option<Locked<'_, R>> {
         let first = self.pool.get_or_make(number as usize, Bucket::default)?;
         Some(Locked { table: self, first, _guard: first.lock.lock() })
     }
 
-    /// Shows each list that there is: its bucket, its level and its newest Data. Only for a table that nobody is using.
+    /// Shows each list that there is: its bucket, its level and its newest Data. Only for a table
+    /// that nobody is using.
     #[cfg(test)]
     pub(super) fn lists(&self, show: &mut dyn FnMut(u32, usize, Id)) {
         for number in 0..=self.mask as u32 {
@@ -207,7 +213,8 @@ impl<'a, R: RawMutex> Locked<'a, R> {
         }
     }
 
-    /// Makes `id` the newest of the list whose spot was found under this lock; says whether there was memory for it.
+    /// Makes `id` the newest of the list whose spot was found under this lock; returns true if
+    /// there was memory for it.
     pub(super) fn push(&self, spot: &Spot<'a>, id: Id) -> bool {
         let slot = spot.slot.or_else(|| {
             let (more, bucket) = self.table.more.take()?;
@@ -218,7 +225,7 @@ impl<'a, R: RawMutex> Locked<'a, R> {
         slot.map(|slot| set(slot, spot.tag, id)).is_some()
     }
 
-    /// Puts `older` in the place of `newest` of a list of `level`; the list ends if that is none.
+    /// Puts `older` in the place of `newest` of a list of `level`; the list ends if that is `NONE`.
     pub(super) fn replace(&self, level: usize, newest: Id, older: Id) {
         // Of the tag only the level is known.
         const KNOWN: u64 = (u64::MAX << (32 + TAG_HASH_BITS)) | u32::MAX as u64;
@@ -245,7 +252,7 @@ impl<'a, R: RawMutex> Locked<'a, R> {
     }
 }
 
-/// A slot of a list, or a free one; none: all are taken.
+/// A slot of a list, or a free one; `None` if all are taken.
 pub(super) struct Spot<'a> {
     tag: Tag,
     slot: Option<&'a AtomicU64>,

@@ -1,22 +1,25 @@
-//! The content store's index: each Data is found by its whole name and by every prefix of it (`IS-30`).
+//! The content store's index: each Data is found by its whole name and by every prefix of it
+//! (`IS-30`).
 //!
-//! Data whose names have a prefix in common are in one list for it, the newest first, and a slot of a hash table leads
-//! there; those of one whole name are in a list too, in a table of their own. A list has no memory of its own: its
-//! links lie in the Data's entries, one pair for each component of a name, behind the packet's reference. So a prefix
-//! that one Data alone has, which is what spread names are made of, costs one slot of 8 octets.
+//! Data whose names have a prefix in common are in one list for it, the newest first, and a slot of
+//! a hash table leads there; those of one whole name are in a list too, in a table of their own. A
+//! list has no memory of its own: its links lie in the Data's entries, one pair for each component
+//! of a name, behind the packet's reference. So a prefix that one Data alone has, which is what
+//! spread names are made of, costs one slot of 8 octets.
 //!
-//! Nothing of a packet is read to file a Data or to take one out: lists are told apart by hashes, and an entry knows
-//! the buckets it is in. Whoever looks for a Data compares names, so a list that two prefixes share by chance
-//! costs time, never a wrong answer. No name is copied.
+//! Nothing of a packet is read to file a Data or to take one out: lists are told apart by hashes,
+//! and an entry knows the buckets it is in. Whoever looks for a Data compares names, so a list that
+//! two prefixes share by chance costs time, never a wrong answer. No name is copied.
 //!
 //! # Locks
 //!
-//! Order: the lock of a bucket, then that of an entry; never two buckets. A bucket's lock guards its slots and
-//! the links of its lists; an entry's lock guards the Data. Slots are also read without a lock: what is found so is
-//! used under the entry's lock and judged by its name, so nothing depends on it but whether a Data is found.
+//! Order: the lock of a bucket, then that of an entry; never two buckets. A bucket's lock guards
+//! its slots and the links of its lists; an entry's lock guards the Data. Slots are also read
+//! without a lock: what is found so is used under the entry's lock and judged by its name, so
+//! nothing depends on it but whether a Data is found.
 //!
-//! A Data is taken out by its owner only: who took it off the policy's lists. Until its inserter has put it
-//! on those lists nobody owns it, so it stays while it is being linked.
+//! A Data is taken out by its owner only: who took it off the policy's lists. Until its inserter
+//! has put it on those lists nobody owns it, so it stays while it is being linked.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
@@ -31,8 +34,8 @@ use crate::config::ConfigError;
 use crate::hash::NameHashes;
 use crate::prefetch::{prefetch, prefetch_packet};
 use crate::prefix_table::Key;
+use crate::reserve::Reserve;
 use crate::slab::{Id, NONE};
-use crate::spare::Spare;
 
 /// Links that lie in an entry: those of its whole name and of four prefixes.
 const LINKS: usize = 5;
@@ -43,16 +46,18 @@ const BLOCK_LINKS: usize = 4;
 const ENTRIES_MIN: usize = 1 << 22;
 const BLOCKS_MIN: usize = 1 << 20;
 
-/// Distinct prefixes for each Data of the limit for which the table of prefixes is made. More make it slower.
+/// Distinct prefixes for each Data of the limit for which the table of prefixes is made. More make
+/// it slower.
 const PREFIXES_PER_DATA: usize = 4;
 
-/// Slots of a bucket that are taken on average when a table is as full as it is made for. Those that do not fit are a wait for
-/// memory that nobody has asked for ahead. Of a thousand buckets with two on average one needs more than its own; with four,
-/// fifty, but few names have four prefixes that no other one has.
+/// Slots of a bucket that are taken on average when a table is as full as it is made for. Those
+/// that do not fit are a wait for memory that was not prefetched. Of a thousand buckets with two on
+/// average one needs more than its own; with four, fifty, but few names have four prefixes that no
+/// other one has.
 const NAMES_PER_BUCKET: usize = 2;
 const PREFIXES_PER_BUCKET: usize = 4;
 
-/// Lines of a packet that are asked for ahead: those that most names lie in.
+/// Lines of a packet that are prefetched: those that most names lie in.
 const PACKET_LINES: usize = 2;
 
 /// The level of whole names; that of a prefix is its number of components.
@@ -90,7 +95,7 @@ struct Block {
     more: AtomicU32,
 }
 
-/// A place in one list. Neighbours are named by where their links are: see [`Place`].
+/// A place in one list. Neighbours are named by where their links are: see [`LinkPlace`].
 #[derive(Default)]
 struct Link {
     /// The bucket that leads to the list: set once, before anything can take the Data out.
@@ -99,12 +104,13 @@ struct Link {
     older: AtomicU32,
 }
 
-/// In [`Link::bucket`]: there was no memory for the bucket, and the Data is not found by this prefix.
+/// In [`Link::bucket`]: there was no memory for the bucket, and the Data is not found by this
+/// prefix.
 const UNLINKED: u32 = u32::MAX;
 
 /// Where links are: an entry's id, or a block's with this bit.
-type Place = Id;
-const IN_BLOCK: Place = 1 << 31;
+type LinkPlace = Id;
+const IN_BLOCK: LinkPlace = 1 << 31;
 
 impl<B, R: RawMutex> Default for Entry<B, R> {
     fn default() -> Self {
@@ -139,7 +145,7 @@ pub(super) struct Handle {
 }
 
 /// What became of a Data that was to be filed.
-pub(super) enum Filed {
+pub(super) enum Inserted {
     New(Handle),
     /// The same packet was there: its freshness was renewed.
     Renewed(Handle),
@@ -147,7 +153,7 @@ pub(super) enum Filed {
     Full,
 }
 
-/// A visitor of Data: says whether to stop.
+/// A visitor of Data: returns true to stop.
 type Visit<'v, B> = dyn FnMut(Handle, &mut Cached<B>) -> bool + 'v;
 
 /// A list that is looked for.
@@ -162,7 +168,7 @@ impl Sought<'_> {
         Tag::new(self.hash, self.level)
     }
 
-    /// Whether a Data of this name belongs to the list; another may be in it by chance.
+    /// Returns true if a Data of this name belongs to the list; another may be in it by chance.
     fn has(&self, name: &[u8]) -> bool {
         match self.level {
             WHOLE => name == self.name,
@@ -186,18 +192,18 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         })
     }
 
-    /// Asks for the bucket of a whole name.
+    /// Prefetches the bucket of a whole name.
     pub(super) fn prefetch_name(&self, hash: u64) {
         self.names.prefetch(self.names.number(hash));
     }
 
-    /// Asks for the buckets that an insertion needs.
+    /// Prefetches the buckets that an insertion needs.
     pub(super) fn prefetch_buckets(&self, hashes: &NameHashes) {
         (1..hashes.len()).for_each(|n| self.prefixes.prefetch(self.prefixes.number(hashes.hash(n))));
         self.prefetch_name(hashes.whole());
     }
 
-    /// Asks for the links that filing a Data changes, once its buckets are at hand.
+    /// Prefetches the links that filing a Data changes, once its buckets are at hand.
     pub(super) fn prefetch_lists(&self, hashes: &NameHashes) {
         for level in 1..hashes.len() {
             let hash = hashes.hash(level);
@@ -207,12 +213,13 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         }
     }
 
-    /// Asks for the entry `id`.
+    /// Prefetches the entry `id`.
     pub(super) fn prefetch_entry(&self, id: Id) {
         self.entries.get(id).into_iter().for_each(prefetch);
     }
 
-    /// Asks for the buckets that taking out a Data needs, its neighbours and the beginning of its packet.
+    /// Prefetches the buckets that taking out a Data needs, its neighbours and the beginning of its
+    /// packet.
     pub(super) fn prefetch_leaving(&self, id: Id) {
         let Some(entry) = self.entries.get(id) else { return };
         let links = entry.links.iter().take(usize::from(entry.components.load(Relaxed)));
@@ -225,14 +232,14 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         self.prefetch_packet(id);
     }
 
-    /// Asks for the entry of the newest Data of a whole name; returns its id.
+    /// Prefetches the entry of the newest Data of a whole name; returns its id.
     pub(super) fn prefetch_newest(&self, hash: u64) -> Id {
         let Newest::Is(id) = self.names.newest(hash, Tag::new(hash, WHOLE)) else { return NONE };
         self.prefetch_entry(id);
         id
     }
 
-    /// Asks for the beginning of a Data's packet, unless somebody else is at the Data.
+    /// Prefetches the beginning of a Data's packet, unless somebody else is at the Data.
     pub(super) fn prefetch_packet(&self, id: Id) {
         if let Some(cached) = self.entries.get(id).and_then(|entry| entry.cached.try_lock())
             && let Some(cached) = &*cached
@@ -241,9 +248,9 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         }
     }
 
-    /// Shows `visit` the Data with exactly the first `n` components of `key`, newest first, then, if `below`,
-    /// those whose names extend it, until it says stop. At most `most` of each are shown, and no more than
-    /// [`CS_EXAMINED_MAX`].
+    /// Shows `visit` the Data with exactly the first `n` components of `key`, newest first, then,
+    /// if `below`, those whose names extend it, until it returns true. At most `most` of each are
+    /// shown, and no more than [`CS_EXAMINED_MAX`].
     pub(super) fn visit(&self, key: Key<'_>, n: usize, below: bool, most: usize, visit: &mut Visit<'_, B>) {
         let sought = Sought { hash: key.hashes.hash(n), level: WHOLE, name: key.prefix(n) };
         if !self.visit_list(&sought, most, visit) && below && n < COMPONENTS_MAX {
@@ -273,7 +280,8 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         others.any(|id| self.examine(*id, sought, &mut left, visit))
     }
 
-    /// Shows a Data of `sought` to the visitor, if there is one left to show; says whether it stopped.
+    /// Shows a Data of `sought` to the visitor, if there is one left to show; returns true if it
+    /// stopped.
     fn examine(&self, id: Id, sought: &Sought<'_>, left: &mut usize, visit: &mut Visit<'_, B>) -> bool {
         let Some(entry) = self.entries.get(id) else { return false };
         let mut guard = entry.cached.lock();
@@ -299,34 +307,35 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         found
     }
 
-    /// Files a Data under `key`, its name, and under every prefix of it. `same` knows the same packet.
+    /// Files a Data under `key`, its name, and under every prefix of it. `same` knows the same
+    /// packet.
     pub(super) fn insert(
         &self,
         cached: Cached<B>,
         key: Key<'_>,
         same: impl Fn(&Cached<B>) -> bool,
-        spare: &Spare,
-    ) -> Filed {
+        reserve: &Reserve,
+    ) -> Inserted {
         let components = key.hashes.len();
         // Making stays outside of the bucket's lock.
-        let Some((id, entry)) = self.take(components, spare) else { return Filed::Full };
+        let Some((id, entry)) = self.take(components, reserve) else { return Inserted::Full };
         let (hash, number) = (key.hashes.whole(), self.names.number(key.hashes.whole()));
         let Some(locked) = self.names.lock_or_make(number) else {
-            self.give(id, entry, spare);
-            return Filed::Full;
+            self.give(id, entry, reserve);
+            return Inserted::Full;
         };
         let spot = locked.spot(Tag::new(hash, WHOLE));
         if let Some(handle) = self.renew(&spot, cached.fresh_until_ns, same) {
             drop(locked);
-            self.give(id, entry, spare);
-            return Filed::Renewed(handle);
+            self.give(id, entry, reserve);
+            return Inserted::Renewed(handle);
         }
         let generation = entry.put(cached);
         if !self.join(&locked, &spot, number, WHOLE, id) {
             drop(locked);
             drop(entry.cached.lock().take());
-            self.give(id, entry, spare);
-            return Filed::Full;
+            self.give(id, entry, reserve);
+            return Inserted::Full;
         }
         drop(locked);
         let mut place = id;
@@ -342,7 +351,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
                 link.bucket.store(UNLINKED, Relaxed);
             }
         }
-        Filed::New(Handle { id, generation })
+        Inserted::New(Handle { id, generation })
     }
 
     /// Renews the freshness of the same packet, if it is in the list of its name.
@@ -366,14 +375,14 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         })
     }
 
-    /// Makes the links at `place` the newest of a list; says whether there was memory for it.
+    /// Makes the links at `place` the newest of a list; returns true if there was memory for it.
     fn join<'a>(
         &self,
         locked: &Locked<'a, R>,
         spot: &Spot<'a>,
         number: u32,
         level: usize,
-        place: Place,
+        place: LinkPlace,
     ) -> bool {
         let older = spot.newest;
         let Some(link) = self.link(place, level) else { return false };
@@ -388,7 +397,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     }
 
     /// Takes a Data out, by its owner.
-    pub(super) fn remove(&self, id: Id, spare: &Spare) -> Option<Cached<B>> {
+    pub(super) fn remove(&self, id: Id, reserve: &Reserve) -> Option<Cached<B>> {
         let entry = self.entries.get(id)?;
         let mut place = id;
         for level in 0..usize::from(entry.components.load(Relaxed)) {
@@ -396,12 +405,12 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
             self.leave(level, place);
         }
         let cached = entry.cached.lock().take();
-        self.give(id, entry, spare);
+        self.give(id, entry, reserve);
         cached
     }
 
     /// Takes the links at `place` out of their list.
-    fn leave(&self, level: usize, place: Place) {
+    fn leave(&self, level: usize, place: LinkPlace) {
         let Some(link) = self.link(place, level) else { return };
         let Some(locked) = self.table(level).lock(link.bucket.load(Relaxed)) else { return };
         let (newer, older) = (link.newer.load(Relaxed), link.older.load(Relaxed));
@@ -419,7 +428,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     }
 
     #[inline]
-    fn link(&self, place: Place, level: usize) -> Option<&Link> {
+    fn link(&self, place: LinkPlace, level: usize) -> Option<&Link> {
         match place & IN_BLOCK {
             0 => self.entries.get(place)?.links.get(level),
             _ => self.blocks.get(place & !IN_BLOCK)?.links.get(level.checked_sub(LINKS)? % BLOCK_LINKS),
@@ -428,7 +437,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
 
     /// The entry whose links are at `place`.
     #[inline]
-    fn owner(&self, place: Place) -> Id {
+    fn owner(&self, place: LinkPlace) -> Id {
         match place & IN_BLOCK {
             0 => place,
             _ => self.blocks.get(place & !IN_BLOCK).map_or(NONE, |block| block.owner.load(Relaxed)),
@@ -437,7 +446,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
 
     /// Where an entry has its links for `level`, given where it has those for the level before.
     #[inline]
-    fn next_place(&self, place: Place, level: usize) -> Place {
+    fn next_place(&self, place: LinkPlace, level: usize) -> LinkPlace {
         if level < LINKS || !(level - LINKS).is_multiple_of(BLOCK_LINKS) {
             return place;
         }
@@ -449,14 +458,14 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     }
 
     /// A free entry with room for the links of so many components.
-    fn take(&self, components: usize, spare: &Spare) -> Option<(Id, &Entry<B, R>)> {
-        let (id, entry) = self.entries.take_from(&spare.cs_entries)?;
+    fn take(&self, components: usize, reserve: &Reserve) -> Option<(Id, &Entry<B, R>)> {
+        let (id, entry) = self.entries.take_from(&reserve.cs_entries)?;
         entry.more.store(NONE, Relaxed);
         entry.mark.store(0, Relaxed);
         entry.components.store(components as u8, Relaxed);
         for _ in 0..components.saturating_sub(LINKS).div_ceil(BLOCK_LINKS) {
-            let Some((more, block)) = self.blocks.take_from(&spare.cs_blocks) else {
-                self.give(id, entry, spare);
+            let Some((more, block)) = self.blocks.take_from(&reserve.cs_blocks) else {
+                self.give(id, entry, reserve);
                 return None;
             };
             block.owner.store(id, Relaxed);
@@ -467,23 +476,23 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     }
 
     /// Gives back an entry that is in no list any more.
-    fn give(&self, id: Id, entry: &Entry<B, R>, spare: &Spare) {
+    fn give(&self, id: Id, entry: &Entry<B, R>, reserve: &Reserve) {
         let mut more = entry.more.load(Relaxed);
         while let Some(block) = self.blocks.get(more) {
             let next = block.more.load(Relaxed);
-            self.blocks.give_to(&spare.cs_blocks, more);
+            self.blocks.give_to(&reserve.cs_blocks, more);
             more = next;
         }
-        self.entries.give_to(&spare.cs_entries, id);
+        self.entries.give_to(&reserve.cs_entries, id);
     }
 
     /// Gives back what was taken for packets and not used.
-    pub(super) fn settle(&self, spare: &Spare) {
-        self.entries.settle(&spare.cs_entries);
-        self.blocks.settle(&spare.cs_blocks);
+    pub(super) fn settle(&self, reserve: &Reserve) {
+        self.entries.settle(&reserve.cs_entries);
+        self.blocks.settle(&reserve.cs_blocks);
     }
 
-    /// Lets `change` at a Data, if it is still there.
+    /// Runs `change` on a Data, if it is still there.
     pub(super) fn with(&self, handle: Handle, change: impl FnOnce(&mut Cached<B>)) {
         let Some(entry) = self.entries.get(handle.id) else { return };
         let mut guard = entry.cached.lock();
@@ -540,7 +549,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     /// Checks each list; returns how many Data there are.
     pub(super) fn check(&self) -> usize {
         let mut places = 0;
-        let mut walk = |number: u32, level: usize, newest: Place| {
+        let mut walk = |number: u32, level: usize, newest: LinkPlace| {
             let (mut newer, mut place) = (NONE, newest);
             while let Some(link) = self.link(place, level) {
                 assert_eq!((link.bucket.load(Relaxed), link.newer.load(Relaxed)), (number, newer));

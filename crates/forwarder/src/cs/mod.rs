@@ -1,16 +1,17 @@
-//! The content store: cached Data, found by whole name, by any prefix, or by implicit digest; one for all
-//! workers.
+//! The content store: cached Data, found by whole name, by any prefix, or by implicit digest; one
+//! for all workers.
 //!
-//! Three limits are in force at once (`IS-35`): packets, index entries and octets. A Data is copied nowhere:
-//! the store keeps a reference to the received packet and its index points into it.
+//! Three limits are in force at once (`IS-35`): packets, index entries and octets. A Data is copied
+//! nowhere: the store keeps a reference to the received packet and its index points into it.
 //!
-//! A lookup takes the lock of the Data that it finds, and that of a bucket if the first one does not do; the
-//! policy says whether a hit needs its lock too ([`OnHit`]). An insertion takes a bucket for each component, one
-//! after the other, then the policy's lock alone; what leaves for it is taken out after that, again bucket by bucket.
+//! A lookup takes the lock of the Data that it finds, and that of a bucket if the first one does
+//! not do; the policy says whether a hit needs its lock too ([`OnHit`]). An insertion takes a
+//! bucket for each component, one after the other, then the policy's lock alone; what leaves for it
+//! is taken out after that, again bucket by bucket.
 
+mod accounting;
 mod buckets;
 mod index;
-mod ledger;
 mod policy;
 mod pool;
 mod read_ahead;
@@ -25,33 +26,33 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering:
 use lock_api::{Mutex, RawMutex};
 use namely_wire::DataView;
 
-use crate::ask::Ask;
 use crate::config::{Config, ConfigError};
 use crate::counters::Counter;
+use crate::interest_key::InterestKey;
 use crate::packet::PacketBuf;
 use crate::pit::Span;
 use crate::prefix_table::Key;
+use crate::reserve::Reserve;
 use crate::slab::Id;
-use crate::spare::Spare;
-use index::{Filed, Handle, Index};
-use ledger::{Entered, Ledger, Limits, Need};
+use accounting::{Accounting, Admitted, Limits, Need};
+use index::{Handle, Index, Inserted};
 use policy::{Arrival, OnHit};
 pub use policy::{CsPolicy, PolicyModel, UnknownPolicy};
 
-/// Most Data that one lookup examines under one name. A cache may miss; it may not make one Interest pay
-/// for all stale Data under a short prefix.
+/// Maximum number of Data that one lookup examines under one name. A cache may miss; it may not
+/// make one Interest pay for all stale Data under a short prefix.
 pub(crate) const CS_EXAMINED_MAX: usize = 64;
 
 /// The state of the content store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsInfo {
-    /// Most packets it may hold.
+    /// Maximum number of packets it may hold.
     pub packets_max: usize,
     /// How it chooses what leaves first.
     pub policy: CsPolicy,
-    /// Whether it takes Data in.
+    /// True if it takes Data in.
     pub admit: bool,
-    /// Whether it answers.
+    /// True if it answers.
     pub serve: bool,
     /// Packets it holds.
     pub packets: usize,
@@ -69,14 +70,14 @@ pub struct CsInfo {
     pub evicted: u64,
 }
 
-/// Changes of the content store; what is none stays.
+/// Changes of the content store; what is `None` stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsChange {
-    /// Most packets it may hold.
+    /// Maximum number of packets it may hold.
     pub packets_max: Option<usize>,
-    /// Whether it takes Data in.
+    /// True if it takes Data in.
     pub admit: Option<bool>,
-    /// Whether it answers.
+    /// True if it answers.
     pub serve: Option<bool>,
     /// How it chooses what leaves first. Without memory for another policy the old one stays.
     pub policy: Option<CsPolicy>,
@@ -84,7 +85,7 @@ pub struct CsChange {
 
 pub(crate) struct Cs<B, R> {
     index: Index<B, R>,
-    books: Books<R>,
+    accounting: LockedAccounting<R>,
     limits: Limits,
     admit: AtomicBool,
     serve: AtomicBool,
@@ -95,7 +96,7 @@ pub(crate) struct Cs<B, R> {
 
 /// What each insertion writes, apart from what lookups read.
 #[repr(align(64))]
-struct Books<R>(Mutex<R, Ledger>);
+struct LockedAccounting<R>(Mutex<R, Accounting>);
 
 /// In [`Cs::on_hit`].
 const LOCK: u8 = u8::MAX;
@@ -130,11 +131,11 @@ pub(crate) struct Undigested<B> {
 
 impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
-        let ledger = Ledger::new(config.cs_policy, config.cs_packets_max)?;
+        let accounting = Accounting::new(config.cs_policy, config.cs_packets_max)?;
         Ok(Cs {
             index: Index::new(config.cs_packets_max, config.cs_entries_max)?,
-            on_hit: AtomicU8::new(on_hit(&ledger)),
-            books: Books(Mutex::new(ledger)),
+            on_hit: AtomicU8::new(on_hit(&accounting)),
+            accounting: LockedAccounting(Mutex::new(accounting)),
             limits: Limits {
                 packets: AtomicUsize::new(config.cs_packets_max),
                 entries: AtomicUsize::new(config.cs_entries_max),
@@ -148,19 +149,19 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
 
     /// Its state; lookups are counted by who makes them.
     pub(crate) fn info(&self, hits: u64, misses: u64) -> CsInfo {
-        let ledger = self.books.0.lock();
+        let accounting = self.accounting.0.lock();
         CsInfo {
             packets_max: self.limits.packets.load(Relaxed),
-            policy: ledger.kind,
+            policy: accounting.kind,
             admit: self.admit.load(Relaxed),
             serve: self.serve.load(Relaxed),
-            packets: ledger.packets,
-            entries: ledger.entries,
-            octets: ledger.octets,
+            packets: accounting.packets,
+            entries: accounting.entries,
+            octets: accounting.octets,
             hits,
             misses,
             refused: self.refused.value(),
-            evicted: ledger.evicted,
+            evicted: accounting.evicted,
         }
     }
 
@@ -173,76 +174,83 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         };
         set(&self.admit, change.admit);
         set(&self.serve, change.serve);
-        let mut ledger = self.books.0.lock();
+        let mut accounting = self.accounting.0.lock();
         if let Some(packets) = change.packets_max {
             self.limits.packets.store(packets, Relaxed);
         }
         if let Some(policy) = change.policy {
-            ledger.change(policy, self.limits.packets.load(Relaxed), &self.index);
-            self.on_hit.store(on_hit(&ledger), Relaxed);
+            accounting.change(policy, self.limits.packets.load(Relaxed), &self.index);
+            self.on_hit.store(on_hit(&accounting), Relaxed);
         }
-        drop(ledger);
+        drop(accounting);
         self.shrink();
     }
 
     /// Changes how many index entries and octets there may be; Data beyond them leaves now.
     pub(crate) fn limit(&self, entries_max: usize, octets_max: u64) {
-        let ledger = self.books.0.lock();
+        let accounting = self.accounting.0.lock();
         self.limits.entries.store(entries_max, Relaxed);
         self.limits.octets.store(octets_max, Relaxed);
-        drop(ledger);
+        drop(accounting);
         self.shrink();
     }
 
     fn shrink(&self) {
-        let spare = Spare::new(0);
+        let reserve = Reserve::new(0);
         loop {
-            let mut ledger = self.books.0.lock();
-            let fits = ledger.fits(&self.limits, (0, 0, 0));
-            let Some(left) = (!fits).then(|| ledger.evict(Arrival::New, &self.index)).flatten() else {
-                drop(ledger);
-                return self.settle(&spare);
+            let mut accounting = self.accounting.0.lock();
+            let fits = accounting.fits(&self.limits, (0, 0, 0));
+            let Some(left) = (!fits).then(|| accounting.evict(Arrival::New, &self.index)).flatten() else {
+                drop(accounting);
+                return self.settle(&reserve);
             };
-            drop(ledger);
-            self.take_out(left, &spare);
+            drop(accounting);
+            self.take_out(left, &reserve);
         }
     }
 
     /// Gives back what was taken for packets and not used.
-    pub(crate) fn settle(&self, spare: &Spare) {
-        self.index.settle(spare);
+    pub(crate) fn settle(&self, reserve: &Reserve) {
+        self.index.settle(reserve);
     }
 
-    /// Finds Data that satisfies `ask` at `now_ns`.
-    pub(crate) fn find(&self, ask: &Ask<'_>, now_ns: u64) -> Lookup<B> {
-        match self.serve.load(Relaxed) && ask.components > 0 {
-            true => self.search(ask, now_ns),
+    /// Finds Data that satisfies `interest` at `now_ns`.
+    pub(crate) fn find(&self, interest: &InterestKey<'_>, now_ns: u64) -> Lookup<B> {
+        match self.serve.load(Relaxed) && interest.components > 0 {
+            true => self.search(interest, now_ns),
             false => Lookup::Miss,
         }
     }
 
-    fn search(&self, ask: &Ask<'_>, now_ns: u64) -> Lookup<B> {
+    fn search(&self, interest: &InterestKey<'_>, now_ns: u64) -> Lookup<B> {
         let mut lookup = Lookup::Miss;
         let mut hit = None;
-        let below = ask.view.can_be_prefix && ask.digest.is_none();
-        self.index.visit(ask.key(), ask.components, below, CS_EXAMINED_MAX, &mut |handle, cached| {
-            if ask.view.must_be_fresh && now_ns >= cached.fresh_until_ns {
-                return false;
-            }
-            if let Some(asked) = ask.digest {
-                match &cached.digest {
-                    None => {
-                        lookup = Lookup::DigestNeeded(Undigested { handle, packet: cached.packet.clone() });
-                        return true;
-                    }
-                    Some(digest) if digest[..] != *asked => return false,
-                    Some(_) => {}
+        let below = interest.view.can_be_prefix && interest.digest.is_none();
+        self.index.visit(
+            interest.key(),
+            interest.components,
+            below,
+            CS_EXAMINED_MAX,
+            &mut |handle, cached| {
+                if interest.view.must_be_fresh && now_ns >= cached.fresh_until_ns {
+                    return false;
                 }
-            }
-            lookup = Lookup::Hit(cached.packet.clone());
-            hit = Some(handle);
-            true
-        });
+                if let Some(asked) = interest.digest {
+                    match &cached.digest {
+                        None => {
+                            lookup =
+                                Lookup::DigestNeeded(Undigested { handle, packet: cached.packet.clone() });
+                            return true;
+                        }
+                        Some(digest) if digest[..] != *asked => return false,
+                        Some(_) => {}
+                    }
+                }
+                lookup = Lookup::Hit(cached.packet.clone());
+                hit = Some(handle);
+                true
+            },
+        );
         if let Some(handle) = hit {
             self.used(handle);
         }
@@ -253,7 +261,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     fn used(&self, handle: Handle) {
         match self.on_hit.load(Relaxed) {
             0 => {}
-            LOCK => self.books.0.lock().hit(handle),
+            LOCK => self.accounting.0.lock().hit(handle),
             most => self.index.raise(handle.id, most),
         }
     }
@@ -270,7 +278,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         key: Key<'_>,
         digest: Option<[u8; 32]>,
         now_ns: u64,
-        spare: &Spare,
+        reserve: &Reserve,
     ) {
         if !self.admit.load(Relaxed) || self.limits.packets.load(Relaxed) == 0 {
             return;
@@ -289,35 +297,35 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             fresh_until_ns: now_ns.saturating_add(view.freshness_ms.saturating_mul(1_000_000)),
             digest: digest.map(Box::new),
         };
-        let filed = self.index.insert(cached, key, |known| known.packet.as_ref() == view.wire, spare);
-        match filed {
-            Filed::Renewed(handle) => self.used(handle),
-            Filed::Full => self.refused.add(1),
-            Filed::New(handle) => {
+        let inserted = self.index.insert(cached, key, |known| known.packet.as_ref() == view.wire, reserve);
+        match inserted {
+            Inserted::Renewed(handle) => self.used(handle),
+            Inserted::Full => self.refused.add(1),
+            Inserted::New(handle) => {
                 let hash = key.hashes.whole();
                 let need = Need { hash, entries: components as u8, octets: octets as u32 };
-                self.enter(handle, need, spare);
+                self.enter(handle, need, reserve);
             }
         }
     }
 
     /// Enters a Data that is in the index, making room for it.
-    fn enter(&self, handle: Handle, need: Need, spare: &Spare) {
+    fn enter(&self, handle: Handle, need: Need, reserve: &Reserve) {
         let mut arrival = None;
         loop {
-            let mut ledger = self.books.0.lock();
-            let arrival = *arrival.get_or_insert_with(|| ledger.arriving(need.hash));
-            let (entered, left) = ledger.enter(handle, need, arrival, &self.limits, &self.index);
-            drop(ledger);
+            let mut accounting = self.accounting.0.lock();
+            let arrival = *arrival.get_or_insert_with(|| accounting.arriving(need.hash));
+            let (entered, left) = accounting.enter(handle, need, arrival, &self.limits, &self.index);
+            drop(accounting);
             if let Some(left) = left {
-                self.take_out(left, spare);
+                self.take_out(left, reserve);
             }
             match entered {
-                Entered::Yes => return,
-                Entered::NotYet => {}
+                Admitted::Yes => return,
+                Admitted::NotYet => {}
                 // The limits became smaller meanwhile.
-                Entered::Never => {
-                    self.take_out(handle.id, spare);
+                Admitted::Never => {
+                    self.take_out(handle.id, reserve);
                     self.refused.add(1);
                     return;
                 }
@@ -326,8 +334,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     }
 
     /// Takes a Data out of the index, by its owner; its memory is given back with no lock held.
-    fn take_out(&self, id: Id, spare: &Spare) {
-        drop(self.index.remove(id, spare));
+    fn take_out(&self, id: Id, reserve: &Reserve) {
+        drop(self.index.remove(id, reserve));
     }
 
     /// Counts a Data that was not to be cached.
@@ -335,8 +343,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         self.refused.add(1);
     }
 
-    /// Removes up to `count` Data at or under `prefix`; returns how many went and whether more remain, or
-    /// are coming in at this moment.
+    /// Removes up to `count` Data at or under `prefix`; returns how many went and whether more
+    /// remain, or are coming in at this moment.
     pub(crate) fn erase(&self, prefix: Key<'_>, count: usize) -> (usize, bool) {
         let mut erased = 0;
         loop {
@@ -344,16 +352,16 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                 return (erased, self.any_under(prefix).is_some());
             }
             let owned = if prefix.hashes.len() == 0 {
-                self.books.0.lock().disown_any()
+                self.accounting.0.lock().detach_any()
             } else {
                 let Some(handle) = self.any_under(prefix) else { return (erased, false) };
-                self.books.0.lock().disown(handle)
+                self.accounting.0.lock().detach(handle)
             };
             match owned {
                 Some(id) => {
-                    let spare = Spare::new(0);
-                    self.take_out(id, &spare);
-                    self.settle(&spare);
+                    let reserve = Reserve::new(0);
+                    self.take_out(id, &reserve);
+                    self.settle(&reserve);
                 }
                 None => return (erased, prefix.hashes.len() > 0),
             }
@@ -363,7 +371,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
 
     fn any_under(&self, prefix: Key<'_>) -> Option<Handle> {
         if prefix.hashes.len() == 0 {
-            return self.books.0.lock().any();
+            return self.accounting.0.lock().any();
         }
         let mut any = None;
         self.index.visit(prefix, prefix.hashes.len(), true, 1, &mut |handle, _| {
@@ -376,15 +384,15 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     /// Checks what must hold whenever nobody is using the store.
     #[cfg(test)]
     fn check(&self) {
-        let ledger = self.books.0.lock();
-        ledger.check();
-        assert!(ledger.fits(&self.limits, (0, 0, 0)), "all limits hold");
-        assert_eq!(self.index.check(), ledger.packets, "what is in the index is on the policy's lists");
+        let accounting = self.accounting.0.lock();
+        accounting.check();
+        assert!(accounting.fits(&self.limits, (0, 0, 0)), "all limits hold");
+        assert_eq!(self.index.check(), accounting.packets, "what is in the index is on the policy's lists");
     }
 }
 
-fn on_hit(ledger: &Ledger) -> u8 {
-    match ledger.on_hit() {
+fn on_hit(accounting: &Accounting) -> u8 {
+    match accounting.on_hit() {
         OnHit::Lock => LOCK,
         OnHit::Mark(most) => most,
     }

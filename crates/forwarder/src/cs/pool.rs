@@ -1,14 +1,16 @@
-//! Where what the content store's index is made of lives: in pools that grow in pieces and are read without a lock.
+//! Where what the content store's index is made of lives: in pools that grow in pieces and are read
+//! without a lock.
 //!
-//! An item that is free is on a stack whose links are in the items themselves, so taking one and giving it
-//! back are one atomic exchange each and allocate nothing once the pool has grown to its size.
+//! An item that is free is on a stack whose links are in the items themselves, so taking one and
+//! giving it back are one atomic exchange each and allocate nothing once the pool has grown to its
+//! size.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::config::ConfigError;
 use crate::pool::Pool;
+use crate::reserve::Magazine;
 use crate::slab::Id;
-use crate::spare::Magazine;
 
 /// What lives in [`Nodes`].
 pub(super) trait Pooled: Default {
@@ -20,8 +22,8 @@ pub(super) trait Pooled: Default {
 pub(super) struct Nodes<T> {
     places: Pool<T>,
     places_max: u32,
-    /// The first free item, and above it how often that has changed: a compare-and-swap that was overtaken
-    /// by others fails even if the same item is first again.
+    /// The first free item, and above it how often that has changed: a compare-and-swap that was
+    /// overtaken by others fails even if the same item is first again.
     free: AtomicU64,
     /// Items ever taken for the first time.
     made: AtomicU32,
@@ -45,7 +47,7 @@ impl<T: Pooled> Nodes<T> {
         self.places.get((id as usize).wrapping_sub(1))
     }
 
-    /// A free item; none when all places are taken, or there is no memory for a new one.
+    /// A free item; `None` when all places are taken, or there is no memory for a new one.
     pub(super) fn take(&self) -> Option<(Id, &T)> {
         let mut head = self.free.load(Ordering::Acquire);
         while let Some(item) = self.get(head as u32) {
@@ -75,8 +77,8 @@ impl<T: Pooled> Nodes<T> {
 
     /// An item that is at hand, or else a free one.
     #[inline]
-    pub(super) fn take_from<const N: usize>(&self, spare: &Magazine<N>) -> Option<(Id, &T)> {
-        match spare.take() {
+    pub(super) fn take_from<const N: usize>(&self, reserve: &Magazine<N>) -> Option<(Id, &T)> {
+        match reserve.take() {
             Some(id) => Some((id, self.get(id)?)),
             None => self.take(),
         }
@@ -84,15 +86,15 @@ impl<T: Pooled> Nodes<T> {
 
     /// Keeps an item at hand that nobody may use any more, or gives it back if there is no room.
     #[inline]
-    pub(super) fn give_to<const N: usize>(&self, spare: &Magazine<N>, id: Id) {
-        if !spare.put(id) {
+    pub(super) fn give_to<const N: usize>(&self, reserve: &Magazine<N>, id: Id) {
+        if !reserve.put(id) {
             self.give(id);
         }
     }
 
     /// Gives all back that is at hand.
-    pub(super) fn settle<const N: usize>(&self, spare: &Magazine<N>) {
-        while let Some(id) = spare.take() {
+    pub(super) fn settle<const N: usize>(&self, reserve: &Magazine<N>) {
+        while let Some(id) = reserve.take() {
             self.give(id);
         }
     }
@@ -121,8 +123,8 @@ mod tests {
     use alloc::vec::Vec;
 
     use crate::pool::CHUNK;
+    use crate::reserve::Reserve;
     use crate::slab::NONE;
-    use crate::spare::Spare;
 
     #[derive(Default)]
     struct Item(AtomicU32);
@@ -145,13 +147,13 @@ mod tests {
         assert_eq!(pool.taken(), 3 * CHUNK - 3);
         let again: Vec<Id> = (0..4).map(|_| pool.take().unwrap().0).collect();
         assert_eq!(again, [7, 6, 5, 3 * CHUNK as Id + 1]);
-        let spare = Spare::new(1);
-        pool.give_to(&spare.cs_entries, 6);
-        pool.give_to(&spare.cs_entries, 7);
+        let reserve = Reserve::new(1);
+        pool.give_to(&reserve.cs_entries, 6);
+        pool.give_to(&reserve.cs_entries, 7);
         assert_eq!(pool.taken(), 3 * CHUNK + 1, "what is at hand is taken");
-        assert_eq!(pool.take_from(&spare.cs_entries).unwrap().0, 7);
-        pool.settle(&spare.cs_entries);
-        assert_eq!((pool.taken(), pool.take_from(&spare.cs_entries).unwrap().0), (3 * CHUNK, 6));
+        assert_eq!(pool.take_from(&reserve.cs_entries).unwrap().0, 7);
+        pool.settle(&reserve.cs_entries);
+        assert_eq!((pool.taken(), pool.take_from(&reserve.cs_entries).unwrap().0), (3 * CHUNK, 6));
         assert!(ids.iter().zip(places).all(|(id, place)| core::ptr::eq(pool.get(*id).unwrap(), place)));
     }
 }

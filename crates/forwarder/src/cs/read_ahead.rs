@@ -1,5 +1,5 @@
-//! What a batch of packets will need of the content store, asked for before any of them is processed: see
-//! [`crate::Batch`]. Nothing is decided here, and nothing changes.
+//! What a batch of packets will need of the content store, prefetched before any of them is
+//! processed: see [`crate::Batch`]. Nothing is decided here, and nothing changes.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -38,14 +38,14 @@ impl Ids {
 }
 
 impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
-    /// Asks for where lookups of Interests begin.
+    /// Prefetches where lookups of Interests begin.
     pub(crate) fn prefetch_names<'a>(&self, interests: impl Iterator<Item = &'a NameHashes>) {
         if self.serve.load(Relaxed) {
             interests.for_each(|hashes| self.index.prefetch_name(hashes.whole()));
         }
     }
 
-    /// Asks for the Data that Interests will find, once it is known where.
+    /// Prefetches the Data that Interests will find, once it is known where.
     pub(crate) fn prefetch_found<'a>(&self, interests: impl Iterator<Item = &'a NameHashes>) -> Ids {
         let mut found = Ids::none();
         if self.serve.load(Relaxed) {
@@ -55,31 +55,31 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         found
     }
 
-    /// Asks for the packets of Data that were found.
+    /// Prefetches the packets of Data that were found.
     pub(crate) fn prefetch_packets(&self, found: &Ids) {
         found.iter().for_each(|id| self.index.prefetch_packet(id));
     }
 
-    /// Asks for what insertions of Data need first; returns what will probably leave for them.
+    /// Prefetches what insertions of Data need first; returns what will probably leave for them.
     pub(crate) fn prefetch_insertions<'a>(&self, data: impl Iterator<Item = &'a NameHashes> + Clone) -> Ids {
         let mut leaving = Ids::none();
         let takes_any = self.admit.load(Relaxed) && self.limits.packets.load(Relaxed) > 0;
         if takes_any && data.clone().next().is_some() {
             data.clone().for_each(|hashes| self.index.prefetch_buckets(hashes));
-            self.books.0.lock().prefetch(data.map(NameHashes::whole), &mut leaving);
+            self.accounting.0.lock().prefetch(data.map(NameHashes::whole), &mut leaving);
             leaving.iter().for_each(|id| self.index.prefetch_entry(id));
         }
         leaving
     }
 
-    /// Asks for what filing Data changes, once its buckets are at hand.
+    /// Prefetches what filing Data changes, once its buckets are at hand.
     pub(crate) fn prefetch_lists<'a>(&self, data: impl Iterator<Item = &'a NameHashes>) {
         if self.admit.load(Relaxed) && self.limits.packets.load(Relaxed) > 0 {
             data.for_each(|hashes| self.index.prefetch_lists(hashes));
         }
     }
 
-    /// Asks for what taking out Data needs, once these are at hand.
+    /// Prefetches what taking out Data needs, once these are at hand.
     pub(crate) fn prefetch_leaving(&self, leaving: &Ids) {
         leaving.iter().for_each(|id| self.index.prefetch_leaving(id));
     }

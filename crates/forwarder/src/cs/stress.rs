@@ -22,7 +22,8 @@ fn digest(_: &[u8]) -> [u8; 32] {
     [7; 32]
 }
 
-/// One of few names of 1 to 5 components, so that workers meet at every node; the deeper ones share prefixes.
+/// One of few names of 1 to 5 components, so that workers meet at every node; the deeper ones share
+/// prefixes.
 fn name(random: u64) -> Name {
     let components = 1 + random % 5;
     (0..components).fold(Name::new(), |name, i| name.join_generic([(random >> (8 + 2 * i)) as u8 & 3]))
@@ -30,7 +31,7 @@ fn name(random: u64) -> Name {
 
 fn work(store: &Store, hasher: &NameHasher, worker: u64) {
     let mut state = worker << 32;
-    let spare = Spare::new(1);
+    let reserve = Reserve::new(1);
     for step in 0..STEPS {
         state = state.wrapping_add(STEP);
         let random = mix(state);
@@ -42,9 +43,9 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
                 let packet: Packet =
                     builder.build(&content, &SignatureInfo::digest_sha256()).finish(&[0; 32]).into();
                 let view = DataView::parse(&packet).unwrap();
-                with_key(hasher, view.name, |key| store.insert(&packet, &view, key, None, step, &spare));
+                with_key(hasher, view.name, |key| store.insert(&packet, &view, key, None, step, &reserve));
                 if random.is_multiple_of(7) {
-                    store.settle(&spare);
+                    store.settle(&reserve);
                 }
             }
             100..250 => {
@@ -55,7 +56,7 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
                 let wire = builder.build();
                 let view = InterestView::parse(&wire).unwrap();
                 let hashes = hasher.prefixes(view.name);
-                if let Lookup::Hit(packet) = store.find(&Ask::new(&view, &hashes), 0) {
+                if let Lookup::Hit(packet) = store.find(&InterestKey::new(&view, &hashes), 0) {
                     let found = DataView::parse(&packet).unwrap();
                     assert!(name.is_prefix_of(found.name), "an answer has the name that was asked for");
                 }
@@ -72,7 +73,7 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
                 .configure(&CsChange { packets_max: Some(20 + random as usize % 20), ..CsChange::default() }),
         }
     }
-    store.settle(&spare);
+    store.settle(&reserve);
 }
 
 /// `IS-34`: for every policy to start with; workers change it as they go.

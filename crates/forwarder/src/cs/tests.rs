@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::hash::NameHasher;
 use crate::prefix_table::with_key;
-use crate::spare::Spare;
+use crate::reserve::Reserve;
 
 type Packet = Arc<[u8]>;
 
@@ -54,9 +54,9 @@ impl Store {
 
     fn insert(&mut self, packet: &Packet, now_ns: u64) {
         let view = DataView::parse(packet).unwrap();
-        let spare = Spare::new(1);
-        with_key(&self.hasher, view.name, |key| self.cs.insert(packet, &view, key, None, now_ns, &spare));
-        self.cs.settle(&spare);
+        let reserve = Reserve::new(1);
+        with_key(&self.hasher, view.name, |key| self.cs.insert(packet, &view, key, None, now_ns, &reserve));
+        self.cs.settle(&reserve);
     }
 
     fn find(&mut self, builder: &InterestBuilder, now_ns: u64) -> Option<Packet> {
@@ -64,7 +64,7 @@ impl Store {
         let view = InterestView::parse(&wire).unwrap();
         let hashes = self.hasher.prefixes(view.name);
         loop {
-            match self.cs.find(&Ask::new(&view, &hashes), now_ns) {
+            match self.cs.find(&InterestKey::new(&view, &hashes), now_ns) {
                 Lookup::Hit(packet) => return Some(packet),
                 Lookup::Miss => return None,
                 Lookup::DigestNeeded(cached) => {
@@ -200,8 +200,10 @@ fn a_data_is_charged_with_the_buffer_that_it_lies_in() {
         for name in ["/a", "/b", "/c"] {
             let packet = Roomy(data(&uri(name), 0, b""));
             let view = DataView::parse(&packet.0).unwrap();
-            let spare = Spare::new(1);
-            with_key(&NameHasher::fixed(), view.name, |key| cs.insert(&packet, &view, key, None, 0, &spare));
+            let reserve = Reserve::new(1);
+            with_key(&NameHasher::fixed(), view.name, |key| {
+                cs.insert(&packet, &view, key, None, 0, &reserve)
+            });
         }
         assert_eq!((cs.info(0, 0).octets, cs.info(0, 0).refused), (1000 * held, refused));
     }
@@ -292,7 +294,9 @@ fn a_digest_that_comes_after_its_packet_left_is_not_given_to_the_next_one() {
     let wire = builder.clone().nonce([0; 4]).build();
     let view = InterestView::parse(&wire).unwrap();
     let hashes = store.hasher.prefixes(view.name);
-    let Lookup::DigestNeeded(undigested) = store.cs.find(&Ask::new(&view, &hashes), 0) else { panic!() };
+    let Lookup::DigestNeeded(undigested) = store.cs.find(&InterestKey::new(&view, &hashes), 0) else {
+        panic!()
+    };
     store.insert(&second, 0);
     store.cs.set_digest(&undigested, digest(&first));
     assert!(store.find(&builder, 0).is_none());
@@ -370,14 +374,15 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Whether the limits leave `model` room for one more Data of so many octets and entries.
+/// Returns true if the limits leave `model` room for one more Data of so many octets and entries.
 fn fits(model: &[Kept], octets: usize, entries: usize, limits: (usize, usize, u64)) -> bool {
     let all_entries: usize = model.iter().map(|kept| kept.name.len()).sum();
     let all_octets: usize = model.iter().map(|kept| kept.packet.len()).sum();
     model.len() < limits.0 && all_entries + entries <= limits.1 && (all_octets + octets) as u64 <= limits.2
 }
 
-/// What the limits leave of `model`, least recently used first out, so that `octets` and `entries` fit.
+/// What the limits leave of `model`, least recently used first out, so that `octets` and `entries`
+/// fit.
 fn make_room(model: &mut Vec<Kept>, octets: usize, entries: usize, limits: (usize, usize, u64)) {
     while !fits(model, octets, entries, limits) {
         let oldest = model.iter().enumerate().min_by_key(|(_, kept)| kept.used).unwrap().0;
@@ -387,8 +392,9 @@ fn make_room(model: &mut Vec<Kept>, octets: usize, entries: usize, limits: (usiz
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
-    /// `IS-30`, `IS-31`, `IS-35`, `IS-36`: which Data leaves is checked for LRU; for every policy, that none
-    /// leaves without need, and that what the index has and what the policy and the limits know agree.
+    /// `IS-30`, `IS-31`, `IS-35`, `IS-36`: which Data leaves is checked for LRU; for every policy,
+    /// that none leaves without need, and that what the index has and what the policy and the
+    /// limits know agree.
     #[test]
     fn answers_and_evicts_as_a_searched_list_does_even_when_hashes_collide(
         steps in proptest::collection::vec(step(), 1..100),

@@ -115,8 +115,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
-    /// `IS-13`, `IS-14`: register makes one user; hold adds one; release takes one and makes an orphan of a
-    /// face that is still held; the last put frees the shell.
+    /// `IS-13`, `IS-14`: register makes one user; hold adds one; release takes one and makes an
+    /// orphan of a face that is still held; the last put frees the shell.
     #[test]
     fn user_counts_follow_the_model(steps in proptest::collection::vec(step(), 1..100)) {
         let faces = Table::new(1000).unwrap();

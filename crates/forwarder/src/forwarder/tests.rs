@@ -1,5 +1,5 @@
-//! One story told to two forwarders: one hashes names well, in the other all names collide. What they send
-//! must not differ: a hash says where to look, a name says what is there.
+//! One story told to two forwarders: one hashes names well, in the other all names collide. What
+//! they send must not differ: a hash says where to look, a name says what is there.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

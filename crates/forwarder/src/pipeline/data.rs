@@ -1,4 +1,4 @@
-//! A Data arrives: PIT, content store, and the faces that asked.
+//! A Data arrives: PIT, content store, and the downstream faces.
 
 use lock_api::RawMutex;
 use namely_wire::lp::CACHE_POLICY_NO_CACHE;
@@ -6,8 +6,8 @@ use namely_wire::{DataView, PitToken};
 
 use super::{DataOut, is_localhost};
 use crate::config::UnsolicitedPolicy;
-use crate::counters::{Busy, DropReason, Packets};
-use crate::faces::{FaceHold, LinkType, Turn};
+use crate::counters::{DropReason, HotCounter, Packets};
+use crate::faces::{BatchContext, FaceHold, LinkType};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Output, PacketBuf, Received};
@@ -17,14 +17,14 @@ use crate::prefix_table::Key;
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_data(
         &self,
-        turn: &Turn<'_, R>,
+        context: &BatchContext<'_, R>,
         ingress: &FaceHold<'_>,
         received: Received<B>,
         hashes: &NameHashes,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         ingress.count(Packets::InData);
-        let now_ns = turn.now_ns;
+        let now_ns = context.now_ns;
         let Received { packet, headers } = received;
         let view = DataView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
         if is_localhost(view.name) && !ingress.is_local() {
@@ -32,32 +32,32 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let mut digest = None;
         let mut satisfied = Satisfied::new();
-        let mut more = self.take_satisfied(turn, &view, hashes, &mut digest, &mut satisfied);
+        let mut more = self.take_satisfied(context, &view, hashes, &mut digest, &mut satisfied);
         if satisfied.is_empty() && !self.admits_unsolicited(ingress) {
             return Err(DropReason::Unsolicited);
         }
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.cs.refuse();
         } else {
-            self.cs.insert(&packet, &view, Key::new(view.name, hashes), digest, now_ns, &turn.spare);
+            self.cs.insert(&packet, &view, Key::new(view.name, hashes), digest, now_ns, &context.reserve);
         }
         let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
         // Sent last, so that it gets the packet itself and not one more user of it.
         let mut last = None;
         loop {
-            self.answer(turn, &satisfied, ingress, |downstream| {
+            self.answer(context, &satisfied, ingress, |downstream| {
                 if let Some((face, token)) = last.replace(downstream) {
                     self.send_data(&face, token, packet.clone(), data, out);
                 }
             });
-            turn.count(Busy::Satisfied, satisfied.len() as u32);
+            context.count(HotCounter::Satisfied, satisfied.len() as u32);
             satisfied.iter().for_each(|entry| self.finish_satisfied(entry, &view, now_ns));
             satisfied.iter_mut().for_each(|entry| self.pit.recycle(entry));
             if !more {
                 break;
             }
             satisfied = Satisfied::new();
-            more = self.take_satisfied(turn, &view, hashes, &mut digest, &mut satisfied);
+            more = self.take_satisfied(context, &view, hashes, &mut digest, &mut satisfied);
         }
         if let Some((face, token)) = last {
             self.send_data(&face, token, packet, data, out);
@@ -65,18 +65,19 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(())
     }
 
-    /// Takes PIT entries that the Data satisfies, as many as are taken at once; says whether there may be more.
-    /// The name decides, and the digest where one is asked for; a PIT token plays no part.
+    /// Takes PIT entries that the Data satisfies, as many as are taken at once; returns true if
+    /// there may be more. The name decides, and the digest where one is requested; a PIT token
+    /// plays no part.
     fn take_satisfied(
         &self,
-        turn: &Turn<'_, R>,
+        context: &BatchContext<'_, R>,
         view: &DataView<'_>,
         hashes: &NameHashes,
         digest: &mut Option<[u8; 32]>,
         satisfied: &mut Satisfied<B>,
     ) -> bool {
         loop {
-            match self.pit.take_matches(view.name, hashes, digest.as_ref(), satisfied, &turn.spare) {
+            match self.pit.take_matches(view.name, hashes, digest.as_ref(), satisfied, &context.reserve) {
                 Matched::All => return false,
                 Matched::Some => return true,
                 Matched::DigestNeeded => *digest = Some((self.config.sha256)(view.wire)),
@@ -84,16 +85,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Has the Data sent to each downstream of the entries with its own token, but not back where it came from
-    /// unless that link is ad hoc. A face that waits at two entries with one token gets one Data.
+    /// Has the Data sent to each downstream of the entries with its own token, but not back where
+    /// it came from unless that link is ad hoc. A face that waits at two entries with one token
+    /// gets one Data.
     fn answer<'t>(
         &self,
-        turn: &'t Turn<'_, R>,
+        context: &'t BatchContext<'_, R>,
         satisfied: &Satisfied<B>,
         ingress: &FaceHold<'_>,
         mut send: impl FnMut((FaceHold<'t>, Option<PitToken>)),
     ) {
-        let waits = |record: &&InRecord| record.expires_at_ns > turn.now_ns;
+        let waits = |record: &&InRecord| record.expires_at_ns > context.now_ns;
         for (i, entry) in satisfied.iter().enumerate() {
             for record in entry.in_records.iter().filter(waits) {
                 let is_same = |other: &InRecord| other.face == record.face && other.token == record.token;
@@ -103,7 +105,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 if is_back || earlier.any(is_same) {
                     continue;
                 }
-                match turn.hold_key(record.face) {
+                match context.hold_key(record.face) {
                     Some(face) => send((face, record.token)),
                     None => self.counters.dropped(DropReason::FaceGone),
                 }
@@ -120,12 +122,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Ends a satisfied entry. Its Nonces need remembering only if the Data may turn stale while the
-    /// Interest still loops: otherwise the cache would answer it.
+    /// Ends a satisfied entry. Its Nonces need remembering only if the Data may turn stale while
+    /// the Interest still loops: otherwise the cache would answer it.
     fn finish_satisfied(&self, entry: &PitEntry<B>, view: &DataView<'_>, now_ns: u64) {
         let fresh_ns = view.freshness_ms.saturating_mul(1_000_000);
         if entry.must_be_fresh() && fresh_ns < self.config.dead_nonce_lifetime_ns {
-            self.bury_nonces(entry, now_ns);
+            self.record_dead_nonces(entry, now_ns);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Time passes: pending Interests and routes that have lasted long enough, and what released faces left
-//! behind. Nothing here scans a table.
+//! Time passes: pending Interests and routes that have lasted long enough, and what released faces
+//! left behind. Nothing here scans a table.
 
 use lock_api::RawMutex;
 use namely_wire::NameRef;
@@ -10,45 +10,46 @@ use crate::forwarder::Forwarder;
 use crate::packet::{Output, PacketBuf};
 use crate::pit::Expired;
 use crate::prefix_table::with_key;
+use crate::reserve::Reserve;
 use crate::rib::Install;
-use crate::spare::Spare;
 
-/// Most entries that one call of [`Forwarder::expire`] ends, of each kind, so that a burst of deadlines
-/// cannot keep packets waiting. The rest is due at once again.
+/// Maximum number of entries that one call of [`Forwarder::expire`] ends, of each kind, so that a
+/// burst of deadlines cannot keep packets waiting. The rest is due at once again.
 const EXPIRED_PER_CALL_MAX: usize = 4096;
 
-/// Most table entries of a released face that are cleared in one turn.
+/// Maximum number of table entries of a released face that are cleared in one turn.
 const SWEPT_PER_TURN_MAX: usize = 256;
 
 /// When to try again if the control path holds the RIB.
 const RIB_RETRY_NS: u64 = 10_000_000;
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Ends pending Interests and routes whose time is over, and returns when to call again; none if nothing
-    /// waits. A pending Interest ends within about a millisecond after its lifetime, silently. `out` is for
-    /// strategies that send on a timer; the present ones do not.
+    /// Ends pending Interests and routes whose time is over, and returns when to call again; `None`
+    /// if nothing waits. A pending Interest ends within about a millisecond after its lifetime,
+    /// silently. `out` is for strategies that send on a timer; the present ones do not.
     pub fn expire(&self, now_ns: u64, _out: &mut impl Output<B>) -> Option<u64> {
         let mut budget = EXPIRED_PER_CALL_MAX;
-        let spare = Spare::new(0);
+        let reserve = Reserve::new(0);
         while budget > 0 {
-            match self.pit.take_expired(now_ns, &spare) {
+            match self.pit.take_expired(now_ns, &reserve) {
                 None => break,
                 Some(Expired::Nothing) => {}
                 Some(Expired::Entry(mut entry)) => {
                     self.counters.unsatisfied.add(1);
-                    self.bury_nonces(&entry, now_ns);
+                    self.record_dead_nonces(&entry, now_ns);
                     self.pit.recycle(&mut entry);
                 }
             }
             budget -= 1;
         }
-        self.settle(&spare);
+        self.settle(&reserve);
         let pit = self.pit.next_deadline_ns();
         let more = if self.sweep_departed() { Some(now_ns.saturating_add(RIB_RETRY_NS)) } else { None };
         [pit, self.expire_routes(now_ns), more].into_iter().flatten().min()
     }
 
-    /// Ends routes. The RIB may be busy with a long computation, for which forwarding does not wait.
+    /// Ends routes. The RIB may be busy with a long computation, for which forwarding does not
+    /// wait.
     fn expire_routes(&self, now_ns: u64) -> Option<u64> {
         let Some(mut rib) = self.rib.try_lock() else { return Some(now_ns.saturating_add(RIB_RETRY_NS)) };
         let mut budget = EXPIRED_PER_CALL_MAX;
@@ -58,7 +59,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         rib.next_deadline_ns()
     }
 
-    /// Clears some of what tables hold of released faces; says whether more remains.
+    /// Clears some of what tables hold of released faces; returns true if more remains.
     pub(crate) fn sweep_departed(&self) -> bool {
         let Some(face) = self.departed.lock().front().copied() else { return false };
         let bindings_left = self.sweep_bindings(face);

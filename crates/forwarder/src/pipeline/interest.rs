@@ -7,15 +7,15 @@ use namely_wire::{InterestView, LpHeaders, NackReason};
 use super::amend::without_hint;
 use super::upstreams::Routing;
 use super::{DataOut, is_localhost};
-use crate::ask::Ask;
-use crate::counters::{Busy, DropReason, Packets};
+use crate::counters::{DropReason, HotCounter, Packets};
 use crate::cs::Lookup;
-use crate::faces::{FaceHold, FaceId, LinkType, Turn};
+use crate::faces::{BatchContext, FaceHold, FaceId, LinkType};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
+use crate::interest_key::InterestKey;
 use crate::packet::{Outgoing, Output, PacketBuf, Received};
-use crate::pit::{Entered, InRecord, OutRecord, Pended, PitEntry, PitFull};
-use crate::spare::Spare;
+use crate::pit::{InRecord, Inserted, LockedEntry, OutRecord, PitEntry, PitFull};
+use crate::reserve::Reserve;
 use crate::strategy::{Chosen, Pending, Strategy, StrategyKind, Upstream, Verdict};
 
 /// An Interest that has passed the checks which need no table.
@@ -23,11 +23,11 @@ pub(super) struct Arrived<'a, B> {
     pub(super) ingress: &'a FaceHold<'a>,
     pub(super) packet: &'a B,
     pub(super) headers: &'a LpHeaders,
-    pub(super) ask: Ask<'a>,
+    pub(super) interest: InterestKey<'a>,
     pub(super) nonce: [u8; 4],
     pub(super) lifetime_ns: u64,
     pub(super) now_ns: u64,
-    spare: &'a Spare,
+    reserve: &'a Reserve,
 }
 
 /// Where a pending Interest is to be sent.
@@ -47,7 +47,7 @@ impl Forwarding<'_> {
 impl<B> Arrived<'_, B> {
     /// HopLimit as it is sent on; arrival with 0 was refused.
     pub(super) fn hop_limit_out(&self) -> Option<u8> {
-        self.ask.view.hop_limit.map(|limit| limit.saturating_sub(1))
+        self.interest.view.hop_limit.map(|limit| limit.saturating_sub(1))
     }
 
     fn in_record(&self) -> InRecord {
@@ -63,7 +63,7 @@ impl<B> Arrived<'_, B> {
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_interest(
         &self,
-        turn: &Turn<'_, R>,
+        context: &BatchContext<'_, R>,
         ingress: &FaceHold<'_>,
         received: Received<B>,
         hashes: &NameHashes,
@@ -84,8 +84,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let mut forwarding = None;
         let mut process = |packet: &B, view: &InterestView<'_>| {
-            let ask = Ask::new(view, hashes);
-            self.process_interest(turn, ingress, packet, ask, &headers, &mut forwarding, out)
+            let interest = InterestKey::new(view, hashes);
+            self.process_interest(context, ingress, packet, interest, &headers, &mut forwarding, out)
         };
         let packet = match self.amended(&view)? {
             None => {
@@ -99,12 +99,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             }
         };
         if let Some(forwarding) = forwarding {
-            self.forward(turn, ingress, &forwarding, packet, &headers, out);
+            self.forward(context, ingress, &forwarding, packet, &headers, out);
         }
         Ok(())
     }
 
-    /// A copy of the Interest with what it lacks or without what it no longer needs, if it must differ.
+    /// A copy of the Interest with what it lacks or without what it no longer needs, if it must
+    /// differ.
     fn amended(&self, view: &InterestView<'_>) -> Result<Option<B>, DropReason> {
         let strip = view.forwarding_hint_value.is_some() && self.is_in_producer_region(view);
         let octets = match (strip, view.nonce) {
@@ -121,58 +122,60 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         B::copy_from(&octets).map(Some).ok_or(DropReason::NoBuffer)
     }
 
-    /// Whether the forwarding hint names, or leads to, a region that this router is in.
+    /// Returns true if the forwarding hint names, or leads to, a region that this router is in.
     fn is_in_producer_region(&self, view: &InterestView<'_>) -> bool {
         self.regions.any_of(view.forwarding_hint())
     }
 
-    /// Answers the Interest, or makes it pending; puts into `forwarding` where it is to be sent, if anywhere.
+    /// Answers the Interest, or makes it pending; puts into `forwarding` where it is to be sent, if
+    /// anywhere.
     #[allow(clippy::too_many_arguments)]
     fn process_interest<'t>(
         &self,
-        turn: &'t Turn<'_, R>,
+        context: &'t BatchContext<'_, R>,
         ingress: &FaceHold<'_>,
         packet: &B,
-        ask: Ask<'_>,
+        interest: InterestKey<'_>,
         headers: &LpHeaders,
         forwarding: &mut Option<Forwarding<'t>>,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
-        let now_ns = turn.now_ns;
-        let lifetime_ms = ask.view.lifetime_or_default_ms().min(self.config.interest_lifetime_ms_max);
+        let now_ns = context.now_ns;
+        let lifetime_ms = interest.view.lifetime_or_default_ms().min(self.config.interest_lifetime_ms_max);
         let arrived = Arrived {
             ingress,
             packet,
             headers,
-            ask,
-            nonce: ask.view.nonce.ok_or(DropReason::Malformed)?,
+            interest,
+            nonce: interest.view.nonce.ok_or(DropReason::Malformed)?,
             lifetime_ns: lifetime_ms.saturating_mul(1_000_000),
             now_ns,
-            spare: &turn.spare,
+            reserve: &context.reserve,
         };
-        if self.dead_nonces.contains(ask.hashes.whole(), arrived.nonce, now_ns) {
+        if self.dead_nonces.contains(interest.hashes.whole(), arrived.nonce, now_ns) {
             return self.refuse_loop(&arrived, out);
         }
-        match self.find_cached(turn, &arrived.ask) {
+        match self.find_cached(context, &arrived.interest) {
             Some(data) => {
-                self.answer_from_cache(turn, &arrived, data, out);
+                self.answer_from_cache(context, &arrived, data, out);
                 Ok(())
             }
-            None => self.pend(turn, &arrived, forwarding, out),
+            None => self.insert_pending(context, &arrived, forwarding, out),
         }
     }
 
-    /// Looks in the content store, computing digests of cached packets only where the Interest asks by one.
-    fn find_cached(&self, turn: &Turn<'_, R>, ask: &Ask<'_>) -> Option<B> {
+    /// Looks in the content store, computing digests of cached packets only where the Interest asks
+    /// by one.
+    fn find_cached(&self, context: &BatchContext<'_, R>, interest: &InterestKey<'_>) -> Option<B> {
         loop {
-            let lookup = self.cs.find(ask, turn.now_ns);
+            let lookup = self.cs.find(interest, context.now_ns);
             match lookup {
                 Lookup::Hit(packet) => {
-                    turn.count(Busy::CsHits, 1);
+                    context.count(HotCounter::CsHits, 1);
                     return Some(packet);
                 }
                 Lookup::Miss => {
-                    turn.count(Busy::CsMisses, 1);
+                    context.count(HotCounter::CsMisses, 1);
                     return None;
                 }
                 Lookup::DigestNeeded(cached) => {
@@ -185,59 +188,61 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     fn answer_from_cache(
         &self,
-        turn: &Turn<'_, R>,
+        context: &BatchContext<'_, R>,
         arrived: &Arrived<'_, B>,
         packet: B,
         out: &mut impl Output<B>,
     ) {
-        turn.count(Busy::Satisfied, 1);
-        // The cache stands in for the producer, who would reflect the mark of a congested upstream path.
+        context.count(HotCounter::Satisfied, 1);
+        // The cache stands in for the producer, who would reflect the mark of a congested upstream
+        // path.
         let congestion_mark = arrived.headers.congestion_mark;
         let data = DataOut { from: FaceId::CONTENT_STORE, congestion_mark };
         self.send_data(arrived.ingress, arrived.headers.pit_token, packet, data, out);
     }
 
-    /// Enters the Interest in the PIT; `forwarding` becomes what the strategy says.
-    fn pend<'t>(
+    /// Enters the Interest in the PIT; `forwarding` becomes the decision of the strategy.
+    fn insert_pending<'t>(
         &self,
-        turn: &'t Turn<'_, R>,
+        context: &'t BatchContext<'_, R>,
         arrived: &Arrived<'_, B>,
         forwarding: &mut Option<Forwarding<'t>>,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
-        let strategy = self.strategies.find(arrived.ask.key());
+        let strategy = self.strategies.find(arrived.interest.key());
         let Forwarding { routing, chosen, hop_limit } = forwarding.insert(Forwarding::new(strategy));
-        self.add_upstreams(turn, arrived, routing)?;
-        let mut pended = match self.enter(arrived) {
-            Ok(pended) => pended,
+        self.add_upstreams(context, arrived, routing)?;
+        let mut locked = match self.insert_or_join(arrived) {
+            Ok(locked) => locked,
             Err(refusal) => return self.refuse(arrived, refusal, out),
         };
-        match self.decide(&mut pended, routing, arrived) {
+        match self.decide(&mut locked, routing, arrived) {
             Verdict::Suppress => {
-                turn.count(Busy::Suppressed, 1);
+                context.count(HotCounter::Suppressed, 1);
                 Ok(())
             }
             Verdict::Forward(to) => {
                 *chosen = to;
-                *hop_limit = arrived.hop_limit_out().map(|limit| (arrived.ask.view.hop_limit_offset, limit));
+                *hop_limit =
+                    arrived.hop_limit_out().map(|limit| (arrived.interest.view.hop_limit_offset, limit));
                 Ok(())
             }
             Verdict::NoUpstream => {
-                self.withdraw(pended, arrived);
+                self.withdraw(locked, arrived);
                 let refusal = if routing.hop_limited { Refusal::HopLimit } else { Refusal::NoRoute };
                 self.refuse(arrived, refusal, out)
             }
         }
     }
 
-    /// Asks the strategy, unless the application has decided itself, and enters who will be asked.
+    /// Asks the strategy, unless the application has decided itself, and records the upstreams.
     fn decide(
         &self,
-        pended: &mut Pended<'_, B, R>,
+        locked: &mut LockedEntry<'_, B, R>,
         routing: &Routing<'_>,
         arrived: &Arrived<'_, B>,
     ) -> Verdict {
-        let Some(entry) = pended.entry() else { return Verdict::Suppress };
+        let Some(entry) = locked.entry() else { return Verdict::Suppress };
         let mut verdict = if routing.is_explicit {
             let mut chosen = Chosen::new();
             chosen.push(0);
@@ -261,36 +266,37 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         verdict
     }
 
-    /// Takes the downstream out before it is told that nobody can be asked; others that wait go on waiting.
-    fn withdraw(&self, mut pended: Pended<'_, B, R>, arrived: &Arrived<'_, B>) {
-        let key = pended.key();
-        let Some(entry) = pended.entry() else { return };
-        self.pit.take_downstream(entry, arrived.ingress.key(), arrived.spare);
+    /// Takes the downstream out before it is told that there is no upstream; others that wait go on
+    /// waiting.
+    fn withdraw(&self, mut locked: LockedEntry<'_, B, R>, arrived: &Arrived<'_, B>) {
+        let key = locked.key();
+        let Some(entry) = locked.entry() else { return };
+        self.pit.take_downstream(entry, arrived.ingress.key(), arrived.reserve);
         let is_alone = entry.in_records.is_empty();
-        drop(pended);
+        drop(locked);
         if !is_alone {
             return;
         }
-        if let Some(mut entry) = self.pit.take_if(key, |entry| entry.in_records.is_empty(), arrived.spare) {
+        if let Some(mut entry) = self.pit.take_if(key, |entry| entry.in_records.is_empty(), arrived.reserve) {
             self.counters.unsatisfied.add(1);
-            self.bury_nonces(&entry, arrived.now_ns);
+            self.record_dead_nonces(&entry, arrived.now_ns);
             self.pit.recycle(&mut entry);
         }
     }
 
     /// Finds or makes the PIT entry and enters the downstream.
-    fn enter(&self, arrived: &Arrived<'_, B>) -> Result<Pended<'_, B, R>, Refusal> {
+    fn insert_or_join(&self, arrived: &Arrived<'_, B>) -> Result<LockedEntry<'_, B, R>, Refusal> {
         let record = arrived.in_record();
-        let Arrived { packet, ask, now_ns, spare, .. } = *arrived;
-        let mut pended = match self.pit.enter(packet, &ask, record, now_ns, spare)? {
-            Entered::New(pended) => return Ok(pended),
-            Entered::Known(pended) => pended,
+        let Arrived { packet, interest, now_ns, reserve, .. } = *arrived;
+        let mut locked = match self.pit.insert(packet, &interest, record, now_ns, reserve)? {
+            Inserted::New(locked) => return Ok(locked),
+            Inserted::Existing(locked) => locked,
         };
-        if pended.entry().is_some_and(|entry| has_looped(entry, arrived)) {
+        if locked.entry().is_some_and(|entry| has_looped(entry, arrived)) {
             return Err(Refusal::Loop);
         }
-        self.pit.add_downstream(&mut pended, record, now_ns, spare)?;
-        Ok(pended)
+        self.pit.add_downstream(&mut locked, record, now_ns, reserve)?;
+        Ok(locked)
     }
 
     /// Enters or renews the out-record of an upstream; false if the entry has too many.
@@ -322,10 +328,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         true
     }
 
-    /// Sends the Interest `packet` to those that were chosen. The last one gets the packet itself and not one more user of it.
+    /// Sends the Interest `packet` to those that were chosen. The last one gets the packet itself
+    /// and not one more user of it.
     fn forward(
         &self,
-        turn: &Turn<'_, R>,
+        context: &BatchContext<'_, R>,
         ingress: &FaceHold<'_>,
         forwarding: &Forwarding<'_>,
         packet: B,
@@ -334,7 +341,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     ) {
         let Forwarding { routing, chosen, hop_limit } = forwarding;
         let mut send = |upstream: &Upstream<'_>, packet: B| {
-            turn.count(if upstream.is_bound { Busy::ToLocal } else { Busy::ToNetwork }, 1);
+            context.count(if upstream.is_bound { HotCounter::ToLocal } else { HotCounter::ToNetwork }, 1);
             let headers = LpHeaders {
                 incoming_face_id: upstream.face.local_fields().then_some(ingress.id().0),
                 congestion_mark: headers.congestion_mark,
@@ -352,7 +359,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         send(last, packet);
     }
 
-    /// Tells the downstream, where it can be told, and says why the Interest is dropped.
+    /// Tells the downstream, where it can be told, and returns why the Interest is dropped.
     fn refuse(
         &self,
         arrived: &Arrived<'_, B>,
@@ -397,8 +404,8 @@ impl From<PitFull> for Refusal {
     }
 }
 
-/// Whether the Interest's Nonce is one that the pending entry has seen. On a point-to-point link the same
-/// Nonce from the same face is a retransmission, not a loop.
+/// Returns true if the Interest's Nonce is one that the pending entry has seen. On a point-to-point
+/// link the same Nonce from the same face is a retransmission, not a loop.
 fn has_looped<B>(entry: &PitEntry<B>, arrived: &Arrived<'_, B>) -> bool {
     let (ingress, nonce) = (arrived.ingress.key(), arrived.nonce);
     let from_same = entry.in_records.iter().any(|record| record.face == ingress && record.nonce == nonce);

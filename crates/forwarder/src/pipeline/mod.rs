@@ -32,7 +32,7 @@ fn is_localhop(name: NameRef<'_>) -> bool {
     name.as_bytes().starts_with(LOCALHOP)
 }
 
-/// What a Data is sent with, whoever asked.
+/// What a Data is sent with, whoever the downstream is.
 #[derive(Clone, Copy)]
 struct DataOut {
     /// What IncomingFaceId says.
@@ -41,7 +41,8 @@ struct DataOut {
 }
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Sends a packet through a face, or into the black hole if the face has been released (`IS-14`).
+    /// Sends a packet through a face, or into the black hole if the face has been released
+    /// (`IS-14`).
     fn emit(&self, face: &FaceHold<'_>, packets: Packets, packet: Outgoing<B>, out: &mut impl Output<B>) {
         match face.id() {
             FaceId::NONE => self.counters.dropped(DropReason::FaceGone),
@@ -52,8 +53,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Answers a downstream with Data. Scope needs no check: a non-local face never gets to ask for a name
-    /// that `/localhost` Data satisfies.
+    /// Answers a downstream with Data. Scope needs no check: a non-local face is never recorded as
+    /// the downstream of a name that `/localhost` Data satisfies.
     fn send_data(
         &self,
         face: &FaceHold<'_>,
@@ -71,8 +72,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.emit(face, Packets::OutData, Outgoing { packet, headers, hop_limit: None }, out);
     }
 
-    /// Refuses the Interest in `packet`. On a link with several peers a Nack would refuse it for all of
-    /// them, so there it is not sent.
+    /// Refuses the Interest in `packet`. On a link with several peers a Nack would refuse it for
+    /// all of them, so there it is not sent.
     fn send_nack(
         &self,
         face: &FaceHold<'_>,
@@ -101,7 +102,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Remembers the Nonces that a finished entry was sent with.
-    fn bury_nonces(&self, entry: &PitEntry<B>, now_ns: u64) {
+    fn record_dead_nonces(&self, entry: &PitEntry<B>, now_ns: u64) {
         if entry.out_records.is_empty() {
             return;
         }

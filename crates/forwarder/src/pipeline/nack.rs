@@ -3,11 +3,11 @@
 use lock_api::RawMutex;
 use namely_wire::{InterestView, NackReason};
 
-use crate::ask::Ask;
 use crate::counters::{DropReason, Packets};
-use crate::faces::{FaceHold, LinkType, Turn};
+use crate::faces::{BatchContext, FaceHold, LinkType};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
+use crate::interest_key::InterestKey;
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::PitEntry;
 use crate::strategy::{NackVerdict, Strategy, StrategyKind};
@@ -15,7 +15,7 @@ use crate::strategy::{NackVerdict, Strategy, StrategyKind};
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_nack(
         &self,
-        turn: &Turn<'_, R>,
+        context: &BatchContext<'_, R>,
         ingress: &FaceHold<'_>,
         received: &Received<B>,
         hashes: &NameHashes,
@@ -28,13 +28,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let view = InterestView::parse(received.packet.as_ref()).map_err(|_| DropReason::Malformed)?;
         let nonce = view.nonce.ok_or(DropReason::NackUnmatched)?;
-        let ask = Ask::new(&view, hashes);
-        let strategy = self.strategies.find(ask.key());
+        let interest = InterestKey::new(&view, hashes);
+        let strategy = self.strategies.find(interest.key());
 
         let upstream = ingress.key();
-        let mut pended = self.pit.find_sent(&ask, upstream, nonce).ok_or(DropReason::NackUnmatched)?;
-        let key = pended.key();
-        let Some(entry) = pended.entry() else { return Ok(()) };
+        let mut locked = self.pit.find_sent(&interest, upstream, nonce).ok_or(DropReason::NackUnmatched)?;
+        let key = locked.key();
+        let Some(entry) = locked.entry() else { return Ok(()) };
         entry
             .out_records
             .iter_mut()
@@ -44,19 +44,19 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             NackVerdict::Wait => {}
             NackVerdict::TellOne(face, reason) => {
                 let kept = entry.packet.clone();
-                let record = self.pit.take_downstream(entry, face, &turn.spare);
-                drop(pended);
+                let record = self.pit.take_downstream(entry, face, &context.reserve);
+                drop(locked);
                 if let Some(record) = record {
                     self.nack_downstream(&kept, &record, reason, out);
                 }
             }
             NackVerdict::TellAll(reason) => {
-                drop(pended);
+                drop(locked);
                 // Unless a retransmission has gone to somebody else in between.
                 let refused =
                     |entry: &PitEntry<B>| matches!(verdict(strategy, entry), NackVerdict::TellAll(_));
-                if let Some(mut entry) = self.pit.take_if(key, refused, &turn.spare) {
-                    self.nack_all(&entry, reason, turn.now_ns, out);
+                if let Some(mut entry) = self.pit.take_if(key, refused, &context.reserve) {
+                    self.nack_all(&entry, reason, context.now_ns, out);
                     self.pit.recycle(&mut entry);
                 }
             }
@@ -67,7 +67,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Tells every downstream that still waits.
     fn nack_all(&self, entry: &PitEntry<B>, reason: NackReason, now_ns: u64, out: &mut impl Output<B>) {
         self.counters.unsatisfied.add(1);
-        self.bury_nonces(entry, now_ns);
+        self.record_dead_nonces(entry, now_ns);
         let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns);
         waiting.for_each(|record| self.nack_downstream(&entry.packet, record, reason, out));
     }

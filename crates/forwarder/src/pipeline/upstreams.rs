@@ -4,12 +4,12 @@ use lock_api::RawMutex;
 
 use super::interest::Arrived;
 use super::{is_localhop, is_localhost};
-use crate::ask::Ask;
 use crate::counters::DropReason;
-use crate::faces::{FaceHold, FaceId, FaceKey, LinkType, Turn};
-use crate::few::Few;
-use crate::fib::Upward;
+use crate::faces::{BatchContext, FaceHold, FaceId, FaceKey, LinkType};
+use crate::fib::NextHops;
 use crate::forwarder::Forwarder;
+use crate::inline_vec::InlineVec;
+use crate::interest_key::InterestKey;
 use crate::packet::PacketBuf;
 use crate::prefix_table::with_key;
 use crate::strategy::{StrategyKind, Upstream, Upstreams};
@@ -27,7 +27,7 @@ pub(super) struct Routing<'a> {
 impl Routing<'_> {
     /// Nowhere yet.
     pub(super) fn new(strategy: StrategyKind) -> Self {
-        Routing { strategy, upstreams: Few::new(), is_explicit: false, hop_limited: false }
+        Routing { strategy, upstreams: InlineVec::new(), is_explicit: false, hop_limited: false }
     }
 }
 
@@ -35,15 +35,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Resolves the name: adds the upstreams the Interest may go to, cheapest first.
     pub(super) fn add_upstreams<'t>(
         &self,
-        turn: &'t Turn<'_, R>,
+        context: &'t BatchContext<'_, R>,
         arrived: &Arrived<'_, B>,
         routing: &mut Routing<'t>,
     ) -> Result<(), DropReason> {
         if let Some(id) = arrived.headers.next_hop_face_id {
-            let face = turn.hold(FaceId(id)).ok_or(DropReason::NextHopGone)?;
-            // A privileged application says where its Interest goes, even back or one hop further than
-            // `/localhop` allows; but what is of this host stays here.
-            if is_localhost(arrived.ask.view.name) && !face.is_local() {
+            let face = context.hold(FaceId(id)).ok_or(DropReason::NextHopGone)?;
+            // A privileged application says where its Interest goes, even back or one hop further
+            // than `/localhop` allows; but what is of this host stays here.
+            if is_localhost(arrived.interest.view.name) && !face.is_local() {
                 return Err(DropReason::Scope);
             }
             if arrived.hop_limit_out() == Some(0) && !face.is_local() {
@@ -53,37 +53,37 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             routing.is_explicit = true;
             return Ok(());
         }
-        for hop in self.nexthops(&arrived.ask) {
-            self.add_upstream(turn, arrived, hop, routing);
+        for hop in self.nexthops(&arrived.interest) {
+            self.add_upstream(context, arrived, hop, routing);
         }
         Ok(())
     }
 
     /// The next hops of the name, or of the first name of the forwarding hint that has any.
-    fn nexthops(&self, ask: &Ask<'_>) -> Upward {
-        if ask.view.forwarding_hint_value.is_none() {
-            return self.fib.longest_match(ask.key());
+    fn nexthops(&self, interest: &InterestKey<'_>) -> NextHops {
+        if interest.view.forwarding_hint_value.is_none() {
+            return self.fib.longest_match(interest.key());
         }
         let of_hint = |hint| with_key(&self.hasher, hint, |key| self.fib.longest_match(key));
-        let mut hints = ask.view.forwarding_hint().map(of_hint);
-        hints.find(|faces| !faces.is_empty()).unwrap_or_else(Upward::new)
+        let mut hints = interest.view.forwarding_hint().map(of_hint);
+        hints.find(|faces| !faces.is_empty()).unwrap_or_else(NextHops::new)
     }
 
     fn add_upstream<'t>(
         &self,
-        turn: &'t Turn<'_, R>,
+        context: &'t BatchContext<'_, R>,
         arrived: &Arrived<'_, B>,
         hop: FaceKey,
         routing: &mut Routing<'t>,
     ) {
         let is_bound = hop == FaceKey::LOCAL;
-        let key = if is_bound { self.bpt.find(arrived.ask.key()) } else { Some(hop) };
+        let key = if is_bound { self.bpt.find(arrived.interest.key()) } else { Some(hop) };
         let Some(key) = key else {
             self.counters.dropped(DropReason::NotBound);
             return;
         };
         // A next hop whose face has just gone is skipped; it leaves the FIB with the next sweep.
-        let Some(face) = turn.hold_key(key) else { return };
+        let Some(face) = context.hold_key(key) else { return };
         if !may_go(arrived, &face) || routing.upstreams.iter().any(|known| known.key() == key) {
             return;
         }
@@ -95,9 +95,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 }
 
-/// Whether scope and link allow the Interest to leave through `face`.
+/// Returns true if scope and link allow the Interest to leave through `face`.
 fn may_go<B>(arrived: &Arrived<'_, B>, face: &FaceHold<'_>) -> bool {
-    let (name, ingress) = (arrived.ask.view.name, arrived.ingress);
+    let (name, ingress) = (arrived.interest.view.name, arrived.ingress);
     if face.key() == ingress.key() && face.link_type() != LinkType::AdHoc {
         return false;
     }

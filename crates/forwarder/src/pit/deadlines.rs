@@ -1,7 +1,9 @@
-//! When entries end: timer wheels, each for a group of ids, so that workers seldom wait for each other here.
+//! When entries end: timer wheels, each for a group of ids, so that workers seldom wait for each
+//! other here.
 //!
-//! An entry that is satisfied leaves its timer where it is. If its place holds another entry by the time the timer
-//! fires, the timer is set anew; as lifetimes are much alike, an exchange touches no wheel at all.
+//! An entry that is satisfied leaves its timer where it is. If its place holds another entry by the
+//! time the timer fires, the timer is set anew; as lifetimes are much alike, an exchange touches no
+//! wheel at all.
 
 use alloc::boxed::Box;
 

@@ -1,10 +1,10 @@
-//! A pending Interest: the one packet it keeps, who asked, and who was asked.
+//! A pending Interest: the one packet it keeps, its downstreams, and its upstreams.
 
 use namely_wire::{NackReason, NameRef, PitToken};
 
-use crate::ask::Ask;
 use crate::faces::FaceKey;
-use crate::few::Few;
+use crate::inline_vec::InlineVec;
+use crate::interest_key::InterestKey;
 
 /// A run of octets in the kept packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +25,7 @@ impl Span {
     }
 }
 
-/// A downstream: a face that asked and waits.
+/// A downstream: a face that sent the Interest and waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InRecord {
     pub(crate) face: FaceKey,
@@ -44,21 +44,22 @@ pub(crate) struct OutRecord {
     pub(crate) nonce: [u8; 4],
     pub(crate) sent_at_ns: u64,
     pub(crate) expires_at_ns: u64,
-    /// Retransmissions sooner than this after `sent_at_ns` are held back, ns; 0 until the first one.
+    /// Retransmissions sooner than this after `sent_at_ns` are held back, ns; 0 until the first
+    /// one.
     pub(crate) suppression_ns: u32,
     /// The Nack it answered with.
     pub(crate) nack: Option<NackReason>,
 }
 
 impl OutRecord {
-    /// Whether an answer may still come.
+    /// Returns true if an answer may still come.
     pub(crate) fn is_pending(&self, now_ns: u64) -> bool {
         self.nack.is_none() && self.expires_at_ns >= now_ns
     }
 }
 
-pub(crate) type InRecords = Few<InRecord, 1>;
-pub(crate) type OutRecords = Few<OutRecord, 1>;
+pub(crate) type InRecords = InlineVec<InRecord, 1>;
+pub(crate) type OutRecords = InlineVec<OutRecord, 1>;
 
 /// One pending Interest. Its name is never copied: it lies in the packet.
 #[derive(Debug)]
@@ -88,30 +89,30 @@ struct Flags {
 }
 
 impl Flags {
-    fn of(ask: &Ask<'_>) -> Self {
+    fn of(interest: &InterestKey<'_>) -> Self {
         Flags {
-            can_be_prefix: ask.view.can_be_prefix,
-            must_be_fresh: ask.view.must_be_fresh,
-            digest: ask.digest.is_some(),
+            can_be_prefix: interest.view.can_be_prefix,
+            must_be_fresh: interest.view.must_be_fresh,
+            digest: interest.digest.is_some(),
         }
     }
 }
 
 impl<B: AsRef<[u8]>> PitEntry<B> {
-    /// An entry for `packet`, the Interest that `ask` views, with its first downstream.
-    pub(super) fn new(packet: B, ask: &Ask<'_>, record: InRecord, stripe: u8) -> Self {
-        let view = ask.view;
-        let mut in_records = Few::new();
+    /// An entry for `packet`, the Interest that `interest` views, with its first downstream.
+    pub(super) fn new(packet: B, interest: &InterestKey<'_>, record: InRecord, stripe: u8) -> Self {
+        let view = interest.view;
+        let mut in_records = InlineVec::new();
         in_records.push(record);
         PitEntry {
-            components: ask.components as u8,
+            components: interest.components as u8,
             stripe,
             name: Span::of(view.wire, view.name.as_bytes()),
             hint: view.forwarding_hint_value.map(|hint| Span::of(view.wire, hint)).unwrap_or_default(),
-            flags: Flags::of(ask),
+            flags: Flags::of(interest),
             packet,
             in_records,
-            out_records: Few::new(),
+            out_records: InlineVec::new(),
             suppression_ns: 0,
             expires_at_ns: record.expires_at_ns,
         }
@@ -136,19 +137,19 @@ impl<B: AsRef<[u8]>> PitEntry<B> {
         self.flags.digest.then(|| &name[name.len().saturating_sub(32)..])
     }
 
-    /// Whether `ask` asks the same: name, selectors and forwarding hint.
-    pub(crate) fn is_same_as(&self, ask: &Ask<'_>) -> bool {
-        self.has_name_and_selectors(ask)
-            && self.hint.slice(self.packet.as_ref()) == ask.view.forwarding_hint_value.unwrap_or(&[])
+    /// Returns true if `interest` requests the same: name, selectors and forwarding hint.
+    pub(crate) fn is_same_as(&self, interest: &InterestKey<'_>) -> bool {
+        self.has_name_and_selectors(interest)
+            && self.hint.slice(self.packet.as_ref()) == interest.view.forwarding_hint_value.unwrap_or(&[])
     }
 
-    /// Whether `ask` has the same name and selectors.
-    pub(super) fn has_name_and_selectors(&self, ask: &Ask<'_>) -> bool {
-        self.flags == Flags::of(ask) && self.name() == ask.view.name.as_bytes()
+    /// Returns true if `interest` has the same name and selectors.
+    pub(super) fn has_name_and_selectors(&self, interest: &InterestKey<'_>) -> bool {
+        self.flags == Flags::of(interest) && self.name() == interest.view.name.as_bytes()
     }
 
-    /// Whether Data named `name` of `components` components satisfies the entry, but for the digest it may
-    /// ask for. Called for entries whose hash is that of a prefix of `name`.
+    /// Returns true if Data named `name` of `components` components satisfies the entry, but for
+    /// the digest it may ask for. Called for entries whose hash is that of a prefix of `name`.
     pub(super) fn may_match(&self, name: NameRef<'_>, components: usize) -> bool {
         let covered = usize::from(self.components);
         if self.flags.digest {

@@ -1,8 +1,9 @@
-//! Which places of the pool are free. Ids are handed out by stripes, each with a lock and a list of its own, so
-//! that workers do not meet here: a worker's faces choose the stripe. An id that was given back is the next one to be
-//! taken, because its place is still in the processor's cache.
+//! Which places of the pool are free. Ids are handed out by stripes, each with a lock and a list of
+//! its own, so that workers do not meet here: a worker's faces choose the stripe. An id that was
+//! given back is the next one to be taken, because its place is still in the processor's cache.
 //!
-//! Records beyond the first of an entry need storage; it is kept here when its entry goes, and lent again.
+//! Records beyond the first of an entry need storage; it is kept here when its entry goes, and lent
+//! again.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,8 +13,8 @@ use lock_api::{Mutex, MutexGuard, RawMutex};
 use super::entry::{InRecord, OutRecord};
 use crate::config::ConfigError;
 use crate::pool::{CHUNK, boxed};
+use crate::reserve::Reserve;
 use crate::slab::{Id, NONE};
-use crate::spare::Spare;
 use crate::sync::{AtomicU32, Ordering};
 
 /// Stripes of the list.
@@ -42,7 +43,8 @@ pub(super) struct Ids<R> {
 #[repr(align(64))]
 struct Stripe<R> {
     list: Mutex<R, FreeList>,
-    /// Ids that this stripe gave out, less those that it got back: below 0 if it got others' ids. Written under the lock.
+    /// Ids that this stripe gave out, less those that it got back: below 0 if it got others' ids.
+    /// Written under the lock.
     used: AtomicU32,
 }
 
@@ -89,22 +91,27 @@ impl<R: RawMutex> Ids<R> {
         self.fresh.load(Ordering::Acquire)
     }
 
-    /// Takes an id from `spare`, or for it several from a stripe; none if all are in use. `link` finds an id's link, and
-    /// makes its place if it has none yet.
+    /// Takes an id from `reserve`, or for it several from a stripe; `None` if all are in use.
+    /// `link` finds an id's link, and makes its place if it has none yet.
     #[inline]
     pub(super) fn take<'a>(
         &self,
         stripe: u32,
-        spare: &Spare,
+        reserve: &Reserve,
         link: impl Fn(Id) -> Option<&'a Link>,
     ) -> Option<Id> {
-        spare.pit.take().or_else(|| self.take_more(stripe, spare, link))
+        reserve.pit.take().or_else(|| self.take_more(stripe, reserve, link))
     }
 
-    fn take_more<'a>(&self, stripe: u32, spare: &Spare, link: impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
+    fn take_more<'a>(
+        &self,
+        stripe: u32,
+        reserve: &Reserve,
+        link: impl Fn(Id) -> Option<&'a Link>,
+    ) -> Option<Id> {
         let own = stripe as usize % STRIPES;
         let id = self
-            .pop(own, spare, &link)
+            .pop(own, reserve, &link)
             .or_else(|| self.open_run(own, &link))
             // All ids were given out once: another stripe may have one that is free.
             .or_else(|| self.pop_foreign(own, &link))?;
@@ -112,19 +119,20 @@ impl<R: RawMutex> Ids<R> {
         Some(id)
     }
 
-    /// Gives an id back: to `spare`, which then gives all that it has to their stripes if it is full.
+    /// Gives an id back: to `reserve`, which then gives all that it has to their stripes if it is
+    /// full.
     #[inline]
-    pub(super) fn give<'a>(&self, id: Id, spare: &Spare, link: impl Fn(Id) -> Option<&'a Link>) {
-        if !spare.pit.put(id) {
-            self.settle(spare, link);
-            spare.pit.put(id);
+    pub(super) fn give<'a>(&self, id: Id, reserve: &Reserve, link: impl Fn(Id) -> Option<&'a Link>) {
+        if !reserve.pit.put(id) {
+            self.settle(reserve, link);
+            reserve.pit.put(id);
         }
     }
 
-    /// Gives all that is in `spare` to the stripes that it belongs to.
-    pub(super) fn settle<'a>(&self, spare: &Spare, link: impl Fn(Id) -> Option<&'a Link>) {
+    /// Gives all that is in `reserve` to the stripes that it belongs to.
+    pub(super) fn settle<'a>(&self, reserve: &Reserve, link: impl Fn(Id) -> Option<&'a Link>) {
         let mut held: Option<(u8, MutexGuard<'_, R, FreeList>)> = None;
-        while let Some(id) = spare.pit.take() {
+        while let Some(id) = reserve.pit.take() {
             let Some(link) = link(id) else { continue };
             let own = link.stripe();
             let mut list = match held.take() {
@@ -170,17 +178,18 @@ impl<R: RawMutex> Ids<R> {
         }
     }
 
-    /// Takes as many ids of a stripe as the batch may need, if there are so many; all but the first go into `spare`.
-    fn pop<'a>(&self, own: usize, spare: &Spare, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
+    /// Takes as many ids of a stripe as the batch may need, if there are so many; all but the first
+    /// go into `reserve`.
+    fn pop<'a>(&self, own: usize, reserve: &Reserve, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
         let stripe = &self.stripes[own];
         let mut list = stripe.list.lock();
         let id = list.pop(link)?;
         let mut taken = 1;
-        while taken < spare.needed() as u32
+        while taken < reserve.needed() as u32
             && let Some((more, link)) = list.pop(link).and_then(|id| Some((id, link(id)?)))
         {
             link.stripe.store(own as u32, Ordering::Relaxed);
-            spare.pit.put(more);
+            reserve.pit.put(more);
             taken += 1;
         }
         stripe.count(taken);
@@ -247,18 +256,18 @@ mod tests {
         let ids = Ids::<parking_lot::RawMutex>::new(200).unwrap();
         let links = Pool::<Link>::new(200).unwrap();
         let link = |id: Id| links.get_or_make((id as usize).wrapping_sub(1), Link::new);
-        let spare = Spare::new(1);
-        let mut taken: Vec<Id> = (0..200).map(|i| ids.take(i % 5, &spare, link).unwrap()).collect();
-        assert_eq!(ids.take(3, &spare, link), None);
+        let reserve = Reserve::new(1);
+        let mut taken: Vec<Id> = (0..200).map(|i| ids.take(i % 5, &reserve, link).unwrap()).collect();
+        assert_eq!(ids.take(3, &reserve, link), None);
         assert_eq!((ids.used(), ids.end()), (200, 201));
         taken.sort_unstable();
         assert_eq!(taken, (1..=200).collect::<Vec<_>>());
-        ids.give(7, &spare, link);
+        ids.give(7, &reserve, link);
         assert_eq!(ids.used(), 200, "what a worker has at hand is in use");
-        assert_eq!(ids.take(3, &Spare::new(1), link), None, "so that no other one has it");
-        ids.settle(&spare, link);
+        assert_eq!(ids.take(3, &Reserve::new(1), link), None, "so that no other one has it");
+        ids.settle(&reserve, link);
         assert_eq!(ids.used(), 199);
-        assert_eq!(ids.take(11, &spare, link), Some(7), "another stripe's free id is found");
+        assert_eq!(ids.take(11, &reserve, link), Some(7), "another stripe's free id is found");
     }
 
     #[test]
@@ -266,18 +275,18 @@ mod tests {
         let ids = Ids::<parking_lot::RawMutex>::new(200).unwrap();
         let links = Pool::<Link>::new(200).unwrap();
         let link = |id: Id| links.get_or_make((id as usize).wrapping_sub(1), Link::new);
-        let all = Spare::new(1);
+        let all = Reserve::new(1);
         let taken: Vec<Id> = (0..200).map(|i| ids.take(i % 2, &all, link).unwrap()).collect();
         taken.iter().for_each(|id| ids.give(*id, &all, link));
         ids.settle(&all, link);
         assert_eq!(ids.used(), 0);
-        let spare = Spare::new(10);
-        let first = ids.take(1, &spare, link).unwrap();
+        let reserve = Reserve::new(10);
+        let first = ids.take(1, &reserve, link).unwrap();
         assert_eq!(ids.used(), 10);
-        ids.settle(&spare, link);
+        ids.settle(&reserve, link);
         assert_eq!(ids.used(), 1);
-        ids.give(first, &spare, link);
-        ids.settle(&spare, link);
+        ids.give(first, &reserve, link);
+        ids.settle(&reserve, link);
         assert_eq!(ids.used(), 0);
         let stripe = |n: usize| ids.stripes[n].used.load(Ordering::Relaxed);
         assert_eq!((stripe(0), stripe(1)), (0, 0));

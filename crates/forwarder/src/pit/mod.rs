@@ -1,15 +1,17 @@
-//! The pending Interest table: a separate-chaining hash table keyed by Interest name, whose entries point
-//! into the one packet each keeps (`IS-27`). All workers share it; none waits for another unless both are at
-//! the same bucket or the same entry.
+//! The pending Interest table: a separate-chaining hash table keyed by Interest name, whose entries
+//! point into the one packet each keeps (`IS-27`). All workers share it; none waits for another
+//! unless both are at the same bucket or the same entry.
 //!
-//! Each bucket has a lock, and so has each entry (`IS-34`). Whoever looks for an entry holds its bucket's lock
-//! while walking the chain, locks the entry found, lets go of the bucket, and works under the entry's lock. The
-//! order is bucket, entry, and then one of: a stripe of the free list, a timer wheel. Nobody who holds an entry
-//! takes a bucket's lock, and nobody holds two buckets' or two entries' locks. To take out an entry that was found
-//! earlier, one comes by the bucket again and makes sure that it is still the same: see [`Pit::take_if`].
+//! Each bucket has a lock, and so has each entry (`IS-34`). Whoever looks for an entry holds its
+//! bucket's lock while walking the chain, locks the entry found, releases the bucket, and works
+//! under the entry's lock. The order is bucket, entry, and then one of: a stripe of the free list,
+//! a timer wheel. Nobody who holds an entry takes a bucket's lock, and nobody holds two buckets' or
+//! two entries' locks. To take out an entry that was found earlier, one comes by the bucket again
+//! and makes sure that it is still the same: see [`Pit::take_if`].
 //!
-//! An Interest whose name ends in an implicit digest is filed under its name without the digest, so that a
-//! Data finds it by the name it carries; the digest of a Data is needed only if such an entry is found.
+//! An Interest whose name ends in an implicit digest is filed under its name without the digest, so
+//! that a Data finds it by the name it carries; the digest of a Data is needed only if such an
+//! entry is found.
 
 mod deadlines;
 mod entry;
@@ -24,15 +26,15 @@ use lock_api::{Mutex, MutexGuard, RawMutex};
 use namely_wire::NameRef;
 use namely_wire::name::COMPONENTS_MAX;
 
-use crate::ask::Ask;
 use crate::config::{Config, ConfigError};
 use crate::faces::FaceKey;
-use crate::few::Few;
 use crate::hash::NameHashes;
+use crate::inline_vec::InlineVec;
+use crate::interest_key::InterestKey;
 use crate::pool::{Pool, boxed};
 use crate::prefetch::prefetch;
+use crate::reserve::Reserve;
 use crate::slab::{Id, NONE};
-use crate::spare::Spare;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wheel::TICK_SHIFT;
 use deadlines::{Deadlines, tick_of};
@@ -99,10 +101,10 @@ struct Slot<B, R> {
     /// The keyed hash of the entry's name. Written under the bucket's and the entry's lock.
     hash: AtomicU64,
     link: Link,
-    state: Mutex<R, State<B>>,
+    state: Mutex<R, SlotState<B>>,
 }
 
-struct State<B> {
+struct SlotState<B> {
     /// Counts the entries that the place has held: tells an entry from a later one.
     serial: u32,
     /// The tick for which the place's timer is set; 0 when it is not.
@@ -112,15 +114,15 @@ struct State<B> {
 
 impl<B, R: RawMutex> Slot<B, R> {
     fn new() -> Self {
-        let state = State { serial: 0, timer_tick: 0, entry: None };
+        let state = SlotState { serial: 0, timer_tick: 0, entry: None };
         Slot { hash: AtomicU64::new(0), link: Link::new(), state: Mutex::new(state) }
     }
 }
 
 /// A pending Interest under its lock.
-pub(crate) struct Pended<'a, B, R: RawMutex> {
+pub(crate) struct LockedEntry<'a, B, R: RawMutex> {
     id: Id,
-    state: MutexGuard<'a, R, State<B>>,
+    state: MutexGuard<'a, R, SlotState<B>>,
 }
 
 /// Names an entry that was found earlier and may be gone by now.
@@ -130,7 +132,7 @@ pub(crate) struct EntryKey {
     serial: u32,
 }
 
-impl<B, R: RawMutex> Pended<'_, B, R> {
+impl<B, R: RawMutex> LockedEntry<'_, B, R> {
     pub(crate) fn key(&self) -> EntryKey {
         EntryKey { id: self.id, serial: self.state.serial }
     }
@@ -141,11 +143,11 @@ impl<B, R: RawMutex> Pended<'_, B, R> {
 }
 
 /// What became of an Interest's way into the table.
-pub(crate) enum Entered<'a, B, R: RawMutex> {
+pub(crate) enum Inserted<'a, B, R: RawMutex> {
     /// There was no entry; this one has the record as its downstream.
-    New(Pended<'a, B, R>),
-    /// The entry that asks the same; nothing was changed.
-    Known(Pended<'a, B, R>),
+    New(LockedEntry<'a, B, R>),
+    /// The entry that requests the same; nothing was changed.
+    Existing(LockedEntry<'a, B, R>),
 }
 
 /// Why a new Interest or a new downstream was refused.
@@ -157,7 +159,7 @@ pub(crate) enum PitFull {
 }
 
 /// Entries that a Data satisfies, taken out of the table.
-pub(crate) type Satisfied<B> = Few<PitEntry<B>, MATCHES_AT_ONCE>;
+pub(crate) type Satisfied<B> = InlineVec<PitEntry<B>, MATCHES_AT_ONCE>;
 
 /// What a look for entries that a Data satisfies came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +168,7 @@ pub(crate) enum Matched {
     All,
     /// As many as are taken at once; there may be more.
     Some,
-    /// An entry asks for this name by digest: compute the Data's and look again.
+    /// An entry requests this name by digest: compute the Data's and look again.
     DigestNeeded,
 }
 
@@ -198,85 +200,86 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.ids.used()
     }
 
-    /// Finds the entry that asks the same, or makes one for the Interest `packet` with `record` as its
-    /// downstream.
-    pub(crate) fn enter(
+    /// Finds the entry that requests the same, or makes one for the Interest `packet` with `record`
+    /// as its downstream.
+    pub(crate) fn insert(
         &self,
         packet: &B,
-        ask: &Ask<'_>,
+        interest: &InterestKey<'_>,
         record: InRecord,
         now_ns: u64,
-        spare: &Spare,
-    ) -> Result<Entered<'_, B, R>, PitFull> {
+        reserve: &Reserve,
+    ) -> Result<Inserted<'_, B, R>, PitFull> {
         // A place is prepared before the bucket is locked: most Interests need one.
-        let prepared = self.ids.take(record.face.slot, spare, |id| Some(&self.slot_or_make(id)?.link));
-        let hash = ask.hash();
+        let prepared = self.ids.take(record.face.slot, reserve, |id| Some(&self.slot_or_make(id)?.link));
+        let hash = interest.hash();
         let mut bucket = self.bucket(hash).lock();
-        if let Some(known) = self.find(bucket.first(), hash, |entry| entry.is_same_as(ask)) {
+        if let Some(known) = self.find(bucket.first(), hash, |entry| entry.is_same_as(interest)) {
             drop(bucket);
-            self.give_back(prepared, spare);
-            return Ok(Entered::Known(known));
+            self.give_back(prepared, reserve);
+            return Ok(Inserted::Existing(known));
         }
         let Some((id, slot)) = prepared.and_then(|id| Some((id, self.slot(id)?))) else {
             return Err(PitFull::Table);
         };
-        if !self.by_face.add(record.face, self.entries_per_face_max, spare) {
+        if !self.by_face.add(record.face, self.entries_per_face_max, reserve) {
             drop(bucket);
-            self.give_back(prepared, spare);
+            self.give_back(prepared, reserve);
             return Err(PitFull::Face);
         }
-        if ask.view.can_be_prefix {
-            self.prefix_lengths[ask.components].fetch_add(1, Ordering::Relaxed);
+        if interest.view.can_be_prefix {
+            self.prefix_lengths[interest.components].fetch_add(1, Ordering::Relaxed);
         }
         let mut state = slot.state.lock();
-        state.entry = Some(PitEntry::new(packet.clone(), ask, record, slot.link.stripe()));
+        state.entry = Some(PitEntry::new(packet.clone(), interest, record, slot.link.stripe()));
         slot.hash.store(hash, Ordering::Relaxed);
         slot.link.next.store(bucket.first(), Ordering::Relaxed);
         bucket.set_first(id);
         drop(bucket);
-        let mut pended = Pended { id, state };
-        self.set_timer(&mut pended, record.expires_at_ns, now_ns);
-        Ok(Entered::New(pended))
+        let mut locked = LockedEntry { id, state };
+        self.set_timer(&mut locked, record.expires_at_ns, now_ns);
+        Ok(Inserted::New(locked))
     }
 
-    /// The entry of this name and these selectors that was last sent to `upstream` with `nonce`. The
-    /// forwarding hint does not count: a router in the producer's region takes it out before it refuses.
+    /// The entry of this name and these selectors that was last sent to `upstream` with `nonce`.
+    /// The forwarding hint does not count: a router in the producer's region takes it out before it
+    /// refuses.
     pub(crate) fn find_sent(
         &self,
-        ask: &Ask<'_>,
+        interest: &InterestKey<'_>,
         upstream: FaceKey,
         nonce: [u8; 4],
-    ) -> Option<Pended<'_, B, R>> {
-        let bucket = self.bucket(ask.hash()).lock();
-        self.find(bucket.first(), ask.hash(), |entry| {
-            entry.has_name_and_selectors(ask)
+    ) -> Option<LockedEntry<'_, B, R>> {
+        let bucket = self.bucket(interest.hash()).lock();
+        self.find(bucket.first(), interest.hash(), |entry| {
+            entry.has_name_and_selectors(interest)
                 && entry.out_records.iter().any(|r| r.face == upstream && r.nonce == nonce)
         })
     }
 
-    /// Enters `record` as a downstream of an entry, new or renewed, and moves the entry's deadline to that of
-    /// its last downstream.
+    /// Enters `record` as a downstream of an entry, new or renewed, and moves the entry's deadline
+    /// to that of its last downstream.
     pub(crate) fn add_downstream(
         &self,
-        pended: &mut Pended<'_, B, R>,
+        locked: &mut LockedEntry<'_, B, R>,
         record: InRecord,
         now_ns: u64,
-        spare: &Spare,
+        reserve: &Reserve,
     ) -> Result<(), PitFull> {
-        let Some(entry) = pended.state.entry.as_mut() else { return Ok(()) };
+        let Some(entry) = locked.state.entry.as_mut() else { return Ok(()) };
         if let Some(own) = entry.in_records.iter_mut().find(|r| r.face == record.face) {
             *own = record;
         } else {
-            if !self.by_face.add(record.face, self.entries_per_face_max, spare) {
+            if !self.by_face.add(record.face, self.entries_per_face_max, reserve) {
                 return Err(PitFull::Face);
             }
             if entry.in_records.len() >= self.in_records_max {
                 let expired = entry.in_records.iter().filter(|r| r.expires_at_ns <= now_ns);
-                expired.for_each(|r| self.by_face.sub(r.face, spare));
+                expired.for_each(|r| self.by_face.sub(r.face, reserve));
                 entry.in_records.retain(|r| r.expires_at_ns > now_ns);
             }
             if entry.in_records.len() >= self.in_records_max {
-                self.by_face.sub(record.face, spare);
+                self.by_face.sub(record.face, reserve);
                 return Err(PitFull::InRecords);
             }
             if entry.in_records.needs_storage() {
@@ -287,7 +290,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let last = entry.in_records.iter().map(|r| r.expires_at_ns).max().unwrap_or(now_ns);
         if last != entry.expires_at_ns {
             entry.expires_at_ns = last;
-            self.set_timer(pended, last, now_ns);
+            self.set_timer(locked, last, now_ns);
         }
         Ok(())
     }
@@ -304,11 +307,11 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         &self,
         entry: &mut PitEntry<B>,
         face: FaceKey,
-        spare: &Spare,
+        reserve: &Reserve,
     ) -> Option<InRecord> {
         let record = entry.in_records.iter().find(|r| r.face == face).copied()?;
         entry.in_records.retain(|r| r.face != face);
-        self.by_face.sub(face, spare);
+        self.by_face.sub(face, reserve);
         Some(record)
     }
 
@@ -317,10 +320,11 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         &self,
         key: EntryKey,
         condition: impl FnOnce(&PitEntry<B>) -> bool,
-        spare: &Spare,
+        reserve: &Reserve,
     ) -> Option<PitEntry<B>> {
         let slot = self.slot(key.id)?;
-        // If the place holds another entry by now, this may be the wrong bucket; the serial then says so.
+        // If the place holds another entry by now, this may be the wrong bucket; the serial then
+        // says so.
         let mut bucket = self.bucket(slot.hash.load(Ordering::Relaxed)).lock();
         let mut state = slot.state.lock();
         if state.serial != key.serial || !state.entry.as_ref().is_some_and(condition) {
@@ -330,19 +334,20 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let entry = state.take()?;
         drop(state);
         drop(bucket);
-        self.forget(key.id, &entry, spare);
+        self.forget(key.id, &entry, reserve);
         Some(entry)
     }
 
-    /// Takes out entries that Data named `name` satisfies (`IS-28`): first those of its whole name, then for
-    /// each proper prefix, longest first, those with CanBePrefix. `digest` is the Data's, once known.
+    /// Takes out entries that Data named `name` satisfies (`IS-28`): first those of its whole name,
+    /// then for each proper prefix, longest first, those with CanBePrefix. `digest` is the Data's,
+    /// once known.
     pub(crate) fn take_matches(
         &self,
         name: NameRef<'_>,
         hashes: &NameHashes,
         digest: Option<&[u8; 32]>,
         satisfied: &mut Satisfied<B>,
-        spare: &Spare,
+        reserve: &Reserve,
     ) -> Matched {
         let components = hashes.len();
         let mut digest_needed = false;
@@ -362,7 +367,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
                         }
                     }
             };
-            self.take_from_bucket(hashes.hash(n), matches, satisfied, spare);
+            self.take_from_bucket(hashes.hash(n), matches, satisfied, reserve);
             if satisfied.len() >= MATCHES_AT_ONCE {
                 return Matched::Some;
             }
@@ -376,7 +381,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         hash: u64,
         mut matches: impl FnMut(&PitEntry<B>) -> bool,
         satisfied: &mut Satisfied<B>,
-        spare: &Spare,
+        reserve: &Reserve,
     ) {
         let (before, mut taken) = (satisfied.len(), [NONE; MATCHES_AT_ONCE]);
         let mut bucket = self.bucket(hash).lock();
@@ -398,35 +403,36 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         }
         drop(bucket);
         for (id, entry) in taken.iter().zip(satisfied.iter()).skip(before) {
-            self.forget(*id, entry, spare);
+            self.forget(*id, entry, reserve);
         }
     }
 
-    /// Handles one timer that has fired; none if none has.
-    pub(crate) fn take_expired(&self, now_ns: u64, spare: &Spare) -> Option<Expired<B>> {
+    /// Handles one timer that has fired; `None` if none has.
+    pub(crate) fn take_expired(&self, now_ns: u64, reserve: &Reserve) -> Option<Expired<B>> {
         let id = self.deadlines.pop_due(now_ns)?;
         let slot = self.slot(id)?;
-        let mut pended = Pended { id, state: slot.state.lock() };
-        pended.state.timer_tick = 0;
-        let key = pended.key();
-        let Some(expires_at_ns) = pended.entry().map(|entry| entry.expires_at_ns) else {
+        let mut locked = LockedEntry { id, state: slot.state.lock() };
+        locked.state.timer_tick = 0;
+        let key = locked.key();
+        let Some(expires_at_ns) = locked.entry().map(|entry| entry.expires_at_ns) else {
             return Some(Expired::Nothing);
         };
         if !is_over(expires_at_ns, now_ns) {
-            self.set_timer(&mut pended, expires_at_ns, now_ns);
+            self.set_timer(&mut locked, expires_at_ns, now_ns);
             return Some(Expired::Nothing);
         }
-        drop(pended);
-        let entry = self.take_if(key, |entry| is_over(entry.expires_at_ns, now_ns), spare);
+        drop(locked);
+        let entry = self.take_if(key, |entry| is_over(entry.expires_at_ns, now_ns), reserve);
         Some(entry.map_or(Expired::Nothing, Expired::Entry))
     }
 
-    /// When [`Pit::take_expired`] should be called next; none while nothing is pending.
+    /// When [`Pit::take_expired`] should be called next; `None` while nothing is pending.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
         self.deadlines.next_ns().filter(|_| self.len() > 0)
     }
 
-    /// Visits the entries of `count` places from `from`, each under its own lock; says where to go on.
+    /// Visits the entries of `count` places from `from`, each under its own lock; returns where to
+    /// go on.
     pub(crate) fn walk(&self, from: Id, count: Id, mut visit: impl FnMut(&PitEntry<B>)) -> Option<Id> {
         let until = from.saturating_add(count).min(self.ids.end());
         for slot in (from.max(1)..until).filter_map(|id| self.slot(id)) {
@@ -435,12 +441,12 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         (until < self.ids.end()).then_some(until)
     }
 
-    /// Asks for the line where a lookup of `hash` begins; see [`crate::Batch`].
+    /// Prefetches the line where a lookup of `hash` begins; see [`crate::Batch`].
     pub(crate) fn prefetch_bucket(&self, hash: u64) {
         prefetch(self.bucket(hash));
     }
 
-    /// Asks for the first entry of the chain of `hash`.
+    /// Prefetches the first entry of the chain of `hash`.
     pub(crate) fn prefetch_entry(&self, hash: u64) {
         self.slot(self.bucket(hash).head.load(Ordering::Relaxed)).into_iter().for_each(prefetch);
     }
@@ -457,19 +463,20 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.slots.get_or_make((id as usize).wrapping_sub(1), Slot::new)
     }
 
-    /// The first entry of a chain, whose bucket the caller holds, with that very hash that `matches` confirms.
+    /// The first entry of a chain, whose bucket the caller holds, with that very hash that
+    /// `matches` confirms.
     fn find(
         &self,
         head: Id,
         hash: u64,
         mut matches: impl FnMut(&PitEntry<B>) -> bool,
-    ) -> Option<Pended<'_, B, R>> {
+    ) -> Option<LockedEntry<'_, B, R>> {
         let mut id = head;
         while let Some(slot) = self.slot(id) {
             if slot.hash.load(Ordering::Relaxed) == hash {
                 let state = slot.state.lock();
                 if state.entry.as_ref().is_some_and(&mut matches) {
-                    return Some(Pended { id, state });
+                    return Some(LockedEntry { id, state });
                 }
             }
             id = slot.link.next.load(Ordering::Relaxed);
@@ -494,12 +501,12 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     }
 
     /// Undoes the counts of an entry that was taken out and frees its place.
-    fn forget(&self, id: Id, entry: &PitEntry<B>, spare: &Spare) {
+    fn forget(&self, id: Id, entry: &PitEntry<B>, reserve: &Reserve) {
         if entry.can_be_prefix() {
             self.prefix_lengths[usize::from(entry.components)].fetch_sub(1, Ordering::Relaxed);
         }
-        entry.in_records.iter().for_each(|record| self.by_face.sub(record.face, spare));
-        self.ids.give(id, spare, |id| self.link(id));
+        entry.in_records.iter().for_each(|record| self.by_face.sub(record.face, reserve));
+        self.ids.give(id, reserve, |id| self.link(id));
     }
 
     /// Gives the storage that a finished entry was lent back, for others.
@@ -507,16 +514,16 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.ids.keep(entry.stripe, entry.in_records.reclaim(), entry.out_records.reclaim());
     }
 
-    fn give_back(&self, prepared: Option<Id>, spare: &Spare) {
+    fn give_back(&self, prepared: Option<Id>, reserve: &Reserve) {
         if let Some(id) = prepared {
-            self.ids.give(id, spare, |id| self.link(id));
+            self.ids.give(id, reserve, |id| self.link(id));
         }
     }
 
     /// Gives back what was taken for packets and not used.
-    pub(crate) fn settle(&self, spare: &Spare) {
-        self.ids.settle(spare, |id| self.link(id));
-        self.by_face.settle(spare);
+    pub(crate) fn settle(&self, reserve: &Reserve) {
+        self.ids.settle(reserve, |id| self.link(id));
+        self.by_face.settle(reserve);
     }
 
     fn link(&self, id: Id) -> Option<&Link> {
@@ -524,15 +531,15 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     }
 
     /// Makes sure that the place's timer fires no later than `deadline_ns`.
-    fn set_timer(&self, pended: &mut Pended<'_, B, R>, deadline_ns: u64, now_ns: u64) {
-        let timer_tick = pended.state.timer_tick;
+    fn set_timer(&self, locked: &mut LockedEntry<'_, B, R>, deadline_ns: u64, now_ns: u64) {
+        let timer_tick = locked.state.timer_tick;
         if timer_tick == 0 || tick_of(deadline_ns) < timer_tick {
-            pended.state.timer_tick = self.deadlines.set(pended.id, deadline_ns, now_ns);
+            locked.state.timer_tick = self.deadlines.set(locked.id, deadline_ns, now_ns);
         }
     }
 }
 
-impl<B> State<B> {
+impl<B> SlotState<B> {
     /// Takes the entry out; its place will hold another one.
     fn take(&mut self) -> Option<PitEntry<B>> {
         self.serial = self.serial.wrapping_add(1);
@@ -540,7 +547,7 @@ impl<B> State<B> {
     }
 }
 
-/// Whether a deadline's tick has come.
+/// Returns true if a deadline's tick has come.
 fn is_over(expires_at_ns: u64, now_ns: u64) -> bool {
     tick_of(expires_at_ns) <= now_ns >> TICK_SHIFT
 }

@@ -1,10 +1,10 @@
-//! How many downstream records each face has. A face that is gone leaves its records to expire; its slot's next
-//! user starts from 0.
+//! How many downstream records each face has. A face that is gone leaves its records to expire; its
+//! slot's next user starts from 0.
 
 use crate::config::ConfigError;
 use crate::faces::{FaceKey, slots_max};
 use crate::pool::Pool;
-use crate::spare::Spare;
+use crate::reserve::Reserve;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Counts by face, without a lock.
@@ -12,8 +12,8 @@ pub(super) struct PendingByFace {
     slots: Pool<Pending, 64>,
 }
 
-/// A registration's generation and its count, on a cache line of their own: faces of different workers do not
-/// disturb each other.
+/// A registration's generation and its count, on a cache line of their own: faces of different
+/// workers do not disturb each other.
 #[repr(align(64))]
 struct Pending(AtomicU64);
 
@@ -30,38 +30,38 @@ impl PendingByFace {
         if (state >> 32) as u32 == face.generation { (state & COUNT) as usize } else { 0 }
     }
 
-    /// Counts one more unless the face has `most`; says whether it did. Counts for further packets of the batch at the same
-    /// time, which `spare` keeps.
+    /// Counts one more unless the face has `most`; returns true if it did. Counts for further
+    /// packets of the batch at the same time, which `reserve` keeps.
     #[inline]
-    pub(super) fn add(&self, face: FaceKey, most: usize, spare: &Spare) -> bool {
-        spare.use_record(face) || self.add_more(face, most, spare)
+    pub(super) fn add(&self, face: FaceKey, most: usize, reserve: &Reserve) -> bool {
+        reserve.use_record(face) || self.add_more(face, most, reserve)
     }
 
-    fn add_more(&self, face: FaceKey, most: usize, spare: &Spare) -> bool {
-        let counted = self.count(face, spare.needed() as u64, most as u64);
+    fn add_more(&self, face: FaceKey, most: usize, reserve: &Reserve) -> bool {
+        let counted = self.count(face, reserve.needed() as u64, most as u64);
         let further = counted.saturating_sub(1) as u32;
-        if further > 0 && !spare.add_records(face, further) {
+        if further > 0 && !reserve.add_records(face, further) {
             self.uncount(face, u64::from(further));
         }
         counted > 0
     }
 
-    /// Counts one less: `spare` keeps it for the next one of that face.
+    /// Counts one less: `reserve` keeps it for the next one of that face.
     #[inline]
-    pub(super) fn sub(&self, face: FaceKey, spare: &Spare) {
-        if !spare.add_records(face, 1) {
+    pub(super) fn sub(&self, face: FaceKey, reserve: &Reserve) {
+        if !reserve.add_records(face, 1) {
             self.uncount(face, 1);
         }
     }
 
-    /// No longer counts what `spare` has kept.
-    pub(super) fn settle(&self, spare: &Spare) {
-        while let Some((face, records)) = spare.take_records() {
+    /// No longer counts what `reserve` has kept.
+    pub(super) fn settle(&self, reserve: &Reserve) {
+        while let Some((face, records)) = reserve.take_records() {
             self.uncount(face, u64::from(records));
         }
     }
 
-    /// Counts up to `wanted` more, so that the face has no more than `most`; says how many.
+    /// Counts up to `wanted` more, so that the face has no more than `most`; returns how many.
     fn count(&self, face: FaceKey, wanted: u64, most: u64) -> u64 {
         let Some(slot) = self.slots.get_or_make(face.slot as usize, || Pending(AtomicU64::new(0))) else {
             return 0;
@@ -110,15 +110,15 @@ mod tests {
         let pending = PendingByFace::new(10).unwrap();
         let (old, new) = (FaceKey { slot: 3, generation: 1 }, FaceKey { slot: 3, generation: 2 });
         let add = |face, most| {
-            let spare = Spare::new(1);
-            let added = pending.add(face, most, &spare);
-            pending.settle(&spare);
+            let reserve = Reserve::new(1);
+            let added = pending.add(face, most, &reserve);
+            pending.settle(&reserve);
             added
         };
         let sub = |face| {
-            let spare = Spare::new(1);
-            pending.sub(face, &spare);
-            pending.settle(&spare);
+            let reserve = Reserve::new(1);
+            pending.sub(face, &reserve);
+            pending.settle(&reserve);
         };
         assert!(add(old, 2) && add(old, 2));
         assert!(!add(old, 2));
@@ -136,16 +136,16 @@ mod tests {
     fn a_batch_counts_for_all_its_packets_at_once_and_is_refused_at_the_limit_and_no_sooner() {
         let pending = PendingByFace::new(10).unwrap();
         let face = FaceKey { slot: 3, generation: 1 };
-        let spare = Spare::new(8);
-        assert!(pending.add(face, 20, &spare));
+        let reserve = Reserve::new(8);
+        assert!(pending.add(face, 20, &reserve));
         assert_eq!(pending.counted(face), 8);
-        assert!((1..20).all(|_| pending.add(face, 20, &spare)));
-        assert!(!pending.add(face, 20, &spare));
-        pending.sub(face, &spare);
+        assert!((1..20).all(|_| pending.add(face, 20, &reserve)));
+        assert!(!pending.add(face, 20, &reserve));
+        pending.sub(face, &reserve);
         assert_eq!(pending.counted(face), 20, "kept for the next one");
-        assert!(pending.add(face, 20, &spare) && !pending.add(face, 20, &spare));
-        (0..2).for_each(|_| pending.sub(face, &spare));
-        pending.settle(&spare);
+        assert!(pending.add(face, 20, &reserve) && !pending.add(face, 20, &reserve));
+        (0..2).for_each(|_| pending.sub(face, &reserve));
+        pending.settle(&reserve);
         assert_eq!(pending.counted(face), 18);
     }
 }

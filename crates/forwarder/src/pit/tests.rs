@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::hash::NameHasher;
-use crate::spare::Spare;
+use crate::reserve::Reserve;
 
 type Packet = Arc<[u8]>;
 type Table = Pit<Packet, parking_lot::RawMutex>;
@@ -40,15 +40,15 @@ fn pit(config: &Config) -> Table {
 }
 
 /// What a batch of one packet does.
-fn alone<T>(pit: &Table, with: impl FnOnce(&Spare) -> T) -> T {
-    let spare = Spare::new(1);
-    let done = with(&spare);
-    pit.settle(&spare);
+fn alone<T>(pit: &Table, with: impl FnOnce(&Reserve) -> T) -> T {
+    let reserve = Reserve::new(1);
+    let done = with(&reserve);
+    pit.settle(&reserve);
     done
 }
 
 fn take_expired(pit: &Table, now_ns: u64) -> Option<Expired<Packet>> {
-    alone(pit, |spare| pit.take_expired(now_ns, spare))
+    alone(pit, |reserve| pit.take_expired(now_ns, reserve))
 }
 
 /// Enters an Interest as the pipeline does.
@@ -61,10 +61,12 @@ fn enter(
 ) -> Result<Id, PitFull> {
     let view = InterestView::parse(packet).unwrap();
     let hashes = hasher.prefixes(view.name);
-    alone(pit, |spare| match pit.enter(packet, &Ask::new(&view, &hashes), record, now_ns, spare)? {
-        Entered::New(pended) => Ok(pended.id),
-        Entered::Known(mut pended) => {
-            pit.add_downstream(&mut pended, record, now_ns, spare).map(|()| pended.id)
+    alone(pit, |reserve| {
+        match pit.insert(packet, &InterestKey::new(&view, &hashes), record, now_ns, reserve)? {
+            Inserted::New(locked) => Ok(locked.id),
+            Inserted::Existing(mut locked) => {
+                pit.add_downstream(&mut locked, record, now_ns, reserve).map(|()| locked.id)
+            }
         }
     })
 }
@@ -76,8 +78,9 @@ fn satisfy(pit: &Table, hasher: &NameHasher, wire: &[u8]) -> (Vec<PitEntry<Packe
     let (mut taken, mut known) = (Vec::new(), None);
     loop {
         let mut satisfied = Satisfied::new();
-        let matched =
-            alone(pit, |spare| pit.take_matches(view.name, &hashes, known.as_ref(), &mut satisfied, spare));
+        let matched = alone(pit, |reserve| {
+            pit.take_matches(view.name, &hashes, known.as_ref(), &mut satisfied, reserve)
+        });
         taken.extend(satisfied);
         match matched {
             Matched::All => return (taken, known.is_some()),
@@ -124,8 +127,8 @@ fn the_name_of_an_entry_lies_in_the_packet_it_keeps() {
     assert!(octets.start <= name.start && name.end <= octets.end);
 }
 
-/// `IS-27`, `IS-34`: a bucket with its lock takes 8 octets, so that 65,536 buckets of each of three tables take
-/// 1.5 MB; a million pending Interests take at most 256 MiB beside their packets.
+/// `IS-27`, `IS-34`: a bucket with its lock takes 8 octets, so that 65,536 buckets of each of three
+/// tables take 1.5 MB; a million pending Interests take at most 256 MiB beside their packets.
 #[test]
 fn a_million_entries_with_locks_timers_and_buckets_take_at_most_256_mebibytes() {
     type Lock = parking_lot::RawMutex;
@@ -148,9 +151,10 @@ fn interests_of_one_name_that_come_at_once_make_one_entry() {
                 let view = InterestView::parse(&packet).unwrap();
                 let hashes = hasher.prefixes(view.name);
                 start.wait();
-                alone(&pit, |spare| {
-                    let entered = pit.enter(&packet, &Ask::new(&view, &hashes), record(slot, MS), 0, spare);
-                    usize::from(matches!(entered, Ok(Entered::New(_))))
+                alone(&pit, |reserve| {
+                    let entered =
+                        pit.insert(&packet, &InterestKey::new(&view, &hashes), record(slot, MS), 0, reserve);
+                    usize::from(matches!(entered, Ok(Inserted::New(_))))
                 })
             };
             let threads = [1, 2].map(|slot| scope.spawn(move || enter(slot)));
@@ -167,7 +171,7 @@ fn a_stale_key_takes_nothing() {
     let pit = pit(&config);
     let id = enter(&pit, &hasher, &interest("/a").build().into(), record(1, MS), 0).unwrap();
     let key = EntryKey { id, serial: pit.slot(id).unwrap().state.lock().serial };
-    let take_if = |condition: bool| alone(&pit, |spare| pit.take_if(key, |_| condition, spare));
+    let take_if = |condition: bool| alone(&pit, |reserve| pit.take_if(key, |_| condition, reserve));
     assert!(take_if(false).is_none());
     assert!(take_if(true).is_some());
     assert!(take_if(true).is_none());
@@ -285,7 +289,7 @@ impl Asked {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Ask {
+    InterestKey {
         name: Name,
         by_digest: Option<u8>,
         can_be_prefix: bool,
@@ -308,10 +312,11 @@ fn name() -> impl Strategy<Value = Name> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let ask = (name(), proptest::option::weighted(0.2, 0u8..3), any::<(bool, bool)>(), 0u32..4, 1u64..2000);
+    let interest =
+        (name(), proptest::option::weighted(0.2, 0u8..3), any::<(bool, bool)>(), 0u32..4, 1u64..2000);
     prop_oneof![
-        5 => ask.prop_map(|(name, by_digest, (can_be_prefix, must_be_fresh), face, lifetime)| {
-            Step::Ask { name, by_digest, can_be_prefix, must_be_fresh, face, lifetime: lifetime * MS }
+        5 => interest.prop_map(|(name, by_digest, (can_be_prefix, must_be_fresh), face, lifetime)| {
+            Step::InterestKey { name, by_digest, can_be_prefix, must_be_fresh, face, lifetime: lifetime * MS }
         }),
         3 => (name(), 0u8..3).prop_map(|(name, content)| Step::Data { name, content }),
         1 => (1u64..1500).prop_map(|passed| Step::Expire { passed: passed * MS }),
@@ -343,7 +348,7 @@ proptest! {
         let mut now_ns = 0;
         for step in steps {
             match step {
-                Step::Ask { name, by_digest, can_be_prefix, must_be_fresh, face, lifetime } => {
+                Step::InterestKey { name, by_digest, can_be_prefix, must_be_fresh, face, lifetime } => {
                     let name = match by_digest {
                         Some(content) => {
                             let value = digest(&data(&name, content));

@@ -1,5 +1,5 @@
-//! Memory of a prefix table: cache lines of atomic words, so that one may be read while it is written. What was read
-//! counts only if the version lock says afterwards that nothing changed.
+//! Memory of a prefix table: cache lines of atomic words, so that one may be read while it is
+//! written. What was read counts only if the version lock says afterwards that nothing changed.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -52,7 +52,8 @@ impl Blocks {
         self.last.load(Relaxed) + 1
     }
 
-    /// A block that nobody uses, with any content; none at the limit or without memory. Only one thread takes.
+    /// A block that nobody uses, with any content; `None` at the limit or without memory. Only one
+    /// thread takes.
     pub(super) fn take(&self, free: &mut Free) -> Option<(Id, &Block)> {
         if let Some(id) = free.0.pop() {
             return self.get(id).map(|block| (id, block));

@@ -1,5 +1,5 @@
-//! What blocks hold. An entry: a block with the name's first octets and the first pair of its value, and further blocks
-//! for the rest of the name and then for the other pairs.
+//! What blocks hold. An entry: a block with the name's first octets and the first pair of its
+//! value, and further blocks for the rest of the name and then for the other pairs.
 //!
 //! | word | of an entry | of a block with more of the name | of a block with more pairs |
 //! | --- | --- | --- | --- |
@@ -69,7 +69,7 @@ fn name_blocks(len: usize) -> usize {
     len.saturating_sub(OWN_OCTETS).div_ceil(MORE_OCTETS)
 }
 
-/// Whether the entry in `block` has this name, octet by octet.
+/// Returns true if the entry in `block` has this name, octet by octet.
 pub(super) fn has_name(block: &Block, name: &[u8], more: &Blocks) -> bool {
     if block.word(HEAD) >> 32 != head(name) >> 32 {
         return false;
@@ -91,7 +91,7 @@ fn has_rest(mut id: Id, name: &[u8], more: &Blocks) -> bool {
     true
 }
 
-/// The name of the entry in `block`; none if the block is vacant.
+/// The name of the entry in `block`; `None` if the block is vacant.
 pub(super) fn name(block: &Block, more: &Blocks) -> Option<Vec<u8>> {
     let len = length(block);
     if len == VACANT as usize {
@@ -109,7 +109,7 @@ pub(super) fn name(block: &Block, more: &Blocks) -> Option<Vec<u8>> {
     Some(name)
 }
 
-/// Makes `block` an entry with this name and one pair; says no without memory for it.
+/// Makes `block` an entry with this name and one pair; returns false without memory for it.
 pub(super) fn write(block: &Block, name: &[u8], pair: Pair, more: &Blocks, free: &mut Free) -> bool {
     let Some(blocks) = take(name_blocks(name.len()), more, free) else { return false };
     block.set(HEAD, head(name) | first(&blocks));
@@ -138,8 +138,8 @@ pub(super) fn clear_unwritten(block: &Block) {
     block.set(HEAD, VACANT << 32);
 }
 
-/// Replaces the value of an entry, which has at least one pair; says no without memory for it, which fewer pairs than
-/// before never need.
+/// Replaces the value of an entry, which has at least one pair; returns false without memory for
+/// it, which fewer pairs than before never need.
 pub(super) fn set_pairs(block: &Block, pairs: &[Pair], more: &Blocks, free: &mut Free) -> bool {
     let Some((own, rest)) = pairs.split_first() else { return false };
     let of_name = name_blocks(length(block));
@@ -170,7 +170,7 @@ fn first(blocks: &[(Id, &Block)]) -> u64 {
     blocks.first().map_or(0, |(id, _)| u64::from(*id))
 }
 
-/// So many blocks, or none if there is no memory for all of them.
+/// So many blocks, or `None` if there is no memory for all of them.
 pub(super) fn take<'a>(count: usize, more: &'a Blocks, free: &mut Free) -> Option<Vec<(Id, &'a Block)>> {
     let mut blocks = Vec::new();
     while blocks.len() < count {

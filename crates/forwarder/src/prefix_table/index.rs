@@ -1,8 +1,9 @@
-//! From a hash to the entries that may have it: buckets of one cache line, which grow in number with the entries, one
-//! bucket at a time (linear hashing), so that no insertion pays for a rehash and a large limit costs nothing.
+//! From a hash to the entries that may have it: buckets of one cache line, which grow in number
+//! with the entries, one bucket at a time (linear hashing), so that no insertion pays for a rehash
+//! and a large limit costs nothing.
 //!
-//! A bucket has seven slots, each 32 bits of the hash and an entry's id, and the id of a block with seven more when
-//! these are full. There are so many buckets that few are.
+//! A bucket has seven slots, each 32 bits of the hash and an entry's id, and the id of a block with
+//! seven more when these are full. There are so many buckets that few are.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -30,7 +31,7 @@ impl Index {
         Ok(Index { buckets: Blocks::new(entries_max / LOAD + 1)?, count: AtomicU32::new(0) })
     }
 
-    /// The bucket of a hash; none while the table is empty.
+    /// The bucket of a hash; `None` while the table is empty.
     pub(super) fn bucket(&self, hash: u64) -> Option<&Block> {
         self.buckets.get(number(hash, self.count.load(Relaxed)) + 1)
     }
@@ -50,7 +51,7 @@ impl Index {
         bucket.word(LINK) as Id
     }
 
-    /// Enters `id`; says no without memory for it.
+    /// Enters `id`; returns false without memory for it.
     pub(super) fn insert(&self, hash: u64, id: Id, more: &Blocks, free: &mut Free) -> bool {
         if self.count.load(Relaxed) == 0 && !self.add_bucket(more, free) {
             return false;
@@ -69,12 +70,12 @@ impl Index {
         fill(bucket, &slots, more, free);
     }
 
-    /// Whether `entries` are enough for one bucket more.
+    /// Returns true if `entries` are enough for one bucket more.
     pub(super) fn is_to_grow(&self, entries: usize) -> bool {
         entries > LOAD * self.count.load(Relaxed) as usize
     }
 
-    /// Adds a bucket and moves into it what belongs there; says no without memory for it.
+    /// Adds a bucket and moves into it what belongs there; returns false without memory for it.
     pub(super) fn add_bucket(&self, more: &Blocks, free: &mut Free) -> bool {
         let count = self.count.load(Relaxed);
         // Buckets are never removed, so the new one is the next of the pool.
@@ -85,12 +86,14 @@ impl Index {
         let Some(old) = self.buckets.get(from + 1).filter(|_| count > 0) else { return true };
         let moves = |slot: &u64| number(slot >> 32, count + 1) == count;
         let (gone, kept): (Vec<u64>, Vec<u64>) = collect(old, more).iter().partition(|slot| moves(slot));
-        // The old bucket gives back its blocks first, so that those there are suffice unless both need more.
+        // The old bucket gives back its blocks first, so that those there are suffice unless both
+        // need more.
         fill(old, &kept, more, free);
         if fill(new, &gone, more, free) {
             return true;
         }
-        // There is no memory to split these two: the old bucket takes all back and the new one is given up.
+        // There is no memory to split these two: the old bucket takes all back and the new one is
+        // given up.
         self.count.store(count, Relaxed);
         self.buckets.untake();
         let all: Vec<u64> = kept.into_iter().chain(gone).collect();
@@ -121,8 +124,8 @@ fn collect(bucket: &Block, more: &Blocks) -> Vec<u64> {
     slots
 }
 
-/// Makes `slots` what a bucket has, with as many further blocks as that takes; changes nothing and says no if there
-/// is no memory for them.
+/// Makes `slots` what a bucket has, with as many further blocks as that takes; changes nothing and
+/// returns false if there is no memory for them.
 fn fill(bucket: &Block, slots: &[u64], more: &Blocks, free: &mut Free) -> bool {
     let mut blocks = chain(Index::link(bucket), more);
     let needed = slots.len().div_ceil(SLOTS).saturating_sub(1);

@@ -1,7 +1,7 @@
 //! Which lengths entries have below a first component: what a lookup needs to probe.
 //!
-//! A small array of bitmaps, chosen by the hash of the first component. Components that share a place see each
-//! other's lengths too, which may cost them a probe that finds nothing.
+//! A small array of bitmaps, chosen by the hash of the first component. Components that share a
+//! place see each other's lengths too, which may cost them a probe that finds nothing.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -53,7 +53,7 @@ impl Lengths {
         Longest { bits: bits & u128::MAX >> (128 - len), has_root }
     }
 
-    /// Asks for where the lengths are.
+    /// Prefetches where the lengths are.
     pub(super) fn prefetch(&self, hashes: &NameHashes) {
         if hashes.len() > 0 {
             prefetch(&self.places[self.place(hashes)]);

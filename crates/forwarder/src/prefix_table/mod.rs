@@ -1,16 +1,18 @@
-//! A table from names to short lists of numbers with longest-prefix match, read by all workers at once without a lock
-//! and without writing to shared memory. FIB, BPT and strategy choice are such tables; the control path writes them.
+//! A table from names to short lists of numbers with longest-prefix match, read by all workers at
+//! once without a lock and without writing to shared memory. FIB, BPT and strategy choice are such
+//! tables; the control path writes them.
 //!
-//! **Cost.** A lookup probes one bucket for each length that entries below its first component have, and compares
-//! names only where 32 bits of a keyed hash agree; nothing grows with the number of entries. The worst case is a
-//! first component (or one that shares its place in the array of lengths) with routes of every length: one cache line
-//! for each component of the name, at most [`COMPONENTS_MAX`](namely_wire::name::COMPONENTS_MAX). Only who may add
-//! routes can bring that about. The buckets of several lengths are read before any name is, so that
-//! their cache misses overlap. An empty table costs one read.
+//! **Cost.** A lookup probes one bucket for each length that entries below its first component
+//! have, and compares names only where 32 bits of a keyed hash agree; nothing grows with the number
+//! of entries. The worst case is a first component (or one that shares its place in the array of
+//! lengths) with routes of every length: one cache line for each component of the name, at most
+//! [`COMPONENTS_MAX`](namely_wire::name::COMPONENTS_MAX). Only who may add routes can bring that
+//! about. The buckets of several lengths are read before any name is, so that their cache misses
+//! overlap. An empty table costs one read.
 //!
-//! **Memory.** Cache lines of atomic words in pools that grow with use: an entry whose name has up to 42 octets
-//! takes one, and a third of one in the index. Writers exclude each other by a lock that the owner has; readers
-//! use a version (see [`version`]).
+//! **Memory.** Cache lines of atomic words in pools that grow with use: an entry whose name has up
+//! to 42 octets takes one, and a third of one in the index. Writers exclude each other by a lock
+//! that the owner has; readers use a version (see [`version`]).
 
 mod blocks;
 mod entry;
@@ -58,8 +60,9 @@ impl<'a> Key<'a> {
 /// Buckets that are read before the first of them is searched.
 const PROBED_AHEAD: usize = 4;
 
-/// Blocks beside the entries' own, for each entry of the limit: for names longer than a block holds, for further
-/// pairs and for full buckets. Together with `MORE_BLOCKS_MIN` this bounds the memory of any names.
+/// Blocks beside the entries' own, for each entry of the limit: for names longer than a block
+/// holds, for further pairs and for full buckets. Together with `MORE_BLOCKS_MIN` this bounds the
+/// memory of any names.
 pub(crate) const MORE_BLOCKS_PER_ENTRY: usize = 4;
 const MORE_BLOCKS_MIN: usize = 65_536;
 
@@ -106,9 +109,10 @@ impl PrefixTable {
         self.len.load(Relaxed)
     }
 
-    /// Asks `read` about the entries that are prefixes of `key`, longest first, until it answers. `read` may be
-    /// asked again, and about values that never were, if a writer is at work; only what it says about a state
-    /// without one is returned. `control` is the writers' lock; the caller does not hold it.
+    /// Asks `read` about the entries that are prefixes of `key`, longest first, until it answers.
+    /// `read` may be asked again, and about values that never were, if a writer is at work; only
+    /// its answer for a state without one is returned. `control` is the writers' lock; the caller
+    /// does not hold it.
     pub(crate) fn find_longest<R: RawMutex, C, T>(
         &self,
         control: &Mutex<R, C>,
@@ -159,19 +163,19 @@ impl PrefixTable {
         }
     }
 
-    /// Asks for what says which buckets a lookup begins with.
+    /// Prefetches the array of lengths, which decides where a lookup begins.
     pub(crate) fn prefetch_lengths(&self, hashes: &NameHashes) {
         if self.len() > 0 {
             self.lengths.prefetch(hashes);
         }
     }
 
-    /// Asks for each bucket where a lookup begins.
+    /// Prefetches each bucket where a lookup begins.
     pub(crate) fn prefetch_buckets(&self, hashes: &NameHashes) {
         self.lengths_of(hashes).filter_map(|n| self.index.bucket(hashes.hash(n))).for_each(prefetch);
     }
 
-    /// Asks for the entry whose hash is that of the longest prefix.
+    /// Prefetches the entry whose hash is that of the longest prefix.
     pub(crate) fn prefetch_entry(&self, hashes: &NameHashes) {
         let entry = self.lengths_of(hashes).find_map(|n| {
             let bucket = self.index.bucket(hashes.hash(n))?;
@@ -187,7 +191,8 @@ impl PrefixTable {
         self.lengths.of(hashes).take(most)
     }
 
-    /// The entry with this name in a bucket whose slots `matching` have its hash, or in a further block of the bucket.
+    /// The entry with this name in a bucket whose slots `matching` have its hash, or in a further
+    /// block of the bucket.
     fn entry_in<'a>(
         &'a self,
         mut bucket: &'a Block,
@@ -227,7 +232,7 @@ impl PrefixTable {
         self.entries.get(id).map(|entry| Pairs::new(entry, &self.more).collect()).unwrap_or_default()
     }
 
-    /// Replaces the value of an entry by one or more pairs; says no without room for them.
+    /// Replaces the value of an entry by one or more pairs; returns false without room for them.
     pub(crate) fn set_pairs(&self, writer: &mut Writer, id: Id, pairs: &[Pair]) -> bool {
         let Some(entry) = self.entries.get(id) else { return false };
         let _writing = self.version.write();
@@ -239,7 +244,8 @@ impl PrefixTable {
         NameRef::parse_value(&octets).ok().map(Name::from)
     }
 
-    /// Inserts a name of `n` components of `key` that is not in the table; none without room for it.
+    /// Inserts a name of `n` components of `key` that is not in the table; `None` without room for
+    /// it.
     pub(crate) fn insert(&self, writer: &mut Writer, key: Key<'_>, n: usize, pair: Pair) -> Option<Id> {
         let Writer { free_entries, free_more, counts } = writer;
         let (id, entry) = self.entries.take(free_entries)?;
@@ -274,8 +280,8 @@ impl PrefixTable {
         self.len.store(self.len() - 1, Relaxed);
     }
 
-    /// The names and values of the entries with ids from `from`, at most `count` places of the table, and
-    /// where to go on. Lets a long walk release its lock in between.
+    /// The names and values of the entries with ids from `from`, at most `count` places of the
+    /// table, and where to go on. Lets a long walk release its lock in between.
     pub(crate) fn walk<'a>(
         &'a self,
         writer: &'a Writer,

@@ -1,4 +1,5 @@
-//! The table beside a list of names, alone and with readers and writers at once, and what a lookup costs.
+//! The table beside a list of names, alone and with readers and writers at once, and what a lookup
+//! costs.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -167,15 +168,16 @@ fn a_lookup_probes_as_much_among_a_million_routes_as_among_a_thousand() {
                 let found = table.find_longest(&control, key, |mut pairs| pairs.next());
                 assert_eq!(found.map(|pair| pair.0), Some(i));
                 let cost = table.cost(key);
-                // A bucket for each of the two lengths there are, and now and then a full one's next block.
+                // A bucket for each of the two lengths there are, and now and then a full one's
+                // next block.
                 assert!((2..=4).contains(&cost.buckets), "{cost:?}");
                 total = Cost { buckets: total.buckets + cost.buckets, names: total.names + cost.names };
             });
         }
         total
     });
-    let [few, many] = costs.map(|cost| (cost.buckets as f64 / 1000.0, cost.names as f64 / 1000.0));
-    assert!((few.0 - many.0).abs() < 0.1 && (few.1 - many.1).abs() < 0.1, "{costs:?}");
+    let [list, many] = costs.map(|cost| (cost.buckets as f64 / 1000.0, cost.names as f64 / 1000.0));
+    assert!((list.0 - many.0).abs() < 0.1 && (list.1 - many.1).abs() < 0.1, "{costs:?}");
     assert!((2.0..2.2).contains(&many.0) && (1.0..1.1).contains(&many.1), "{costs:?}");
 }
 
@@ -239,7 +241,8 @@ fn readers_see_each_name_with_a_value_that_it_had_whatever_writers_do() {
             scope.spawn(move || {
                 barrier.wait();
                 for i in 0..3000u64 {
-                    // Comes and goes, so that blocks are used again for other names and buckets split.
+                    // Comes and goes, so that blocks are used again for other names and buckets
+                    // split.
                     let name = name_of(&[(i % 4) as u8; 3]).join_segment(worker).join_segment(i % 700);
                     with_key(hasher, name.as_name(), |key| {
                         let writer = &mut *control.lock();

@@ -1,13 +1,16 @@
-//! A version lock: readers take no lock and write to no memory; they read again if a writer was at work meanwhile.
+//! A version lock: readers take no lock and write to no memory; they read again if a writer was at
+//! work meanwhile.
 //!
-//! The memory that it guards is atomic, so what a reader sees in between is old or new words in any mixture, never
-//! undefined; each reader must therefore end and stay within bounds whatever it sees.
+//! The memory that it guards is atomic, so what a reader sees in between is old or new words in any
+//! mixture, never undefined; each reader must therefore end and stay within bounds whatever it
+//! sees.
 
 use lock_api::{Mutex, RawMutex};
 
 use crate::sync::{AtomicU64, Ordering, fence, spin_loop};
 
-/// Attempts without the lock. A writer that was put to sleep at work is then waited for instead of spun at.
+/// Attempts without the lock. A writer that was put to sleep at work is then waited for instead of
+/// spun at.
 const ATTEMPTS: usize = 8;
 
 /// Odd while a writer is at work.
@@ -19,7 +22,7 @@ impl Version {
         Version(AtomicU64::new(0))
     }
 
-    /// What `read` says about a state without a writer. Writers hold `control`.
+    /// What `read` returns for a state without a writer. Writers hold `control`.
     pub(super) fn read<R: RawMutex, C, T>(&self, control: &Mutex<R, C>, read: impl Fn() -> T) -> T {
         for _ in 0..ATTEMPTS {
             let before = self.0.load(Ordering::Acquire);

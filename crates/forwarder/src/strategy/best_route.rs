@@ -1,5 +1,5 @@
-//! Best route (NFD's version 5): the cheapest next hop first; a retransmission tries the next one that was
-//! not used, then the one used longest ago.
+//! Best route (NFD's version 5): the cheapest next hop first; a retransmission tries the next one
+//! that was not used, then the one used longest ago.
 
 use super::suppression::{Retransmission, decide};
 use super::{Chosen, Pending, Strategy, Verdict};

@@ -1,4 +1,5 @@
-//! Which strategy handles which names: longest-prefix match, best route where nothing else was chosen.
+//! Which strategy handles which names: longest-prefix match, best route where nothing else was
+//! chosen.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -29,7 +30,7 @@ const NAMES: [(StrategyKind, &str, u64); 2] = [
 ];
 
 impl StrategyKind {
-    /// The strategy that `name` asks for: with the implemented version, or without one.
+    /// The strategy that `name` names: with the implemented version, or without one.
     pub(crate) fn from_name(name: NameRef<'_>) -> Option<Self> {
         NAMES.into_iter().find(|(_, base, version)| is_asked_for(name, base, *version)).map(|(kind, ..)| kind)
     }
@@ -145,7 +146,7 @@ impl<R: RawMutex> StrategyChoice<R> {
         self.table.insert(writer, prefix, n, kind.pair()).map(drop).ok_or(StrategyError::TableFull)
     }
 
-    /// Removes the choice of a prefix; says whether there was one.
+    /// Removes the choice of a prefix; returns true if there was one.
     pub(crate) fn unset(&self, prefix: Key<'_>) -> Result<bool, StrategyError> {
         let n = prefix.hashes.len();
         if n == 0 {

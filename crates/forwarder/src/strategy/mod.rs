@@ -1,8 +1,9 @@
-//! Forwarding strategies: who is asked for a pending Interest, and what a Nack from upstream means.
+//! Forwarding strategies: which upstreams a pending Interest is sent to, and what a Nack from
+//! upstream means.
 //!
 //! The set is closed and known at compile time. To add one: implement [`Strategy`], add it to
-//! [`StrategyKind`], and its name to the table in `choice`. A strategy sees one pending Interest under its
-//! lock and decides; it sends nothing itself.
+//! [`StrategyKind`], and its name to the table in `choice`. A strategy sees one pending Interest
+//! under its lock and decides; it sends nothing itself.
 
 mod best_route;
 mod choice;
@@ -12,18 +13,18 @@ mod suppression;
 use namely_wire::NackReason;
 
 use crate::faces::{FaceHold, FaceKey};
-use crate::few::Few;
+use crate::inline_vec::InlineVec;
 use crate::pit::{OutRecord, OutRecords};
 
 pub use choice::StrategyError;
 pub(crate) use choice::{StrategyChoice, StrategyKind};
 
-/// A next hop that this Interest may go to: scope, hop limit and the face it came from allow it. Cheapest
-/// first.
+/// A next hop that this Interest may go to: scope, hop limit and the face it came from allow it.
+/// Cheapest first.
 #[derive(Debug)]
 pub(crate) struct Upstream<'a> {
     pub(crate) face: FaceHold<'a>,
-    /// Whether the FIB said `local` and the BPT this face: the local delivering path.
+    /// True if the FIB said `local` and the BPT this face: the local delivering path.
     pub(crate) is_bound: bool,
 }
 
@@ -33,10 +34,10 @@ impl Upstream<'_> {
     }
 }
 
-pub(crate) type Upstreams<'a> = Few<Upstream<'a>, 4>;
+pub(crate) type Upstreams<'a> = InlineVec<Upstream<'a>, 4>;
 
 /// Positions in [`Upstreams`] to send to.
-pub(crate) type Chosen = Few<usize, 4>;
+pub(crate) type Chosen = InlineVec<usize, 4>;
 
 /// A pending Interest as a strategy may see and mark it.
 pub(crate) struct Pending<'a> {
@@ -64,7 +65,7 @@ pub(crate) enum Verdict {
     Forward(Chosen),
     /// It is aggregated with what is pending.
     Suppress,
-    /// There is nobody to ask: refuse it.
+    /// There is no upstream to send it to: refuse it.
     NoUpstream,
 }
 
@@ -75,8 +76,8 @@ pub(crate) enum NackVerdict {
     Wait,
     /// All downstreams are told.
     TellAll(NackReason),
-    /// The one upstream left is itself a downstream: only it is told, so that two routers do not wait for
-    /// each other.
+    /// The one upstream left is itself a downstream: only it is told, so that two routers do not
+    /// wait for each other.
     TellOne(FaceKey, NackReason),
 }
 
@@ -85,7 +86,8 @@ pub(crate) trait Strategy {
     /// An Interest came that neither loops nor was answered from the cache.
     fn receive_interest(&self, pending: &mut Pending<'_>) -> Verdict;
 
-    /// A Nack was entered on an out-record. `is_downstream` says whether a face waits for an answer.
+    /// A Nack was entered on an out-record. `is_downstream` returns true if a face waits for an
+    /// answer.
     fn receive_nack(&self, out_records: &OutRecords, is_downstream: &dyn Fn(FaceKey) -> bool) -> NackVerdict {
         combine_nacks(out_records, is_downstream)
     }
@@ -103,7 +105,7 @@ fn combine_nacks(out_records: &OutRecords, is_downstream: &dyn Fn(FaceKey) -> bo
     }
 }
 
-/// Of two reasons the less severe: the smaller number, except that "none" says nothing.
+/// Of two reasons the less severe: the smaller number, except that `None` carries no severity.
 fn less_severe(a: NackReason, b: NackReason) -> NackReason {
     match (a, b) {
         (NackReason::None, other) | (other, NackReason::None) => other,

@@ -1,4 +1,5 @@
-//! Multicast (NFD's version 4): every next hop is asked; retransmissions are suppressed per next hop.
+//! Multicast (NFD's version 4): it is sent to every next hop; retransmissions are suppressed per
+//! next hop.
 
 use super::suppression::{Retransmission, advance};
 use super::{Chosen, Pending, Strategy, Verdict};

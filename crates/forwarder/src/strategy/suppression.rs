@@ -1,5 +1,5 @@
-//! Retransmission suppression with a growing interval: 10 ms after the first sending, doubling up to 250 ms
-//! (NFD's constants, which its consumers are tuned to).
+//! Retransmission suppression with a growing interval: 10 ms after the first sending, doubling up
+//! to 250 ms (NFD's constants, which its consumers are tuned to).
 
 use super::Pending;
 

@@ -115,7 +115,8 @@ fn releasing_a_face_takes_its_routes_next_hops_and_bindings_along() {
     assert_eq!(faces(&bench.receive(consumer, interest("/fib/1").build())), [other]);
 }
 
-/// `IS-15`: a face with many routes is released in one short turn; the rest is cleared as time passes.
+/// `IS-15`: a face with many routes is released in one short turn; the rest is cleared as time
+/// passes.
 #[test]
 fn a_face_with_thousands_of_routes_is_silent_at_once_and_swept_in_turns() {
     let mut bench = Bench::new();
@@ -159,7 +160,8 @@ fn data_for_a_face_that_went_falls_into_a_counted_black_hole() {
     assert_eq!((counters.faces_freed, counters.faces_orphaned), (0, 1));
 }
 
-/// `IS-14`: the face is held when it is released, and what was meant for it goes into the black hole.
+/// `IS-14`: the face is held when it is released, and what was meant for it goes into the black
+/// hole.
 #[test]
 fn an_upstream_that_goes_between_choice_and_sending_swallows_the_interest() {
     struct ReleaseOther<'a>(&'a Bench, [FaceId; 2], Vec<FaceId>);

@@ -23,7 +23,8 @@ fn an_interest_follows_the_fib_and_data_the_reverse_path() {
     assert_eq!(bench.drops(), 0);
 }
 
-/// `IS-02`, `IS-11`: the local delivering path: the FIB says `local`, the BPT says which application.
+/// `IS-02`, `IS-11`: the local delivering path: the FIB says `local`, the BPT says which
+/// application.
 #[test]
 fn an_interest_for_this_host_goes_through_the_bpt_to_the_application() {
     let bench = Bench::new();

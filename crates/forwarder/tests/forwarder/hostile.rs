@@ -1,4 +1,5 @@
-//! Whatever a peer sends: no panic, no packet to a face that did not ask, no table beyond its limit.
+//! Whatever a peer sends: no panic, no packet to a face that did not ask, no table beyond its
+//! limit.
 
 use proptest::prelude::*;
 

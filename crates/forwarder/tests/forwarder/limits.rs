@@ -1,4 +1,5 @@
-//! Each limit of the data path at the limit and one past it. (Those of single tables are tested with them.)
+//! Each limit of the data path at the limit and one past it. (Those of single tables are tested
+//! with them.)
 
 use crate::bench::*;
 use namely_forwarder::{Batch, Config, DropReason, FibError, Received, RibError};
@@ -37,7 +38,8 @@ fn one_face_cannot_fill_the_pit_for_the_others() {
     assert_eq!(faces(&bench.receive(flooder, interest("/a/3").build())), [upstream]);
 }
 
-/// What a batch has taken at once and not used yet counts as in use, and is used before anything is refused.
+/// What a batch has taken at once and not used yet counts as in use, and is used before anything is
+/// refused.
 #[test]
 fn a_batch_meets_the_limits_of_the_pit_and_of_its_faces_exactly_and_gives_back_what_it_did_not_need() {
     let limits = [(50, 1000, DropReason::PitFull), (1000, 50, DropReason::PitFaceFull)];

@@ -1,4 +1,5 @@
-//! Several forwarders joined by links, in one deterministic run: nothing but the seed decides what happens.
+//! Several forwarders joined by links, in one deterministic run: nothing but the seed decides what
+//! happens.
 
 use std::collections::BTreeMap;
 

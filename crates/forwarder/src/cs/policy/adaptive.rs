@@ -1,6 +1,6 @@
-//! ARC (Megiddo and Modha, FAST 2003): a list for what was used once and one for what was used again, each
-//! with ghosts of what left it. A miss that one of the ghosts would have been a hit for moves the border
-//! between the two lists its way.
+//! ARC (Megiddo and Modha, FAST 2003): a list for what was used once and one for what was used
+//! again, each with ghosts of what left it. A miss that one of the ghosts would have been a hit for
+//! moves the border between the two lists its way.
 
 use super::ghosts::Ghosts;
 use super::{Arrival, List, Marks, OnHit, Policy, Records};

@@ -1,5 +1,5 @@
-//! A queue of hashes that can be searched: what left the store, to be recognized if it comes again. ARC must know
-//! how long its queues are, to the last hash.
+//! A queue of hashes that can be searched: what left the store, to be recognized if it comes again.
+//! ARC must know how long its queues are, to the last hash.
 //!
 //! A hash that two names share makes a policy mistake one for the other; no answer depends on it.
 
@@ -79,7 +79,7 @@ impl Ghosts {
         self.len += 1;
     }
 
-    /// Takes `hash` out; says whether it was there.
+    /// Takes `hash` out; returns true if it was there.
     pub(super) fn remove(&mut self, hash: u64) -> bool {
         let Some(id) = self.find(hash) else { return false };
         self.take(id);

@@ -21,7 +21,7 @@ impl<T> Default for Chunked<T> {
 }
 
 impl<T: Clone + Default> Chunked<T> {
-    /// Makes places up to and with `id`; says whether there was memory for them.
+    /// Makes places up to and with `id`; returns true if there was memory for them.
     #[inline]
     pub(super) fn reach(&mut self, id: Id) -> bool {
         while id as usize >= self.chunks.len() * CHUNK {
@@ -57,7 +57,7 @@ pub(in crate::cs) struct Record {
     pub(in crate::cs) generation: u32,
     pub(in crate::cs) octets: u32,
     pub(in crate::cs) components: u8,
-    /// The list it is in; 0: none.
+    /// The list it is in; 0 for none.
     list: u8,
 }
 
@@ -73,7 +73,7 @@ impl Record {
 pub(in crate::cs) struct Records(Chunked<Record>);
 
 impl Records {
-    /// Sets the record of a Data that is in no list; says whether there was memory for it.
+    /// Sets the record of a Data that is in no list; returns true if there was memory for it.
     pub(in crate::cs) fn set(&mut self, id: Id, record: Record) -> bool {
         let reached = self.0.reach(id);
         if reached {
@@ -98,7 +98,7 @@ impl Records {
         (newer != NONE).then_some(newer)
     }
 
-    /// The list that `id` is in; 0: none.
+    /// The list that `id` is in; 0 for none.
     pub(super) fn list(&self, id: Id) -> u8 {
         self.0.at(id).list
     }

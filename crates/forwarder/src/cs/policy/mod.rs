@@ -1,8 +1,9 @@
 //! Which Data leaves the content store first (`IS-36`): the policies, behind one trait.
 //!
-//! A policy keeps ids in lists and knows nothing of packets. It is called under its lock, but for hits where
-//! it says that a mark, raised by an atomic store, is all that it wants to know ([`OnHit`]). Integer
-//! arithmetic only. What it remembers of Data that left (its ghosts) is bounded by what is in the store.
+//! A policy keeps ids in lists and knows nothing of packets. It is called under its lock, but for
+//! hits where a mark, raised by an atomic store, is all that it wants ([`OnHit`]). Integer
+//! arithmetic only. What it remembers of Data that left (its ghosts) is bounded by what is in the
+//! store.
 
 mod adaptive;
 mod ghosts;
@@ -24,15 +25,15 @@ use crate::slab::Id;
 pub(super) use lists::{List, Record, Records};
 pub use model::PolicyModel;
 
-/// Entries that a policy examines at most for one eviction. Popular Data all over a list would otherwise
-/// make one insertion pay for every hit since the last one.
+/// Entries that a policy examines at most for one eviction. Popular Data all over a list would
+/// otherwise make one insertion pay for every hit since the last one.
 pub(super) const EVICTION_SCAN_MAX: usize = 256;
 
 /// How the content store chooses what leaves first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CsPolicy {
-    /// S3-FIFO: a small queue for what came once, a main queue for what was asked for again, and a memory
-    /// of what left the small one. A hit takes no lock of the policy.
+    /// S3-FIFO: a small queue for what came once, a main queue for what was requested again, and a
+    /// memory of what left the small one. A hit takes no lock of the policy.
     #[default]
     S3Fifo,
     /// Least recently used.
@@ -43,8 +44,8 @@ pub enum CsPolicy {
     Lfu,
     /// Adaptive replacement: recency against frequency, by what was missed.
     Arc,
-    /// SIEVE: a queue whose hand passes over what was asked for. A hit takes no lock of the policy. One scan
-    /// of much Data that nobody asks for again empties it.
+    /// SIEVE: a queue whose hand passes over what was requested. A hit takes no lock of the policy.
+    /// One scan of much Data that nobody requests again empties it.
     Sieve,
     /// For tests: what came last leaves first, so that a full store keeps what it has.
     Noop,
@@ -126,18 +127,21 @@ pub(super) enum Arrival {
 pub(super) trait Policy: Send {
     fn on_hit(&self) -> OnHit;
 
-    /// A Data whose name has this hash is about to come in. Called once for each, before room is made.
+    /// A Data whose name has this hash is about to come in. Called once for each, before room is
+    /// made.
     fn arriving(&mut self, _hash: u64) -> Arrival {
         Arrival::New
     }
 
-    /// Takes out the Data that leaves to make room for one that comes in so; none if there is no Data.
+    /// Takes out the Data that leaves to make room for one that comes in so; `None` if there is no
+    /// Data.
     fn evict(&mut self, arrival: Arrival, records: &mut Records, marks: &impl Marks) -> Option<Id>;
 
-    /// What [`Policy::evict`] will probably choose, and after it what is newer: a hint for who reads ahead.
+    /// What [`Policy::evict`] will probably choose, and after it what is newer: a hint for who
+    /// reads ahead.
     fn next(&self) -> Option<Id>;
 
-    /// Asks for what is remembered of a hash, ahead of its use.
+    /// Prefetches what is remembered of a hash, ahead of its use.
     fn prefetch(&self, _hash: u64) {}
 
     /// A Data came in.

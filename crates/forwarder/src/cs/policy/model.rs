@@ -65,8 +65,8 @@ impl PolicyModel {
         })
     }
 
-    /// Asks for `key`, and caches it if it was not there; says whether it was. Keys are best small: there is a
-    /// place in memory for each up to the largest.
+    /// Looks `key` up, and caches it if it was not there; returns true if it was. Keys are best
+    /// small: there is a place in memory for each up to the largest.
     pub fn request(&mut self, key: u32) -> bool {
         if key as usize >= self.ids.len() {
             self.ids.resize(key as usize + 1, NONE);

@@ -1,5 +1,5 @@
-//! Which hashes were entered lately: a table of small sets, each a cache line, without lists. What is forgotten is
-//! what was entered too many entries ago, or the oldest of a set that is full.
+//! Which hashes were entered lately: a table of small sets, each a cache line, without lists. What
+//! is forgotten is what was entered too many entries ago, or the oldest of a set that is full.
 //!
 //! A hash that two names share makes a policy mistake one for the other; no answer depends on it.
 
@@ -7,39 +7,41 @@ use super::sparse::Sparse;
 use crate::config::ConfigError;
 use crate::prefetch::prefetch;
 
-/// Places of a set.
-const PLACES: usize = 8;
-/// Fewest and most sets. With the most, of four million hashes none is likely to be forgotten early.
+/// Slots of a set.
+const SLOTS: usize = 8;
+/// Fewest and most sets. With the most, of four million hashes none is likely to be forgotten
+/// early.
 const SETS_MIN: usize = 64;
 const SETS_MAX: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct RecentSlot {
     /// The upper half of the hash; the lower one chose the set.
     tag: u32,
-    /// The number of the entry; 0: none.
+    /// The number of the entry; 0 for none.
     entered: u32,
 }
 
 /// A cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
-struct Set([Place; PLACES]);
+struct Set([RecentSlot; SLOTS]);
 
 pub(super) struct Recent {
     sets: Sparse<Set>,
-    /// The number of the last entry. After 2^32 entries a place may come back to life, which costs a wrong guess.
+    /// The number of the last entry. After 2^32 entries a slot may come back to life, which costs a
+    /// wrong guess.
     last: u32,
 }
 
 impl Recent {
     /// For about so many hashes.
     pub(super) fn new(hashes: usize) -> Result<Self, ConfigError> {
-        let sets = (hashes / (PLACES / 2)).clamp(SETS_MIN, SETS_MAX);
+        let sets = (hashes / (SLOTS / 2)).clamp(SETS_MIN, SETS_MAX);
         Ok(Recent { sets: Sparse::new(sets)?, last: 0 })
     }
 
-    /// Asks for the set of `hash`, ahead of its use.
+    /// Prefetches the set of `hash`, ahead of its use.
     pub(super) fn prefetch(&self, hash: u64) {
         self.sets.get(hash).into_iter().for_each(prefetch);
     }
@@ -49,28 +51,28 @@ impl Recent {
         self.last = self.last.wrapping_add(1).max(1);
         let (last, tag) = (self.last, (hash >> 32) as u32);
         let age =
-            |place: &Place| if place.entered == 0 { u32::MAX } else { last.wrapping_sub(place.entered) };
+            |slot: &RecentSlot| if slot.entered == 0 { u32::MAX } else { last.wrapping_sub(slot.entered) };
         let set = self.sets.get_or_make(hash).into_iter().flat_map(|set| &mut set.0);
-        if let Some(oldest) = set.max_by_key(|place| age(place)) {
-            *oldest = Place { tag, entered: last };
+        if let Some(oldest) = set.max_by_key(|slot| age(slot)) {
+            *oldest = RecentSlot { tag, entered: last };
         }
     }
 
-    /// Takes `hash` out; says whether it was among the last `most` entries.
+    /// Takes `hash` out; returns true if it was among the last `most` entries.
     pub(super) fn take(&mut self, hash: u64, most: usize) -> bool {
         let (last, tag) = (self.last, (hash >> 32) as u32);
-        let is_it = |place: &&mut Place| {
-            place.tag == tag && place.entered != 0 && (last.wrapping_sub(place.entered) as usize) < most
+        let is_it = |slot: &&mut RecentSlot| {
+            slot.tag == tag && slot.entered != 0 && (last.wrapping_sub(slot.entered) as usize) < most
         };
         let found = self.sets.get_mut(hash).and_then(|set| set.0.iter_mut().find(is_it));
-        found.map(|place| place.entered = 0).is_some()
+        found.map(|slot| slot.entered = 0).is_some()
     }
 
     /// Hashes among the last `most` entries.
     #[cfg(test)]
     pub(super) fn len(&self, most: usize) -> usize {
         let is_one =
-            |place: &&Place| place.entered != 0 && (self.last.wrapping_sub(place.entered) as usize) < most;
+            |slot: &&RecentSlot| slot.entered != 0 && (self.last.wrapping_sub(slot.entered) as usize) < most;
         self.sets.iter().flat_map(|set| &set.0).filter(is_one).count()
     }
 }

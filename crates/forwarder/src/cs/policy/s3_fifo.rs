@@ -1,7 +1,7 @@
-//! S3-FIFO (Yang et al., SOSP 2023): most of what comes in once is never asked for again, so it passes
-//! through a small queue; what was asked for there moves to the main queue, where each use since buys
-//! another round. What left the small queue is remembered for a while, and goes straight to the main queue
-//! if it comes again.
+//! S3-FIFO (Yang et al., SOSP 2023): most of what comes in once is never requested again, so it
+//! passes through a small queue; what was requested there moves to the main queue, where each use
+//! since buys another round. What left the small queue is remembered for a while, and goes straight
+//! to the main queue if it comes again.
 
 use super::recent::Recent;
 use super::{Arrival, EVICTION_SCAN_MAX, List, Marks, OnHit, Policy, Records};
@@ -10,7 +10,7 @@ use crate::slab::Id;
 
 /// The small queue's share of the store: one in so many.
 const SMALL_SHARE: usize = 10;
-/// Most uses that are counted.
+/// Maximum number of uses that are counted.
 const MARK_MAX: u8 = 3;
 /// Uses in the small queue that make a Data move to the main one.
 const PROMOTE: u8 = 2;
@@ -30,7 +30,8 @@ impl S3Fifo {
         self.small.len() + self.main.len()
     }
 
-    /// Of how many Data that left the small queue last it is remembered that they did: as many as the main one holds.
+    /// Of how many Data that left the small queue last it is remembered that they did: as many as
+    /// the main one holds.
     fn ghosts_most(&self) -> usize {
         (self.packets() - self.packets() / SMALL_SHARE).max(1)
     }

@@ -1,12 +1,12 @@
-//! SIEVE (Zhang et al., NSDI 2024): one queue in the order of arrival, and a hand that goes from the oldest to
-//! the newest and round again, passing over what was asked for since it last came by.
+//! SIEVE (Zhang et al., NSDI 2024): one queue in the order of arrival, and a hand that goes from
+//! the oldest to the newest and round again, passing over what was requested since it last came by.
 
 use super::{Arrival, EVICTION_SCAN_MAX, List, Marks, OnHit, Policy, Records};
 use crate::slab::Id;
 
 pub(in crate::cs) struct Sieve {
     queue: List,
-    /// Where the hand is; none: at the oldest.
+    /// Where the hand is; `None` at the oldest.
     hand: Option<Id>,
 }
 

@@ -121,7 +121,8 @@ impl Policy for Noop {
 /// Uses that LFU tells apart: more count as so many.
 pub(super) const LFU_USES_MAX: usize = 255;
 
-/// Least frequently used leaves first, the least recently used among those: a list for each number of uses.
+/// Least frequently used leaves first, the least recently used among those: a list for each number
+/// of uses.
 pub(in crate::cs) struct Lfu {
     /// The list at `n - 1` has what was used `n` times, and the number `n`.
     lists: Box<[List]>,

@@ -21,7 +21,7 @@ impl<T: Copy + Default> Sparse<T> {
         Ok(Sparse { chunks: boxed(len.div_ceil(CHUNK), || None)?, mask: len - 1 })
     }
 
-    /// The item that a hash chooses; none if nothing near it was ever written.
+    /// The item that a hash chooses; `None` if nothing near it was ever written.
     #[inline]
     pub(super) fn get(&self, hash: u64) -> Option<&T> {
         let i = hash as usize & self.mask;
@@ -35,7 +35,7 @@ impl<T: Copy + Default> Sparse<T> {
         self.chunks[i / CHUNK].as_mut().map(|chunk| &mut chunk[i % CHUNK])
     }
 
-    /// The same, to be written; none if there is no memory.
+    /// The same, to be written; `None` if there is no memory.
     #[inline]
     pub(super) fn get_or_make(&mut self, hash: u64) -> Option<&mut T> {
         let i = hash as usize & self.mask;

@@ -280,7 +280,8 @@ fn the_least_recently_used_leaves_first() {
     assert_eq!(hits, [false, false, false, true, false, false, true]);
 }
 
-/// The two policies whose victims are looked for: at the bound the search goes on, one past it it stops.
+/// The two policies whose victims are looked for: at the bound the search goes on, one past it it
+/// stops.
 #[test]
 fn one_eviction_examines_a_bounded_number_of_popular_data() {
     for (most, oldest_stays) in [(EVICTION_SCAN_MAX, true), (EVICTION_SCAN_MAX + 1, false)] {
@@ -289,7 +290,8 @@ fn one_eviction_examines_a_bounded_number_of_popular_data() {
         keys.clone().for_each(|key| assert!(!sieve.request(key)));
         keys.clone().for_each(|key| assert!(sieve.request(key)));
         sieve.request(u32::from(u16::MAX));
-        // A whole round finds all passed over once and takes the oldest; a bounded one takes where it stops.
+        // A whole round finds all passed over once and takes the oldest; a bounded one takes where
+        // it stops.
         assert_eq!(!sieve.cached().contains(&0), oldest_stays, "{most}");
     }
     let most = 4 * EVICTION_SCAN_MAX as u32;

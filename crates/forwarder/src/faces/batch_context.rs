@@ -1,26 +1,27 @@
-//! What packets that are processed together share: the faces they come from and go to, held once and not once for each
-//! packet, and what is counted of them, which all others see when the turn ends.
+//! What packets that are processed together share: the faces they come from and go to, held once
+//! and not once for each packet, and what is counted of them, which all others see when the turn
+//! ends.
 
 use core::cell::{Cell, OnceCell};
 
 use lock_api::RawMutex;
 
 use super::{FaceHold, FaceId, FaceKey, Faces};
-use crate::counters::{Busy, BusyTally, Counters, FaceTally};
-use crate::spare::Spare;
+use crate::counters::{Counters, FaceTally, HotCounter, HotTally};
+use crate::reserve::Reserve;
 
 /// Faces that a turn remembers. More are held for each packet anew.
 const HELD: usize = 4;
 
 /// The time at which packets are processed, the faces they met, and what was counted.
-pub(crate) struct Turn<'f, R> {
+pub(crate) struct BatchContext<'f, R> {
     faces: &'f Faces<R>,
     held: [OnceCell<Held<'f>>; HELD],
     counters: &'f Counters,
-    tally: BusyTally,
+    tally: HotTally,
     /// The slot of a face that packets came from: chooses the part of the counters.
     slot: Cell<u32>,
-    pub(crate) spare: Spare,
+    pub(crate) reserve: Reserve,
     pub(crate) now_ns: u64,
 }
 
@@ -35,23 +36,23 @@ impl Drop for Held<'_> {
     }
 }
 
-impl<R> Drop for Turn<'_, R> {
+impl<R> Drop for BatchContext<'_, R> {
     fn drop(&mut self) {
         self.tally.settle(self.counters.of(self.slot.get()));
     }
 }
 
-impl<'f, R: RawMutex> Turn<'f, R> {
+impl<'f, R: RawMutex> BatchContext<'f, R> {
     /// For so many packets.
     pub(crate) fn new(faces: &'f Faces<R>, counters: &'f Counters, packets: usize, now_ns: u64) -> Self {
         let held = [const { OnceCell::new() }; HELD];
-        let (tally, slot, spare) = (BusyTally::default(), Cell::new(0), Spare::new(packets));
-        Turn { faces, held, counters, tally, slot, spare, now_ns }
+        let (tally, slot, reserve) = (HotTally::default(), Cell::new(0), Reserve::new(packets));
+        BatchContext { faces, held, counters, tally, slot, reserve, now_ns }
     }
 
     /// Counts `n` of what packets of the turn did.
     #[inline]
-    pub(crate) fn count(&self, what: Busy, n: u32) {
+    pub(crate) fn count(&self, what: HotCounter, n: u32) {
         self.tally.add(what, n);
     }
 

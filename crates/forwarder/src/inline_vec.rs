@@ -2,22 +2,24 @@
 
 use alloc::vec::Vec;
 
-/// Items for which there is room once more are needed than fit in place: nearly always the only allocation.
+/// Items for which there is room once more are needed than fit in place: nearly always the only
+/// allocation.
 const MORE: usize = 28;
 
 /// Items in the order they were pushed; the first `N` need no allocation.
 #[derive(Clone, Debug)]
-pub(crate) struct Few<T, const N: usize> {
+pub(crate) struct InlineVec<T, const N: usize> {
     // Filled from the front: an item in `more` means that every place here is taken.
     inline: [Option<T>; N],
     more: Vec<T>,
 }
 
-impl<T, const N: usize> Few<T, N> {
+impl<T, const N: usize> InlineVec<T, N> {
     #[inline]
     pub(crate) fn new() -> Self {
-        // A constant would be copied with all that its items might hold; this writes only that there are none.
-        Few { inline: core::array::from_fn(|_| None), more: Vec::new() }
+        // A constant would be copied with all that its items might hold; this writes only that
+        // there are none.
+        InlineVec { inline: core::array::from_fn(|_| None), more: Vec::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -49,7 +51,7 @@ impl<T, const N: usize> Few<T, N> {
     }
 
     pub(crate) fn iter(&self) -> Iter<'_, T, N> {
-        Iter { few: self, next: 0 }
+        Iter { list: self, next: 0 }
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
@@ -61,7 +63,8 @@ impl<T, const N: usize> Few<T, N> {
         if i < N { self.inline[i].as_ref() } else { self.more.get(i - N) }
     }
 
-    /// Keeps the items for which `keep` says so, in their order. `keep` is asked once for each.
+    /// Keeps the items for which `keep` returns true, in their order. `keep` is asked once for
+    /// each.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         let mut free = 0;
         for i in 0..N {
@@ -77,12 +80,13 @@ impl<T, const N: usize> Few<T, N> {
         self.inline[free..].iter_mut().zip(moved).for_each(|(place, item)| *place = Some(item));
     }
 
-    /// Whether the next item needs storage that is not there yet; see [`Few::lend`].
+    /// Returns true if the next item needs storage that is not there yet; see [`InlineVec::lend`].
     pub(crate) fn needs_storage(&self) -> bool {
         self.more.capacity() == 0 && self.inline.iter().all(Option::is_some)
     }
 
-    /// Gives storage for items beyond the first `N`, whose capacity is used again instead of allocating.
+    /// Gives storage for items beyond the first `N`, whose capacity is used again instead of
+    /// allocating.
     pub(crate) fn lend(&mut self, storage: Vec<T>) {
         if self.more.is_empty() {
             self.more = storage;
@@ -99,10 +103,11 @@ impl<T, const N: usize> Few<T, N> {
     }
 }
 
-/// Walks the items; there are few, so that a step costs less than two iterators one after the other.
+/// Walks the items; there are few, so that a step costs less than two iterators one after the
+/// other.
 #[derive(Debug)]
 pub(crate) struct Iter<'a, T, const N: usize> {
-    few: &'a Few<T, N>,
+    list: &'a InlineVec<T, N>,
     next: usize,
 }
 
@@ -117,13 +122,13 @@ impl<'a, T, const N: usize> Iterator for Iter<'a, T, N> {
 
     #[inline]
     fn next(&mut self) -> Option<&'a T> {
-        let item = self.few.get(self.next)?;
+        let item = self.list.get(self.next)?;
         self.next += 1;
         Some(item)
     }
 }
 
-impl<T, const N: usize> IntoIterator for Few<T, N> {
+impl<T, const N: usize> IntoIterator for InlineVec<T, N> {
     type Item = T;
     type IntoIter =
         core::iter::Chain<core::iter::Flatten<core::array::IntoIter<Option<T>, N>>, alloc::vec::IntoIter<T>>;
@@ -139,32 +144,32 @@ mod tests {
 
     #[test]
     fn order_is_kept_across_the_inline_boundary() {
-        let mut few: Few<u32, 2> = Few::new();
-        assert!(few.is_empty());
+        let mut list: InlineVec<u32, 2> = InlineVec::new();
+        assert!(list.is_empty());
         for i in 0..5 {
-            few.push(i);
+            list.push(i);
         }
-        assert_eq!(few.len(), 5);
-        assert_eq!(few.iter().copied().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
-        assert_eq!((few.get(1), few.get(2), few.get(5)), (Some(&1), Some(&2), None));
-        few.retain(|i| i % 2 == 1);
-        assert_eq!(few.clone().into_iter().collect::<Vec<_>>(), [1, 3]);
-        few.push(9);
-        assert_eq!(few.iter().copied().collect::<Vec<_>>(), [1, 3, 9]);
-        few.retain(|i| *i != 1);
-        assert_eq!(few.iter().copied().collect::<Vec<_>>(), [3, 9]);
+        assert_eq!(list.len(), 5);
+        assert_eq!(list.iter().copied().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        assert_eq!((list.get(1), list.get(2), list.get(5)), (Some(&1), Some(&2), None));
+        list.retain(|i| i % 2 == 1);
+        assert_eq!(list.clone().into_iter().collect::<Vec<_>>(), [1, 3]);
+        list.push(9);
+        assert_eq!(list.iter().copied().collect::<Vec<_>>(), [1, 3, 9]);
+        list.retain(|i| *i != 1);
+        assert_eq!(list.iter().copied().collect::<Vec<_>>(), [3, 9]);
     }
 
     #[test]
     fn storage_is_lent_and_reclaimed() {
-        let mut few: Few<u32, 1> = Few::new();
-        few.push(1);
-        assert!(few.needs_storage());
-        few.lend(Vec::with_capacity(8));
-        assert!(!few.needs_storage());
-        few.push(2);
-        let storage = few.reclaim().unwrap();
-        assert!(few.is_empty() && storage.is_empty() && storage.capacity() == 8);
-        assert!(few.reclaim().is_none());
+        let mut list: InlineVec<u32, 1> = InlineVec::new();
+        list.push(1);
+        assert!(list.needs_storage());
+        list.lend(Vec::with_capacity(8));
+        assert!(!list.needs_storage());
+        list.push(2);
+        let storage = list.reclaim().unwrap();
+        assert!(list.is_empty() && storage.is_empty() && storage.capacity() == 8);
+        assert!(list.reclaim().is_none());
     }
 }

@@ -5,10 +5,10 @@ use namely_wire::InterestView;
 use crate::hash::NameHashes;
 use crate::prefix_table::Key;
 
-/// What an Interest asks for. PIT and content store file it under its name without a trailing implicit
-/// digest, because that is the name a Data carries.
+/// What an Interest requests. PIT and content store file it under its name without a trailing
+/// implicit digest, because that is the name a Data carries.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct InterestKey<'a> {
     pub(crate) view: &'a InterestView<'a>,
     pub(crate) hashes: &'a NameHashes,
     /// Components of the name, not counting a trailing implicit digest.
@@ -17,15 +17,17 @@ pub(crate) struct Ask<'a> {
     pub(crate) digest: Option<&'a [u8]>,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> InterestKey<'a> {
     /// `hashes` are those of the name of `view`.
     pub(crate) fn new(view: &'a InterestView<'a>, hashes: &'a NameHashes) -> Self {
         let all = hashes.len();
         let last = &view.name.as_bytes()[hashes.end(all.saturating_sub(1))..];
         // TYPE 1, LENGTH 32: a checked name has no digest component of another length.
         match last.split_at_checked(2) {
-            Some(([1, 32], digest)) => Ask { view, hashes, components: all - 1, digest: Some(digest) },
-            _ => Ask { view, hashes, components: all, digest: None },
+            Some(([1, 32], digest)) => {
+                InterestKey { view, hashes, components: all - 1, digest: Some(digest) }
+            }
+            _ => InterestKey { view, hashes, components: all, digest: None },
         }
     }
 

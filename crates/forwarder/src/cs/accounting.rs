@@ -1,8 +1,8 @@
 //! What is in the content store and what may be: the policy, and the three limits, behind one lock.
 //!
-//! A Data is on the policy's lists from its insertion until somebody takes it off them, who thereby owns it
-//! and takes it out of the index next. What is on its way out is no longer counted here, so each worker may
-//! hold one Data beyond the limits for a moment.
+//! A Data is on the policy's lists from its insertion until somebody takes it off them, who thereby
+//! owns it and takes it out of the index next. What is on its way out is no longer counted here, so
+//! each worker may hold one Data beyond the limits for a moment.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -29,8 +29,8 @@ pub(super) struct Need {
     pub(super) octets: u32,
 }
 
-/// Whether a Data was entered.
-pub(super) enum Entered {
+/// Outcome of admitting a Data.
+pub(super) enum Admitted {
     Yes,
     /// One more must leave first.
     NotYet,
@@ -38,7 +38,7 @@ pub(super) enum Entered {
     Never,
 }
 
-pub(super) struct Ledger {
+pub(super) struct Accounting {
     pub(super) kind: CsPolicy,
     policy: AnyPolicy,
     records: Records,
@@ -46,13 +46,13 @@ pub(super) struct Ledger {
     pub(super) entries: usize,
     pub(super) octets: u64,
     pub(super) evicted: u64,
-    /// Whether the last Data that came in made another one leave.
+    /// True if the last Data that came in made another one leave.
     is_full: bool,
 }
 
-impl Ledger {
+impl Accounting {
     pub(super) fn new(kind: CsPolicy, packets_max: usize) -> Result<Self, ConfigError> {
-        Ok(Ledger {
+        Ok(Accounting {
             kind,
             policy: AnyPolicy::new(kind, packets_max)?,
             records: Records::default(),
@@ -68,7 +68,7 @@ impl Ledger {
         self.policy.on_hit()
     }
 
-    /// Whether all limits hold, with `more` packets, entries and octets.
+    /// Returns true if all limits hold, with `more` packets, entries and octets.
     pub(super) fn fits(&self, limits: &Limits, more: (usize, usize, u64)) -> bool {
         self.packets + more.0 <= limits.packets.load(Relaxed)
             && self.entries + more.1 <= limits.entries.load(Relaxed)
@@ -86,7 +86,8 @@ impl Ledger {
         Some(self.settle(id))
     }
 
-    /// Asks for what insertions of `hashes` need of the lists, and puts what will probably leave for them into `leaving`.
+    /// Prefetches what insertions of `hashes` need of the lists, and puts what will probably leave
+    /// for them into `leaving`.
     pub(super) fn prefetch(&self, hashes: impl Iterator<Item = u64>, leaving: &mut Ids) {
         let mut next = self.policy.next().filter(|_| self.is_full);
         for hash in hashes {
@@ -107,27 +108,27 @@ impl Ledger {
         arrival: Arrival,
         limits: &Limits,
         marks: &impl Marks,
-    ) -> (Entered, Option<Id>) {
+    ) -> (Admitted, Option<Id>) {
         let more = (1, usize::from(need.entries), u64::from(need.octets));
         let mut left = None;
         self.is_full = !self.fits(limits, more);
         if self.is_full {
             left = self.evict(arrival, marks);
             if !self.fits(limits, more) {
-                return (if left.is_some() { Entered::NotYet } else { Entered::Never }, left);
+                return (if left.is_some() { Admitted::NotYet } else { Admitted::Never }, left);
             }
         }
         let mut record = Record::new(need.hash);
         (record.generation, record.octets, record.components) =
             (handle.generation, need.octets, need.entries);
         if !self.records.set(handle.id, record) {
-            return (Entered::Never, left);
+            return (Admitted::Never, left);
         }
         self.packets += more.0;
         self.entries += more.1;
         self.octets += more.2;
         self.policy.inserted(handle.id, arrival, &mut self.records);
-        (Entered::Yes, left)
+        (Admitted::Yes, left)
     }
 
     /// A Data was used, if it is still there.
@@ -140,8 +141,8 @@ impl Ledger {
         }
     }
 
-    /// Takes a Data off the lists; none if somebody else did, or it is not on them yet.
-    pub(super) fn disown(&mut self, handle: Handle) -> Option<Id> {
+    /// Takes a Data off the lists; `None` if somebody else did, or it is not on them yet.
+    pub(super) fn detach(&mut self, handle: Handle) -> Option<Id> {
         self.records.listed(handle.id).filter(|record| record.generation == handle.generation)?;
         self.policy.removed(handle.id, &mut self.records);
         Some(self.settle(handle.id))
@@ -155,9 +156,9 @@ impl Ledger {
     }
 
     /// Takes any Data off the lists.
-    pub(super) fn disown_any(&mut self) -> Option<Id> {
+    pub(super) fn detach_any(&mut self) -> Option<Id> {
         let any = self.any()?;
-        self.disown(any)
+        self.detach(any)
     }
 
     fn settle(&mut self, id: Id) -> Id {
@@ -168,8 +169,9 @@ impl Ledger {
         id
     }
 
-    /// Changes the policy. All Data stay, and come into the new one in the order in which they would have left
-    /// the old one, as if nobody had asked for them yet. Without memory for the new one the old one stays.
+    /// Changes the policy. All Data stay, and come into the new one in the order in which they
+    /// would have left the old one, as if nobody had requested them yet. Without memory for the new
+    /// one the old one stays.
     pub(super) fn change(&mut self, kind: CsPolicy, packets_max: usize, marks: &impl Marks) {
         let mut ids = Vec::new();
         if kind == self.kind || ids.try_reserve_exact(self.packets).is_err() {

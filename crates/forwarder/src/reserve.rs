@@ -1,10 +1,11 @@
-//! What a worker has taken from the tables for a batch of packets and not used yet, or used no longer and not given
-//! back yet: ids of places, and what faces may have pending. Taking and giving back for each packet would be a locked
-//! operation each time, on lines that all workers write.
+//! What a worker has taken from the tables for a batch of packets and not used yet, or used no
+//! longer and not given back yet: ids of places, and what faces may have pending. Taking and giving
+//! back for each packet would be a locked operation each time, on lines that all workers write.
 //!
-//! What is in here counts as in use. A worker takes no more than its batch may need, uses what it has before it says that
-//! a table is full, and gives everything back when the batch ends ([`crate::Forwarder::receive_batch`]): so limits are never
-//! exceeded, and met exactly unless another worker is at work at the same moment.
+//! What is in here counts as in use. A worker takes no more than its batch may need, uses what it
+//! has before it reports that a table is full, and gives everything back when the batch ends
+//! ([`crate::Forwarder::receive_batch`]): so limits are never exceeded, and met exactly unless
+//! another worker is at work at the same moment.
 
 use core::cell::Cell;
 
@@ -35,7 +36,7 @@ impl<const N: usize> Magazine<N> {
         self.ids.get(len).map(Cell::get)
     }
 
-    /// Puts an id in; says no if there is no room for it.
+    /// Puts an id in; returns false if there is no room for it.
     #[inline]
     pub(crate) fn put(&self, id: Id) -> bool {
         let len = self.len.get();
@@ -55,7 +56,7 @@ struct Allowance {
 }
 
 /// See the module.
-pub(crate) struct Spare {
+pub(crate) struct Reserve {
     /// Packets of the batch that are not processed yet, this one included.
     left: Cell<usize>,
     pub(crate) pit: Magazine<{ 2 * AT_ONCE }>,
@@ -64,11 +65,11 @@ pub(crate) struct Spare {
     allowances: [Allowance; FACES],
 }
 
-impl Spare {
+impl Reserve {
     /// For a batch of so many packets.
     pub(crate) fn new(packets: usize) -> Self {
         let allowance = || Allowance { face: Cell::new(FaceKey::LOCAL), records: Cell::new(0) };
-        Spare {
+        Reserve {
             left: Cell::new(packets),
             pit: Magazine::new(),
             cs_entries: Magazine::new(),
@@ -87,7 +88,7 @@ impl Spare {
         self.left.get().clamp(1, AT_ONCE)
     }
 
-    /// Uses one record of what `face` may have; says no if it has none left.
+    /// Uses one record of what `face` may have; returns false if it has none left.
     #[inline]
     pub(crate) fn use_record(&self, face: FaceKey) -> bool {
         let used = self.allowance(face).and_then(|own| {
@@ -98,7 +99,7 @@ impl Spare {
         used.is_some()
     }
 
-    /// Adds to what `face` may have; says no if there is no room for another face.
+    /// Adds to what `face` may have; returns false if there is no room for another face.
     #[inline]
     pub(crate) fn add_records(&self, face: FaceKey, records: u32) -> bool {
         let vacant = || self.allowances.iter().find(|own| own.records.get() == 0);
@@ -132,25 +133,25 @@ mod tests {
 
     #[test]
     fn records_belong_to_their_face_and_a_fifth_face_finds_no_room() {
-        let spare = Spare::new(1);
+        let reserve = Reserve::new(1);
         let face = |slot| FaceKey { slot, generation: 1 };
-        assert!((0..FACES as u32).all(|slot| spare.add_records(face(slot), slot + 1)));
-        assert!(!spare.add_records(face(9), 1) && !spare.use_record(face(9)));
-        assert!(spare.use_record(face(0)) && !spare.use_record(face(0)));
-        assert!(spare.add_records(face(9), 1), "one that has none left makes room");
-        let mut left = [(); FACES].map(|()| spare.take_records().unwrap());
+        assert!((0..FACES as u32).all(|slot| reserve.add_records(face(slot), slot + 1)));
+        assert!(!reserve.add_records(face(9), 1) && !reserve.use_record(face(9)));
+        assert!(reserve.use_record(face(0)) && !reserve.use_record(face(0)));
+        assert!(reserve.add_records(face(9), 1), "one that has none left makes room");
+        let mut left = [(); FACES].map(|()| reserve.take_records().unwrap());
         left.sort_unstable();
         assert_eq!(left, [(face(1), 2), (face(2), 3), (face(3), 4), (face(9), 1)]);
-        assert_eq!(spare.take_records(), None);
+        assert_eq!(reserve.take_records(), None);
     }
 
     #[test]
     fn no_more_is_taken_than_the_batch_may_need() {
-        let spare = Spare::new(AT_ONCE + 1);
-        assert_eq!(spare.needed(), AT_ONCE);
-        (0..AT_ONCE).for_each(|_| spare.next());
-        assert_eq!(spare.needed(), 1);
-        spare.next();
-        assert_eq!(spare.needed(), 1, "somebody asks, so something is needed");
+        let reserve = Reserve::new(AT_ONCE + 1);
+        assert_eq!(reserve.needed(), AT_ONCE);
+        (0..AT_ONCE).for_each(|_| reserve.next());
+        assert_eq!(reserve.needed(), 1);
+        reserve.next();
+        assert_eq!(reserve.needed(), 1, "somebody asks, so something is needed");
     }
 }
