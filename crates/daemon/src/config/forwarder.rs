@@ -118,6 +118,9 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
+    use namely_forwarder::{FaceSpec, Received};
+    use namely_wire::InterestBuilder;
+
     use super::*;
 
     type Tables = Forwarder<Arc<[u8]>, parking_lot::RawMutex>;
@@ -145,6 +148,30 @@ mod tests {
         let chosen = choices(&forwarder);
         assert!(chosen.len() == 2 && chosen[0].contains("best-route"), "{chosen:?}");
         assert!(chosen[1].starts_with("/b ") && chosen[1].contains("multicast"), "{chosen:?}");
+    }
+
+    #[test]
+    fn a_reload_moves_a_running_router_to_other_regions() {
+        let old = config("");
+        let forwarder: Tables = old.forwarder(1).unwrap();
+        let face = |spec| forwarder.face_register(spec).unwrap();
+        let (app, by_hint, by_name) =
+            (face(FaceSpec::application()), face(FaceSpec::remote()), face(FaceSpec::remote()));
+        let name = |uri: &str| uri.parse::<Name>().unwrap();
+        forwarder.fib_add_nexthop(name("/isp").as_name(), by_hint, 0).unwrap();
+        forwarder.fib_add_nexthop(name("/a").as_name(), by_name, 0).unwrap();
+        let leads_to = |uri: &str, nonce: [u8; 4]| {
+            let interest = InterestBuilder::new(name(uri)).nonce(nonce).forwarding_hint(name("/isp")).build();
+            let mut sent = Vec::new();
+            forwarder.receive(app, Received::bare(Arc::from(interest)), 0, &mut sent);
+            sent[0].0
+        };
+        assert_eq!(leads_to("/a/1", [1; 4]), by_hint);
+        let inside = config("[network]\nregions = [\"/isp/region\"]\n");
+        inside.apply(&old, &forwarder);
+        assert_eq!(leads_to("/a/2", [2; 4]), by_name);
+        old.apply(&inside, &forwarder);
+        assert_eq!(leads_to("/a/3", [3; 4]), by_hint);
     }
 
     #[test]

@@ -81,31 +81,29 @@ impl Default for Log {
     }
 }
 
+/// The keys of one table of the configuration whose values differ, by their full names.
+macro_rules! changed_keys {
+    ($old:expr, $new:expr, $table:literal: $($key:ident),* $(,)?) => {
+        [$((concat!($table, ".", stringify!($key)), $old.$key != $new.$key)),*]
+            .into_iter()
+            .filter_map(|(key, is_changed)| is_changed.then_some(key))
+    };
+}
+use changed_keys;
+
 impl Config {
-    /// The settings in which `new` differs that only take effect when the router starts again.
+    /// The keys in which `new` differs that only take effect when the router starts again. All
+    /// others are applied by a reload, or matter when the next face comes.
     pub fn restart_needed(&self, new: &Config) -> Vec<&'static str> {
-        let mut keys = self.tables.restart_needed(&new.tables);
-        let mut differs = |key, changed: bool| {
-            if changed {
-                keys.push(key);
-            }
-        };
-        differs("faces.listen", self.faces.listen != new.faces.listen);
-        differs("faces.workers", self.faces.workers != new.faces.workers);
-        differs("faces.multicast", self.faces.multicast != new.faces.multicast);
-        differs("faces.idle_timeout_s", self.faces.idle_timeout_s != new.faces.idle_timeout_s);
-        differs("faces.faces_max", self.faces.faces_max != new.faces.faces_max);
-        let queues = |faces: &Faces| {
-            (faces.codel_target_us, faces.codel_interval_ms, faces.congestion_threshold_octets)
-        };
-        differs("faces.dispatcher", self.faces.dispatcher != new.faces.dispatcher);
-        differs("faces.memif", self.faces.memif != new.faces.memif);
-        differs("faces.ethernet", self.faces.ethernet != new.faces.ethernet);
-        differs("faces.busy_poll_us", self.faces.busy_poll_us != new.faces.busy_poll_us);
-        let reading = |faces: &Faces| (faces.read_octets_per_turn, faces.read_datagrams_per_turn);
-        differs("faces.read_*", reading(&self.faces) != reading(&new.faces));
-        differs("faces.codel_*", queues(&self.faces) != queues(&new.faces));
-        differs("network.regions", self.network != new.network);
-        keys
+        let faces = changed_keys!(
+            self.faces, new.faces, "faces":
+            listen, unix_mode, workers, multicast, idle_timeout_s, faces_max, codel_target_us, codel_interval_ms,
+            congestion_threshold_octets, read_octets_per_turn, read_datagrams_per_turn, busy_poll_us, dispatcher,
+            memif, ethernet,
+        );
+        // Whether the RIB answers other hosts is also a route, which is made at start.
+        let authorization =
+            changed_keys!(self.authorization, new.authorization, "authorization": localhop_rib);
+        faces.chain(self.tables.restart_needed(&new.tables)).chain(authorization).collect()
     }
 }

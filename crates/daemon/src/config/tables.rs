@@ -3,7 +3,7 @@
 use namely_forwarder::CsPolicy;
 use serde::Deserialize;
 
-use super::values;
+use super::{changed_keys, values};
 
 /// Limits of the forwarder's tables. What happens at each is in `docs/limits.md`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -74,27 +74,13 @@ impl Default for Tables {
 impl Tables {
     /// The keys in which `new` differs that only take effect when the router starts again: all but the
     /// content store's.
-    pub(super) fn restart_needed(&self, new: &Tables) -> Vec<&'static str> {
-        let pairs = [
-            ("tables.cs_unsolicited", self.cs_unsolicited != new.cs_unsolicited),
-            ("tables.pit_entries_max", self.pit_entries_max != new.pit_entries_max),
-            (
-                "tables.pit_entries_per_face_max",
-                self.pit_entries_per_face_max != new.pit_entries_per_face_max,
-            ),
-            (
-                "tables.interest_lifetime_ms_max",
-                self.interest_lifetime_ms_max != new.interest_lifetime_ms_max,
-            ),
-            ("tables.dead_nonces_max", self.dead_nonces_max != new.dead_nonces_max),
-            ("tables.dead_nonce_lifetime_ms", self.dead_nonce_lifetime_ms != new.dead_nonce_lifetime_ms),
-            ("tables.fib_entries_max", self.fib_entries_max != new.fib_entries_max),
-            ("tables.nexthops_max", self.nexthops_max != new.nexthops_max),
-            ("tables.rib_routes_max", self.rib_routes_max != new.rib_routes_max),
-            ("tables.strategy_choices_max", self.strategy_choices_max != new.strategy_choices_max),
-            ("tables.nack_no_route", self.nack_no_route != new.nack_no_route),
-        ];
-        pairs.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()
+    pub(super) fn restart_needed(&self, new: &Tables) -> impl Iterator<Item = &'static str> {
+        changed_keys!(
+            self, new, "tables":
+            cs_unsolicited, pit_entries_max, pit_entries_per_face_max, interest_lifetime_ms_max, dead_nonces_max,
+            dead_nonce_lifetime_ms, fib_entries_max, nexthops_max, rib_routes_max, strategy_choices_max,
+            nack_no_route,
+        )
     }
 }
 
