@@ -9,7 +9,7 @@ use namely_bench::{compare, emulated, instructions, istack, plain, plot, policie
 
 /// The tables are large, and have what the router gives them.
 #[global_allocator]
-static MEMORY: namely_home::HugePages = namely_home::HugePages;
+static MEMORY: namely_host::HugePages = namely_host::HugePages;
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {

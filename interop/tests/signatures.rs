@@ -15,8 +15,7 @@ const SECRET: [u8; 16] = *b"0123456789abcdef";
 
 /// A moment in the tests' certificates' validity.
 fn now_ns() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.expect("the clock is past 1970").as_nanos() as u64
+    namely_host::clock::unix_ns()
 }
 
 fn secret_hex() -> String {

@@ -24,7 +24,7 @@ const LIFETIME_MS: u64 = 600_000;
 const WORKER_NUMBERS: u64 = 1 << 40;
 
 type Packet = Arc<[u8]>;
-type Core = Forwarder<Packet, namely_home::CoreLock>;
+type Core = Forwarder<Packet, namely_host::CoreLock>;
 
 /// A forwarder with routes, and what workers need to use it.
 pub struct Bench {

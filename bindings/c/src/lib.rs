@@ -8,7 +8,6 @@
 
 mod abi;
 mod address;
-mod bell;
 mod failure;
 mod messages;
 mod objects;

@@ -13,7 +13,6 @@ use namely_socket::{Consumer, FetchError, ObjectStream, Pending};
 use namely_wire::Name;
 
 use crate::abi::signals_blocked;
-use crate::bell::Bell;
 use crate::failure::{Errno, Failure};
 use crate::socket::{Socket, check_flags, find, timeout};
 use crate::types::{ICN_DONTWAIT, ICN_OBJECTS_MAX, ICN_WAITALL, icn_stat};
@@ -73,12 +72,13 @@ impl Objects {
         self.list().retain(|held| !Arc::ptr_eq(held, object));
     }
 
-    /// Whether an object has something that its descriptor does not tell; if not, `bell` rings once it has.
-    pub(crate) fn are_ready(&self, bell: &Arc<Bell>) -> bool {
+    /// Whether an object has something that its descriptor does not tell; if not, `waker` is woken once it
+    /// has.
+    pub(crate) fn are_ready(&self, waker: &namely_host::Waker) -> bool {
         // An object that another thread reads is told about by that thread.
         let ready =
-            |object: &Arc<Object>| object.reading.try_lock().is_ok_and(|mut reading| reading.is_ready(bell));
-        // All are asked, so that all have the bell.
+            |object: &Arc<Object>| object.reading.try_lock().is_ok_and(|mut reading| reading.is_ready(waker));
+        // All are asked, so that all have the waker.
         self.list().iter().filter(|object| ready(object)).count() > 0
     }
 }
@@ -116,8 +116,8 @@ impl Reading {
         }
     }
 
-    fn is_ready(&mut self, bell: &Arc<Bell>) -> bool {
-        self.advance(&Waker::from(bell.clone()));
+    fn is_ready(&mut self, waker: &namely_host::Waker) -> bool {
+        self.advance(&Waker::from(waker.clone()));
         match self {
             Reading::Opening(_) => false,
             Reading::Open { more, .. } => *more,
@@ -149,7 +149,7 @@ impl Reading {
         if socket.may_wait(flags) {
             self.found(consumer)?;
         } else {
-            self.advance(&Waker::from(socket.bell.clone()));
+            self.advance(&Waker::from(socket.waker.clone()));
         }
         Ok(self)
     }

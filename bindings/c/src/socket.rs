@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use libc::c_int;
+use namely_host::Waker;
 use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions};
 use namely_wire::Name;
 use rustix::event::epoll;
 
-use crate::bell::Bell;
 use crate::failure::{Errno, Failure};
 use crate::messages::Requests;
 use crate::objects::Objects;
@@ -24,10 +24,10 @@ static SOCKETS: Table<Socket> = Table::new();
 /// A socket of a C program.
 pub(crate) struct Socket {
     nonblocking: bool,
-    /// Readable when a receive would not wait: the bell, what was received, and the objects that are read.
+    /// Readable when a receive would not wait: the waker, what was received, and the objects that are read.
     descriptor: OwnedFd,
-    /// Rings for what has no descriptor of its own.
-    pub(crate) bell: Arc<Bell>,
+    /// Readable for what has no descriptor of its own.
+    pub(crate) waker: Waker,
     /// Objects that are being read.
     pub(crate) objects: Objects,
     /// Requests that the program has received and not answered.
@@ -98,12 +98,12 @@ pub(crate) fn open(domain: c_int, kind: c_int, protocol: c_int) -> Result<c_int,
     let socket = Socket {
         nonblocking,
         descriptor,
-        bell: Arc::new(Bell::new()?),
+        waker: Waker::new().map_err(of_system)?,
         objects: Objects::default(),
         requests: Requests::default(),
         state: Mutex::new(state),
     };
-    socket.watch(socket.bell.as_fd());
+    socket.watch(socket.waker.as_fd());
     Ok(SOCKETS.insert(socket)?)
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn close(number: c_int) -> Result<(), Failure> {
         State::NewConsumer(_) | State::NewProducer(_) => {}
     }
     // Whoever waits for its descriptor looks again, and finds that it is gone.
-    socket.bell.ring();
+    socket.waker.wake();
     Ok(())
 }
 
@@ -224,11 +224,11 @@ impl Socket {
         let _ = epoll::delete(&self.descriptor, descriptor);
     }
 
-    /// Makes the bell say whether a receive would not wait for a reason that no descriptor tells.
+    /// Makes the waker readable if a receive would not wait for a reason that no descriptor tells.
     pub(crate) fn announce(&self) {
-        self.bell.silence();
-        if self.objects.are_ready(&self.bell) {
-            self.bell.ring();
+        self.waker.reset();
+        if self.objects.are_ready(&self.waker) {
+            self.waker.wake();
         }
     }
 

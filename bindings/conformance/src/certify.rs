@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use namely_security::certificate::new_key_name;
 use namely_security::{Certificate, KeyChain, KeyType, PrivateKey, ValidityPeriod};
@@ -15,7 +14,7 @@ pub fn certify(home: &Path, identity: &Name, seconds: u64) -> Result<(), String>
     let above = identity.as_name().without_last(1);
     let issuer = chain.key_above(above).map_err(|e| e.to_string())?.ok_or("no key above the name")?;
     let issuer = chain.signer(Some(issuer.name.as_name()), None).map_err(|e| e.to_string())?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = namely_host::clock::since_epoch();
     let validity = ValidityPeriod { not_before_s: now.as_secs() - 1, not_after_s: now.as_secs() + seconds };
     let issue = |key_name: &Name, key: &PrivateKey| {
         let version = now.as_millis() as u64;

@@ -2,7 +2,7 @@
 //! an event loop by a descriptor.
 
 use std::future::Future;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use namely_socket::CallError;
 use pyo3::prelude::*;
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use crate::failure::{Failure, Fault};
@@ -140,7 +139,7 @@ pub(crate) struct Bell {
 }
 
 struct Shared {
-    fd: OwnedFd,
+    waker: namely_host::Waker,
     rung: Mutex<Vec<u64>>,
 }
 
@@ -152,8 +151,7 @@ struct Ring {
 impl Wake for Ring {
     fn wake(self: Arc<Self>) {
         self.bell.rung.lock().unwrap_or_else(PoisonError::into_inner).push(self.key);
-        // The only failure is a counter that is full, and then the descriptor is readable already.
-        let _ = rustix::io::write(&self.bell.fd, &1u64.to_ne_bytes());
+        self.bell.waker.wake();
     }
 }
 
@@ -161,20 +159,19 @@ impl Wake for Ring {
 impl Bell {
     #[new]
     fn new() -> PyResult<Self> {
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|errno| Failure::new(errno, "no descriptor to be had"))?;
-        Ok(Bell { shared: Arc::new(Shared { fd, rung: Mutex::default() }) })
+        let waker =
+            namely_host::Waker::new().map_err(|errno| Failure::new(errno, "no descriptor to be had"))?;
+        Ok(Bell { shared: Arc::new(Shared { waker, rung: Mutex::default() }) })
     }
 
     fn fileno(&self) -> RawFd {
-        self.shared.fd.as_raw_fd()
+        self.shared.waker.as_fd().as_raw_fd()
     }
 
     /// The keys of the calls that are over, each once; the descriptor is no longer readable.
     fn take(&self) -> Vec<u64> {
-        // Read first: what is rung after that rings again.
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.shared.fd, &mut count);
+        // Reset first: what is rung after that rings again.
+        self.shared.waker.reset();
         std::mem::take(&mut *self.shared.rung.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

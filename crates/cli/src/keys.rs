@@ -4,9 +4,9 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use namely_host::clock::unix_ns;
 use namely_security::keychain::{KeyChain, KeyChainError, KeyEntry, NewKey};
 use namely_security::{Certificate, KeyType, Passphrase, Signer, TrustPolicy, read_certificate, validity};
 use namely_wire::Name;
@@ -20,11 +20,6 @@ pub const PASSPHRASE_VARIABLE: &str = "NAMELY_PASSPHRASE";
 
 /// How long a self-signed certificate is valid unless told otherwise.
 pub const VALIDITY_DAYS: u32 = 3650;
-
-/// Nanoseconds since the Unix epoch.
-pub fn now_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
-}
 
 /// The user's key chain.
 pub fn key_chain() -> Result<KeyChain, Failure> {
@@ -67,8 +62,8 @@ pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Fa
         .generate(&NewKey {
             identity: prefix.as_name(),
             key_type: KeyType::Ed25519,
-            validity: validity::days_from(now_ns(), VALIDITY_DAYS),
-            version: now_ns() / 1_000_000,
+            validity: validity::days_from(unix_ns(), VALIDITY_DAYS),
+            version: unix_ns() / 1_000_000,
             passphrase: None,
         })
         .map_err(key_failure)?;
@@ -84,7 +79,7 @@ pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Fa
 pub fn certificates_for(prefix: &Name) -> Result<Vec<Certificate>, Failure> {
     let keys = key_chain()?.list().map_err(key_failure)?.keys;
     let below = keys.into_iter().filter(|k| k.identity().is_prefix_of(prefix.as_name()));
-    let now_s = now_ns() / 1_000_000_000;
+    let now_s = unix_ns() / 1_000_000_000;
     Ok(below.flat_map(|k| k.certificates_at(now_s)).collect())
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use namely_host::clock::unix_ns;
 use namely_security::keychain::KeyEntry;
 use namely_security::validity::UtcTime;
 use namely_security::{Certificate, Signer};
@@ -13,7 +14,7 @@ use namely_wire::certificate::key_name_of_locator;
 
 use crate::commands::Context;
 use crate::failure::Failure;
-use crate::keys::{certificates_for, key_chain, key_failure, now_ns};
+use crate::keys::{certificates_for, key_chain, key_failure};
 use crate::router::connection_failure;
 
 /// The shortest and the longest time between two looks into the key chain.
@@ -39,7 +40,7 @@ impl Certified for namely_files::Put {
 
 /// The certificate to publish under with the key `entry` ([`KeyEntry::certificates_at`]); none if it has none at all.
 pub fn valid_certificate(entry: KeyEntry) -> Result<Option<Certificate>, Failure> {
-    let now_s = now_ns() / 1_000_000_000;
+    let now_s = unix_ns() / 1_000_000_000;
     match entry.certificates_at(now_s).into_iter().next() {
         Some(ended) if ended.validity().not_after_s < now_s => Err(Failure::failed(format!(
             "nothing is signed any more: certificate {} ended on {}",
@@ -84,7 +85,7 @@ fn look<P: Certified>(
     let entry = key_chain()?.key(Some(key_name)).map_err(key_failure)?;
     let Some(certificate) = valid_certificate(entry)? else { return Ok(LOOK.1) };
     let validity = certificate.validity();
-    let rest_s = validity.not_after_s.saturating_sub(now_ns() / 1_000_000_000);
+    let rest_s = validity.not_after_s.saturating_sub(unix_ns() / 1_000_000_000);
     let third_s = validity.not_after_s.saturating_sub(validity.not_before_s) / 3;
     let is_late = rest_s <= third_s;
     if is_late && !*is_warned {

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use common::{Home, write_file};
 use namely_security::{Certificate, KeyChain, KeyType, NewKey, ValidityPeriod};
@@ -274,7 +274,7 @@ fn the_demonstration_runs_and_says_where_packets_came_from() {
 fn certify(home: &Home, version: u64, seconds: u64) {
     let chain = KeyChain::open(home.path("home/keys")).unwrap();
     let identity: Name = "/lab".parse().unwrap();
-    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let now_s = namely_host::clock::since_epoch().as_secs();
     let validity = ValidityPeriod { not_before_s: now_s - 1, not_after_s: now_s + seconds };
     if let Ok(entry) = chain.key(Some(identity.as_name())) {
         let key = Arc::new(chain.private_key(entry.name.as_name(), None).unwrap());

@@ -8,7 +8,7 @@ use namely_daemon::DaemonArgs;
 
 /// The tables are large.
 #[global_allocator]
-static MEMORY: namely_home::HugePages = namely_home::HugePages;
+static MEMORY: namely_host::HugePages = namely_host::HugePages;
 
 const EXAMPLES: &str = "\
 Examples:

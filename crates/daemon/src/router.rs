@@ -131,8 +131,7 @@ fn wrong_configuration(why: String) -> Failure {
 
 /// The secret that keys the name hashes.
 fn seed() -> Result<u128, Failure> {
-    let mut octets = [0; 16];
-    rustix::rand::getrandom(&mut octets, rustix::rand::GetRandomFlags::empty()).map_err(|errno| {
+    let octets = namely_host::random().map_err(|errno| {
         Failure::new(Exit::Failed, format!("the system gives no random numbers: {errno}"))
     })?;
     Ok(u128::from_ne_bytes(octets))

@@ -5,18 +5,17 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use namely_datagrams::mmsg;
+use namely_host::{Waker, clock};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::clock;
 use crate::error::OpenError;
 use crate::options::{DispatchedLinks, IoOptions};
 use crate::port::Port;
 use crate::shared::{Shared, Station, WORKERS_MAX};
 use crate::transport::TransportId;
 use crate::transports::{Event, Transports};
-use crate::waker::Waker;
 
 /// Sockets served per turn; the others come next.
 const READY_MAX: usize = 256;
@@ -52,7 +51,7 @@ pub trait Handler<P> {
     /// Another thread called [`Waker::wake`]. `Break` ends the loop.
     fn woken(&mut self, io: &mut Transports<P>) -> ControlFlow<()>;
 
-    /// Called once a turn, when all frames of the turn were handed over. Returns when it must be called again at the latest, ns of [`crate::clock`].
+    /// Called once a turn, when all frames of the turn were handed over. Returns when it must be called again at the latest, ns of [`clock::monotonic_ns`].
     fn tick(&mut self, io: &mut Transports<P>) -> Option<u64>;
 }
 

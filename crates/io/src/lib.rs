@@ -29,7 +29,6 @@
 //! `unix` is the shortest example, `udp` the one with everything.
 #![deny(unsafe_code)]
 
-pub mod clock;
 pub mod descriptors;
 mod error;
 pub mod ethernet;
@@ -50,11 +49,11 @@ mod transports;
 mod turn;
 pub mod udp;
 mod unix;
-mod waker;
 pub mod websocket;
 
 pub use error::{CloseReason, OpenError};
 pub use event_loop::{EventLoop, Handler, Remote, Unread};
+pub use namely_host::Waker;
 pub use namely_memif::{RING_PAIRS_MAX as MEMIF_RINGS_MAX, RING_SIZE_LOG2_MAX as MEMIF_RING_SIZE_LOG2_MAX};
 pub use options::{
     DispatchedLinks, EthernetOptions, IoOptions, MemifOptions, MulticastOptions, Persistency, TcpOptions,
@@ -64,4 +63,3 @@ pub use port::{Port, SendError, TransportState};
 pub use shared::WORKERS_MAX;
 pub use transport::{Carrier, Credentials, Reach, TransportCounters, TransportId, TransportStatus};
 pub use transports::{Event, Transports};
-pub use waker::Waker;

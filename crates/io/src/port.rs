@@ -6,13 +6,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use namely_host::clock;
 use namely_link::{Accepts, DropCounters, Frame, LinkConfig, LinkDrop, LinkKind, LinkSender, Outbound};
 use namely_wire::LpView;
 use namely_wire::face_uri::FaceUri;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
-use crate::clock;
 use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
 use crate::options::Persistency;
 use crate::queue::{FrameQueue, WaitingFrames};

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
+use namely_host::Waker;
 use namely_wire::face_uri::FaceUri;
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -16,7 +17,6 @@ use crate::options::{DispatchedLinks, IoOptions};
 use crate::port::Port;
 use crate::transport::TransportId;
 use crate::udp::Peers;
-use crate::waker::Waker;
 
 /// Most workers: a bit for each in every port.
 pub const WORKERS_MAX: usize = 64;

@@ -8,7 +8,6 @@ use namely_link::{DropCounters, Frame, LinkDrop, Outbound};
 use namely_wire::LpView;
 use namely_wire::face_uri::FaceUri;
 
-use crate::clock;
 use crate::error::{CloseReason, OpenError};
 use crate::event_loop::{Handler, Remote, dispatch};
 use crate::kind::{Acceptor, NewTransport, Receiver, Sender};
@@ -18,6 +17,7 @@ use crate::shared::{Note, Shared, Station};
 use crate::sockets::{self, Interest};
 use crate::transport::{TransportId, TransportStatus};
 use crate::turn::{AcceptTurn, Turn};
+use namely_host::clock;
 
 /// Octets queued or sent before a worker adds them to the sum over all workers.
 const CHARGE_OCTETS: isize = 64 << 10;

@@ -18,7 +18,6 @@
 #![forbid(unsafe_code)]
 
 mod buffer;
-mod clock;
 mod consumer;
 mod engine;
 mod errno;

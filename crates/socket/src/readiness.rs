@@ -2,19 +2,19 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::event::{EventfdFlags, eventfd};
+use namely_host::Waker;
 use rustix::io::Errno;
 
 /// Level-triggered; its owner sets it under the lock of what it tells about, and nobody has to read it.
 #[derive(Debug)]
 pub(crate) struct Readiness {
-    fd: OwnedFd,
+    waker: Waker,
     ready: bool,
 }
 
 impl Readiness {
     pub(crate) fn new() -> Result<Self, Errno> {
-        Ok(Readiness { fd: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?, ready: false })
+        Ok(Readiness { waker: Waker::new()?, ready: false })
     }
 
     /// Makes it readable, or not.
@@ -23,22 +23,17 @@ impl Readiness {
             return;
         }
         self.ready = ready;
-        let mut count = 1u64.to_ne_bytes();
-        // Neither fails: the counter is 0 or 1.
-        let _ = match ready {
-            true => rustix::io::write(&self.fd, &count),
-            false => rustix::io::read(&self.fd, &mut count),
-        };
+        if ready { self.waker.wake() } else { self.waker.reset() }
     }
 
     /// Another descriptor of the same, to hand out.
     pub(crate) fn duplicate(&self) -> Result<OwnedFd, Errno> {
-        rustix::io::fcntl_dupfd_cloexec(&self.fd, 0)
+        rustix::io::fcntl_dupfd_cloexec(&self.waker, 0)
     }
 }
 
 impl AsFd for Readiness {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.waker.as_fd()
     }
 }

@@ -1,35 +1,19 @@
 //! How a thread waits for a future: on a descriptor of its own, so that a time limit and a signal end the wait (EINTR).
 
 use std::future::Future;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
+use namely_host::Waker;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use crate::error::CallError;
 
-/// Wakes one waiting thread.
-struct Bell(OwnedFd);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        // The only failure is a counter that is full, and then the thread is awake already.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
-    }
-}
-
 thread_local! {
-    /// One for each thread that ever waited. A stale ring only makes a wait look again.
-    static BELL: Option<Arc<Bell>> =
-        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok().map(|fd| Arc::new(Bell(fd)));
+    /// One for each thread that ever waited. A stale wake-up only makes a wait look again.
+    static WAKER: Option<Waker> = Waker::new().ok();
 }
 
 /// Waits until `future` is ready, `until` at most. A signal that this thread handles ends the wait, whatever SA_RESTART
@@ -38,9 +22,9 @@ pub(crate) fn wait<F: Future + Unpin>(
     future: &mut F,
     until: Option<Instant>,
 ) -> Result<F::Output, CallError> {
-    let Some(bell) = BELL.with(Clone::clone) else { return Err(CallError::System(Errno::MFILE)) };
-    let waker = Waker::from(bell.clone());
-    let mut context = Context::from_waker(&waker);
+    let Some(waker) = WAKER.with(Clone::clone) else { return Err(CallError::System(Errno::MFILE)) };
+    let task = waker.clone().into();
+    let mut context = Context::from_waker(&task);
     loop {
         if let Poll::Ready(output) = Pin::new(&mut *future).poll(&mut context) {
             return Ok(output);
@@ -50,12 +34,11 @@ pub(crate) fn wait<F: Future + Unpin>(
             return Err(CallError::TimedOut);
         }
         let timeout = left.and_then(|left| Timespec::try_from(left).ok());
-        match rustix::event::poll(&mut [PollFd::new(&bell.0, PollFlags::IN)], timeout.as_ref()) {
+        match rustix::event::poll(&mut [PollFd::new(&waker, PollFlags::IN)], timeout.as_ref()) {
             Ok(_) => {}
             Err(Errno::INTR) => return Err(CallError::Interrupted),
             Err(errno) => return Err(CallError::System(errno)),
         }
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&bell.0, &mut count);
+        waker.reset();
     }
 }

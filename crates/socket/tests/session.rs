@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use common::{World, content, name};
 use namely_security::certificate::new_key_name;
@@ -133,7 +133,7 @@ fn the_session_of_a_reliable_producer_is_its_store_until_it_is_revoked() {
 }
 
 fn unix_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+    namely_host::clock::since_epoch().as_secs()
 }
 
 /// A certificate by `/p` for the key of `/p/site`, which is made if there is none.

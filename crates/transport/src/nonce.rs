@@ -1,7 +1,6 @@
 //! Nonces for Interests: unlike each other, not secret.
 
 use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 /// A stream of nonces, seeded once: xorshift64*, because a nonce is wanted for each Interest and only has to
 /// differ from those of others.
@@ -12,10 +11,11 @@ pub struct Nonces {
 
 impl Nonces {
     /// Seeded by the system.
+    ///
+    /// # Errors
+    /// The environment's: see [`namely_host::random`].
     pub fn from_system() -> Result<Self, Errno> {
-        let mut seed = [0; 8];
-        getrandom(&mut seed, GetRandomFlags::empty())?;
-        Ok(Self::seeded(u64::from_ne_bytes(seed)))
+        Ok(Self::seeded(u64::from_ne_bytes(namely_host::random()?)))
     }
 
     /// Seeded by the caller: the same seed gives the same nonces.

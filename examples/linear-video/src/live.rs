@@ -2,7 +2,6 @@
 //! given as milliseconds since the Unix epoch, and every program that knows it agrees on what is on air.
 
 use std::fmt::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Length of a segment, ms.
 pub(crate) const SEGMENT_MS: u64 = 2_000;
@@ -15,7 +14,7 @@ pub(crate) const RATES: [u64; 4] = [1_000_000, 2_500_000, 4_000_000, 6_000_000];
 
 /// Milliseconds since the Unix epoch.
 pub(crate) fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+    namely_host::clock::unix_ms()
 }
 
 /// The number of the newest whole segment.

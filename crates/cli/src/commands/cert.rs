@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
+use namely_host::clock::unix_ns;
 use namely_security::keychain::KeyChain;
 use namely_security::validity::{self, UtcTime};
 use namely_security::{Certificate, Passphrase, Signer, read_certificate};
@@ -13,7 +14,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure, io_failure};
-use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, now_ns, passphrase, passphrase_for};
+use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, passphrase, passphrase_for};
 
 /// Largest file that `import` reads.
 const IMPORT_OCTETS_MAX: u64 = 64 << 10;
@@ -88,7 +89,7 @@ impl Show {
 fn show(ctx: &Context<'_>, certificate: &Certificate) {
     let period = certificate.validity();
     let signer = certificate.signer_name().map_or_else(|| "-".into(), |n| n.to_string());
-    let state = match now_ns() / 1_000_000_000 {
+    let state = match unix_ns() / 1_000_000_000 {
         now if now < period.not_before_s => "not yet valid",
         now if now > period.not_after_s => "expired",
         _ => "valid",
@@ -244,14 +245,14 @@ impl Issue {
         } else {
             chain.signer(which, own.as_ref()).map_err(key_failure)?
         };
-        let period = validity::days_from(now_ns(), self.days);
+        let period = validity::days_from(unix_ns(), self.days);
         let certificate = Certificate::issue(
             request.key_name(),
             request.public_key(),
             &signer,
             &self.issuer_id,
             period,
-            now_ns() / 1_000_000,
+            unix_ns() / 1_000_000,
         )
         .map_err(|e| Failure::failed(format!("cannot issue a certificate: {e}")))?;
         std::io::stdout()

@@ -12,6 +12,7 @@ use clap::Args;
 use namely_daemon::Router;
 use namely_daemon::config::{Config, StaticRoute};
 use namely_files::{FileServer, GetOptions, Got, ServeCounters, ServeOptions, get};
+use namely_host::clock::unix_ns;
 use namely_security::keychain::{KeyChain, NewKey};
 use namely_security::{KeyType, Signer, TrustPolicy, Verifier, validity};
 use namely_transport::connection::{Connection, Options};
@@ -23,7 +24,7 @@ use serde_json::json;
 use super::Context;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::fetching::{Watch, get_failure, rate_text, summary_json};
-use crate::keys::{key_failure, now_ns};
+use crate::keys::key_failure;
 use crate::output::{Cell, octets_text};
 use crate::router::{Router as Management, command_failure, connection_failure};
 
@@ -149,8 +150,8 @@ fn trust(prefix: &Name) -> Result<(Signer, TrustPolicy), Failure> {
         .generate(&NewKey {
             identity: prefix.as_name(),
             key_type: KeyType::Ed25519,
-            validity: validity::days_from(now_ns(), 1),
-            version: now_ns() / 1_000_000,
+            validity: validity::days_from(unix_ns(), 1),
+            version: unix_ns() / 1_000_000,
             passphrase: None,
         })
         .map_err(key_failure)?;

@@ -1,6 +1,7 @@
 //! `namely key`: the user's keys.
 
 use clap::{Args, Subcommand, ValueEnum};
+use namely_host::clock::unix_ns;
 use namely_security::keychain::{KeyEntry, NewKey};
 use namely_security::{KeyType, validity};
 use namely_wire::Name;
@@ -8,7 +9,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, now_ns, passphrase};
+use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, passphrase};
 use crate::output::Cell;
 
 /// Manage your keys.
@@ -131,8 +132,8 @@ impl New {
             .generate(&NewKey {
                 identity: self.identity.as_name(),
                 key_type: self.kind.into(),
-                validity: validity::days_from(now_ns(), self.days),
-                version: now_ns() / 1_000_000,
+                validity: validity::days_from(unix_ns(), self.days),
+                version: unix_ns() / 1_000_000,
                 passphrase: passphrase.as_ref(),
             })
             .map_err(key_failure)?;

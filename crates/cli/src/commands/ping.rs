@@ -1,7 +1,6 @@
 //! `namely ping`: the round trip to a name, one Interest after another, as ndnping asks.
 
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use namely_transport::connection::{Answer, Connection, Options};
@@ -51,8 +50,7 @@ impl Ping {
             Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
         let prefix = self.prefix.join(Component::generic(b"ping"));
         // A fresh start for each run: a reply cached for an earlier run must not answer this one.
-        let clock_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
-        let mut number = clock_ns >> 10;
+        let mut number = namely_host::clock::unix_ns() >> 10;
         let mut tally = Tally::default();
         while !stop.load(Ordering::Relaxed) && self.count.is_none_or(|c| tally.sent < c) {
             let started_ns = connection.now_ns();

@@ -48,7 +48,7 @@ impl Put {
         let options = PutOptions {
             segment_octets: self.segment_size,
             signing: self.sign.into(),
-            ..PutOptions::new(self.name.clone(), keys::now_ns() / 1_000_000)
+            ..PutOptions::new(self.name.clone(), namely_host::clock::unix_ns() / 1_000_000)
         };
         let mut publication = Publication::new(input, options, signer.clone())
             .map_err(|e| Failure::failed(e.to_string()))?

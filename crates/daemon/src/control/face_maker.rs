@@ -1,7 +1,7 @@
 //! Faces are made on threads of their own: a name server that does not answer, or a peer that does not, must hold
 //! up neither packets nor management.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -78,17 +78,8 @@ fn make(plane: &DataPlane, spec: FaceSpec) -> Result<FaceStatus, CreateError> {
 
 /// The address of `endpoint`; a host name is looked up, which may take long.
 fn address(endpoint: Endpoint) -> Result<SocketAddr, CreateError> {
-    let (host, port, family) = match endpoint {
-        Endpoint::Address(address) => return Ok(address),
-        Endpoint::Host { name, port, family } => (name, port, family),
-    };
-    let addresses = (host.as_str(), port)
-        .to_socket_addrs()
-        .map_err(|error| CreateError::Failed(format!("cannot look up {host}: {error}")))?;
-    addresses
-        .into_iter()
-        .find(|address| family.admits(&address.ip()))
-        .ok_or_else(|| CreateError::Failed(format!("{host} has no address of the IP version asked for")))
+    let addresses = namely_host::lookup(&endpoint).map_err(|error| CreateError::Failed(error.to_string()))?;
+    addresses.first().copied().ok_or_else(|| CreateError::Failed("the host has no address".into()))
 }
 
 #[cfg(test)]

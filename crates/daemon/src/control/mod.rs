@@ -10,8 +10,9 @@ mod neighbours;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use namely_host::clock;
 use namely_mgmt::{Control, CreateError, Credentials, Incoming, Management, Now, Policy};
 use namely_wire::LpHeaders;
 use namely_wire::lp::CACHE_POLICY_NO_CACHE;
@@ -227,6 +228,5 @@ fn control<'a>(plane: &'a DataPlane, core: &'a Core) -> Control<'a> {
 
 /// The time on both clocks. The first is the data plane's.
 fn now() -> Now {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Now { ns: namely_io::clock::monotonic_ns(), unix_ms: u64::try_from(unix.as_millis()).unwrap_or(u64::MAX) }
+    Now { ns: clock::monotonic_ns(), unix_ms: clock::unix_ms() }
 }

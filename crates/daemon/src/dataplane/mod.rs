@@ -36,4 +36,4 @@ pub use options::DataPlaneOptions;
 pub use packet::{Packet, buffers_made};
 
 /// The forwarding core in this home.
-pub type Core = namely_forwarder::Forwarder<Packet, namely_home::CoreLock>;
+pub type Core = namely_forwarder::Forwarder<Packet, namely_host::CoreLock>;

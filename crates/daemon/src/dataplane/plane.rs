@@ -71,9 +71,8 @@ impl Plane {
         outbox: Outbox,
         queues: Vec<Queue>,
     ) -> Result<Self, String> {
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-            .map_err(|errno| format!("the system gives no random numbers: {errno}"))?;
+        let random =
+            namely_host::random().map_err(|errno| format!("the system gives no random numbers: {errno}"))?;
         Ok(Plane {
             reassembly_total: ReassemblyTotal::new(options.reassembly_octets_total_max),
             options,
@@ -255,7 +254,7 @@ impl Plane {
             return Err(UpdateFaceError::BadOption("the router's own face cannot be destroyed"));
         }
         let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
-        let now_ns = namely_io::clock::monotonic_ns();
+        let now_ns = namely_host::clock::monotonic_ns();
         let is_closed = self.close_face(id, &port, port.status(), now_ns);
         port.close();
         if is_closed { Ok(()) } else { Err(UpdateFaceError::NoSuchFace) }
@@ -294,7 +293,7 @@ impl Plane {
 fn describe(id: FaceId, port: &Port) -> FaceAndInode {
     let transport = port.status();
     let inode = transport.socket_inode;
-    let now_ns = namely_io::clock::monotonic_ns();
+    let now_ns = namely_host::clock::monotonic_ns();
     (status::face_status(id, transport, &port.link_config(), now_ns), inode)
 }
 

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use namely_security::{Signer, sign_interest};
 use namely_wire::lp::encode_lp_packet;
@@ -280,5 +280,5 @@ pub fn named(prefix: &str) -> ControlParameters {
 }
 
 pub fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64
+    namely_host::clock::unix_ms()
 }

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use namely_host::clock;
 use namely_security::{Certificate, CryptoError, ManifestHash, Signer, sign_data};
 use namely_transport::connection::Outbox;
 use namely_transport::publish::{PACKET_OCTETS_DEFAULT, SEGMENT_OCTETS_DEFAULT, Signing};
@@ -333,7 +333,7 @@ impl FileServer {
         if request.is_listing() {
             object.push(LISTING_COMPONENT);
         }
-        let name = metadata_name(object.as_name(), wall_clock_ns());
+        let name = metadata_name(object.as_name(), clock::unix_ns());
         let last = Name::new().join_segment(0);
         let mut builder = DataBuilder::new(name.as_name())
             .content_type(content_type)
@@ -433,11 +433,6 @@ pub fn segment_octets_max(prefix: &Name) -> usize {
     let name = prefix.join_generic([0; 32]).join_version(u64::MAX);
     let writer = SegmentWriter::new(name.as_name(), Some(u64::MAX), u64::MAX, ManifestHash::Sha256);
     writer.content_octets_max(u64::MAX, PACKET_OCTETS_DEFAULT).unwrap_or(0)
-}
-
-fn wall_clock_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Why a directory cannot be served.

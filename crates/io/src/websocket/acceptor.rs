@@ -22,12 +22,12 @@ use tungstenite::handshake::server::{NoCallback, ServerHandshake};
 
 use super::wire::Wire;
 use super::{HANDSHAKE_NS_MAX, HANDSHAKE_OCTETS_MAX, HANDSHAKES_MAX, config, halves};
-use crate::clock;
 use crate::error::OpenError;
 use crate::kind::Acceptor;
 use crate::tcp;
 use crate::turn::AcceptTurn;
 use crate::unix::{ACCEPTS_PER_TURN_MAX, accept_failed};
+use namely_host::clock;
 
 /// Numbers of the epoll instance; connections have those below.
 const LISTENER: u64 = u64::MAX;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, Uri};
@@ -223,7 +223,7 @@ impl Resources {
             Some((version, _)) => *version,
             None => 0,
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
+        let now = namely_host::clock::unix_ns() / 1_000;
         let version = now.max(last + 1);
         if versions.known.insert(name.clone(), (version, digest)).is_none() {
             versions.order.push_back(name.clone());

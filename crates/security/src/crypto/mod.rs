@@ -140,17 +140,11 @@ impl fmt::Debug for HmacKey {
 
 /// `N` random octets from the operating system. Not from the library's generator, which on its first use measures the
 /// processor's jitter for 40 ms: more than all else that a short command does.
+///
+/// # Errors
+/// [`CryptoError::Random`]: the system has none to give.
 pub fn random<const N: usize>() -> Result<[u8; N], CryptoError> {
-    let mut octets = [0; N];
-    let mut filled = 0;
-    while filled < N {
-        match rustix::rand::getrandom(&mut octets[filled..], rustix::rand::GetRandomFlags::empty()) {
-            Ok(more) => filled += more,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return Err(CryptoError::Random),
-        }
-    }
-    Ok(octets)
+    namely_host::random().map_err(|_| CryptoError::Random)
 }
 
 /// Whether two runs of octets are equal, in a time that does not tell where they differ.

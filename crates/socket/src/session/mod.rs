@@ -24,9 +24,9 @@ use namely_wire::{DataView, Name, NameRef};
 use self::identity::{Identity, Source};
 pub(crate) use self::pool::Lease;
 pub use self::pool::{BUFFERS_OCTETS_MAX, PRODUCERS_MAX};
-use crate::clock::unix_ms;
 use crate::error::BindError;
 use crate::options::{ProducerOptions, Suite};
+use namely_host::clock::unix_ms;
 
 /// IssuerId of session certificates.
 const ISSUER_ID: &str = "session";

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use namely_security::{CryptoError, Signer, sign_interest};
 use namely_wire::mgmt::{Block, Command, ControlParameters, ControlResponse, Scope, face_flags};
@@ -103,7 +103,7 @@ impl CommandSigner {
         nonce: [u8; 4],
         lifetime_ms: u64,
     ) -> Result<Vec<u8>, CryptoError> {
-        let clock_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as u64);
+        let clock_ms = namely_host::clock::unix_ms();
         let later = |last_ms: u64| clock_ms.max(last_ms + 1);
         let last_ms = LAST_TIME_MS
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last_ms| Some(later(last_ms)))

@@ -10,7 +10,6 @@ use namely_wire::PACKET_OCTETS_MAX;
 use namely_wire::face_uri::MacAddress;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::outbox::Outbox;
 use super::receiver::Receiver;
@@ -41,8 +40,7 @@ pub(super) fn connect(router: MacAddress, device: &str) -> io::Result<Station> {
 
 /// A station's address that is nobody's: locally administered, not of a group.
 fn address_by_chance() -> Result<MacAddress, Errno> {
-    let mut octets = [0; 6];
-    getrandom(&mut octets, GetRandomFlags::empty())?;
+    let mut octets: [u8; 6] = namely_host::random()?;
     octets[0] = octets[0] & !1 | 2;
     Ok(MacAddress(octets))
 }
@@ -83,7 +81,7 @@ fn wait(station: &Station, outbox: &Outbox, waker: &Waker, wait_ns: u64) -> Resu
     match rustix::event::poll(&mut fds, Some(&timespec(wait_ns))) {
         Ok(_) => {
             if !fds[2].revents().is_empty() {
-                waker.lower();
+                waker.reset();
             }
             if fds[0].revents().contains(PollFlags::ERR) { station.check() } else { Ok(()) }
         }

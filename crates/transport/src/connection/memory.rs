@@ -63,7 +63,7 @@ pub(super) fn exchange(
         let wait_ns = if outbox.is_empty() { wait_ns } else { wait_ns.min(RETRY_NS) };
         let ready = interface.link.wait(Duration::from_nanos(wait_ns))?;
         if ready.kicked {
-            waker.lower();
+            waker.reset();
         }
         if ready.control {
             interface.link.check()?;

@@ -32,7 +32,6 @@ mod receiver;
 mod registration;
 mod socket;
 mod udp;
-mod waker;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -56,9 +55,9 @@ pub use self::receiver::Counters;
 use self::receiver::Receiver;
 use self::registration::{Context, Registrations};
 use self::socket::{Carrier, Socket};
-pub use self::waker::Waker;
 use crate::endpoint::{self, Candidate, NamedBy, Surroundings};
 use crate::nonce::Nonces;
+pub use namely_host::Waker;
 
 /// Shortest and longest pause between two attempts to reach a router that went away.
 const RETRY_NS: (u64, u64) = (20_000_000, 1_000_000_000);
@@ -351,7 +350,7 @@ impl Connection {
             let until_ns = self.retry.next_at_ns.min(deadline_ns);
             let mut fds = [PollFd::new(&self.waker, PollFlags::IN)];
             if rustix::event::poll(&mut fds, Some(&timespec(until_ns.saturating_sub(now_ns)))) == Ok(1) {
-                self.waker.lower();
+                self.waker.reset();
             }
             return Ok(false);
         }
@@ -462,7 +461,7 @@ fn wait(socket: impl AsFd, outbox: &Outbox, waker: &Waker, wait_ns: u64) -> Resu
     match rustix::event::poll(&mut fds, Some(&timespec(wait_ns))) {
         Ok(_) => {
             if !fds[1].revents().is_empty() {
-                waker.lower();
+                waker.reset();
             }
             Ok(fds[0].revents())
         }

@@ -1,7 +1,7 @@
 //! One socket to a router: connected, non-blocking, with large buffers.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -142,14 +142,8 @@ fn connect_first(
     endpoint: &Endpoint,
     connect: impl Fn(SocketAddr) -> io::Result<Socket>,
 ) -> io::Result<Socket> {
-    let addresses: Vec<SocketAddr> = match endpoint {
-        Endpoint::Address(address) => vec![*address],
-        Endpoint::Host { name, port, family } => {
-            (name.as_str(), *port).to_socket_addrs()?.filter(|address| family.admits(&address.ip())).collect()
-        }
-    };
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address of this family");
-    for address in addresses {
+    let mut failure = io::Error::from(io::ErrorKind::NotFound);
+    for address in namely_host::lookup(endpoint)? {
         match connect(address) {
             Ok(socket) => return Ok(socket),
             Err(error) => failure = error,

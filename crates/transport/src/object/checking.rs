@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use namely_host::clock::unix_ns;
 use namely_security::manifest::SegmentFault;
 use namely_security::{
     MANIFEST_ENTRIES, PacketOctets, Preparation, Prepared, Rejection, TrustReason, Verdict, Verified,
@@ -10,7 +11,7 @@ use namely_security::{
 use namely_wire::{ContentType, Name};
 
 use super::layout::{Layout, Piece};
-use super::{Object, ObjectError, Part, Vouching, wall_clock_ns};
+use super::{Object, ObjectError, Part, Vouching};
 use crate::fetch::Failure;
 
 /// How often one piece may come and be wrong before the reading fails: a damaged copy in a cache is worked
@@ -161,7 +162,7 @@ impl Checking {
         data: Prepared<B>,
         verifier: &mut Verifier,
     ) -> Checked<B> {
-        let verified = match verifier.verify_prepared(data, wall_clock_ns()) {
+        let verified = match verifier.verify_prepared(data, unix_ns()) {
             Verdict::Verified(verified) => verified,
             Verdict::NeedCertificate(needed) => {
                 return Checked::Need { certificate: needed.certificate, data: needed.data };
@@ -208,7 +209,7 @@ impl Checking {
         verifier: &mut Verifier,
     ) -> Checked<B> {
         let copy = self.copy_to_accept(data.packet());
-        match verifier.verify_prepared(data, wall_clock_ns()) {
+        match verifier.verify_prepared(data, unix_ns()) {
             Verdict::Verified(verified) if verified.content_type() == ContentType::Nack => {
                 Checked::Failed(ObjectError::NotFound { name: verified.name().to_name() })
             }

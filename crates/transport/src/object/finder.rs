@@ -1,13 +1,14 @@
 //! Finding an object: its newest version by RDR metadata, or what answers to its prefix; and single packets with the
 //! certificates that they take.
 
+use namely_host::clock::unix_ns;
 use namely_security::manifest::MANIFEST_KEYWORD;
 use namely_security::{MANIFEST_ENTRIES, TrustPolicy, Verdict, Verified, Verifier, manifest_name};
 use namely_wire::certificate::CertificateName;
 use namely_wire::rdr::{METADATA_COMPONENT, Metadata, discovery_name};
 use namely_wire::{Component, ContentType, DataView, InterestBuilder, Name, NameRef, SignatureType, types};
 
-use super::{Object, ObjectError, ReadOptions, Vouching, wall_clock_ns};
+use super::{Object, ObjectError, ReadOptions, Vouching};
 use crate::connection::{Answer, Connection, ConnectionError};
 
 /// Certificates fetched for one packet at most: a chain, and a few that turned out to be others.
@@ -63,7 +64,7 @@ impl<'a> Finder<'a> {
     pub fn verified(&mut self, wire: Vec<u8>) -> Result<Verified, ObjectError> {
         let mut wire = wire;
         for _ in 0..CERTIFICATES_MAX {
-            match self.verifier.verify(wire, wall_clock_ns()) {
+            match self.verifier.verify(wire, unix_ns()) {
                 Verdict::Verified(verified) => return Ok(verified),
                 Verdict::Rejected(rejection) => return Err(ObjectError::Untrusted(rejection)),
                 Verdict::NeedCertificate(needed) => {

@@ -27,7 +27,6 @@ mod progress;
 mod pull;
 
 use std::io;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use namely_security::{TrustReason, Verified, Verifier};
 use namely_wire::rdr::Metadata;
@@ -182,12 +181,6 @@ impl<'a> Reader<'a> {
     fn finder(&mut self) -> Finder<'_> {
         Finder::new(self.connection, self.verifier, self.options)
     }
-}
-
-/// What signatures and certificates go by: nanoseconds since the Unix epoch.
-fn wall_clock_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 struct Collected {

@@ -220,7 +220,7 @@ impl Object {
 
     fn measure(&self, ctx: &Context<'_>, keys: &Keys, case: Case) -> Result<Run, Failure> {
         let router = ctx.global.router.clone();
-        let prefix = keys.prefix.join_generic(format!("{}", crate::keys::now_ns()));
+        let prefix = keys.prefix.join_generic(format!("{}", namely_host::clock::unix_ns()));
         let producer =
             Arc::new(keys.producer(router.clone(), prefix.clone(), case.suite, self.buffer_octets(case))?);
         let content: Arc<[u8]> = payload((self.size << 20) as usize).into();

@@ -85,7 +85,7 @@ impl Request {
         suite: Signed,
     ) -> Result<(Sample, Histogram<u64>), Failure> {
         let router = ctx.global.router.clone();
-        let prefix = keys.prefix.join_generic(format!("{}", crate::keys::now_ns()));
+        let prefix = keys.prefix.join_generic(format!("{}", namely_host::clock::unix_ns()));
         let producer = keys.producer(router.clone(), prefix.clone(), suite, BUFFER_OCTETS)?;
         let consumer = keys.consumer(router, prefix.clone(), suite)?;
         let content = payload(self.payload as usize);

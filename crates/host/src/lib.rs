@@ -1,0 +1,34 @@
+//! What a program on this system gives the core and the sockets, which have none of it themselves:
+//! clocks ([`clock`]), the end of another thread's wait ([`Waker`]), randomness ([`random`]), name
+//! lookup ([`lookup`]), a lock ([`CoreLock`]) and an allocator under which large tables have huge
+//! pages ([`HugePages`]).
+//!
+//! It never touches a packet, and keeps no state of its own.
+//!
+//! ```
+//! let waker = namely_host::Waker::new()?;
+//! waker.wake(); // from any thread: whoever polls the waker's descriptor wakes up
+//! waker.reset();
+//!
+//! let seed: [u8; 16] = namely_host::random()?;
+//! assert!(seed != [0; 16] && namely_host::clock::unix_ms() > 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![deny(unsafe_code)]
+
+pub mod clock;
+mod lookup;
+#[allow(unsafe_code, reason = "an allocator is unsafe to implement; see ARCHITECTURE.md, Invariants")]
+mod pages;
+mod random;
+mod waker;
+
+pub use lookup::lookup;
+pub use pages::{HUGE_PAGE_OCTETS, HugePages};
+pub use random::random;
+pub use waker::Waker;
+
+/// The core's lock. A packet takes some ten of them, each held for a few dozen instructions. This
+/// one is released by a plain store; one that can put who waits to sleep needs a locked operation
+/// for that too. Who finds it taken lets other threads run and looks again.
+pub type CoreLock = spin::mutex::SpinMutex<(), spin::Yield>;
