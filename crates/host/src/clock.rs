@@ -1,5 +1,5 @@
-//! The system's clocks: the monotonic one, by which everything in the process is timed, and the wall
-//! clock, by which signatures, certificates and versions are dated.
+//! The system's clocks: the monotonic one, by which everything in the process is timed, and the
+//! wall clock, by which signatures, certificates and versions are dated.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,11 +1,12 @@
 //! The system's allocator, which has the kernel back large memory by huge pages where it has them.
 //!
-//! The core's tables grow by chunks of 2 MiB and more, whose places are used in any order. With pages of 4 KiB each such
-//! use is likely to find its address neither in the processor's buffers nor the page tables in its caches; inside a
-//! virtual machine that costs more than the memory itself.
+//! The core's tables grow by chunks of 2 MiB and more, whose places are used in any order. With
+//! pages of 4 KiB each such use is likely to find its address neither in the processor's buffers
+//! nor the page tables in its caches; inside a virtual machine that costs more than the memory
+//! itself.
 //!
-//! The invariant on which the blocks below rest: [`layout_of`] depends on the caller's layout only, so that memory is
-//! given back, and moved, with the very layout that it was taken with.
+//! The invariant on which the blocks below rest: [`layout_of`] depends on the caller's layout only,
+//! so that memory is given back, and moved, with the very layout that it was taken with.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -24,8 +25,8 @@ pub const HUGE_PAGE_OCTETS: usize = 2 << 20;
 #[derive(Clone, Copy, Debug)]
 pub struct HugePages;
 
-// SAFETY: all memory is the system allocator's, asked for with a layout of the same size and no smaller alignment, and
-// given back with that very layout.
+// SAFETY: all memory is the system allocator's, asked for with a layout of the same size and no
+// smaller alignment, and given back with that very layout.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let own = layout_of(layout);
@@ -40,7 +41,8 @@ unsafe impl GlobalAlloc for HugePages {
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: the memory was taken with the layout that the same function made of the same layout.
+        // SAFETY: the memory was taken with the layout that the same function made of the same
+        // layout.
         unsafe { System.dealloc(start, layout_of(layout)) }
     }
 
@@ -49,7 +51,8 @@ unsafe impl GlobalAlloc for HugePages {
             // SAFETY: neither layout differs from the caller's.
             return unsafe { System.realloc(start, layout, octets) };
         }
-        // SAFETY: the caller vouches that `octets`, rounded up to the alignment, are no more than isize::MAX.
+        // SAFETY: the caller vouches that `octets`, rounded up to the alignment, are no more than
+        // isize::MAX.
         let new = unsafe { self.alloc(Layout::from_size_align_unchecked(octets, layout.align())) };
         if !new.is_null() {
             // SAFETY: both are memory of at least so many octets, and the new one is nobody else's.

@@ -6,7 +6,8 @@ use rustix::rand::{GetRandomFlags, getrandom};
 /// `N` random octets, fit for keys.
 ///
 /// # Errors
-/// The environment's: the system has no random octets to give, as in a sandbox that forbids the call.
+/// The environment's: the system has no random octets to give, as in a sandbox that forbids the
+/// call.
 pub fn random<const N: usize>() -> Result<[u8; N], Errno> {
     let mut octets = [0; N];
     let mut filled = 0;

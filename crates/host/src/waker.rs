@@ -8,8 +8,8 @@ use std::task::Wake;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-/// Ends a wait on its descriptor, which is readable from [`Waker::wake`] to [`Waker::reset`]. Clones
-/// wake the same waiter; any thread may wake, one thread waits and resets.
+/// Ends a wait on its descriptor, which is readable from [`Waker::wake`] to [`Waker::reset`].
+/// Clones wake the same waiter; any thread may wake, one thread waits and resets.
 ///
 /// As a [`std::task::Waker`] it turns the wait for a future into a wait for a descriptor.
 #[derive(Clone, Debug)]
@@ -18,7 +18,8 @@ pub struct Waker(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     eventfd: OwnedFd,
-    /// Whether the waiter was woken and has not noticed yet: another system call would change nothing.
+    /// Whether the waiter was woken and has not noticed yet: another system call would change
+    /// nothing.
     raised: AtomicBool,
 }
 
@@ -43,8 +44,8 @@ impl Waker {
     pub fn reset(&self) {
         // The count is taken before the flag is lowered. The other way round, a wake-up in between
         // would raise the flag, lose its count here, and silence all those after it. As it is, a
-        // wake-up in between finds the flag raised and writes nothing, but what it tells of is there
-        // already: `swap` acquires it, and the waiter looks next.
+        // wake-up in between finds the flag raised and writes nothing, but what it tells of is
+        // there already: `swap` acquires it, and the waiter looks next.
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.0.eventfd, &mut count);
         self.0.raised.swap(false, Ordering::AcqRel);

@@ -12,11 +12,11 @@ use namely_transport::publish;
 use namely_wire::{NackReason, Name, PACKET_OCTETS_MAX};
 use rustix::io::Errno;
 
-use crate::buffer::store::StoreError;
 use crate::errno;
 use crate::fence::NameError;
 use crate::options::OptionError;
 use crate::session::PRODUCERS_MAX;
+use namely_store::StoreError;
 
 /// Why a call on a socket ended without a result; common to all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -328,6 +328,7 @@ impl fmt::Display for PublishError {
                 "one packet has to answer, and it would have {octets} octets, more than {PACKET_OCTETS_MAX}: publish \
                  an object and reply with its name"
             ),
+            PublishError::Store(error @ StoreError::Full { .. }) => write!(f, "{error}: raise store_octets"),
             PublishError::Store(error) => error.fmt(f),
             PublishError::Key(error) => error.fmt(f),
         }

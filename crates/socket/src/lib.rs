@@ -32,7 +32,6 @@ mod readiness;
 mod session;
 mod sleep;
 
-pub use self::buffer::store::StoreError;
 pub use self::consumer::{
     Consumer, ConsumerStats, DATAGRAMS_MAX, Datagram, FETCHES_MAX, ObjectInfo, ObjectStream,
     READ_AHEAD_OCTETS, REVOCATIONS_MAX, Received, RecvError, SendError,
@@ -50,3 +49,4 @@ pub use self::producer::{
     Producer, ProducerStats, Published, PushError, PushOptions, Pushed, Receipt, Request, Requests,
 };
 pub use self::session::{BUFFERS_OCTETS_MAX, PRODUCERS_MAX};
+pub use namely_store::StoreError;

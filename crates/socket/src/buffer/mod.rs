@@ -1,10 +1,9 @@
 //! The output buffer of a producer: packets by name, in memory under a limit of octets, and on disk behind it (HT-24).
 //!
 //! [`Buffer`] is one ordered index over both layers, without I/O: it says of an Interest which packet answers it and
-//! where that is. What memory drops stays in the index if the [`store`] has it, and is forgotten if not.
+//! where that is. What memory drops stays in the index if the store has it, and is forgotten if not.
 
 mod order;
-pub(crate) mod store;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +16,7 @@ use namely_wire::types::VERSION_COMPONENT;
 use namely_wire::{DataView, InterestView, NameRef};
 
 use self::order::{Order, Rank};
-use self::store::Location;
+use namely_store::Location;
 
 /// Packets looked at for an Interest that has an implicit digest and CanBePrefix.
 pub(crate) const CANDIDATES_MAX: usize = 64;

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use namely_wire::{InterestView, LpHeaders};
 
 use super::shared::Shared;
-use crate::buffer::store::Location;
 use crate::buffer::{Found, is_answer};
 use crate::session::{Renewal, Session};
+use namely_store::Location;
 
 /// Packets that are being read, or wait to be.
 pub(crate) const READS_MAX: usize = 1024;

@@ -30,7 +30,6 @@ use self::role::ProducerRole;
 pub use self::shared::ProducerStats;
 use self::shared::{Queue, Shared};
 use self::writer::Writer;
-use crate::buffer::store::Store;
 use crate::buffer::{Buffer, Found, Packet};
 use crate::engine::Engine;
 use crate::error::{BindError, CallError, PublishError};
@@ -39,6 +38,7 @@ use crate::options::{self, For, OptionError, ProducerOptions, PublishOptions};
 use crate::session::{self, Lease, Session};
 use crate::sleep;
 use namely_host::clock::{since_epoch, unix_ms};
+use namely_store::Store;
 
 /// For how long the word that there is no such thing is given out again, ms.
 const DENIAL_FRESHNESS_MS: u64 = 1_000;

@@ -20,12 +20,12 @@ use namely_wire::{InterestView, LpHeaders, NackReason, Name, NameRef, PACKET_OCT
 use super::fetcher::{Job, Jobs};
 use super::misses::{Added, Misses, Ticket};
 use super::push;
-use crate::buffer::store::Store;
 use crate::buffer::{Buffer, Found, Packet, is_answer};
 use crate::error::CallError;
 use crate::options::ProducerOptions;
 use crate::readiness::Readiness;
 use crate::session;
+use namely_store::Store;
 
 /// What a producer did with the Interests that came (`docs/counters.md`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -380,7 +380,7 @@ impl Shared {
     /// Puts packets into the buffer, each with its place on disk if it has one, and answers who waits for them.
     pub(super) fn insert<'a>(
         &self,
-        packets: impl Iterator<Item = (NameRef<'a>, Packet, Option<crate::buffer::store::Location>)>,
+        packets: impl Iterator<Item = (NameRef<'a>, Packet, Option<namely_store::Location>)>,
     ) {
         let mut state = self.state();
         let mut late = 0;

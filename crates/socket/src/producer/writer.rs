@@ -6,8 +6,8 @@ use namely_wire::{DataView, Name};
 
 use super::shared::Shared;
 use crate::buffer::Packet;
-use crate::buffer::store::{Location, Record, Store, StoreError, record_octets};
 use namely_host::clock::unix_ms;
+use namely_store::{Location, Record, Store, StoreError, record_octets};
 
 /// Octets of packets that become visible at once.
 const BATCH_OCTETS: usize = 512 << 10;

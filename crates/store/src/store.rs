@@ -1,30 +1,5 @@
-//! The layer on disk: a directory of append-only files of packets. Nothing that was written is ever changed.
-//!
-//! ```text
-//! lock                       held as long as a store is open: two producers cannot have one
-//! packets-<number>.log       "namely-packets-2" and then records, the oldest file with the lowest number
-//!                            record: length u32 LE | expires u64 LE | check (8 octets) | packet (a Data)
-//!                            expires: ms since the Unix epoch, from when on the packet is no longer fresh; 0: never
-//!                            check: first 8 octets of BLAKE3(packet), each XOR one of the length and one of expires
-//! packets-<number>.index     what is where in a file that is full: see `index`; made again from the file when damaged
-//! ```
-//!
-//! A file that begins with "namely-packets-1" has records without `expires`: it is read, and not written any more.
-//!
-//! A record counts once it is whole: a torn tail is cut off when the store is opened, a damaged packet is skipped and
-//! counted, a file that begins otherwise is refused. Records are written in the order in which they are appended, so that an object whose last packet is there is
-//! there altogether. [`Store::sync`] puts them on the disk. What cannot be written (ENOSPC) is cut off again, and what
-//! was there stays.
-//!
-//! An embedded database would keep a second copy of every name and write each packet twice (log and pages) to give
-//! changes in place, which signed packets never need.
-
-mod index;
-mod lock;
-mod scan;
-#[cfg(test)]
-mod tests;
-mod undo;
+//! The directory: which files there are, where the next record goes, and what happens when the disk
+//! or the limit is reached.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -32,89 +7,57 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use namely_security::crypto::blake3;
-use namely_wire::PACKET_OCTETS_MAX;
-use rustix::io::Errno;
+use crate::error::StoreError;
+use crate::format::{Format, MAGIC, record_octets, write_record};
+use crate::index::{self, Entry};
+use crate::lock::Lock;
+use crate::scan;
+use crate::undo::{Mark, Undo};
 
-use self::index::Entry;
-use self::lock::Lock;
-use self::undo::{Mark, Undo};
-use crate::errno;
-
-/// How records are written, which is what a file of packets begins with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Format {
-    /// Without the time at which a packet expires.
-    One,
-    /// The one that is written.
-    #[default]
-    Two,
-}
-
-impl Format {
-    const fn magic(self) -> &'static [u8; 16] {
-        match self {
-            Format::One => b"namely-packets-1",
-            Format::Two => b"namely-packets-2",
-        }
-    }
-
-    fn of(magic: &[u8]) -> Option<Self> {
-        [Format::One, Format::Two].into_iter().find(|format| format.magic() == magic)
-    }
-
-    /// Octets of a record before its packet.
-    const fn header_octets(self) -> usize {
-        match self {
-            Format::One => 12,
-            Format::Two => 20,
-        }
-    }
-}
-
-/// What each new file of packets begins with.
-const MAGIC: &[u8; 16] = Format::Two.magic();
-
-/// Smallest size at which a file is full; larger stores have larger files, so that there are at most [`FILES_MAX`].
+/// Smallest size at which a file is full; larger stores have larger files, so that there are at
+/// most [`FILES_MAX`].
 const FILE_OCTETS_MIN: u64 = 16 << 20;
 
-/// Files of a store, each with an open descriptor.
-pub(crate) const FILES_MAX: u64 = 64;
+/// Maximum number of files of a store, each with an open descriptor.
+pub const FILES_MAX: u64 = 64;
 
-/// Packets of a store: each takes some 150 octets of memory for its name and place.
-pub(crate) const STORE_PACKETS_MAX: usize = 1 << 20;
+/// Maximum number of packets of a store: each takes some 150 octets of its user's memory for its
+/// name and place.
+pub const STORE_PACKETS_MAX: usize = 1 << 20;
 
-/// Octets at the end of a file that a crash may leave half-written, and that are cut off then. More than that is damage
-/// of another kind: it stays as it is, and a new file is begun.
+/// Octets at the end of a file that a crash may leave half-written, and that are cut off then. More
+/// than that is damage of another kind: it stays as it is, and a new file is begun.
 const TORN_OCTETS_MAX: u64 = 1 << 20;
 
 /// Where a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Location {
+pub struct Location {
     /// The number of its file.
-    pub(crate) file: u64,
+    pub file: u64,
     /// Where its record begins.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// Octets of the packet.
-    pub(crate) octets: u32,
+    pub octets: u32,
 }
 
 /// A packet to be stored.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record<'a> {
-    /// Its name's components.
-    pub(crate) name: &'a [u8],
-    pub(crate) packet: &'a [u8],
+pub struct Record<'a> {
+    /// The TLVs of its name's components.
+    pub name: &'a [u8],
+    /// The packet: a valid Data of that name.
+    pub packet: &'a [u8],
     /// From when on it is no longer fresh, ms since the Unix epoch; 0: never.
-    pub(crate) expires_ms: u64,
+    pub expires_ms: u64,
 }
 
-/// Takes what is found when a store is opened: a name, the place, and when it expires as [`Record::expires_ms`] has it.
-pub(crate) type OnFound<'a> = &'a mut dyn FnMut(&[u8], Location, u64);
+/// Gets what is found when a store is opened: a name, the place, and when it expires, as
+/// [`Record::expires_ms`] has it.
+pub type OnFound<'a> = &'a mut dyn FnMut(&[u8], Location, u64);
 
 /// A directory of packets, open for writing by this store alone.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub struct Store {
     folder: PathBuf,
     octets_max: u64,
     packets_max: usize,
@@ -144,8 +87,13 @@ struct PacketFile {
 }
 
 impl Store {
-    /// Opens or makes the store in `folder`; `found` gets every packet, the oldest first.
-    pub(crate) fn open(folder: &Path, octets_max: u64, found: OnFound<'_>) -> Result<Self, StoreError> {
+    /// Opens or makes the store in `folder`, of at most `octets_max` octets; `found` gets every
+    /// packet, the oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] if it is open already, in this process or another one; otherwise what
+    /// the system says of its files.
+    pub fn open(folder: &Path, octets_max: u64, found: OnFound<'_>) -> Result<Self, StoreError> {
         let fault = |error| StoreError::new(folder, error);
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fault)?;
         let lock = open_file(&folder.join("lock"), true).map_err(fault)?;
@@ -172,7 +120,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Takes a file up: from its index, or from itself.
+    /// Adopts a file: from its index, or from itself.
     fn load(&mut self, number: u64, is_last: bool, found: OnFound<'_>) -> Result<(), StoreError> {
         let path = packets_path(&self.folder, number);
         let fault = |error| StoreError::new(&path, error);
@@ -219,20 +167,24 @@ impl Store {
         Ok(())
     }
 
-    /// Begins a publication: what it appends from here on can be undone. The number by which it is [`Store::commit`]ted or
-    /// [`Store::undo`]ne.
-    pub(crate) fn begin(&mut self) -> u64 {
+    /// Begins a publication: what it appends from here on can be undone. Returns the number by
+    /// which it is [`Store::commit`]ted or [`Store::undo`]ne.
+    pub fn begin(&mut self) -> u64 {
         let (file, octets) = self.files.last().map_or((0, 0), |last| (last.number, last.octets));
         self.undo.begin(Mark { file, octets, appended: self.appended })
     }
 
     /// Ends the publication `number`: what it appended stays.
-    pub(crate) fn commit(&mut self, number: u64) {
+    pub fn commit(&mut self, number: u64) {
         self.undo.commit(number);
     }
 
-    /// Appends `packets`, each with its name, and says where each is. If they cannot be written none of them is there.
-    pub(crate) fn append(&mut self, packets: &[Record<'_>]) -> Result<Vec<Location>, StoreError> {
+    /// Appends `packets`, each with its name, and returns where each is.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] at the store's limit, [`StoreError::NoSpace`] and [`StoreError::Io`]
+    /// from the system. None of them is there then.
+    pub fn append(&mut self, packets: &[Record<'_>]) -> Result<Vec<Location>, StoreError> {
         let octets: u64 = packets.iter().map(|record| record_octets(record.packet)).sum();
         let is_full = |last: &PacketFile| last.is_sealed || last.octets >= self.file_octets_max;
         let new_file = self.files.last().is_none_or(is_full);
@@ -270,15 +222,19 @@ impl Store {
     }
 
     /// Puts what was appended on the disk.
-    pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// What the system says: the disk is full, or failed.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
         let Some(last) = self.files.last() else { return Ok(()) };
         last.file.sync_data().map_err(|e| StoreError::new(&packets_path(&self.folder, last.number), e))
     }
 
-    /// Undoes the publication `number`, which appended `packets` packets in `octets` octets of records, as soon as nothing else
-    /// lies behind where it began: at once, or when the others that appended meanwhile are undone too. Behind what another one
-    /// keeps it stays as dead octets.
-    pub(crate) fn undo(&mut self, number: u64, packets: usize, octets: u64) {
+    /// Undoes the publication `number`, which appended `packets` packets in `octets` octets of
+    /// records ([`record_octets`]), as soon as nothing else lies behind where it began: at once, or
+    /// when the others that appended meanwhile are undone too. Behind what another one keeps it
+    /// stays as dead octets.
+    pub fn undo(&mut self, number: u64, packets: usize, octets: u64) {
         self.undo.fail(number, packets, octets);
         let files = &self.files;
         let is_there = |file| file == 0 || files.iter().any(|known| known.number == file);
@@ -314,8 +270,10 @@ impl Store {
         self.appended = mark.appended;
     }
 
-    /// Deletes the oldest file, to make room; its number. The file that is being written stays.
-    pub(crate) fn drop_oldest(&mut self) -> Option<u64> {
+    /// Deletes the oldest file, to make room, and returns its number. The file that is being
+    /// written stays. Whoever knows the names that lay in it says how many there were, by
+    /// [`Store::forget_packets`].
+    pub fn drop_oldest(&mut self) -> Option<u64> {
         if self.files.len() < 2 {
             return None;
         }
@@ -325,29 +283,30 @@ impl Store {
         Some(oldest.number)
     }
 
-    /// Forgets `packets` packets that were dropped with a file.
-    pub(crate) fn forget_packets(&mut self, packets: usize) {
+    /// Takes `packets` packets that went with a file off the number of packets.
+    pub fn forget_packets(&mut self, packets: usize) {
         self.packets = self.packets.saturating_sub(packets);
     }
 
     /// The limit of all files, octets.
-    pub(crate) fn octets_max(&self) -> u64 {
+    pub fn octets_max(&self) -> u64 {
         self.octets_max
     }
 
-    /// What reads the packet at `location`, without this store's lock.
-    pub(crate) fn reader(&self, location: Location) -> Option<StoredPacket> {
+    /// What reads the packet at `location`, on any thread and without the store; `None` if its file
+    /// is gone.
+    pub fn reader(&self, location: Location) -> Option<StoredPacket> {
         let file = self.files.iter().find(|file| file.number == location.file)?;
         Some(StoredPacket { file: file.file.clone(), format: file.format, location })
     }
 
     /// Octets of all files.
-    pub(crate) fn octets(&self) -> u64 {
+    pub fn octets(&self) -> u64 {
         self.octets
     }
 
     /// Packets found damaged, and octets cut off, when the store was opened.
-    pub(crate) fn losses(&self) -> (u64, u64) {
+    pub fn losses(&self) -> (u64, u64) {
         (self.damaged, self.torn_octets)
     }
 
@@ -391,15 +350,18 @@ impl PacketFile {
 
 /// A packet on disk, to be read by any thread.
 #[derive(Clone, Debug)]
-pub(crate) struct StoredPacket {
+pub struct StoredPacket {
     file: Arc<File>,
     format: Format,
     location: Location,
 }
 
 impl StoredPacket {
-    /// Reads it; none if it is damaged.
-    pub(crate) fn read(&self) -> io::Result<Option<Vec<u8>>> {
+    /// Reads the packet; `None` if it is damaged.
+    ///
+    /// # Errors
+    /// What the system says of the disk.
+    pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
         let header_octets = self.format.header_octets();
         let mut record = vec![0; header_octets + self.location.octets as usize];
         match self.file.read_exact_at(&mut record, self.location.offset) {
@@ -413,28 +375,6 @@ impl StoredPacket {
         record.drain(..header_octets);
         Ok(Some(record))
     }
-}
-
-/// Octets of a packet's record.
-pub(crate) fn record_octets(packet: &[u8]) -> u64 {
-    (Format::Two.header_octets() + packet.len()) as u64
-}
-
-fn write_record(record: &Record<'_>, out: &mut Vec<u8>) {
-    debug_assert!(record.packet.len() <= PACKET_OCTETS_MAX);
-    let length = (record.packet.len() as u32).to_le_bytes();
-    let expires = record.expires_ms.to_le_bytes();
-    out.extend_from_slice(&length);
-    out.extend_from_slice(&expires);
-    out.extend_from_slice(&checksum(length, expires, record.packet));
-    out.extend_from_slice(record.packet);
-}
-
-/// The check of a record; one of the first format says nothing of its end, as if that were never.
-fn checksum(length: [u8; 4], expires: [u8; 8], packet: &[u8]) -> [u8; 8] {
-    let digest = blake3(packet);
-    // The length is part of it, so that a run of zeros is no record.
-    std::array::from_fn(|i| digest[i] ^ length[i % 4] ^ expires[i])
 }
 
 fn open_file(path: &Path, create: bool) -> io::Result<File> {
@@ -456,55 +396,6 @@ fn remove_files(folder: &Path, number: u64) {
     }
 }
 
-/// Why packets could not be stored. The environment's, but for the second, which is the caller's.
-#[derive(Debug)]
-pub enum StoreError {
-    /// The disk, or the part of it that this user may have, is full.
-    NoSpace(PathBuf),
-    /// Another producer has this store.
-    InUse(PathBuf),
-    /// The limit of the store is reached.
-    Full {
-        /// The limit, octets.
-        octets_max: u64,
-    },
-    /// A file cannot be opened, read or written.
-    Io(PathBuf, io::Error),
-    /// The socket was closed meanwhile.
-    Closed,
-}
-
-impl StoreError {
-    /// As a system call would say it.
-    pub fn errno(&self) -> i32 {
-        match self {
-            StoreError::NoSpace(_) | StoreError::Full { .. } => errno::NOSPC,
-            StoreError::InUse(_) => errno::ADDRINUSE,
-            StoreError::Io(_, error) => error.raw_os_error().unwrap_or(errno::IO),
-            StoreError::Closed => errno::CANCELED,
-        }
-    }
-
-    fn new(path: &Path, error: io::Error) -> Self {
-        match Errno::from_io_error(&error) {
-            Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => StoreError::NoSpace(path.to_owned()),
-            _ => StoreError::Io(path.to_owned(), error),
-        }
-    }
-}
-
-impl std::fmt::Display for StoreError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            StoreError::NoSpace(path) => write!(f, "the disk is full: {} cannot be written", path.display()),
-            StoreError::InUse(path) => write!(f, "another producer has the store {}", path.display()),
-            StoreError::Full { octets_max } => {
-                write!(f, "the store has reached its limit of {octets_max} octets: raise store_octets")
-            }
-            StoreError::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            StoreError::Closed => f.write_str("the socket is closed"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,28 +1,29 @@
-//! Which publications append to a store at once, and what can be cut off again when some of them fail.
+//! Which publications append to a store at once, and what can be cut off again when some of them
+//! fail.
 //!
-//! Records of publications that run at once lie between each other. Those of one that failed are cut off as soon as
-//! nothing lies behind where it began but records of others that failed too.
+//! Records of publications that run at once lie between each other. Those of one that failed are
+//! cut off as soon as nothing lies behind where it began but records of others that failed too.
 
 use std::collections::BTreeMap;
 
-/// Publications that failed while others appended, and whose records may still be cut off; those of the oldest stay as dead
-/// octets.
+/// Maximum number of publications that failed while others appended, and whose records may still be
+/// cut off; those of the oldest stay as dead octets.
 const FAILED_MAX: usize = 64;
 
 /// A place in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     /// The number of the file; 0: there was none yet.
-    pub(super) file: u64,
+    pub(crate) file: u64,
     /// Octets of that file.
-    pub(super) octets: u64,
+    pub(crate) octets: u64,
     /// Octets that had been appended.
-    pub(super) appended: u64,
+    pub(crate) appended: u64,
 }
 
 /// Publications that are under way or failed, by number: in the order in which they began.
 #[derive(Debug, Default)]
-pub(super) struct Undo {
+pub(crate) struct Undo {
     publications: BTreeMap<u64, Publication>,
     last: u64,
 }
@@ -36,19 +37,19 @@ struct Publication {
 
 impl Undo {
     /// One begins at `began`; its number.
-    pub(super) fn begin(&mut self, began: Mark) -> u64 {
+    pub(crate) fn begin(&mut self, began: Mark) -> u64 {
         self.last += 1;
         self.publications.insert(self.last, Publication { began, failed: None });
         self.last
     }
 
     /// What it appended stays.
-    pub(super) fn commit(&mut self, number: u64) {
+    pub(crate) fn commit(&mut self, number: u64) {
         self.publications.remove(&number);
     }
 
     /// It failed after it had appended so much.
-    pub(super) fn fail(&mut self, number: u64, packets: usize, octets: u64) {
+    pub(crate) fn fail(&mut self, number: u64, packets: usize, octets: u64) {
         if let Some(publication) = self.publications.get_mut(&number) {
             publication.failed = Some((packets, octets));
         }
@@ -58,9 +59,9 @@ impl Undo {
         }
     }
 
-    /// Where a store to which `appended` octets were appended can be cut off, and how many packets lie behind it; `is_there`
-    /// says whether a file still is.
-    pub(super) fn cut(&mut self, appended: u64, is_there: impl Fn(u64) -> bool) -> Option<(Mark, usize)> {
+    /// Where a store to which `appended` octets were appended can be cut off, and how many packets
+    /// lie behind it; `is_there` returns true for a file that still is.
+    pub(crate) fn cut(&mut self, appended: u64, is_there: impl Fn(u64) -> bool) -> Option<(Mark, usize)> {
         // Of the last one and all before it, as far as they have everything that lies behind them.
         let failed: Vec<_> = self.failed().collect();
         let (mut packets, mut octets, mut cut) = (0, 0, None);

@@ -5,6 +5,7 @@ use namely_security::{Signer, sign_data};
 use namely_wire::{DataBuilder, Name};
 
 use super::*;
+use crate::format::Format;
 
 const OCTETS_MAX: u64 = 1 << 30;
 
@@ -334,7 +335,7 @@ fn a_full_disk_leaves_what_was_there_intact() {
     let folder = tempfile::tempdir().unwrap();
     let test = std::env::current_exe().unwrap();
     let script = "mount -t tmpfs -o size=1m tmpfs \"$1\" && exec \"$2\" --exact --nocapture \"$3\"";
-    let name = "buffer::store::tests::a_full_disk_leaves_what_was_there_intact";
+    let name = "store::tests::a_full_disk_leaves_what_was_there_intact";
     let unshared = Command::new("unshare")
         .args(["--mount", "--map-root-user", "sh", "-c", script, "sh"])
         .arg(folder.path())
@@ -449,7 +450,7 @@ fn write_first_format(path: &Path, numbers: std::ops::Range<u64>) {
         let packet = packet(number).1;
         let length = (packet.len() as u32).to_le_bytes();
         octets.extend_from_slice(&length);
-        octets.extend((0..8).map(|i| blake3(&packet)[i] ^ length[i % 4]));
+        octets.extend((0..8).map(|i| blake3::hash(&packet).as_bytes()[i] ^ length[i % 4]));
         octets.extend_from_slice(&packet);
     }
     std::fs::write(path, octets).unwrap();

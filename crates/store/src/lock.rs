@@ -1,4 +1,4 @@
-//! The lock of a store's folder: two producers cannot have one store.
+//! The lock of a store's folder: nobody else opens a store that is open.
 
 use std::fs::File;
 use std::io;
@@ -9,17 +9,18 @@ use rustix::process::{Pid, getpid};
 
 /// An exclusive lock on a file, held until dropped by the process that took it.
 ///
-/// The kernel frees such a lock when the last copy of its descriptor is closed, and every process that was forked meanwhile has one until it starts
-/// its program. So it is given back explicitly, and only by who took it: a child that drops its copy leaves the parent's alone.
+/// The kernel frees such a lock when the last copy of its descriptor is closed, and every process
+/// that was forked meanwhile has one until it starts its program. So it is released explicitly, and
+/// only by who took it: a child that drops its copy leaves the parent's alone.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(crate) struct Lock {
     file: File,
     process: Pid,
 }
 
 impl Lock {
     /// Takes the lock, or gives `None` when somebody else has it.
-    pub(super) fn take(file: File) -> io::Result<Option<Self>> {
+    pub(crate) fn take(file: File) -> io::Result<Option<Self>> {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Lock { file, process: getpid() })),
             Err(Errno::WOULDBLOCK) => Ok(None),

@@ -1,38 +1,32 @@
-//! The index of a full file of packets: names and places, so that opening a store does not read every packet.
-//!
-//! ```text
-//! "namely-index-002" | entries u32 LE | per entry: offset u64 LE, octets u32 LE, expires u64 LE, name octets u16 LE, name | BLAKE3 of all before
-//! ```
-//!
-//! One of an older version is made again.
+//! The index of a full file of packets: names and places, so that opening a store does not read
+//! every packet. Its octets are drawn in the crate's documentation.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use namely_security::crypto::blake3;
 use namely_wire::NameRef;
 
-use super::Format;
+use crate::format::Format;
 
 const MAGIC: &[u8; 16] = b"namely-index-002";
 const DIGEST_OCTETS: usize = 32;
 
 /// One packet of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// Where its record begins.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     /// Octets of the packet.
-    pub(super) octets: u32,
+    pub(crate) octets: u32,
     /// From when on it is no longer fresh, ms since the Unix epoch; 0: never.
-    pub(super) expires_ms: u64,
+    pub(crate) expires_ms: u64,
     /// Its name's components.
-    pub(super) name: Box<[u8]>,
+    pub(crate) name: Box<[u8]>,
 }
 
 /// Writes the index whole, or not at all.
-pub(super) fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
+pub(crate) fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
     let mut octets = MAGIC.to_vec();
     octets.extend_from_slice(&(entries.len() as u32).to_le_bytes());
     for entry in entries {
@@ -42,7 +36,7 @@ pub(super) fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
         octets.extend_from_slice(&(entry.name.len() as u16).to_le_bytes());
         octets.extend_from_slice(&entry.name);
     }
-    let digest = blake3(&octets);
+    let digest = *blake3::hash(&octets).as_bytes();
     octets.extend_from_slice(&digest);
     let temporary = path.with_extension("new");
     let mut file = File::create(&temporary)?;
@@ -51,11 +45,12 @@ pub(super) fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
     std::fs::rename(&temporary, path)
 }
 
-/// Reads the index of a file of `file_octets` octets in `format`; none if it is missing, damaged, or of another file.
-pub(super) fn read(path: &Path, format: Format, file_octets: u64) -> Option<Vec<Entry>> {
+/// Reads the index of a file of `file_octets` octets in `format`; none if it is missing, damaged,
+/// or of another file.
+pub(crate) fn read(path: &Path, format: Format, file_octets: u64) -> Option<Vec<Entry>> {
     let octets = std::fs::read(path).ok()?;
     let (body, digest) = octets.split_at_checked(octets.len().checked_sub(DIGEST_OCTETS)?)?;
-    if blake3(body) != *digest {
+    if blake3::hash(body).as_bytes() != digest {
         return None;
     }
     let mut rest = body.strip_prefix(MAGIC)?;

@@ -7,24 +7,24 @@ use std::path::Path;
 
 use namely_wire::{DataView, PACKET_OCTETS_MAX};
 
-use super::index::Entry;
-use super::{Format, MAGIC, checksum};
+use crate::format::{Format, MAGIC, checksum};
+use crate::index::Entry;
 
 /// Octets read at once; a record is shorter.
 const CHUNK_OCTETS: usize = 1 << 20;
 
 /// What a file holds.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Scanned {
-    pub(super) entries: Vec<Entry>,
+pub(crate) struct Scanned {
+    pub(crate) entries: Vec<Entry>,
     /// Octets up to the end of the last whole record.
-    pub(super) octets: u64,
+    pub(crate) octets: u64,
     /// Records in between that are damaged.
-    pub(super) damaged: u64,
+    pub(crate) damaged: u64,
 }
 
 /// The numbers of the files of packets in `folder`, the lowest first.
-pub(super) fn file_numbers(folder: &Path) -> io::Result<Vec<u64>> {
+pub(crate) fn file_numbers(folder: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name();
@@ -35,8 +35,9 @@ pub(super) fn file_numbers(folder: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// How the records of a file of `octets` octets are written; one that was just being made is made anew.
-pub(super) fn format(file: &File, octets: u64) -> io::Result<Format> {
+/// How the records of a file of `octets` octets are written; one that was just being made is made
+/// anew.
+pub(crate) fn format(file: &File, octets: u64) -> io::Result<Format> {
     let mut magic = *MAGIC;
     if octets >= magic.len() as u64 {
         file.read_exact_at(&mut magic, 0)?;
@@ -45,9 +46,9 @@ pub(super) fn format(file: &File, octets: u64) -> io::Result<Format> {
     Format::of(&magic).ok_or_else(strange)
 }
 
-/// Reads a file of `octets` octets from its beginning. A damaged record with a whole one behind it is skipped; from one
-/// without, the rest is a torn tail.
-pub(super) fn scan(file: &File, octets: u64) -> io::Result<Scanned> {
+/// Reads a file of `octets` octets from its beginning. A damaged record with a whole one behind it
+/// is skipped; from one without, the rest is a torn tail.
+pub(crate) fn scan(file: &File, octets: u64) -> io::Result<Scanned> {
     let mut window = Window { file, octets, start: 0, buf: Vec::new() };
     let format = format(file, octets)?;
     if octets < MAGIC.len() as u64 {
@@ -76,7 +77,7 @@ pub(super) fn scan(file: &File, octets: u64) -> io::Result<Scanned> {
 }
 
 /// The packet of a record, if it is whole, and when it expires.
-pub(super) fn record(octets: &[u8], format: Format) -> Option<(&[u8], u64)> {
+pub(crate) fn record(octets: &[u8], format: Format) -> Option<(&[u8], u64)> {
     let (header, packet) = octets.split_at_checked(format.header_octets())?;
     let (length, rest) = header.split_first_chunk::<4>()?;
     let (expires, check) = match format {
