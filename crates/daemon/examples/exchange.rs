@@ -16,13 +16,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use namely_daemon::dataplane::{
-    ControlEvent, Core, DataPlane, DataPlaneOptions, FaceEventKind, FaceOptions, FaceSpec, Inbox, ListenSpec,
-    Persistency,
-};
+use namely_daemon::dataplane::{ControlEvent, Core, DataPlane, DataPlaneOptions, Inbox, ListenSpec};
 use namely_forwarder::{Config, FaceId};
 use namely_link::stream::packet_octets;
+use namely_mgmt::{FaceSettings, FaceSpec, Faces};
 use namely_wire::lp::encode_lp_packet;
+use namely_wire::mgmt::{FaceEventKind, FacePersistency};
 use namely_wire::{DataBuilder, FaceUri, InterestBuilder, LpHeaders, Name, PitToken, SignatureInfo};
 
 /// Any stream to the router.
@@ -162,7 +161,7 @@ fn thread_times() -> BTreeMap<String, u64> {
 
 fn new_face(inbox: &Inbox) -> FaceId {
     match inbox.next(Duration::from_secs(5)) {
-        Ok(ControlEvent::Face(event)) if event.kind == FaceEventKind::Created => event.face.face_id,
+        Ok(ControlEvent::Face(event)) if event.kind == FaceEventKind::Created => FaceId(event.face_id),
         other => panic!("{other:?} instead of a new face"),
     }
 }
@@ -201,9 +200,9 @@ impl Router {
 /// Leads from `near` to `far` over UDP.
 fn link(near: &Router, far: &Router) -> Result<(), Box<dyn std::error::Error>> {
     let remote = far.plane.listen(ListenSpec::Udp(([127, 0, 0, 1], 0).into()))?;
-    let (persistency, options) = (Persistency::Permanent, FaceOptions::default());
-    let face = near.plane.create_face(FaceSpec { remote, local: None, persistency, options })?;
-    near.route_to(face.face_id)
+    let settings = FaceSettings { persistency: Some(FacePersistency::Permanent), ..FaceSettings::default() };
+    let face = near.plane.create_face(FaceSpec { remote, local: None, settings })?;
+    near.route_to(FaceId(face.face_id))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -252,9 +251,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             (ns - earlier) as f64 / 1e3 / exchanges.max(1) as f64
         );
     }
-    for face in [Some(&near), far.as_ref()].into_iter().flatten().flat_map(|router| router.plane.faces()) {
-        if !face.counters.drops.is_empty() {
-            println!("face {} to {}: {:?}", face.face_id, face.remote, face.counters.drops);
+    for router in [Some(&near), far.as_ref()].into_iter().flatten() {
+        for counter in router.plane.counters() {
+            println!("{} of face {:?}: {}", counter.label, counter.face_id, counter.value);
         }
     }
     near.plane.stop();

@@ -5,16 +5,13 @@ mod support;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use namely_daemon::dataplane::{
-    CONTROL_EVENTS_MAX, ControlEvent, ControlPacket, CreateFaceError, FaceEventKind, FaceId, FaceOptions,
-    FaceSpec, FaceState, FaceUpdate, ListenSpec, Persistency, UpdateFaceError,
-};
+use namely_daemon::dataplane::{CONTROL_EVENTS_MAX, ControlEvent, ControlPacket, ListenSpec};
+use namely_forwarder::FaceId;
+use namely_io::TransportState;
+use namely_mgmt::{CreateFaceError, FaceSettings, Faces, UpdateFaceError};
+use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, face_flags};
 use namely_wire::{LpHeaders, NackReason, PitToken};
-use support::{App, PATIENCE, Router, data, data_of, interest, uri, with_token};
-
-fn spec(remote: &str, persistency: Persistency) -> FaceSpec {
-    FaceSpec { remote: uri(remote), local: None, persistency, options: FaceOptions::default() }
-}
+use support::{App, PATIENCE, Router, data, data_of, interest, spec, uri, with_token};
 
 #[test]
 fn an_interest_reaches_the_producer_and_its_data_comes_back_with_the_token() {
@@ -89,10 +86,9 @@ fn two_routers_exchange_over_udp_and_over_tcp() {
     for scheme in ["udp4", "tcp4"] {
         let (near, far) = (Router::start(), Router::start());
         let address = if scheme == "udp4" { far.listen_udp() } else { far.listen_tcp() };
-        let face = near.plane.create_face(spec(&format!("{scheme}://{address}"), Persistency::Persistent));
-        let face = face.unwrap();
-        assert_eq!(near.event(FaceEventKind::Created).face_id, face.face_id);
-        near.route("/a", face.face_id);
+        let face = near.face_to(&format!("{scheme}://{address}"), FacePersistency::Persistent);
+        assert_eq!(near.event_face(FaceEventKind::Created), face);
+        near.route("/a", face);
         if scheme == "tcp4" {
             far.event(FaceEventKind::Created);
         }
@@ -112,17 +108,17 @@ fn two_routers_exchange_over_udp_and_over_tcp() {
 fn data_crosses_a_small_mtu_in_fragments() {
     let (near, far) = (Router::start(), Router::start());
     let address = far.listen_udp();
-    let face = near.plane.create_face(spec(&format!("udp4://{address}"), Persistency::Permanent)).unwrap();
+    let face = near.face_to(&format!("udp4://{address}"), FacePersistency::Permanent);
     near.event(FaceEventKind::Created);
-    near.route("/a", face.face_id);
+    near.route("/a", face);
     let ((mut consumer, _), (mut producer, producer_face)) = (near.connect(), far.connect());
     far.route("/a", producer_face);
     consumer.send(&interest("/a/0"));
     producer.receive();
-    let back = far.event(FaceEventKind::Created);
-    let options = FaceOptions { mtu: Some(127), reliability: Some(true), ..FaceOptions::default() };
-    far.plane.update_face(back.face_id, FaceUpdate { options, ..FaceUpdate::default() }).unwrap();
-    near.plane.update_face(face.face_id, FaceUpdate { options, ..FaceUpdate::default() }).unwrap();
+    let back = far.event_face(FaceEventKind::Created);
+    let settings = FaceSettings { mtu: Some(127), reliability: Some(true), ..FaceSettings::default() };
+    far.plane.update_face(back, &settings).unwrap();
+    near.plane.update_face(face, &settings).unwrap();
     producer.send(&data_of("/a/0", 8800));
     assert_eq!(consumer.receive_parts().1, data_of("/a/0", 8800));
 }
@@ -158,17 +154,18 @@ fn faces_are_listed_with_what_they_carried() {
     producer.send(&data("/a/b", 50));
     consumer.receive();
     // What was written is counted when the writer comes back from its system call.
-    let is_counted = |face| router.plane.face(face).is_some_and(|face| face.counters.out_octets > 0);
+    let is_counted = |face| router.status(face).out_octets > 0;
     support::eventually(|| is_counted(consumer_face) && is_counted(producer_face));
     let faces = router.plane.faces();
-    let numbers: Vec<FaceId> = faces.iter().map(|face| face.face_id).collect();
+    let numbers: Vec<FaceId> = faces.iter().map(|face| FaceId(face.face_id)).collect();
     assert_eq!(numbers, [router.plane.internal_face(), consumer_face, producer_face]);
     let status = router.plane.face(consumer_face).unwrap();
     assert_eq!(status, faces[1]);
-    assert!(status.is_local && status.state == FaceState::Up && status.mtu.is_none());
-    assert_eq!((status.counters.in_interests, status.counters.out_data), (1, 1));
-    assert_eq!(status.counters.in_octets, interest("/a/b").len() as u64);
-    assert_eq!(status.local.to_string(), format!("unix://{}", router.path().display()));
+    assert!(status.face_scope == FaceScope::Local && status.mtu.is_none());
+    assert_eq!(router.plane.port_status(consumer_face).unwrap().state, TransportState::Up);
+    assert_eq!((status.in_interests, status.out_data), (1, 1));
+    assert_eq!(status.in_octets, interest("/a/b").len() as u64);
+    assert_eq!(status.local_uri, format!("unix://{}", router.path().display()));
     assert!(router.plane.face(FaceId(99_999)).is_none());
 }
 
@@ -178,8 +175,7 @@ fn an_application_that_leaves_takes_its_face_and_routes() {
     let ((mut consumer, _), (producer, face)) = (router.connect(), router.connect());
     router.route("/a", face);
     drop(producer);
-    let gone = router.event(FaceEventKind::Destroyed);
-    assert_eq!(gone.face_id, face);
+    assert_eq!(router.event_face(FaceEventKind::Destroyed), face);
     consumer.send(&interest("/a/b"));
     assert_eq!(consumer.receive_parts().0.nack, Some(NackReason::NoRoute));
 }
@@ -189,37 +185,36 @@ fn a_face_is_made_changed_and_destroyed() {
     let router = Router::start();
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     let remote = format!("udp4://{}", peer.local_addr().unwrap());
-    let made = router.plane.create_face(spec(&remote, Persistency::Persistent)).unwrap();
-    assert_eq!(router.event(FaceEventKind::Created), made);
-    assert!(!made.is_local, "a UDP peer proves nothing by its address");
-    assert_eq!((made.mtu, made.persistency), (Some(8800), Persistency::Persistent));
-    assert_eq!(made.remote.to_string(), remote);
+    let made = router.plane.create_face(spec(&remote, FacePersistency::Persistent)).unwrap();
+    let event = router.event(FaceEventKind::Created);
+    assert_eq!(event, FaceEventNotification::new(FaceEventKind::Created, &made));
+    let face = FaceId(made.face_id);
+    assert_eq!(made.face_scope, FaceScope::NonLocal, "a UDP peer proves nothing by its address");
+    assert_eq!((made.mtu, made.face_persistency), (Some(8800), FacePersistency::Persistent));
+    assert_eq!(made.uri, remote);
 
-    let again = router.plane.create_face(spec(&remote, Persistency::Persistent)).unwrap_err();
-    assert_eq!(again, CreateFaceError::Exists(Box::new(made.clone())));
+    let again = router.plane.create_face(spec(&remote, FacePersistency::Persistent)).unwrap_err();
+    assert_eq!(again, CreateFaceError::Exists(Box::new(made)));
 
-    let neighbour_chooses = FaceOptions { local_fields: Some(true), ..FaceOptions::default() };
-    let update = FaceUpdate { persistency: None, options: neighbour_chooses };
-    let refused = router.plane.update_face(made.face_id, update);
-    assert!(matches!(refused, Err(UpdateFaceError::BadOption(_))), "local fields are for this machine");
-    let options = FaceOptions {
+    let neighbour_chooses = FaceSettings { local_fields: Some(true), ..FaceSettings::default() };
+    let refused = router.plane.update_face(face, &neighbour_chooses);
+    assert!(matches!(refused, Err(UpdateFaceError::BadSetting(_))), "local fields are for this machine");
+    let settings = FaceSettings {
+        persistency: Some(FacePersistency::Permanent),
         reliability: Some(true),
         congestion_marking: Some(false),
         mtu: Some(10),
-        ..FaceOptions::default()
+        ..FaceSettings::default()
     };
-    let update = FaceUpdate { persistency: Some(Persistency::Permanent), options };
-    let changed = router.plane.update_face(made.face_id, update).unwrap();
-    assert!(!changed.local_fields && changed.reliability && !changed.congestion_marking);
-    assert_eq!((changed.mtu, changed.persistency), (Some(64), Persistency::Permanent));
+    let changed = router.plane.update_face(face, &settings).unwrap();
+    assert_eq!(changed.flags, face_flags::LINK_RELIABILITY);
+    assert_eq!((changed.mtu, changed.face_persistency), (Some(64), FacePersistency::Permanent));
 
-    router.plane.destroy_face(made.face_id).unwrap();
-    assert_eq!(router.event(FaceEventKind::Destroyed).face_id, made.face_id);
-    assert_eq!(router.plane.destroy_face(made.face_id), Err(UpdateFaceError::NoSuchFace));
-    assert_eq!(
-        router.plane.update_face(made.face_id, FaceUpdate::default()).unwrap_err(),
-        UpdateFaceError::NoSuchFace
-    );
+    router.plane.destroy_face(face).unwrap();
+    assert_eq!(router.event_face(FaceEventKind::Destroyed), face);
+    assert_eq!(router.plane.destroy_face(face), Err(UpdateFaceError::NoSuchFace));
+    let refused = router.plane.update_face(face, &FaceSettings::default());
+    assert_eq!(refused.unwrap_err(), UpdateFaceError::NoSuchFace);
 }
 
 #[test]
@@ -228,23 +223,22 @@ fn impossible_faces_and_settings_are_refused_with_the_reason() {
     for remote in
         ["unix:///x", "fd://5", "udp4://224.0.23.170:56363", "tcp4://0.0.0.0:6363", "udp4://1.2.3.4:0"]
     {
-        let refused = router.plane.create_face(spec(remote, Persistency::Persistent));
+        let refused = router.plane.create_face(spec(remote, FacePersistency::Persistent));
         assert!(matches!(refused, Err(CreateFaceError::Unsupported(_))), "{remote}");
     }
-    let on_demand = router.plane.create_face(spec("udp4://127.0.0.1:9", Persistency::OnDemand));
-    assert!(matches!(on_demand, Err(CreateFaceError::BadOption(_))));
+    let on_demand = router.plane.create_face(spec("udp4://127.0.0.1:9", FacePersistency::OnDemand));
+    assert!(matches!(on_demand, Err(CreateFaceError::BadSetting(_))));
     let (_app, face) = router.connect();
-    for options in [
-        FaceOptions { mtu: Some(1000), ..FaceOptions::default() },
-        FaceOptions { reliability: Some(true), ..FaceOptions::default() },
+    for settings in [
+        FaceSettings { mtu: Some(1000), ..FaceSettings::default() },
+        FaceSettings { reliability: Some(true), ..FaceSettings::default() },
+        FaceSettings { persistency: Some(FacePersistency::Permanent), ..FaceSettings::default() },
     ] {
-        let refused = router.plane.update_face(face, FaceUpdate { options, ..FaceUpdate::default() });
-        assert!(matches!(refused, Err(UpdateFaceError::BadOption(_))), "{options:?}");
+        let refused = router.plane.update_face(face, &settings);
+        assert!(matches!(refused, Err(UpdateFaceError::BadSetting(_))), "{settings:?}");
     }
-    let permanent = FaceUpdate { persistency: Some(Persistency::Permanent), ..FaceUpdate::default() };
-    assert!(matches!(router.plane.update_face(face, permanent), Err(UpdateFaceError::BadOption(_))));
     let own = router.plane.internal_face();
-    assert!(matches!(router.plane.destroy_face(own), Err(UpdateFaceError::BadOption(_))));
+    assert!(matches!(router.plane.destroy_face(own), Err(UpdateFaceError::BadSetting(_))));
 }
 
 #[test]
@@ -252,14 +246,14 @@ fn a_tcp_face_is_made_when_the_peer_has_accepted_or_not_at_all() {
     let router = Router::start();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let remote = format!("tcp4://{}", listener.local_addr().unwrap());
-    let made = router.plane.create_face(spec(&remote, Persistency::Persistent)).unwrap();
-    assert_eq!(made.state, FaceState::Up);
-    assert!(made.is_local, "TCP on the loopback is this machine");
+    let made = router.plane.create_face(spec(&remote, FacePersistency::Persistent)).unwrap();
+    let face = FaceId(made.face_id);
+    assert_eq!(router.plane.port_status(face).unwrap().state, TransportState::Up);
+    assert_eq!(made.face_scope, FaceScope::Local, "TCP on the loopback is this machine");
     router.event(FaceEventKind::Created);
     drop(listener);
-    let gone = router.event(FaceEventKind::Destroyed);
-    assert_eq!(gone.face_id, made.face_id);
-    let refused = router.plane.create_face(spec(&remote, Persistency::Persistent)).unwrap_err();
+    assert_eq!(router.event_face(FaceEventKind::Destroyed), face);
+    let refused = router.plane.create_face(spec(&remote, FacePersistency::Persistent)).unwrap_err();
     let CreateFaceError::Failed(why) = refused else { panic!("{refused:?}") };
     assert!(why.contains(&remote) && why.contains("refused"), "{why}");
 }
@@ -268,13 +262,14 @@ fn a_tcp_face_is_made_when_the_peer_has_accepted_or_not_at_all() {
 fn a_permanent_tcp_face_waits_for_its_peer() {
     let router = Router::start();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let made = router.plane.create_face(spec(&format!("tcp4://{address}"), Persistency::Permanent)).unwrap();
-    assert_eq!(made.state, FaceState::Down);
+    let made = router.face_to(&format!("tcp4://{address}"), FacePersistency::Permanent);
+    let state = || router.plane.port_status(made).unwrap().state;
+    assert_ne!(state(), TransportState::Up);
     router.event(FaceEventKind::Created);
     router.event(FaceEventKind::Down);
+    assert_ne!(state(), TransportState::Up);
     let listener = TcpListener::bind(address).unwrap();
-    let up = router.event(FaceEventKind::Up);
-    assert_eq!((up.face_id, up.state), (made.face_id, FaceState::Up));
+    assert_eq!((router.event_face(FaceEventKind::Up), state()), (made, TransportState::Up));
     drop(listener);
 }
 

@@ -8,9 +8,10 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use namely_daemon::dataplane::{
-    DataPlaneOptions, DispatchBy, DispatchedLinks, DispatcherOptions, FaceEventKind, ListenSpec,
+    DataPlaneOptions, DispatchBy, DispatchedLinks, DispatcherOptions, ListenSpec,
 };
 use namely_forwarder::Config;
+use namely_wire::mgmt::FaceEventKind;
 use namely_wire::{FaceUri, InterestBuilder, InterestView, LpView};
 use support::{App, Router, data, eventually, name};
 
@@ -102,11 +103,8 @@ fn what_finds_no_room_at_another_worker_is_counted_and_nothing_else_is_lost() {
     let asked: Vec<u8> = (0..COUNT).flat_map(|n| interest(&format!("/nowhere/{n}"), n)).collect();
     let mut writing = consumer.stream.try_clone().unwrap();
     let writer = std::thread::spawn(move || writing.write_all(&asked).unwrap());
-    let counters = || router.plane.face(face).unwrap().counters;
-    let dropped = || {
-        let drops = counters().drops;
-        drops.iter().find(|(label, _)| *label == "dispatcher_full").map_or(0, |(_, count)| *count)
-    };
+    let counters = || router.status(face);
+    let dropped = || router.dropped(face, "dispatcher_full");
     consumer.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut refused = 0;
     // Whatever was forwarded is answered: there is no route.

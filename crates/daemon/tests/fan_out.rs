@@ -34,7 +34,7 @@ fn a_data_that_waits_for_many_consumers_lies_in_one_buffer() {
         app.send(&names.iter().flat_map(|uri| ask(uri)).collect::<Vec<u8>>());
     }
     names.iter().for_each(|_| drop(producer.receive()));
-    let counters = |face| router.plane.face(face).unwrap().counters;
+    let counters = |face| router.status(face);
     eventually(|| consumers.iter().all(|(_, face)| counters(*face).in_interests == NAMES as u64));
 
     let (buffers, octets) = (buffers_made(), resident());

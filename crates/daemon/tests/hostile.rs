@@ -6,9 +6,11 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use namely_daemon::dataplane::{DataPlaneOptions, FaceEventKind, FaceId};
+use namely_daemon::dataplane::DataPlaneOptions;
+use namely_forwarder::FaceId;
 use namely_io::IoOptions;
 use namely_wire::lp::{LpFraming, encode_lp_header};
+use namely_wire::mgmt::FaceEventKind;
 use namely_wire::tlv::Writer;
 use namely_wire::{LpHeaders, LpView, NackReason};
 use support::{App, PATIENCE, Router, data, interest, with_token};
@@ -25,7 +27,7 @@ impl Peer {
         socket.connect(address).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.send(&interest("/hello")).unwrap();
-        let face = router.event(FaceEventKind::Created).face_id;
+        let face = router.event_face(FaceEventKind::Created);
         let peer = Peer { socket, face };
         peer.receive();
         peer
@@ -87,11 +89,6 @@ fn noise(seed: u64, octets: usize) -> Vec<u8> {
     (0..octets).map(|_| next()).collect()
 }
 
-fn counter(router: &Router, face: FaceId, label: &str) -> u64 {
-    let counters = router.plane.face(face).unwrap().counters;
-    counters.drops.iter().find(|(known, _)| *known == label).map_or(0, |(_, n)| *n)
-}
-
 #[test]
 fn datagrams_of_any_octets_leave_the_face_as_it_was() {
     let router = Router::start();
@@ -109,8 +106,8 @@ fn datagrams_of_any_octets_leave_the_face_as_it_was() {
         }
     }
     peer.assert_alive(bad.len());
-    assert!(counter(&router, peer.face, "truncated") > 10);
-    assert!(counter(&router, peer.face, "trailing_octets") >= 1);
+    assert!(router.dropped(peer.face, "truncated") > 10);
+    assert!(router.dropped(peer.face, "trailing_octets") >= 1);
 }
 
 #[test]
@@ -123,7 +120,7 @@ fn frag_counts_of_any_size_are_refused() {
         peer.socket.send(&fragment(u64::MAX, count - 1, count, &[1; 20])).unwrap();
         peer.assert_alive(n);
     }
-    assert_eq!(counter(&router, peer.face, "too_many_fragments"), 10);
+    assert_eq!(router.dropped(peer.face, "too_many_fragments"), 10);
 }
 
 #[test]
@@ -136,7 +133,7 @@ fn twenty_thousand_first_fragments_are_bounded_and_the_face_goes_on() {
             peer.assert_alive(n as usize);
         }
     }
-    assert!(counter(&router, peer.face, "reassembly_evicted") > 18_000);
+    assert!(router.dropped(peer.face, "reassembly_evicted") > 18_000);
     let asked = interest("/whole/again");
     let (first, second) = asked.split_at(10);
     peer.socket.send(&fragment(1 << 40, 0, 2, first)).unwrap();
@@ -160,7 +157,7 @@ fn tokens_of_any_length_are_echoed_or_refused() {
     }
     app.send(&interest("/alive"));
     assert_eq!(app.receive_parts().1, interest("/alive"));
-    assert_eq!(counter(&router, face, "bad_length"), 4);
+    assert_eq!(router.dropped(face, "bad_length"), 4);
 }
 
 #[test]
@@ -213,11 +210,9 @@ fn a_tcp_length_of_two_to_the_fortieth_costs_its_connection_only() {
     let mut good = App::new(TcpStream::connect(address).unwrap());
     router.event(FaceEventKind::Created);
     let mut bad = TcpStream::connect(address).unwrap();
-    let bad_face = router.event(FaceEventKind::Created).face_id;
+    let bad_face = router.event_face(FaceEventKind::Created);
     bad.write_all(&[6, 255, 0, 0, 1, 0, 0, 0, 0, 0]).unwrap();
-    let gone = router.event(FaceEventKind::Destroyed);
-    assert_eq!(gone.face_id, bad_face);
-    assert_eq!(gone.counters.drops, [("length_too_large", 1)]);
+    assert_eq!(router.event_face(FaceEventKind::Destroyed), bad_face);
     good.send(&interest("/alive"));
     assert_eq!(good.receive_parts().1, interest("/alive"));
     assert_eq!(router.plane.drops().of("length_too_large"), 1, "drops of closed faces stay counted");
@@ -233,10 +228,10 @@ fn garbage_between_good_packets_of_a_stream_costs_what_it_must() {
         app.send(&interest("/alive"));
         assert_eq!(app.receive_parts().1, interest("/alive"));
     }
-    assert_eq!(counter(&router, face, "unexpected_type"), 3);
+    assert_eq!(router.dropped(face, "unexpected_type"), 3);
     // What is no TLV cannot.
     app.send(&[0xff; 32]);
-    assert_eq!(router.event(FaceEventKind::Destroyed).face_id, face);
+    assert_eq!(router.event_face(FaceEventKind::Destroyed), face);
 }
 
 #[test]
@@ -255,8 +250,8 @@ fn a_consumer_that_never_reads_is_bounded_and_harms_no_other() {
         producer.receive();
         producer.send(&data(&format!("/a/{n}"), 8000));
     }
-    support::eventually(|| counter(&router, lazy_face, "queue_full") > 100);
-    assert!(router.plane.face(lazy_face).unwrap().counters.queue_octets <= (1 << 20) + 8800);
+    support::eventually(|| router.dropped(lazy_face, "queue_full") > 100);
+    assert!(router.plane.port_status(lazy_face).unwrap().queue_octets <= (1 << 20) + 8800);
     support::eventually(|| router.core.table_sizes().pit == 0);
     let (mut other, _) = router.connect();
     let start = Instant::now();
@@ -275,7 +270,7 @@ fn a_face_closed_mid_burst_takes_nothing_with_it() {
     }
     producer.receive();
     consumer.stream.shutdown(Shutdown::Both).unwrap();
-    assert_eq!(router.event(FaceEventKind::Destroyed).face_id, consumer_face);
+    assert_eq!(router.event_face(FaceEventKind::Destroyed), consumer_face);
     for n in 0..200 {
         producer.send(&data(&format!("/a/{n}"), 1000));
     }
@@ -295,7 +290,7 @@ fn a_connection_half_closed_in_the_middle_of_a_packet_ends() {
     let (mut app, face) = router.connect();
     app.send(&interest("/half")[..5]);
     app.stream.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(router.event(FaceEventKind::Destroyed).face_id, face);
+    assert_eq!(router.event_face(FaceEventKind::Destroyed), face);
     app.stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     assert_eq!(app.stream.read(&mut [0; 1]).unwrap(), 0);
 }

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use namely_daemon::dataplane::{
-    ControlEvent, DataPlaneOptions, FaceEventKind, FaceOptions, FaceSpec, Persistency,
-};
+use namely_daemon::dataplane::{ControlEvent, DataPlaneOptions};
+use namely_forwarder::FaceId;
+use namely_mgmt::{FaceSettings, FaceSpec, Faces};
 use namely_wire::InterestBuilder;
-use support::{App, PATIENCE, Router, data, interest, uri, with_token};
+use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
+use support::{App, PATIENCE, Router, data, interest, spec, uri, with_token};
 
 fn options(workers: usize) -> DataPlaneOptions {
     DataPlaneOptions { workers: NonZeroUsize::new(workers), ..DataPlaneOptions::default() }
@@ -100,22 +101,19 @@ fn faces_come_go_and_are_destroyed_while_packets_flow_on_several_workers() {
     let mut rounds = 0;
     while Instant::now() < end {
         let remote = format!("udp4://{}", peers[rounds % peers.len()].local_addr().unwrap());
-        let spec = FaceSpec {
-            remote: uri(&remote),
-            local: None,
-            persistency: Persistency::Persistent,
-            options: FaceOptions { reliability: Some(true), ..FaceOptions::default() },
-        };
-        own.push(router.plane.create_face(spec).unwrap().face_id);
+        let settings = FaceSettings { reliability: Some(true), ..FaceSettings::default() };
+        let spec = FaceSpec { remote: uri(&remote), local: None, settings };
+        own.push(FaceId(router.plane.create_face(spec).unwrap().face_id));
         router.route("/a", own[own.len() - 1]);
         if own.len() == peers.len() {
             own.drain(..).for_each(|face| router.plane.destroy_face(face).unwrap());
         }
         // Whatever applications have at present, one of them loses it.
+        let is_application = |shown: &&FaceStatus| shown.local_uri.starts_with("unix://");
         if let Some(victim) =
-            router.plane.faces().iter().rfind(|shown| shown.credentials.is_some() && shown.face_id != face)
+            router.plane.faces().iter().rfind(|shown| is_application(shown) && shown.face_id != face.0)
         {
-            let _ = router.plane.destroy_face(victim.face_id);
+            let _ = router.plane.destroy_face(FaceId(victim.face_id));
         }
         while let Some(ControlEvent::Face(event)) = router.inbox.try_next() {
             match event.kind {
@@ -147,12 +145,7 @@ fn of_many_who_ask_for_a_face_to_one_remote_at_once_one_gets_it() {
     let router = Router::start_with(options(4));
     for _ in 0..20 {
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let spec = FaceSpec {
-            remote: uri(&format!("udp4://{}", peer.local_addr().unwrap())),
-            local: None,
-            persistency: Persistency::Persistent,
-            options: FaceOptions::default(),
-        };
+        let spec = spec(&format!("udp4://{}", peer.local_addr().unwrap()), FacePersistency::Persistent);
         let plane = &router.plane;
         let made = std::thread::scope(|scope| {
             let asking: Vec<_> =
@@ -190,18 +183,13 @@ fn destroying_a_face_under_load_is_quick() {
     let mut waits: Vec<Duration> = (0..50)
         .map(|_| {
             let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-            let spec = FaceSpec {
-                remote: uri(&format!("udp4://{}", peer.local_addr().unwrap())),
-                local: None,
-                persistency: Persistency::Persistent,
-                options: FaceOptions::default(),
-            };
-            let made = router.plane.create_face(spec).unwrap();
+            let remote = format!("udp4://{}", peer.local_addr().unwrap());
+            let made = router.face_to(&remote, FacePersistency::Persistent);
             for n in 0..20 {
-                router.route(&format!("/b/{n}"), made.face_id);
+                router.route(&format!("/b/{n}"), made);
             }
             let start = Instant::now();
-            router.plane.destroy_face(made.face_id).unwrap();
+            router.plane.destroy_face(made).unwrap();
             start.elapsed()
         })
         .collect();

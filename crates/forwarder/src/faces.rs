@@ -16,6 +16,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use lock_api::{Mutex, RawMutex};
+use namely_wire::mgmt::{FaceScope, LinkType};
 
 use crate::config::ConfigError;
 use crate::counters::{FaceCounters, FaceTally, PacketCounts, Packets};
@@ -53,26 +54,6 @@ pub enum FaceLayer {
     Upper,
     /// A channel between this host and a remote host or group.
     Lower,
-}
-
-/// True if the other end is on this host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaceScope {
-    /// On another host: no `/localhost` packet crosses it.
-    NonLocal,
-    /// On this host.
-    Local,
-}
-
-/// How many peers a face reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkType {
-    /// Exactly one.
-    PointToPoint,
-    /// A group, all of whose members hear each other.
-    MultiAccess,
-    /// A group, not all of whose members hear each other: a packet may go back where it came from.
-    AdHoc,
 }
 
 /// What a face is, as its home describes it when it registers it.

@@ -86,9 +86,7 @@ pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
 pub use control::{PitStatus, StrategyStatus, TableSizes};
 pub use counters::{DropReason, ForwarderCounters, PacketCounts};
 pub use cs::{CsChange, CsInfo, CsPolicy, PolicyModel, UnknownPolicy};
-pub use faces::{
-    FaceError, FaceHold, FaceId, FaceLayer, FaceScope, FaceSpec, FaceStatus, LinkType, Released,
-};
+pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceSpec, FaceStatus, Released};
 pub use fib::{FibEntry, FibError};
 pub use forwarder::Forwarder;
 pub use packet::{Outgoing, Output, PacketBuf, Received};

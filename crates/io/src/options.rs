@@ -1,36 +1,7 @@
 //! Settings and limits of the event loop and its sockets.
 
 use namely_wire::face_uri::FaceUri;
-
-/// How long a transport outlives its socket (NFD `FacePersistency`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Persistency {
-    /// Stays until closed or its socket fails.
-    #[default]
-    Persistent,
-    /// Made by a peer; goes with its connection, or when idle for long.
-    OnDemand,
-    /// Stays until closed; a failed socket is opened again and the transport is down meanwhile.
-    Permanent,
-}
-
-impl Persistency {
-    /// The number management uses.
-    pub fn number(self) -> u64 {
-        match self {
-            Persistency::Persistent => 0,
-            Persistency::OnDemand => 1,
-            Persistency::Permanent => 2,
-        }
-    }
-
-    /// The persistency of a management number.
-    pub fn from_number(n: u64) -> Option<Self> {
-        [Persistency::Persistent, Persistency::OnDemand, Persistency::Permanent]
-            .into_iter()
-            .find(|p| p.number() == n)
-    }
-}
+pub use namely_wire::mgmt::FacePersistency as Persistency;
 
 /// Settings of an event loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

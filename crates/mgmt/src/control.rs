@@ -3,7 +3,9 @@
 //! A call that returns has taken effect: a response is only sent after it (NFD answers `rib/register`
 //! before its FIB has changed, so an Interest sent at once may still find no route).
 
-use namely_forwarder::CsPolicy;
+use std::fmt;
+
+use namely_forwarder::{CsPolicy, FaceId};
 use namely_wire::mgmt::{
     Counter, CsInfo, FacePersistency, FaceStatus, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin,
     StrategyChoice,
@@ -21,20 +23,26 @@ pub struct Control<'a> {
 
 /// The router's faces.
 pub trait Faces {
-    /// Every face, in the order of numbers.
+    /// Every face, in the order of their ids.
     fn faces(&self) -> Vec<FaceStatus>;
 
     /// One face.
-    fn face(&self, face_id: u64) -> Option<FaceStatus>;
+    fn face(&self, face: FaceId) -> Option<FaceStatus>;
 
     /// Changes a face.
-    fn update(&self, face_id: u64, settings: &FaceSettings) -> Result<FaceStatus, UpdateError>;
+    ///
+    /// # Errors
+    /// [`UpdateFaceError`]; the face is then as before.
+    fn update_face(&self, face: FaceId, settings: &FaceSettings) -> Result<FaceStatus, UpdateFaceError>;
 
     /// Destroys a face, its routes and its next hops.
-    fn destroy(&self, face_id: u64) -> Result<(), UpdateError>;
+    ///
+    /// # Errors
+    /// [`UpdateFaceError`]: there is no such face, or it is the router's own.
+    fn destroy_face(&self, face: FaceId) -> Result<(), UpdateFaceError>;
 
-    /// The addresses on which faces are accepted, as URIs.
-    fn channels(&self) -> Vec<String>;
+    /// The addresses on which faces are accepted.
+    fn channels(&self) -> Vec<FaceUri>;
 
     /// What was dropped, by reason, of the whole router and of each face; those that are not zero.
     fn counters(&self) -> Vec<Counter>;
@@ -86,33 +94,43 @@ pub trait Tables {
     fn cs_erase(&self, prefix: NameRef<'_>, count: u64) -> (u64, bool);
 }
 
-/// A face to make.
+/// A face to make (`faces/create`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaceSpec {
-    /// The far end: TCP or UDP, with a numeric address or a host name.
+    /// The far end: `tcp`, `udp`, `ether` or `memif`. [`Management`](crate::Management) leaves host
+    /// names as they are; whoever makes the face looks them up.
     pub remote: FaceUri,
-    /// The near end; none lets the router choose.
+    /// The near end: an address to send from, or the device of an `ether` face. `None` lets the router
+    /// choose.
     pub local: Option<FaceUri>,
-    /// How it is kept, and how its link works. What is none has the router's default.
+    /// How it is kept, and how its link works. What is `None` has the router's default.
     pub settings: FaceSettings,
 }
 
-/// Settings of a face; what is none is left alone.
+impl FaceSpec {
+    /// The FacePersistency to make it with: persistent unless another was asked for.
+    pub fn persistency(&self) -> FacePersistency {
+        self.settings.persistency.unwrap_or(FacePersistency::Persistent)
+    }
+}
+
+/// Settings of a face that management can read and change. `None` means: the router's default when
+/// creating, unchanged when updating.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaceSettings {
     /// FacePersistency.
     pub persistency: Option<FacePersistency>,
-    /// Flags bit 0.
+    /// Whether the peer may use IncomingFaceId and NextHopFaceId (Flags bit 0).
     pub local_fields: Option<bool>,
-    /// Flags bit 1.
+    /// Whether lost link packets are sent again (Flags bit 1); faces of datagrams only.
     pub reliability: Option<bool>,
-    /// Flags bit 2.
+    /// Whether a long send queue is reported by congestion marks (Flags bit 2).
     pub congestion_marking: Option<bool>,
     /// BaseCongestionMarkingInterval, ns.
     pub marking_interval_ns: Option<u64>,
-    /// DefaultCongestionThreshold, octets.
+    /// DefaultCongestionThreshold, octets of send queue.
     pub marking_threshold_octets: Option<u64>,
-    /// Mtu, octets.
+    /// Mtu: largest link packet sent, octets; streams have none.
     pub mtu: Option<u64>,
 }
 
@@ -131,27 +149,54 @@ pub struct CsSettings {
 
 /// Why a face was not made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CreateError {
-    /// Caller: there is a face to the same remote.
+pub enum CreateFaceError {
+    /// Caller: there is one to the same remote; it is given.
     Exists(Box<FaceStatus>),
-    /// Caller: no faces can be made to such a URI.
+    /// Caller: faces cannot be made to such a URI.
     Unsupported(String),
-    /// Caller: a setting is impossible on this kind of face.
-    BadSetting(String),
-    /// Environment: the system or the peer refused, or the router has as many faces as it may.
+    /// Caller: a setting is not possible on this kind of face.
+    BadSetting(&'static str),
+    /// Environment: the system refused, or the peer did; the system's words.
     Failed(String),
+    /// Environment: the router has as many faces as its configuration allows.
+    TooManyFaces,
+    /// Environment: the router is stopping.
+    Stopped,
 }
 
+impl fmt::Display for CreateFaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CreateFaceError::Exists(face) => write!(f, "face {} to {} exists", face.face_id, face.uri),
+            CreateFaceError::Unsupported(why) | CreateFaceError::Failed(why) => f.write_str(why),
+            CreateFaceError::BadSetting(why) => f.write_str(why),
+            CreateFaceError::TooManyFaces => f.write_str("the router has as many faces as it is allowed"),
+            CreateFaceError::Stopped => f.write_str("the router is stopping"),
+        }
+    }
+}
+
+impl std::error::Error for CreateFaceError {}
+
 /// Why a face was not changed or destroyed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UpdateError {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateFaceError {
     /// Caller: there is no such face.
     NoSuchFace,
     /// Caller: this kind of face cannot be changed so, or not destroyed.
-    BadSetting(String),
-    /// Environment: the router is stopping.
-    Failed(String),
+    BadSetting(&'static str),
 }
+
+impl fmt::Display for UpdateFaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            UpdateFaceError::NoSuchFace => "no such face",
+            UpdateFaceError::BadSetting(why) => why,
+        })
+    }
+}
+
+impl std::error::Error for UpdateFaceError {}
 
 /// Why a table did not take an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,8 +21,8 @@ mod tables;
 
 pub use announcement::{ANNOUNCED_COST, ANNOUNCED_MS_MAX};
 pub use control::{
-    Control, CreateError, CsSettings, FaceSettings, FaceSpec, Faces, StrategyError, TableError, Tables,
-    UpdateError,
+    Control, CreateFaceError, CsSettings, FaceSettings, FaceSpec, Faces, StrategyError, TableError, Tables,
+    UpdateFaceError,
 };
 pub use counters::Counters;
 pub use dataset::{SEGMENT_OCTETS_MAX, SNAPSHOT_LIFETIME_NS, SNAPSHOT_OCTETS_MAX, SNAPSHOTS_MAX};

@@ -9,7 +9,7 @@ use namely_wire::{InterestView, Name, NameRef};
 
 use crate::announcement;
 use crate::authenticate::Authenticator;
-use crate::control::{Control, CreateError, FaceSpec};
+use crate::control::{Control, CreateFaceError, FaceSpec};
 use crate::counters::Counters;
 use crate::dataset::Snapshots;
 use crate::events::{Events, Subscription};
@@ -143,7 +143,7 @@ impl Management {
     pub fn face_made(
         &mut self,
         ticket: u64,
-        made: Result<FaceStatus, CreateError>,
+        made: Result<FaceStatus, CreateFaceError>,
         replies: &mut Vec<Vec<u8>>,
     ) {
         let Some(index) = self.waiting.iter().position(|waiting| waiting.ticket == ticket) else { return };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use namely_forwarder::{Config, FaceId, FaceSpec as ForwarderFace, Forwarder, Received};
 use namely_mgmt::{
-    Control, CreateError, Credentials, FaceSettings, Faces, Incoming, Management, NEW_FACES_MAX, NewFace,
-    Now, Policy, Rights, UpdateError,
+    Control, CreateFaceError, Credentials, FaceSettings, Faces, Incoming, Management, NEW_FACES_MAX, NewFace,
+    Now, Policy, Rights, UpdateFaceError,
 };
 use namely_security::{Signer, sha256, sign_interest};
 use namely_wire::mgmt::{
@@ -15,7 +15,7 @@ use namely_wire::mgmt::{
     FaceEventNotification, FacePersistency, FaceScope, FaceStatus, FibEntry, GeneralStatus, LinkType,
     RibEntry, Scope, blocks,
 };
-use namely_wire::{ContentType, DataView, InterestBuilder, Name};
+use namely_wire::{ContentType, DataView, FaceUri, InterestBuilder, Name};
 
 type Tables = Forwarder<Arc<[u8]>, parking_lot::RawMutex>;
 
@@ -49,22 +49,8 @@ impl World {
             face_id: id,
             uri: uri.into(),
             local_uri: "unix:///x".into(),
-            expiration_period_ms: None,
             face_scope: FaceScope::Local,
-            face_persistency: FacePersistency::Persistent,
-            link_type: LinkType::PointToPoint,
-            base_congestion_marking_interval_ns: None,
-            default_congestion_threshold_octets: None,
-            mtu: None,
-            in_interests: 0,
-            in_data: 0,
-            in_nacks: 0,
-            out_interests: 0,
-            out_data: 0,
-            out_nacks: 0,
-            in_octets: 0,
-            out_octets: 0,
-            flags: 0,
+            ..FaceStatus::default()
         };
         self.faces.borrow_mut().insert(id, status);
         id
@@ -112,20 +98,20 @@ impl Faces for World {
         self.faces.borrow().values().cloned().collect()
     }
 
-    fn face(&self, face_id: u64) -> Option<FaceStatus> {
-        self.faces.borrow().get(&face_id).cloned()
+    fn face(&self, face: FaceId) -> Option<FaceStatus> {
+        self.faces.borrow().get(&face.0).cloned()
     }
 
-    fn update(&self, face_id: u64, settings: &FaceSettings) -> Result<FaceStatus, UpdateError> {
+    fn update_face(&self, face: FaceId, settings: &FaceSettings) -> Result<FaceStatus, UpdateFaceError> {
         let mut faces = self.faces.borrow_mut();
-        let face = faces.get_mut(&face_id).ok_or(UpdateError::NoSuchFace)?;
+        let face = faces.get_mut(&face.0).ok_or(UpdateFaceError::NoSuchFace)?;
         face.face_persistency = settings.persistency.unwrap_or(face.face_persistency);
         Ok(face.clone())
     }
 
-    fn destroy(&self, face_id: u64) -> Result<(), UpdateError> {
-        self.faces.borrow_mut().remove(&face_id).ok_or(UpdateError::NoSuchFace)?;
-        self.tables.face_release(FaceId(face_id)).unwrap();
+    fn destroy_face(&self, face: FaceId) -> Result<(), UpdateFaceError> {
+        self.faces.borrow_mut().remove(&face.0).ok_or(UpdateFaceError::NoSuchFace)?;
+        self.tables.face_release(face).unwrap();
         Ok(())
     }
 
@@ -133,8 +119,8 @@ impl Faces for World {
         vec![Counter { label: "link.truncated".into(), face_id: Some(300), value: 2 }]
     }
 
-    fn channels(&self) -> Vec<String> {
-        vec!["unix:///x".into()]
+    fn channels(&self) -> Vec<FaceUri> {
+        vec![FaceUri::Unix("/x".into())]
     }
 }
 
@@ -262,7 +248,7 @@ fn a_face_is_answered_for_when_it_is_made() {
     let (interest, replies, new_face) = create(&world, "router.example");
     let new_face = new_face.unwrap();
     assert_eq!((replies.len(), new_face.spec.remote.to_string().as_str()), (0, "udp://router.example:7"));
-    let face = world.face(world.add_face("udp4://192.0.2.1:7")).unwrap();
+    let face = world.face(FaceId(world.add_face("udp4://192.0.2.1:7"))).unwrap();
     let replies = answer(new_face.ticket, Ok(face.clone()));
     let data = DataView::parse(&replies[0]).unwrap();
     assert_eq!(data.name, namely_wire::InterestView::parse(&interest).unwrap().name);
@@ -270,10 +256,12 @@ fn a_face_is_answered_for_when_it_is_made() {
     assert!(answer(new_face.ticket, Ok(face.clone())).is_empty(), "a ticket is good once");
 
     for (error, code) in [
-        (CreateError::Exists(Box::new(face)), 409),
-        (CreateError::Unsupported("no".into()), 406),
-        (CreateError::BadSetting("no".into()), 406),
-        (CreateError::Failed("no such host".into()), 504),
+        (CreateFaceError::Exists(Box::new(face)), 409),
+        (CreateFaceError::Unsupported("no".into()), 406),
+        (CreateFaceError::BadSetting("no"), 406),
+        (CreateFaceError::Failed("no such host".into()), 504),
+        (CreateFaceError::TooManyFaces, 504),
+        (CreateFaceError::Stopped, 504),
     ] {
         let (_, _, new_face) = create(&world, "nowhere.example");
         assert_eq!(response(&answer(new_face.unwrap().ticket, Err(error))[0]).code, code);

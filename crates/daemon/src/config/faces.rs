@@ -1,6 +1,7 @@
 //! Listeners, static faces and static routes.
 
 use namely_transport::paths;
+use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, Name};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -121,9 +122,9 @@ pub struct StaticFace {
     /// The interface that leads to an `ether://` neighbour: `dev://eth0`.
     #[serde(default, deserialize_with = "values::device_uri")]
     pub local: Option<FaceUri>,
-    /// What happens when the link fails.
-    #[serde(default)]
-    pub persistency: Persistency,
+    /// What happens when the link fails: `persistent`, it is closed; `permanent`, it stays and connects again.
+    #[serde(default = "permanent", deserialize_with = "values::persistency")]
+    pub persistency: FacePersistency,
     /// Whether lost link packets are retransmitted hop by hop.
     #[serde(default)]
     pub reliability: bool,
@@ -136,6 +137,10 @@ pub struct StaticFace {
     /// The cost of those routes.
     #[serde(default)]
     pub cost: u64,
+}
+
+fn permanent() -> FacePersistency {
+    FacePersistency::Permanent
 }
 
 /// Faces with different remotes, each with settings that its kind can have.
@@ -176,17 +181,6 @@ impl<'de> Deserialize<'de> for Checked {
         }
         Ok(Checked(face))
     }
-}
-
-/// What happens to a face when its link fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Persistency {
-    /// It is closed.
-    Persistent,
-    /// It stays and connects again.
-    #[default]
-    Permanent,
 }
 
 /// A route made at start.

@@ -23,7 +23,7 @@ use serde::Deserialize;
 
 pub use authorization::{Authorization, KeyRule, User, UserRule};
 pub use autoreg::{Autoreg, Subnet};
-pub use faces::{Faces, MulticastGroup, Persistency, StaticFace, StaticRoute};
+pub use faces::{Faces, MulticastGroup, StaticFace, StaticRoute};
 pub use links::{By, Dispatcher, Memif};
 pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
 pub use policy::PolicyError;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use namely_wire::mgmt::FacePersistency;
 use namely_wire::{Endpoint, FaceUri, Name};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 
@@ -91,6 +92,15 @@ pub(super) fn busy_poll_us<'de, D: Deserializer<'de>>(deserializer: D) -> Result
 /// The URI of a neighbour.
 pub(super) fn remote_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FaceUri, D::Error> {
     check_remote_uri(uri(deserializer)?).map_err(D::Error::custom)
+}
+
+/// The persistency of a face that this router makes: only peers make on-demand faces.
+pub(super) fn persistency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FacePersistency, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match text.parse() {
+        Ok(persistency @ (FacePersistency::Persistent | FacePersistency::Permanent)) => Ok(persistency),
+        _ => Err(D::Error::unknown_variant(&text, &["persistent", "permanent"])),
+    }
 }
 
 /// The URI of a network interface.

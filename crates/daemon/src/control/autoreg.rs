@@ -1,19 +1,20 @@
 //! Routes for neighbours who make a face to this router.
 
 use namely_mgmt::Control;
-use namely_wire::mgmt::{Route, RouteOrigin, route_flags};
+use namely_wire::FaceUri;
+use namely_wire::mgmt::{FaceEventNotification, FacePersistency, FaceScope, Route, RouteOrigin, route_flags};
 
 use crate::config::Autoreg;
-use crate::dataplane::{FaceStatus, Persistency};
 
 /// Registers what `rules` give to the neighbour at the other end of a new face.
-pub(super) fn register(rules: &[Autoreg], face: &FaceStatus, control: Control<'_>, now_ns: u64) {
-    let neighbour =
-        face.remote.address().filter(|_| !face.is_local && face.persistency == Persistency::OnDemand);
-    let Some(address) = neighbour else { return };
+pub(super) fn register(rules: &[Autoreg], face: &FaceEventNotification, control: Control<'_>, now_ns: u64) {
+    if face.face_scope == FaceScope::Local || face.face_persistency != FacePersistency::OnDemand {
+        return;
+    }
+    let Some(address) = face.uri.parse().ok().and_then(|remote: FaceUri| remote.address()) else { return };
     for rule in rules.iter().filter(|rule| rule.admits(address.ip())) {
         let route = Route {
-            face_id: face.face_id.0,
+            face_id: face.face_id,
             origin: RouteOrigin::AUTOREG,
             cost: rule.cost,
             flags: route_flags::CHILD_INHERIT,

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use namely_mgmt::{CreateError, FaceSpec};
+use namely_mgmt::{CreateFaceError, FaceSpec};
 use namely_wire::mgmt::FaceStatus;
 use namely_wire::{Endpoint, FaceUri};
 
-use super::faces;
 use crate::dataplane::DataPlane;
 
 /// Faces being made at once. One more is refused, and asked for again later.
@@ -54,7 +53,7 @@ impl FaceMaker {
     pub(crate) fn make(
         &self,
         spec: FaceSpec,
-        done: impl FnOnce(Result<FaceStatus, CreateError>) + Send + 'static,
+        done: impl FnOnce(Result<FaceStatus, CreateFaceError>) + Send + 'static,
     ) -> bool {
         let Some(place) = self.places.take() else { return false };
         let plane = self.plane.clone();
@@ -67,19 +66,20 @@ impl FaceMaker {
     }
 }
 
-fn make(plane: &DataPlane, spec: FaceSpec) -> Result<FaceStatus, CreateError> {
+fn make(plane: &DataPlane, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
     let remote = match spec.remote {
         FaceUri::Tcp(endpoint) => FaceUri::Tcp(Endpoint::Address(address(endpoint)?)),
         FaceUri::Udp(endpoint) => FaceUri::Udp(Endpoint::Address(address(endpoint)?)),
         other => other,
     };
-    faces::create(plane, &FaceSpec { remote, ..spec })
+    plane.create_face(FaceSpec { remote, ..spec })
 }
 
 /// The address of `endpoint`; a host name is looked up, which may take long.
-fn address(endpoint: Endpoint) -> Result<SocketAddr, CreateError> {
-    let addresses = namely_host::lookup(&endpoint).map_err(|error| CreateError::Failed(error.to_string()))?;
-    addresses.first().copied().ok_or_else(|| CreateError::Failed("the host has no address".into()))
+fn address(endpoint: Endpoint) -> Result<SocketAddr, CreateFaceError> {
+    let addresses =
+        namely_host::lookup(&endpoint).map_err(|error| CreateFaceError::Failed(error.to_string()))?;
+    addresses.first().copied().ok_or_else(|| CreateFaceError::Failed("the host has no address".into()))
 }
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
     fn names_are_looked_up_for_the_ip_version_that_is_asked_for() {
         assert_eq!(address(endpoint("udp4://localhost:7")), Ok(([127, 0, 0, 1], 7).into()));
         assert_eq!(address(endpoint("udp://192.0.2.1:7")), Ok(([192, 0, 2, 1], 7).into()));
-        let Err(CreateError::Failed(why)) = address(endpoint("udp6://127.0.0.1.nip.invalid:7")) else {
+        let Err(CreateFaceError::Failed(why)) = address(endpoint("udp6://127.0.0.1.nip.invalid:7")) else {
             panic!()
         };
         assert!(why.contains("nip.invalid"), "{why}");

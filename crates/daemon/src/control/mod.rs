@@ -5,7 +5,6 @@
 
 mod autoreg;
 mod face_maker;
-mod faces;
 mod neighbours;
 
 use std::sync::Arc;
@@ -13,17 +12,15 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
 
 use namely_host::clock;
-use namely_mgmt::{Control, CreateError, Credentials, Incoming, Management, Now, Policy};
+use namely_mgmt::{Control, CreateFaceError, Credentials, Incoming, Management, Now, Policy};
 use namely_wire::LpHeaders;
 use namely_wire::lp::CACHE_POLICY_NO_CACHE;
-use namely_wire::mgmt::FaceStatus;
+use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceStatus};
 
 use self::face_maker::FaceMaker;
 use self::neighbours::Neighbours;
 use crate::config::Config;
-use crate::dataplane::{
-    ControlEvent, ControlPacket, Core, DataPlane, FaceEvent, FaceEventKind, Inbox, InboxError, InboxWaker,
-};
+use crate::dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker};
 
 /// The longest sleep; nothing is due then, it only bounds the wait.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
@@ -46,7 +43,7 @@ pub(crate) enum Order {
     /// Go over to this configuration and policy.
     Reload(Box<Config>, Policy),
     /// A face for management or a neighbour was made.
-    Made(Asker, Result<FaceStatus, CreateError>),
+    Made(Asker, Result<FaceStatus, CreateFaceError>),
     /// Say that the control thread and the data plane are well.
     Answer(SyncSender<()>),
     /// End.
@@ -155,23 +152,23 @@ impl ControlThread {
             let done = move |made| sender.send(Order::Made(Asker::Command(ticket), made));
             if !self.maker.make(new_face.spec, done) {
                 let busy =
-                    CreateError::Failed("too many faces are being made just now: try again later".into());
+                    CreateFaceError::Failed("too many faces are being made just now: try again later".into());
                 self.management.face_made(ticket, Err(busy), &mut replies);
             }
         }
         self.reply(replies);
     }
 
-    fn face_event(&mut self, event: &FaceEvent) {
+    fn face_event(&mut self, event: &FaceEventNotification) {
         let mut replies = Vec::new();
-        self.management.face_event(&faces::notification(event), now(), &mut replies);
+        self.management.face_event(event, now(), &mut replies);
         self.reply(replies);
         match event.kind {
             FaceEventKind::Created => {
                 let control = control(&self.plane, &self.core);
-                autoreg::register(&self.config.autoreg, &event.face, control, now().ns);
+                autoreg::register(&self.config.autoreg, event, control, now().ns);
             }
-            FaceEventKind::Destroyed => self.neighbours.face_gone(event.face.face_id.0, now().ns),
+            FaceEventKind::Destroyed => self.neighbours.face_gone(event.face_id, now().ns),
             FaceEventKind::Up | FaceEventKind::Down => {}
         }
     }

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use namely_mgmt::{Control, CreateError, FaceSettings, FaceSpec, UpdateError};
+use namely_forwarder::FaceId;
+use namely_mgmt::{Control, CreateFaceError, FaceSettings, FaceSpec, UpdateFaceError};
 use namely_wire::mgmt::{FacePersistency, FaceStatus, Route, RouteOrigin, route_flags};
 use namely_wire::{FaceUri, Name};
 
-use crate::config::{Config, Persistency, StaticFace};
+use crate::config::{Config, StaticFace};
 
 /// Wait before the second attempt, ns; doubled for each further one.
 const RETRY_NS_MIN: u64 = 1_000_000_000;
@@ -26,7 +27,7 @@ pub(crate) struct Neighbours {
 #[derive(Debug)]
 struct Entry {
     wanted: Wanted,
-    state: State,
+    face: FaceProgress,
     /// Attempts that failed since something last worked.
     failures: u32,
 }
@@ -45,13 +46,14 @@ struct WantedRoute {
     flags: u64,
 }
 
+/// How far a neighbour's face has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// The face is to be made when this time has come.
-    Wanted { at_ns: u64 },
-    /// The face is being made.
+enum FaceProgress {
+    /// To be made when this time has come.
+    Due { at_ns: u64 },
+    /// Being made.
     InMaking,
-    /// The face is there.
+    /// It exists.
     Made { face_id: u64 },
 }
 
@@ -62,10 +64,10 @@ impl Neighbours {
         let mut wanted = wanted(config);
         self.entries.retain(|key, entry| {
             let stays = wanted.contains_key(key);
-            if let (false, State::Made { face_id }) = (stays, entry.state) {
+            if let (false, FaceProgress::Made { face_id }) = (stays, entry.face) {
                 tracing::info!("face {face_id} to {key} is no longer configured: destroyed");
                 // Gone already is as good.
-                control.faces.destroy(face_id).ok();
+                control.faces.destroy_face(FaceId(face_id)).ok();
             }
             stays
         });
@@ -84,9 +86,9 @@ impl Neighbours {
     pub(crate) fn tick(&mut self, now_ns: u64, make: &mut dyn FnMut(&str, FaceSpec) -> bool) -> Option<u64> {
         let mut next_ns = None;
         for (key, entry) in &mut self.entries {
-            let State::Wanted { at_ns } = entry.state else { continue };
+            let FaceProgress::Due { at_ns } = entry.face else { continue };
             if at_ns <= now_ns && make(key, entry.wanted.spec()) {
-                entry.state = State::InMaking;
+                entry.face = FaceProgress::InMaking;
                 continue;
             }
             let at_ns = if at_ns <= now_ns { entry.try_later(now_ns) } else { at_ns };
@@ -99,7 +101,7 @@ impl Neighbours {
     pub(crate) fn made(
         &mut self,
         key: &str,
-        made: Result<FaceStatus, CreateError>,
+        made: Result<FaceStatus, CreateFaceError>,
         control: Control<'_>,
         now_ns: u64,
     ) {
@@ -107,13 +109,13 @@ impl Neighbours {
         match self.entries.get_mut(key) {
             Some(entry) => entry.made(key, made, control, now_ns),
             // A reload came in between: the face is not wanted any more.
-            None => drop(made.map(|face_id| control.faces.destroy(face_id))),
+            None => drop(made.map(|face_id| control.faces.destroy_face(FaceId(face_id)))),
         }
     }
 
     /// A face is gone: if it was a neighbour's, it is made again.
     pub(crate) fn face_gone(&mut self, face_id: u64, now_ns: u64) {
-        for entry in self.entries.values_mut().filter(|entry| entry.state == State::Made { face_id }) {
+        for entry in self.entries.values_mut().filter(|entry| entry.face == FaceProgress::Made { face_id }) {
             entry.try_later(now_ns);
         }
     }
@@ -145,12 +147,8 @@ fn wanted(config: &Config) -> BTreeMap<String, Wanted> {
 }
 
 fn settings(face: &StaticFace) -> FaceSettings {
-    let persistency = match face.persistency {
-        Persistency::Persistent => FacePersistency::Persistent,
-        Persistency::Permanent => FacePersistency::Permanent,
-    };
     FaceSettings {
-        persistency: Some(persistency),
+        persistency: Some(face.persistency),
         // Streams lose nothing: the setting is for datagrams only.
         reliability: matches!(face.remote, FaceUri::Udp(_) | FaceUri::Ether(_)).then_some(face.reliability),
         mtu: face.mtu,
@@ -166,7 +164,7 @@ impl Wanted {
 
 impl Entry {
     fn new(wanted: Wanted, now_ns: u64) -> Self {
-        Entry { wanted, state: State::Wanted { at_ns: now_ns }, failures: 0 }
+        Entry { wanted, face: FaceProgress::Due { at_ns: now_ns }, failures: 0 }
     }
 
     /// When the next attempt is due.
@@ -174,24 +172,22 @@ impl Entry {
         let wait_ns = (RETRY_NS_MIN << self.failures.min(6)).min(RETRY_NS_MAX);
         self.failures = self.failures.saturating_add(1);
         let at_ns = now_ns.saturating_add(wait_ns);
-        self.state = State::Wanted { at_ns };
+        self.face = FaceProgress::Due { at_ns };
         at_ns
     }
 
-    fn made(&mut self, key: &str, made: Result<u64, CreateError>, control: Control<'_>, now_ns: u64) {
+    fn made(&mut self, key: &str, made: Result<u64, CreateFaceError>, control: Control<'_>, now_ns: u64) {
         let made = match made {
             // A neighbour who spoke first has an on-demand face: it becomes the configured one.
-            Err(CreateError::Exists(face)) => self.adopt(face.face_id, control),
-            Err(CreateError::Unsupported(why) | CreateError::BadSetting(why) | CreateError::Failed(why)) => {
-                Err(why)
-            }
+            Err(CreateFaceError::Exists(face)) => self.adopt(face.face_id, control),
+            Err(error) => Err(error.to_string()),
             Ok(face_id) => Ok(face_id),
         };
         match made {
             Ok(face_id) => {
                 tracing::info!("face {face_id} to {key}");
                 self.failures = 0;
-                self.state = State::Made { face_id };
+                self.face = FaceProgress::Made { face_id };
                 for (prefix, route) in &self.wanted.routes {
                     register(prefix, *route, face_id, control, now_ns);
                 }
@@ -204,25 +200,24 @@ impl Entry {
     }
 
     fn adopt(&self, face_id: u64, control: Control<'_>) -> Result<u64, String> {
-        match control.faces.update(face_id, &self.wanted.settings) {
+        match control.faces.update_face(FaceId(face_id), &self.wanted.settings) {
             Ok(_) => Ok(face_id),
-            Err(UpdateError::BadSetting(why)) => {
+            Err(UpdateFaceError::BadSetting(why)) => {
                 tracing::warn!("face {face_id} to {} keeps its settings: {why}", self.wanted.remote);
                 Ok(face_id)
             }
-            Err(UpdateError::NoSuchFace) => Err("it went at the same moment".into()),
-            Err(UpdateError::Failed(why)) => Err(why),
+            Err(UpdateFaceError::NoSuchFace) => Err("it went at the same moment".into()),
         }
     }
 
     /// Goes over to `new`, which has the same remote.
     fn change(&mut self, new: Wanted, control: Control<'_>, now_ns: u64) {
         let old = std::mem::replace(&mut self.wanted, new);
-        let State::Made { face_id } = self.state else { return };
+        let FaceProgress::Made { face_id } = self.face else { return };
         if old.settings != self.wanted.settings
-            && let Err(error) = control.faces.update(face_id, &self.wanted.settings)
+            && let Err(error) = control.faces.update_face(FaceId(face_id), &self.wanted.settings)
         {
-            tracing::warn!("face {face_id} keeps its settings: {error:?}");
+            tracing::warn!("face {face_id} keeps its settings: {error}");
         }
         for prefix in old.routes.keys().filter(|prefix| !self.wanted.routes.contains_key(*prefix)) {
             control.tables.rib_unregister(prefix.as_name(), face_id, RouteOrigin::STATIC);

@@ -3,9 +3,11 @@
 use std::sync::mpsc::SyncSender;
 
 use namely_link::DropCounters;
+use namely_mgmt::{CreateFaceError, FaceSpec};
+use namely_wire::mgmt::FaceStatus;
 use namely_wire::{FaceUri, LpHeaders};
 
-use super::{CreateFaceError, FaceSpec, FaceStatus, ListenError, ListenSpec, Packet};
+use super::{ListenError, ListenSpec, Packet};
 
 /// Where an answer goes. Whoever asked may have stopped waiting for it.
 pub(super) type Reply<T> = SyncSender<T>;

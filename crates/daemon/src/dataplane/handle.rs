@@ -8,20 +8,19 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use namely_forwarder::{FaceError, FaceId, FaceSpec as CoreFaceSpec};
-use namely_io::{EventLoop, OpenError, Waker};
+use namely_io::{EventLoop, OpenError, TransportStatus, Waker};
 use namely_link::DropCounters;
+use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
+use namely_wire::mgmt::{Counter, FaceStatus};
 use namely_wire::{FaceUri, LpHeaders};
 use parking_lot::Mutex;
 
 use super::command::{Command, Reply};
 use super::dispatcher::{Dispatcher, Queue};
 use super::inbox::{self, Inbox};
-use super::plane::{FaceAndInode, Plane};
+use super::plane::Plane;
 use super::worker::Worker;
-use super::{
-    Core, CreateFaceError, DataPlaneOptions, FaceSpec, FaceStatus, FaceUpdate, ListenError, ListenSpec,
-    Packet, UpdateFaceError,
-};
+use super::{Core, DataPlaneOptions, ListenError, ListenSpec, Packet, status};
 
 /// Commands that wait for the data plane; whoever sends one more waits.
 const COMMANDS_MAX: usize = 256;
@@ -139,11 +138,6 @@ impl DataPlane {
         stopped.contains(&Some(true))
     }
 
-    /// The addresses on which faces are accepted.
-    pub fn channels(&self) -> Vec<FaceUri> {
-        self.call(LISTENING, Command::Channels).unwrap_or_default()
-    }
-
     /// Makes a face. A persistent TCP face is made when the peer has accepted the connection, which this call
     /// waits for; all others at once.
     ///
@@ -159,49 +153,11 @@ impl DataPlane {
         made.unwrap_or(Err(CreateFaceError::Stopped))
     }
 
-    /// Changes a face.
-    ///
-    /// # Errors
-    /// [`UpdateFaceError`]; the face is then as before.
-    pub fn update_face(&self, face: FaceId, update: FaceUpdate) -> Result<FaceStatus, UpdateFaceError> {
-        self.plane.update_face(face, &update)
-    }
-
-    /// Destroys a face with its routes, without waiting for any worker. The internal face cannot be destroyed.
-    ///
-    /// # Errors
-    /// [`UpdateFaceError`].
-    pub fn destroy_face(&self, face: FaceId) -> Result<(), UpdateFaceError> {
-        self.plane.destroy_face(face)?;
-        // What tables hold of it is swept in turns.
-        self.refresh_timers();
-        Ok(())
-    }
-
-    /// One face.
-    pub fn face(&self, face: FaceId) -> Option<FaceStatus> {
-        let (mut status, inode) = self.plane.face(face)?;
-        if let Some(hold) = self.plane.core.face_hold(face) {
-            status.counters.set_packets(&hold.packets());
-        }
-        let kernel_drops = if inode.is_some() { namely_io::udp::kernel_drops() } else { HashMap::new() };
-        Some(with_kernel_drops((status, inode), &kernel_drops))
-    }
-
-    /// Every face, in the order of numbers.
-    pub fn faces(&self) -> Vec<FaceStatus> {
-        let mut faces = self.plane.faces();
-        let packets: HashMap<FaceId, _> =
-            self.plane.core.faces_snapshot().into_iter().map(|face| (face.id, face.packets)).collect();
-        faces.sort_by_key(|(status, _)| status.face_id);
-        let kernel_drops = namely_io::udp::kernel_drops();
-        let complete = |(mut status, inode): FaceAndInode| {
-            if let Some(packets) = packets.get(&status.face_id) {
-                status.counters.set_packets(packets);
-            }
-            with_kernel_drops((status, inode), &kernel_drops)
-        };
-        faces.into_iter().map(complete).collect()
+    /// What NFD's datasets have no place for: whether a face is up, what waits to be sent, drops by reason
+    /// with those of the kernel, and who is at the other end. The internal face has no port.
+    pub fn port_status(&self, face: FaceId) -> Option<TransportStatus> {
+        let port = self.plane.port(face)?;
+        Some(with_kernel_drops(port.status(), &namely_io::udp::kernel_drops()))
     }
 
     /// How many packets were dispatched to each worker by another one.
@@ -305,12 +261,67 @@ impl Drop for DataPlane {
     }
 }
 
+impl Faces for DataPlane {
+    fn faces(&self) -> Vec<FaceStatus> {
+        let mut faces = self.plane.faces();
+        let packets: HashMap<u64, _> =
+            self.plane.core.faces_snapshot().into_iter().map(|face| (face.id.0, face.packets)).collect();
+        faces.sort_by_key(|face| face.face_id);
+        for face in &mut faces {
+            if let Some(packets) = packets.get(&face.face_id) {
+                status::set_packets(face, packets);
+            }
+        }
+        faces
+    }
+
+    fn face(&self, face: FaceId) -> Option<FaceStatus> {
+        let mut status = self.plane.face(face)?;
+        if let Some(hold) = self.plane.core.face_hold(face) {
+            status::set_packets(&mut status, &hold.packets());
+        }
+        Some(status)
+    }
+
+    fn update_face(&self, face: FaceId, settings: &FaceSettings) -> Result<FaceStatus, UpdateFaceError> {
+        self.plane.update_face(face, settings)
+    }
+
+    /// Waits for no worker.
+    fn destroy_face(&self, face: FaceId) -> Result<(), UpdateFaceError> {
+        self.plane.destroy_face(face)?;
+        // What tables hold of it is swept in turns.
+        self.refresh_timers();
+        Ok(())
+    }
+
+    fn channels(&self) -> Vec<FaceUri> {
+        self.call(LISTENING, Command::Channels).unwrap_or_default()
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        let counter =
+            |face_id, reason: &str, value| Counter { label: format!("link.{reason}"), face_id, value };
+        let total = self.drops();
+        let mut counters: Vec<Counter> = total.iter().map(|(reason, n)| counter(None, reason, n)).collect();
+        let internal = (self.plane.internal_face, self.plane.internal_drops());
+        counters.push(counter(Some(internal.0.0), "queue_full", internal.1));
+        let kernel_drops = namely_io::udp::kernel_drops();
+        for (face, port) in self.plane.ports() {
+            let drops = with_kernel_drops(port.status(), &kernel_drops).counters.drops;
+            counters.extend(drops.iter().map(|(reason, n)| counter(Some(face.0), reason, n)));
+        }
+        counters.retain(|counter| counter.value > 0);
+        counters
+    }
+}
+
 /// Adds what the kernel dropped before the router saw it.
-fn with_kernel_drops((mut status, inode): FaceAndInode, kernel_drops: &HashMap<u64, u64>) -> FaceStatus {
-    if let Some(drops) = inode.and_then(|inode| kernel_drops.get(&inode))
+fn with_kernel_drops(mut port: TransportStatus, kernel_drops: &HashMap<u64, u64>) -> TransportStatus {
+    if let Some(drops) = port.socket_inode.and_then(|inode| kernel_drops.get(&inode))
         && *drops > 0
     {
-        status.counters.drops.push(("kernel_buffer_full", *drops));
+        port.counters.drops.add("kernel_buffer_full", *drops);
     }
-    status
+    port
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 use namely_forwarder::FaceId;
 use namely_io::Credentials;
 use namely_wire::LpHeaders;
+use namely_wire::mgmt::FaceEventNotification;
 
-use super::{FaceEvent, Packet};
+use super::Packet;
 
 /// Most packets that wait for the control thread; a further one is dropped and counted.
 pub const CONTROL_PACKETS_MAX: usize = 1024;
@@ -25,7 +26,7 @@ pub enum ControlEvent {
     /// A packet that the forwarder sent to the internal face.
     Packet(ControlPacket),
     /// A face came, went, or changed its state.
-    Face(Box<FaceEvent>),
+    Face(Box<FaceEventNotification>),
     /// [`InboxWaker::wake`] was called.
     Woken,
 }
@@ -169,7 +170,7 @@ impl Outbox {
     }
 
     /// Tells of a face.
-    pub(super) fn face(&self, event: FaceEvent) {
+    pub(super) fn face(&self, event: FaceEventNotification) {
         self.waiting.events.fetch_add(1, Ordering::Relaxed);
         let _ = self.sender.send(ControlEvent::Face(Box::new(event)));
     }

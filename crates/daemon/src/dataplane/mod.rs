@@ -1,8 +1,8 @@
 //! The data plane: workers that own the receiving halves of faces, send on the ports of all, and move packets
 //! between them and the forwarder.
 //!
-//! The control thread asks for changes through a [`DataPlane`] and hears of packets for management and of face
-//! events through an [`Inbox`]. The data plane never interprets a name and never answers management itself. Changing
+//! The control thread asks for changes through a [`DataPlane`], in the words of `namely_mgmt` and
+//! `namely_wire::mgmt`, and hears of packets for management and of face events through an [`Inbox`]. The data plane never interprets a name and never answers management itself. Changing
 //! and destroying a face waits for no worker.
 //!
 //! Tables are changed directly, through the shared [`Core`]; the data plane need not be told, except of new times
@@ -12,9 +12,9 @@
 mod buffers;
 mod command;
 mod dispatcher;
-mod face;
 mod handle;
 mod inbox;
+mod listen;
 mod options;
 mod packet;
 mod plane;
@@ -22,16 +22,12 @@ mod status;
 mod worker;
 
 pub use dispatcher::{DispatchBy, DispatcherOptions};
-pub use face::{
-    CreateFaceError, FaceCounters, FaceEvent, FaceEventKind, FaceOptions, FaceSpec, FaceState, FaceStatus,
-    FaceUpdate, ListenError, ListenSpec, UpdateFaceError,
-};
 pub use handle::{DataPlane, StartError};
 pub use inbox::{
     CONTROL_EVENTS_MAX, CONTROL_PACKETS_MAX, ControlEvent, ControlPacket, Inbox, InboxError, InboxWaker,
 };
-pub use namely_forwarder::FaceId;
-pub use namely_io::{Credentials, DispatchedLinks, MulticastOptions, Persistency};
+pub use listen::{ListenError, ListenSpec};
+pub use namely_io::{Credentials, DispatchedLinks, MulticastOptions};
 pub use options::DataPlaneOptions;
 pub use packet::{Packet, buffers_made};
 

@@ -5,18 +5,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use namely_forwarder::{FaceId, FaceLayer, FaceScope, FaceSpec as CoreFaceSpec, LinkType};
+use namely_forwarder::{FaceId, FaceLayer, FaceSpec as CoreFaceSpec};
 use namely_io::{Reach, TransportStatus};
 use namely_link::{CodelConfig, DropCounters, LinkConfig, LinkSender, ReassemblyTotal};
+use namely_mgmt::{CreateFaceError, FaceSettings, UpdateFaceError};
 use namely_wire::FaceUri;
+use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceScope, FaceStatus};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::dispatcher::Queue;
 use super::inbox::{ControlPacket, Outbox};
-use super::{
-    Core, CreateFaceError, DataPlaneOptions, FaceEvent, FaceEventKind, FaceOptions, FaceStatus, FaceUpdate,
-    Packet, UpdateFaceError, status,
-};
+use super::{Core, DataPlaneOptions, Packet, status};
 
 /// The sending half of a face.
 pub(super) type Port = namely_io::Port<Packet>;
@@ -60,9 +59,6 @@ struct Directory {
 /// A far end, and the device that leads there if it matters.
 type Far = (FaceUri, Option<FaceUri>);
 
-/// A face, and the inode of its socket if it is one for datagrams.
-pub(super) type FaceAndInode = (FaceStatus, Option<u64>);
-
 impl Plane {
     pub(super) fn new(
         options: DataPlaneOptions,
@@ -95,7 +91,7 @@ impl Plane {
     pub(super) fn open_face(
         &self,
         port: &Arc<Port>,
-        options: &FaceOptions,
+        settings: &FaceSettings,
         is_asked: bool,
         now_ns: u64,
     ) -> Result<FaceStatus, CreateFaceError> {
@@ -106,7 +102,7 @@ impl Plane {
             reassembly: self.options.reassembly,
             ..LinkConfig::new(status::link_kind(&transport, self.options.udp_mtu))
         };
-        let config = status::configure(config, options, &transport).map_err(CreateFaceError::BadOption)?;
+        let config = status::configure(config, settings, &transport).map_err(CreateFaceError::BadSetting)?;
         // Far enough apart that no two links' numbers meet.
         let first_sequence = self.next_sequence.fetch_add(1 << 40, Ordering::Relaxed);
         port.set_link(LinkSender::new(config, first_sequence));
@@ -122,7 +118,7 @@ impl Plane {
             .core
             .face_register(core_spec(&transport, &config))
             .map_err(|_| CreateFaceError::TooManyFaces)?;
-        let face = status::face_status(id, port.status(), &config, now_ns);
+        let face = status::face_status(id, &port.status(), &config, now_ns);
         let mut directory = self.directory.lock();
         if let Some(remote) = unique_remote(&transport) {
             directory.by_remote.insert(remote, id);
@@ -130,7 +126,7 @@ impl Plane {
         directory.by_id.insert(id, port.clone());
         drop(directory);
         // Whoever hears of the face may send on it at once.
-        self.tell(FaceEventKind::Created, face.clone());
+        self.tell(FaceEventKind::Created, &face);
         Ok(face)
     }
 
@@ -158,25 +154,23 @@ impl Plane {
         drop(directory);
         // It is there: faces are released nowhere else.
         let _ = self.core.face_release(id);
-        let face = status::face_status(id, transport, &port.link_config(), now_ns);
-        let mut retired = self.retired_drops.lock();
-        face.counters.drops.iter().for_each(|(label, n)| retired.add(label, *n));
-        drop(retired);
-        self.tell(FaceEventKind::Destroyed, face);
+        self.retired_drops.lock().merge(&transport.counters.drops);
+        let face = status::face_status(id, &transport, &port.link_config(), now_ns);
+        self.tell(FaceEventKind::Destroyed, &face);
         self.departures.fetch_add(1, Ordering::Release);
         true
     }
 
     /// Tells of a face that went down or came up.
     pub(super) fn tell_state(&self, id: FaceId, kind: FaceEventKind) {
-        if let Some((face, _)) = self.face(id) {
-            self.tell(kind, face);
+        if let Some(face) = self.face(id) {
+            self.tell(kind, &face);
         }
     }
 
-    fn tell(&self, kind: FaceEventKind, face: FaceStatus) {
-        tracing::debug!(face = face.face_id.0, remote = %face.remote, ?kind, "face");
-        self.outbox.face(FaceEvent { kind, face });
+    fn tell(&self, kind: FaceEventKind, face: &FaceStatus) {
+        tracing::debug!(face = face.face_id, remote = face.uri, ?kind, "face");
+        self.outbox.face(FaceEventNotification::new(kind, face));
     }
 
     pub(super) fn port(&self, id: FaceId) -> Option<Arc<Port>> {
@@ -199,7 +193,7 @@ impl Plane {
     /// The face that leads to a far end, by a device if there are several.
     pub(super) fn by_remote(&self, remote: &FaceUri, local: Option<&FaceUri>) -> Option<FaceStatus> {
         let id = *self.directory.lock().by_remote.get(&far(remote, local))?;
-        self.face(id).map(|(face, _)| face)
+        self.face(id)
     }
 
     pub(super) fn departures(&self) -> u64 {
@@ -207,19 +201,27 @@ impl Plane {
     }
 
     /// What management shows of a face but its packets by kind.
-    pub(super) fn face(&self, id: FaceId) -> Option<FaceAndInode> {
+    pub(super) fn face(&self, id: FaceId) -> Option<FaceStatus> {
         if id == self.internal_face {
-            return Some((status::internal_status(id, self.internal_drops.load(Ordering::Relaxed)), None));
+            return Some(status::internal_status(id));
         }
         let port = self.port(id)?;
         Some(describe(id, &port))
     }
 
-    pub(super) fn faces(&self) -> Vec<FaceAndInode> {
-        let ports: Vec<(FaceId, Arc<Port>)> =
-            self.directory.lock().by_id.iter().map(|(id, port)| (*id, port.clone())).collect();
-        let faces = ports.iter().map(|(id, port)| describe(*id, port));
+    pub(super) fn faces(&self) -> Vec<FaceStatus> {
+        let faces = self.ports().into_iter().map(|(id, port)| describe(id, &port));
         faces.chain(self.face(self.internal_face)).collect()
+    }
+
+    /// The faces that have ports: all but the internal one.
+    pub(super) fn ports(&self) -> Vec<(FaceId, Arc<Port>)> {
+        self.directory.lock().by_id.iter().map(|(id, port)| (*id, port.clone())).collect()
+    }
+
+    /// What the internal face dropped because the control thread was behind.
+    pub(super) fn internal_drops(&self) -> u64 {
+        self.internal_drops.load(Ordering::Relaxed)
     }
 
     /// How many faces each of so many workers reads.
@@ -233,25 +235,29 @@ impl Plane {
         loads
     }
 
-    pub(super) fn update_face(&self, id: FaceId, update: &FaceUpdate) -> Result<FaceStatus, UpdateFaceError> {
+    pub(super) fn update_face(
+        &self,
+        id: FaceId,
+        settings: &FaceSettings,
+    ) -> Result<FaceStatus, UpdateFaceError> {
         if id == self.internal_face {
-            return Err(UpdateFaceError::BadOption("the router's own face cannot be changed"));
+            return Err(UpdateFaceError::BadSetting("the router's own face cannot be changed"));
         }
         let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
-        let config = status::configure(port.link_config(), &update.options, &port.status())
-            .map_err(UpdateFaceError::BadOption)?;
-        if let Some(persistency) = update.persistency {
-            port.set_persistency(persistency).map_err(UpdateFaceError::BadOption)?;
+        let config = status::configure(port.link_config(), settings, &port.status())
+            .map_err(UpdateFaceError::BadSetting)?;
+        if let Some(persistency) = settings.persistency {
+            port.set_persistency(persistency).map_err(UpdateFaceError::BadSetting)?;
         }
         port.reconfigure(config);
         let _ = self.core.face_set_local_fields(id, config.local_fields);
-        Ok(describe(id, &port).0)
+        Ok(describe(id, &port))
     }
 
     /// Ends a face at once, whatever the workers do just now.
     pub(super) fn destroy_face(&self, id: FaceId) -> Result<(), UpdateFaceError> {
         if id == self.internal_face {
-            return Err(UpdateFaceError::BadOption("the router's own face cannot be destroyed"));
+            return Err(UpdateFaceError::BadSetting("the router's own face cannot be destroyed"));
         }
         let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
         let now_ns = namely_host::clock::monotonic_ns();
@@ -263,9 +269,8 @@ impl Plane {
     /// Drops of all faces that are or were.
     pub(super) fn drops(&self) -> DropCounters {
         let mut drops = self.retired_drops.lock().clone();
-        let ports: Vec<Arc<Port>> = self.directory.lock().by_id.values().cloned().collect();
-        ports.iter().for_each(|port| drops.merge(&port.status().counters.drops));
-        let internal = self.internal_drops.load(Ordering::Relaxed);
+        self.ports().iter().for_each(|(_, port)| drops.merge(&port.status().counters.drops));
+        let internal = self.internal_drops();
         if internal > 0 {
             drops.add("internal_queue_full", internal);
         }
@@ -290,11 +295,8 @@ impl Plane {
     }
 }
 
-fn describe(id: FaceId, port: &Port) -> FaceAndInode {
-    let transport = port.status();
-    let inode = transport.socket_inode;
-    let now_ns = namely_host::clock::monotonic_ns();
-    (status::face_status(id, transport, &port.link_config(), now_ns), inode)
+fn describe(id: FaceId, port: &Port) -> FaceStatus {
+    status::face_status(id, &port.status(), &port.link_config(), namely_host::clock::monotonic_ns())
 }
 
 /// The remote end, where only one face may lead.
@@ -316,12 +318,11 @@ fn far(remote: &FaceUri, local: Option<&FaceUri>) -> Far {
 
 /// How the forwarder sees a transport.
 fn core_spec(transport: &TransportStatus, config: &LinkConfig) -> CoreFaceSpec {
-    let is_local = transport.reach == Reach::Local;
-    let is_group = transport.reach == Reach::Group;
+    let scope = status::scope(transport.reach);
     CoreFaceSpec {
-        layer: if is_local { FaceLayer::Upper } else { FaceLayer::Lower },
-        scope: if is_local { FaceScope::Local } else { FaceScope::NonLocal },
-        link_type: if is_group { LinkType::MultiAccess } else { LinkType::PointToPoint },
+        layer: if scope == FaceScope::Local { FaceLayer::Upper } else { FaceLayer::Lower },
+        scope,
+        link_type: status::link_type(transport.reach),
         local_fields: config.local_fields,
     }
 }

@@ -1,48 +1,67 @@
 //! Faces as management shows them, and what it may ask of their links.
 
-use namely_forwarder::FaceId;
-use namely_io::{Carrier, Persistency, Reach, TransportState, TransportStatus};
+use namely_forwarder::{FaceId, PacketCounts};
+use namely_io::{Carrier, Reach, TransportStatus};
 use namely_link::{LinkConfig, LinkKind};
+use namely_mgmt::FaceSettings;
 use namely_wire::FaceUri;
+use namely_wire::mgmt::{FacePersistency, FaceScope, FaceStatus, LinkType, face_flags};
 
-use super::{FaceCounters, FaceState, FaceStatus};
+const MS_NS: u64 = 1_000_000;
 
 /// Everything management shows of a face but its packets by kind.
 pub(super) fn face_status(
     id: FaceId,
-    transport: TransportStatus,
+    transport: &TransportStatus,
     config: &LinkConfig,
     now_ns: u64,
 ) -> FaceStatus {
     FaceStatus {
-        face_id: id,
-        remote: transport.remote,
-        local: transport.local,
-        is_local: transport.reach == Reach::Local,
-        is_multi_access: transport.reach == Reach::Group,
-        persistency: transport.persistency,
-        state: if transport.state == TransportState::Up { FaceState::Up } else { FaceState::Down },
-        local_fields: config.local_fields,
-        reliability: config.reliability,
-        congestion_marking: config.marking,
-        marking_interval_ns: config.codel.interval_ns,
-        marking_threshold_octets: config.codel.threshold_octets as u64,
+        face_id: id.0,
+        uri: transport.remote.to_string(),
+        local_uri: transport.local.to_string(),
+        expiration_period_ms: transport.expires_ns.map(|at_ns| at_ns.saturating_sub(now_ns) / MS_NS),
+        face_scope: scope(transport.reach),
+        face_persistency: transport.persistency,
+        link_type: link_type(transport.reach),
+        base_congestion_marking_interval_ns: Some(config.codel.interval_ns),
+        default_congestion_threshold_octets: Some(config.codel.threshold_octets as u64),
         mtu: match config.kind {
             LinkKind::Stream => None,
             LinkKind::Datagram { mtu } => {
                 Some(transport.frame_octets_max.map_or(mtu, |found| found.min(mtu)) as u64)
             }
         },
-        expires_in_ns: transport.expires_ns.map(|expires_ns| expires_ns.saturating_sub(now_ns)),
-        credentials: transport.credentials,
-        counters: FaceCounters {
-            in_octets: transport.counters.in_octets,
-            out_octets: transport.counters.out_octets,
-            queue_octets: transport.queue_octets as u64,
-            drops: transport.counters.drops.iter().collect(),
-            ..FaceCounters::default()
-        },
+        in_octets: transport.counters.in_octets,
+        out_octets: transport.counters.out_octets,
+        flags: flag(config.local_fields, face_flags::LOCAL_FIELDS)
+            | flag(config.reliability, face_flags::LINK_RELIABILITY)
+            | flag(config.marking, face_flags::CONGESTION_MARKING),
+        ..FaceStatus::default()
     }
+}
+
+/// The forwarder's counts, which it alone has.
+pub(super) fn set_packets(face: &mut FaceStatus, packets: &PacketCounts) {
+    face.in_interests = packets.in_interests;
+    face.in_data = packets.in_data;
+    face.in_nacks = packets.in_nacks;
+    face.out_interests = packets.out_interests;
+    face.out_data = packets.out_data;
+    face.out_nacks = packets.out_nacks;
+}
+
+/// `/localhost` packets pass Unix sockets, shared memory, and TCP from this machine to itself.
+pub(super) fn scope(reach: Reach) -> FaceScope {
+    if reach == Reach::Local { FaceScope::Local } else { FaceScope::NonLocal }
+}
+
+pub(super) fn link_type(reach: Reach) -> LinkType {
+    if reach == Reach::Group { LinkType::MultiAccess } else { LinkType::PointToPoint }
+}
+
+fn flag(is_set: bool, bit: u64) -> u64 {
+    if is_set { bit } else { 0 }
 }
 
 /// What carries the frames of a transport.
@@ -62,27 +81,18 @@ fn mtu_max(transport: &TransportStatus) -> usize {
 }
 
 /// The internal face, as management shows it.
-pub(super) fn internal_status(id: FaceId, drops: u64) -> FaceStatus {
+pub(super) fn internal_status(id: FaceId) -> FaceStatus {
     FaceStatus {
-        face_id: id,
-        remote: FaceUri::Internal,
-        local: FaceUri::Internal,
-        is_local: true,
-        is_multi_access: false,
-        persistency: Persistency::Permanent,
-        state: FaceState::Up,
-        local_fields: true,
-        reliability: false,
-        congestion_marking: false,
-        marking_interval_ns: 0,
-        marking_threshold_octets: 0,
-        mtu: None,
-        expires_in_ns: None,
-        credentials: None,
-        counters: FaceCounters {
-            drops: if drops > 0 { vec![("queue_full", drops)] } else { Vec::new() },
-            ..FaceCounters::default()
-        },
+        face_id: id.0,
+        uri: FaceUri::Internal.to_string(),
+        local_uri: FaceUri::Internal.to_string(),
+        face_scope: FaceScope::Local,
+        face_persistency: FacePersistency::Permanent,
+        link_type: LinkType::PointToPoint,
+        base_congestion_marking_interval_ns: Some(0),
+        default_congestion_threshold_octets: Some(0),
+        flags: face_flags::LOCAL_FIELDS,
+        ..FaceStatus::default()
     }
 }
 
@@ -92,36 +102,36 @@ pub(super) fn internal_status(id: FaceId, drops: u64) -> FaceStatus {
 /// What is impossible on this kind of face, in words.
 pub(super) fn configure(
     mut config: LinkConfig,
-    options: &super::FaceOptions,
+    settings: &FaceSettings,
     transport: &TransportStatus,
 ) -> Result<LinkConfig, &'static str> {
     let reach = transport.reach;
-    if options.local_fields == Some(true) && reach != Reach::Local {
+    if settings.local_fields == Some(true) && reach != Reach::Local {
         // NextHopFaceId would let a neighbour choose this router's next hops.
         return Err("local fields are for applications on this machine: leave them out");
     }
     if let LinkKind::Datagram { mtu } = &mut config.kind {
-        if let Some(wanted) = options.mtu {
+        if let Some(wanted) = settings.mtu {
             *mtu = usize::try_from(wanted)
                 .unwrap_or(usize::MAX)
                 .clamp(namely_link::MTU_OCTETS_MIN, mtu_max(transport));
         }
-    } else if options.mtu.is_some() {
+    } else if settings.mtu.is_some() {
         return Err("a stream has no MTU: leave it out");
     }
-    if let Some(reliability) = options.reliability {
+    if let Some(reliability) = settings.reliability {
         if reliability && (config.kind == LinkKind::Stream || reach == Reach::Group) {
             return Err("link reliability is for UDP and Ethernet faces to one peer: leave it out");
         }
         config.reliability = reliability;
     }
-    config.local_fields = options.local_fields.unwrap_or(config.local_fields);
-    if let Some(interval_ns) = options.marking_interval_ns {
+    config.local_fields = settings.local_fields.unwrap_or(config.local_fields);
+    if let Some(interval_ns) = settings.marking_interval_ns {
         config.codel.interval_ns = interval_ns;
     }
-    if let Some(octets) = options.marking_threshold_octets {
+    if let Some(octets) = settings.marking_threshold_octets {
         config.codel.threshold_octets = usize::try_from(octets).unwrap_or(usize::MAX);
     }
-    config.marking = options.congestion_marking.unwrap_or(config.marking);
+    config.marking = settings.congestion_marking.unwrap_or(config.marking);
     Ok(config)
 }

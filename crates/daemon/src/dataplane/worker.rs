@@ -7,19 +7,18 @@ use std::sync::mpsc::Receiver;
 
 use namely_forwarder::{Batch, FaceId, Outgoing, Output, Received};
 use namely_io::{
-    CloseReason, Event, Handler, OpenError, Persistency, Remote, TransportId, TransportStatus, Transports,
-    Unread,
+    CloseReason, Event, Handler, OpenError, Remote, TransportId, TransportStatus, Transports, Unread,
 };
 use namely_link::{DropCounters, LinkReceiver, Outbound, Patch};
+use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec};
+use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
 use namely_wire::{FaceUri, LpHeaders};
 
 use super::command::{Command, Reply};
 use super::dispatcher::{self, Dispatched, Dispatcher, Queue};
 use super::inbox::ControlPacket;
 use super::plane::{Plane, Port};
-use super::{
-    CreateFaceError, FaceEventKind, FaceOptions, FaceSpec, FaceStatus, ListenError, ListenSpec, Packet,
-};
+use super::{ListenError, ListenSpec, Packet};
 
 type Io = Transports<Packet>;
 
@@ -205,13 +204,13 @@ impl Worker {
         &mut self,
         io: &mut Io,
         transport: TransportId,
-        options: &FaceOptions,
+        settings: &FaceSettings,
         is_asked: bool,
     ) -> Result<FaceStatus, CreateFaceError> {
         let port =
             io.port(transport).ok_or(CreateFaceError::Failed("the connection is gone".into()))?.clone();
-        let status = self.plane.open_face(&port, options, is_asked, io.now_ns())?;
-        let reader = self.reader(status.face_id, port);
+        let status = self.plane.open_face(&port, settings, is_asked, io.now_ns())?;
+        let reader = self.reader(FaceId(status.face_id), port);
         let place = transport.index();
         if self.readers.len() <= place {
             self.readers.resize_with(place + 1, || None);
@@ -254,7 +253,7 @@ impl Worker {
         let Some(Connecting { spec, reply }) = self.connecting.remove(&transport) else {
             return self.tell_state(transport, FaceEventKind::Up);
         };
-        let opened = self.open_face(io, transport, &spec.options, true);
+        let opened = self.open_face(io, transport, &spec.settings, true);
         if opened.is_err() {
             io.close(transport);
         }
@@ -326,7 +325,8 @@ impl Worker {
             ListenSpec::Ethernet(interface) => io.listen_ethernet(interface),
             ListenSpec::Multicast(options) => return self.open_group(io, |io| io.open_multicast(options)),
             ListenSpec::EthernetGroup { interface, group } => {
-                return self.open_group(io, |io| io.open_ethernet(interface, *group, Persistency::Permanent));
+                return self
+                    .open_group(io, |io| io.open_ethernet(interface, *group, FacePersistency::Permanent));
             }
         };
         let id = opened.map_err(|error| ListenError(error.to_string()))?;
@@ -341,8 +341,10 @@ impl Worker {
         open: impl FnOnce(&mut Io) -> Result<TransportId, OpenError>,
     ) -> Result<FaceUri, ListenError> {
         let transport = open(io).map_err(|error| ListenError(error.to_string()))?;
-        let face = self.open_face(io, transport, &FaceOptions::default(), false);
-        face.map(|face| face.local).map_err(|error| ListenError(error.to_string()))
+        let local = io.port(transport).map(|port| port.status().local);
+        self.open_face(io, transport, &FaceSettings::default(), false)
+            .map_err(|error| ListenError(error.to_string()))?;
+        local.ok_or(ListenError("the face is gone".into()))
     }
 
     fn create_face(
@@ -359,7 +361,7 @@ impl Worker {
                 self.connecting.insert(transport, Connecting { spec, reply });
             }
             Ok(transport) => {
-                let opened = self.open_face(io, transport, &spec.options, true);
+                let opened = self.open_face(io, transport, &spec.settings, true);
                 if opened.is_err() {
                     io.close(transport);
                 }
@@ -509,7 +511,7 @@ impl Handler<Packet> for Worker {
                 if !self.plane.outbox.has_room() {
                     self.plane.count("control_busy");
                     io.close(transport);
-                } else if let Err(error) = self.open_face(io, transport, &FaceOptions::default(), false) {
+                } else if let Err(error) = self.open_face(io, transport, &FaceSettings::default(), false) {
                     tracing::debug!("a peer is refused: {error}");
                     self.plane.count("too_many_faces");
                     io.close(transport);
@@ -589,7 +591,7 @@ impl Sink<'_> {
 /// Whether making the face ends only when the peer has answered.
 fn is_waited_for(spec: &FaceSpec) -> bool {
     matches!(spec.remote, FaceUri::Tcp(_) | FaceUri::Memif { .. })
-        && spec.persistency != Persistency::Permanent
+        && spec.persistency() != FacePersistency::Permanent
 }
 
 fn open_transport(io: &mut Io, spec: &FaceSpec) -> Result<TransportId, CreateFaceError> {
@@ -600,37 +602,39 @@ fn open_transport(io: &mut Io, spec: &FaceSpec) -> Result<TransportId, CreateFac
             spec.remote
         ))
     };
-    if spec.persistency == Persistency::OnDemand {
-        return Err(CreateFaceError::BadOption(
+    if spec.persistency() == FacePersistency::OnDemand {
+        return Err(CreateFaceError::BadSetting(
             "only peers make on-demand faces: use persistent or permanent",
         ));
     }
     if let FaceUri::Ether(station) = spec.remote {
         let Some(FaceUri::Device(device)) = &spec.local else {
-            return Err(CreateFaceError::BadOption("an ether:// face needs its device: LocalUri dev://NAME"));
+            return Err(CreateFaceError::BadSetting(
+                "an ether:// face needs its device: LocalUri dev://NAME",
+            ));
         };
         if station.is_group() {
             return Err(unsupported());
         }
-        return io.open_ethernet(device, station, spec.persistency).map_err(failure);
+        return io.open_ethernet(device, station, spec.persistency()).map_err(failure);
     }
     if let FaceUri::Memif { path, id } = &spec.remote {
         if spec.local.is_some() {
-            return Err(CreateFaceError::BadOption("a shared-memory face has no LocalUri"));
+            return Err(CreateFaceError::BadSetting("a shared-memory face has no LocalUri"));
         }
-        return io.connect_memif(path.as_ref(), *id, spec.persistency).map_err(failure);
+        return io.connect_memif(path.as_ref(), *id, spec.persistency()).map_err(failure);
     }
     let peer = spec.remote.address().ok_or_else(unsupported)?;
     let local = match &spec.local {
         None => None,
-        Some(uri) => Some(uri.address().ok_or(CreateFaceError::BadOption("LocalUri must be an address"))?),
+        Some(uri) => Some(uri.address().ok_or(CreateFaceError::BadSetting("LocalUri must be an address"))?),
     };
     if peer.ip().is_multicast() || peer.ip().is_unspecified() || peer.port() == 0 {
         return Err(unsupported());
     }
     let opened = match &spec.remote {
-        FaceUri::Tcp(_) => io.connect_tcp(peer, local, spec.persistency),
-        _ => io.open_udp(peer, local, spec.persistency),
+        FaceUri::Tcp(_) => io.connect_tcp(peer, local, spec.persistency()),
+        _ => io.open_udp(peer, local, spec.persistency()),
     };
     opened.map_err(failure)
 }

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use namely_daemon::dataplane::{
-    ControlEvent, Core, DataPlane, DataPlaneOptions, FaceEventKind, FaceId, FaceStatus, Inbox, ListenSpec,
-};
-use namely_forwarder::Config;
+use namely_daemon::dataplane::{ControlEvent, Core, DataPlane, DataPlaneOptions, Inbox, ListenSpec};
+use namely_forwarder::{Config, FaceId};
 use namely_link::stream::packet_octets;
+use namely_mgmt::{FaceSettings, FaceSpec, Faces};
 use namely_wire::lp::encode_lp_packet;
+use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FacePersistency, FaceStatus};
 use namely_wire::{DataBuilder, FaceUri, InterestBuilder, LpHeaders, LpView, Name, PitToken, SignatureInfo};
 
 /// How long a test waits for what must happen.
@@ -54,15 +54,35 @@ impl Router {
     /// An application, and its face.
     pub(crate) fn connect(&self) -> (App, FaceId) {
         let app = App::new(UnixStream::connect(self.path()).unwrap());
-        (app, self.event(FaceEventKind::Created).face_id)
+        (app, self.event_face(FaceEventKind::Created))
     }
 
     /// The next face event, which must be of this kind.
-    pub(crate) fn event(&self, kind: FaceEventKind) -> FaceStatus {
+    pub(crate) fn event(&self, kind: FaceEventKind) -> FaceEventNotification {
         match self.inbox.next(PATIENCE) {
-            Ok(ControlEvent::Face(event)) if event.kind == kind => event.face,
+            Ok(ControlEvent::Face(event)) if event.kind == kind => *event,
             other => panic!("{other:?} instead of {kind:?}"),
         }
+    }
+
+    /// The face of the next event, which must be of this kind.
+    pub(crate) fn event_face(&self, kind: FaceEventKind) -> FaceId {
+        FaceId(self.event(kind).face_id)
+    }
+
+    /// A face to a URI.
+    pub(crate) fn face_to(&self, remote: &str, persistency: FacePersistency) -> FaceId {
+        FaceId(self.plane.create_face(spec(remote, persistency)).unwrap().face_id)
+    }
+
+    /// What a face has dropped for one reason.
+    pub(crate) fn dropped(&self, face: FaceId, label: &str) -> u64 {
+        self.plane.port_status(face).unwrap().counters.drops.of(label)
+    }
+
+    /// What management shows of a face.
+    pub(crate) fn status(&self, face: FaceId) -> FaceStatus {
+        self.plane.face(face).unwrap()
     }
 
     pub(crate) fn route(&self, prefix: &str, face: FaceId) {
@@ -78,6 +98,12 @@ impl Router {
         let uri = self.plane.listen(ListenSpec::Tcp(([127, 0, 0, 1], 0).into())).unwrap();
         uri.address().unwrap()
     }
+}
+
+/// A face to a URI with the router's settings.
+pub(crate) fn spec(remote: &str, persistency: FacePersistency) -> FaceSpec {
+    let settings = FaceSettings { persistency: Some(persistency), ..FaceSettings::default() };
+    FaceSpec { remote: uri(remote), local: None, settings }
 }
 
 /// A stream to the router that speaks link packets.

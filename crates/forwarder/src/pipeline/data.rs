@@ -2,12 +2,13 @@
 
 use lock_api::RawMutex;
 use namely_wire::lp::CACHE_POLICY_NO_CACHE;
+use namely_wire::mgmt::LinkType;
 use namely_wire::{DataView, PitToken};
 
 use super::{DataOut, is_localhost};
 use crate::config::UnsolicitedPolicy;
 use crate::counters::{DropReason, HotCounter, Packets};
-use crate::faces::{BatchContext, FaceHold, LinkType};
+use crate::faces::{BatchContext, FaceHold};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::{Output, PacketBuf, Received};

@@ -2,6 +2,7 @@
 
 use lock_api::RawMutex;
 use namely_wire::interest::with_nonce;
+use namely_wire::mgmt::LinkType;
 use namely_wire::{InterestView, LpHeaders, NackReason};
 
 use super::amend::without_hint;
@@ -9,7 +10,7 @@ use super::upstreams::Routing;
 use super::{DataOut, is_localhost};
 use crate::counters::{DropReason, HotCounter, Packets};
 use crate::cs::Lookup;
-use crate::faces::{BatchContext, FaceHold, FaceId, LinkType};
+use crate::faces::{BatchContext, FaceHold, FaceId};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::interest_key::InterestKey;

@@ -10,10 +10,11 @@ mod upstreams;
 pub(crate) use expire::FibInstaller;
 
 use lock_api::RawMutex;
+use namely_wire::mgmt::LinkType;
 use namely_wire::{LpHeaders, NackReason, NameRef, PitToken};
 
 use crate::counters::{DropReason, Packets};
-use crate::faces::{FaceHold, FaceId, LinkType};
+use crate::faces::{FaceHold, FaceId};
 use crate::forwarder::Forwarder;
 use crate::packet::{Outgoing, Output, PacketBuf};
 use crate::pit::{InRecord, PitEntry};

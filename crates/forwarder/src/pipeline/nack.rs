@@ -1,10 +1,11 @@
 //! A Nack arrives from upstream.
 
 use lock_api::RawMutex;
+use namely_wire::mgmt::LinkType;
 use namely_wire::{InterestView, NackReason};
 
 use crate::counters::{DropReason, Packets};
-use crate::faces::{BatchContext, FaceHold, LinkType};
+use crate::faces::{BatchContext, FaceHold};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::interest_key::InterestKey;

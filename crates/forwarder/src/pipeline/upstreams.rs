@@ -4,8 +4,10 @@ use lock_api::RawMutex;
 
 use super::interest::Arrived;
 use super::{is_localhop, is_localhost};
+use namely_wire::mgmt::LinkType;
+
 use crate::counters::DropReason;
-use crate::faces::{BatchContext, FaceHold, FaceId, FaceKey, LinkType};
+use crate::faces::{BatchContext, FaceHold, FaceId, FaceKey};
 use crate::fib::NextHops;
 use crate::forwarder::Forwarder;
 use crate::inline_vec::InlineVec;

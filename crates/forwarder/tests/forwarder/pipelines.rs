@@ -1,7 +1,8 @@
 //! One test for each rule of the Interest, Data and Nack pipelines.
 
 use crate::bench::*;
-use namely_forwarder::{DropReason, FaceId, FaceSpec, LinkType, Received, UnsolicitedPolicy};
+use namely_forwarder::{DropReason, FaceId, FaceSpec, Received, UnsolicitedPolicy};
+use namely_wire::mgmt::LinkType;
 use namely_wire::{InterestView, LpHeaders, NackReason};
 
 #[test]

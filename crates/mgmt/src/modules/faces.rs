@@ -1,5 +1,6 @@
 //! `faces/create`, `faces/update`, `faces/destroy`, and what the face datasets show.
 
+use namely_forwarder::FaceId;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::{
     ChannelStatus, ControlParameters, ControlResponse, FacePersistency, FaceQueryFilter, FaceStatus,
@@ -7,7 +8,7 @@ use namely_wire::mgmt::{
 };
 
 use super::{MaskedFlags, bad, face_or_own, not_found};
-use crate::control::{CreateError, FaceSettings, FaceSpec, Faces, UpdateError};
+use crate::control::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
 
 /// What `faces/create` asks for.
 pub(crate) fn face_spec(parameters: &ControlParameters) -> Result<FaceSpec, ControlResponse> {
@@ -30,17 +31,22 @@ pub(crate) fn face_spec(parameters: &ControlParameters) -> Result<FaceSpec, Cont
 }
 
 /// The response to `faces/create`.
-pub(crate) fn created(made: Result<FaceStatus, CreateError>) -> ControlResponse {
-    match made {
-        Ok(face) => ControlResponse::ok(&describe(&face)),
-        Err(CreateError::Exists(face)) => {
-            let text = format!("face {} to {} exists", face.face_id, face.uri);
-            ControlResponse::new(status_code::CONFLICT, text).with_parameters(&describe(&face))
+pub(crate) fn created(made: Result<FaceStatus, CreateFaceError>) -> ControlResponse {
+    let error = match made {
+        Ok(face) => return ControlResponse::ok(&describe(&face)),
+        Err(error) => error,
+    };
+    let code = match &error {
+        CreateFaceError::Exists(_) => status_code::CONFLICT,
+        CreateFaceError::Unsupported(_) | CreateFaceError::BadSetting(_) => status_code::UNSUPPORTED_PROTOCOL,
+        CreateFaceError::Failed(_) | CreateFaceError::TooManyFaces | CreateFaceError::Stopped => {
+            status_code::FACE_CREATION_FAILED
         }
-        Err(CreateError::Unsupported(why) | CreateError::BadSetting(why)) => {
-            ControlResponse::new(status_code::UNSUPPORTED_PROTOCOL, why)
-        }
-        Err(CreateError::Failed(why)) => ControlResponse::new(status_code::FACE_CREATION_FAILED, why),
+    };
+    let response = ControlResponse::new(code, error.to_string());
+    match error {
+        CreateFaceError::Exists(face) => response.with_parameters(&describe(&face)),
+        _ => response,
     }
 }
 
@@ -50,16 +56,13 @@ pub(crate) fn update(
     faces: &dyn Faces,
 ) -> Result<ControlResponse, ControlResponse> {
     let face_id = face_or_own(parameters, own);
-    let response = match faces.update(face_id, &settings(parameters)?) {
-        Ok(face) => ControlResponse::ok(&describe(&face)),
-        Err(UpdateError::NoSuchFace) => not_found(format!("there is no face {face_id}"))
+    let settings = settings(parameters)?;
+    let changed = faces.update_face(FaceId(face_id), &settings);
+    changed.map(|face| ControlResponse::ok(&describe(&face))).map_err(|error| match error {
+        UpdateFaceError::NoSuchFace => refusal(error, face_id)
             .with_parameters(&ControlParameters { face_id: Some(face_id), ..Default::default() }),
-        Err(UpdateError::BadSetting(why)) => {
-            ControlResponse::new(status_code::CONFLICT, why).with_parameters(parameters)
-        }
-        Err(UpdateError::Failed(why)) => ControlResponse::new(status_code::INTERNAL_ERROR, why),
-    };
-    Ok(response)
+        UpdateFaceError::BadSetting(_) => refusal(error, face_id).with_parameters(parameters),
+    })
 }
 
 pub(crate) fn destroy(
@@ -67,13 +70,14 @@ pub(crate) fn destroy(
     faces: &dyn Faces,
 ) -> Result<ControlResponse, ControlResponse> {
     let face_id = parameters.face_id.ok_or_else(|| bad("FaceId is missing"))?;
-    match faces.destroy(face_id) {
-        Ok(()) => {
-            Ok(ControlResponse::ok(&ControlParameters { face_id: Some(face_id), ..Default::default() }))
-        }
-        Err(UpdateError::NoSuchFace) => Err(not_found(format!("there is no face {face_id}"))),
-        Err(UpdateError::BadSetting(why)) => Err(ControlResponse::new(status_code::CONFLICT, why)),
-        Err(UpdateError::Failed(why)) => Err(ControlResponse::new(status_code::INTERNAL_ERROR, why)),
+    faces.destroy_face(FaceId(face_id)).map_err(|error| refusal(error, face_id))?;
+    Ok(ControlResponse::ok(&ControlParameters { face_id: Some(face_id), ..Default::default() }))
+}
+
+fn refusal(error: UpdateFaceError, face_id: u64) -> ControlResponse {
+    match error {
+        UpdateFaceError::NoSuchFace => not_found(format!("there is no face {face_id}")),
+        UpdateFaceError::BadSetting(why) => ControlResponse::new(status_code::CONFLICT, why),
     }
 }
 
@@ -85,7 +89,7 @@ pub(crate) fn list(filter: &FaceQueryFilter, faces: &dyn Faces) -> Vec<u8> {
 
 pub(crate) fn channels(faces: &dyn Faces) -> Vec<u8> {
     let channels: Vec<ChannelStatus> =
-        faces.channels().into_iter().map(|local_uri| ChannelStatus { local_uri }).collect();
+        faces.channels().iter().map(|uri| ChannelStatus { local_uri: uri.to_string() }).collect();
     encode_blocks(&channels)
 }
 

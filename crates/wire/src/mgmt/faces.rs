@@ -10,7 +10,7 @@ use crate::fields::{Fields, put_nni, put_text};
 use crate::tlv::Writer;
 
 /// FaceStatus: one face of `faces/list` or `faces/query`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaceStatus {
     /// FaceId.
     pub face_id: u64,
@@ -207,6 +207,22 @@ pub struct FaceEventNotification {
     pub link_type: LinkType,
     /// Flags: see [`super::face_flags`].
     pub flags: u64,
+}
+
+impl FaceEventNotification {
+    /// What happened to `face`.
+    pub fn new(kind: FaceEventKind, face: &FaceStatus) -> Self {
+        FaceEventNotification {
+            kind,
+            face_id: face.face_id,
+            uri: face.uri.clone(),
+            local_uri: face.local_uri.clone(),
+            face_scope: face.face_scope,
+            face_persistency: face.face_persistency,
+            link_type: face.link_type,
+            flags: face.flags,
+        }
+    }
 }
 
 impl Block for FaceEventNotification {

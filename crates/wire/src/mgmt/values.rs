@@ -57,8 +57,10 @@ macro_rules! numbered {
 
 numbered! {
     /// When a face goes away.
+    #[derive(Default)]
     FacePersistency {
         /// Stays until it is destroyed or its socket fails.
+        #[default]
         Persistent = 0, "persistent";
         /// Goes when it has been idle for a while.
         OnDemand = 1, "on-demand";
@@ -69,8 +71,10 @@ numbered! {
 
 numbered! {
     /// Whether a face stays on this host; `/localhost` packets pass only such faces.
+    #[derive(Default)]
     FaceScope {
         /// Leads to other hosts.
+        #[default]
         NonLocal = 0, "non-local";
         /// Leads to applications on this host.
         Local = 1, "local";
@@ -79,8 +83,10 @@ numbered! {
 
 numbered! {
     /// How many peers a face reaches.
+    #[derive(Default)]
     LinkType {
         /// One.
+        #[default]
         PointToPoint = 0, "point-to-point";
         /// All members of a group, who also hear each other.
         MultiAccess = 1, "multi-access";
