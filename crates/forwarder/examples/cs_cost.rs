@@ -100,9 +100,9 @@ fn main() {
             };
             (0..batch).map(|_| one()).collect()
         };
-        let hits = router.cs_info().hits;
+        let hits = router.cs_status().hits;
         let hit = time(8, interests, &router, face);
-        let info = router.cs_info();
+        let info = router.cs_status();
         println!("{} {} packets", policy.name(), info.packets);
         println!(
             "hit               {hit:.0} ns ({:.1} % of Interests)",

@@ -7,18 +7,19 @@
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
+use namely_wire::mgmt::{FibEntry, RibEntry, Route, RouteOrigin, StrategyChoice};
 use namely_wire::{Name, NameRef};
 
 use crate::bpt::{BindError, Bound};
 use crate::counters::{DropReason, ForwarderCounters, HotCounter};
-use crate::cs::{CsChange, CsInfo};
+use crate::cs::{CsChange, CsStatus};
 use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceSpec, FaceStatus, Released};
-use crate::fib::{FibEntry, FibError};
+use crate::fib::FibError;
 use crate::forwarder::Forwarder;
 use crate::packet::PacketBuf;
 use crate::pipeline::FibInstaller;
 use crate::prefix_table::with_key;
-use crate::rib::{RibEntry, RibError, Route};
+use crate::rib::{MS_NS, RibError};
 use crate::strategy::{StrategyError, StrategyKind};
 
 /// Table places read under one hold of a lock.
@@ -56,15 +57,6 @@ pub struct PitStatus {
     pub downstreams: Vec<FaceId>,
     /// The upstream faces.
     pub upstreams: Vec<FaceId>,
-}
-
-/// A strategy choice in a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StrategyStatus {
-    /// The prefix.
-    pub prefix: Name,
-    /// The strategy's name with its version.
-    pub strategy: Name,
 }
 
 /// Faces.
@@ -158,30 +150,32 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Adds a route or renews the one with the same name, face and origin. The FIB has changed when
-    /// this returns.
-    pub fn rib_register(&self, name: &Name, route: Route) -> Result<(), RibError> {
-        let key = self.key_of(route.face).ok_or(RibError::NoFace)?;
-        self.enter_route(name, key, route)
+    /// this returns. The route's ExpirationPeriod begins at `now_ns`.
+    pub fn rib_register(&self, name: &Name, route: &Route, now_ns: u64) -> Result<(), RibError> {
+        let key = self.key_of(FaceId(route.face_id)).ok_or(RibError::NoFace)?;
+        self.enter_route(name, key, route, now_ns)
     }
 
-    fn enter_route(&self, name: &Name, key: FaceKey, route: Route) -> Result<(), RibError> {
+    fn enter_route(&self, name: &Name, key: FaceKey, route: &Route, now_ns: u64) -> Result<(), RibError> {
         let fib = &mut FibInstaller { forwarder: self };
-        self.rib.lock().register(name, key, route, fib)?;
+        let expires_at_ns =
+            route.expiration_period_ms.map(|period| now_ns.saturating_add(period.saturating_mul(MS_NS)));
+        self.rib.lock().register(name, key, route, expires_at_ns, fib)?;
         if self.has_gone(key) { Err(RibError::NoFace) } else { Ok(()) }
     }
 
     /// Removes a route; returns true if it was there.
-    pub fn rib_unregister(&self, name: &Name, face: FaceId, origin: u64) -> bool {
+    pub fn rib_unregister(&self, name: &Name, face: FaceId, origin: RouteOrigin) -> bool {
         let Some(key) = self.key_of(face) else { return false };
         self.rib.lock().unregister(name, key, origin, &mut FibInstaller { forwarder: self })
     }
 
-    /// All routes, in the order of their names.
-    pub fn rib_snapshot(&self) -> Vec<RibEntry> {
+    /// All routes, in the order of their names, each with the time that it has left at `now_ns`.
+    pub fn rib_snapshot(&self, now_ns: u64) -> Vec<RibEntry> {
         let mut entries = Vec::new();
         let mut last = None;
         loop {
-            last = self.rib.lock().walk(last.as_ref(), WALK_PLACES as usize, &mut entries);
+            last = self.rib.lock().walk(last.as_ref(), WALK_PLACES as usize, now_ns, &mut entries);
             if last.is_none() {
                 return entries;
             }
@@ -242,17 +236,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         with_key(&self.hasher, prefix, |key| self.strategies.unset(key))
     }
 
-    /// All choices, that of `/` first.
-    pub fn strategy_snapshot(&self) -> Vec<StrategyStatus> {
+    /// All choices, that of `/` first. Strategies are named with their version.
+    pub fn strategy_snapshot(&self) -> Vec<StrategyChoice> {
         let choices = self.strategies.snapshot();
-        let status = |(prefix, kind): (Name, StrategyKind)| StrategyStatus { prefix, strategy: kind.name() };
-        choices.into_iter().map(status).collect()
+        let choice = |(prefix, kind): (Name, StrategyKind)| StrategyChoice { prefix, strategy: kind.name() };
+        choices.into_iter().map(choice).collect()
     }
 
     /// Changes the content store.
-    pub fn cs_config(&self, change: &CsChange) -> CsInfo {
+    pub fn cs_config(&self, change: &CsChange) -> CsStatus {
         self.cs.configure(change);
-        self.cs_info()
+        self.cs_status()
     }
 
     /// Changes the content store's limits on index entries and octets, see [`crate::Config`]; Data
@@ -262,7 +256,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// The state of the content store.
-    pub fn cs_info(&self) -> CsInfo {
+    pub fn cs_status(&self) -> CsStatus {
         self.cs.info(self.counters.sum(HotCounter::CsHits), self.counters.sum(HotCounter::CsMisses))
     }
 
@@ -283,7 +277,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             rib: self.rib.lock().len(),
             bindings: self.bpt.len(),
             dead_nonces: self.dead_nonces.len(),
-            cs: self.cs_info().packets,
+            cs: self.cs_status().packets,
         }
     }
 

@@ -220,9 +220,9 @@ pub(crate) enum HotCounter {
     ToNetwork,
     /// [`ForwarderCounters::to_local`].
     ToLocal,
-    /// [`crate::CsInfo::hits`].
+    /// [`crate::CsStatus::hits`].
     CsHits,
-    /// [`crate::CsInfo::misses`].
+    /// [`crate::CsStatus::misses`].
     CsMisses,
 }
 

@@ -7,23 +7,14 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use lock_api::{Mutex, RawMutex};
-use namely_wire::Name;
+use namely_wire::{Name, mgmt};
 
 use crate::config::ConfigError;
-use crate::faces::{FaceId, FaceKey};
+use crate::faces::FaceKey;
 use crate::hash::{NameHasher, NameHashes};
 use crate::inline_vec::InlineVec;
 use crate::prefix_table::{Key, Pair, Pairs, PrefixTable, Writer, with_key};
 use crate::slab::Id;
-
-/// A FIB entry in a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FibEntry {
-    /// The prefix.
-    pub name: Name,
-    /// Its next hops, cheapest first.
-    pub nexthops: Vec<(FaceId, u64)>,
-}
 
 /// Why a next hop was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,13 +173,18 @@ impl<R: RawMutex> Fib<R> {
     }
 
     /// Part of a snapshot; see [`PrefixTable::walk`].
-    pub(crate) fn walk(&self, from: Id, count: Id, entries: &mut Vec<FibEntry>) -> Option<Id> {
+    pub(crate) fn walk(&self, from: Id, count: Id, entries: &mut Vec<mgmt::FibEntry>) -> Option<Id> {
         let control = self.control.lock();
         let (found, next) = self.table.walk(&control.writer, from, count);
-        let nexthop = |pair| (NextHop::from_pair(pair).face.id(), pair.1);
-        entries.extend(
-            found.map(|(name, pairs)| FibEntry { name, nexthops: pairs.into_iter().map(nexthop).collect() }),
-        );
+        let next_hop = |pair| {
+            let NextHop { face, cost } = NextHop::from_pair(pair);
+            mgmt::NextHop { face_id: face.id().0, cost }
+        };
+        let entry = |(prefix, pairs): (Name, Vec<Pair>)| mgmt::FibEntry {
+            prefix,
+            next_hops: pairs.into_iter().map(next_hop).collect(),
+        };
+        entries.extend(found.map(entry));
         next
     }
 

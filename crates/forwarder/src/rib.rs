@@ -11,37 +11,11 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Bound;
 
+use namely_wire::mgmt::{RibEntry, Route, RouteOrigin, route_flags};
 use namely_wire::{Name, NameRef};
 
-use crate::faces::{FaceId, FaceKey};
+use crate::faces::FaceKey;
 use crate::fib::FibError;
-
-/// A route: what `rib/register` requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Route {
-    /// The next hop.
-    pub face: FaceId,
-    /// Who announced it: the NFD management protocol's numbers. Name, face and origin identify a
-    /// route.
-    pub origin: u64,
-    /// Smaller is better.
-    pub cost: u64,
-    /// Longer names with routes of their own inherit it.
-    pub child_inherit: bool,
-    /// Its name inherits nothing from shorter names.
-    pub capture: bool,
-    /// When it ends, ns on the clock that the forwarder is given; `None` for never.
-    pub expires_at_ns: Option<u64>,
-}
-
-/// A RIB entry in a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RibEntry {
-    /// The prefix.
-    pub name: Name,
-    /// Its routes.
-    pub routes: Vec<Route>,
-}
 
 /// Why a route was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +40,9 @@ impl fmt::Display for RibError {
 
 impl core::error::Error for RibError {}
 
+/// One ms, ns: the management protocol counts in ms.
+pub(crate) const MS_NS: u64 = 1_000_000;
+
 /// What the RIB changes in the FIB.
 pub(crate) trait Install {
     fn add(&mut self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError>;
@@ -76,6 +53,8 @@ pub(crate) trait Install {
 struct Stored {
     face: FaceKey,
     route: Route,
+    /// Ns on the clock that the forwarder is given; `None` for never.
+    expires_at_ns: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -88,7 +67,7 @@ struct Node {
 pub(crate) struct Rib {
     nodes: BTreeMap<Name, Node>,
     by_face: BTreeMap<FaceKey, BTreeSet<Name>>,
-    deadlines: BTreeSet<(u64, Name, FaceKey, u64)>,
+    deadlines: BTreeSet<(u64, Name, FaceKey, RouteOrigin)>,
     len: usize,
     routes_max: usize,
 }
@@ -115,14 +94,15 @@ impl Rib {
         &mut self,
         name: &Name,
         face: FaceKey,
-        route: Route,
+        route: &Route,
+        expires_at_ns: Option<u64>,
         fib: &mut impl Install,
     ) -> Result<(), RibError> {
         let before = self.take(name, face, route.origin);
         if before.is_none() && self.len >= self.routes_max {
             return Err(RibError::TableFull);
         }
-        self.put(name, Stored { face, route });
+        self.put(name, Stored { face, route: *route, expires_at_ns });
         let Err(error) = self.update(name, fib) else {
             self.update_beneath(name, fib);
             return Ok(());
@@ -141,7 +121,7 @@ impl Rib {
         &mut self,
         name: &Name,
         face: FaceKey,
-        origin: u64,
+        origin: RouteOrigin,
         fib: &mut impl Install,
     ) -> bool {
         let found = self.take(name, face, origin).is_some();
@@ -156,7 +136,7 @@ impl Rib {
     pub(crate) fn remove_face(&mut self, face: FaceKey, count: usize, fib: &mut impl Install) -> bool {
         for _ in 0..count {
             let Some(name) = self.by_face.get(&face).and_then(BTreeSet::first).cloned() else { return false };
-            let origins: Vec<u64> = self.nodes.get(&name).map_or(Vec::new(), |node| {
+            let origins: Vec<RouteOrigin> = self.nodes.get(&name).map_or(Vec::new(), |node| {
                 node.routes.iter().filter(|s| s.face == face).map(|s| s.route.origin).collect()
             });
             for origin in origins {
@@ -185,13 +165,14 @@ impl Rib {
         &self,
         from: Option<&Name>,
         count: usize,
+        now_ns: u64,
         entries: &mut Vec<RibEntry>,
     ) -> Option<Name> {
         let start = from.map_or(Bound::Unbounded, Bound::Excluded);
         let mut last = None;
         for (name, node) in self.nodes.range::<Name, _>((start, Bound::Unbounded)).take(count) {
-            let routes = node.routes.iter().map(|stored| stored.route).collect();
-            entries.push(RibEntry { name: name.clone(), routes });
+            let routes = node.routes.iter().map(|stored| stored.shown(now_ns)).collect();
+            entries.push(RibEntry { prefix: name.clone(), routes });
             last = Some(name);
         }
         last.filter(|last| {
@@ -201,7 +182,7 @@ impl Rib {
     }
 
     fn put(&mut self, name: &Name, stored: Stored) {
-        if let Some(at) = stored.route.expires_at_ns {
+        if let Some(at) = stored.expires_at_ns {
             self.deadlines.insert((at, name.clone(), stored.face, stored.route.origin));
         }
         self.by_face.entry(stored.face).or_default().insert(name.clone());
@@ -209,13 +190,13 @@ impl Rib {
         self.len += 1;
     }
 
-    fn take(&mut self, name: &Name, face: FaceKey, origin: u64) -> Option<Stored> {
+    fn take(&mut self, name: &Name, face: FaceKey, origin: RouteOrigin) -> Option<Stored> {
         let node = self.nodes.get_mut(name)?;
         let i = node.routes.iter().position(|s| s.face == face && s.route.origin == origin)?;
         let stored = node.routes.remove(i);
         let others = node.routes.iter().any(|s| s.face == face);
         self.len -= 1;
-        if let Some(at) = stored.route.expires_at_ns {
+        if let Some(at) = stored.expires_at_ns {
             self.deadlines.remove(&(at, name.clone(), face, origin));
         }
         if let Some(names) = self.by_face.get_mut(&face).filter(|_| !others) {
@@ -287,16 +268,24 @@ impl Rib {
                 break;
             }
             let Some(ancestor) = self.nodes.get(&name.as_name().prefix(n).to_name()) else { continue };
-            take_cheapest(&mut hops, ancestor, |route| route.child_inherit);
+            take_cheapest(&mut hops, ancestor, |route| route.flags & route_flags::CHILD_INHERIT != 0);
             captured = ancestor.captures();
         }
         hops
     }
 }
 
+impl Stored {
+    /// The route with the time that it has left.
+    fn shown(&self, now_ns: u64) -> Route {
+        let left_ms = |at_ns: u64| at_ns.saturating_sub(now_ns) / MS_NS;
+        Route { expiration_period_ms: self.expires_at_ns.map(left_ms), ..self.route }
+    }
+}
+
 impl Node {
     fn captures(&self) -> bool {
-        self.routes.iter().any(|stored| stored.route.capture)
+        self.routes.iter().any(|stored| stored.route.flags & route_flags::CAPTURE != 0)
     }
 }
 

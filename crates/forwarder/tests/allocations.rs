@@ -194,10 +194,10 @@ fn an_answer_from_the_content_store_allocates_nothing() {
     let (count, sent) = story.steady(1, false);
     assert_eq!((count, sent), (0, 3 * 300), "nothing is cached yet");
     story.round(1, true);
-    let hits = story.fw.cs_info().hits;
+    let hits = story.fw.cs_status().hits;
     let (count, sent) = story.steady(1, false);
     assert_eq!((count, sent), (0, 3 * 300));
-    assert_eq!(story.fw.cs_info().hits - hits, 7 * 300);
+    assert_eq!(story.fw.cs_status().hits - hits, 7 * 300);
 }
 
 /// `IS-29`: further downstreams use storage that earlier entries have left.
@@ -275,10 +275,10 @@ fn a_content_store_without_memory_refuses_data_until_there_is_some() {
             let received = Received::bare(packet.clone());
             with_allocations(memory, || fw.receive(face, received, 1, &mut sink));
         }
-        let info = fw.cs_info();
+        let info = fw.cs_status();
         assert!(info.refused >= 10, "{cs_policy:?}: {} refused", info.refused);
         packets.iter().for_each(|packet| fw.receive(face, Received::bare(packet.clone()), 1, &mut sink));
-        assert_eq!(fw.cs_info().packets, 20, "{cs_policy:?}");
+        assert_eq!(fw.cs_status().packets, 20, "{cs_policy:?}");
     }
 }
 

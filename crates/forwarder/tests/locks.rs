@@ -117,5 +117,5 @@ fn an_insertion_takes_a_lock_for_each_component_and_two_more_and_an_eviction_one
         bench.insert(segment);
     }
     assert_eq!(bench.insert(20) - without, (4 + 2) + (4 + 1));
-    assert_eq!(bench.forwarder.cs_info().packets, 10);
+    assert_eq!(bench.forwarder.cs_status().packets, 10);
 }

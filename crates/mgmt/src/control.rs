@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use namely_forwarder::{CsPolicy, FaceId};
+use namely_forwarder::{CsChange, FaceId, FibError, RibError, StrategyError};
 use namely_wire::mgmt::{
     Counter, CsInfo, FacePersistency, FaceStatus, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin,
     StrategyChoice,
@@ -60,25 +60,34 @@ pub trait Tables {
     fn fib(&self) -> Vec<FibEntry>;
 
     /// Adds a next hop or changes its cost.
-    fn fib_add(&self, prefix: NameRef<'_>, face_id: u64, cost: u64) -> Result<(), TableError>;
+    ///
+    /// # Errors
+    /// [`FibError`]: there is no such face, or a table is as full as the configuration allows.
+    fn fib_add(&self, prefix: NameRef<'_>, face: FaceId, cost: u64) -> Result<(), FibError>;
 
     /// Removes a next hop; false if there was none.
-    fn fib_remove(&self, prefix: NameRef<'_>, face_id: u64) -> bool;
+    fn fib_remove(&self, prefix: NameRef<'_>, face: FaceId) -> bool;
 
     /// The RIB, in the order of names, with the time that each route has left.
     fn rib(&self, now_ns: u64) -> Vec<RibEntry>;
 
     /// Adds a route, or replaces the one of the same prefix, face and origin. The FIB has changed when
     /// this returns.
-    fn rib_register(&self, prefix: NameRef<'_>, route: &Route, now_ns: u64) -> Result<(), TableError>;
+    ///
+    /// # Errors
+    /// [`RibError`]: there is no such face, or a table is as full as the configuration allows.
+    fn rib_register(&self, prefix: NameRef<'_>, route: &Route, now_ns: u64) -> Result<(), RibError>;
 
     /// Removes a route; false if there was none.
-    fn rib_unregister(&self, prefix: NameRef<'_>, face_id: u64, origin: RouteOrigin) -> bool;
+    fn rib_unregister(&self, prefix: NameRef<'_>, face: FaceId, origin: RouteOrigin) -> bool;
 
     /// The strategy choices, in the order of names.
     fn strategies(&self) -> Vec<StrategyChoice>;
 
     /// Chooses a strategy; the answer is its full name with version.
+    ///
+    /// # Errors
+    /// [`StrategyError`]: there is no such strategy, or the table is full.
     fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<Name, StrategyError>;
 
     /// Removes a choice; false if there was none.
@@ -88,7 +97,7 @@ pub trait Tables {
     fn cs_info(&self) -> CsInfo;
 
     /// Changes the content store; what is none stays.
-    fn cs_configure(&self, settings: &CsSettings);
+    fn cs_configure(&self, change: &CsChange);
 
     /// Erases up to `count` packets under `prefix`: how many went, and whether more are left.
     fn cs_erase(&self, prefix: NameRef<'_>, count: u64) -> (u64, bool);
@@ -132,19 +141,6 @@ pub struct FaceSettings {
     pub marking_threshold_octets: Option<u64>,
     /// Mtu: largest link packet sent, octets; streams have none.
     pub mtu: Option<u64>,
-}
-
-/// Settings of the content store; what is none is left alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CsSettings {
-    /// Packets at most.
-    pub capacity: Option<u64>,
-    /// Whether Data enters.
-    pub admit: Option<bool>,
-    /// Whether Interests are answered.
-    pub serve: Option<bool>,
-    /// What leaves first.
-    pub policy: Option<CsPolicy>,
 }
 
 /// Why a face was not made.
@@ -197,21 +193,3 @@ impl fmt::Display for UpdateFaceError {
 }
 
 impl std::error::Error for UpdateFaceError {}
-
-/// Why a table did not take an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableError {
-    /// Caller: there is no such face.
-    NoSuchFace,
-    /// Environment: the table is as full as the configuration allows.
-    Full,
-}
-
-/// Why a strategy was not chosen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StrategyError {
-    /// Caller: there is no such strategy; says which there are.
-    Unknown(String),
-    /// As for other tables.
-    Table(TableError),
-}

@@ -20,10 +20,7 @@ mod reply;
 mod tables;
 
 pub use announcement::{ANNOUNCED_COST, ANNOUNCED_MS_MAX};
-pub use control::{
-    Control, CreateFaceError, CsSettings, FaceSettings, FaceSpec, Faces, StrategyError, TableError, Tables,
-    UpdateFaceError,
-};
+pub use control::{Control, CreateFaceError, FaceSettings, FaceSpec, Faces, Tables, UpdateFaceError};
 pub use counters::Counters;
 pub use dataset::{SEGMENT_OCTETS_MAX, SNAPSHOT_LIFETIME_NS, SNAPSHOT_OCTETS_MAX, SNAPSHOTS_MAX};
 pub use events::{EVENTS_MAX, SUBSCRIPTIONS_MAX};

@@ -214,7 +214,7 @@ fn a_thousand_routers_forward_for_a_thousand_consumers() {
     let counters = nodes.iter().map(|node| network.router(*node).counters());
     let (mut hits, mut drops) = (0, 0);
     for (node, counters) in nodes.iter().zip(counters) {
-        hits += network.router(*node).cs_info().hits;
+        hits += network.router(*node).cs_status().hits;
         drops += counters.drops.iter().sum::<u64>();
     }
     let mut table = Table::new(&["a thousand routers, one second", ""]);

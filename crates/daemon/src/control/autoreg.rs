@@ -22,7 +22,7 @@ pub(super) fn register(rules: &[Autoreg], face: &FaceEventNotification, control:
         };
         for prefix in &rule.prefixes {
             if let Err(error) = control.tables.rib_register(prefix.as_name(), &route, now_ns) {
-                tracing::warn!("no route {prefix} to the neighbour at {address}: {error:?}");
+                tracing::warn!("no route {prefix} to the neighbour at {address}: {error}");
             }
         }
     }

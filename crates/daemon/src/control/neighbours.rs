@@ -220,7 +220,7 @@ impl Entry {
             tracing::warn!("face {face_id} keeps its settings: {error}");
         }
         for prefix in old.routes.keys().filter(|prefix| !self.wanted.routes.contains_key(*prefix)) {
-            control.tables.rib_unregister(prefix.as_name(), face_id, RouteOrigin::STATIC);
+            control.tables.rib_unregister(prefix.as_name(), FaceId(face_id), RouteOrigin::STATIC);
         }
         for (prefix, route) in &self.wanted.routes {
             if old.routes.get(prefix) != Some(route) {
@@ -240,6 +240,6 @@ fn register(prefix: &Name, wanted: WantedRoute, face_id: u64, control: Control<'
     };
     match control.tables.rib_register(prefix.as_name(), &route, now_ns) {
         Ok(()) => tracing::info!("route {prefix} to face {face_id}, cost {}", wanted.cost),
-        Err(error) => tracing::warn!("no route {prefix} to face {face_id}: {error:?}"),
+        Err(error) => tracing::warn!("no route {prefix} to face {face_id}: {error}"),
     }
 }

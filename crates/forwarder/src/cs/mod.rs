@@ -45,7 +45,7 @@ pub(crate) const CS_EXAMINED_MAX: usize = 64;
 
 /// The state of the content store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CsInfo {
+pub struct CsStatus {
     /// Maximum number of packets it may hold.
     pub packets_max: usize,
     /// How it chooses what leaves first.
@@ -148,9 +148,9 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     }
 
     /// Its state; lookups are counted by who makes them.
-    pub(crate) fn info(&self, hits: u64, misses: u64) -> CsInfo {
+    pub(crate) fn info(&self, hits: u64, misses: u64) -> CsStatus {
         let accounting = self.accounting.0.lock();
-        CsInfo {
+        CsStatus {
             packets_max: self.limits.packets.load(Relaxed),
             policy: accounting.kind,
             admit: self.admit.load(Relaxed),

@@ -15,14 +15,7 @@ fn uri(uri: &str) -> Name {
 }
 
 fn route(slot: u32) -> Route {
-    Route {
-        face: face(slot).id(),
-        origin: 0,
-        cost: 0,
-        child_inherit: true,
-        capture: false,
-        expires_at_ns: None,
-    }
+    Route { face_id: face(slot).id().0, flags: route_flags::CHILD_INHERIT, ..Route::default() }
 }
 
 /// A FIB that takes at most `room` names.
@@ -62,7 +55,11 @@ impl Install for Fib {
 }
 
 fn register(rib: &mut Rib, fib: &mut Fib, name: &str, slot: u32, route: Route) {
-    rib.register(&uri(name), face(slot), route, fib).unwrap();
+    rib.register(&uri(name), face(slot), &route, None, fib).unwrap();
+}
+
+fn register_until(rib: &mut Rib, fib: &mut Fib, name: &str, slot: u32, expires_at_ns: u64) {
+    rib.register(&uri(name), face(slot), &route(slot), Some(expires_at_ns), fib).unwrap();
 }
 
 #[test]
@@ -70,11 +67,11 @@ fn a_longer_name_inherits_the_routes_of_shorter_ones_and_the_nearest_wins() {
     let (mut rib, mut fib) = (Rib::new(100), Fib::new());
     register(&mut rib, &mut fib, "/", 1, Route { cost: 10, ..route(1) });
     register(&mut rib, &mut fib, "/a", 1, Route { cost: 5, ..route(1) });
-    register(&mut rib, &mut fib, "/a", 2, Route { cost: 7, child_inherit: false, ..route(2) });
+    register(&mut rib, &mut fib, "/a", 2, Route { cost: 7, flags: 0, ..route(2) });
     register(&mut rib, &mut fib, "/a/b/c", 3, route(3));
     assert_eq!(fib.hops("/a"), [(1, 5), (2, 7)]);
     assert_eq!(fib.hops("/a/b/c"), [(1, 5), (3, 0)]);
-    assert!(rib.unregister(&uri("/a"), face(1), 0, &mut fib));
+    assert!(rib.unregister(&uri("/a"), face(1), RouteOrigin(0), &mut fib));
     assert_eq!(fib.hops("/a/b/c"), [(1, 10), (3, 0)]);
     assert_eq!(fib.hops("/a"), [(1, 10), (2, 7)]);
 }
@@ -83,11 +80,17 @@ fn a_longer_name_inherits_the_routes_of_shorter_ones_and_the_nearest_wins() {
 fn capture_keeps_shorter_names_routes_out_of_its_name_and_of_what_extends_it() {
     let (mut rib, mut fib) = (Rib::new(100), Fib::new());
     register(&mut rib, &mut fib, "/", 1, route(1));
-    register(&mut rib, &mut fib, "/a", 2, Route { capture: true, ..route(2) });
+    register(
+        &mut rib,
+        &mut fib,
+        "/a",
+        2,
+        Route { flags: route_flags::CHILD_INHERIT | route_flags::CAPTURE, ..route(2) },
+    );
     register(&mut rib, &mut fib, "/a/b", 3, route(3));
     assert_eq!(fib.hops("/a"), [(2, 0)]);
     assert_eq!(fib.hops("/a/b"), [(2, 0), (3, 0)]);
-    assert!(rib.unregister(&uri("/a"), face(2), 0, &mut fib));
+    assert!(rib.unregister(&uri("/a"), face(2), RouteOrigin(0), &mut fib));
     assert_eq!(fib.hops("/a"), []);
     assert_eq!(fib.hops("/a/b"), [(1, 0), (3, 0)]);
 }
@@ -95,13 +98,13 @@ fn capture_keeps_shorter_names_routes_out_of_its_name_and_of_what_extends_it() {
 #[test]
 fn the_cheapest_route_over_a_face_counts_and_origins_are_routes_of_their_own() {
     let (mut rib, mut fib) = (Rib::new(100), Fib::new());
-    register(&mut rib, &mut fib, "/a", 1, Route { origin: 255, cost: 3, ..route(1) });
-    register(&mut rib, &mut fib, "/a", 1, Route { origin: 128, cost: 9, ..route(1) });
+    register(&mut rib, &mut fib, "/a", 1, Route { origin: RouteOrigin(255), cost: 3, ..route(1) });
+    register(&mut rib, &mut fib, "/a", 1, Route { origin: RouteOrigin(128), cost: 9, ..route(1) });
     assert_eq!((fib.hops("/a"), rib.len()), (vec![(1, 3)], 2));
-    register(&mut rib, &mut fib, "/a", 1, Route { origin: 255, cost: 20, ..route(1) });
+    register(&mut rib, &mut fib, "/a", 1, Route { origin: RouteOrigin(255), cost: 20, ..route(1) });
     assert_eq!((fib.hops("/a"), rib.len()), (vec![(1, 9)], 2));
-    assert!(rib.unregister(&uri("/a"), face(1), 128, &mut fib));
-    assert!(!rib.unregister(&uri("/a"), face(1), 128, &mut fib));
+    assert!(rib.unregister(&uri("/a"), face(1), RouteOrigin(128), &mut fib));
+    assert!(!rib.unregister(&uri("/a"), face(1), RouteOrigin(128), &mut fib));
     assert_eq!(fib.hops("/a"), [(1, 20)]);
 }
 
@@ -109,11 +112,11 @@ fn the_cheapest_route_over_a_face_counts_and_origins_are_routes_of_their_own() {
 #[test]
 fn a_route_ends_at_its_time_unless_it_is_renewed() {
     let (mut rib, mut fib) = (Rib::new(100), Fib::new());
-    register(&mut rib, &mut fib, "/a", 1, Route { expires_at_ns: Some(100), ..route(1) });
-    register(&mut rib, &mut fib, "/a", 2, Route { expires_at_ns: Some(150), ..route(2) });
+    register_until(&mut rib, &mut fib, "/a", 1, 100);
+    register_until(&mut rib, &mut fib, "/a", 2, 150);
     assert_eq!(rib.next_deadline_ns(), Some(100));
     assert!(!rib.expire_one(99, &mut fib));
-    register(&mut rib, &mut fib, "/a", 1, Route { expires_at_ns: Some(200), ..route(1) });
+    register_until(&mut rib, &mut fib, "/a", 1, 200);
     assert!(!rib.expire_one(149, &mut fib));
     assert!(rib.expire_one(150, &mut fib));
     assert_eq!(fib.hops("/a"), [(1, 0)]);
@@ -126,7 +129,7 @@ fn at_the_limit_a_route_is_taken_and_one_past_it_refused() {
     let (mut rib, mut fib) = (Rib::new(2), Fib::new());
     register(&mut rib, &mut fib, "/a", 1, route(1));
     register(&mut rib, &mut fib, "/b", 1, route(1));
-    assert_eq!(rib.register(&uri("/c"), face(1), route(1), &mut fib), Err(RibError::TableFull));
+    assert_eq!(rib.register(&uri("/c"), face(1), &route(1), None, &mut fib), Err(RibError::TableFull));
     register(&mut rib, &mut fib, "/b", 1, Route { cost: 4, ..route(1) });
     assert_eq!((rib.len(), fib.hops("/b")), (2, vec![(1, 4)]));
 }
@@ -134,9 +137,8 @@ fn at_the_limit_a_route_is_taken_and_one_past_it_refused() {
 #[test]
 fn a_route_that_the_fib_refuses_leaves_no_trace() {
     let (mut rib, mut fib) = (Rib::new(10), Fib { room: 1, ..Fib::new() });
-    register(&mut rib, &mut fib, "/a", 1, Route { expires_at_ns: Some(5), ..route(1) });
-    let refused = Route { expires_at_ns: Some(4), ..route(2) };
-    let error = rib.register(&uri("/b"), face(2), refused, &mut fib);
+    register_until(&mut rib, &mut fib, "/a", 1, 5);
+    let error = rib.register(&uri("/b"), face(2), &route(2), Some(4), &mut fib);
     assert_eq!(error, Err(RibError::Fib(FibError::TableFull)));
     assert_eq!((rib.len(), rib.next_deadline_ns()), (1, Some(5)));
     assert!(!rib.remove_face(face(2), 10, &mut fib));
@@ -148,7 +150,7 @@ fn a_face_that_goes_takes_its_routes_along_in_turns() {
     let (mut rib, mut fib) = (Rib::new(100), Fib::new());
     for name in ["/a", "/b", "/c"] {
         register(&mut rib, &mut fib, name, 1, route(1));
-        register(&mut rib, &mut fib, name, 1, Route { origin: 9, ..route(1) });
+        register(&mut rib, &mut fib, name, 1, Route { origin: RouteOrigin(9), ..route(1) });
         register(&mut rib, &mut fib, name, 2, route(2));
     }
     assert!(rib.remove_face(face(1), 2, &mut fib));
@@ -159,8 +161,8 @@ fn a_face_that_goes_takes_its_routes_along_in_turns() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Register(Name, u32, Route),
-    Unregister(Name, u32, u64),
+    Register(Name, u32, Route, Option<u64>),
+    Unregister(Name, u32, RouteOrigin),
     RemoveFace(u32),
     Pass(u64),
 }
@@ -171,21 +173,22 @@ fn name() -> impl Strategy<Value = Name> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let flags = any::<(bool, bool)>();
+    // CHILD_INHERIT and CAPTURE.
+    let flags = 0u64..4;
     let register = (name(), 0u32..3, 0u64..2, 0u64..4, flags, proptest::option::of(1u64..60));
     prop_oneof![
-        6 => register.prop_map(|(name, slot, origin, cost, (child_inherit, capture), expires_at_ns)| {
-            let route = Route { face: face(slot).id(), origin, cost, child_inherit, capture, expires_at_ns };
-            Step::Register(name, slot, route)
+        6 => register.prop_map(|(name, slot, origin, cost, flags, expires_at_ns)| {
+            let route = Route { origin: RouteOrigin(origin), cost, flags, ..route(slot) };
+            Step::Register(name, slot, route, expires_at_ns)
         }),
-        3 => (name(), 0u32..3, 0u64..2).prop_map(|(name, slot, origin)| Step::Unregister(name, slot, origin)),
+        3 => (name(), 0u32..3, 0u64..2).prop_map(|(name, slot, origin)| Step::Unregister(name, slot, RouteOrigin(origin))),
         1 => (0u32..3).prop_map(Step::RemoveFace),
         1 => (1u64..10).prop_map(Step::Pass),
     ]
 }
 
 /// The next hops of every name with routes, from the rules alone.
-fn computed(routes: &[(Name, u32, Route)]) -> BTreeMap<Name, BTreeMap<FaceKey, u64>> {
+fn computed(routes: &[(Name, u32, Route, Option<u64>)]) -> BTreeMap<Name, BTreeMap<FaceKey, u64>> {
     let mut fib = BTreeMap::new();
     for (name, ..) in routes {
         let mut hops: BTreeMap<FaceKey, u64> = BTreeMap::new();
@@ -193,7 +196,9 @@ fn computed(routes: &[(Name, u32, Route)]) -> BTreeMap<Name, BTreeMap<FaceKey, u
             let prefix = name.as_name().prefix(n).to_name();
             let here: Vec<_> = routes.iter().filter(|(other, ..)| *other == prefix).collect();
             let mut found: BTreeMap<FaceKey, u64> = BTreeMap::new();
-            for (_, slot, route) in here.iter().filter(|(_, _, route)| n == name.len() || route.child_inherit)
+            let inherits = |route: &Route| route.flags & route_flags::CHILD_INHERIT != 0;
+            for (_, slot, route, _) in
+                here.iter().filter(|(_, _, route, _)| n == name.len() || inherits(route))
             {
                 let cost = found.entry(face(*slot)).or_insert(route.cost);
                 *cost = (*cost).min(route.cost);
@@ -201,7 +206,7 @@ fn computed(routes: &[(Name, u32, Route)]) -> BTreeMap<Name, BTreeMap<FaceKey, u
             for (face, cost) in found {
                 hops.entry(face).or_insert(cost);
             }
-            if here.iter().any(|(_, _, route)| route.capture) {
+            if here.iter().any(|(_, _, route, _)| route.flags & route_flags::CAPTURE != 0) {
                 break;
             }
         }
@@ -215,47 +220,53 @@ proptest! {
     #[test]
     fn installs_what_the_rules_say_after_every_change(steps in proptest::collection::vec(step(), 1..50)) {
         let (mut rib, mut fib) = (Rib::new(1000), Fib::new());
-        let mut model: Vec<(Name, u32, Route)> = Vec::new();
+        let mut model: Vec<(Name, u32, Route, Option<u64>)> = Vec::new();
         let mut now_ns = 0;
         for step in steps {
             match step {
-                Step::Register(name, slot, route) => {
-                    let route = Route { expires_at_ns: route.expires_at_ns.map(|at| at + now_ns), ..route };
-                    model.retain(|(n, s, r)| (n, *s, r.origin) != (&name, slot, route.origin));
-                    prop_assert_eq!(rib.register(&name, face(slot), route, &mut fib), Ok(()));
-                    model.push((name, slot, route));
+                Step::Register(name, slot, route, expires_in_ns) => {
+                    let expires_at_ns = expires_in_ns.map(|wait| wait + now_ns);
+                    model.retain(|(n, s, r, _)| (n, *s, r.origin) != (&name, slot, route.origin));
+                    prop_assert_eq!(rib.register(&name, face(slot), &route, expires_at_ns, &mut fib), Ok(()));
+                    model.push((name, slot, route, expires_at_ns));
                 }
                 Step::Unregister(name, slot, origin) => {
                     let before = model.len();
-                    model.retain(|(n, s, r)| (n, *s, r.origin) != (&name, slot, origin));
+                    model.retain(|(n, s, r, _)| (n, *s, r.origin) != (&name, slot, origin));
                     let removed = rib.unregister(&name, face(slot), origin, &mut fib);
                     prop_assert_eq!(removed, model.len() < before);
                 }
                 Step::RemoveFace(slot) => {
-                    model.retain(|(_, s, _)| *s != slot);
+                    model.retain(|(_, s, ..)| *s != slot);
                     prop_assert!(!rib.remove_face(face(slot), 1000, &mut fib));
                 }
                 Step::Pass(ns) => {
                     now_ns += ns;
-                    model.retain(|(_, _, route)| route.expires_at_ns.is_none_or(|at| at > now_ns));
+                    model.retain(|(.., expires_at_ns)| expires_at_ns.is_none_or(|at| at > now_ns));
                     while rib.expire_one(now_ns, &mut fib) {}
                 }
             }
             prop_assert_eq!(&fib.entries, &computed(&model));
             prop_assert_eq!(rib.len(), model.len());
-            let first = model.iter().filter_map(|(_, _, route)| route.expires_at_ns).min();
+            let first = model.iter().filter_map(|(.., expires_at_ns)| *expires_at_ns).min();
             prop_assert_eq!(rib.next_deadline_ns(), first);
         }
         let (mut entries, mut last) = (Vec::new(), None);
         loop {
-            last = rib.walk(last.as_ref(), 2, &mut entries);
+            last = rib.walk(last.as_ref(), 2, now_ns, &mut entries);
             if last.is_none() {
                 break;
             }
         }
         prop_assert_eq!(entries.iter().map(|entry| entry.routes.len()).sum::<usize>(), model.len());
-        let walked = entries.iter().flat_map(|entry| entry.routes.iter().map(|route| (&entry.name, route)));
-        let known = |(name, route): (&Name, &Route)| model.iter().any(|(n, _, r)| n == name && r == route);
+        let walked = entries.iter().flat_map(|entry| entry.routes.iter().map(|route| (&entry.prefix, route)));
+        let known = |(name, route): (&Name, &Route)| {
+            // All of them end in less than one ms.
+            let same = |r: &Route, at_ns: &Option<u64>| {
+                *route == Route { expiration_period_ms: at_ns.map(|_| 0), ..*r }
+            };
+            model.iter().any(|(n, _, r, at_ns)| n == name && same(r, at_ns))
+        };
         prop_assert!(walked.into_iter().all(known));
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use namely_forwarder::{Config, DropReason, FaceId, FaceSpec, Forwarder, Outgoing, Received, Route};
+use namely_forwarder::{Config, DropReason, FaceId, FaceSpec, Forwarder, Outgoing, Received};
+use namely_wire::mgmt::{Route, route_flags};
 use namely_wire::{
     Component, DataBuilder, InterestBuilder, InterestView, LpHeaders, NackReason, Name, PitToken,
     SignatureInfo, types,
@@ -152,5 +153,5 @@ pub(crate) fn is_nack(sent: &Outgoing<Packet>, reason: NackReason) -> bool {
 }
 
 pub(crate) fn route_to(face: FaceId) -> Route {
-    Route { face, origin: 0, cost: 0, child_inherit: true, capture: false, expires_at_ns: None }
+    Route { face_id: face.0, flags: route_flags::CHILD_INHERIT, ..Route::default() }
 }

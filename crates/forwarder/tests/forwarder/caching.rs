@@ -29,7 +29,7 @@ fn what_was_fetched_once_is_answered_with_the_token_of_the_new_interest() {
     assert_eq!(token_of(&sent[0].1), Some(vec![7; 32]));
     assert_eq!(sent[0].1.headers.congestion_mark, Some(1), "the cache reflects a mark as the producer would");
     assert_eq!(bench.fw.table_sizes().pit, 0);
-    assert_eq!(bench.fw.cs_info().hits, 1);
+    assert_eq!(bench.fw.cs_status().hits, 1);
 }
 
 /// `IS-31`: discovery from the cache.
@@ -68,7 +68,7 @@ fn no_cache_is_obeyed() {
     bench.receive(consumer, interest("/a").build());
     let no_cache = LpHeaders { cache_policy: Some(1), ..LpHeaders::default() };
     assert_eq!(faces(&bench.receive_with(upstream, data("/a"), no_cache)), [consumer]);
-    assert_eq!((bench.fw.cs_info().packets, bench.fw.cs_info().refused), (0, 1));
+    assert_eq!((bench.fw.cs_status().packets, bench.fw.cs_status().refused), (0, 1));
 }
 
 #[test]
@@ -98,10 +98,10 @@ fn all_three_limits_hold_over_a_stream_of_distinct_names() {
         };
         bench.receive(consumer, interest(&uri).build());
         bench.receive(upstream, data_with(&uri, 0, &vec![0; i % 700]));
-        let info = bench.fw.cs_info();
+        let info = bench.fw.cs_status();
         assert!(info.packets <= 50 && info.entries <= 120 && info.octets <= 10_000, "{info:?}");
     }
-    assert!(bench.fw.cs_info().packets > 0);
+    assert!(bench.fw.cs_status().packets > 0);
     assert_eq!(bench.fw.table_sizes().pit, 0);
     assert_eq!(bench.dropped(DropReason::Unsolicited), 0);
 }

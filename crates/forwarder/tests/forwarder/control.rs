@@ -4,9 +4,10 @@ use std::sync::{Arc, Barrier};
 
 use crate::bench::*;
 use namely_forwarder::{
-    BindError, Bound, Config, DropReason, FaceError, FaceId, FibError, Received, Released, RibError, Route,
+    BindError, Bound, Config, DropReason, FaceError, FaceId, FibError, Received, Released, RibError,
 };
 use namely_wire::NackReason;
+use namely_wire::mgmt::{Route, RouteOrigin};
 
 /// `IS-03`: applications bind; the FIB holds the routable prefix only.
 #[test]
@@ -97,15 +98,15 @@ fn releasing_a_face_takes_its_routes_next_hops_and_bindings_along() {
     bench.route("/fib", app, 0);
     bench.route("/fib", other, 5);
     bench.route("/local", FaceId::LOCAL, 0);
-    let expiring = Route { expires_at_ns: Some(bench.now_ns + 1), ..route_to(app) };
-    bench.fw.rib_register(&name("/rib"), expiring).unwrap();
+    let expiring = Route { expiration_period_ms: Some(1), ..route_to(app) };
+    bench.fw.rib_register(&name("/rib"), &expiring, bench.now_ns).unwrap();
     bench.fw.bpt_bind(app, &name("/local/app")).unwrap();
     assert_eq!(bench.fw.face_release(app), Ok(Released::Freed));
     assert_eq!(bench.fw.face_release(app), Err(FaceError::NotFound));
     let fib = bench.fw.fib_snapshot();
     assert_eq!(fib.len(), 2);
-    assert!(fib.iter().all(|entry| entry.nexthops.iter().all(|(face, _)| *face != app)));
-    assert!(bench.fw.rib_snapshot().is_empty() && bench.fw.bpt_snapshot().is_empty());
+    assert!(fib.iter().all(|entry| entry.next_hops.iter().all(|hop| hop.face_id != app.0)));
+    assert!(bench.fw.rib_snapshot(bench.now_ns).is_empty() && bench.fw.bpt_snapshot().is_empty());
     bench.advance_ms(1);
     assert_eq!(bench.expire(), None);
     for uri in ["/rib/1", "/local/app/1"] {
@@ -122,7 +123,7 @@ fn a_face_with_thousands_of_routes_is_silent_at_once_and_swept_in_turns() {
     let mut bench = Bench::new();
     let (consumer, face) = (bench.remote(), bench.remote());
     for i in 0..2000 {
-        bench.fw.rib_register(&name("/r").join_segment(i), route_to(face)).unwrap();
+        bench.fw.rib_register(&name("/r").join_segment(i), &route_to(face), bench.now_ns).unwrap();
         bench.fw.fib_add_nexthop(name("/f").join_segment(i).as_name(), face, 0).unwrap();
     }
     bench.fw.face_release(face).unwrap();
@@ -224,16 +225,17 @@ fn the_output_may_call_the_forwarder() {
 fn a_route_that_expires_stops_carrying_interests() {
     let mut bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
-    let route = Route { expires_at_ns: Some(bench.now_ns + 10 * MS), ..route_to(upstream) };
-    bench.fw.rib_register(&name("/a"), route).unwrap();
-    assert_eq!(bench.expire(), route.expires_at_ns);
+    let route = Route { expiration_period_ms: Some(10), ..route_to(upstream) };
+    bench.fw.rib_register(&name("/a"), &route, bench.now_ns).unwrap();
+    assert_eq!(bench.fw.rib_snapshot(bench.now_ns + 3 * MS)[0].routes[0].expiration_period_ms, Some(7));
+    assert_eq!(bench.expire(), Some(bench.now_ns + 10 * MS));
     assert_eq!(faces(&bench.receive(consumer, interest("/a/1").build())), [upstream]);
     bench.receive(upstream, data("/a/1"));
     bench.advance_ms(10);
     assert_eq!(bench.expire(), None);
     let sent = bench.receive(consumer, interest("/a/2").build());
     assert!(is_nack(&sent[0].1, NackReason::NoRoute));
-    assert!(bench.fw.rib_snapshot().is_empty() && bench.fw.fib_snapshot().is_empty());
+    assert!(bench.fw.rib_snapshot(bench.now_ns).is_empty() && bench.fw.fib_snapshot().is_empty());
 }
 
 #[test]
@@ -241,11 +243,11 @@ fn routes_to_faces_that_do_not_exist_are_refused() {
     let bench = Bench::new();
     let nowhere = FaceId(4711);
     assert_eq!(bench.fw.fib_add_nexthop(name("/a").as_name(), nowhere, 0), Err(FibError::NoFace));
-    assert_eq!(bench.fw.rib_register(&name("/a"), route_to(nowhere)), Err(RibError::NoFace));
+    assert_eq!(bench.fw.rib_register(&name("/a"), &route_to(nowhere), bench.now_ns), Err(RibError::NoFace));
     assert!(!bench.fw.fib_remove_nexthop(name("/a").as_name(), nowhere));
-    assert!(!bench.fw.rib_unregister(&name("/a"), nowhere, 0));
+    assert!(!bench.fw.rib_unregister(&name("/a"), nowhere, RouteOrigin::APP));
     assert!(!bench.fw.bpt_unbind(nowhere, &name("/a")));
-    assert_eq!(bench.fw.rib_register(&name("/a"), route_to(FaceId::LOCAL)), Ok(()));
+    assert_eq!(bench.fw.rib_register(&name("/a"), &route_to(FaceId::LOCAL), bench.now_ns), Ok(()));
     assert!(bench.fw.fib_remove_nexthop(name("/a").as_name(), FaceId::LOCAL));
 }
 
@@ -254,11 +256,11 @@ fn snapshots_list_more_than_one_walk_of_each_table() {
     let bench = Bench::new();
     let face = bench.remote();
     for i in 0..2500u64 {
-        bench.fw.rib_register(&name("/r").join_segment(i), route_to(face)).unwrap();
+        bench.fw.rib_register(&name("/r").join_segment(i), &route_to(face), bench.now_ns).unwrap();
         bench.receive(face, interest(&format!("/p/{i}")).build());
     }
     assert_eq!(bench.fw.fib_snapshot().len(), 2500);
-    assert_eq!(bench.fw.rib_snapshot().len(), 2500);
+    assert_eq!(bench.fw.rib_snapshot(bench.now_ns).len(), 2500);
     bench.route("/q", bench.remote(), 0);
     (0..2500).for_each(|i| drop(bench.receive(face, interest(&format!("/q/{i}")).build())));
     assert_eq!(bench.fw.pit_snapshot(usize::MAX).len(), 2500);
@@ -279,7 +281,7 @@ fn faces_are_opened_and_released_while_another_thread_forwards() {
             for i in 0..2000u64 {
                 let face = bench.app();
                 bench.fw.fib_add_nexthop(name("/x").as_name(), face, 0).unwrap();
-                bench.fw.rib_register(&name("/x/y"), route_to(face)).unwrap();
+                bench.fw.rib_register(&name("/x/y"), &route_to(face), bench.now_ns).unwrap();
                 bench.fw.bpt_bind(face, &name("/b").join_segment(i)).unwrap();
                 bench.receive(face, interest(&format!("/x/{i}")).build());
                 bench.fw.face_release(face).unwrap();
@@ -323,7 +325,7 @@ fn what_is_entered_for_a_face_while_it_goes_does_not_stay() {
                     }
                 };
                 let _ = bench.fw.fib_add_nexthop(names[0].as_name(), face, 0);
-                let _ = bench.fw.rib_register(&names[1], route_to(face));
+                let _ = bench.fw.rib_register(&names[1], &route_to(face), bench.now_ns);
                 let _ = bench.fw.bpt_bind(face, &names[2]);
                 shared.1.store(round + 1, Ordering::Release);
             }

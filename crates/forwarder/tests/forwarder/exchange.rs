@@ -88,9 +88,9 @@ fn a_congestion_mark_is_carried_both_ways() {
 fn a_route_of_the_rib_carries_interests_at_once() {
     let bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
-    bench.fw.rib_register(&name("/a"), route_to(upstream)).unwrap();
+    bench.fw.rib_register(&name("/a"), &route_to(upstream), bench.now_ns).unwrap();
     assert_eq!(faces(&bench.receive(consumer, interest("/a/b").build())), [upstream]);
-    assert!(bench.fw.rib_unregister(&name("/a"), upstream, 0));
+    assert!(bench.fw.rib_unregister(&name("/a"), upstream, namely_wire::mgmt::RouteOrigin::APP));
     let sent = bench.receive(consumer, interest("/a/c").build());
     assert!(is_nack(&sent[0].1, NackReason::NoRoute));
 }

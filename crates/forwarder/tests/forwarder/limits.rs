@@ -3,6 +3,7 @@
 
 use crate::bench::*;
 use namely_forwarder::{Batch, Config, DropReason, FibError, Received, RibError};
+use namely_wire::mgmt::{Route, RouteOrigin};
 use namely_wire::{NackReason, PACKET_OCTETS_MAX};
 
 #[test]
@@ -144,16 +145,16 @@ fn a_name_of_the_most_components_is_forwarded_and_a_longer_one_is_dropped() {
 fn route_limits_are_reported_to_who_asks() {
     let bench = Bench::with(Config { fib_entries_max: 2, nexthops_max: 1, rib_routes_max: 3, ..config() });
     let (one, other) = (bench.remote(), bench.remote());
-    assert_eq!(bench.fw.rib_register(&name("/a"), route_to(one)), Ok(()));
-    assert_eq!(bench.fw.rib_register(&name("/b"), route_to(one)), Ok(()));
+    assert_eq!(bench.fw.rib_register(&name("/a"), &route_to(one), bench.now_ns), Ok(()));
+    assert_eq!(bench.fw.rib_register(&name("/b"), &route_to(one), bench.now_ns), Ok(()));
     let full = RibError::Fib(FibError::TableFull);
-    assert_eq!(bench.fw.rib_register(&name("/c"), route_to(one)), Err(full));
+    assert_eq!(bench.fw.rib_register(&name("/c"), &route_to(one), bench.now_ns), Err(full));
     let hops = RibError::Fib(FibError::NextHopsFull);
-    assert_eq!(bench.fw.rib_register(&name("/a"), route_to(other)), Err(hops));
-    let second = namely_forwarder::Route { origin: 1, ..route_to(one) };
-    assert_eq!(bench.fw.rib_register(&name("/a"), second), Ok(()));
-    let third = namely_forwarder::Route { origin: 2, ..route_to(one) };
-    assert_eq!(bench.fw.rib_register(&name("/a"), third), Err(RibError::TableFull));
+    assert_eq!(bench.fw.rib_register(&name("/a"), &route_to(other), bench.now_ns), Err(hops));
+    let second = Route { origin: RouteOrigin(1), ..route_to(one) };
+    assert_eq!(bench.fw.rib_register(&name("/a"), &second, bench.now_ns), Ok(()));
+    let third = Route { origin: RouteOrigin(2), ..route_to(one) };
+    assert_eq!(bench.fw.rib_register(&name("/a"), &third, bench.now_ns), Err(RibError::TableFull));
 }
 
 #[test]

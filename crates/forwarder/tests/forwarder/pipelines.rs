@@ -454,9 +454,9 @@ fn unsolicited_data_is_cached_as_the_policy_says() {
         let bench = Bench::with(namely_forwarder::Config { unsolicited: policy, ..config() });
         let (app, remote) = (bench.app(), bench.remote());
         bench.receive(app, data("/local"));
-        assert_eq!(bench.fw.cs_info().packets, local, "{policy:?}");
+        assert_eq!(bench.fw.cs_status().packets, local, "{policy:?}");
         bench.receive(remote, data("/network"));
-        assert_eq!(bench.fw.cs_info().packets, local + network, "{policy:?}");
+        assert_eq!(bench.fw.cs_status().packets, local + network, "{policy:?}");
         assert_eq!(bench.dropped(DropReason::Unsolicited) as usize, 2 - local - network);
     }
 }

@@ -1,10 +1,10 @@
 //! `cs/config` and `cs/erase`.
 
-use namely_forwarder::CsPolicy;
+use namely_forwarder::{CsChange, CsPolicy};
 use namely_wire::mgmt::{ControlParameters, ControlResponse, cs_flags};
 
 use super::{MaskedFlags, bad, required_name};
-use crate::control::{CsSettings, Tables};
+use crate::control::Tables;
 
 /// Packets that one `cs/erase` erases at most; the response says whether more are left. NFD's figure.
 pub const ERASE_MAX: u64 = 256;
@@ -16,8 +16,8 @@ pub(crate) fn config(
     let flags = MaskedFlags::of(parameters)?;
     let policy = parameters.cs_policy.as_deref().map(str::parse::<CsPolicy>).transpose();
     let policy = policy.map_err(|unknown| bad(unknown.to_string()))?;
-    tables.cs_configure(&CsSettings {
-        capacity: parameters.capacity,
+    tables.cs_configure(&CsChange {
+        packets_max: parameters.capacity.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
         admit: flags.bit(cs_flags::ENABLE_ADMIT),
         serve: flags.bit(cs_flags::ENABLE_SERVE),
         policy,

@@ -1,5 +1,6 @@
 //! `fib/add-nexthop` and `fib/remove-nexthop`.
 
+use namely_forwarder::{FaceId, FibError};
 use namely_wire::mgmt::{ControlParameters, ControlResponse};
 
 use super::{face_or_own, not_found, required_name, table_refusal};
@@ -13,7 +14,9 @@ pub(crate) fn add_nexthop(
     let prefix = required_name(parameters)?;
     let face_id = face_or_own(parameters, own);
     let cost = parameters.cost.unwrap_or(0);
-    tables.fib_add(prefix, face_id, cost).map_err(|error| table_refusal(error, "FIB", face_id))?;
+    tables
+        .fib_add(prefix, FaceId(face_id), cost)
+        .map_err(|error| table_refusal(error == FibError::NoFace, "FIB", face_id))?;
     Ok(ControlResponse::ok(&ControlParameters {
         name: Some(prefix.to_name()),
         face_id: Some(face_id),
@@ -29,7 +32,7 @@ pub(crate) fn remove_nexthop(
 ) -> Result<ControlResponse, ControlResponse> {
     let prefix = required_name(parameters)?;
     let face_id = face_or_own(parameters, own);
-    if !tables.fib_remove(prefix, face_id) {
+    if !tables.fib_remove(prefix, FaceId(face_id)) {
         return Err(not_found(format!("{prefix} has no next hop {face_id}")));
     }
     Ok(ControlResponse::ok(&ControlParameters {

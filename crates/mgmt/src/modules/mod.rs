@@ -9,8 +9,6 @@ pub(crate) mod strategy;
 use namely_wire::mgmt::{ControlParameters, ControlResponse, status_code};
 use namely_wire::{Name, NameRef};
 
-use crate::control::TableError;
-
 /// 400: the parameters are not what the command takes.
 pub(crate) fn bad(text: impl Into<String>) -> ControlResponse {
     ControlResponse::new(status_code::BAD_PARAMETERS, text)
@@ -54,15 +52,12 @@ impl MaskedFlags {
     }
 }
 
-/// Why a table did not take an entry, as a response.
-pub(crate) fn table_refusal(error: TableError, table: &str, face_id: u64) -> ControlResponse {
-    match error {
-        TableError::NoSuchFace => {
-            ControlResponse::new(status_code::FACE_NOT_FOUND, format!("there is no face {face_id}"))
-        }
-        TableError::Full => ControlResponse::new(
-            status_code::INTERNAL_ERROR,
-            format!("the {table} is full; raise its limit in the router's configuration"),
-        ),
+/// Why a table did not take an entry, as a response: there is no such face, or it is full.
+pub(crate) fn table_refusal(is_face_missing: bool, table: &str, face_id: u64) -> ControlResponse {
+    if is_face_missing {
+        ControlResponse::new(status_code::FACE_NOT_FOUND, format!("there is no face {face_id}"))
+    } else {
+        let text = format!("the {table} is full; raise its limit in the router's configuration");
+        ControlResponse::new(status_code::INTERNAL_ERROR, text)
     }
 }

@@ -1,5 +1,6 @@
 //! `rib/register` and `rib/unregister`; `rib/announce` becomes a registration before it comes here.
 
+use namely_forwarder::{FaceId, FibError, RibError};
 use namely_wire::mgmt::{ControlParameters, ControlResponse, Route, RouteOrigin, route_flags};
 
 use super::{face_or_own, not_found, required_name, table_refusal};
@@ -19,9 +20,10 @@ pub(crate) fn register(
         flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
         expiration_period_ms: parameters.expiration_period_ms,
     };
-    tables
-        .rib_register(prefix, &route, now_ns)
-        .map_err(|error| table_refusal(error, "RIB", route.face_id))?;
+    tables.rib_register(prefix, &route, now_ns).map_err(|error| {
+        let is_face_missing = matches!(error, RibError::NoFace | RibError::Fib(FibError::NoFace));
+        table_refusal(is_face_missing, "RIB", route.face_id)
+    })?;
     Ok(ControlResponse::ok(&ControlParameters {
         name: Some(prefix.to_name()),
         face_id: Some(route.face_id),
@@ -41,7 +43,7 @@ pub(crate) fn unregister(
     let prefix = required_name(parameters)?;
     let face_id = face_or_own(parameters, own);
     let origin = parameters.origin.unwrap_or(RouteOrigin::APP);
-    if !tables.rib_unregister(prefix, face_id, origin) {
+    if !tables.rib_unregister(prefix, FaceId(face_id), origin) {
         return Err(not_found(format!("{prefix} has no route to face {face_id} with origin {origin}")));
     }
     Ok(ControlResponse::ok(&ControlParameters {

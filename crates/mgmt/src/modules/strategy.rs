@@ -1,10 +1,11 @@
 //! `strategy-choice/set` and `strategy-choice/unset`.
 
+use namely_forwarder::StrategyError;
 use namely_wire::mgmt::{ControlParameters, ControlResponse, status_code};
 use namely_wire::{Name, NameRef};
 
 use super::{bad, not_found, required_name, table_refusal};
-use crate::control::{StrategyError, Tables};
+use crate::control::Tables;
 
 /// What every strategy's full name starts with.
 const STRATEGY_PREFIX: [&str; 3] = ["localhost", "nfd", "strategy"];
@@ -22,8 +23,8 @@ pub(crate) fn set(
             strategy: Some(chosen),
             ..Default::default()
         })),
-        Err(StrategyError::Unknown(why)) => Err(not_found(format!("{strategy}: {why}"))),
-        Err(StrategyError::Table(error)) => Err(table_refusal(error, "strategy table", 0)),
+        Err(StrategyError::TableFull) => Err(table_refusal(false, "strategy table", 0)),
+        Err(error) => Err(not_found(format!("{strategy}: {error}"))),
     }
 }
 
