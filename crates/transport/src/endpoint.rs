@@ -1,4 +1,5 @@
-//! Where a client looks for its router: what names one, and otherwise the usual places of [`crate::paths`].
+//! Where a client looks for its router: what names one, and otherwise the usual places of
+//! [`crate::paths`].
 //!
 //! Nothing here opens a socket.
 
@@ -15,8 +16,8 @@ pub const ROUTER_VARIABLE: &str = "NAMELY_ROUTER";
 /// The variable that clients of NFD and NDNd read.
 pub const NDN_TRANSPORT_VARIABLE: &str = "NDN_CLIENT_TRANSPORT";
 
-/// What of the process's surroundings decides where a router is; passed in, so that tests need not change the
-/// process's own.
+/// What of the process's surroundings decides where a router is; passed in, so that tests need not
+/// change the process's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// `NAMELY_ROUTER`.
@@ -111,9 +112,9 @@ impl fmt::Display for BadRouter {
 impl std::error::Error for BadRouter {}
 
 /// The routers to try, in order. A router that was named (`flag`, then `NAMELY_ROUTER`, then
-/// `NDN_CLIENT_TRANSPORT`) is the only one; otherwise what a `client.conf` names goes before the usual places,
-/// where shared memory goes before the Unix socket.
-/// `read` reads a file, or says that there is none.
+/// `NDN_CLIENT_TRANSPORT`) is the only one; otherwise what a `client.conf` names goes before the
+/// usual places, where shared memory goes before the Unix socket. `read` reads a file, or says that
+/// there is none.
 pub fn candidates(
     flag: Option<&str>,
     surroundings: &Surroundings,
@@ -154,8 +155,8 @@ fn is_group(uri: &FaceUri) -> bool {
     matches!(uri, FaceUri::Station { address, .. } if address.is_group())
 }
 
-/// The `transport` of the first `client.conf` that exists, as ndn-cxx looks for it: a file of `key=value`
-/// lines with comments after `;`.
+/// The `transport` of the first `client.conf` that exists, as ndn-cxx looks for it: a file of
+/// `key=value` lines with comments after `;`.
 fn client_conf(
     surroundings: &Surroundings,
     read: impl Fn(&Path) -> Option<String>,

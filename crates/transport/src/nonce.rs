@@ -2,8 +2,8 @@
 
 use rustix::io::Errno;
 
-/// A stream of nonces, seeded once: xorshift64*, because a nonce is wanted for each Interest and only has to
-/// differ from those of others.
+/// A stream of nonces, seeded once: xorshift64*, because a nonce is wanted for each Interest and
+/// only has to differ from those of others.
 #[derive(Clone, Debug)]
 pub struct Nonces {
     state: u64,

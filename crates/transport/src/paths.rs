@@ -1,5 +1,5 @@
-//! Where a router's Unix socket is when nobody says: one order of places for the router that listens and for
-//! the clients that look for it.
+//! Where a router's Unix socket is when nobody says: one order of places for the router that
+//! listens and for the clients that look for it.
 //!
 //! Never touches the file system; callers try the places in order.
 
@@ -21,7 +21,8 @@ pub fn memif_beside(socket: &Path) -> PathBuf {
     socket.with_extension("memif")
 }
 
-/// The sockets that a client tries, in order: this user's router, the system's, then those of other routers.
+/// The sockets that a client tries, in order: this user's router, the system's, then those of other
+/// routers.
 pub fn client_sockets() -> Vec<PathBuf> {
     client_sockets_of(uid(), runtime_dir())
 }
@@ -48,7 +49,8 @@ fn client_sockets_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
     let mut sockets = Vec::new();
     if uid != 0 {
         sockets.extend(runtime_dir.map(|dir| dir.join("namely.sock")));
-        // Not only without a runtime directory: the router may have been started without the variable.
+        // Not only without a runtime directory: the router may have been started without the
+        // variable.
         sockets.push(listen_socket_of(uid, None));
     }
     sockets.push(PathBuf::from(SYSTEM_SOCKET));

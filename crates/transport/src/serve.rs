@@ -13,8 +13,8 @@ pub trait Producer {
     /// The prefixes under which it is asked: registered with the router.
     fn prefixes(&self) -> Vec<Name>;
 
-    /// Answers `interest` by at most one packet put into `outbox` with `headers`; silence means that there is no
-    /// such data.
+    /// Answers `interest` by at most one packet put into `outbox` with `headers`; silence means
+    /// that there is no such data.
     fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox);
 }
 
@@ -30,7 +30,8 @@ impl Producer for Publication {
     }
 }
 
-/// Registers the producer's prefixes. It is asked already while the last of them are being registered.
+/// Registers the producer's prefixes. It is asked already while the last of them are being
+/// registered.
 pub fn register(connection: &mut Connection, producer: &mut dyn Producer) -> Result<(), CommandError> {
     for prefix in producer.prefixes() {
         connection.register(&prefix, &mut |incoming, outbox| {
@@ -42,8 +43,8 @@ pub fn register(connection: &mut Connection, producer: &mut dyn Producer) -> Res
     Ok(())
 }
 
-/// Answers until `go_on`, asked several times a second, says no. Answers leave in the order of the Interests, all
-/// those of one turn in one write.
+/// Answers until `go_on`, asked several times a second, says no. Answers leave in the order of the
+/// Interests, all those of one turn in one write.
 pub fn serve(
     connection: &mut Connection,
     producer: &mut dyn Producer,

@@ -13,7 +13,8 @@ use super::{Answer, Connection, ConnectionError};
 /// How long one command waits for its response. A router that has just started may be slow.
 pub(super) const COMMAND_LIFETIME_MS: u64 = 2_000;
 
-/// How long a fetch waits at its start for the router's word that it will tell where packets come from.
+/// How long a fetch waits at its start for the router's word that it will tell where packets come
+/// from.
 const ORIGINS_LIFETIME_MS: u64 = 200;
 
 /// How often a command without a response is sent.
@@ -74,8 +75,8 @@ pub(super) const FORBIDDEN: u64 = 403;
 /// Pause before a command that may have been overtaken is signed again.
 pub(super) const OVERTAKEN_PAUSE_NS: u64 = 20_000_000;
 
-/// SignatureTime of the last command of this process, ms: a router takes those of one key in ascending order only, over
-/// whichever connections they come.
+/// SignatureTime of the last command of this process, ms: a router takes those of one key in
+/// ascending order only, over whichever connections they come.
 static LAST_TIME_MS: AtomicU64 = AtomicU64::new(0);
 
 /// Signs commands, each with a later SignatureTime than the one before.
@@ -89,7 +90,8 @@ impl CommandSigner {
         CommandSigner { signer }
     }
 
-    /// Whether a refusal may mean only that a later command of the same key, from another connection, came first.
+    /// Whether a refusal may mean only that a later command of the same key, from another
+    /// connection, came first.
     pub(super) fn may_be_overtaken(&self) -> bool {
         self.signer.key_name().is_some()
     }
@@ -115,8 +117,9 @@ impl CommandSigner {
 }
 
 impl Connection {
-    /// Sends a command and waits for its response; repeated when none comes. The response is not verified: it
-    /// is the word of the router that this connection leads to. Other packets that come meanwhile are dropped.
+    /// Sends a command and waits for its response; repeated when none comes. The response is not
+    /// verified: it is the word of the router that this connection leads to. Other packets that
+    /// come meanwhile are dropped.
     pub fn command(
         &mut self,
         command: Command,
@@ -146,9 +149,9 @@ impl Connection {
         Err(CommandError::NoAnswer)
     }
 
-    /// Asks the router to say of each packet where it came from (IncomingFaceId), so that the share that its
-    /// content store answered can be told. Asked once of each router, and waited for a moment only: a router that
-    /// does not do it, or not over this kind of face, goes on as before.
+    /// Asks the router to say of each packet where it came from (IncomingFaceId), so that the share
+    /// that its content store answered can be told. Asked once of each router, and waited for a
+    /// moment only: a router that does not do it, or not over this kind of face, goes on as before.
     pub fn ask_for_origins(&mut self) -> Result<(), ConnectionError> {
         if !self.local || self.origins_asked == Some(self.epoch) {
             return Ok(());
@@ -168,7 +171,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Where this connection's commands go: `/localhost` for a router that sees the client as local.
+    /// Where this connection's commands go: `/localhost` for a router that sees the client as
+    /// local.
     pub fn scope(&self) -> Scope {
         if self.local { Scope::Localhost } else { Scope::Localhop }
     }

@@ -28,10 +28,12 @@ pub struct Reply {
     pub rtt_ns: u64,
 }
 
-/// When an Interest that is to be repeated goes out again for the first time; then after twice as long.
+/// When an Interest that is to be repeated goes out again for the first time; then after twice as
+/// long.
 const REPEAT_NS: u64 = 500_000_000;
 
-/// One Interest on its way to its answer, without I/O: sent, sent again if it may be, given up in time.
+/// One Interest on its way to its answer, without I/O: sent, sent again if it may be, given up in
+/// time.
 #[derive(Debug)]
 pub struct Expression {
     wire: Vec<u8>,
@@ -49,8 +51,9 @@ impl Expression {
         Self::new(wire, None, 1, now_ns)
     }
 
-    /// Sends `wire`, which is `interest` with a Nonce, and waits for `attempts` lifetimes. It goes out again after half
-    /// a second, a second, and so on, with new Nonces; a Nack for congestion or a duplicate counts as no answer.
+    /// Sends `wire`, which is `interest` with a Nonce, and waits for `attempts` lifetimes. It goes
+    /// out again after half a second, a second, and so on, with new Nonces; a Nack for congestion
+    /// or a duplicate counts as no answer.
     pub fn repeated(
         wire: Vec<u8>,
         interest: InterestBuilder,
@@ -117,15 +120,16 @@ impl Expression {
 }
 
 impl Connection {
-    /// Sends `interest` with a fresh Nonce and waits for its answer, at most its lifetime. Other packets that
-    /// come meanwhile are dropped: it is for clients that only ask.
+    /// Sends `interest` with a fresh Nonce and waits for its answer, at most its lifetime. Other
+    /// packets that come meanwhile are dropped: it is for clients that only ask.
     pub fn express(&mut self, interest: &InterestBuilder) -> Result<Answer, ConnectionError> {
         let expression = Expression::once(self.fresh(interest), self.now_ns());
         self.exchange_one(expression, &mut |_, _| {})
     }
 
-    /// [`Connection::express`] for `attempts` times the Interest's lifetime. It goes out again after half a second,
-    /// a second, and so on, each time with a new Nonce; a Nack for congestion or a duplicate counts as no answer.
+    /// [`Connection::express`] for `attempts` times the Interest's lifetime. It goes out again
+    /// after half a second, a second, and so on, each time with a new Nonce; a Nack for congestion
+    /// or a duplicate counts as no answer.
     pub fn express_retrying(
         &mut self,
         interest: &InterestBuilder,
@@ -145,8 +149,8 @@ impl Connection {
         self.exchange_one(Expression::repeated(wire, interest.clone(), attempts, self.now_ns()), handler)
     }
 
-    /// Sends the Interest `wire` as it is (a signed one, say) and waits for its answer, at most its lifetime;
-    /// `handler` gets the other packets. After a reconnection it is sent again.
+    /// Sends the Interest `wire` as it is (a signed one, say) and waits for its answer, at most its
+    /// lifetime; `handler` gets the other packets. After a reconnection it is sent again.
     pub fn express_wire(
         &mut self,
         wire: &[u8],
@@ -191,8 +195,9 @@ impl Connection {
     }
 }
 
-/// The answer that `incoming` is to `interest`, if it is one. Of an Interest that is repeated, the Nack of any
-/// of its Nonces counts, unless it says no more than that another one is under way or that it came too soon.
+/// The answer that `incoming` is to `interest`, if it is one. Of an Interest that is repeated, the
+/// Nack of any of its Nonces counts, unless it says no more than that another one is under way or
+/// that it came too soon.
 fn taken(interest: &InterestView<'_>, incoming: &Incoming<'_>, repeated: bool) -> Option<Answer> {
     match incoming.packet {
         Packet::Data(data) if answers(interest, &data) => Some(Answer::Data(reply(&data, incoming.headers))),

@@ -50,7 +50,8 @@ impl Inbox {
         }
     }
 
-    /// The next whole link packet, if one is there. An error says that the stream can no longer be cut into packets.
+    /// The next whole link packet, if one is there. An error says that the stream can no longer be
+    /// cut into packets.
     pub(super) fn next_packet(&mut self) -> Result<Option<&[u8]>, DecodeError> {
         let unread = &self.buf[self.start..self.end];
         if unread.is_empty() {
@@ -63,12 +64,6 @@ impl Inbox {
         let start = self.start;
         self.start += octets;
         Ok(Some(&self.buf[start..start + octets]))
-    }
-
-    /// Forgets what was read: the connection it came from is gone.
-    pub(super) fn clear(&mut self) {
-        self.start = 0;
-        self.end = 0;
     }
 }
 

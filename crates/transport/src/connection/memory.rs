@@ -1,17 +1,22 @@
 //! Shared memory to a router on this host (memif): packets without a system call for each.
 //!
-//! What a handler sees is a private copy, made once when the packet leaves the ring: the router could change what lies
-//! in shared memory while a signature is checked, and then `Verified` would say too much.
+//! What a handler sees is a private copy, made once when the packet leaves the ring: the router
+//! could change what lies in shared memory while a signature is checked, and then `Verified` would
+//! say too much.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use namely_memif::{Fault, Handshake, Interface, Options, Progress};
+use namely_host::Waker;
+use namely_memif::{Handshake, Interface, Options, Progress};
+use namely_wire::LP_PACKET_OCTETS_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use super::receiver::Receiver;
-use super::{Incoming, Outbox, Waker};
+use super::Fault;
+use super::carrier::{Carrier, Delivery, Ready};
+use super::outbox::Outbox;
 
 /// How long a router may take to make an interface.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,7 +38,7 @@ pub(super) fn connect(path: &str, id: u32) -> io::Result<Interface> {
         handshake = match handshake.proceed() {
             Ok(Progress::Connected(interface)) => return Ok(*interface),
             Ok(Progress::Waiting(handshake)) => handshake,
-            Err(Fault::System(errno)) => return Err(errno.into()),
+            Err(namely_memif::Fault::System(errno)) => return Err(errno.into()),
             Err(fault) => return Err(io::Error::new(io::ErrorKind::ConnectionRefused, fault)),
         };
         let left = HANDSHAKE_TIMEOUT.saturating_sub(started.elapsed());
@@ -42,54 +47,60 @@ pub(super) fn connect(path: &str, id: u32) -> io::Result<Interface> {
         }
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
         match rustix::event::poll(&mut [PollFd::new(&handshake, PollFlags::IN)], Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => (),
+            Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
 }
 
-/// One turn: writes what is queued, hands over what has come, waiting for it for `wait_ns` at most, and writes what
-/// came of that. Returns the packets that were handled.
-pub(super) fn exchange(
-    interface: &mut Interface,
-    (outbox, receiver, waker): (&mut Outbox, &mut Receiver, &Waker),
-    wait_ns: u64,
-    now_ns: &dyn Fn() -> u64,
-    handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-) -> Result<usize, super::Fault> {
-    outbox.flush_to_ring(&mut interface.sender)?;
-    let mut handled = take(interface, outbox, receiver, now_ns(), handler)?;
-    if handled == 0 && (outbox.is_full() || interface.receiver.sleep()) {
-        let wait_ns = if outbox.is_empty() { wait_ns } else { wait_ns.min(RETRY_NS) };
-        let ready = interface.link.wait(Duration::from_nanos(wait_ns))?;
-        if ready.kicked {
-            waker.reset();
-        }
-        if ready.control {
-            interface.link.check()?;
-        }
-        outbox.flush_to_ring(&mut interface.sender)?;
-        handled = take(interface, outbox, receiver, now_ns(), handler)?;
+impl Carrier for Interface {
+    fn frame_octets_max(&self) -> Option<usize> {
+        Some(LP_PACKET_OCTETS_MAX)
     }
-    outbox.flush_to_ring(&mut interface.sender)?;
-    Ok(handled)
-}
 
-fn take(
-    interface: &mut Interface,
-    outbox: &mut Outbox,
-    receiver: &mut Receiver,
-    now_ns: u64,
-    handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-) -> Result<usize, super::Fault> {
-    if outbox.is_full() {
-        return Ok(0);
+    fn is_lossy(&self) -> bool {
+        false
     }
-    interface.receiver.stay_awake();
-    let received = interface.receiver.receive(PACKETS_PER_TURN, &mut |frame| {
-        receiver.take(frame, outbox, now_ns, handler);
-        !outbox.is_full()
-    })?;
-    receiver.counters.dropped_malformed += received.too_long;
-    Ok(received.packets)
+
+    fn watch(&self, waker: &Waker) -> Result<(), Errno> {
+        self.link.watch(waker)
+    }
+
+    fn send(&mut self, outbox: &mut Outbox) -> Result<(), Fault> {
+        outbox.flush_to_ring(&mut self.sender)?;
+        Ok(())
+    }
+
+    fn take_pending(&mut self, delivery: &mut Delivery<'_>) -> Result<usize, Fault> {
+        self.receive(delivery)
+    }
+
+    fn wait(&mut self, outbox: &mut Outbox, waker: &Waker, wait_ns: u64) -> Result<Ready, Fault> {
+        // Going to sleep fails when packets came since the ring was looked at.
+        if outbox.is_full() || self.receiver.sleep() {
+            let wait_ns = if outbox.is_empty() { wait_ns } else { wait_ns.min(RETRY_NS) };
+            let ready = self.link.wait(Duration::from_nanos(wait_ns))?;
+            if ready.kicked {
+                waker.reset();
+            }
+            if ready.control {
+                self.link.check()?;
+            }
+        }
+        Ok(Ready::BOTH)
+    }
+
+    fn receive(&mut self, delivery: &mut Delivery<'_>) -> Result<usize, Fault> {
+        if !delivery.has_room() {
+            return Ok(0);
+        }
+        delivery.begin_batch();
+        self.receiver.stay_awake();
+        let received = self.receiver.receive(PACKETS_PER_TURN, &mut |frame| {
+            delivery.take(frame);
+            delivery.has_room()
+        })?;
+        delivery.receiver.counters.dropped_malformed += received.too_long;
+        Ok(received.packets)
+    }
 }

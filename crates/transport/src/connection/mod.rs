@@ -1,9 +1,9 @@
 //! A client's link to a router: blocking, poll-based, one thread.
 //!
-//! The caller drives it by [`Connection::turn`]: each turn writes what is queued, waits for packets, hands each
-//! to the caller's handler together with the [`Outbox`] for answers, and writes those. When the router goes
-//! away the connection comes back by itself, with growing pauses, and registers its prefixes again;
-//! [`Connection::epoch`] tells that what was outstanding is lost.
+//! The caller drives it by [`Connection::turn`]: each turn writes what is queued, waits for
+//! packets, hands each to the caller's handler together with the [`Outbox`] for answers, and writes
+//! those. When the router goes away the connection comes back by itself, with growing pauses, and
+//! registers its prefixes again; [`Connection::epoch`] tells that what was outstanding is lost.
 //!
 //! A packet is handled where it was read; an answer is composed where it will be written from.
 //!
@@ -21,7 +21,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod carrier;
 mod command;
+mod connect;
 mod error;
 mod ethernet;
 mod express;
@@ -30,10 +32,9 @@ mod memory;
 mod outbox;
 mod receiver;
 mod registration;
-mod socket;
+mod stream;
 mod udp;
 
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -45,16 +46,16 @@ use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, NackReason};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
+use self::carrier::{Carrier, Delivery};
 pub use self::command::CommandError;
 use self::command::CommandSigner;
+use self::connect::Connected;
 pub use self::error::{ConnectionError, NoRouter};
 pub use self::express::{Answer, Expression, Reply};
-use self::inbox::{Filled, Inbox};
 pub use self::outbox::{OUTBOX_OCTETS_MAX, Outbox};
 pub use self::receiver::Counters;
 use self::receiver::Receiver;
 use self::registration::{Context, Registrations};
-use self::socket::{Carrier, Socket};
 use crate::endpoint::{self, Candidate, NamedBy, Surroundings};
 use crate::nonce::Nonces;
 pub use namely_host::Waker;
@@ -65,10 +66,11 @@ const RETRY_NS: (u64, u64) = (20_000_000, 1_000_000_000);
 /// How a connection behaves.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long a router that went away is looked for before the connection gives up; zero: not at all.
+    /// How long a router that went away is looked for before the connection gives up; zero: not at
+    /// all.
     pub reconnect: Duration,
-    /// Signs commands to the router. A router trusts the applications of its own user or host by their socket;
-    /// others need a key that it knows.
+    /// Signs commands to the router. A router trusts the applications of its own user or host by
+    /// their socket; others need a key that it knows.
     pub signer: Signer,
 }
 
@@ -128,8 +130,7 @@ pub struct Turn {
 pub struct Connection {
     uri: FaceUri,
     options: Options,
-    socket: Option<Socket>,
-    inbox: Inbox,
+    carrier: Option<Box<dyn Carrier>>,
     outbox: Outbox,
     receiver: Receiver,
     waker: Waker,
@@ -167,9 +168,10 @@ impl Connection {
     pub fn open(candidates: Vec<Candidate>, options: Options) -> Result<Self, ConnectionError> {
         let mut tried = Vec::new();
         for candidate in candidates {
-            match Socket::connect(&candidate.uri) {
-                Ok(socket) => return Self::over(socket, candidate.uri, options),
-                // Shared memory is offered beside a socket, or not: the socket tells whether there is a router.
+            match connect::connect(&candidate.uri) {
+                Ok(connected) => return Self::over(connected, candidate.uri, options),
+                // Shared memory is offered beside a socket, or not: the socket tells whether there
+                // is a router.
                 Err(_) if candidate.is_offer() => {}
                 Err(error) => tried.push((candidate, error)),
             }
@@ -182,30 +184,30 @@ impl Connection {
         Self::open(vec![Candidate { uri, named_by: NamedBy::Caller }], options)
     }
 
-    /// Speaks over a stream that is connected already, such as one end of a socket pair. It cannot reconnect, and the
-    /// other end need not be a router.
+    /// Speaks over a stream that is connected already, such as one end of a socket pair. It cannot
+    /// reconnect, and the other end need not be a router.
     pub fn from_stream(stream: UnixStream) -> Result<Self, ConnectionError> {
-        let socket = Socket::from_stream(stream).map_err(ConnectionError::System)?;
+        let connected = connect::stream(stream.into(), true).map_err(ConnectionError::System)?;
         let options = Options { reconnect: Duration::ZERO, ..Options::default() };
-        let mut connection = Self::over(socket, FaceUri::Fd(0), options)?;
+        let mut connection = Self::over(connected, FaceUri::Fd(0), options)?;
         connection.origins_asked = Some(connection.epoch);
         Ok(connection)
     }
 
-    fn over(socket: Socket, uri: FaceUri, options: Options) -> Result<Self, ConnectionError> {
-        let frame_octets_max = socket.frame_octets_max();
-        let waker = Waker::new().and_then(|waker| socket.watch(&waker).map(|()| waker));
+    fn over(connected: Connected, uri: FaceUri, options: Options) -> Result<Self, ConnectionError> {
+        let Connected { carrier, local } = connected;
+        let frame_octets_max = carrier.frame_octets_max();
+        let waker = Waker::new().and_then(|waker| carrier.watch(&waker).map(|()| waker));
         Ok(Connection {
             uri,
             waker: waker.map_err(|e| ConnectionError::System(e.into()))?,
             commands: CommandSigner::new(options.signer.clone()),
             options,
-            local: socket.local,
+            local,
             registrations: Registrations::default(),
-            inbox: Inbox::new(),
             outbox: Outbox::new(frame_octets_max),
-            receiver: Receiver::new(frame_octets_max),
-            socket: Some(socket),
+            receiver: Receiver::new(frame_octets_max.is_some()),
+            carrier: Some(carrier),
             retry: Retry::default(),
             epoch: 0,
             origins_asked: None,
@@ -236,7 +238,7 @@ impl Connection {
 
     /// Whether the router is there, as far as is known.
     pub fn is_connected(&self) -> bool {
-        self.socket.is_some()
+        self.carrier.is_some()
     }
 
     /// Fresh nonces for Interests.
@@ -249,8 +251,8 @@ impl Connection {
         Counters { dropped_unsent: self.outbox.unsent(), ..self.receiver.counters }
     }
 
-    /// The largest link packet that reaches the router in one piece, octets: longer packets go in fragments. None where packets
-    /// of any size do. Over UDP it follows the path.
+    /// The largest link packet that reaches the router in one piece, octets: longer packets go in
+    /// fragments. None where packets of any size do. Over UDP it follows the path.
     pub fn frame_octets_max(&self) -> Option<usize> {
         self.outbox.datagram_octets_max()
     }
@@ -270,16 +272,17 @@ impl Connection {
         &mut self.outbox
     }
 
-    /// Writes what is queued, waits until `deadline_ns` at most for packets, hands each to `handler`, and writes
-    /// what the handler queued. Returns early on a signal, and when its [`Waker`] is used. While the outbox is full no packets are taken in, so
-    /// a router that does not read slows its own requests down.
+    /// Writes what is queued, waits until `deadline_ns` at most for packets, hands each to
+    /// `handler`, and writes what the handler queued. Returns early on a signal, and when its
+    /// [`Waker`] is used. While the outbox is full no packets are taken in, so a router that does
+    /// not read slows its own requests down.
     pub fn turn(
         &mut self,
         deadline_ns: u64,
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
     ) -> Result<Turn, ConnectionError> {
         let mut turn = Turn::default();
-        if self.socket.is_none() && !self.reconnect(deadline_ns)? {
+        if self.carrier.is_none() && !self.reconnect(deadline_ns)? {
             return Ok(turn);
         }
         let worked = self.exchange(deadline_ns, handler, &mut turn);
@@ -296,8 +299,8 @@ impl Connection {
         turn: &mut Turn,
     ) -> Result<(), Fault> {
         let now_ns = self.now_ns();
-        let Some(socket) = &mut self.socket else { return Ok(()) };
-        let datagrams = socket.is_lossy();
+        let Some(carrier) = &mut self.carrier else { return Ok(()) };
+        let datagrams = carrier.is_lossy();
         let mut context = Context {
             now_ns,
             scope: if self.local { Scope::Localhost } else { Scope::Localhop },
@@ -313,27 +316,24 @@ impl Connection {
             }
         };
         let (wait_ns, started) = (due_ns.saturating_sub(now_ns), self.started);
-        let now_ns = &|| elapsed_ns(started);
-        let ends = (&mut self.outbox, &mut self.receiver, &self.waker);
-        turn.packets += match &mut socket.carrier {
-            Carrier::Stream(stream) => {
-                exchange_stream(stream, &mut self.inbox, ends, wait_ns, now_ns, handler)?
-            }
-            Carrier::Udp(link) => udp::exchange(link, ends, wait_ns, now_ns, handler)?,
-            Carrier::Ethernet(station) => ethernet::exchange(station, ends, wait_ns, now_ns, handler)?,
-            Carrier::Memory(interface) => memory::exchange(interface, ends, wait_ns, now_ns, handler)?,
+        let mut delivery = Delivery {
+            outbox: &mut self.outbox,
+            receiver: &mut self.receiver,
+            handler,
+            clock: &|| elapsed_ns(started),
+            now_ns,
         };
+        turn.packets += carrier::exchange(&mut **carrier, &self.waker, wait_ns, &mut delivery)?;
         Ok(())
     }
 
-    /// Notes that the router is gone; an error when it shall not be looked for.
+    /// Records that the router is gone; an error when it shall not be looked for.
     fn lose(&mut self, fault: Fault) -> Result<(), ConnectionError> {
         if matches!(fault, Fault::Unframed(_)) {
             self.receiver.counters.streams_broken += 1;
         }
         tracing::debug!(router = %self.uri, ?fault, "connection lost");
-        self.socket = None;
-        self.inbox.clear();
+        self.carrier = None;
         self.outbox.clear();
         if self.options.reconnect.is_zero() {
             return Err(ConnectionError::Lost { uri: self.uri.clone(), after: Duration::ZERO });
@@ -343,7 +343,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Tries once to reach the router again when it is time to, or waits for that time. Whether it is reached.
+    /// Tries once to reach the router again when it is time to, or waits for that time. Whether it
+    /// is reached.
     fn reconnect(&mut self, deadline_ns: u64) -> Result<bool, ConnectionError> {
         let now_ns = self.now_ns();
         if now_ns < self.retry.next_at_ns {
@@ -354,14 +355,16 @@ impl Connection {
             }
             return Ok(false);
         }
-        let connected =
-            Socket::connect(&self.uri).and_then(|socket| Ok(socket.watch(&self.waker).map(|()| socket)?));
+        let connected = connect::connect(&self.uri).and_then(|Connected { carrier, .. }| {
+            carrier.watch(&self.waker)?;
+            Ok(carrier)
+        });
         match connected {
-            Ok(socket) => {
-                if let Some(octets) = socket.frame_octets_max() {
+            Ok(carrier) => {
+                if let Some(octets) = carrier.frame_octets_max() {
                     self.outbox.set_datagram_octets_max(octets);
                 }
-                self.socket = Some(socket);
+                self.carrier = Some(carrier);
                 self.registrations.restart();
                 self.epoch += 1;
                 self.receiver.counters.reconnects += 1;
@@ -419,54 +422,6 @@ impl From<namely_memif::Fault> for Fault {
 impl From<DecodeError> for Fault {
     fn from(error: DecodeError) -> Self {
         Fault::Unframed(error)
-    }
-}
-
-/// One turn of a stream: writes what is queued, hands over what has come, waiting for it for `wait_ns` at most, and writes
-/// what came of that. Returns the packets that were handled.
-fn exchange_stream(
-    stream: &OwnedFd,
-    inbox: &mut Inbox,
-    (outbox, receiver, waker): (&mut Outbox, &mut Receiver, &Waker),
-    wait_ns: u64,
-    now_ns: &dyn Fn() -> u64,
-    handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-) -> Result<usize, Fault> {
-    outbox.flush(stream)?;
-    // What an earlier turn read and could not handle for lack of room comes first.
-    let mut handled = receiver.handle(inbox, outbox, now_ns(), handler)?;
-    if handled == 0 {
-        let ready = wait(stream, outbox, waker, wait_ns)?;
-        if ready.contains(PollFlags::OUT) {
-            outbox.flush(stream)?;
-        }
-        if ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-            match inbox.fill(stream)? {
-                Filled::Some => handled = receiver.handle(inbox, outbox, now_ns(), handler)?,
-                Filled::Nothing => {}
-                Filled::Closed => return Err(Fault::Closed),
-            }
-        }
-    }
-    outbox.flush(stream)?;
-    Ok(handled)
-}
-
-/// Waits for what the connection can do next; no flags when the time is over, a signal came, or it was woken.
-fn wait(socket: impl AsFd, outbox: &Outbox, waker: &Waker, wait_ns: u64) -> Result<PollFlags, Errno> {
-    let mut interest = PollFlags::empty();
-    interest.set(PollFlags::OUT, !outbox.is_empty());
-    interest.set(PollFlags::IN, !outbox.is_full());
-    let mut fds = [PollFd::new(&socket, interest), PollFd::new(waker, PollFlags::IN)];
-    match rustix::event::poll(&mut fds, Some(&timespec(wait_ns))) {
-        Ok(_) => {
-            if !fds[1].revents().is_empty() {
-                waker.reset();
-            }
-            Ok(fds[0].revents())
-        }
-        Err(Errno::INTR) => Ok(PollFlags::empty()),
-        Err(error) => Err(error),
     }
 }
 

@@ -1,18 +1,18 @@
-//! What waits to be written: link packets one behind the other in one buffer, so that a whole turn's packets
-//! leave in one system call on a stream, and in few on datagram sockets.
+//! What waits to be written: link packets one behind the other in one buffer, so that a whole
+//! turn's packets leave in one system call on a stream, and in few on datagram sockets.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 
-use namely_link::{Frame, LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};
+use namely_link::{Frame, LinkConfig, LinkKind, LinkSender, Outbound};
 use namely_memif::{Pushed, RingFault};
 use namely_wire::lp::{LpFraming, encode_lp_header};
-use namely_wire::{LpHeaders, PACKET_OCTETS_MAX};
+use namely_wire::{LpHeaders, LpView, PACKET_OCTETS_MAX};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-/// Octets that may wait before the connection stops taking packets in; one turn may exceed it by what a single
-/// packet's handler adds.
+/// Octets that may wait before the connection stops taking packets in; one turn may exceed it by
+/// what a single packet's handler adds.
 pub const OUTBOX_OCTETS_MAX: usize = 1 << 20;
 
 /// Buffered octets above which memory is given back once all has been written.
@@ -25,8 +25,8 @@ pub struct Outbox {
     written: usize,
     /// Where each datagram ends in `buf`; empty on a stream.
     ends: VecDeque<usize>,
-    /// Cuts packets that are longer than a datagram may be; none on a stream.
-    cutter: Option<Box<LinkService<Vec<u8>>>>,
+    /// Cuts packets that are longer than a datagram may be; `None` on a stream.
+    link: Option<Box<LinkSender<Vec<u8>>>>,
     datagram_octets_max: usize,
     /// When the turn began, ns.
     now_ns: u64,
@@ -36,17 +36,17 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// `datagram_octets_max`: none on a stream.
+    /// `datagram_octets_max`: `None` on a stream.
     pub(super) fn new(datagram_octets_max: Option<usize>) -> Self {
-        let cutter = datagram_octets_max.map(|mtu| {
+        let link = datagram_octets_max.map(|mtu| {
             let config = LinkConfig { marking: false, ..LinkConfig::new(LinkKind::Datagram { mtu }) };
-            Box::new(LinkService::new(config, ReassemblyTotal::new(0), 0))
+            Box::new(LinkSender::new(config, 0))
         });
         Outbox {
             buf: Vec::new(),
             written: 0,
             ends: VecDeque::new(),
-            cutter,
+            link,
             datagram_octets_max: datagram_octets_max.unwrap_or(usize::MAX),
             now_ns: 0,
             packets: 0,
@@ -56,32 +56,34 @@ impl Outbox {
 
     /// Longer packets are cut from now on.
     pub(super) fn set_datagram_octets_max(&mut self, octets: usize) {
-        let Some(cutter) = &mut self.cutter else { return };
-        cutter.reconfigure(LinkConfig { kind: LinkKind::Datagram { mtu: octets }, ..*cutter.config() });
-        self.datagram_octets_max = cutter.mtu().unwrap_or(octets);
+        let Some(link) = &mut self.link else { return };
+        link.reconfigure(LinkConfig { kind: LinkKind::Datagram { mtu: octets }, ..*link.config() });
+        self.datagram_octets_max = link.mtu().unwrap_or(octets);
     }
 
-    /// Finds out by probes what the path to the router carries, where nobody tells. Returns when there is something to do for that, ns.
+    /// Finds out by probes what the path to the router carries, where nobody tells. Returns when
+    /// there is something to do for that, ns.
     pub(super) fn probe_path(&mut self, now_ns: u64) -> Option<u64> {
         self.now_ns = now_ns;
-        let Outbox { cutter: Some(cutter), buf, ends, .. } = self else { return None };
-        cutter.discover_path(true);
-        cutter.tick(now_ns, &mut |frame| append(&frame, buf, ends));
-        self.datagram_octets_max = cutter.mtu().unwrap_or(self.datagram_octets_max);
-        cutter.due_ns()
+        let Outbox { link: Some(link), buf, ends, .. } = self else { return None };
+        link.discover_path(true);
+        link.tick(now_ns, &mut |frame| append(&frame, buf, ends));
+        self.datagram_octets_max = link.mtu().unwrap_or(self.datagram_octets_max);
+        link.due_ns()
     }
 
-    /// Takes note of an IDLE packet: the router probes the path, and is answered, or answers.
-    pub(super) fn on_idle(&mut self, packet: &[u8]) {
-        let Outbox { cutter: Some(cutter), buf, ends, now_ns, .. } = self else { return };
-        // It was checked before.
-        let _ = cutter.receive(packet, (), *now_ns, &mut |frame| append(&frame, buf, ends));
-        self.datagram_octets_max = cutter.mtu().unwrap_or(self.datagram_octets_max);
+    /// Records what an IDLE packet from the router says of the path, or answers it: one of the two
+    /// probes what it carries.
+    pub(super) fn on_arrival(&mut self, view: &LpView<'_>) {
+        let Outbox { link: Some(link), buf, ends, now_ns, .. } = self else { return };
+        // Only the reliability service, which is off, takes a frame for a duplicate.
+        let _ = link.on_arrival(view, *now_ns, &mut |frame| append(&frame, buf, ends));
+        self.datagram_octets_max = link.mtu().unwrap_or(self.datagram_octets_max);
     }
 
     /// The longest datagram; none on a stream.
     pub(super) fn datagram_octets_max(&self) -> Option<usize> {
-        self.cutter.is_some().then_some(self.datagram_octets_max)
+        self.link.is_some().then_some(self.datagram_octets_max)
     }
 
     /// Datagrams that the system did not take: too long for the link, or no memory.
@@ -101,8 +103,8 @@ impl Outbox {
         }
     }
 
-    /// Queues a packet that `fill` appends in place; it must append exactly `octets`. When it fails, or
-    /// appends another number of octets, nothing is queued.
+    /// Queues a packet that `fill` appends in place; it must append exactly `octets`. When it
+    /// fails, or appends another number of octets, nothing is queued.
     pub fn compose<E>(
         &mut self,
         headers: &LpHeaders,
@@ -122,18 +124,19 @@ impl Outbox {
             return filled;
         }
         self.packets += 1;
-        if self.cutter.is_some() {
+        if self.link.is_some() {
             self.end_datagram(start, packet, headers);
         }
         filled
     }
 
-    /// Notes where the datagram that begins at `start` ends; one that is too long is cut into fragments.
+    /// Notes where the datagram that begins at `start` ends; one that is too long is cut into
+    /// fragments.
     fn end_datagram(&mut self, start: usize, packet: usize, headers: &LpHeaders) {
-        let Some(cutter) = &mut self.cutter else { return };
+        let Some(link) = &mut self.link else { return };
         let octets = self.buf.len() - start;
         if octets <= self.datagram_octets_max {
-            cutter.note_packet(octets, self.now_ns);
+            link.note_packet(octets, self.now_ns);
             self.ends.push_back(self.buf.len());
             return;
         }
@@ -141,7 +144,7 @@ impl Outbox {
         self.buf.truncate(start);
         let (buf, ends) = (&mut self.buf, &mut self.ends);
         let outbound = Outbound { headers: *headers, packet: octets, hop_limit: None };
-        let cut = cutter.send(outbound, self.now_ns, &mut |frame| append(&frame, buf, ends));
+        let cut = link.send(outbound, self.now_ns, &mut |frame| append(&frame, buf, ends));
         // Nothing is sent of a packet that cannot be cut: its answer is missed as if it were lost.
         debug_assert!(cut.is_ok(), "the largest packet fits into the fragments allowed");
     }
@@ -179,7 +182,8 @@ impl Outbox {
         Ok(true)
     }
 
-    /// Writes datagrams as far as they are taken. `send` tells how many it took from the front. `Ok(true)`: all is written.
+    /// Writes datagrams as far as they are taken. `send` tells how many it took from the front.
+    /// `Ok(true)`: all is written.
     pub(super) fn flush_datagrams(
         &mut self,
         mut send: impl FnMut(Datagrams<'_>) -> Result<usize, Errno>,
@@ -275,6 +279,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use namely_datagrams::udp::UdpSender;
+    use namely_link::{LinkService, ReassemblyTotal};
 
     /// A socket that is connected to another one.
     fn pair() -> (UdpSocket, UdpSocket) {

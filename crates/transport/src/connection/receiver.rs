@@ -1,9 +1,9 @@
-//! From link packets to network packets: headers, reassembly of what came in fragments, and the handler's call.
+//! From link packets to network packets: headers, reassembly of what came in fragments, and the
+//! handler's call.
 
-use namely_link::{LinkConfig, LinkDrop, LinkKind, LinkService, ReassemblyTotal};
+use namely_link::{Accepts, LinkDrop, LinkKind, LinkReceiver, ReassemblyLimits, ReassemblyTotal};
 use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, LpView, tlv, types};
 
-use super::inbox::Inbox;
 use super::{Incoming, Outbox, Packet};
 
 /// Octets of incomplete packets kept.
@@ -18,9 +18,11 @@ pub struct Counters {
     pub octets_in: u64,
     /// Dropped: not an NDNLPv2 packet, an Interest or a Data.
     pub dropped_malformed: u64,
-    /// Dropped: a fragment where none is expected, or one that does not fit the others of its packet.
+    /// Dropped: a fragment where none is expected, or one that does not fit the others of its
+    /// packet.
     pub dropped_fragment: u64,
-    /// Dropped: datagrams that the system did not take, since they are too long for the link, or for want of memory.
+    /// Dropped: datagrams that the system did not take, since they are too long for the link, or
+    /// for want of memory.
     pub dropped_unsent: u64,
     /// Dropped: Ethernet frames for which the ring had no room.
     pub dropped_ring_full: u64,
@@ -33,38 +35,21 @@ pub struct Counters {
 /// Takes link packets apart.
 #[derive(Debug)]
 pub(super) struct Receiver {
-    /// Reassembles; datagrams only.
-    link: Option<LinkService<Vec<u8>>>,
+    /// Reassembles; `None` on a stream, where nothing comes in fragments.
+    link: Option<LinkReceiver>,
     pub(super) counters: Counters,
 }
 
 impl Receiver {
-    pub(super) fn new(datagram_octets_max: Option<usize>) -> Self {
-        let link = datagram_octets_max.map(|mtu| {
-            let config = LinkConfig::new(LinkKind::Datagram { mtu });
-            LinkService::new(config, ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX), 0)
+    pub(super) fn new(is_datagrams: bool) -> Self {
+        let link = is_datagrams.then(|| {
+            let total = ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX);
+            LinkReceiver::new(ReassemblyLimits::default(), total)
         });
         Receiver { link, counters: Counters::default() }
     }
 
-    /// Hands the packets that were read to `handler`, as long as there is room for its answers. An error says
-    /// that the stream can no longer be cut into packets.
-    pub(super) fn handle(
-        &mut self,
-        inbox: &mut Inbox,
-        outbox: &mut Outbox,
-        received_ns: u64,
-        handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-    ) -> Result<usize, DecodeError> {
-        let mut handled = 0;
-        while !outbox.is_full() {
-            let Some(frame) = inbox.next_packet()? else { break };
-            handled += usize::from(self.take(frame, outbox, received_ns, handler));
-        }
-        Ok(handled)
-    }
-
-    /// Takes one link packet apart and hands over what it brought. False if it was dropped.
+    /// Takes one link packet apart and hands over what it brought. Returns false if it was dropped.
     pub(super) fn take(
         &mut self,
         frame: &[u8],
@@ -74,15 +59,17 @@ impl Receiver {
     ) -> bool {
         self.counters.packets_in += 1;
         self.counters.octets_in += frame.len() as u64;
-        let handed = match (whole(frame), &mut self.link) {
-            (Ok(None), _) => {
-                outbox.on_idle(frame);
+        let found = match (whole(frame), &mut self.link) {
+            (Ok(Found::Idle(view)), _) => {
+                // It may acknowledge a probe of the path, or be one: the sending half answers.
+                outbox.on_arrival(&view);
                 Ok(None)
             }
+            (Ok(Found::Packet(headers, wire)), _) => Ok(Some((headers, wire))),
             (Err(Fault::Fragment), Some(link)) => reassembled(link, frame, received_ns),
-            (found, _) => found,
+            (Err(fault), _) => Err(fault),
         };
-        let handed = handed.and_then(|found| match found {
+        let handed = found.and_then(|found| match found {
             Some((headers, wire)) => hand_over(headers, wire, received_ns, outbox, handler),
             None => Ok(()),
         });
@@ -107,25 +94,36 @@ impl From<DecodeError> for Fault {
     }
 }
 
-type Found<'a> = Option<(LpHeaders, &'a [u8])>;
+/// What a link packet that is not cut brought.
+enum Found<'a> {
+    /// A network packet.
+    Packet(LpHeaders, &'a [u8]),
+    /// Nothing but link fields: an IDLE packet.
+    Idle(LpView<'a>),
+}
 
-/// The network packet of a link packet that is not cut.
 fn whole(frame: &[u8]) -> Result<Found<'_>, Fault> {
     let view = LpView::parse(frame)?;
     if view.frag_count != 1 || view.frag_index != 0 {
         return Err(Fault::Fragment);
     }
-    Ok(view.fragment.map(|wire| (view.headers, wire)))
+    Ok(match view.fragment {
+        Some(wire) => Found::Packet(view.headers, wire),
+        None => Found::Idle(view),
+    })
 }
 
 /// The network packet that a datagram brought or completed.
 fn reassembled<'a>(
-    link: &'a mut LinkService<Vec<u8>>,
+    link: &'a mut LinkReceiver,
     frame: &'a [u8],
     received_ns: u64,
-) -> Result<Found<'a>, Fault> {
-    link.tick(received_ns, &mut |_| {});
-    match link.receive(frame, (), received_ns, &mut |_| {}) {
+) -> Result<Option<(LpHeaders, &'a [u8])>, Fault> {
+    // How long frames may be concerns who sends them.
+    const ACCEPTS: Accepts =
+        Accepts { kind: LinkKind::Datagram { mtu: namely_link::MTU_OCTETS_MIN }, local_fields: false };
+    link.tick(received_ns);
+    match link.receive(frame, (), ACCEPTS, received_ns, |_| Ok(())) {
         Ok(delivered) => Ok(delivered.map(|delivered| (delivered.headers, delivered.packet))),
         Err(LinkDrop::Malformed(_)) => Err(Fault::Malformed),
         Err(_) => Err(Fault::Fragment),

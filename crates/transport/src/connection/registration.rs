@@ -1,5 +1,5 @@
-//! The prefixes that this client serves: registered with the router, and again with each router that takes
-//! its place. A state machine: the connection feeds it time and packets.
+//! The prefixes that this client serves: registered with the router, and again with each router
+//! that takes its place. A state machine: the connection feeds it time and packets.
 
 use namely_wire::mgmt::{Command, ControlParameters, Scope};
 use namely_wire::{InterestView, LpHeaders, Name};
@@ -14,8 +14,8 @@ use crate::nonce::Nonces;
 /// Pause before a registration that failed is tried again.
 const PAUSE_NS: u64 = 500_000_000;
 
-/// How often prefixes are registered again over datagrams: a router that restarted cannot be told from one that
-/// has nothing to say, and routers close faces that have been idle for minutes.
+/// How often prefixes are registered again over datagrams: a router that restarted cannot be told
+/// from one that has nothing to say, and routers close faces that have been idle for minutes.
 const REFRESH_NS: u64 = 60_000_000_000;
 
 const LIFETIME_NS: u64 = COMMAND_LIFETIME_MS * 1_000_000;
@@ -185,9 +185,9 @@ impl Entry {
 }
 
 impl Connection {
-    /// Registers `prefix` with the router, so that Interests for it come here, and waits until the router took
-    /// it; `handler` gets the packets that come meanwhile. From then on the prefix is registered again by
-    /// itself whenever the connection was made anew.
+    /// Registers `prefix` with the router, so that Interests for it come here, and waits until the
+    /// router took it; `handler` gets the packets that come meanwhile. From then on the prefix is
+    /// registered again by itself whenever the connection was made anew.
     pub fn register(
         &mut self,
         prefix: &Name,

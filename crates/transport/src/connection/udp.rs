@@ -1,4 +1,5 @@
-//! Datagrams to and from a router: many by one system call, cut to what the path carries in one piece.
+//! Datagrams to and from a router: many by one system call, cut to what the path carries in one
+//! piece.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -6,16 +7,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use namely_datagrams::mmsg::{self, RECEIVE_OCTETS};
 use namely_datagrams::udp::{self, UdpSender};
+use namely_host::Waker;
 use namely_wire::PACKET_OCTETS_MAX;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
+use super::Fault;
+use super::carrier::{Carrier, Delivery, Ready, poll};
 use super::outbox::Outbox;
-use super::receiver::Receiver;
-use super::{Incoming, Waker, wait};
 
-/// Times that the socket is read in one turn, so that answers are not held back by an endless stream of requests.
+/// Times that the socket is read in one turn, so that answers are not held back by an endless
+/// stream of requests.
 const READS_PER_TURN: usize = 4;
 
 /// A socket that is connected to a router.
@@ -40,21 +43,11 @@ impl UdpLink {
         }
     }
 
-    /// The longest datagram to send, octets: what reaches the router in one piece, and peers accept.
-    pub(super) fn frame_octets_max(&self) -> usize {
+    fn path_frame_octets_max(&self) -> usize {
         frame_octets_max(udp::path_octets(&self.socket))
     }
 
-    fn send(&mut self, outbox: &mut Outbox) -> Result<(), Errno> {
-        let UdpLink { socket, sender, .. } = self;
-        outbox.flush_datagrams(|datagrams| sender.send(&*socket, datagrams))?;
-        if let Some(octets) = sender.path_change(&*socket) {
-            outbox.set_datagram_octets_max(frame_octets_max(Some(octets)));
-        }
-        Ok(())
-    }
-
-    /// Reads what has come; nothing is left of what came before. Whether there may be more.
+    /// Reads what has come; nothing is left of what came before. Returns true if there may be more.
     fn read(&mut self, outbox: &mut Outbox) -> Result<bool, Errno> {
         match mmsg::receive(&self.socket, &mut self.buf, false) {
             Ok(received) => {
@@ -71,22 +64,18 @@ impl UdpLink {
         if errno != Errno::MSGSIZE {
             return Err(errno);
         }
-        outbox.set_datagram_octets_max(self.frame_octets_max());
+        outbox.set_datagram_octets_max(self.path_frame_octets_max());
         Ok(())
     }
 
-    fn handle(
-        &mut self,
-        outbox: &mut Outbox,
-        receiver: &mut Receiver,
-        now_ns: u64,
-        handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-    ) -> usize {
+    /// Hands over what was read, as long as there is room for the answers.
+    fn deliver(&mut self, delivery: &mut Delivery<'_>) -> usize {
         let mut handled = 0;
-        while !outbox.is_full()
+        delivery.begin_batch();
+        while delivery.has_room()
             && let Some(range) = self.unread.pop_front()
         {
-            handled += usize::from(receiver.take(&self.buf[range], outbox, now_ns, handler));
+            handled += usize::from(delivery.take(&self.buf[range]));
         }
         handled
     }
@@ -102,39 +91,49 @@ fn frame_octets_max(path_octets: Option<usize>) -> usize {
     path_octets.unwrap_or(PACKET_OCTETS_MAX).clamp(namely_link::MTU_OCTETS_MIN, PACKET_OCTETS_MAX)
 }
 
-/// One turn: writes what is queued, hands over what has come, waiting for it for `wait_ns` at most, and writes what
-/// came of that. Returns the packets that were handled.
-pub(super) fn exchange(
-    link: &mut UdpLink,
-    (outbox, receiver, waker): (&mut Outbox, &mut Receiver, &Waker),
-    wait_ns: u64,
-    now_ns: &dyn Fn() -> u64,
-    handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-) -> Result<usize, super::Fault> {
-    let due_ns = outbox.probe_path(now_ns());
-    link.send(outbox)?;
-    // What an earlier turn read and could not handle for lack of room comes first.
-    let mut handled = link.handle(outbox, receiver, now_ns(), handler);
-    if handled == 0 {
-        let wait_ns = due_ns.map_or(wait_ns, |due_ns| wait_ns.min(due_ns.saturating_sub(now_ns())));
-        let ready = wait(&*link, outbox, waker, wait_ns)?;
-        if ready.contains(PollFlags::ERR)
-            && let Err(errno) = sockopt::socket_error(&*link)?
-        {
-            link.told(errno, outbox)?;
-        }
-        if ready.contains(PollFlags::OUT) {
-            link.send(outbox)?;
-        }
-        if ready.contains(PollFlags::IN) {
-            let mut reads = 0;
-            while link.unread.is_empty() && reads < READS_PER_TURN && link.read(outbox)? {
-                handled += link.handle(outbox, receiver, now_ns(), handler);
-                reads += 1;
-            }
-            handled += link.handle(outbox, receiver, now_ns(), handler);
-        }
+impl Carrier for UdpLink {
+    /// What reaches the router in one piece, and peers accept.
+    fn frame_octets_max(&self) -> Option<usize> {
+        Some(self.path_frame_octets_max())
     }
-    link.send(outbox)?;
-    Ok(handled)
+
+    fn is_lossy(&self) -> bool {
+        true
+    }
+
+    fn tick(&mut self, outbox: &mut Outbox, now_ns: u64) -> Option<u64> {
+        outbox.probe_path(now_ns)
+    }
+
+    fn send(&mut self, outbox: &mut Outbox) -> Result<(), Fault> {
+        let UdpLink { socket, sender, .. } = self;
+        outbox.flush_datagrams(|datagrams| sender.send(&*socket, datagrams))?;
+        if let Some(octets) = sender.path_change(&*socket) {
+            outbox.set_datagram_octets_max(frame_octets_max(Some(octets)));
+        }
+        Ok(())
+    }
+
+    fn take_pending(&mut self, delivery: &mut Delivery<'_>) -> Result<usize, Fault> {
+        Ok(self.deliver(delivery))
+    }
+
+    fn wait(&mut self, outbox: &mut Outbox, waker: &Waker, wait_ns: u64) -> Result<Ready, Fault> {
+        let ready = poll(&self.socket, outbox, waker, wait_ns)?;
+        if ready.contains(PollFlags::ERR)
+            && let Err(errno) = sockopt::socket_error(&self.socket)?
+        {
+            self.told(errno, outbox)?;
+        }
+        Ok(Ready { readable: ready.contains(PollFlags::IN), writable: ready.contains(PollFlags::OUT) })
+    }
+
+    fn receive(&mut self, delivery: &mut Delivery<'_>) -> Result<usize, Fault> {
+        let (mut handled, mut reads) = (0, 0);
+        while self.unread.is_empty() && reads < READS_PER_TURN && self.read(delivery.outbox)? {
+            handled += self.deliver(delivery);
+            reads += 1;
+        }
+        Ok(handled + self.deliver(delivery))
+    }
 }
