@@ -269,12 +269,11 @@ pub fn connection_failure(error: ConnectionError) -> Failure {
         }
         ConnectionError::BadInterest(_) | ConnectionError::System(_) => Exit::Failed,
     };
-    // The library's sentence ends with what to do, behind a semicolon.
-    let text = error.to_string();
-    match text.rsplit_once("; ") {
-        Some((message, hint)) => Failure::new(exit, message).hint(hint),
-        None => Failure::new(exit, text),
-    }
+    let hint = error.hint().map(|hint| match &error {
+        ConnectionError::NoRouter(_) => format!("{hint} with --router"),
+        _ => hint.to_owned(),
+    });
+    Failure { hint, ..Failure::new(exit, error.to_string()) }
 }
 
 /// A failure to carry out a command.
@@ -292,7 +291,10 @@ pub fn command_failure(error: CommandError) -> Failure {
                 _ => failure,
             }
         }
-        CommandError::NoAnswer => Failure::new(Exit::Timeout, error.to_string()),
+        CommandError::NoAnswer => {
+            let hint = error.hint().map(Into::into);
+            Failure { hint, ..Failure::new(Exit::Timeout, error.to_string()) }
+        }
         CommandError::Nack(reason) => nack_failure("the command", reason),
         other => Failure::failed(other.to_string()),
     }

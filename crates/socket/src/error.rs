@@ -181,8 +181,8 @@ impl fmt::Display for BindError {
             BindError::KeyChain(error) => error.fmt(f),
             BindError::Policy(error) => error.fmt(f),
             BindError::Anchor(error) => error.fmt(f),
-            BindError::Connection(error) => error.fmt(f),
-            BindError::Register(error) => error.fmt(f),
+            BindError::Connection(error) => with_hint(f, error, error.hint()),
+            BindError::Register(error) => with_hint(f, error, error.hint()),
             BindError::System(error) => write!(f, "the system refused: {error}"),
             BindError::TooManyProducers => {
                 write!(f, "this process has {PRODUCERS_MAX} producers already: close some of them")
@@ -353,6 +353,14 @@ from! {
     NameError => FetchError::Name, CallError => FetchError::Call, ObjectError => FetchError::Object,
     NameError => PublishError::Name, CallError => PublishError::Call,
     publish::PublishError => PublishError::Make, StoreError => PublishError::Store, StoreError => BindError::Store,
+}
+
+/// A sentence with what to do: all that a C or Python program gets to show.
+fn with_hint(f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display, hint: Option<&str>) -> fmt::Result {
+    match hint {
+        Some(hint) => write!(f, "{error}; {hint}"),
+        None => error.fmt(f),
+    }
 }
 
 /// Whether the process has no descriptor left, which is nothing that keys or routers could do anything about.

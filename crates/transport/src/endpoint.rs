@@ -10,7 +10,7 @@ use namely_wire::face_uri::{FaceUri, FaceUriError};
 
 use crate::paths;
 
-/// Environment variable that names the router; `--router` goes before it.
+/// Environment variable that names the router; what the caller names goes before it.
 pub const ROUTER_VARIABLE: &str = "NAMELY_ROUTER";
 
 /// The variable that clients of NFD and NDNd read.
@@ -46,7 +46,7 @@ impl Surroundings {
 /// Who named a router; shown in messages, so that a person knows what to correct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamedBy {
-    /// The caller (`--router`).
+    /// The caller: an argument, or an option.
     Caller,
     /// An environment variable.
     Variable(&'static str),
@@ -59,7 +59,7 @@ pub enum NamedBy {
 impl fmt::Display for NamedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NamedBy::Caller => f.write_str("--router"),
+            NamedBy::Caller => f.write_str("the caller"),
             NamedBy::Variable(name) => f.write_str(name),
             NamedBy::ClientConf(path) => write!(f, "{}", path.display()),
             NamedBy::UsualPlace => f.write_str("a usual place"),
@@ -96,7 +96,10 @@ pub struct BadRouter {
 
 impl fmt::Display for BadRouter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' (from {}) names no router: ", self.uri, self.named_by)?;
+        match &self.named_by {
+            NamedBy::Caller => write!(f, "'{}' names no router: ", self.uri)?,
+            named_by => write!(f, "'{}' (from {named_by}) names no router: ", self.uri)?,
+        }
         match &self.reason {
             Some(reason) => reason.fmt(f),
             None if self.uri.starts_with("ether:") => {
@@ -111,17 +114,20 @@ impl fmt::Display for BadRouter {
 
 impl std::error::Error for BadRouter {}
 
-/// The routers to try, in order. A router that was named (`flag`, then `NAMELY_ROUTER`, then
-/// `NDN_CLIENT_TRANSPORT`) is the only one; otherwise what a `client.conf` names goes before the
-/// usual places, where shared memory goes before the Unix socket. `read` reads a file, or says that
-/// there is none.
+/// The routers to try, in order. A router that was named (by the `caller`, then `NAMELY_ROUTER`,
+/// then `NDN_CLIENT_TRANSPORT`) is the only one; otherwise what a `client.conf` names goes before
+/// the usual places, where shared memory goes before the Unix socket. `read` returns a file's text,
+/// if there is one.
+///
+/// # Errors
+/// [`BadRouter`]: the first of these that names a router names none to which a client can connect.
 pub fn candidates(
-    flag: Option<&str>,
+    caller: Option<&str>,
     surroundings: &Surroundings,
     read: impl Fn(&Path) -> Option<String>,
 ) -> Result<Vec<Candidate>, BadRouter> {
     let named = [
-        (flag, NamedBy::Caller),
+        (caller, NamedBy::Caller),
         (surroundings.namely_router.as_deref(), NamedBy::Variable(ROUTER_VARIABLE)),
         (surroundings.ndn_client_transport.as_deref(), NamedBy::Variable(NDN_TRANSPORT_VARIABLE)),
     ];
@@ -183,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_goes_before_the_variables_and_a_named_router_is_the_only_one() {
+    fn the_caller_goes_before_the_variables_and_a_named_router_is_the_only_one() {
         let mut surroundings = Surroundings {
             namely_router: Some("unix:///a".into()),
             ndn_client_transport: Some("unix:///b".into()),
@@ -235,7 +241,13 @@ mod tests {
             "ether://[01:00:5e:00:17:aa%eth0]",
         ] {
             let refused = candidates(Some(uri), &Surroundings::default(), |_| None).unwrap_err();
-            assert!(refused.to_string().contains("--router"), "{refused}");
+            let text = refused.to_string();
+            assert!(refused.named_by == NamedBy::Caller && text.contains(uri), "{text}");
+            assert!(!text.contains("--"), "{text}");
+            let surroundings =
+                Surroundings { namely_router: Some(uri.to_owned()), ..Surroundings::default() };
+            let refused = candidates(None, &surroundings, |_| None).unwrap_err().to_string();
+            assert!(refused.contains(ROUTER_VARIABLE), "{refused}");
         }
     }
 }

@@ -37,25 +37,32 @@ pub enum CommandError {
     BadAnswer(DecodeError),
 }
 
+impl CommandError {
+    /// What the person can do about it, if anything.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            CommandError::Connection(error) => error.hint(),
+            CommandError::Refused(response) if matches!(response.code, 401 | 403) => {
+                Some("use the router's Unix socket, or sign with a key that it trusts")
+            }
+            CommandError::Nack(_) | CommandError::NoAnswer => Some("use the router's Unix socket"),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CommandError::Connection(error) => error.fmt(f),
             CommandError::Signing(error) => write!(f, "cannot sign the command: {error}"),
             CommandError::Refused(response) => {
-                write!(f, "the router refused: {} {}", response.code, response.text)?;
-                match response.code {
-                    401 | 403 => f.write_str("; sign with a key that the router trusts, see `namely key`"),
-                    _ => Ok(()),
-                }
+                write!(f, "the router refused: {} {}", response.code, response.text)
             }
             CommandError::Nack(reason) => {
-                write!(f, "the router refused the command itself ({reason}): it takes none from here; ")?;
-                f.write_str("use its Unix socket")
+                write!(f, "the router refused the command itself ({reason}): it takes none from here")
             }
-            CommandError::NoAnswer => {
-                f.write_str("the router does not answer commands here; use its Unix socket")
-            }
+            CommandError::NoAnswer => f.write_str("the router does not answer commands here"),
             CommandError::BadAnswer(error) => write!(f, "the router's response is malformed: {error}"),
         }
     }

@@ -36,21 +36,50 @@ pub struct NoRouter {
     pub tried: Vec<(Candidate, io::Error)>,
 }
 
+impl NoRouter {
+    /// The one place that was tried, if somebody named it.
+    fn named(&self) -> Option<&(Candidate, io::Error)> {
+        match &self.tried[..] {
+            [only] if only.0.named_by != NamedBy::UsualPlace => Some(only),
+            _ => None,
+        }
+    }
+
+    /// What the person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self.named() {
+            Some(_) => "start one there with `namely up`, or name another",
+            None => "start one with `namely up`, or name one",
+        }
+    }
+}
+
 impl fmt::Display for NoRouter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.tried[..] {
-            [(candidate, error)] if candidate.named_by != NamedBy::UsualPlace => {
-                write!(f, "no router at {} (from {}): {error}; ", candidate.uri, candidate.named_by)?;
-                f.write_str("start one there with `namely up`, or name another with --router")
+        f.write_str("no router at ")?;
+        if let Some((Candidate { uri, named_by }, error)) = self.named() {
+            return match named_by {
+                NamedBy::Caller => write!(f, "{uri}: {error}"),
+                named_by => write!(f, "{uri} (from {named_by}): {error}"),
+            };
+        }
+        for (i, (candidate, error)) in self.tried.iter().enumerate() {
+            let separator = if i == 0 { "" } else { ", " };
+            write!(f, "{separator}{} ({error})", candidate.uri)?;
+        }
+        Ok(())
+    }
+}
+
+impl ConnectionError {
+    /// What the person can do about it, if anything.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ConnectionError::NoRouter(none) => Some(none.hint()),
+            ConnectionError::Lost { after, .. } if !after.is_zero() => {
+                Some("start it again with `namely up`")
             }
-            tried => {
-                f.write_str("no router at ")?;
-                for (i, (candidate, error)) in tried.iter().enumerate() {
-                    let separator = if i == 0 { "" } else { ", " };
-                    write!(f, "{separator}{} ({error})", candidate.uri)?;
-                }
-                f.write_str("; start one with `namely up`, or name one with --router")
-            }
+            _ => None,
         }
     }
 }
@@ -66,8 +95,7 @@ impl fmt::Display for ConnectionError {
             }
             ConnectionError::Lost { uri, after } => {
                 let seconds = after.as_secs();
-                write!(f, "the router at {uri} went away and did not come back in {seconds} s; ")?;
-                f.write_str("start it again with `namely up`")
+                write!(f, "the router at {uri} went away and did not come back in {seconds} s")
             }
             ConnectionError::System(error) => write!(f, "the system refused: {error}"),
         }
@@ -75,3 +103,37 @@ impl fmt::Display for ConnectionError {
 }
 
 impl std::error::Error for ConnectionError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn no_router(named_by: NamedBy) -> ConnectionError {
+        let candidate = Candidate { uri: FaceUri::Unix("/run/x.sock".into()), named_by };
+        let error = io::Error::from(io::ErrorKind::ConnectionRefused);
+        ConnectionError::NoRouter(NoRouter { tried: vec![(candidate, error)] })
+    }
+
+    #[test]
+    fn a_message_says_what_and_a_hint_what_to_do_and_neither_names_a_flag() {
+        for named_by in [
+            NamedBy::Caller,
+            NamedBy::Variable(crate::endpoint::ROUTER_VARIABLE),
+            NamedBy::ClientConf("/etc/ndn/client.conf".into()),
+            NamedBy::UsualPlace,
+        ] {
+            let error = no_router(named_by.clone());
+            let (text, hint) = (error.to_string(), error.hint().unwrap());
+            assert!(text.starts_with("no router at unix:///run/x.sock"), "{text}");
+            assert!(!text.contains("; ") && !text.contains("--"), "{text}");
+            let says_who = text.contains(&format!("from {named_by}"));
+            assert_eq!(says_who, matches!(named_by, NamedBy::Variable(_) | NamedBy::ClientConf(_)));
+            assert!(hint.contains("namely up") && !hint.contains("--"), "{hint}");
+            assert_eq!(hint.contains("there"), named_by != NamedBy::UsualPlace);
+        }
+        let uri = FaceUri::Unix("/run/x.sock".into());
+        let lost = |after| ConnectionError::Lost { uri: uri.clone(), after };
+        assert_eq!(lost(Duration::ZERO).hint(), None);
+        assert!(lost(Duration::from_secs(3)).hint().unwrap().contains("namely up"));
+    }
+}

@@ -155,11 +155,11 @@ struct Retry {
 }
 
 impl Connection {
-    /// Connects to the router that `flag` names, or to the first that is found in the order of
-    /// [`endpoint::candidates`].
-    pub fn find(flag: Option<&str>, options: Options) -> Result<Self, ConnectionError> {
+    /// Connects to the router at the address `router`, or to the first that is found in the order
+    /// of [`endpoint::candidates`].
+    pub fn find(router: Option<&str>, options: Options) -> Result<Self, ConnectionError> {
         let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
-        let candidates = endpoint::candidates(flag, &Surroundings::of_process(), read)
+        let candidates = endpoint::candidates(router, &Surroundings::of_process(), read)
             .map_err(ConnectionError::BadRouter)?;
         Self::open(candidates, options)
     }
