@@ -1,5 +1,7 @@
 //! Listeners, static faces and static routes.
 
+use namely_io::IoOptions;
+use namely_link::CodelConfig;
 use namely_transport::paths;
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, Name};
@@ -58,22 +60,24 @@ pub struct Faces {
 
 impl Default for Faces {
     fn default() -> Self {
+        let io = IoOptions::default();
+        let codel = CodelConfig::default();
         Faces {
             listen: default_listeners(),
             workers: 0,
             multicast: Vec::new(),
-            idle_timeout_s: 600,
+            idle_timeout_s: io.udp.idle_ns / 1_000_000_000,
             faces_max: 4096,
             unix_mode: 0o666,
-            codel_target_us: 5000,
-            codel_interval_ms: 100,
-            congestion_threshold_octets: 65_536,
-            read_octets_per_turn: 262_144,
-            read_datagrams_per_turn: 64,
-            busy_poll_us: 0,
+            codel_target_us: codel.target_ns / 1000,
+            codel_interval_ms: codel.interval_ns / 1_000_000,
+            congestion_threshold_octets: codel.threshold_octets as u64,
+            read_octets_per_turn: io.read_octets_per_turn as u64,
+            read_datagrams_per_turn: io.read_datagrams_per_turn,
+            busy_poll_us: io.busy_poll_us,
             dispatcher: Dispatcher::default(),
             memif: Memif::default(),
-            ethernet: Ethernet::default(),
+            ethernet: Ethernet { xdp: io.ethernet.xdp },
         }
     }
 }

@@ -1,13 +1,10 @@
 //! From the configuration to the forwarder that it describes.
 
-use namely_forwarder::{CsChange, Forwarder, PacketBuf, StrategyError, UnsolicitedPolicy};
+use namely_forwarder::{CsChange, Forwarder, PacketBuf, StrategyError};
 use namely_security::sha256;
-use namely_wire::{Name, NameRef};
+use namely_wire::Name;
 
-use super::{Config, Unsolicited};
-
-/// What every strategy's full name starts with.
-const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy";
+use super::Config;
 
 /// The strategy of `/` when the configuration says nothing.
 const ROOT_STRATEGY: &str = "best-route";
@@ -22,8 +19,7 @@ impl Config {
         let forwarder =
             Forwarder::new(self.forwarder_config(), seed).map_err(|error| format!("tables: {error}"))?;
         for (prefix, strategy) in &self.strategy {
-            let name = strategy_name(strategy);
-            set_strategy(&forwarder, prefix.as_name(), name.as_name())
+            set_strategy(&forwarder, prefix, strategy)
                 .map_err(|error| format!("strategy: \"{prefix}\" = \"{strategy}\": {error}"))?;
         }
         Ok(forwarder)
@@ -38,15 +34,13 @@ impl Config {
         for prefix in old.strategy.keys().filter(|prefix| !self.strategy.contains_key(*prefix)) {
             if prefix.is_empty() {
                 // The strategy of / cannot be unset; it goes back to the default.
-                let default = strategy_name(ROOT_STRATEGY);
-                set_strategy(forwarder, prefix.as_name(), default.as_name()).ok();
+                set_strategy(forwarder, prefix, ROOT_STRATEGY).ok();
             } else {
                 forwarder.strategy_unset(prefix.as_name()).ok();
             }
         }
         for (prefix, strategy) in &self.strategy {
-            let name = strategy_name(strategy);
-            if let Err(error) = set_strategy(forwarder, prefix.as_name(), name.as_name()) {
+            if let Err(error) = set_strategy(forwarder, prefix, strategy) {
                 tracing::warn!("{prefix} keeps its strategy: {error}");
             }
         }
@@ -75,7 +69,7 @@ impl Config {
             cs_policy: tables.cs_policy,
             cs_admit: tables.cs_admit,
             cs_serve: tables.cs_serve,
-            unsolicited: unsolicited(tables.cs_unsolicited),
+            unsolicited: tables.cs_unsolicited,
             fib_entries_max: tables.fib_entries_max,
             nexthops_max: tables.nexthops_max,
             rib_routes_max: tables.rib_routes_max,
@@ -89,28 +83,14 @@ impl Config {
     }
 }
 
-fn unsolicited(policy: Unsolicited) -> UnsolicitedPolicy {
-    match policy {
-        Unsolicited::DropAll => UnsolicitedPolicy::DropAll,
-        Unsolicited::AdmitLocal => UnsolicitedPolicy::AdmitLocal,
-        Unsolicited::AdmitNetwork => UnsolicitedPolicy::AdmitNetwork,
-        Unsolicited::AdmitAll => UnsolicitedPolicy::AdmitAll,
-    }
-}
-
+/// Chooses a strategy that the configuration names in full or by its last component.
 fn set_strategy<B: PacketBuf, R: lock_api::RawMutex>(
     forwarder: &Forwarder<B, R>,
-    prefix: NameRef<'_>,
-    strategy: NameRef<'_>,
+    prefix: &Name,
+    strategy: &str,
 ) -> Result<(), StrategyError> {
-    forwarder.strategy_set(prefix, strategy).map(|_| ())
-}
-
-/// The name of a strategy that the configuration calls by its full or its short name.
-fn strategy_name(text: &str) -> Name {
-    let full = if text.starts_with('/') { text.to_owned() } else { format!("{STRATEGY_PREFIX}/{text}") };
-    // What is no name at all is no strategy's name either.
-    full.parse().unwrap_or_default()
+    let name: Name = strategy.parse().map_err(|_| StrategyError::Unknown)?;
+    forwarder.strategy_set(prefix.as_name(), name.as_name()).map(|_| ())
 }
 
 #[cfg(test)]

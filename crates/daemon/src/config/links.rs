@@ -1,5 +1,6 @@
 //! Settings of links: the dispatcher, shared memory, and Ethernet.
 
+use namely_io::{EthernetOptions, Xdp};
 use namely_wire::FaceUri;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -16,7 +17,8 @@ pub struct Dispatcher {
     #[serde(deserialize_with = "values::uris")]
     pub links: Vec<FaceUri>,
     /// Who gets a packet.
-    pub by: By,
+    #[serde(deserialize_with = "dispatch_by")]
+    pub by: DispatchBy,
     /// Whether the first worker reads these links, and does nothing else.
     pub own_core: bool,
     /// Packets that wait for one worker; a further one is dropped.
@@ -24,21 +26,10 @@ pub struct Dispatcher {
     pub queue_packets: usize,
 }
 
-/// Who gets a packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum By {
-    /// The worker that the whole name's hash says.
-    #[default]
-    Name,
-    /// Any worker.
-    Random,
-}
-
 impl Default for Dispatcher {
     fn default() -> Self {
-        let queue_packets = DispatcherOptions::default().queue_packets;
-        Dispatcher { links: Vec::new(), by: By::Name, own_core: false, queue_packets }
+        let DispatcherOptions { links, by, queue_packets } = DispatcherOptions::default();
+        Dispatcher { links: links.links, by, own_core: links.own_worker, queue_packets }
     }
 }
 
@@ -51,13 +42,14 @@ impl Dispatcher {
                 links: self.links.clone(),
                 own_worker: self.own_core && !self.links.is_empty(),
             },
-            by: match self.by {
-                By::Name => DispatchBy::Name,
-                By::Random => DispatchBy::Random,
-            },
+            by: self.by,
             queue_packets: self.queue_packets,
         }
     }
+}
+
+fn dispatch_by<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DispatchBy, D::Error> {
+    values::choice(deserializer, &[("name", DispatchBy::Name), ("random", DispatchBy::Random)])
 }
 
 fn queue_packets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
@@ -120,32 +112,19 @@ impl Memif {
 #[serde(default, deny_unknown_fields)]
 pub struct Ethernet {
     /// Whether by AF_XDP, with a program at the device, instead of AF_PACKET.
+    #[serde(deserialize_with = "xdp")]
     pub xdp: Xdp,
-}
-
-/// Whether devices are read by AF_XDP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Xdp {
-    /// None.
-    #[default]
-    Off,
-    /// Those whose driver has a place for the program; others by AF_PACKET.
-    Auto,
-    /// All; one that cannot be is not read.
-    On,
 }
 
 impl Ethernet {
     /// The same, for the data plane.
-    pub(crate) fn options(self) -> namely_io::EthernetOptions {
-        let xdp = match self.xdp {
-            Xdp::Off => namely_io::Xdp::Off,
-            Xdp::Auto => namely_io::Xdp::Auto,
-            Xdp::On => namely_io::Xdp::On,
-        };
-        namely_io::EthernetOptions { xdp }
+    pub(crate) fn options(self) -> EthernetOptions {
+        EthernetOptions { xdp: self.xdp }
     }
+}
+
+fn xdp<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Xdp, D::Error> {
+    values::choice(deserializer, &[("off", Xdp::Off), ("auto", Xdp::Auto), ("on", Xdp::On)])
 }
 
 fn rings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {

@@ -24,10 +24,10 @@ use serde::Deserialize;
 pub use authorization::{Authorization, KeyRule, User, UserRule};
 pub use autoreg::{Autoreg, Subnet};
 pub use faces::{Faces, MulticastGroup, StaticFace, StaticRoute};
-pub use links::{By, Dispatcher, Memif};
+pub use links::{Dispatcher, Memif};
 pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
 pub use policy::PolicyError;
-pub use tables::{Tables, Unsolicited};
+pub use tables::Tables;
 
 /// Everything that can be configured. `Config::default()` is a router that serves this machine only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -1,11 +1,15 @@
 //! Limits of the forwarder's tables.
 
-use namely_forwarder::CsPolicy;
-use serde::Deserialize;
+use namely_forwarder::{CsPolicy, UnsolicitedPolicy};
+use namely_security::sha256;
+use serde::{Deserialize, Deserializer};
 
 use super::{changed_keys, values};
 
-/// Limits of the forwarder's tables. What happens at each is in `docs/limits.md`.
+/// One ms, ns.
+const MS_NS: u64 = 1_000_000;
+
+/// Limits of the forwarder's tables; the defaults are the forwarder's own. What happens at each is in `docs/limits.md`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tables {
@@ -24,7 +28,8 @@ pub struct Tables {
     /// Whether the content store answers Interests.
     pub cs_serve: bool,
     /// What becomes of Data that no Interest asked for.
-    pub cs_unsolicited: Unsolicited,
+    #[serde(deserialize_with = "unsolicited")]
+    pub cs_unsolicited: UnsolicitedPolicy,
     /// Pending Interests.
     pub pit_entries_max: usize,
     /// Pending Interests of one face.
@@ -49,24 +54,25 @@ pub struct Tables {
 
 impl Default for Tables {
     fn default() -> Self {
+        let core = namely_forwarder::Config::new(sha256);
         Tables {
-            cs_packets_max: 65_536,
-            cs_entries_max: 1_048_576,
-            cs_octets_max: 256 << 20,
-            cs_policy: CsPolicy::default(),
-            cs_admit: true,
-            cs_serve: true,
-            cs_unsolicited: Unsolicited::DropAll,
-            pit_entries_max: 262_144,
-            pit_entries_per_face_max: 131_072,
-            interest_lifetime_ms_max: 3_600_000,
-            dead_nonces_max: 262_144,
-            dead_nonce_lifetime_ms: 6_000,
-            fib_entries_max: 1_048_576,
-            nexthops_max: 1_024,
-            rib_routes_max: 1_048_576,
-            strategy_choices_max: 65_536,
-            nack_no_route: true,
+            cs_packets_max: core.cs_packets_max,
+            cs_entries_max: core.cs_entries_max,
+            cs_octets_max: core.cs_octets_max,
+            cs_policy: core.cs_policy,
+            cs_admit: core.cs_admit,
+            cs_serve: core.cs_serve,
+            cs_unsolicited: core.unsolicited,
+            pit_entries_max: core.pit_entries_max,
+            pit_entries_per_face_max: core.pit_entries_per_face_max,
+            interest_lifetime_ms_max: core.interest_lifetime_ms_max,
+            dead_nonces_max: core.dead_nonces_max,
+            dead_nonce_lifetime_ms: core.dead_nonce_lifetime_ns / MS_NS,
+            fib_entries_max: core.fib_entries_max,
+            nexthops_max: core.nexthops_max,
+            rib_routes_max: core.rib_routes_max,
+            strategy_choices_max: core.strategy_choices_max,
+            nack_no_route: core.nack_no_route,
         }
     }
 }
@@ -84,16 +90,14 @@ impl Tables {
     }
 }
 
-/// What becomes of Data that no Interest asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unsolicited {
-    /// Dropped.
-    DropAll,
-    /// Cached if a local application sent it.
-    AdmitLocal,
-    /// Cached if another node sent it.
-    AdmitNetwork,
-    /// Cached.
-    AdmitAll,
+fn unsolicited<'de, D: Deserializer<'de>>(deserializer: D) -> Result<UnsolicitedPolicy, D::Error> {
+    values::choice(
+        deserializer,
+        &[
+            ("drop-all", UnsolicitedPolicy::DropAll),
+            ("admit-local", UnsolicitedPolicy::AdmitLocal),
+            ("admit-network", UnsolicitedPolicy::AdmitNetwork),
+            ("admit-all", UnsolicitedPolicy::AdmitAll),
+        ],
+    )
 }

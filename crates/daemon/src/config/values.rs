@@ -96,11 +96,20 @@ pub(super) fn remote_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<F
 
 /// The persistency of a face that this router makes: only peers make on-demand faces.
 pub(super) fn persistency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FacePersistency, D::Error> {
+    let choices = [FacePersistency::Persistent, FacePersistency::Permanent].map(|p| (p.as_str(), p));
+    choice(deserializer, &choices)
+}
+
+/// One of a few words.
+pub(super) fn choice<'de, D: Deserializer<'de>, T: Copy>(
+    deserializer: D,
+    choices: &[(&str, T)],
+) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
-    match text.parse() {
-        Ok(persistency @ (FacePersistency::Persistent | FacePersistency::Permanent)) => Ok(persistency),
-        _ => Err(D::Error::unknown_variant(&text, &["persistent", "permanent"])),
-    }
+    choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice).ok_or_else(|| {
+        let words: Vec<String> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
+        D::Error::custom(format!("unknown variant `{text}`, expected one of {}", words.join(", ")))
+    })
 }
 
 /// The URI of a network interface.

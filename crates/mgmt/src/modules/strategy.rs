@@ -2,13 +2,9 @@
 
 use namely_forwarder::StrategyError;
 use namely_wire::mgmt::{ControlParameters, ControlResponse, status_code};
-use namely_wire::{Name, NameRef};
 
 use super::{bad, not_found, required_name, table_refusal};
 use crate::control::Tables;
-
-/// What every strategy's full name starts with.
-const STRATEGY_PREFIX: [&str; 3] = ["localhost", "nfd", "strategy"];
 
 pub(crate) fn set(
     parameters: &ControlParameters,
@@ -16,8 +12,7 @@ pub(crate) fn set(
 ) -> Result<ControlResponse, ControlResponse> {
     let prefix = required_name(parameters)?;
     let strategy = parameters.strategy.as_ref().ok_or_else(|| bad("Strategy is missing"))?;
-    let full = full_name(strategy.as_name());
-    match tables.strategy_set(prefix, full.as_name()) {
+    match tables.strategy_set(prefix, strategy.as_name()) {
         Ok(chosen) => Ok(ControlResponse::ok(&ControlParameters {
             name: Some(prefix.to_name()),
             strategy: Some(chosen),
@@ -41,12 +36,4 @@ pub(crate) fn unset(
         return Err(not_found(format!("{prefix} has no strategy of its own")));
     }
     Ok(ControlResponse::ok(&ControlParameters { name: Some(prefix.to_name()), ..Default::default() }))
-}
-
-/// The full name of a strategy that is called by its last component only, as `/multicast` is.
-fn full_name(strategy: NameRef<'_>) -> Name {
-    if strategy.len() != 1 {
-        return strategy.to_name();
-    }
-    STRATEGY_PREFIX.iter().fold(Name::new(), |name, word| name.join_generic(word)).join_name(strategy)
 }
