@@ -93,7 +93,9 @@ fn text_of(kind: Kind, value: &[u8]) -> Result<String, Failure> {
     };
     let wrong = |what| Failure::new(libc::EINVAL, format!("the value is no {what}"));
     match kind {
-        Kind::Number { .. } | Kind::Told => Ok(number().ok_or_else(|| wrong("int or int64_t"))?.to_string()),
+        Kind::Number { .. } | Kind::ReadOnly => {
+            Ok(number().ok_or_else(|| wrong("int or int64_t"))?.to_string())
+        }
         Kind::Flag => Ok((number().ok_or_else(|| wrong("int or int64_t"))? != 0).to_string()),
         Kind::Text | Kind::Choice(_) => {
             let text = value.strip_suffix(&[0]).unwrap_or(value);
@@ -108,7 +110,7 @@ fn octets_of(kind: Kind, text: &str, room: usize) -> Result<Vec<u8>, Failure> {
         Kind::Text | Kind::Choice(_) => return Ok([text.as_bytes(), &[0]].concat()),
         Kind::Flag => i64::from(text == "true"),
         // Above what an int64_t holds there is no limit that matters.
-        Kind::Number { .. } | Kind::Told => {
+        Kind::Number { .. } | Kind::ReadOnly => {
             text.parse::<u64>().map_or(i64::MAX, |n| n.try_into().unwrap_or(i64::MAX))
         }
     };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use namely_socket::{ObjectInfo, ObjectStream, Received};
-use namely_transport::object::Vouching;
+use namely_transport::object::SignatureMode;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -55,9 +55,9 @@ impl Value {
 type InfoTuple = (String, Option<u64>, Option<u64>, &'static str, Option<String>, bool, Option<u64>);
 
 fn info_tuple(info: &ObjectInfo) -> InfoTuple {
-    let vouching = match info.vouching {
-        Vouching::Manifests => "manifests",
-        Vouching::Segments => "segments",
+    let vouching = match info.signature_mode {
+        SignatureMode::Manifests => "manifests",
+        SignatureMode::Segments => "segments",
     };
     let signer = info.signer.as_ref().map(ToString::to_string);
     (info.name.to_string(), info.octets, info.segments, vouching, signer, info.is_directory, info.mtime_ns)

@@ -1,4 +1,4 @@
-//! What the commands that fetch share: options of the transfer, the progress bar, and how a fetch fails.
+//! What the commands that fetch share: options of their socket, the progress bar, and how a fetch fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,20 +6,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use namely_files::GetError;
-use namely_transport::congestion::Algorithm;
-use namely_transport::object::{Flow, ObjectError, Progress, ReadOptions};
+use namely_socket::{BindError, CallError, Consumer, ConsumerOptions, FetchError, Flow, OptionError};
+use namely_transport::object::{ObjectError, Progress};
+use namely_wire::Name;
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
+use crate::commands::Context;
 use crate::failure::{Exit, Failure};
+use crate::keys::Trust;
 use crate::output::{Output, octets_text};
-use crate::router::{connection_failure, nack_failure};
+use crate::router::{command_failure, connection_failure, nack_failure};
 
 /// How data is fetched.
 #[derive(Debug, Args)]
 pub struct Transfer {
     /// How the fetch follows the network: cubic, raaqm, bbr, nbcc, aimd, or fixed:N.
-    #[arg(long, value_name = "ALGORITHM", default_value = "cubic", help_heading = "Transfer")]
-    congestion: Algorithm,
+    #[arg(long, value_name = "ALGORITHM", default_value = "cubic", value_parser = congestion, help_heading = "Transfer")]
+    congestion: String,
     /// Largest window, packets.
     #[arg(long, value_name = "PACKETS", help_heading = "Transfer")]
     window: Option<usize>,
@@ -28,16 +32,55 @@ pub struct Transfer {
     lifetime: u64,
 }
 
+fn congestion(text: &str) -> Result<String, OptionError> {
+    ConsumerOptions::default().set("congestion", text).map(|()| text.to_owned())
+}
+
 impl Transfer {
-    /// The reader's options.
-    pub fn options(&self) -> ReadOptions {
-        let mut options = ReadOptions { lifetime_ms: self.lifetime, ..ReadOptions::default() };
-        options.fetch.congestion = self.congestion;
+    fn apply(&self, options: &mut ConsumerOptions) -> Result<(), OptionError> {
+        options.set("congestion", &self.congestion)?;
+        options.set("lifetime_ms", &self.lifetime.to_string())?;
         if let Some(window) = self.window {
-            options.fetch.window_max = window.max(1);
-            options.fetch.span_max = options.fetch.span_max.max(2 * window);
+            options.set("window_max", &window.max(1).to_string())?;
+            options.backlog_segments = options.backlog_segments.max(2 * window);
         }
-        options
+        Ok(())
+    }
+}
+
+/// A socket for what is named below `prefix`, as a command's options say.
+pub fn consumer(
+    ctx: &Context<'_>,
+    prefix: Name,
+    trust: namely_socket::Trust,
+    transfer: Option<&Transfer>,
+) -> Result<Consumer, Failure> {
+    let mut options =
+        ConsumerOptions { router: ctx.global.router.clone(), trust, ..ConsumerOptions::default() };
+    if let Some(transfer) = transfer {
+        transfer.apply(&mut options).map_err(|e| Failure::failed(e.to_string()))?;
+    }
+    Consumer::bind(prefix, options).map_err(bind_failure)
+}
+
+/// A socket for whatever name a command was given.
+pub fn consumer_of_all(ctx: &Context<'_>, trust: &Trust, transfer: &Transfer) -> Result<Consumer, Failure> {
+    consumer(ctx, Name::new(), trust.of_socket(), Some(transfer))
+}
+
+/// A socket that cannot be bound.
+pub fn bind_failure(error: BindError) -> Failure {
+    match error {
+        BindError::Connection(error) => connection_failure(error),
+        BindError::Register(error) => command_failure(error),
+        other => {
+            let exit = match Errno::from_raw_os_error(other.errno()) {
+                Errno::CONNREFUSED => Exit::NoRouter,
+                Errno::ACCESS => Exit::Refused,
+                _ => Exit::Failed,
+            };
+            Failure::new(exit, other.to_string())
+        }
     }
 }
 
@@ -125,28 +168,41 @@ pub fn summary_json(p: &Progress) -> Value {
 
 /// A fetch that failed.
 pub fn get_failure(error: GetError) -> Failure {
-    let exit = match &error {
-        GetError::Object(error) => exit_of(error),
-        GetError::Interrupted { error, .. } => exit_of(error),
-        GetError::IsDirectory { .. } | GetError::NotDirectory { .. } | GetError::Listing { .. } => {
+    let exit = match (error.fetch_error(), &error) {
+        (Some(error), _) => exit_of(error),
+        (_, GetError::IsDirectory { .. } | GetError::NotDirectory { .. } | GetError::Listing { .. }) => {
             Exit::NotFound
         }
         _ => Exit::Failed,
     };
-    match error {
-        GetError::Object(ObjectError::Connection(error)) => connection_failure(error),
-        GetError::Object(ObjectError::Refused { name, reason }) => nack_failure(&name.to_string(), reason),
-        other => {
-            let text = other.to_string();
-            match text.rsplit_once("; ") {
-                Some((message, hint)) => Failure::new(exit, message).hint(hint),
-                None => Failure::new(exit, text),
-            }
+    if let GetError::Fetch(FetchError::Object(ObjectError::Refused { name, reason })) = &error {
+        return nack_failure(&name.to_string(), *reason);
+    }
+    let failure = Failure::new(exit, error.to_string());
+    let Some(hint) = error.hint() else { return failure };
+    // The library says what to do, and the command how.
+    let option = match &error {
+        GetError::IsDirectory { .. } => " with --recursive",
+        GetError::Interrupted { kept_octets: 1.., .. } | GetError::NoSpace { kept_octets: 1.., .. } => {
+            " with --resume"
         }
+        GetError::Busy { .. } => " with -o PATH",
+        _ => "",
+    };
+    failure.hint(format!("{hint}{option}"))
+}
+
+fn exit_of(error: &FetchError) -> Exit {
+    match error {
+        FetchError::Object(error) => exit_of_object(error),
+        FetchError::Revoked { .. } | FetchError::NotKnownGood { .. } => Exit::NotVerified,
+        FetchError::Lost { .. } | FetchError::Call(CallError::TimedOut) => Exit::Timeout,
+        FetchError::Call(CallError::RouterLost) => Exit::NoRouter,
+        FetchError::Name(_) | FetchError::Call(_) => Exit::Failed,
     }
 }
 
-fn exit_of(error: &ObjectError) -> Exit {
+fn exit_of_object(error: &ObjectError) -> Exit {
     match error {
         ObjectError::Connection(_) => Exit::NoRouter,
         ObjectError::Refused { .. } | ObjectError::NotFound { .. } => Exit::NotFound,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use namely_host::clock::unix_ns;
 use namely_security::keychain::{KeyChain, KeyChainError, KeyEntry, NewKey};
-use namely_security::{Certificate, KeyType, Passphrase, Signer, TrustPolicy, read_certificate, validity};
+use namely_security::{Certificate, KeyType, Passphrase, Signer, TrustPolicy, validity};
 use namely_wire::Name;
 
 use crate::commands::Context;
@@ -133,30 +133,18 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// The trust policy that the options ask for.
-    pub fn policy(&self, ctx: &Context<'_>) -> Result<TrustPolicy, Failure> {
-        if self.insecure {
-            return Ok(TrustPolicy::insecure_accept_all());
-        }
-        if self.digest_only {
-            return Ok(TrustPolicy::digest_only());
-        }
-        let mut policy = match &self.policy {
-            Some(path) => TrustPolicy::load(path).map_err(|e| Failure::failed(e.to_string()))?,
-            None => users_policy(ctx)?,
+    /// The same for a socket.
+    pub fn of_socket(&self) -> namely_socket::Trust {
+        use namely_socket::Trust;
+        let beside = match &self.policy {
+            _ if self.insecure => return Trust::Policy(TrustPolicy::insecure_accept_all().into()),
+            _ if self.digest_only => return Trust::Policy(TrustPolicy::digest_only().into()),
+            Some(path) => Trust::PolicyFile(path.clone()),
+            None => Trust::User,
         };
-        for path in &self.trust {
-            policy.add_anchor(read_certificate(path).map_err(|e| Failure::failed(e.to_string()))?);
+        match self.trust.is_empty() {
+            true => beside,
+            false => Trust::AnchorFiles { beside: Box::new(beside), files: self.trust.clone() },
         }
-        Ok(policy)
     }
-}
-
-/// The user's own keys and trust anchors, each for the names below its identity.
-fn users_policy(ctx: &Context<'_>) -> Result<TrustPolicy, Failure> {
-    let (policy, problems) = key_chain()?.hierarchical_policy().map_err(key_failure)?;
-    for problem in problems {
-        ctx.out.remark(format!("warning: {problem}"));
-    }
-    Ok(policy)
 }

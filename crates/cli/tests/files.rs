@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::{Home, write_file};
 use namely_security::{Certificate, KeyChain, KeyType, NewKey, ValidityPeriod};
+use namely_socket::{Producer, ProducerOptions, PublishOptions};
 use namely_wire::Name;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -101,6 +102,30 @@ fn an_expired_certificate_is_named_and_nothing_is_left() {
     let error = home.fails(6, ["get", &name, "-o", "out"]);
     assert!(error.contains("/lab/KEY/") && error.contains("expired"), "{error}");
     assert!(!home.path("out").exists());
+}
+
+#[test]
+fn namely_get_refuses_what_a_revoked_key_signed() {
+    let home = Home::with_router();
+    certify(&home, 1, 1000);
+    let options = ProducerOptions {
+        router: Some(home.router_uri()),
+        keychain: Some(home.path("home/keys")),
+        ..ProducerOptions::default()
+    };
+    let producer = Producer::bind("/lab/s".parse().unwrap(), options).unwrap();
+    let object: Name = "/lab/s/o".parse().unwrap();
+    let published = producer.publish(&object, &[7; 20_000], &PublishOptions::default()).unwrap();
+    let name = published.name.to_string();
+    home.ok(["get", &name, "-o", "before"]);
+    // The session's certificate is revoked when the socket is closed. The router's cache has all of it still.
+    producer.close();
+    home.wait_for("the revocation", || home.run(["get", &name, "-o", "after"]).code != Some(0));
+    let refused = home.fails(6, ["get", &name, "-o", "after"]);
+    assert!(refused.contains("was revoked") && refused.contains("/lab/s/KEY/"), "{refused}");
+    fs::remove_file(home.path("after")).unwrap_or_default();
+    home.fails(6, ["get", &name, "-o", "after"]);
+    assert!(!home.path("after").exists(), "nothing unverified is left");
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use common::{connect, key_of, name};
+use common::{connection_to, key_of, name};
 use namely_files::{FileServer, ServeOptions};
 use namely_transport::connection::{Answer, Connection};
 use namely_wire::rdr::{LISTING_COMPONENT, METADATA_COMPONENT, Metadata};
@@ -31,7 +31,7 @@ fn a_directorys_metadata_leads_to_its_listing() {
     fs::write(dir.path().join("d/file"), "x").unwrap();
     let (signer, _) = key_of("/p");
     let server = FileServer::new(dir.path(), ServeOptions::new(name("/p")), signer).unwrap();
-    let mut connection = connect(server);
+    let mut connection = connection_to(server);
     let mut listing = name("/p/d");
     listing.push(LISTING_COMPONENT);
     let of_directory = metadata(&mut connection, &name("/p/d"));

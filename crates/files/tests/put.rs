@@ -4,10 +4,11 @@ mod common;
 
 use std::path::Path;
 
-use common::{believing, connect, content, key_of, name, quick};
+use common::{believing, connect, content, key_of, name};
 use namely_files::{Input, Put, PutOptions, ServeError};
 use namely_security::ManifestHash;
-use namely_transport::object::{ObjectError, Reader};
+use namely_socket::FetchError;
+use namely_transport::object::ObjectError;
 use namely_transport::publish::Signing;
 
 const MEMORY_OCTETS_MAX: usize = 10_000;
@@ -41,12 +42,10 @@ fn what_was_put_is_fetched_as_it_was() {
             let options = PutOptions { segment_octets: 100, signing, ..PutOptions::new(name("/p/o"), 3) };
             let put = Put::new(input(&octets), options, signer).unwrap();
             assert_eq!(put.object().to_string(), "/p/o/v=3");
-            let mut connection = connect(put);
-            let mut verifier = believing(anchor);
-            let mut reader = Reader::new(&mut connection, &mut verifier, quick());
-            assert!(reader.read_to_vec(name("/p/o"), 1 << 20).unwrap() == octets, "{signing:?}");
-            let other = reader.read_to_vec(name("/p/o/v=4"), 1 << 20).unwrap_err();
-            assert!(matches!(other, ObjectError::NoAnswer { .. }), "{other}");
+            let consumer = connect(put, believing(anchor));
+            assert!(consumer.fetch(&name("/p/o")).unwrap() == octets, "{signing:?}");
+            let other = consumer.fetch(&name("/p/o/v=4")).unwrap_err();
+            assert!(matches!(other, FetchError::Object(ObjectError::NoAnswer { .. })), "{other}");
         }
     }
 }

@@ -6,19 +6,18 @@ use std::fs;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 
-use common::{believing, connect, content, key_of, name, names_in, quick, unwatched};
+use common::{believing, connect, content, key_of, name, names_in, unwatched};
 use namely_files::get::{PART_SUFFIX, TreeProgress, find_file};
 use namely_files::{FileServer, GetError, GetOptions, ServeOptions, get, get_to_writer, get_tree};
-use namely_security::{Certificate, ManifestHash, Signer, Verified, Verifier};
-use namely_transport::connection::Connection;
-use namely_transport::object::{Flow, ObjectError, Progress, Reader, Sink};
+use namely_security::{ManifestHash, Signer, Verified};
+use namely_socket::{Consumer, ConsumerOptions, FetchError, Flow, Sink};
+use namely_transport::object::{ObjectError, Part, Progress};
 use namely_transport::publish::Signing;
 
-/// A directory that is served, a directory to fetch to, and the connection between them.
+/// A directory that is served, a directory to fetch to, and a socket between them.
 struct Site {
     directory: tempfile::TempDir,
-    connection: Connection,
-    verifier: Verifier,
+    consumer: Consumer,
 }
 
 impl Site {
@@ -28,17 +27,21 @@ impl Site {
 
     fn with_options(change: impl FnOnce(&mut ServeOptions)) -> Self {
         let (signer, anchor) = key_of("/p");
-        Self::signed_by(signer, anchor, change)
+        Self::signed_by(signer, believing(anchor), change)
     }
 
-    fn signed_by(signer: Signer, anchor: Certificate, change: impl FnOnce(&mut ServeOptions)) -> Self {
+    fn signed_by(
+        signer: Signer,
+        options_of_consumer: ConsumerOptions,
+        change: impl FnOnce(&mut ServeOptions),
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("served")).unwrap();
         fs::create_dir(directory.path().join("got")).unwrap();
         let mut options = ServeOptions::new(name("/p"));
         change(&mut options);
         let server = FileServer::new(&directory.path().join("served"), options, signer).unwrap();
-        Site { directory, connection: connect(server), verifier: believing(anchor) }
+        Site { directory, consumer: connect(server, options_of_consumer) }
     }
 
     fn served(&self, file: &str) -> std::path::PathBuf {
@@ -49,25 +52,12 @@ impl Site {
         self.directory.path().join("got")
     }
 
-    fn get(&mut self, uri: &str) -> Result<namely_files::Got, GetError> {
-        self.get_within(uri, quick().fetch.silence_ns_max)
+    fn get(&self, uri: &str) -> Result<namely_files::Got, GetError> {
+        get(&self.consumer, &name(uri), &self.got().join("file"), GetOptions::default(), &mut unwatched)
     }
 
-    /// Gives up after so much silence.
-    fn get_within(&mut self, uri: &str, silence_ns_max: u64) -> Result<namely_files::Got, GetError> {
-        let target = self.got().join("file");
-        let mut options = quick();
-        options.fetch.silence_ns_max = silence_ns_max;
-        let mut reader = Reader::new(&mut self.connection, &mut self.verifier, options);
-        get(&mut reader, name(uri).as_name(), &target, GetOptions::default(), &mut unwatched)
-    }
-
-    fn tree(&mut self, uri: &str, options: GetOptions) -> Result<namely_files::get::TreeGot, GetError> {
-        let target = self.got();
-        let mut reader = Reader::new(&mut self.connection, &mut self.verifier, quick());
-        get_tree(&mut reader, name(uri).as_name(), &target, options, &mut |_: &TreeProgress<'_>| {
-            Flow::Continue
-        })
+    fn tree(&self, uri: &str, options: GetOptions) -> Result<namely_files::get::TreeGot, GetError> {
+        get_tree(&self.consumer, &name(uri), &self.got(), options, &mut |_: &TreeProgress<'_>| Flow::Continue)
     }
 }
 
@@ -76,7 +66,7 @@ fn files_of_every_edge_size_arrive_as_they_are() {
     for signing in
         [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
     {
-        let mut site = Site::with_options(|options| {
+        let site = Site::with_options(|options| {
             options.segment_octets = 50;
             options.signing = signing;
         });
@@ -94,7 +84,7 @@ fn files_of_every_edge_size_arrive_as_they_are() {
 
 #[test]
 fn the_file_has_the_producers_time() {
-    let mut site = Site::new(8000);
+    let site = Site::new(8000);
     fs::write(site.served("f"), "x").unwrap();
     let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
     fs::File::open(site.served("f")).unwrap().set_modified(time).unwrap();
@@ -105,25 +95,24 @@ fn the_file_has_the_producers_time() {
 
 #[test]
 fn the_end_of_a_file_of_five_gigabytes_is_read_without_the_rest() {
-    let mut site = Site::new(8000);
+    let site = Site::new(8000);
     let octets = 5_000_000_000u64;
     let file = fs::File::create(site.served("big")).unwrap();
     file.set_len(octets).unwrap();
     file.write_all_at(b"the end", octets - 7).unwrap();
-    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
-    let object = find_file(&mut reader, name("/p/big").as_name()).unwrap();
+    let object = find_file(&site.consumer, &name("/p/big")).unwrap();
     assert_eq!(object.octets(), Some(octets));
 
     struct Tail(Vec<u8>);
     impl Sink for Tail {
-        fn write(&mut self, _: u64, data: &Verified<&[u8]>) -> std::io::Result<()> {
+        fn write(&mut self, _: u64, data: &Verified<Vec<u8>>) -> std::io::Result<()> {
             self.0 = data.content().to_vec();
             Ok(())
         }
     }
     let mut tail = Tail(Vec::new());
     let last = object.segments.unwrap() - 1;
-    let progress = reader.read(&object, last, &mut tail, &mut unwatched).unwrap();
+    let progress = site.consumer.fetch_into(&object, Part::from(last), &mut tail, &mut unwatched).unwrap();
     assert!(tail.0.ends_with(b"the end"));
     assert!(progress.segments <= 240);
     assert_eq!(progress.octets_done, octets);
@@ -131,18 +120,16 @@ fn the_end_of_a_file_of_five_gigabytes_is_read_without_the_rest() {
 
 #[test]
 fn a_file_that_changed_has_a_new_version_and_the_old_one_is_gone() {
-    let mut site = Site::new(100);
+    let site = Site::new(100);
     fs::write(site.served("f"), content(5_000, 1)).unwrap();
-    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
-    let old = find_file(&mut reader, name("/p/f").as_name()).unwrap();
+    let old = find_file(&site.consumer, &name("/p/f")).unwrap();
     let changed = content(5_000, 2);
     fs::write(site.directory.path().join("served/f"), &changed).unwrap();
-    let error = get_to_writer(&mut reader, &old, &mut Vec::new(), &mut unwatched).unwrap_err();
-    assert!(matches!(error, GetError::Object(ObjectError::Fetch { .. })), "{error}");
+    let error = get_to_writer(&site.consumer, &old, &mut Vec::new(), &mut unwatched).unwrap_err();
+    assert!(matches!(error, GetError::Fetch(FetchError::Object(ObjectError::Fetch { .. }))), "{error}");
     let target = site.got().join("old");
-    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
     let options = GetOptions::default();
-    let error = namely_files::get_object(&mut reader, &old, &target, options, &mut unwatched).unwrap_err();
+    let error = namely_files::get_object(&site.consumer, &old, &target, options, &mut unwatched).unwrap_err();
     assert!(matches!(error, GetError::Changed { .. }), "{error}");
     assert!(names_in(&site.got()).is_empty());
     let got = site.get("/p/f").unwrap();
@@ -152,7 +139,10 @@ fn a_file_that_changed_has_a_new_version_and_the_old_one_is_gone() {
 
 #[test]
 fn a_file_that_changes_all_the_time_is_never_mixed() {
-    let mut site = Site::new(100);
+    let (signer, anchor) = key_of("/p");
+    let mut impatient = believing(anchor);
+    impatient.read.fetch.silence_ns_max = 200_000_000;
+    let site = Site::signed_by(signer, impatient, |options| options.segment_octets = 100);
     let path = site.served("f");
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let states: Vec<Vec<u8>> = (0..4).map(|state| vec![b'a' + state; 60_000]).collect();
@@ -172,7 +162,7 @@ fn a_file_that_changes_all_the_time_is_never_mixed() {
     });
     let mut whole = 0;
     for _ in 0..8 {
-        if let Ok(got) = site.get_within("/p/f", 200_000_000) {
+        if let Ok(got) = site.get("/p/f") {
             let file = fs::read(got.path).unwrap();
             assert!(states.contains(&file), "a mixture of two states");
             whole += 1;
@@ -180,34 +170,36 @@ fn a_file_that_changes_all_the_time_is_never_mixed() {
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     writer.join().unwrap();
-    let last = site.get("/p/f").unwrap();
+    let last = (0..20).find_map(|_| site.get("/p/f").ok()).expect("nothing changes any more");
     assert!(states.contains(&fs::read(last.path).unwrap()), "after {whole} whole fetches");
 }
 
 #[test]
 fn a_file_that_lost_its_name_is_fetched_to_the_end_by_who_began() {
-    let mut site = Site::new(100);
+    let site = Site::new(100);
     let file = content(5_000, 1);
     fs::write(site.served("f"), &file).unwrap();
-    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
-    let object = find_file(&mut reader, name("/p/f").as_name()).unwrap();
+    let object = find_file(&site.consumer, &name("/p/f")).unwrap();
     fs::remove_file(site.directory.path().join("served/f")).unwrap();
     let mut received = Vec::new();
-    get_to_writer(&mut reader, &object, &mut received, &mut unwatched).unwrap();
+    get_to_writer(&site.consumer, &object, &mut received, &mut unwatched).unwrap();
     assert!(received == file);
     let error = site.get("/p/f").unwrap_err();
-    assert!(matches!(error, GetError::Object(ObjectError::NotFound { .. })), "{error}");
+    assert!(matches!(error, GetError::Fetch(FetchError::Object(ObjectError::NotFound { .. }))), "{error}");
     assert!(names_in(&site.got()).is_empty());
 }
 
 #[test]
 fn what_is_missing_or_leads_out_is_not_found_and_nothing_is_left() {
-    let mut site = Site::new(8000);
+    let site = Site::new(8000);
     fs::write(site.directory.path().join("secret"), "secret").unwrap();
     symlink("../secret", site.served("link")).unwrap();
     for uri in ["/p/missing", "/p/link", "/p/...../secret", "/p/%2E%2E%2Fsecret", "/p/a%00b", "/p/%FF"] {
         let error = site.get(uri).unwrap_err();
-        assert!(matches!(error, GetError::Object(ObjectError::NotFound { .. })), "{uri}: {error}");
+        assert!(
+            matches!(error, GetError::Fetch(FetchError::Object(ObjectError::NotFound { .. }))),
+            "{uri}: {error}"
+        );
         assert!(error.to_string().contains(&name(uri).to_string()), "{error}");
         assert!(names_in(&site.got()).is_empty(), "{uri}");
     }
@@ -217,29 +209,29 @@ fn what_is_missing_or_leads_out_is_not_found_and_nothing_is_left() {
 fn a_wrong_key_is_named_and_nothing_is_left() {
     let (stranger, _) = key_of("/p");
     let (_, anchor) = key_of("/p");
-    let mut site = Site::signed_by(stranger, anchor, |_| {});
+    let site = Site::signed_by(stranger, believing(anchor), |_| {});
     fs::write(site.served("f"), "x").unwrap();
     let error = site.get("/p/f").unwrap_err();
-    assert!(matches!(error, GetError::Object(ObjectError::Untrusted(_))), "{error}");
+    assert!(matches!(error, GetError::Fetch(FetchError::Object(ObjectError::Untrusted(_)))), "{error}");
     assert!(error.to_string().contains("/p/KEY/k"), "{error}");
     assert!(names_in(&site.got()).is_empty());
 }
 
 #[test]
 fn a_directory_is_fetched_only_when_that_is_asked_for() {
-    let mut site = Site::new(8000);
+    let site = Site::new(8000);
     fs::create_dir(site.served("d")).unwrap();
     fs::write(site.served("f"), "x").unwrap();
     let error = site.get("/p/d").unwrap_err();
     assert!(matches!(error, GetError::IsDirectory { .. }), "{error}");
-    assert!(error.to_string().contains("--recursive"), "{error}");
+    assert!(error.hint().unwrap().contains("all that is in it"), "{error}");
     let error = site.tree("/p/f", GetOptions::default()).unwrap_err();
     assert!(matches!(error, GetError::NotDirectory { .. }), "{error}");
 }
 
 #[test]
 fn a_tree_arrives_whole_whatever_its_files_are_called() {
-    let mut site = Site::new(100);
+    let site = Site::new(100);
     let files =
         ["plain", "with space", "ünïcode ☃", "new\nline", "-rf *", "a=b", "v=1", "%41", "...", "q?#&;"];
     fs::create_dir_all(site.served("d/deeper/empty")).unwrap();
@@ -264,7 +256,7 @@ fn a_tree_arrives_whole_whatever_its_files_are_called() {
 
 #[test]
 fn one_file_of_a_tree_that_cannot_be_fetched_does_not_keep_the_others() {
-    let mut site = Site::new(8000);
+    let site = Site::new(8000);
     fs::create_dir(site.served("d")).unwrap();
     for file in ["a", "b", "c"] {
         fs::write(site.served("d").join(file), file).unwrap();
@@ -277,32 +269,28 @@ fn one_file_of_a_tree_that_cannot_be_fetched_does_not_keep_the_others() {
 
 #[test]
 fn a_target_that_cannot_be_written_is_named() {
-    let mut site = Site::new(8000);
+    let site = Site::new(8000);
     fs::write(site.served("f"), "x").unwrap();
     let missing = site.got().join("missing/file");
     for target in [site.got().as_path(), &missing] {
-        let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
-        let error = get(&mut reader, name("/p/f").as_name(), target, GetOptions::default(), &mut unwatched)
-            .unwrap_err();
+        let error =
+            get(&site.consumer, &name("/p/f"), target, GetOptions::default(), &mut unwatched).unwrap_err();
         assert!(matches!(error, GetError::Target { .. }), "{error}");
         assert!(error.to_string().contains(&*target.to_string_lossy()), "{error}");
     }
     // What is no regular file is written as it is.
-    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
     let null = Path::new("/dev/null");
-    get(&mut reader, name("/p/f").as_name(), null, GetOptions::default(), &mut unwatched).unwrap();
+    get(&site.consumer, &name("/p/f"), null, GetOptions::default(), &mut unwatched).unwrap();
 }
 
 #[test]
 fn an_existing_file_is_replaced_only_by_a_complete_one() {
-    let mut site = Site::new(100);
+    let site = Site::new(100);
     fs::write(site.got().join("file"), "old").unwrap();
     fs::write(site.served("f"), content(5_000, 1)).unwrap();
     let target = site.got().join("file");
-    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
     let mut stop = |_: &Progress| Flow::Stop;
-    let error =
-        get(&mut reader, name("/p/f").as_name(), &target, GetOptions::default(), &mut stop).unwrap_err();
+    let error = get(&site.consumer, &name("/p/f"), &target, GetOptions::default(), &mut stop).unwrap_err();
     assert!(error.is_stopped(), "{error}");
     assert_eq!(fs::read(&target).unwrap(), b"old");
     site.get("/p/f").unwrap();
@@ -312,7 +300,7 @@ fn an_existing_file_is_replaced_only_by_a_complete_one() {
 
 #[test]
 fn two_fetches_of_one_file_do_not_write_into_each_other() {
-    let mut site = Site::new(100);
+    let site = Site::new(100);
     fs::write(site.served("f"), content(5_000, 1)).unwrap();
     let part = site.got().join(format!("file{PART_SUFFIX}"));
     let other = fs::File::create(&part).unwrap();
@@ -325,20 +313,18 @@ fn two_fetches_of_one_file_do_not_write_into_each_other() {
 
 #[test]
 fn a_fetch_that_was_stopped_goes_on_where_it_was() {
-    let mut site = Site::new(50);
+    let site = Site::new(50);
     // Four manifests' worth.
     let file = content(45_000, 3);
     fs::write(site.served("f"), &file).unwrap();
     let target = site.got().join("file");
     let options = GetOptions { resume: true, ..GetOptions::default() };
-    let mut slow = quick();
     // Few pieces at a time, so that the watcher gets to stop it midway.
-    slow.fetch.congestion = namely_transport::congestion::Algorithm::Fixed(1);
-    slow.fetch.span_max = 1;
-    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, slow);
+    site.consumer.set_option("congestion", "fixed:1").unwrap();
+    site.consumer.set_option("backlog_segments", "1").unwrap();
     let mut stop_midway =
         |progress: &Progress| if progress.octets > 20_000 { Flow::Stop } else { Flow::Continue };
-    let started = get(&mut reader, name("/p/f").as_name(), &target, options, &mut stop_midway);
+    let started = get(&site.consumer, &name("/p/f"), &target, options, &mut stop_midway);
     let kept = match started {
         Err(GetError::Interrupted { kept_octets, .. }) => kept_octets,
         // A fast machine may be done before the watcher is asked.
@@ -346,9 +332,10 @@ fn a_fetch_that_was_stopped_goes_on_where_it_was() {
         Err(error) => panic!("{error}"),
     };
     assert!(kept >= 12_000 && kept.is_multiple_of(12_000), "{kept}");
+    site.consumer.set_option("congestion", "cubic").unwrap();
+    site.consumer.set_option("backlog_segments", "2048").unwrap();
     assert!(!target.exists());
-    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
-    let got = get(&mut reader, name("/p/f").as_name(), &target, options, &mut unwatched).unwrap();
+    let got = get(&site.consumer, &name("/p/f"), &target, options, &mut unwatched).unwrap();
     assert_eq!(got.resumed_octets, kept);
     assert_eq!(got.progress.octets_done, 45_000);
     assert!(fs::read(&target).unwrap() == file);
@@ -357,24 +344,22 @@ fn a_fetch_that_was_stopped_goes_on_where_it_was() {
 
 #[test]
 fn a_partial_file_of_another_version_is_not_gone_on_with() {
-    let mut site = Site::new(50);
+    let site = Site::new(50);
     fs::write(site.served("f"), content(45_000, 3)).unwrap();
     let target = site.got().join("file");
     let options = GetOptions { resume: true, ..GetOptions::default() };
-    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
     let mut stop = |progress: &Progress| if progress.octets > 0 { Flow::Stop } else { Flow::Continue };
-    let _ = get(&mut reader, name("/p/f").as_name(), &target, options, &mut stop);
+    let _ = get(&site.consumer, &name("/p/f"), &target, options, &mut stop);
     let changed = content(45_000, 4);
     fs::write(site.directory.path().join("served/f"), &changed).unwrap();
-    let mut reader = Reader::new(&mut site.connection, &mut site.verifier, quick());
-    let got = get(&mut reader, name("/p/f").as_name(), &target, options, &mut unwatched).unwrap();
+    let got = get(&site.consumer, &name("/p/f"), &target, options, &mut unwatched).unwrap();
     assert_eq!(got.resumed_octets, 0);
     assert!(fs::read(&target).unwrap() == changed);
 }
 
 #[test]
 fn more_files_than_are_kept_open_are_served_all_the_same() {
-    let mut site = Site::new(100);
+    let site = Site::new(100);
     fs::create_dir(site.served("d")).unwrap();
     for i in 0..=namely_files::server::OBJECTS_MAX {
         fs::write(site.served("d").join(format!("{i}")), content(250, i)).unwrap();
@@ -445,12 +430,10 @@ fn a_listing_cannot_lead_out_of_the_target() {
         ];
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("got");
-        let mut connection = connect(Packets(packets));
-        let mut verifier = believing(anchor);
-        let mut reader = Reader::new(&mut connection, &mut verifier, quick());
+        let consumer = connect(Packets(packets), believing(anchor));
         let mut watch = |_: &TreeProgress<'_>| Flow::Continue;
         let options = GetOptions::default();
-        let error = get_tree(&mut reader, name("/p/d").as_name(), &target, options, &mut watch).unwrap_err();
+        let error = get_tree(&consumer, &name("/p/d"), &target, options, &mut watch).unwrap_err();
         assert!(matches!(error, GetError::Listing { .. }), "{error}");
         assert!(names_in(directory.path()).is_empty(), "{:?}", names_in(directory.path()));
     }
@@ -458,7 +441,7 @@ fn a_listing_cannot_lead_out_of_the_target() {
 
 #[test]
 fn directories_are_followed_as_deep_as_the_limit_and_no_deeper() {
-    let mut site = Site::new(8000);
+    let site = Site::new(8000);
     let depth_max = namely_files::get::DEPTH_MAX;
     // A path of a server has as many components at most, so the last directory is one that it serves.
     let deepest: std::path::PathBuf = std::iter::repeat_n("d", depth_max).collect();

@@ -1,5 +1,6 @@
 //! What can go wrong, one enum for each operation. `errno()` says the same as a number, in every binding.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -13,7 +14,7 @@ use namely_wire::{NackReason, Name, PACKET_OCTETS_MAX};
 use rustix::io::Errno;
 
 use crate::errno;
-use crate::fence::NameError;
+use crate::namespace::NameError;
 use crate::options::OptionError;
 use crate::session::PRODUCERS_MAX;
 use namely_store::StoreError;
@@ -251,6 +252,15 @@ impl FetchError {
             FetchError::NotKnownGood { .. } => errno::KEYREJECTED,
         }
     }
+
+    /// What the caller can do about it, if there is something to say.
+    pub fn hint(&self) -> Option<Cow<'static, str>> {
+        match self {
+            FetchError::Object(error) => error.hint(),
+            FetchError::NotKnownGood { .. } => Some("option revocation can be check or off".into()),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for FetchError {
@@ -268,7 +278,7 @@ impl fmt::Display for FetchError {
                     f,
                     "nobody says that certificate {certificate} is not revoked: its producer is gone, or does not "
                 )?;
-                f.write_str("make such statements; option revocation can be check or off")
+                f.write_str("make such statements")
             }
         }
     }

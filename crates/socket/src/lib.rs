@@ -22,9 +22,9 @@ mod consumer;
 mod engine;
 mod errno;
 mod error;
-mod fence;
 mod inbox;
 mod names;
+mod namespace;
 pub mod options;
 mod pending;
 mod producer;
@@ -33,13 +33,13 @@ mod session;
 mod sleep;
 
 pub use self::consumer::{
-    Consumer, ConsumerStats, DATAGRAMS_MAX, Datagram, FETCHES_MAX, ObjectInfo, ObjectStream,
-    READ_AHEAD_OCTETS, REVOCATIONS_MAX, Received, RecvError, SendError,
+    Consumer, ConsumerStats, DATAGRAMS_MAX, Datagram, FETCHES_MAX, Flow, ObjectInfo, ObjectStream,
+    READ_AHEAD_OCTETS, REVOCATIONS_MAX, Received, RecvError, SendError, Sink, VERIFY_THREADS_MAX,
 };
 pub use self::errno::errno_name;
 pub use self::error::{BindError, CallError, FetchError, PublishError};
-pub use self::fence::{NAME_OCTETS_MAX, NameError, PREFIX_COMPONENTS_MAX, PREFIX_OCTETS_MAX};
 pub use self::names::{application_name, network_name};
+pub use self::namespace::{NAME_OCTETS_MAX, NameError, PREFIX_COMPONENTS_MAX, PREFIX_OCTETS_MAX};
 pub use self::options::{
     BufferPolicy, ConsumerOptions, ManifestUse, OnBadSegment, OptionError, OptionSpec, ProducerOptions,
     PublishOptions, Revocation, Suite, Trust,

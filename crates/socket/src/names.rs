@@ -5,7 +5,7 @@
 use namely_wire::types::{GENERIC_COMPONENT, KEYWORD_COMPONENT};
 use namely_wire::{Component, Name, NameRef};
 
-use crate::fence::{self, NameError};
+use crate::namespace::{self, NameError};
 
 /// The component that stands before an application's name.
 const APPLICATION: Component<'static> = Component { typ: KEYWORD_COMPONENT, value: b"app" };
@@ -22,7 +22,7 @@ const APPLICATION: Component<'static> = Component { typ: KEYWORD_COMPONENT, valu
 /// ```
 pub fn network_name(prefix: &Name, application: &str) -> Result<Name, NameError> {
     let name = prefix.join(APPLICATION).join_generic(application);
-    fence::check_name(prefix, name.as_name())?;
+    namespace::check_name(prefix, name.as_name())?;
     Ok(name)
 }
 
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(different.len(), names.len());
         assert_eq!(application_name(&prefix, prefix.as_name()), None);
         assert_eq!(application_name(&prefix, "/lab/a/x/y".parse::<Name>().unwrap().as_name()), None);
-        let long = "x".repeat(fence::NAME_OCTETS_MAX);
+        let long = "x".repeat(namespace::NAME_OCTETS_MAX);
         assert!(matches!(network_name(&prefix, &long), Err(NameError::TooLong { .. })));
     }
 }

@@ -9,13 +9,12 @@ use namely_security::{HmacKey, KeyChain, KeyType, ManifestHash, TrustPolicy, rea
 use namely_transport::congestion::Algorithm;
 pub use namely_transport::object::OnBadSegment;
 use namely_transport::object::ReadOptions;
-use namely_transport::object::helpers::VERIFY_THREADS_MAX;
 use namely_transport::publish::{self, PACKET_OCTETS_DEFAULT, SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_wire::{Name, PACKET_OCTETS_MAX};
 
 pub use self::error::OptionError;
 pub use crate::buffer::BufferPolicy;
-use crate::consumer::READ_AHEAD_OCTETS;
+use crate::consumer::{READ_AHEAD_OCTETS, VERIFY_THREADS_MAX};
 use crate::error::BindError;
 
 /// Which sockets have an option.
@@ -45,8 +44,8 @@ pub enum Kind {
         /// The greatest.
         max: u64,
     },
-    /// A whole number that can be asked for and not be set.
-    Told,
+    /// A whole number that can be read and not be set.
+    ReadOnly,
 }
 
 /// One option.
@@ -194,14 +193,14 @@ pub const OPTIONS: &[OptionSpec] = &[
     spec(
         "path_octets",
         For::Producer,
-        Kind::Told,
+        Kind::ReadOnly,
         "0",
         "largest packet that the path carries whole; 0: not bound",
     ),
     spec(
         "certificate_ends_s",
         For::Producer,
-        Kind::Told,
+        Kind::ReadOnly,
         "0",
         "last second of the session's certificate, s since the Unix epoch; 0: not bound, or no key signs",
     ),
@@ -251,8 +250,13 @@ pub enum Trust {
     User,
     /// What a policy file says.
     PolicyFile(PathBuf),
-    /// The user's, and the certificate in a file.
-    AnchorFile(PathBuf),
+    /// Who is believed otherwise, and the certificates in these files.
+    AnchorFiles {
+        /// Who is believed otherwise.
+        beside: Box<Trust>,
+        /// A certificate each.
+        files: Vec<PathBuf>,
+    },
     /// This policy.
     Policy(Box<TrustPolicy>),
 }
@@ -263,9 +267,11 @@ impl Trust {
         match self {
             Trust::User => users(keychain),
             Trust::PolicyFile(path) => TrustPolicy::load(path).map_err(BindError::Policy),
-            Trust::AnchorFile(path) => {
-                let mut policy = users(keychain)?;
-                policy.add_anchor(read_certificate(path).map_err(BindError::Anchor)?);
+            Trust::AnchorFiles { beside, files } => {
+                let mut policy = beside.policy(keychain)?;
+                for path in files {
+                    policy.add_anchor(read_certificate(path).map_err(BindError::Anchor)?);
+                }
                 Ok(policy)
             }
             Trust::Policy(policy) => Ok((**policy).clone()),
@@ -282,7 +288,9 @@ impl std::str::FromStr for Trust {
             None if text == "digest" => Ok(Trust::Policy(TrustPolicy::digest_only().into())),
             None if text == "insecure" => Ok(Trust::Policy(TrustPolicy::insecure_accept_all().into())),
             Some(("policy", path)) => Ok(Trust::PolicyFile(path.into())),
-            Some(("anchor", path)) => Ok(Trust::AnchorFile(path.into())),
+            Some(("anchor", path)) => {
+                Ok(Trust::AnchorFiles { beside: Box::new(Trust::User), files: vec![path.into()] })
+            }
             _ => Err(()),
         }
     }
@@ -312,8 +320,10 @@ pub struct ConsumerOptions {
     pub keychain: Option<PathBuf>,
     /// `trust`.
     pub trust: Trust,
-    /// `congestion`, `window_max`, `lifetime_ms`, `retries`, `verify_threads`.
+    /// `congestion`, `window_max`, `lifetime_ms`, `retries`.
     pub read: ReadOptions,
+    /// `verify_threads`; 0: one for each processor, within limits.
+    pub verify_threads: usize,
     /// `timeout_ms`: the longest a call waits; none: as long as the fetch goes on.
     pub timeout: Option<Duration>,
     /// `object_octets_max`.
@@ -341,6 +351,7 @@ impl Default for ConsumerOptions {
             keychain: None,
             trust: Trust::User,
             read: ReadOptions::default(),
+            verify_threads: 0,
             timeout: None,
             object_octets_max: 1 << 30,
             reliable: true,
@@ -663,7 +674,7 @@ impl ConsumerOptions {
             "on_bad_segment" => self.on_bad_segment = word(spec, value, &BAD_SEGMENT_WORDS)?,
             "revocation" => self.revocation = word(spec, value, &REVOCATION_WORDS)?,
             "backlog_segments" => self.backlog_segments = parsed(spec, value)?,
-            "verify_threads" => self.read.verify_threads = parsed(spec, value)?,
+            "verify_threads" => self.verify_threads = parsed(spec, value)?,
             "read_ahead_octets" => self.read_ahead_octets = parsed(spec, value)?,
             "can_be_prefix" => self.can_be_prefix = parsed(spec, value)?,
             "must_be_fresh" => self.must_be_fresh = parsed(spec, value)?,
@@ -688,7 +699,7 @@ impl ConsumerOptions {
             "on_bad_segment" => word_of(self.on_bad_segment, &BAD_SEGMENT_WORDS),
             "revocation" => word_of(self.revocation, &REVOCATION_WORDS),
             "backlog_segments" => self.backlog_segments.to_string(),
-            "verify_threads" => self.read.verify_threads.to_string(),
+            "verify_threads" => self.verify_threads.to_string(),
             "read_ahead_octets" => self.read_ahead_octets.to_string(),
             "can_be_prefix" => self.can_be_prefix.to_string(),
             "must_be_fresh" => self.must_be_fresh.to_string(),
@@ -759,7 +770,10 @@ fn trust_text(trust: &Trust) -> String {
     match trust {
         Trust::User => "user".into(),
         Trust::PolicyFile(path) => format!("policy:{}", path.display()),
-        Trust::AnchorFile(path) => format!("anchor:{}", path.display()),
+        Trust::AnchorFiles { files, .. } => {
+            let files: Vec<_> = files.iter().map(|path| path.display().to_string()).collect();
+            format!("anchor:{}", files.join(":"))
+        }
         Trust::Policy(policy) if policy.is_authenticating() => "policy".into(),
         Trust::Policy(policy) if policy.accepts_all() => "insecure".into(),
         Trust::Policy(_) => "digest".into(),

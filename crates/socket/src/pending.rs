@@ -60,7 +60,7 @@ impl<T> Shared<T> {
 
 impl<T> Promise<T> {
     /// Brings the result.
-    pub(crate) fn keep(self, result: T) {
+    pub(crate) fn complete(self, result: T) {
         self.shared.end(State::Done(result));
     }
 

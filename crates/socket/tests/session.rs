@@ -15,7 +15,7 @@ use namely_socket::{
     application_name, network_name,
 };
 use namely_transport::connection::{Connection, Options};
-use namely_transport::object::{ReadOptions, Reader};
+use namely_transport::object::{Discovery, ReadOptions};
 use namely_wire::mgmt::{Dataset, RibEntry, Scope, blocks};
 use namely_wire::{ContentType, InterestBuilder, Name};
 
@@ -29,10 +29,10 @@ fn status(world: &World, certificate: &Certificate) -> Option<Status> {
     let mut verifier = Verifier::new(chain.hierarchical_policy().unwrap().0);
     let mut connection = connection(world);
     let options = ReadOptions { attempts: 1, lifetime_ms: 500, ..ReadOptions::default() };
-    let mut reader = Reader::new(&mut connection, &mut verifier, options);
+    let mut discovery = Discovery::new(&mut connection, &mut verifier, options);
     let prefix = revocation_prefix(certificate.name()).unwrap();
     let interest = InterestBuilder::new(prefix.clone()).can_be_prefix().must_be_fresh().lifetime_ms(500);
-    let data = reader.packet(&interest, prefix.as_name()).ok()?;
+    let data = discovery.packet(&interest, prefix.as_name()).ok()?;
     Some(Statement::read(&data, certificate).unwrap().status)
 }
 
@@ -231,10 +231,12 @@ fn the_route_is_there_from_bind_to_close() {
     let routes = || {
         let mut connection = connection(&world);
         let mut verifier = Verifier::new(TrustPolicy::insecure_accept_all());
-        let mut reader = Reader::new(&mut connection, &mut verifier, ReadOptions::default());
+        let mut discovery = Discovery::new(&mut connection, &mut verifier, ReadOptions::default());
         let dataset = Dataset::RibList.prefix(Scope::Localhost);
-        let object = reader.find_by_prefix(dataset.as_name()).unwrap();
-        let content = reader.read_found_to_vec(&object, 1 << 20).unwrap();
+        let object = discovery.find_by_prefix(dataset.as_name()).unwrap();
+        let trust = Trust::Policy(TrustPolicy::insecure_accept_all().into());
+        let consumer = Consumer::bind(Name::new(), ConsumerOptions { trust, ..world.consumer_options() });
+        let content = consumer.unwrap().fetch(&object.name).unwrap();
         blocks::<RibEntry>(&content).map(|entry| entry.unwrap().prefix.to_string()).collect::<Vec<_>>()
     };
     let prefix = "/p/route".to_owned();

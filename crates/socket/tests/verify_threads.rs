@@ -72,7 +72,7 @@ impl Late {
         options.read.lifetime_ms = 100;
         options.read.attempts = 20;
         options.read.fetch.congestion = Algorithm::Fixed(300);
-        options.read.verify_threads = threads;
+        options.verify_threads = threads;
         change(&mut options);
         Consumer::bind(name("/p"), options).unwrap()
     }

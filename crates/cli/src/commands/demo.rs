@@ -14,16 +14,16 @@ use namely_daemon::config::{Config, StaticRoute};
 use namely_files::{FileServer, GetOptions, Got, ServeCounters, ServeOptions, get};
 use namely_host::clock::unix_ns;
 use namely_security::keychain::{KeyChain, NewKey};
-use namely_security::{KeyType, Signer, TrustPolicy, Verifier, validity};
+use namely_security::{KeyType, Signer, TrustPolicy, validity};
+use namely_socket::{Consumer, ConsumerOptions, Trust};
 use namely_transport::connection::{Connection, Options};
-use namely_transport::object::{ReadOptions, Reader};
 use namely_transport::serve::{register, serve};
 use namely_wire::{FaceUri, Name};
 use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure, io_failure};
-use crate::fetching::{Watch, get_failure, rate_text, summary_json};
+use crate::fetching::{Watch, bind_failure, get_failure, rate_text, summary_json};
 use crate::keys::key_failure;
 use crate::output::{Cell, octets_text};
 use crate::router::{Router as Management, command_failure, connection_failure};
@@ -202,12 +202,14 @@ fn fetch(
     policy: TrustPolicy,
     router: &str,
 ) -> Result<Got, Failure> {
-    let mut verifier = Verifier::new(policy);
-    let mut connection = Connection::find(Some(router), Options::default()).map_err(connection_failure)?;
-    let mut reader = Reader::new(&mut connection, &mut verifier, ReadOptions::default());
+    let options = ConsumerOptions {
+        router: Some(router.to_owned()),
+        trust: Trust::Policy(policy.into()),
+        ..ConsumerOptions::default()
+    };
+    let consumer = Consumer::bind(name.clone(), options).map_err(bind_failure)?;
     let watch = Watch::new(ctx.out)?;
-    get(&mut reader, name.as_name(), target, GetOptions::default(), &mut |p| watch.see("", p))
-        .map_err(get_failure)
+    get(&consumer, name, target, GetOptions::default(), &mut |p| watch.see("", p)).map_err(get_failure)
 }
 
 /// Packets that a router's content store has served.

@@ -5,19 +5,16 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use namely_files::get::find_file;
 use namely_files::{GetOptions, get_object, get_to_writer, get_tree};
-use namely_security::Verifier;
-use namely_transport::connection::{Connection, Options};
-use namely_transport::object::Reader;
+use namely_socket::Consumer;
 use namely_wire::Name;
 use namely_wire::types::GENERIC_COMPONENT;
 use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::fetching::{Transfer, Watch, get_failure, summary_json, summary_text};
+use crate::fetching::{Transfer, Watch, consumer_of_all, get_failure, summary_json, summary_text};
 use crate::keys::Trust;
 use crate::output::octets_text;
-use crate::router::connection_failure;
 
 /// Fetch a file or a directory by name, verified.
 #[derive(Debug, Args)]
@@ -48,26 +45,22 @@ pub struct Get {
 impl Get {
     /// Fetches; nothing unverified is left under the final name.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let mut verifier = Verifier::new(self.trust.policy(ctx)?);
-        let mut connection =
-            Connection::find(ctx.global.router.as_deref(), Options::default()).map_err(connection_failure)?;
-        let mut reader = Reader::new(&mut connection, &mut verifier, self.transfer.options());
+        let consumer = consumer_of_all(ctx, &self.trust, &self.transfer)?;
         let watch = Watch::new(ctx.out)?;
         if self.recursive {
-            return self.tree(ctx, &mut reader, &watch);
+            return self.tree(ctx, &consumer, &watch);
         }
-        let object = find_file(&mut reader, self.name.as_name()).map_err(get_failure)?;
+        let object = find_file(&consumer, &self.name).map_err(get_failure)?;
         let mut see = |progress: &_| watch.see("", progress);
         if self.output.as_deref() == Some(Path::new("-")) {
             let mut stdout = std::io::stdout().lock();
-            let progress = get_to_writer(&mut reader, &object, &mut stdout, &mut see).map_err(get_failure)?;
+            let progress = get_to_writer(&consumer, &object, &mut stdout, &mut see).map_err(get_failure)?;
             drop(watch);
             ctx.out.remark(summary_text(&progress));
             return Ok(());
         }
         let options = GetOptions { resume: self.resume, sync: self.sync };
-        let got =
-            get_object(&mut reader, &object, &self.target()?, options, &mut see).map_err(get_failure)?;
+        let got = get_object(&consumer, &object, &self.target()?, options, &mut see).map_err(get_failure)?;
         drop(watch);
         let verified =
             got.reason.as_ref().map_or_else(|| "each packet's signature".into(), |r| r.to_string());
@@ -91,10 +84,10 @@ impl Get {
         Ok(())
     }
 
-    fn tree(&self, ctx: &Context<'_>, reader: &mut Reader<'_>, watch: &Watch) -> Result<(), Failure> {
+    fn tree(&self, ctx: &Context<'_>, consumer: &Consumer, watch: &Watch) -> Result<(), Failure> {
         let options = GetOptions { resume: self.resume, sync: self.sync };
         let target = self.target()?;
-        let got = get_tree(reader, self.name.as_name(), &target, options, &mut |p| {
+        let got = get_tree(consumer, &self.name, &target, options, &mut |p| {
             watch.see(&format!("file {}: ", p.files + 1), p.current)
         })
         .map_err(get_failure)?;

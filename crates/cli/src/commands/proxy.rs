@@ -8,14 +8,14 @@ use clap::{Args, Subcommand};
 use http::Uri;
 use namely_proxy::egress::{Egress, EgressOptions};
 use namely_proxy::ingress::{Ingress, Sites};
-use namely_socket::{BindError, Consumer, ConsumerOptions, Producer, ProducerOptions, Trust as SocketTrust};
+use namely_socket::{Producer, ProducerOptions};
 use namely_wire::Name;
-use rustix::io::Errno;
 use serde_json::json;
 
 use super::Context;
 use super::poke::STOP_POLL;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
+use crate::fetching::{bind_failure, consumer};
 use crate::keys;
 
 /// Carry HTTP through named data, so that caches on the way answer.
@@ -102,12 +102,7 @@ impl IngressArgs {
             Some(site) => Sites::One(site.clone()),
             None => Sites::All(self.prefix.clone()),
         };
-        let options = ConsumerOptions {
-            router: ctx.global.router.clone(),
-            trust: SocketTrust::Policy(Box::new(self.trust.policy(ctx)?)),
-            ..ConsumerOptions::default()
-        };
-        let consumer = Consumer::bind(sites.prefix().clone(), options).map_err(unbound)?;
+        let consumer = consumer(ctx, sites.prefix().clone(), self.trust.of_socket(), None)?;
         let router = consumer.router().to_owned();
         let gateway = Ingress::start(self.listen, sites.clone(), consumer)
             .map_err(|e| failed(e).hint("choose another address with --listen"))?;
@@ -151,7 +146,7 @@ impl EgressArgs {
                 buffer_octets: (self.buffer as usize) << 20,
                 ..ProducerOptions::default()
             };
-            let producer = Producer::bind(name.clone(), options).map_err(unbound)?;
+            let producer = Producer::bind(name.clone(), options).map_err(bind_failure)?;
             let router = producer.router().to_owned();
             gateway.add(producer, origin).map_err(failed)?;
             ctx.out.remark(format!("{name} comes from {origin} at {router}; Ctrl-C stops"));
@@ -193,16 +188,6 @@ fn begun(ctx: &Context<'_>, value: serde_json::Value) {
     if ctx.out.is_json() {
         ctx.out.answer(String::new, || value);
     }
-}
-
-/// A socket that cannot be bound; scripts tell by the exit status whether a router is missing.
-fn unbound(error: BindError) -> Failure {
-    let exit = match Errno::from_raw_os_error(error.errno()) {
-        Errno::CONNREFUSED => Exit::NoRouter,
-        Errno::ACCESS => Exit::Refused,
-        _ => Exit::Failed,
-    };
-    Failure::new(exit, error.to_string())
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {

@@ -1,9 +1,11 @@
 //! Why a file was not fetched, and what is left of it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use namely_socket::{CallError, FetchError};
 use namely_transport::object::ObjectError;
 use namely_wire::{DecodeError, Name};
 
@@ -11,11 +13,11 @@ use namely_wire::{DecodeError, Name};
 #[derive(Debug)]
 pub enum GetError {
     /// It was not found, did not come, or is not believed.
-    Object(ObjectError),
+    Fetch(FetchError),
     /// It did not come to its end; what was verified is kept.
     Interrupted {
         /// Why.
-        error: Box<ObjectError>,
+        error: Box<FetchError>,
         /// The partial file.
         part: PathBuf,
         /// Octets in it that a later fetch need not get again.
@@ -82,31 +84,59 @@ pub enum GetError {
     },
 }
 
-impl From<ObjectError> for GetError {
-    fn from(error: ObjectError) -> Self {
-        GetError::Object(error)
+impl From<FetchError> for GetError {
+    fn from(error: FetchError) -> Self {
+        GetError::Fetch(error)
     }
 }
 
 impl GetError {
-    /// Whether further files would fail for the same reason.
-    pub fn concerns_all(&self) -> bool {
-        let is_general =
-            |error: &ObjectError| matches!(error, ObjectError::Connection(_) | ObjectError::Stopped);
+    /// What the fetch ended with, if it began.
+    pub fn fetch_error(&self) -> Option<&FetchError> {
         match self {
-            GetError::Object(error) => is_general(error),
-            GetError::Interrupted { error, .. } => is_general(error),
-            GetError::NoSpace { .. } | GetError::Target { .. } => true,
-            _ => false,
+            GetError::Fetch(error) => Some(error),
+            GetError::Interrupted { error, .. } => Some(error),
+            _ => None,
         }
     }
 
-    /// Whether the caller stopped it.
-    pub fn is_stopped(&self) -> bool {
+    /// Returns true if further files would fail for the same reason.
+    pub fn concerns_all(&self) -> bool {
         match self {
-            GetError::Object(error) => matches!(error, ObjectError::Stopped),
-            GetError::Interrupted { error, .. } => matches!(**error, ObjectError::Stopped),
-            _ => false,
+            GetError::NoSpace { .. } | GetError::Target { .. } => true,
+            other => {
+                let lost = |error: &FetchError| {
+                    matches!(
+                        error,
+                        FetchError::Call(CallError::RouterLost | CallError::Closed | CallError::Forked)
+                    )
+                };
+                self.is_stopped() || other.fetch_error().is_some_and(lost)
+            }
+        }
+    }
+
+    /// Returns true if the caller stopped it.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.fetch_error(), Some(FetchError::Object(ObjectError::Stopped)))
+    }
+
+    /// What the caller can do about it, if there is something to say.
+    pub fn hint(&self) -> Option<Cow<'static, str>> {
+        match self {
+            GetError::Interrupted { part, kept_octets, .. } if *kept_octets > 0 => Some(
+                format!("{kept_octets} verified octets are in {}: resume the fetch", part.display()).into(),
+            ),
+            GetError::Fetch(error) => error.hint(),
+            GetError::Interrupted { error, .. } => error.hint(),
+            GetError::NoSpace { kept_octets: 0, .. } => Some("nothing is left behind".into()),
+            GetError::NoSpace { kept_octets, .. } => {
+                Some(format!("{kept_octets} verified octets are kept: make room and resume the fetch").into())
+            }
+            GetError::Changed { .. } => Some("fetch it again".into()),
+            GetError::IsDirectory { .. } => Some("fetch all that is in it".into()),
+            GetError::Busy { .. } => Some("wait for it, or name another target".into()),
+            _ => None,
         }
     }
 }
@@ -114,36 +144,22 @@ impl GetError {
 impl fmt::Display for GetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            GetError::Object(error) => error.fmt(f),
-            GetError::Interrupted { error, kept_octets: 0, .. } => error.fmt(f),
-            GetError::Interrupted { error, part, kept_octets } => {
-                write!(
-                    f,
-                    "{error}; {kept_octets} verified octets are in {}: go on with --resume",
-                    part.display()
-                )
-            }
+            GetError::Fetch(error) => error.fmt(f),
+            GetError::Interrupted { error, .. } => error.fmt(f),
             GetError::Changed { object, newer } => {
-                write!(f, "{object} changed while it was fetched, and is now {newer}: fetch it again")
+                write!(f, "{object} changed while it was fetched, and is now {newer}")
             }
-            GetError::IsDirectory { name } => {
-                write!(f, "{name} is a directory: fetch all that is in it with --recursive")
-            }
+            GetError::IsDirectory { name } => write!(f, "{name} is a directory"),
             GetError::NotDirectory { name } => write!(f, "{name} is not a directory"),
             GetError::Target { path, error } => write!(f, "cannot write {}: {error}", path.display()),
-            GetError::NoSpace { path, needed_octets, kept_octets } => {
+            GetError::NoSpace { path, needed_octets, .. } => {
                 write!(f, "no space left for {}", path.display())?;
-                if let Some(needed) = needed_octets {
-                    write!(f, ", which takes {needed} octets")?;
-                }
-                match kept_octets {
-                    0 => f.write_str("; nothing is left behind"),
-                    kept => write!(f, "; {kept} verified octets are kept: make room and go on with --resume"),
+                match needed_octets {
+                    Some(needed) => write!(f, ", which takes {needed} octets"),
+                    None => Ok(()),
                 }
             }
-            GetError::Busy { path } => {
-                write!(f, "another process writes {}: wait for it, or name another target", path.display())
-            }
+            GetError::Busy { path } => write!(f, "another process writes {}", path.display()),
             GetError::Size { object, expected_octets, octets } => {
                 write!(f, "{object}: the producer announced {expected_octets} octets and sent {octets}")
             }

@@ -1,7 +1,7 @@
 //! Fetching files: verified, streamed to disk, and under the final name only when complete.
 //!
 //! Works with namely's file server, with others that speak the ndn6-file-server protocol, and with any segmented
-//! object; see [`namely_transport::object`] for how objects are found and verified.
+//! object; a [`Consumer`] finds and verifies them.
 
 mod error;
 mod journal;
@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use namely_security::{MANIFEST_ENTRIES, TrustReason, Verified};
-use namely_transport::object::{Flow, Object, ObjectError, Progress, Reader, Sink, Vouching};
-use namely_wire::{Name, NameRef};
+use namely_socket::{Consumer, FetchError, Flow, Sink};
+use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMode};
+use namely_wire::Name;
 
 pub use self::error::GetError;
 pub use self::part::PART_SUFFIX;
@@ -46,30 +47,40 @@ pub struct Got {
 }
 
 /// Finds the file `name`, in its newest version unless it names one.
-pub fn find_file(reader: &mut Reader<'_>, name: NameRef<'_>) -> Result<Object, GetError> {
-    let object = reader.find(name)?;
+///
+/// # Errors
+/// [`GetError::IsDirectory`], or it is not found.
+pub fn find_file(consumer: &Consumer, name: &Name) -> Result<Object, GetError> {
+    let object = consumer.find(name)?;
     if object.metadata.as_ref().is_some_and(|metadata| metadata.is_directory()) {
-        return Err(GetError::IsDirectory { name: name.to_name() });
+        return Err(GetError::IsDirectory { name: name.clone() });
     }
     Ok(object)
 }
 
 /// Fetches the file `name` to the path `target`, which is replaced if it exists.
+///
+/// # Errors
+/// As [`find_file`] and [`get_object`].
 pub fn get(
-    reader: &mut Reader<'_>,
-    name: NameRef<'_>,
+    consumer: &Consumer,
+    name: &Name,
     target: &Path,
     options: GetOptions,
     watch: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Got, GetError> {
-    let object = find_file(reader, name)?;
-    get_object(reader, &object, target, options, watch)
+    let object = find_file(consumer, name)?;
+    get_object(consumer, &object, target, options, watch)
 }
 
 /// Fetches an object that was found to the path `target`, which is replaced if it exists. A target that is no
 /// regular file, such as a pipe or `/dev/null`, is written as it is.
+///
+/// # Errors
+/// It does not come or is not believed; it is another version by now; the target cannot be written. What is left
+/// behind for a later fetch: [`GetError::Interrupted`], [`GetError::NoSpace`].
 pub fn get_object(
-    reader: &mut Reader<'_>,
+    consumer: &Consumer,
     object: &Object,
     target: &Path,
     options: GetOptions,
@@ -82,12 +93,12 @@ pub fn get_object(
         }
         Ok(existing) if !existing.is_file() => {
             let mut file = std::fs::OpenOptions::new().write(true).open(target).map_err(fault)?;
-            let progress = get_to_writer(reader, object, &mut file, watch)?;
+            let progress = get_to_writer(consumer, object, &mut file, watch)?;
             return Ok(got(object, target, progress, 0));
         }
         _ => {}
     }
-    let group = if object.vouching == Vouching::Manifests { MANIFEST_ENTRIES } else { 1 };
+    let group = if object.signature_mode == SignatureMode::Manifests { MANIFEST_ENTRIES } else { 1 };
     let mut part = PartFile::open(target, object, group, options.resume)?;
     let (segment, resumed_octets) = part.resumed();
     if let Err(full) = check_space(&part, object) {
@@ -95,13 +106,15 @@ pub fn get_object(
         return Err(full);
     }
     let is_whole = resumed_octets > 0 && object.segments == Some(segment);
-    let read =
-        if is_whole { Ok(Progress::default()) } else { reader.read(object, segment, &mut part, watch) };
+    let fetched = match is_whole {
+        true => Ok(Progress::default()),
+        false => consumer.fetch_into(object, Part::from(segment), &mut part, watch),
+    };
     let path = part.path().to_owned();
-    let progress = match read {
+    let progress = match fetched {
         Ok(progress) => progress,
         Err(error) => {
-            let Some(newer) = newer_version(reader, &error, object) else {
+            let Some(newer) = newer_version(consumer, &error, object) else {
                 return Err(interrupted(error, path, object, part.abandon()));
             };
             part.discard();
@@ -119,22 +132,25 @@ pub fn get_object(
 }
 
 /// Writes an object to `writer`, verified, in order.
+///
+/// # Errors
+/// It does not come, is not believed, or cannot be written.
 pub fn get_to_writer(
-    reader: &mut Reader<'_>,
+    consumer: &Consumer,
     object: &Object,
     writer: &mut dyn Write,
     watch: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Progress, GetError> {
     let mut sink = WriterSink(writer);
-    let progress = reader.read(object, 0, &mut sink, watch)?;
-    sink.0.flush().map_err(ObjectError::Sink)?;
+    let progress = consumer.fetch_into(object, Part::from(0), &mut sink, watch)?;
+    sink.0.flush().map_err(|error| FetchError::from(ObjectError::Sink(error)))?;
     Ok(progress)
 }
 
 struct WriterSink<'a>(&'a mut dyn Write);
 
 impl Sink for WriterSink<'_> {
-    fn write(&mut self, _: u64, data: &Verified<&[u8]>) -> io::Result<()> {
+    fn write(&mut self, _: u64, data: &Verified<Vec<u8>>) -> io::Result<()> {
         self.0.write_all(data.content())
     }
 }
@@ -172,20 +188,20 @@ fn check_space(part: &PartFile, object: &Object) -> Result<(), GetError> {
 }
 
 /// What took the place of `object`, if that is why its segments come no longer.
-fn newer_version(reader: &mut Reader<'_>, error: &ObjectError, object: &Object) -> Option<Name> {
-    if !matches!(error, ObjectError::Fetch { .. }) || object.metadata.is_none() {
+fn newer_version(consumer: &Consumer, error: &FetchError, object: &Object) -> Option<Name> {
+    if !matches!(error, FetchError::Object(ObjectError::Fetch { .. })) || object.metadata.is_none() {
         return None;
     }
-    let found = reader.find(object.name.as_name().without_last(1)).ok()?;
+    let found = consumer.find(&object.name.as_name().without_last(1).to_name()).ok()?;
     (found.name != object.name).then_some(found.name)
 }
 
-fn interrupted(error: ObjectError, part: PathBuf, object: &Object, kept_octets: u64) -> GetError {
+fn interrupted(error: FetchError, part: PathBuf, object: &Object, kept_octets: u64) -> GetError {
     match error {
-        ObjectError::Sink(error) if error.kind() == io::ErrorKind::StorageFull => {
+        FetchError::Object(ObjectError::Sink(error)) if error.kind() == io::ErrorKind::StorageFull => {
             GetError::NoSpace { path: part, needed_octets: object.octets(), kept_octets }
         }
-        ObjectError::Sink(error) => GetError::Target { path: part, error },
+        FetchError::Object(ObjectError::Sink(error)) => GetError::Target { path: part, error },
         error => GetError::Interrupted { error: Box::new(error), part, kept_octets },
     }
 }

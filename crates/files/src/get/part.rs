@@ -6,7 +6,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use namely_security::Verified;
-use namely_transport::object::{Object, Sink};
+use namely_socket::Sink;
+use namely_transport::object::Object;
 use namely_wire::Name;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -159,7 +160,7 @@ impl PartFile {
 }
 
 impl Sink for PartFile {
-    fn write(&mut self, segment: u64, data: &Verified<&[u8]>) -> io::Result<()> {
+    fn write(&mut self, segment: u64, data: &Verified<Vec<u8>>) -> io::Result<()> {
         if segment.is_multiple_of(self.group) && segment > 0 {
             self.checkpoint = (segment, self.octets());
         }

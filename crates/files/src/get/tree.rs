@@ -1,12 +1,15 @@
 //! Fetching a directory and all that is in it.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use namely_transport::object::{Flow, Object, Progress, Reader};
+use namely_security::Verified;
+use namely_socket::{Consumer, FetchError, Flow, Sink};
+use namely_transport::object::{Object, ObjectError, Part, Progress};
 use namely_wire::rdr::{listing, listing_name};
-use namely_wire::{Component, Name, NameRef};
+use namely_wire::{Component, Name};
 
 use super::{GetError, GetOptions, get_object};
 use crate::root::LISTING_OCTETS_MAX;
@@ -45,21 +48,24 @@ pub struct TreeGot {
 /// Fetches the directory `name` into the directory `target`, which is made if there is none. One file that
 /// cannot be fetched does not keep the others: see [`TreeGot::failed`]. With [`GetOptions::resume`] files that are
 /// there with the producer's size and time are not fetched again.
+///
+/// # Errors
+/// [`GetError::NotDirectory`], or what would end every further fetch too.
 pub fn get_tree(
-    reader: &mut Reader<'_>,
-    name: NameRef<'_>,
+    consumer: &Consumer,
+    name: &Name,
     target: &Path,
     options: GetOptions,
     watch: &mut dyn FnMut(&TreeProgress<'_>) -> Flow,
 ) -> Result<TreeGot, GetError> {
-    let object = reader.find(name)?;
+    let object = consumer.find(name)?;
     if !object.metadata.as_ref().is_some_and(|metadata| metadata.is_directory()) {
-        return Err(GetError::NotDirectory { name: name.to_name() });
+        return Err(GetError::NotDirectory { name: name.clone() });
     }
     let mut got = TreeGot::default();
-    let mut pending = vec![Directory { name: name.to_name(), path: target.to_owned(), depth: 0 }];
+    let mut pending = vec![Directory { name: name.clone(), path: target.to_owned(), depth: 0 }];
     while let Some(directory) = pending.pop() {
-        let entries = match enter(reader, &directory) {
+        let entries = match enter(consumer, &directory) {
             Ok(entries) => entries,
             Err(error) if error.concerns_all() || directory.depth == 0 => return Err(error),
             Err(error) => {
@@ -75,7 +81,7 @@ pub fn get_tree(
                 pending.push(Directory { name, path, depth: directory.depth + 1 });
                 continue;
             }
-            match get_one(reader, &name, &path, options, &mut got, watch) {
+            match get_one(consumer, &name, &path, options, &mut got, watch) {
                 Ok(()) => {}
                 Err(error) if error.concerns_all() => return Err(error),
                 Err(error) => got.failed.push((name, error)),
@@ -93,12 +99,12 @@ struct Directory {
 
 /// Makes the directory; its entries, as the producer lists them. A name that is more than one path component is
 /// refused by the listing's decoder.
-fn enter(reader: &mut Reader<'_>, directory: &Directory) -> Result<Vec<(String, bool)>, GetError> {
+fn enter(consumer: &Consumer, directory: &Directory) -> Result<Vec<(String, bool)>, GetError> {
     if directory.depth > DEPTH_MAX {
         return Err(GetError::TooDeep { name: directory.name.clone() });
     }
     let name = listing_name(directory.name.as_name());
-    let octets = reader.read_to_vec(name.clone(), LISTING_OCTETS_MAX as u64)?;
+    let octets = small_object(consumer, &name, LISTING_OCTETS_MAX)?;
     let entries = listing(&octets).map(|entry| {
         let entry = entry.map_err(|error| GetError::Listing { name: name.clone(), error })?;
         let file = std::str::from_utf8(entry.name).map_err(|_| GetError::Listing {
@@ -113,22 +119,47 @@ fn enter(reader: &mut Reader<'_>, directory: &Directory) -> Result<Vec<(String, 
     Ok(entries)
 }
 
+/// The content of an object of at most `octets_max`.
+fn small_object(consumer: &Consumer, name: &Name, octets_max: usize) -> Result<Vec<u8>, FetchError> {
+    struct Small(Vec<u8>, usize);
+
+    impl Sink for Small {
+        fn write(&mut self, _: u64, data: &Verified<Vec<u8>>) -> io::Result<()> {
+            if self.0.len() + data.content().len() > self.1 {
+                return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+            }
+            self.0.extend_from_slice(data.content());
+            Ok(())
+        }
+    }
+
+    let object = consumer.find(name)?;
+    let mut small = Small(Vec::new(), octets_max);
+    match consumer.fetch_into(&object, Part::from(0), &mut small, &mut |_| Flow::Continue) {
+        Ok(_) => Ok(small.0),
+        Err(FetchError::Object(ObjectError::Sink(_))) => {
+            Err(ObjectError::TooLarge { object: object.name, octets_max: octets_max as u64 }.into())
+        }
+        Err(error) => Err(error),
+    }
+}
+
 fn get_one(
-    reader: &mut Reader<'_>,
+    consumer: &Consumer,
     name: &Name,
     path: &Path,
     options: GetOptions,
     got: &mut TreeGot,
     watch: &mut dyn FnMut(&TreeProgress<'_>) -> Flow,
 ) -> Result<(), GetError> {
-    let object = super::find_file(reader, name.as_name())?;
+    let object = super::find_file(consumer, name)?;
     if options.resume && is_there(path, &object) {
         got.unchanged += 1;
         return Ok(());
     }
     let (files, octets) = (got.files, got.octets);
     let mut watch_one = |current: &Progress| watch(&TreeProgress { name, files, octets, current });
-    let fetched = get_object(reader, &object, path, options, &mut watch_one)?;
+    let fetched = get_object(consumer, &object, path, options, &mut watch_one)?;
     got.files += 1;
     got.octets += fetched.progress.octets;
     Ok(())

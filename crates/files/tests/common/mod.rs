@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use namely_security::validity::ALWAYS;
-use namely_security::{Certificate, KeyType, PrivateKey, Signer, TrustPolicy, Verifier};
+use namely_security::{Certificate, KeyType, PrivateKey, Signer, TrustPolicy};
+use namely_socket::{Consumer, ConsumerOptions, Flow, Trust};
 use namely_transport::connection::{Connection, Incoming, Outbox, Packet};
-use namely_transport::fetch;
-use namely_transport::object::{Progress, ReadOptions};
+use namely_transport::object::Progress;
 use namely_transport::serve::Producer;
 use namely_wire::Name;
 
@@ -25,16 +25,15 @@ pub(crate) fn key_of(identity: &str) -> (Signer, Certificate) {
     (Signer::new(key_name, key), certificate)
 }
 
-pub(crate) fn believing(anchor: Certificate) -> Verifier {
+/// Options that believe `anchor` and give up soon: what does not come here never comes.
+pub(crate) fn believing(anchor: Certificate) -> ConsumerOptions {
     let mut policy = TrustPolicy::hierarchical();
     policy.add_anchor(anchor);
-    Verifier::new(policy)
-}
-
-/// Options that give up soon: what does not come here never comes.
-pub(crate) fn quick() -> ReadOptions {
-    let fetch = fetch::Options { silence_ns_max: 1_500_000_000, ..fetch::Options::default() };
-    ReadOptions { lifetime_ms: 300, fetch, attempts: 2, ..ReadOptions::default() }
+    let mut options = ConsumerOptions { trust: Trust::Policy(policy.into()), ..ConsumerOptions::default() };
+    options.read.fetch.silence_ns_max = 1_500_000_000;
+    options.read.lifetime_ms = 300;
+    options.read.attempts = 2;
+    options
 }
 
 /// Octets that differ from place to place.
@@ -54,15 +53,20 @@ pub(crate) fn answer_all(stream: UnixStream, producer: &mut dyn Producer) {
 }
 
 /// A connection to `producer`, which runs in a thread of its own.
-pub(crate) fn connect(mut producer: impl Producer + Send + 'static) -> Connection {
+pub(crate) fn connection_to(mut producer: impl Producer + Send + 'static) -> Connection {
     let (near, far) = UnixStream::pair().unwrap();
     std::thread::spawn(move || answer_all(far, &mut producer));
     Connection::from_stream(near).unwrap()
 }
 
+/// A consumer of what `producer` answers, which runs in a thread of its own.
+pub(crate) fn connect(producer: impl Producer + Send + 'static, options: ConsumerOptions) -> Consumer {
+    Consumer::over(connection_to(producer), Name::new(), options).unwrap()
+}
+
 /// A watcher that lets everything run.
-pub(crate) fn unwatched(_: &Progress) -> namely_transport::object::Flow {
-    namely_transport::object::Flow::Continue
+pub(crate) fn unwatched(_: &Progress) -> Flow {
+    Flow::Continue
 }
 
 /// What is in `directory`, by name.

@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use namely_security::sha256;
 use namely_transport::connection::Answer;
-use namely_transport::object::{Finder, ObjectError};
+use namely_transport::object::{Discovery, ObjectError};
 use namely_wire::{ContentType, InterestBuilder, Name, PACKET_OCTETS_MAX};
 
 use super::error::{RecvError, SendError};
-use super::job::{How, Job};
+use super::job::{FetchParams, Job};
 use super::role::Order;
 use super::shared::Shared;
 use crate::error::{CallError, FetchError};
-use crate::fence;
 use crate::inbox::Inbox;
+use crate::namespace;
 use crate::pending::Promise;
 
 /// Datagrams sent on one socket whose answers were not taken yet; a further one is refused with `ENOBUFS`.
@@ -147,17 +147,17 @@ impl AsFd for Datagrams {
 /// Sends `datagram`; its answer goes where `to` says.
 pub(super) fn send(shared: &Arc<Shared>, datagram: &Datagram, to: To) -> Result<(), SendError> {
     shared.engine.check_process()?;
-    fence::check_name(&shared.prefix, datagram.name.as_name())?;
+    namespace::check_name(&shared.prefix, datagram.name.as_name())?;
     let wire = wire(shared, datagram)?;
     if wire.len() > PACKET_OCTETS_MAX {
         return Err(SendError::TooLong { octets: wire.len() });
     }
     start(shared)?;
     let datagrams = &shared.datagrams;
-    let place = datagrams.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
+    let counted = datagrams.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
         (open < DATAGRAMS_MAX).then_some(open + 1)
     });
-    if place.is_err() {
+    if counted.is_err() {
         return Err(CallError::QueueFull.into());
     }
     let (name, owner) = (datagram.name.clone(), Arc::downgrade(shared));
@@ -215,7 +215,7 @@ fn finish(shared: &Shared, Reply { name, answer, to }: Reply) {
         To::Inbox => shared.datagrams.inbox.put(outcome),
         To::Caller(promise) => {
             shared.datagrams.taken();
-            promise.keep(outcome);
+            promise.complete(outcome);
         }
     }
 }
@@ -226,10 +226,11 @@ fn believe(shared: &Shared, name: &Name, answer: Answer) -> Result<Received, Fet
         Answer::Nack(reason) => return Err(ObjectError::Refused { name: name.clone(), reason }.into()),
         Answer::Timeout => return Err(ObjectError::NoAnswer { name: name.clone() }.into()),
     };
-    let how = How::of(&shared.options());
-    let given_up = || shared.engine.is_closed();
-    let mut job = Job::new(shared, how, &given_up);
-    let data = job.asking(|asker, verifier| Finder::new(asker, verifier, how.read).verified(reply.wire))?;
+    let params = FetchParams::of(&shared.options());
+    let stopped = || shared.engine.is_closed().then_some(CallError::Closed);
+    let mut job = Job::new(shared, params, &stopped);
+    let data =
+        job.requesting(|asker, verifier| Discovery::new(asker, verifier, params.read).verified(reply.wire))?;
     shared.counts.signatures.fetch_add(1, Ordering::Relaxed);
     job.check_revocation(data.reason())?;
     Ok(Received {

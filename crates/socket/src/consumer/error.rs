@@ -6,7 +6,7 @@ use namely_wire::{Name, PACKET_OCTETS_MAX};
 
 use crate::errno;
 use crate::error::{CallError, FetchError};
-use crate::fence::NameError;
+use crate::namespace::NameError;
 
 /// Why a datagram was not sent.
 #[derive(Debug)]

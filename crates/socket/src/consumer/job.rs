@@ -1,44 +1,50 @@
-//! Fetching one object, on a thread of its own: find it, check its pieces in runs as they come, hand them over.
+//! Fetches one object: finds it, verifies its pieces in runs as they come, hands them over. A job runs on a thread of its
+//! own while the socket's thread drives, or on a caller's thread that drives too ([`Here`]).
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use namely_security::revocation::{Statement, Status, revocation_prefix};
 use namely_security::{TrustReason, Verified, Verifier};
-use namely_transport::object::backlog::{Backlog, Piece, RUN_MAX, Stopped};
 use namely_transport::object::{
-    Checked, Checking, Finder, Object, ObjectError, OnBadSegment, Part, ReadOptions,
+    Checked, Discovery, Object, ObjectError, OnBadSegment, Part, ReadOptions, SegmentVerifier,
 };
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_wire::{DataView, InterestBuilder, Name};
 
+use super::queue::{LOOK, Piece, RUN_MAX, Taken, VerifyQueue};
 use super::revocation::{LIFETIME_MS, Outcome};
-use super::role::Order;
+use super::role::{ConsumerRole, Order};
 use super::shared::{Asker, Shared};
+use crate::engine::Here;
 use crate::error::{CallError, FetchError};
 use crate::options::{ConsumerOptions, Revocation};
 
-/// Segments of a stream that are asked for ahead of what was verified, however small they are.
+/// Maximum number of segments of a stream that are requested ahead of what was verified, however small they are.
 const STREAM_SPAN_MAX: usize = 512;
 
 /// Octets of a segment where nobody says how large they are.
 pub(super) const SEGMENT_OCTETS: u64 = SEGMENT_OCTETS_DEFAULT as u64;
 
-/// Certificates fetched for one object at most.
+/// Maximum number of certificates fetched for one object.
 const CERTIFICATES_MAX: usize = 16;
 
 /// How an object is fetched: options as they were when the call was made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct How {
+pub(super) struct FetchParams {
     pub(super) read: ReadOptions,
+    /// Threads that verify, the fetch's own included; 0: one for each processor, within limits.
+    pub(super) verify_threads: usize,
     pub(super) on_bad: OnBadSegment,
     pub(super) revocation: Revocation,
     /// Octets that a stream holds for its reader.
     pub(super) read_ahead: usize,
 }
 
-impl How {
+impl FetchParams {
     pub(super) fn of(options: &ConsumerOptions) -> Self {
         let mut read = options.read;
         let fetch = &mut read.fetch;
@@ -48,8 +54,9 @@ impl How {
             fetch.give_up_ns = Some(read.lifetime_ms.saturating_mul(1_000_000));
             read.attempts = 1;
         }
-        How {
+        FetchParams {
             read,
+            verify_threads: options.verify_threads,
             on_bad: options.on_bad_segment,
             revocation: options.revocation,
             read_ahead: options.read_ahead_octets,
@@ -65,7 +72,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    fn of(data: Verified<Vec<u8>>) -> Self {
+    pub(super) fn of(data: Verified<Vec<u8>>) -> Self {
         let (octets, place) = data.into_content();
         Content { octets, place }
     }
@@ -91,9 +98,19 @@ impl From<Vec<u8>> for Content {
 }
 
 /// Takes content in order.
-pub(super) trait Sink {
+pub(super) trait ContentSink {
     /// Takes the content of a segment.
     fn write(&mut self, content: Content) -> Result<(), FetchError>;
+
+    /// Takes a verified segment; what needs its memory no longer adds it to `used`.
+    fn segment(
+        &mut self,
+        _: u64,
+        data: Verified<Vec<u8>>,
+        _used: &mut Vec<Vec<u8>>,
+    ) -> Result<(), FetchError> {
+        self.write(Content::of(data))
+    }
 
     /// A segment is lost for good, as `lost` says. An error ends the transfer.
     fn gap(&mut self, lost: FetchError) -> Result<(), FetchError> {
@@ -104,28 +121,74 @@ pub(super) trait Sink {
     fn flush(&mut self) -> Result<(), FetchError> {
         Ok(())
     }
+
+    /// Called some times a second. An error ends the transfer.
+    fn look(&mut self, _: &VerifyQueue<FetchError>) -> Result<(), FetchError> {
+        Ok(())
+    }
+
+    /// Everything came.
+    fn end(&mut self, _: &VerifyQueue<FetchError>) {}
 }
 
-/// A thread that fetches.
+/// A fetch under way.
 pub(super) struct Job<'a> {
     shared: &'a Shared,
     verifier: Option<Verifier>,
-    how: How,
-    given_up: &'a dyn Fn() -> bool,
+    params: FetchParams,
+    /// Returns why the job is to end, once nobody waits for its result.
+    stopped: &'a dyn Fn() -> Option<CallError>,
     /// How many segments the object has, as a verified one said of an object whose end nobody knew.
     segments: Option<u64>,
+    /// Drives the socket, if the job's thread does.
+    here: Option<Here<'a, ConsumerRole>>,
 }
 
 impl<'a> Job<'a> {
-    pub(super) fn new(shared: &'a Shared, how: How, given_up: &'a dyn Fn() -> bool) -> Self {
-        Job { shared, verifier: Some(shared.verifier()), how, given_up, segments: None }
+    /// A job on a thread of its own.
+    pub(super) fn new(
+        shared: &'a Shared,
+        params: FetchParams,
+        stopped: &'a dyn Fn() -> Option<CallError>,
+    ) -> Self {
+        Job { shared, verifier: Some(shared.verifier()), params, stopped, segments: None, here: None }
+    }
+
+    /// A job on the thread that calls, which drives the socket unless somebody else does already.
+    pub(super) fn here(
+        shared: &'a Shared,
+        params: FetchParams,
+        stopped: &'a dyn Fn() -> Option<CallError>,
+    ) -> Self {
+        let mut job = Job::new(shared, params, stopped);
+        job.here = shared.engine.drive_here();
+        job
+    }
+
+    /// Asks a router on this host to tell from where Data come (IncomingFaceId), unless others use the socket too.
+    pub(super) fn ask_for_origins(&mut self) -> Result<(), FetchError> {
+        let Some(here) = &mut self.here else { return Ok(()) };
+        Ok(here.with_connection(|connection| connection.ask_for_origins())?)
+    }
+
+    /// Why the job is to end, if it is.
+    fn check_stopped(&self) -> Result<(), FetchError> {
+        let closed = self.shared.engine.is_closed().then_some(CallError::Closed);
+        (self.stopped)().or(closed).map_or(Ok(()), |why| Err(why.into()))
+    }
+
+    /// Tells who drives that there is something new; nothing to do where that is this thread.
+    fn wake(&self) {
+        if self.here.is_none() {
+            self.shared.engine.wake();
+        }
     }
 
     /// Asks no further ahead than by `octets`, of segments of `segment_octets`.
     pub(super) fn span(&mut self, octets: u64, segment_octets: Option<u64>) {
         let segments = octets.div_ceil(segment_octets.unwrap_or(SEGMENT_OCTETS)).max(1);
         let segments = usize::try_from(segments).unwrap_or(usize::MAX).min(STREAM_SPAN_MAX);
-        let fetch = &mut self.how.read.fetch;
+        let fetch = &mut self.params.read.fetch;
         fetch.span_max = fetch.span_max.min(segments);
         fetch.window_max = fetch.window_max.min(fetch.span_max);
     }
@@ -137,9 +200,9 @@ impl<'a> Job<'a> {
 
     /// Finds `name`.
     pub(super) fn find(&mut self, name: &Name) -> Result<Object, FetchError> {
-        let read = self.how.read;
+        let read = self.params.read;
         let object =
-            self.asking(|asker, verifier| Finder::new(asker, verifier, read).find(name.as_name()))?;
+            self.requesting(|asker, verifier| Discovery::new(asker, verifier, read).find(name.as_name()))?;
         for reason in object.reason.iter().chain(object.whole.as_ref().map(|whole| whole.reason())) {
             self.check_revocation(&reason.clone())?;
         }
@@ -151,110 +214,133 @@ impl<'a> Job<'a> {
         &mut self,
         object: &Object,
         part: Part,
-        sink: &mut dyn Sink,
+        sink: &mut dyn ContentSink,
     ) -> Result<(), FetchError> {
         if let Some(whole) = &object.whole {
-            sink.write(whole.content().to_vec().into())?;
+            sink.segment(0, whole.clone(), &mut Vec::new())?;
             return sink.flush();
         }
-        let mut checking = Checking::new(object, part, self.how.on_bad);
-        let backlog = Arc::new(Backlog::new(checking.first()));
-        let (object, read) = (Box::new(object.clone()), self.how.read);
-        self.shared.engine.order(Order::Transfer { object, part, read, backlog: backlog.clone() })?;
-        let (helpers, counts) = (&self.shared.helpers, &self.shared.counts);
-        let threads = read.verify_threads;
-        let done =
-            helpers.with(&backlog, threads, |help| self.check_all(&mut checking, &backlog, sink, help));
-        self.shared.engine.wake();
-        counts.backlog_most.fetch_max(backlog.most() as u64, Ordering::Relaxed);
+        let mut verifier = SegmentVerifier::new(object, part, self.params.on_bad);
+        let queue = Arc::new(VerifyQueue::new(verifier.first()));
+        let (object, read) = (Box::new(object.clone()), self.params.read);
+        self.shared.engine.order(Order::Transfer { object, part, read, queue: queue.clone() })?;
+        let shared = self.shared;
+        let (helpers, counts) = (&shared.helpers, &shared.counts);
+        let threads = self.params.verify_threads;
+        let done = helpers.with(&queue, threads, |help| self.verify_all(&mut verifier, &queue, sink, help));
+        self.wake();
+        counts.backlog_most.fetch_max(queue.most() as u64, Ordering::Relaxed);
         counts.verify_helpers_most.fetch_max(helpers.most() as u64, Ordering::Relaxed);
         done
     }
 
-    fn check_all(
+    fn verify_all(
         &mut self,
-        checking: &mut Checking,
-        backlog: &Backlog<FetchError>,
-        sink: &mut dyn Sink,
+        verifier: &mut SegmentVerifier,
+        queue: &VerifyQueue<FetchError>,
+        sink: &mut dyn ContentSink,
         help: &dyn Fn(),
     ) -> Result<(), FetchError> {
-        let (shared, given_up) = (self.shared, self.given_up);
-        let given_up = || given_up() || shared.engine.is_closed();
-        let mut next = checking.first();
+        let mut next = verifier.first();
         let mut told = next;
         let mut preparation = None;
-        // The socket's thread need not know of each run at once, unless it may be waiting for it.
-        let tell_every = (self.how.read.fetch.span_max as u64 / 4).clamp(1, RUN_MAX as u64);
-        while checking.end() != Some(next) {
-            let mut run = match backlog.take(&given_up, help) {
-                Ok(run) => run,
-                Err(Stopped::Ended(error)) => return Err(error),
-                Err(Stopped::GivenUp) => return Err(CallError::Closed.into()),
-            };
-            // What came behind the end was asked for when nobody knew where it is.
-            while checking.end() != Some(next)
+        let mut used = Vec::new();
+        // Who drives need not know of each run at once, unless it may be waiting for it.
+        let tell_every = (self.params.read.fetch.span_max as u64 / 4).clamp(1, RUN_MAX as u64);
+        while verifier.end() != Some(next) {
+            self.check_stopped()?;
+            sink.look(queue)?;
+            let Some(mut run) = self.run(queue, &mut used, help)? else { continue };
+            // What came behind the end was requested when nobody knew where it is.
+            while verifier.end() != Some(next)
                 && let Some(wire) = run.pop_front()
             {
                 if wire.packet().is_empty() {
                     self.shared.counts.lost.fetch_add(1, Ordering::Relaxed);
-                    let segment = checking.segment_name(next).unwrap_or_default();
+                    let segment = verifier.segment_name(next).unwrap_or_default();
                     sink.gap(FetchError::Lost { segment })?;
                     next += 1;
                     continue;
                 }
-                match self.check(checking, next, wire, backlog, sink)? {
+                match self.verify(verifier, next, wire, queue, sink, &mut used)? {
                     Next::On => next += 1,
                     Next::Again => {
-                        backlog.give_back(next, std::mem::take(&mut run));
-                        self.shared.engine.wake();
+                        queue.give_back(next, std::mem::take(&mut run));
+                        self.wake();
                     }
                 }
             }
             sink.flush()?;
-            backlog.hand_over(next);
-            if preparation.as_ref() != Some(&checking.preparation().cloned()) {
-                preparation = Some(checking.preparation().cloned());
-                backlog.prepare(checking.preparation().cloned());
+            // In this order: what was given back is in the queue before anybody requests further pieces.
+            queue.hand_over(next);
+            if preparation.as_ref() != Some(&verifier.preparation().cloned()) {
+                preparation = Some(verifier.preparation().cloned());
+                queue.prepare(verifier.preparation().cloned());
             }
             if next - told >= tell_every {
                 told = next;
-                self.shared.engine.wake();
+                self.wake();
             }
         }
+        sink.end(queue);
         Ok(())
     }
 
-    fn check(
+    /// The next pieces, if some came within [`LOOK`].
+    fn run(
         &mut self,
-        checking: &mut Checking,
+        queue: &VerifyQueue<FetchError>,
+        used: &mut Vec<Vec<u8>>,
+        help: &dyn Fn(),
+    ) -> Result<Option<VecDeque<Piece>>, FetchError> {
+        let wait = match &mut self.here {
+            // Packets are received between runs, however many pieces wait.
+            Some(here) => {
+                here.turn(if queue.is_ready() { Duration::ZERO } else { LOOK })?;
+                Duration::ZERO
+            }
+            None => LOOK,
+        };
+        match queue.take(wait, used, help)? {
+            Taken::Run(run) => Ok(Some(run)),
+            Taken::Prepared | Taken::Nothing => Ok(None),
+        }
+    }
+
+    fn verify(
+        &mut self,
+        segments: &mut SegmentVerifier,
         number: u64,
         wire: Piece,
-        backlog: &Backlog<FetchError>,
-        sink: &mut dyn Sink,
+        queue: &VerifyQueue<FetchError>,
+        sink: &mut dyn ContentSink,
+        used: &mut Vec<Vec<u8>>,
     ) -> Result<Next, FetchError> {
         let counts = self.shared.counts.clone();
         let mut wire = wire;
         for _ in 0..CERTIFICATES_MAX {
             let verifier = self.verifier.get_or_insert_with(|| self.shared.verifier());
-            match checking.check(number, wire, verifier) {
-                Checked::Segment { data, last, .. } => {
+            match segments.check(number, wire, verifier) {
+                Checked::Segment { segment, data, last } => {
                     if !matches!(data.reason(), TrustReason::Manifest(_) | TrustReason::Unchecked) {
                         counts.signatures.fetch_add(1, Ordering::Relaxed);
                         self.check_revocation(data.reason())?;
                     }
                     if let Some(last) = last {
                         self.segments = Some(last.saturating_add(1));
-                        backlog.tell_last(last);
-                        self.shared.engine.wake();
+                        queue.tell_last(last);
+                        self.wake();
                     }
-                    self.hand_out(Content::of(data), sink)?;
+                    self.count(data.content().len());
+                    sink.segment(segment, data, used)?;
                     return Ok(Next::On);
                 }
                 Checked::Unverified { data, .. } => {
                     counts.unverified.fetch_add(1, Ordering::Relaxed);
                     let content =
                         DataView::parse(&data).map(|view| view.content.to_vec()).unwrap_or_default();
-                    self.hand_out(content.into(), sink)?;
+                    self.count(content.len());
+                    sink.write(content.into())?;
                     return Ok(Next::On);
                 }
                 Checked::Manifest(reason) => {
@@ -274,9 +360,9 @@ impl<'a> Job<'a> {
                 }
                 Checked::Need { certificate, data } => {
                     let name = DataView::parse(&data).map(|view| view.name.to_name()).unwrap_or_default();
-                    let read = self.how.read;
-                    self.asking(|asker, verifier| {
-                        Finder::new(asker, verifier, read).supply(&certificate, &name)
+                    let read = self.params.read;
+                    self.requesting(|asker, verifier| {
+                        Discovery::new(asker, verifier, read).supply(&certificate, &name)
                     })?;
                     wire = data.into();
                 }
@@ -286,29 +372,29 @@ impl<'a> Job<'a> {
         Err(ObjectError::NoCertificate { certificate: name.clone(), name, fault: None }.into())
     }
 
-    fn hand_out(&self, content: Content, sink: &mut dyn Sink) -> Result<(), FetchError> {
+    fn count(&self, octets: usize) {
         self.shared.counts.segments.fetch_add(1, Ordering::Relaxed);
-        self.shared.counts.octets.fetch_add(content.place.len() as u64, Ordering::Relaxed);
-        sink.write(content)
+        self.shared.counts.octets.fetch_add(octets as u64, Ordering::Relaxed);
     }
 
-    /// Runs `ask`, which may ask for packets.
-    pub(super) fn asking<T>(
+    /// Runs `request`, which may request packets.
+    pub(super) fn requesting<T>(
         &mut self,
-        ask: impl FnOnce(&mut Asker<'_>, &mut Verifier) -> Result<T, ObjectError>,
+        request: impl FnOnce(&mut Asker<'_, 'a>, &mut Verifier) -> Result<T, ObjectError>,
     ) -> Result<T, FetchError> {
         let verifier = self.verifier.get_or_insert_with(|| self.shared.verifier());
-        let mut asker = Asker { shared: self.shared, given_up: self.given_up, stopped: None };
-        let asked = ask(&mut asker, verifier);
-        match asker.stopped {
-            Some(stopped) => Err(stopped.into()),
-            None => Ok(asked?),
+        let (shared, stopped) = (self.shared, self.stopped);
+        let mut asker = Asker { shared, stopped, here: self.here.as_mut(), failed: None };
+        let answer = request(&mut asker, verifier);
+        match asker.failed {
+            Some(failed) => Err(failed.into()),
+            None => Ok(answer?),
         }
     }
 
     /// Refuses what a revoked certificate vouches for. Trust anchors are the user's own choice.
     pub(super) fn check_revocation(&mut self, reason: &TrustReason) -> Result<(), FetchError> {
-        if self.how.revocation == Revocation::Off {
+        if self.params.revocation == Revocation::Off {
             return Ok(());
         }
         let Some([below @ .., _anchor]) = reason.chain().map(|chain| &chain.certificates[..]) else {
@@ -324,7 +410,7 @@ impl<'a> Job<'a> {
                     outcome
                 }
             };
-            outcome.judge(name, self.how.revocation)?;
+            outcome.judge(name, self.params.revocation)?;
         }
         Ok(())
     }
@@ -337,9 +423,10 @@ impl<'a> Job<'a> {
         let Ok(asked) = revocation_prefix(name.as_name()) else { return Ok(Outcome::Unknown) };
         let interest = InterestBuilder::new(asked.clone()).can_be_prefix().must_be_fresh();
         let interest = interest.lifetime_ms(LIFETIME_MS);
-        let read = ReadOptions { attempts: 1, ..self.how.read };
-        let answer = self
-            .asking(|asker, verifier| Finder::new(asker, verifier, read).packet(&interest, asked.as_name()));
+        let read = ReadOptions { attempts: 1, ..self.params.read };
+        let answer = self.requesting(|asker, verifier| {
+            Discovery::new(asker, verifier, read).packet(&interest, asked.as_name())
+        });
         match answer {
             Ok(data) => match Statement::read(&data, &certificate) {
                 Ok(Statement { status: Status::Good, .. }) => Ok(Outcome::Good),

@@ -2,7 +2,10 @@
 
 mod datagram;
 mod error;
+mod helpers;
+mod into;
 mod job;
+mod queue;
 mod range;
 mod revocation;
 mod role;
@@ -14,15 +17,18 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use namely_security::{TrustPolicy, Verified};
 use namely_transport::connection::{self, Connection};
-use namely_transport::object::{Object, Part, Vouching};
+use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMode};
 use namely_wire::Name;
 use namely_wire::rdr::Metadata;
 
 pub use self::datagram::{DATAGRAMS_MAX, Datagram, Received};
 use self::datagram::{Outcome, To};
 pub use self::error::{RecvError, SendError};
-use self::job::{Content, How, Job, Sink};
+pub use self::helpers::VERIFY_THREADS_MAX;
+pub use self::into::{Flow, Sink};
+use self::job::{Content, ContentSink, FetchParams, Job};
 pub use self::revocation::REVOCATIONS_MAX;
 use self::role::ConsumerRole;
 pub use self::shared::FETCHES_MAX;
@@ -31,8 +37,8 @@ pub use self::stats::ConsumerStats;
 use self::stats::Counts;
 pub use self::stream::{ObjectStream, READ_AHEAD_OCTETS};
 use crate::engine::Engine;
-use crate::error::{BindError, FetchError};
-use crate::fence;
+use crate::error::{BindError, CallError, FetchError};
+use crate::namespace;
 use crate::options::{self, ConsumerOptions, For, OptionError};
 use crate::pending::{Pending, Promise, call};
 use crate::sleep;
@@ -63,7 +69,7 @@ pub struct ObjectInfo {
     /// How many segments it has, if its producer says.
     pub segments: Option<u64>,
     /// What vouches for its segments.
-    pub vouching: Vouching,
+    pub signature_mode: SignatureMode,
     /// The key that signed its description, if there is one.
     pub signer: Option<Name>,
     /// Whether it is a directory, whose listing is an object below it (docs/files.md).
@@ -79,7 +85,7 @@ impl ObjectInfo {
             name: object.name.clone(),
             octets: object.octets(),
             segments: object.segments,
-            vouching: object.vouching,
+            signature_mode: object.signature_mode,
             signer: reason.and_then(|reason| reason.key_name().cloned()),
             is_directory: object.metadata.as_ref().is_some_and(Metadata::is_directory),
             mtime_ns: object.metadata.as_ref().and_then(|metadata| metadata.mtime_ns),
@@ -91,13 +97,35 @@ impl Consumer {
     /// A socket that may ask for what is named below `prefix` (at most [`crate::PREFIX_OCTETS_MAX`] octets and
     /// [`crate::PREFIX_COMPONENTS_MAX`] components; HT-05, IS-23). Its face at the router is its own until it is closed
     /// (IS-20).
+    ///
+    /// # Errors
+    /// The prefix is too long, trust or key chain cannot be used, or no router answers.
     pub fn bind(prefix: Name, options: ConsumerOptions) -> Result<Self, BindError> {
-        fence::check_prefix(&prefix)?;
+        namespace::check_prefix(&prefix)?;
         let policy = options.trust.policy(options.keychain.as_ref())?;
         let connection = Connection::find(options.router.as_deref(), connection::Options::default())?;
+        Self::with(prefix, options, policy, connection)
+    }
+
+    /// [`Consumer::bind`] over a connection that is there already, such as one end of a socket pair.
+    ///
+    /// # Errors
+    /// As [`Consumer::bind`].
+    pub fn over(connection: Connection, prefix: Name, options: ConsumerOptions) -> Result<Self, BindError> {
+        namespace::check_prefix(&prefix)?;
+        let policy = options.trust.policy(options.keychain.as_ref())?;
+        Self::with(prefix, options, policy, connection)
+    }
+
+    fn with(
+        prefix: Name,
+        options: ConsumerOptions,
+        policy: TrustPolicy,
+        connection: Connection,
+    ) -> Result<Self, BindError> {
         let router = connection.uri().clone();
         let counts = Arc::new(Counts::default());
-        let engine = Engine::start("namely-consumer", connection, ConsumerRole::new(counts.clone()))?;
+        let engine = Engine::idle("namely-consumer", connection, ConsumerRole::new(counts.clone()));
         let shared = Shared::new(prefix, router, options, policy, engine, counts)?;
         let router = shared.router.to_string();
         Ok(Consumer { shared: Arc::new(shared), router })
@@ -128,6 +156,35 @@ impl Consumer {
             job.transfer(&object, Part::from(0), &mut whole)?;
             Ok(whole.octets)
         })
+    }
+
+    /// Finds the object `name`: its newest version if it names none. On the calling thread, which drives the socket
+    /// meanwhile unless others use it too.
+    ///
+    /// # Errors
+    /// As [`Consumer::fetch`].
+    pub fn find(&self, name: &Name) -> Result<Object, FetchError> {
+        let params = self.params(name)?;
+        let stopped = into::stop_after(self.shared.options().timeout);
+        Job::here(&self.shared, params, &stopped).find(name)
+    }
+
+    /// Fetches `part` of `object` into `sink`, verified and in order, however large it is: a fetch that was interrupted
+    /// goes on where the sink's content ends. `watch` is called about ten times a second, and when all is there; it may
+    /// end the fetch. On the calling thread, which drives the socket meanwhile unless others use it too; the threads
+    /// that option `verify_threads` allows help it.
+    ///
+    /// # Errors
+    /// [`ObjectError::Sink`] and [`ObjectError::Stopped`] as `sink` and `watch` say; otherwise as [`Consumer::fetch`].
+    pub fn fetch_into(
+        &self,
+        object: &Object,
+        part: Part,
+        sink: &mut dyn Sink,
+        watch: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<Progress, FetchError> {
+        self.params(&object.name)?;
+        into::fetch(&self.shared, (object, part), sink, watch)
     }
 
     /// What is known of the object `name`: its newest version, size, and what vouches for it. Of its content nothing is
@@ -176,10 +233,10 @@ impl Consumer {
         name: &Name,
         begin: bool,
     ) -> Result<Pending<Result<ObjectStream, FetchError>>, FetchError> {
-        let how = self.how(name)?;
+        let params = self.params(name)?;
         let timeout = self.shared.options().timeout;
         let (promise, pending) = call();
-        stream::open(&self.shared, name.clone(), how, timeout, begin, promise)?;
+        stream::open(&self.shared, name.clone(), params, timeout, begin, promise)?;
         Ok(pending)
     }
 
@@ -274,10 +331,10 @@ impl Consumer {
     }
 
     /// The options for fetching `name`, if it may be fetched here.
-    fn how(&self, name: &Name) -> Result<How, FetchError> {
+    fn params(&self, name: &Name) -> Result<FetchParams, FetchError> {
         self.shared.engine.check_process()?;
-        fence::check_name(&self.shared.prefix, name.as_name())?;
-        Ok(How::of(&self.shared.options()))
+        namespace::check_name(&self.shared.prefix, name.as_name())?;
+        Ok(FetchParams::of(&self.shared.options()))
     }
 
     /// Runs `work` on a thread of its own.
@@ -286,13 +343,13 @@ impl Consumer {
         name: &Name,
         work: impl FnOnce(&mut Job<'_>, Name) -> Result<T, FetchError> + Send + 'static,
     ) -> Result<Pending<Result<T, FetchError>>, FetchError> {
-        let (how, name) = (self.how(name)?, name.clone());
+        let (params, name) = (self.params(name)?, name.clone());
         let (promise, pending): (Promise<Result<T, FetchError>>, _) = call();
         self.shared.spawn(move |shared| {
-            let given_up = || promise.is_given_up();
-            let done = work(&mut Job::new(&shared, how, &given_up), name);
+            let stopped = || promise.is_given_up().then_some(CallError::Closed);
+            let done = work(&mut Job::new(&shared, params, &stopped), name);
             drop(shared);
-            promise.keep(done);
+            promise.complete(done);
         })?;
         Ok(pending)
     }
@@ -323,15 +380,29 @@ impl Whole {
             return Ok(());
         }
         let (object, octets_max) = (self.object.clone(), self.octets_max);
-        Err(namely_transport::object::ObjectError::TooLarge { object, octets_max }.into())
+        Err(ObjectError::TooLarge { object, octets_max }.into())
+    }
+
+    fn add(&mut self, content: &[u8]) -> Result<(), FetchError> {
+        self.check((self.octets.len() + content.len()) as u64)?;
+        self.octets.extend_from_slice(content);
+        Ok(())
     }
 }
 
-impl Sink for Whole {
+impl ContentSink for Whole {
     fn write(&mut self, content: Content) -> Result<(), FetchError> {
-        let content = content.as_ref();
-        self.check((self.octets.len() + content.len()) as u64)?;
-        self.octets.extend_from_slice(content);
+        self.add(content.as_ref())
+    }
+
+    fn segment(
+        &mut self,
+        _: u64,
+        data: Verified<Vec<u8>>,
+        used: &mut Vec<Vec<u8>>,
+    ) -> Result<(), FetchError> {
+        self.add(data.content())?;
+        used.push(data.into_octets());
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use namely_transport::object::{Object, Part};
 use namely_wire::PACKET_OCTETS_MAX;
 
 use super::SET_ASIDE_OCTETS_MAX;
-use super::job::{Content, Job, Sink};
+use super::job::{Content, ContentSink, Job};
 use crate::error::{CallError, FetchError};
 
 /// An object that was found, and what was learned of it since.
@@ -25,9 +25,9 @@ struct Cut {
     segments: Option<u64>,
 }
 
-/// Where octets are.
+/// The part of an object that holds certain octets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct RangePart {
     pub(super) part: Part,
     /// Octets of the part before those that are wanted.
     pub(super) skip: u64,
@@ -42,12 +42,12 @@ impl Found {
 
     /// Where the octets from `from` to before `end` are ([`u64::MAX`]: to the object's end). Of an object without metadata, as
     /// one is that was asked for by its version, the first segment says how it is cut, verified like all others.
-    pub(super) fn place(&self, job: &mut Job<'_>, from: u64, end: u64) -> Result<Place, FetchError> {
+    pub(super) fn place(&self, job: &mut Job<'_>, from: u64, end: u64) -> Result<RangePart, FetchError> {
         let described = self.object.metadata.as_ref().and_then(|metadata| metadata.segment_size_octets);
         let described = described.filter(|octets| *octets > 0);
         let all = from == 0 && end == u64::MAX;
         if self.object.whole.is_some() || (described.is_none() && all) {
-            return Ok(Place { part: Part::from(0), skip: from, segment_octets: described });
+            return Ok(RangePart { part: Part::from(0), skip: from, segment_octets: described });
         }
         let cut = match (described, self.learned.get()) {
             (Some(segment_octets), _) => Cut { segment_octets, segments: self.object.segments },
@@ -62,7 +62,7 @@ impl Found {
         let first = (from / octets).min(cut.segments.unwrap_or(u64::MAX).saturating_sub(1));
         let part = Part { first, end: if end == u64::MAX { end } else { end.div_ceil(octets) } };
         let skip = from - first.saturating_mul(octets).min(from);
-        Ok(Place { part, skip, segment_octets: Some(octets) })
+        Ok(RangePart { part, skip, segment_octets: Some(octets) })
     }
 
     fn learn(&self, job: &mut Job<'_>) -> Result<Cut, FetchError> {
@@ -100,7 +100,7 @@ impl Range {
     }
 }
 
-impl Sink for Range {
+impl ContentSink for Range {
     /// Once nothing is missing there is no need to go on.
     fn write(&mut self, mut content: Content) -> Result<(), FetchError> {
         content.pass_by(&mut self.skip);

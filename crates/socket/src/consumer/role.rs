@@ -1,13 +1,13 @@
-//! What a consumer's thread does: Interests as windows allow, single Interests, and what comes. It verifies nothing.
+//! What drives a consumer: Interests as windows allow, single Interests, and what comes. It verifies nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namely_transport::connection::{Answer, Connection, ConnectionError, Expression, Incoming, Outbox};
-use namely_transport::object::backlog::Backlog;
-use namely_transport::object::{Asking, Object, Part, ReadOptions};
+use namely_transport::object::{Object, Part, ReadOptions, SegmentRequester};
 use namely_wire::InterestBuilder;
 
+use super::queue::VerifyQueue;
 use super::stats::Counts;
 use crate::engine::Role;
 use crate::error::{CallError, FetchError};
@@ -15,17 +15,20 @@ use crate::error::{CallError, FetchError};
 /// What becomes of an answer. Runs on the socket's thread, so it only passes it on.
 pub(super) type Deliver = Box<dyn FnOnce(Result<Answer, CallError>) + Send>;
 
+/// How often the progress of a transfer is recorded while nothing comes.
+const REPORT_NS: u64 = 50_000_000;
+
 /// What is asked of it.
 pub(super) enum Order {
-    /// Ask for one packet, again and again for so many lifetimes.
+    /// Request one packet, again and again for so many lifetimes.
     Express { interest: InterestBuilder, attempts: u32, deliver: Deliver },
     /// Send this Interest once.
     Send { wire: Vec<u8>, deliver: Deliver },
-    /// Ask for the pieces of an object.
-    Transfer { object: Box<Object>, part: Part, read: ReadOptions, backlog: Arc<Backlog<FetchError>> },
+    /// Request the pieces of an object.
+    Transfer { object: Box<Object>, part: Part, read: ReadOptions, queue: Arc<VerifyQueue<FetchError>> },
 }
 
-/// The state of a consumer's thread.
+/// What is under way on one consumer.
 pub(super) struct ConsumerRole {
     counts: Arc<Counts>,
     expressions: Vec<(Expression, Deliver)>,
@@ -34,11 +37,15 @@ pub(super) struct ConsumerRole {
     end: CallError,
 }
 
-/// An object that is being asked for.
+/// An object that is being requested.
 struct Transfer {
-    asking: Asking,
-    backlog: Arc<Backlog<FetchError>>,
+    requester: SegmentRequester,
+    queue: Arc<VerifyQueue<FetchError>>,
+    /// What came in this turn.
     fresh: Vec<(u64, Vec<u8>)>,
+    /// Memory for what comes.
+    spare: Vec<Vec<u8>>,
+    report_at_ns: u64,
     /// Interests counted so far: all, and again.
     counted: (u64, u64),
 }
@@ -79,7 +86,7 @@ impl ConsumerRole {
         let counts = &self.counts;
         self.transfers.retain_mut(|transfer| {
             let goes_on = transfer.poll(connection, counts);
-            due_ns = due_ns.min(if goes_on { transfer.asking.next_timeout_ns() } else { u64::MAX });
+            due_ns = due_ns.min(if goes_on { transfer.requester.next_timeout_ns() } else { u64::MAX });
             goes_on
         });
         due_ns
@@ -87,41 +94,51 @@ impl ConsumerRole {
 }
 
 impl Transfer {
-    /// Whether it goes on.
+    /// Requests what may be requested now; returns true if it goes on.
     fn poll(&mut self, connection: &mut Connection, counts: &Counts) -> bool {
-        if self.backlog.is_closed() {
+        if self.queue.is_closed() {
             return false;
         }
-        if !self.fresh.is_empty() {
-            self.backlog.add(&mut self.fresh);
-        }
-        self.asking.advance(self.backlog.handed());
-        if let Some(news) = self.backlog.news() {
+        self.requester.advance(self.queue.handed());
+        if let Some(news) = self.queue.news() {
             if let Some(number) = news.corrupt {
-                self.asking.on_corrupt(number);
+                self.requester.on_corrupt(number);
             }
-            if let Some(Err(error)) = news.last_segment.map(|last| self.asking.set_last_segment(last)) {
-                self.backlog.end(error.into());
+            if let Some(Err(error)) = news.last_segment.map(|last| self.requester.set_last_segment(last)) {
+                self.queue.end(error.into());
                 return false;
             }
         }
-        self.asking.expire(connection.now_ns());
-        while let Some(number) = self.asking.lost_for_good() {
-            self.backlog.give_up(number);
+        self.requester.expire(connection.now_ns());
+        while let Some(number) = self.requester.lost_for_good() {
+            self.queue.lose(number);
         }
-        self.asking.ask(connection);
+        self.requester.send_interests(connection);
         self.count(counts);
-        match self.asking.check() {
+        let now_ns = connection.now_ns();
+        if now_ns >= self.report_at_ns {
+            self.report_at_ns = now_ns + REPORT_NS;
+            self.queue.report(self.requester.progress(now_ns));
+        }
+        match self.requester.check() {
             Ok(()) => true,
             Err(error) => {
-                self.backlog.end(error.into());
+                self.queue.end(error.into());
                 false
             }
         }
     }
 
+    /// Hands over what came in one turn, under one lock.
+    fn settle(&mut self, now_ns: u64) {
+        if !self.fresh.is_empty() {
+            let progress = self.requester.progress(now_ns);
+            self.queue.add(&mut self.fresh, &mut self.spare, progress);
+        }
+    }
+
     fn count(&mut self, counts: &Counts) {
-        let fetch = self.asking.counters();
+        let fetch = self.requester.counters();
         counts.interests.fetch_add(fetch.interests - self.counted.0, Ordering::Relaxed);
         counts.retransmissions.fetch_add(fetch.retransmissions - self.counted.1, Ordering::Relaxed);
         self.counted = (fetch.interests, fetch.retransmissions);
@@ -145,13 +162,17 @@ impl Role for ConsumerRole {
                 Ok(expression) => self.expressions.push((expression, deliver)),
                 Err(_) => deliver(Ok(Answer::Timeout)),
             },
-            Order::Transfer { object, part, read, backlog } => {
-                match Asking::new(&object, part, &read, now_ns) {
-                    Ok(asking) => {
-                        let counted = (0, 0);
-                        self.transfers.push(Transfer { asking, backlog, fresh: Vec::new(), counted });
-                    }
-                    Err(error) => backlog.end(error.into()),
+            Order::Transfer { object, part, read, queue } => {
+                match SegmentRequester::new(&object, part, &read, now_ns) {
+                    Ok(requester) => self.transfers.push(Transfer {
+                        requester,
+                        queue,
+                        fresh: Vec::new(),
+                        spare: Vec::new(),
+                        report_at_ns: 0,
+                        counted: (0, 0),
+                    }),
+                    Err(error) => queue.end(error.into()),
                 }
             }
         }
@@ -161,7 +182,7 @@ impl Role for ConsumerRole {
         if self.epoch != connection.epoch() {
             self.epoch = connection.epoch();
             let now_ns = connection.now_ns();
-            self.transfers.iter_mut().for_each(|transfer| transfer.asking.on_reconnect(now_ns));
+            self.transfers.iter_mut().for_each(|transfer| transfer.requester.on_reconnect(now_ns));
             self.expressions.iter_mut().for_each(|(expression, _)| expression.on_reconnect());
         }
         self.poll_expressions(connection).min(self.poll_transfers(connection))
@@ -169,8 +190,11 @@ impl Role for ConsumerRole {
 
     fn take(&mut self, incoming: Incoming<'_>, _: &mut Outbox) {
         for transfer in &mut self.transfers {
-            if let Some((number, data)) = transfer.asking.take(&incoming) {
-                transfer.fresh.push((number, data.wire.to_vec()));
+            if let Some((number, data)) = transfer.requester.take(&incoming) {
+                let mut packet = transfer.spare.pop().unwrap_or_default();
+                packet.clear();
+                packet.extend_from_slice(data.wire);
+                transfer.fresh.push((number, packet));
             }
         }
         let mut i = 0;
@@ -185,6 +209,16 @@ impl Role for ConsumerRole {
         }
     }
 
+    fn settle(&mut self, connection: &mut Connection) {
+        let now_ns = connection.now_ns();
+        self.transfers.iter_mut().for_each(|transfer| transfer.settle(now_ns));
+    }
+
+    fn is_idle(&mut self) -> bool {
+        self.transfers.retain(|transfer| !transfer.queue.is_closed());
+        self.transfers.is_empty() && self.expressions.is_empty()
+    }
+
     fn close(self, _: &mut Connection) {}
 
     fn lost(mut self, _: ConnectionError) {
@@ -193,13 +227,13 @@ impl Role for ConsumerRole {
 }
 
 impl Drop for ConsumerRole {
-    /// Whoever waits is told.
+    /// Ends whatever waits.
     fn drop(&mut self) {
         for (_, deliver) in self.expressions.drain(..) {
             deliver(Err(self.end));
         }
         for transfer in &self.transfers {
-            transfer.backlog.end(FetchError::Call(self.end));
+            transfer.queue.end(FetchError::Call(self.end));
         }
     }
 }

@@ -8,14 +8,15 @@ use namely_security::{TrustPolicy, Verifier};
 use namely_transport::connection::{Answer, ConnectionError};
 use namely_transport::nonce::Nonces;
 use namely_transport::object::Express;
-use namely_transport::object::helpers::Helpers;
 use namely_wire::{FaceUri, InterestBuilder, Name};
 
 use super::datagram::Datagrams;
+use super::helpers::Helpers;
+use super::queue::LOOK;
 use super::revocation::Revocations;
-use super::role::Order;
+use super::role::{ConsumerRole, Order};
 use super::stats::Counts;
-use crate::engine::Engine;
+use crate::engine::{Engine, Here};
 use crate::error::CallError;
 use crate::options::ConsumerOptions;
 use crate::pending::call;
@@ -27,15 +28,12 @@ pub const FETCHES_MAX: usize = 64;
 /// Verifiers kept with the certificates that they know.
 const VERIFIERS_MAX: usize = 8;
 
-/// How often a waiting thread looks whether the call was given up.
-const LOOK: Duration = Duration::from_millis(50);
-
 /// A consumer.
 pub(super) struct Shared {
     pub(super) prefix: Name,
     pub(super) router: FaceUri,
     pub(super) options: Mutex<ConsumerOptions>,
-    pub(super) engine: Engine<Order>,
+    pub(super) engine: Engine<ConsumerRole>,
     pub(super) counts: Arc<Counts>,
     pub(super) datagrams: Datagrams,
     pub(super) revocations: Revocations,
@@ -52,7 +50,7 @@ impl Shared {
         router: FaceUri,
         options: ConsumerOptions,
         policy: TrustPolicy,
-        engine: Engine<Order>,
+        engine: Engine<ConsumerRole>,
         counts: Arc<Counts>,
     ) -> std::io::Result<Self> {
         Ok(Shared {
@@ -94,15 +92,18 @@ impl Shared {
         }
     }
 
-    /// Runs `job` on a thread of its own. The place that it takes is free once it drops it.
-    pub(super) fn spawn(self: &Arc<Self>, job: impl FnOnce(Place) + Send + 'static) -> Result<(), CallError> {
+    /// Runs `job` on a thread of its own. It counts as under way until it drops its slot.
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        job: impl FnOnce(FetchSlot) + Send + 'static,
+    ) -> Result<(), CallError> {
         self.spawn_within(FETCHES_MAX, job)
     }
 
     /// The same, in the stead of a thread that is about to end.
     pub(super) fn spawn_instead(
         self: &Arc<Self>,
-        job: impl FnOnce(Place) + Send + 'static,
+        job: impl FnOnce(FetchSlot) + Send + 'static,
     ) -> Result<(), CallError> {
         self.spawn_within(2 * FETCHES_MAX, job)
     }
@@ -110,7 +111,7 @@ impl Shared {
     fn spawn_within(
         self: &Arc<Self>,
         max: usize,
-        job: impl FnOnce(Place) + Send + 'static,
+        job: impl FnOnce(FetchSlot) + Send + 'static,
     ) -> Result<(), CallError> {
         let taken = self.fetches.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |fetches| {
             (fetches < max).then_some(fetches + 1)
@@ -118,16 +119,16 @@ impl Shared {
         if taken.is_err() {
             return Err(CallError::QueueFull);
         }
-        let place = Place(self.clone());
-        let thread = std::thread::Builder::new().name("namely-fetch".into()).spawn(move || job(place));
+        let slot = FetchSlot(self.clone());
+        let thread = std::thread::Builder::new().name("namely-fetch".into()).spawn(move || job(slot));
         thread.map(drop).map_err(|error| CallError::from_io(&error))
     }
 }
 
-/// One of [`FETCHES_MAX`] places.
-pub(super) struct Place(Arc<Shared>);
+/// One of the [`FETCHES_MAX`] fetches that may be under way, until it is dropped.
+pub(super) struct FetchSlot(Arc<Shared>);
 
-impl std::ops::Deref for Place {
+impl std::ops::Deref for FetchSlot {
     type Target = Arc<Shared>;
 
     fn deref(&self) -> &Arc<Shared> {
@@ -135,43 +136,54 @@ impl std::ops::Deref for Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for FetchSlot {
     fn drop(&mut self) {
         self.0.fetches.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Asks for single packets from a thread that may wait, by way of the socket's own thread.
-pub(super) struct Asker<'a> {
-    pub(super) shared: &'a Shared,
-    pub(super) given_up: &'a dyn Fn() -> bool,
-    /// Why it stopped asking, if it did.
-    pub(super) stopped: Option<CallError>,
+/// Requests single packets for a thread that may wait: by way of who drives the socket, or driving it itself.
+pub(super) struct Asker<'s, 'a> {
+    pub(super) shared: &'s Shared,
+    pub(super) stopped: &'s dyn Fn() -> Option<CallError>,
+    pub(super) here: Option<&'s mut Here<'a, ConsumerRole>>,
+    /// Why it requests no more, if it does not.
+    pub(super) failed: Option<CallError>,
 }
 
-impl Asker<'_> {
-    fn ask(&self, interest: &InterestBuilder, attempts: u32) -> Result<Answer, CallError> {
+impl Asker<'_, '_> {
+    fn request(&mut self, interest: &InterestBuilder, attempts: u32) -> Result<Answer, CallError> {
         let (promise, mut pending) = call::<Result<Answer, CallError>>();
-        let deliver = Box::new(|answer| promise.keep(answer));
+        let deliver = Box::new(|answer| promise.complete(answer));
         self.shared.engine.order(Order::Express { interest: interest.clone(), attempts, deliver })?;
         loop {
-            match pending.wait(Some(LOOK)) {
-                Err(CallError::TimedOut) if (self.given_up)() => return Err(CallError::Closed),
-                Err(CallError::TimedOut | CallError::Interrupted) => {}
+            let answer = match &mut self.here {
+                Some(here) => {
+                    here.turn(LOOK)?;
+                    pending.try_take()
+                }
+                None => pending.wait(Some(LOOK)),
+            };
+            match answer {
+                Err(CallError::WouldBlock | CallError::TimedOut | CallError::Interrupted) => {
+                    if let Some(why) = (self.stopped)() {
+                        return Err(why);
+                    }
+                }
                 ended => return ended,
             }
         }
     }
 }
 
-impl Express for Asker<'_> {
+impl Express for Asker<'_, '_> {
     fn express_retrying(
         &mut self,
         interest: &InterestBuilder,
         attempts: u32,
     ) -> Result<Answer, ConnectionError> {
-        self.ask(interest, attempts).map_err(|stopped| {
-            self.stopped = Some(stopped);
+        self.request(interest, attempts).map_err(|failed| {
+            self.failed = Some(failed);
             ConnectionError::Lost { uri: self.shared.router.clone(), after: Duration::ZERO }
         })
     }

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::job::{Content, How, Job, SEGMENT_OCTETS, Sink};
-use super::range::{Found, Place, Range};
-use super::shared::Shared;
+use super::job::{Content, ContentSink, FetchParams, Job, SEGMENT_OCTETS};
+use super::queue::LOOK;
+use super::range::{Found, Range, RangePart};
+use super::shared::{FetchSlot, Shared};
 use crate::error::{CallError, FetchError};
 use crate::inbox::Inbox;
 use crate::pending::{Pending, Promise, call};
@@ -20,9 +21,6 @@ pub const READ_AHEAD_OCTETS: usize = 4 << 20;
 
 /// A seek forward of so many octets at most reads them away instead of asking anew.
 const SKIP_OCTETS_MAX: u64 = 1 << 20;
-
-/// How often a waiting thread looks whether the stream was given up.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// What lies between the thread that fetches and the one that reads.
 pub(super) struct Pipe {
@@ -80,7 +78,7 @@ struct Filler<'a> {
     run_octets: usize,
 }
 
-impl Sink for Filler<'_> {
+impl ContentSink for Filler<'_> {
     fn write(&mut self, mut content: Content) -> Result<(), FetchError> {
         content.pass_by(&mut self.skip);
         if *self.pipe.held() + self.run_octets >= self.pipe.read_ahead {
@@ -122,7 +120,7 @@ impl Sink for Filler<'_> {
 /// what it reads only. Its descriptor is readable when `read` would not wait, and is another one once it began anew.
 pub struct ObjectStream {
     shared: Arc<Shared>,
-    how: How,
+    params: FetchParams,
     found: Arc<Found>,
     pipe: Arc<Pipe>,
     timeout: Option<Duration>,
@@ -158,25 +156,25 @@ impl std::fmt::Debug for ObjectStream {
 pub(super) fn open(
     shared: &Arc<Shared>,
     name: namely_wire::Name,
-    how: How,
+    params: FetchParams,
     timeout: Option<Duration>,
     begin: bool,
     promise: Promise<Result<ObjectStream, FetchError>>,
 ) -> Result<(), FetchError> {
-    let pipe = Arc::new(Pipe::new(how.read_ahead).map_err(|error| CallError::from_io(&error))?);
+    let pipe = Arc::new(Pipe::new(params.read_ahead).map_err(|error| CallError::from_io(&error))?);
     shared.spawn(move |shared| {
-        let given_up = || promise.is_given_up();
-        let found = Job::new(&shared, how, &given_up).find(&name);
+        let stopped = || promise.is_given_up().then_some(CallError::Closed);
+        let found = Job::new(&shared, params, &stopped).find(&name);
         let found = match found {
             Ok(object) => Arc::new(Found::new(object)),
             Err(error) => {
                 drop(shared);
-                return promise.keep(Err(error));
+                return promise.complete(Err(error));
             }
         };
         let stream = ObjectStream {
             shared: shared.clone(),
-            how,
+            params,
             found: found.clone(),
             pipe: pipe.clone(),
             timeout,
@@ -192,25 +190,25 @@ pub(super) fn open(
             bounded: false,
         };
         if begin {
-            promise.keep(Ok(stream));
-            fill(&shared, &found, 0, u64::MAX, how, &pipe);
+            promise.complete(Ok(stream));
+            fill(&shared, &found, 0, u64::MAX, params, &pipe);
         } else {
             // What is read first needs a place.
             drop(shared);
-            promise.keep(Ok(stream));
+            promise.complete(Ok(stream));
         }
     })?;
     Ok(())
 }
 
 /// Fetches what lies between octets `from` and `end` into `pipe`, and the rest of the last segment.
-fn fill(shared: &Shared, found: &Found, from: u64, end: u64, how: How, pipe: &Pipe) {
-    let given_up = || pipe.is_gone();
-    let mut job = Job::new(shared, how, &given_up);
+fn fill(shared: &Shared, found: &Found, from: u64, end: u64, params: FetchParams, pipe: &Pipe) {
+    let stopped = || pipe.is_gone().then_some(CallError::Closed);
+    let mut job = Job::new(shared, params, &stopped);
     let mut filler =
         Filler { pipe, shared, skip: 0, segment_octets: SEGMENT_OCTETS, run: Vec::new(), run_octets: 0 };
-    let done = found.place(&mut job, from, end).and_then(|Place { part, skip, segment_octets }| {
-        job.span(how.read_ahead as u64, segment_octets);
+    let done = found.place(&mut job, from, end).and_then(|RangePart { part, skip, segment_octets }| {
+        job.span(params.read_ahead as u64, segment_octets);
         filler.skip = skip;
         filler.segment_octets = segment_octets.unwrap_or(SEGMENT_OCTETS);
         job.transfer(&found.object, part, &mut filler)
@@ -268,21 +266,21 @@ impl ObjectStream {
         let (promise, pending) = call();
         let end = from.saturating_add(octets as u64).min(self.octets().unwrap_or(u64::MAX));
         if from >= end {
-            promise.keep(Ok(Vec::new()));
+            promise.complete(Ok(Vec::new()));
             return Ok(pending);
         }
-        let (found, how) = (self.found.clone(), self.how);
+        let (found, params) = (self.found.clone(), self.params);
         self.shared.spawn(move |shared| {
-            let given_up = || promise.is_given_up();
-            let mut job = Job::new(&shared, how, &given_up);
-            let read = found.place(&mut job, from, end).and_then(|Place { part, skip, .. }| {
+            let stopped = || promise.is_given_up().then_some(CallError::Closed);
+            let mut job = Job::new(&shared, params, &stopped);
+            let read = found.place(&mut job, from, end).and_then(|RangePart { part, skip, .. }| {
                 let mut range = Range::new(skip, end - from);
                 let done = job.transfer(&found.object, part, &mut range);
                 range.content(done)
             });
             drop(job);
             drop(shared);
-            promise.keep(read);
+            promise.complete(read);
         })?;
         Ok(pending)
     }
@@ -382,7 +380,7 @@ impl ObjectStream {
         let in_chunk = position.checked_sub(self.position).filter(|_| self.begun && !self.anew);
         match in_chunk {
             Some(ahead) if ahead <= self.left() as u64 => self.used += ahead as usize,
-            Some(ahead) if ahead <= SKIP_OCTETS_MAX.min(self.how.read_ahead as u64) && !self.ended => {
+            Some(ahead) if ahead <= SKIP_OCTETS_MAX.min(self.params.read_ahead as u64) && !self.ended => {
                 self.skip += ahead - self.left() as u64;
                 self.used = self.chunk.as_ref().len();
             }
@@ -393,9 +391,9 @@ impl ObjectStream {
     }
 
     fn begin_at(&mut self, position: u64) -> io::Result<()> {
-        let pipe = Arc::new(Pipe::new(self.how.read_ahead)?);
-        let (found, how, limit, filled) = (self.found.clone(), self.how, self.limit, pipe.clone());
-        let fill = move |shared: super::shared::Place| fill(&shared, &found, position, limit, how, &filled);
+        let pipe = Arc::new(Pipe::new(self.params.read_ahead)?);
+        let (found, params, limit, filled) = (self.found.clone(), self.params, self.limit, pipe.clone());
+        let fill = move |shared: FetchSlot| fill(&shared, &found, position, limit, params, &filled);
         self.pipe.gone.store(true, Ordering::Relaxed);
         let spawned = if self.begun { self.shared.spawn_instead(fill) } else { self.shared.spawn(fill) };
         spawned.map_err(failed)?;

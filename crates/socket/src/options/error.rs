@@ -42,7 +42,7 @@ impl fmt::Display for OptionError {
                     Some(Kind::Choice(words)) => write!(f, ": use {}", words.join(", ")),
                     Some(Kind::Number { min, max: u64::MAX }) => write!(f, ": a number from {min} on"),
                     Some(Kind::Number { min, max }) => write!(f, ": a number from {min} to {max}"),
-                    Some(Kind::Told) => f.write_str(": it can only be asked for"),
+                    Some(Kind::ReadOnly) => f.write_str(": it can only be read"),
                     Some(Kind::Flag) => f.write_str(": use true or false"),
                     Some(Kind::Text) | None => Ok(()),
                 }

@@ -6,7 +6,7 @@ fn sample(spec: &OptionSpec) -> String {
         Kind::Text => "/x".into(),
         Kind::Choice(words) => words.iter().find(|word| !word.ends_with(':')).unwrap().to_string(),
         Kind::Flag => (spec.default != "true").to_string(),
-        Kind::Told => spec.default.into(),
+        Kind::ReadOnly => spec.default.into(),
         Kind::Number { min, max } => (min + 1).min(max).to_string(),
     }
 }
@@ -23,7 +23,7 @@ fn every_option_of_the_table_has_its_default_and_can_be_set_and_read_back() {
         if spec.on != For::Consumer {
             let mut options = ProducerOptions::default();
             assert_eq!(options.get(spec.name).as_deref(), Ok(spec.default), "{}", spec.name);
-            if spec.kind == Kind::Told {
+            if spec.kind == Kind::ReadOnly {
                 assert_eq!(options.set(spec.name, "1").unwrap_err().errno(), errno::INVAL);
                 continue;
             }

@@ -33,7 +33,7 @@ use self::writer::Writer;
 use crate::buffer::{Buffer, Found, Packet};
 use crate::engine::Engine;
 use crate::error::{BindError, CallError, PublishError};
-use crate::fence;
+use crate::namespace;
 use crate::options::{self, For, OptionError, ProducerOptions, PublishOptions};
 use crate::session::{self, Lease, Session};
 use crate::sleep;
@@ -51,7 +51,7 @@ pub struct Producer {
     session: Arc<Session>,
     shared: Arc<Shared>,
     last_version: AtomicU64,
-    engine: Engine<role::Order>,
+    engine: Engine<role::ProducerRole>,
     fetcher: Mutex<Option<JoinHandle<()>>>,
     /// The namespace, until the socket is closed.
     lease: Mutex<Option<Lease>>,
@@ -71,7 +71,7 @@ impl Producer {
     /// must not overlap that of another producer of this process. With option `store` it goes on with what was published
     /// before.
     pub fn bind(prefix: Name, options: ProducerOptions) -> Result<Self, BindError> {
-        fence::check_prefix(&prefix)?;
+        namespace::check_prefix(&prefix)?;
         let signer = session::command_signer(&prefix, &options);
         let how = connection::Options { signer, ..connection::Options::for_server() };
         let mut connection = Connection::find(options.router.as_deref(), how)?;
@@ -138,7 +138,7 @@ impl Producer {
         how: &PublishOptions,
     ) -> Result<(Published, Packet), PublishError> {
         self.check_usable()?;
-        fence::check_name(&self.prefix, name.as_name())?;
+        namespace::check_name(&self.prefix, name.as_name())?;
         let (made, signer) = self.packaging(how)?;
         let version = how.version.unwrap_or_else(|| self.next_version());
         let object = name.join_version(version);

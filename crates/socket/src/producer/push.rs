@@ -14,28 +14,25 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use namely_security::{Verifier, sha256};
-use namely_transport::connection::{self, Answer, Connection, ConnectionError};
-use namely_transport::object::{ObjectError, ReadOptions, Reader};
-use namely_wire::interest::with_nonce;
+use namely_security::sha256;
+use namely_transport::connection::ConnectionError;
+use namely_transport::object::ObjectError;
 use namely_wire::rdr::Metadata;
-use namely_wire::tlv::{Reader as TlvReader, Writer};
+use namely_wire::tlv::{Reader, Writer};
 use namely_wire::types::KEYWORD_COMPONENT;
-use namely_wire::{
-    Component, DataView, DecodeError, InterestBuilder, InterestView, NackReason, Name, NameRef,
-};
+use namely_wire::{Component, DataView, DecodeError, InterestView, NackReason, Name, NameRef};
 
 use super::shared::Queue;
 use super::{Producer, PublishOptions, Request};
-use crate::consumer::Consumer;
+use crate::consumer::{Consumer, Datagram, Received, RecvError, SendError};
 use crate::error::{BindError, CallError, FetchError, PublishError};
-use crate::options::Trust;
+use crate::options::{ConsumerOptions, Trust};
 
 /// The component behind a server's prefix.
 const PUSH: Component<'static> = Component { typ: KEYWORD_COMPONENT, value: b"push" };
 
-/// InterestLifetime of a push, ms; it is sent again until the receipt comes.
-const LIFETIME_MS: u64 = 2_000;
+/// InterestLifetime of a push; it is sent again until the receipt comes.
+const LIFETIME: Duration = Duration::from_secs(2);
 
 // TYPE numbers from the range for applications.
 const TLV_OCTETS: u32 = 0xf701;
@@ -93,31 +90,39 @@ impl Producer {
     ) -> Result<Receipt, PushError> {
         let until = Instant::now() + options.timeout;
         let (published, metadata) = self.publish_packets(name, content, &options.publish)?;
-        let socket = self.options().clone();
-        let mut verifier = Verifier::new(options.trust.policy(socket.keychain.as_ref())?);
-        let mut connection = Connection::find(Some(&self.router), connection::Options::default())?;
-        let interest = InterestBuilder::new(server.join(PUSH)).must_be_fresh().lifetime_ms(LIFETIME_MS);
-        let interest = interest.build_with_parameters(&metadata, sha256);
-        let view = InterestView::parse(&interest).map_err(PushError::Encoding)?;
-        let reply = loop {
-            let nonce = connection.nonces().next();
-            match connection.express_wire(&with_nonce(&view, nonce), &mut |_, _| {})? {
-                Answer::Data(reply) => break reply.wire,
-                Answer::Nack(NackReason::Congestion | NackReason::Duplicate) | Answer::Timeout => {}
-                Answer::Nack(reason) => return Err(PushError::Refused(reason)),
+        let consumer = Consumer::bind(
+            server.clone(),
+            ConsumerOptions {
+                router: Some(self.router.clone()),
+                keychain: self.options().keychain.clone(),
+                trust: options.trust.clone(),
+                ..ConsumerOptions::default()
+            },
+        )
+        .map_err(|error| match error {
+            BindError::Connection(error) => PushError::Connection(error),
+            error => PushError::Trust(error),
+        })?;
+        let datagram = Datagram {
+            parameters: Some(metadata.to_vec()),
+            lifetime: Some(LIFETIME),
+            must_be_fresh: Some(true),
+            ..Datagram::new(server.join(PUSH))
+        };
+        let receipt = loop {
+            if let Some(receipt) = receipt(consumer.request(&datagram))? {
+                break receipt;
             }
             self.shared.check_open()?;
             if Instant::now() >= until {
                 return Err(CallError::TimedOut.into());
             }
         };
-        let mut reader = Reader::new(&mut connection, &mut verifier, ReadOptions::default());
-        let verified = reader.verified(reply)?;
-        let (octets, digest) = decode_receipt(verified.content()).map_err(PushError::Encoding)?;
+        let (octets, digest) = decode_receipt(&receipt.content).map_err(PushError::Encoding)?;
         if octets != content.len() as u64 || digest != sha256(content) {
             return Err(PushError::Differs);
         }
-        Ok(Receipt { name: published.name, octets, signer: verified.reason().key_name().cloned() })
+        Ok(Receipt { name: published.name, octets, signer: receipt.signer })
     }
 
     /// The next thing that a client wants to push to this socket's prefix; waits as long as `timeout_ms` says.
@@ -144,6 +149,26 @@ impl Producer {
                 Err(request) => request.refuse(NackReason::NoRoute),
             }
         }
+    }
+}
+
+/// The receipt, if `answer` is one; none where the push is to be sent again.
+fn receipt(answer: Result<Received, RecvError>) -> Result<Option<Received>, PushError> {
+    let error = match answer {
+        Ok(received) => return Ok(Some(received)),
+        Err(RecvError::Call(CallError::Interrupted)) => return Ok(None),
+        Err(RecvError::Call(error)) => return Err(error.into()),
+        Err(RecvError::Send(SendError::Call(error))) => return Err(error.into()),
+        Err(RecvError::Send(error)) => return Err(PushError::Send(error)),
+        Err(RecvError::Failed { error, .. }) => error,
+    };
+    match error {
+        FetchError::Object(ObjectError::NoAnswer { .. }) => Ok(None),
+        FetchError::Object(ObjectError::Refused { reason, .. }) => match reason {
+            NackReason::Congestion | NackReason::Duplicate => Ok(None),
+            reason => Err(PushError::Refused(reason)),
+        },
+        error => Err(PushError::Receipt(error)),
     }
 }
 
@@ -202,7 +227,7 @@ fn encode_receipt(octets: u64, digest: [u8; 32]) -> Vec<u8> {
 }
 
 fn decode_receipt(content: &[u8]) -> Result<(u64, [u8; 32]), DecodeError> {
-    let mut reader = TlvReader::new(content);
+    let mut reader = Reader::new(content);
     let octets = reader.require(TLV_OCTETS)?.nni()?;
     let digest = reader.require(TLV_DIGEST)?.value;
     Ok((octets, digest.try_into().map_err(|_| DecodeError::BadDigestLength)?))
@@ -217,12 +242,14 @@ pub enum PushError {
     Trust(BindError),
     /// Environment: no router.
     Connection(ConnectionError),
+    /// Caller: the server's name, or there is too much metadata for an Interest.
+    Send(SendError),
     /// The call ended before the receipt was there.
     Call(CallError),
     /// Peer or network: the server refuses, or there is none.
     Refused(NackReason),
-    /// Peer: the receipt cannot be verified.
-    Receipt(ObjectError),
+    /// Peer: the receipt cannot be verified, or its key was revoked.
+    Receipt(FetchError),
     /// Peer: the receipt is for something else.
     Differs,
     /// Peer: the receipt is malformed.
@@ -238,6 +265,8 @@ impl PushError {
             PushError::Connection(_) => crate::errno::NOTCONN,
             PushError::Call(error) => error.errno(),
             PushError::Refused(_) => crate::errno::NETUNREACH,
+            PushError::Send(error) => error.errno(),
+            PushError::Receipt(FetchError::Revoked { .. }) => crate::errno::KEYREVOKED,
             PushError::Receipt(_) => crate::errno::KEYREJECTED,
             PushError::Differs | PushError::Encoding(_) => crate::errno::BADMSG,
         }
@@ -250,6 +279,7 @@ impl fmt::Display for PushError {
             PushError::Publish(error) => error.fmt(f),
             PushError::Trust(error) => error.fmt(f),
             PushError::Connection(error) => error.fmt(f),
+            PushError::Send(error) => error.fmt(f),
             PushError::Call(error) => error.fmt(f),
             PushError::Refused(reason) => write!(f, "no server takes it: {reason}"),
             PushError::Receipt(error) => write!(f, "the server's receipt is not to be believed: {error}"),
@@ -267,26 +297,8 @@ impl From<PublishError> for PushError {
     }
 }
 
-impl From<BindError> for PushError {
-    fn from(error: BindError) -> Self {
-        PushError::Trust(error)
-    }
-}
-
-impl From<ConnectionError> for PushError {
-    fn from(error: ConnectionError) -> Self {
-        PushError::Connection(error)
-    }
-}
-
 impl From<CallError> for PushError {
     fn from(error: CallError) -> Self {
         PushError::Call(error)
-    }
-}
-
-impl From<ObjectError> for PushError {
-    fn from(error: ObjectError) -> Self {
-        PushError::Receipt(error)
     }
 }

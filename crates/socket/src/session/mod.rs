@@ -6,8 +6,8 @@
 //! certificate, stays good under it. Nothing is signed while the newest has ended.
 
 mod identity;
-mod notary;
 mod pool;
+mod revocation_responder;
 #[cfg(test)]
 mod tests;
 
@@ -409,7 +409,7 @@ pub(crate) fn announce(
     let Ok(data) = DataView::parse(&record) else { return Ok(()) };
     // Down to the KeyId: sessions to come of the same namespace answer for themselves.
     let prefix = data.name.prefix(prefix.len() + 2).to_name();
-    notary::announce(router, notary::Record { prefix, wire: record }, commands)
+    revocation_responder::announce(router, revocation_responder::Record { prefix, wire: record }, commands)
 }
 
 /// Whether a cache that has got `certificate` now would give it up as stale before it ends.

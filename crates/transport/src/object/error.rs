@@ -1,5 +1,6 @@
-//! Why an object could not be read, in words that say which name, which key, and what to do.
+//! Why an object could not be read: which name, which key. [`ObjectError::hint`] says what can be done about it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -92,12 +93,27 @@ impl From<ConnectionError> for ObjectError {
     }
 }
 
+impl ObjectError {
+    /// What the caller can do about it, if there is something to say.
+    pub fn hint(&self) -> Option<Cow<'static, str>> {
+        match self {
+            ObjectError::Refused { reason: NackReason::NoRoute, .. } => Some(
+                "`namely route list` shows where the router can go; add one with `namely route add`".into(),
+            ),
+            ObjectError::NoCertificate { fault: None, .. } => {
+                Some("import it with `namely cert import`, or have it served".into())
+            }
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for ObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ObjectError::Connection(error) => error.fmt(f),
             ObjectError::Refused { name, reason: NackReason::NoRoute } => {
-                write!(f, "no route to {name}: the router knows no producer of it; see `namely route list`")
+                write!(f, "no route to {name}: the router knows no producer of it")
             }
             ObjectError::Refused { name, reason } => write!(f, "the router refused {name}: {reason}"),
             ObjectError::NoAnswer { name } => write!(f, "no answer for {name}"),
@@ -106,8 +122,7 @@ impl fmt::Display for ObjectError {
             }
             ObjectError::Untrusted(rejection) => rejection.fmt(f),
             ObjectError::NoCertificate { name, certificate, fault: None } => {
-                write!(f, "{name} cannot be verified: nobody answers for certificate {certificate}; ")?;
-                f.write_str("import it with `namely cert import`, or have it served")
+                write!(f, "{name} cannot be verified: nobody answers for certificate {certificate}")
             }
             ObjectError::NoCertificate { name, certificate, fault: Some(fault) } => {
                 write!(

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use namely_security::MANIFEST_ENTRIES;
 
-use super::{Object, Part, Vouching};
+use super::{Object, Part, SignatureMode};
 
 /// Pieces of a full group: its segments and the next manifest.
 const GROUP: u64 = MANIFEST_ENTRIES + 1;
@@ -35,8 +35,8 @@ pub(super) enum Layout {
 impl Layout {
     /// Of `part` of `object`. A part that ends early is laid out like an object that does: without the manifests behind it.
     pub(super) fn of(object: &Object, part: Part) -> Self {
-        match (object.vouching, object.segments) {
-            (Vouching::Manifests, Some(segments)) => {
+        match (object.signature_mode, object.segments) {
+            (SignatureMode::Manifests, Some(segments)) => {
                 Layout::manifests(part.first, part.end_of(Some(segments)).unwrap_or(segments))
             }
             _ => Layout::Plain,

@@ -1,30 +1,21 @@
-//! What is known of a reading while it runs and when it is over.
+//! What is known of a fetch while it runs and when it is over.
 
 use crate::fetch::Counters;
 
-/// What a watcher says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// Go on.
-    Continue,
-    /// Stop; the reading ends with [`super::ObjectError::Stopped`].
-    Stop,
-}
-
-/// How far a reading is.
+/// How far the fetch of an object is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Octets of content that were verified and handed over in this reading.
+    /// Octets of content that were verified and handed over in this fetch.
     pub octets: u64,
-    /// Octets that are there in all, those of an earlier, interrupted reading included.
+    /// Octets that are there in all, those of an earlier, interrupted fetch included.
     pub octets_done: u64,
     /// Octets of the whole object, if known.
     pub octets_total: Option<u64>,
-    /// Segments handed over in this reading.
+    /// Segments handed over in this fetch.
     pub segments: u64,
     /// Segments of the whole object, if known.
     pub segments_total: Option<u64>,
-    /// Time since the reading began.
+    /// Time since the fetch began.
     pub elapsed_ns: u64,
     /// Interests, retransmissions, Nacks, marks.
     pub fetch: Counters,

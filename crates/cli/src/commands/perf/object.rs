@@ -12,8 +12,8 @@ use namely_security::validity;
 use namely_security::{KeyChain, KeyType, NewKey, TrustPolicy};
 use namely_socket::{
     Consumer, ConsumerOptions, ManifestUse, Producer, ProducerOptions, PublishOptions, Suite, Trust,
+    VERIFY_THREADS_MAX,
 };
-use namely_transport::object::helpers::VERIFY_THREADS_MAX;
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_wire::Name;
 use serde_json::json;

@@ -2,15 +2,16 @@
 //! ThreadSanitizer (`.ci/run tsan`), for as long as `NAMELY_STRESS_MS` says.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use namely_security::validity::ALWAYS;
 use namely_security::{Certificate, KeyType, ManifestHash, Preparation, PrivateKey, Signer, sign_data};
-use namely_transport::object::backlog::{Backlog, Piece, Stopped};
-use namely_transport::object::helpers::Helpers;
+use namely_transport::object::Progress;
 use namely_wire::{DataBuilder, DataView, Name};
+
+use super::super::helpers::Helpers;
+use super::{LOOK, Piece, Taken, VerifyQueue};
 
 /// Pieces that wait at most.
 const SPAN: u64 = 512;
@@ -43,59 +44,59 @@ impl Chance {
     }
 }
 
-/// Brings pieces as the window lets it, a few at a time and out of order, until the backlog is closed. Some are lost for good.
-fn bring(backlog: &Backlog<()>, again: &Mutex<VecDeque<u64>>, seed: u64) {
+/// Brings pieces as the window lets it, a few at a time and out of order, until the queue is closed. Some are lost for good.
+fn bring(queue: &VerifyQueue<()>, again: &Mutex<VecDeque<u64>>, seed: u64) {
     let (mut chance, mut asked) = (Chance(seed), 0);
     let mut fresh: Vec<(u64, Vec<u8>)> = Vec::new();
-    while !backlog.is_closed() {
-        if let Some(corrupt) = backlog.news().and_then(|news| news.corrupt) {
+    while !queue.is_closed() {
+        if let Some(corrupt) = queue.news().and_then(|news| news.corrupt) {
             again.lock().unwrap().push_back(corrupt);
         }
         let wanted = again.lock().unwrap().pop_front();
-        let end = PIECES.min(backlog.handed() + SPAN);
+        let end = PIECES.min(queue.handed() + SPAN);
         let next = wanted.or_else(|| (asked < end).then_some(asked));
         let Some(next) = next else {
-            backlog.add(&mut fresh);
+            queue.add(&mut fresh, &mut Vec::new(), Progress::default());
             std::thread::yield_now();
             continue;
         };
         asked += u64::from(wanted.is_none());
         if wanted.is_none() && next % 701 == 700 {
-            backlog.give_up(next);
+            queue.lose(next);
         } else {
             let at = chance.below(fresh.len() as u64 + 1) as usize;
             fresh.insert(at, packet(next));
         }
         if fresh.len() as u64 > chance.below(100) {
             let later = fresh.split_off(fresh.len() / 2);
-            backlog.add(&mut fresh);
+            queue.add(&mut fresh, &mut Vec::new(), Progress::default());
             fresh = later;
         }
     }
 }
 
 /// Takes every piece once and in order; each thirteenth or so is found corrupt, and comes again.
-fn check(backlog: &Backlog<()>, help: &dyn Fn(), how: &Preparation, seed: u64) {
+fn check(queue: &VerifyQueue<()>, help: &dyn Fn(), ahead: &Preparation, seed: u64) {
     let mut chance = Chance(seed);
     let mut next = 0;
     while next < PIECES {
-        let mut run = backlog.take(&|| false, help).unwrap();
+        let Taken::Run(mut run) = queue.take(LOOK, &mut Vec::new(), help).unwrap() else { continue };
         while let Some(piece) = run.pop_front() {
             if piece.packet().is_empty() {
                 assert_eq!(next % 701, 700);
             } else {
                 assert_eq!(number(&piece), Some(next));
                 if chance.below(13) == 0 {
-                    backlog.give_back(next, std::mem::take(&mut run));
+                    queue.give_back(next, std::mem::take(&mut run));
                     continue;
                 }
             }
             next += 1;
         }
-        backlog.prepare(Some(how.clone()));
-        backlog.hand_over(next);
+        queue.prepare(Some(ahead.clone()));
+        queue.hand_over(next);
     }
-    assert!(backlog.most() as u64 <= SPAN, "{} waited", backlog.most());
+    assert!(queue.most() as u64 <= SPAN, "{} waited", queue.most());
 }
 
 #[test]
@@ -103,13 +104,13 @@ fn pieces_come_out_once_and_in_order_whoever_prepares_them() {
     let ms = std::env::var("NAMELY_STRESS_MS").ok().and_then(|ms| ms.parse().ok()).unwrap_or(500);
     let until = Instant::now() + Duration::from_millis(ms);
     let helpers = Helpers::default();
-    let hows = [Preparation::Digests(ManifestHash::Blake3), signatures()];
+    let preparations = [Preparation::Digests(ManifestHash::Blake3), signatures()];
     let mut seed = 1;
     while seed == 1 || Instant::now() < until {
-        let (backlog, again) = (Backlog::new(0), Mutex::new(VecDeque::new()));
+        let (queue, again) = (VerifyQueue::new(0), Mutex::new(VecDeque::new()));
         std::thread::scope(|scope| {
-            scope.spawn(|| bring(&backlog, &again, seed));
-            helpers.with(&backlog, 4, |help| check(&backlog, help, &hows[seed as usize % 2], seed));
+            scope.spawn(|| bring(&queue, &again, seed));
+            helpers.with(&queue, 4, |help| check(&queue, help, &preparations[seed as usize % 2], seed));
         });
         seed += 1;
     }
@@ -118,23 +119,22 @@ fn pieces_come_out_once_and_in_order_whoever_prepares_them() {
 
 #[test]
 fn helpers_end_when_the_reading_does_in_the_middle() {
-    let (helpers, how) = (Helpers::default(), signatures());
+    let (helpers, ahead) = (Helpers::default(), signatures());
     for seed in 0..20 {
-        let (backlog, again) = (Backlog::new(0), Mutex::new(VecDeque::new()));
-        let given_up = AtomicBool::new(false);
+        let (queue, again) = (VerifyQueue::new(0), Mutex::new(VecDeque::new()));
         std::thread::scope(|scope| {
-            scope.spawn(|| bring(&backlog, &again, seed));
-            helpers.with(&backlog, 4, |help| {
+            scope.spawn(|| bring(&queue, &again, seed));
+            helpers.with(&queue, 4, |help| {
                 let mut taken = 0;
                 loop {
-                    match backlog.take(&|| given_up.load(Ordering::Relaxed), help) {
-                        Ok(run) => taken += run.len() as u64,
-                        Err(Stopped::GivenUp) => break,
-                        Err(Stopped::Ended(())) => panic!("nobody said so"),
+                    if let Taken::Run(run) = queue.take(LOOK, &mut Vec::new(), help).unwrap() {
+                        taken += run.len() as u64;
                     }
-                    backlog.prepare(Some(how.clone()));
-                    backlog.hand_over(taken);
-                    given_up.store(taken > 100 * seed, Ordering::Relaxed);
+                    if taken > 100 * seed {
+                        break;
+                    }
+                    queue.prepare(Some(ahead.clone()));
+                    queue.hand_over(taken);
                 }
             });
         });

@@ -1,4 +1,4 @@
-//! Answers for the revocation records of sessions that ended, as long as the process lives.
+//! Answers for the revocation records of sessions that ended, as long as the process lives (HT-11).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -18,9 +18,9 @@ pub(crate) const RECORDS_MAX: usize = 1024;
 const ROUTERS_MAX: usize = 64;
 
 /// A router, and the key that signs commands to it.
-type Place = (String, Option<Name>);
+type RouterKey = (String, Option<Name>);
 
-static NOTARIES: Mutex<BTreeMap<Place, Engine<Record>>> = Mutex::new(BTreeMap::new());
+static RESPONDERS: Mutex<BTreeMap<RouterKey, Engine<RevocationResponder>>> = Mutex::new(BTreeMap::new());
 
 /// One record, and the prefix under which it is asked for.
 pub(super) struct Record {
@@ -32,32 +32,32 @@ pub(super) struct Record {
 
 /// Answers for `record` at `router` from now on; `signer` signs commands to it.
 pub(super) fn announce(router: &str, record: Record, signer: Signer) -> Result<(), BindError> {
-    let mut notaries = NOTARIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut responders = RESPONDERS.lock().unwrap_or_else(PoisonError::into_inner);
     // One whose router went away, or that a parent process had, takes nothing.
-    let place = (router.to_owned(), signer.key_name().cloned());
-    let taken = match notaries.get(&place) {
-        Some(notary) => notary.try_order(record),
+    let key = (router.to_owned(), signer.key_name().cloned());
+    let taken = match responders.get(&key) {
+        Some(responder) => responder.try_order(record),
         None => Err(record),
     };
     let Err(record) = taken else { return Ok(()) };
-    if notaries.len() >= ROUTERS_MAX && !notaries.contains_key(&place) {
+    if responders.len() >= ROUTERS_MAX && !responders.contains_key(&key) {
         tracing::warn!(router, "revocation records are announced at too many routers already");
         return Ok(());
     }
     let connection = Connection::find(Some(router), Options { signer, ..Options::default() })?;
-    let engine = Engine::start("namely-notary", connection, Notary::default())?;
+    let engine = Engine::start("namely-revoked", connection, RevocationResponder::default())?;
     let _ = engine.try_order(record);
-    notaries.insert(place, engine);
+    responders.insert(key, engine);
     Ok(())
 }
 
 #[derive(Default)]
-struct Notary {
+struct RevocationResponder {
     records: VecDeque<Record>,
 }
 
-impl Notary {
-    /// Takes one up; the one that gives way to it.
+impl RevocationResponder {
+    /// Adopts a record; returns the one that gives way to it.
     fn keep(&mut self, record: Record) -> Option<Record> {
         let oldest = if self.records.len() == RECORDS_MAX { self.records.pop_front() } else { None };
         self.records.push_back(record);
@@ -74,7 +74,7 @@ impl Notary {
     }
 }
 
-impl Role for Notary {
+impl Role for RevocationResponder {
     type Order = Record;
 
     fn order(&mut self, order: Record, connection: &mut Connection) {
@@ -108,11 +108,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notary_keeps_so_many_records_and_the_oldest_goes() {
+    fn a_revocation_responder_keeps_so_many_records_and_the_oldest_goes() {
         let record = |i: usize| Record { prefix: Name::new().join_generic(i.to_string()), wire: Vec::new() };
-        let mut notary = Notary::default();
-        assert!((0..RECORDS_MAX).all(|i| notary.keep(record(i)).is_none()));
-        let oldest = notary.keep(record(RECORDS_MAX)).unwrap();
-        assert_eq!((oldest.prefix, notary.records.len()), (record(0).prefix, RECORDS_MAX));
+        let mut responder = RevocationResponder::default();
+        assert!((0..RECORDS_MAX).all(|i| responder.keep(record(i)).is_none()));
+        let oldest = responder.keep(record(RECORDS_MAX)).unwrap();
+        assert_eq!((oldest.prefix, responder.records.len()), (record(0).prefix, RECORDS_MAX));
     }
 }

@@ -1,5 +1,5 @@
-//! Reading objects from a producer at the other end of a socket pair: what is believed, what is not, and what
-//! people are told.
+//! Fetching objects from a producer at the other end of a socket pair, on the calling thread: what is believed, what is
+//! not, and what people are told.
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
@@ -9,11 +9,11 @@ use std::thread::JoinHandle;
 use namely_security::validity::ALWAYS;
 use namely_security::{
     Certificate, KeyType, MANIFEST_ENTRIES, Manifest, ManifestHash, PrivateKey, Signer, TrustPolicy,
-    Verified, Verifier, manifest_name, sign_data,
+    Verified, manifest_name, sign_data,
 };
+use namely_socket::{Consumer, ConsumerOptions, FetchError, Flow, Sink, Trust};
 use namely_transport::connection::{Connection, Packet};
-use namely_transport::fetch;
-use namely_transport::object::{Flow, Object, ObjectError, Progress, ReadOptions, Reader, Sink, Vouching};
+use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMode};
 use namely_transport::publish::{Options, Publication, Signing};
 use namely_wire::rdr::{Metadata, metadata_name};
 use namely_wire::{
@@ -76,15 +76,17 @@ fn key_of(identity: &str) -> (Signer, Certificate) {
     (Signer::new(key_name, key), certificate)
 }
 
-fn believing(anchor: Certificate) -> Verifier {
+fn believing(anchor: Certificate) -> TrustPolicy {
     let mut policy = TrustPolicy::hierarchical();
     policy.add_anchor(anchor);
-    Verifier::new(policy)
+    policy
 }
 
-fn quick() -> ReadOptions {
-    let fetch = fetch::Options { silence_ns_max: 1_000_000_000, ..fetch::Options::default() };
-    ReadOptions { lifetime_ms: 100, fetch, ..ReadOptions::default() }
+fn consumer(connection: Connection, policy: TrustPolicy) -> Consumer {
+    let mut options = ConsumerOptions { trust: Trust::Policy(policy.into()), ..ConsumerOptions::default() };
+    options.read.fetch.silence_ns_max = 1_000_000_000;
+    options.read.lifetime_ms = 100;
+    Consumer::over(connection, Name::new(), options).unwrap()
 }
 
 fn content(octets: usize) -> Vec<u8> {
@@ -95,8 +97,26 @@ fn small_packets(signing: Signing) -> Options {
     Options { packet_octets_max: 300, signing, ..Options::default() }
 }
 
-fn read(connection: &mut Connection, verifier: &mut Verifier, uri: &str) -> Result<Vec<u8>, ObjectError> {
-    Reader::new(connection, verifier, quick()).read_to_vec(name(uri), 1 << 20)
+/// Takes the content.
+#[derive(Default)]
+struct Content(Vec<u8>);
+
+impl Sink for Content {
+    fn write(&mut self, _: u64, data: &Verified<Vec<u8>>) -> std::io::Result<()> {
+        self.0.extend_from_slice(data.content());
+        Ok(())
+    }
+}
+
+fn read(consumer: &Consumer, uri: &str) -> Result<Vec<u8>, ObjectError> {
+    let object = |error| match error {
+        FetchError::Object(error) => error,
+        other => panic!("{other}"),
+    };
+    let mut content = Content::default();
+    let found = consumer.find(&name(uri)).map_err(object)?;
+    consumer.fetch_into(&found, Part::from(0), &mut content, &mut |_| Flow::Continue).map_err(object)?;
+    Ok(content.0)
 }
 
 #[test]
@@ -111,9 +131,9 @@ fn objects_are_read_whole_and_verified_whoever_vouches_for_their_segments() {
             let publication =
                 Publication::new(name("/p/o").as_name(), 7, &object, &small_packets(signing), &signer)
                     .unwrap();
-            let (_producer, mut connection) = Producer::of(publication);
-            let mut verifier = believing(anchor);
-            assert!(read(&mut connection, &mut verifier, "/p/o").unwrap() == object, "{signing:?} {octets}");
+            let (_producer, connection) = Producer::of(publication);
+            let consumer = consumer(connection, believing(anchor));
+            assert!(read(&consumer, "/p/o").unwrap() == object, "{signing:?} {octets}");
         }
     }
 }
@@ -127,9 +147,9 @@ fn a_version_that_is_named_is_read_without_metadata() {
         let object = content(70_000);
         let publication =
             Publication::new(name("/p/o").as_name(), 7, &object, &small_packets(signing), &signer).unwrap();
-        let (_producer, mut connection) = Producer::of(publication);
-        let mut verifier = believing(anchor);
-        assert!(read(&mut connection, &mut verifier, "/p/o/v=7").unwrap() == object, "{signing:?}");
+        let (_producer, connection) = Producer::of(publication);
+        let consumer = consumer(connection, believing(anchor));
+        assert!(read(&consumer, "/p/o/v=7").unwrap() == object, "{signing:?}");
     }
 }
 
@@ -138,10 +158,10 @@ fn a_single_packet_without_version_or_segment_is_an_object_too() {
     let (signer, anchor) = key_of("/p");
     let packet = name("/p/note");
     let wire = sign_data(&DataBuilder::new(packet.as_name()), b"hello", &signer).unwrap();
-    let (_producer, mut connection) = Producer::start(move |interest| {
+    let (_producer, connection) = Producer::start(move |interest| {
         (interest.name == packet.as_name()).then(|| (LpHeaders::default(), wire.clone()))
     });
-    assert_eq!(read(&mut connection, &mut believing(anchor), "/p/note").unwrap(), b"hello");
+    assert_eq!(read(&consumer(connection, believing(anchor)), "/p/note").unwrap(), b"hello");
 }
 
 #[test]
@@ -149,27 +169,27 @@ fn a_certificate_that_is_missing_is_fetched_by_its_name() {
     for signing in
         [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
     {
-        let (root, anchor) = key_of("/p");
-        let key = Arc::new(PrivateKey::generate(KeyType::EcdsaP256).unwrap());
-        let key_name = name("/p/site/KEY/s");
-        let certificate =
-            Certificate::issue(key_name.as_name(), key.public(), &root, "root", ALWAYS, 1).unwrap();
-        let signer = Signer::new(key_name, key);
-        let object = content(30_000);
-        let publication =
-            Publication::new(name("/p/site/o").as_name(), 7, &object, &small_packets(signing), &signer)
-                .unwrap();
-        let (_producer, mut connection) = Producer::start(move |interest| {
-            let wire = match interest.name.is_prefix_of(certificate.name()) {
-                true => certificate.wire(),
-                false => publication.answer(interest)?,
-            };
-            Some((LpHeaders::default(), wire.to_vec()))
-        });
         // Once found by metadata, once by a segment while others are on their way.
         for uri in ["/p/site/o", "/p/site/o/v=7"] {
-            let mut verifier = believing(anchor.clone());
-            assert!(read(&mut connection, &mut verifier, uri).unwrap() == object, "{signing:?} {uri}");
+            let (root, anchor) = key_of("/p");
+            let key = Arc::new(PrivateKey::generate(KeyType::EcdsaP256).unwrap());
+            let key_name = name("/p/site/KEY/s");
+            let certificate =
+                Certificate::issue(key_name.as_name(), key.public(), &root, "root", ALWAYS, 1).unwrap();
+            let signer = Signer::new(key_name, key);
+            let object = content(30_000);
+            let publication =
+                Publication::new(name("/p/site/o").as_name(), 7, &object, &small_packets(signing), &signer)
+                    .unwrap();
+            let (_producer, connection) = Producer::start(move |interest| {
+                let wire = match interest.name.is_prefix_of(certificate.name()) {
+                    true => certificate.wire(),
+                    false => publication.answer(interest)?,
+                };
+                Some((LpHeaders::default(), wire.to_vec()))
+            });
+            let consumer = consumer(connection, believing(anchor));
+            assert!(read(&consumer, uri).unwrap() == object, "{signing:?} {uri}");
         }
     }
 }
@@ -180,8 +200,8 @@ fn a_certificate_that_nobody_has_is_named() {
     let (stranger, _) = key_of("/p/stranger");
     let publication =
         Publication::new(name("/p/stranger/o").as_name(), 7, b"x", &Options::default(), &stranger).unwrap();
-    let (_producer, mut connection) = Producer::of(publication);
-    let error = read(&mut connection, &mut believing(anchor), "/p/stranger/o").unwrap_err();
+    let (_producer, connection) = Producer::of(publication);
+    let error = read(&consumer(connection, believing(anchor)), "/p/stranger/o").unwrap_err();
     assert!(matches!(error, ObjectError::NoCertificate { .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("/p/stranger/KEY/k") && text.contains("/p/stranger/o"), "{text}");
@@ -202,7 +222,7 @@ fn a_damaged_segment_is_fetched_again_and_one_that_stays_damaged_ends_the_readin
                     .unwrap();
             let victim = name("/p/o/v=7/seg=5");
             let mut answered = 0;
-            let (_producer, mut connection) = Producer::start(move |interest| {
+            let (_producer, connection) = Producer::start(move |interest| {
                 let mut wire = publication.answer(interest)?.to_vec();
                 if interest.name == victim.as_name() {
                     answered += 1;
@@ -214,7 +234,7 @@ fn a_damaged_segment_is_fetched_again_and_one_that_stays_damaged_ends_the_readin
                 }
                 Some((LpHeaders::default(), wire))
             });
-            match read(&mut connection, &mut believing(anchor), "/p/o") {
+            match read(&consumer(connection, believing(anchor)), "/p/o") {
                 Ok(received) => assert!(survives && received == object),
                 Err(error) => {
                     assert!(!survives, "{error}");
@@ -233,14 +253,15 @@ fn a_forged_manifest_and_forged_metadata_are_refused_with_the_key_that_signed_th
         Publication::new(name("/p/o").as_name(), 7, b"genuine", &Options::default(), &signer).unwrap();
     let forged =
         Publication::new(name("/p/o").as_name(), 7, b"forged", &Options::default(), &forger).unwrap();
-    let (_producer, mut connection) = Producer::start(move |interest| {
+    let (_producer, connection) = Producer::start(move |interest| {
+        if interest.name.is_prefix_of(forged_certificate.name()) {
+            return Some((LpHeaders::default(), forged_certificate.wire().to_vec()));
+        }
         let is_metadata = interest.name.component(2).is_some_and(|c| c.value == b"metadata");
         let publication = if is_metadata { &genuine } else { &forged };
         Some((LpHeaders::default(), publication.answer(interest)?.to_vec()))
     });
-    let mut verifier = believing(anchor);
-    verifier.supply_certificate(forged_certificate.clone());
-    let error = read(&mut connection, &mut verifier, "/p/o").unwrap_err();
+    let error = read(&consumer(connection, believing(anchor)), "/p/o").unwrap_err();
     let ObjectError::Untrusted(rejection) = &error else { panic!("{error}") };
     assert_eq!(rejection.name, name("/p/o/v=7/32=manifest/seg=0"));
     assert!(error.to_string().contains("/mallory/KEY/k"), "{error}");
@@ -275,12 +296,12 @@ fn a_manifest_that_lies_is_refused_though_it_is_well_signed() {
     for lie in lies {
         which += 1;
         let publication = publication.clone();
-        let (_producer, mut connection) = Producer::start(move |interest| {
+        let (_producer, connection) = Producer::start(move |interest| {
             let is_manifest = interest.name.component(3).is_some_and(|c| c.value == b"manifest");
             let wire = if is_manifest { lie.clone() } else { publication.answer(interest)?.to_vec() };
             Some((LpHeaders::default(), wire))
         });
-        let error = read(&mut connection, &mut believing(anchor.clone()), "/p/o").unwrap_err();
+        let error = read(&consumer(connection, believing(anchor.clone())), "/p/o").unwrap_err();
         let expected = match error {
             ObjectError::Manifest { .. } => which == 1,
             ObjectError::Corrupt(_) => which > 1,
@@ -293,7 +314,7 @@ fn a_manifest_that_lies_is_refused_though_it_is_well_signed() {
 #[test]
 fn an_object_that_does_not_exist_is_not_found_and_one_without_a_route_is_refused_at_once() {
     let (signer, anchor) = key_of("/p");
-    let (_producer, mut connection) = Producer::start(move |interest| {
+    let (_producer, connection) = Producer::start(move |interest| {
         if interest.name.component(1).is_some_and(|c| c.value == b"unrouted") {
             let headers = LpHeaders { nack: Some(NackReason::NoRoute), ..LpHeaders::default() };
             return Some((headers, interest.wire.to_vec()));
@@ -302,11 +323,11 @@ fn an_object_that_does_not_exist_is_not_found_and_one_without_a_route_is_refused
         let builder = DataBuilder::new(packet.as_name()).content_type(ContentType::Nack).freshness_ms(1);
         Some((LpHeaders::default(), sign_data(&builder, b"", &signer).unwrap()))
     });
-    let mut verifier = believing(anchor);
-    let error = read(&mut connection, &mut verifier, "/p/missing").unwrap_err();
+    let consumer = consumer(connection, believing(anchor));
+    let error = read(&consumer, "/p/missing").unwrap_err();
     assert!(matches!(error, ObjectError::NotFound { .. }), "{error}");
     let started = std::time::Instant::now();
-    let error = read(&mut connection, &mut verifier, "/p/unrouted").unwrap_err();
+    let error = read(&consumer, "/p/unrouted").unwrap_err();
     assert!(matches!(error, ObjectError::Refused { reason: NackReason::NoRoute, .. }), "{error}");
     assert!(error.to_string().contains("no route to /p/unrouted"), "{error}");
     assert!(started.elapsed() < std::time::Duration::from_secs(5));
@@ -315,13 +336,13 @@ fn an_object_that_does_not_exist_is_not_found_and_one_without_a_route_is_refused
 #[test]
 fn metadata_that_leads_elsewhere_is_refused() {
     let (signer, anchor) = key_of("/p");
-    let (_producer, mut connection) = Producer::start(move |_| {
+    let (_producer, connection) = Producer::start(move |_| {
         let packet = metadata_name(name("/p/o").as_name(), 1);
         let metadata = Metadata::new(name("/p/secret/v=1"));
         let builder = DataBuilder::new(packet.as_name()).freshness_ms(1);
         Some((LpHeaders::default(), sign_data(&builder, &metadata.to_vec(), &signer).unwrap()))
     });
-    let error = read(&mut connection, &mut believing(anchor), "/p/o").unwrap_err();
+    let error = read(&consumer(connection, believing(anchor)), "/p/o").unwrap_err();
     assert!(matches!(error, ObjectError::Stray { .. }), "{error}");
 }
 
@@ -331,26 +352,25 @@ fn a_producer_that_falls_silent_midway_is_named_with_the_segment_that_is_missing
     let options = small_packets(Signing::Manifest(ManifestHash::Sha256));
     let publication =
         Publication::new(name("/p/o").as_name(), 7, &content(50_000), &options, &signer).unwrap();
-    let (_producer, mut connection) = Producer::start(move |interest| {
+    let (_producer, connection) = Producer::start(move |interest| {
         let segment = interest.name.last().and_then(|last| last.segment());
         let is_late = segment.is_some_and(|segment| segment >= 100);
         if is_late { None } else { Some((LpHeaders::default(), publication.answer(interest)?.to_vec())) }
     });
-    let error = read(&mut connection, &mut believing(anchor), "/p/o").unwrap_err();
+    let error = read(&consumer(connection, believing(anchor)), "/p/o").unwrap_err();
     assert!(matches!(error, ObjectError::Fetch { .. }), "{error}");
     assert!(error.to_string().contains("/p/o/v=7/seg=100"), "{error}");
 }
 
 #[test]
 fn digests_alone_are_enough_when_only_intactness_is_asked_for() {
-    let (signer, _) = key_of("/p");
-    let object = content(20_000);
-    let options = small_packets(Signing::Manifest(ManifestHash::Sha256));
-    let publication = Publication::new(name("/p/o").as_name(), 7, &object, &options, &signer).unwrap();
-    let (_producer, mut connection) = Producer::of(publication);
     for policy in [TrustPolicy::digest_only(), TrustPolicy::insecure_accept_all()] {
-        let mut verifier = Verifier::new(policy);
-        assert!(read(&mut connection, &mut verifier, "/p/o").unwrap() == object);
+        let (signer, _) = key_of("/p");
+        let object = content(20_000);
+        let options = small_packets(Signing::Manifest(ManifestHash::Sha256));
+        let publication = Publication::new(name("/p/o").as_name(), 7, &object, &options, &signer).unwrap();
+        let (_producer, connection) = Producer::of(publication);
+        assert!(read(&consumer(connection, policy), "/p/o").unwrap() == object);
     }
 }
 
@@ -370,14 +390,14 @@ fn segments_of_unequal_sizes_and_an_end_known_only_at_the_end_are_read() {
         let wire = sign_data(&builder, &vec![i as u8; *size], &signer).unwrap();
         packets.insert(segment, wire);
     }
-    let (_producer, mut connection) = Producer::start(move |interest| {
+    let (_producer, connection) = Producer::start(move |interest| {
         let wanted = match interest.name.len() {
             2 => name("/p/o/v=1/seg=0"),
             _ => interest.name.to_name(),
         };
         Some((LpHeaders::default(), packets.get(&wanted)?.clone()))
     });
-    assert!(read(&mut connection, &mut believing(anchor), "/p/o").unwrap() == whole);
+    assert!(read(&consumer(connection, believing(anchor)), "/p/o").unwrap() == whole);
 }
 
 #[test]
@@ -385,12 +405,13 @@ fn more_than_the_caller_takes_is_refused() {
     let (signer, anchor) = key_of("/p");
     let options = small_packets(Signing::Manifest(ManifestHash::Sha256));
     let publication = Publication::new(name("/p/o").as_name(), 7, &content(2000), &options, &signer).unwrap();
-    let (_producer, mut connection) = Producer::of(publication);
-    let mut verifier = believing(anchor);
-    let mut reader = Reader::new(&mut connection, &mut verifier, quick());
-    assert_eq!(reader.read_to_vec(name("/p/o"), 2000).unwrap().len(), 2000);
-    let error = reader.read_to_vec(name("/p/o"), 1999).unwrap_err();
-    assert!(matches!(error, ObjectError::TooLarge { octets_max: 1999, .. }), "{error}");
+    let (_producer, connection) = Producer::of(publication);
+    let consumer = consumer(connection, believing(anchor));
+    consumer.set_option("object_octets_max", "2000").unwrap();
+    assert_eq!(consumer.fetch(&name("/p/o")).unwrap().len(), 2000);
+    consumer.set_option("object_octets_max", "1999").unwrap();
+    let error = consumer.fetch(&name("/p/o")).unwrap_err();
+    assert!(matches!(error, FetchError::Object(ObjectError::TooLarge { octets_max: 1999, .. })), "{error}");
 }
 
 /// Notes which segments came.
@@ -398,7 +419,7 @@ fn more_than_the_caller_takes_is_refused() {
 struct Segments(Vec<u64>);
 
 impl Sink for Segments {
-    fn write(&mut self, segment: u64, _: &Verified<&[u8]>) -> std::io::Result<()> {
+    fn write(&mut self, segment: u64, _: &Verified<Vec<u8>>) -> std::io::Result<()> {
         self.0.push(segment);
         Ok(())
     }
@@ -412,14 +433,13 @@ fn a_reading_may_start_in_the_middle_of_the_object() {
         Publication::new(name("/p/o").as_name(), 7, &content(140_000), &options, &signer).unwrap();
     let segments = publication.segments();
     assert!(segments > 2 * MANIFEST_ENTRIES);
-    let (_producer, mut connection) = Producer::of(publication);
-    let mut verifier = believing(anchor);
-    let mut reader = Reader::new(&mut connection, &mut verifier, quick());
-    let object = reader.find(name("/p/o").as_name()).unwrap();
-    assert_eq!(object.vouching, Vouching::Manifests);
+    let (_producer, connection) = Producer::of(publication);
+    let consumer = consumer(connection, believing(anchor));
+    let object = consumer.find(&name("/p/o")).unwrap();
+    assert_eq!(object.signature_mode, SignatureMode::Manifests);
     for wanted in [0, 1, MANIFEST_ENTRIES - 1, MANIFEST_ENTRIES + 7, segments - 1, segments] {
         let mut sink = Segments::default();
-        reader.read(&object, wanted, &mut sink, &mut |_| Flow::Continue).unwrap();
+        consumer.fetch_into(&object, Part::from(wanted), &mut sink, &mut |_| Flow::Continue).unwrap();
         assert_eq!(sink.0, (wanted..segments).collect::<Vec<u64>>());
     }
 }
@@ -431,16 +451,17 @@ fn the_share_from_caches_is_what_the_router_says_and_unknown_if_it_says_nothing(
         let options = small_packets(Signing::PerPacket);
         let publication =
             Publication::new(name("/p/o").as_name(), 7, &content(2000), &options, &signer).unwrap();
-        let (_producer, mut connection) = Producer::start(move |interest| {
+        let (_producer, connection) = Producer::start(move |interest| {
             let segment = interest.name.last().and_then(|last| last.segment()).unwrap_or(0);
             let headers = LpHeaders { incoming_face_id: faces[segment as usize % 2], ..LpHeaders::default() };
             Some((headers, publication.answer(interest)?.to_vec()))
         });
-        let mut verifier = believing(anchor);
-        let mut reader = Reader::new(&mut connection, &mut verifier, quick());
-        let object: Object = reader.find(name("/p/o").as_name()).unwrap();
+        let consumer = consumer(connection, believing(anchor));
+        let object: Object = consumer.find(&name("/p/o")).unwrap();
         let mut sink = Segments::default();
-        let progress: Progress = reader.read(&object, 0, &mut sink, &mut |_| Flow::Continue).unwrap();
+        let whole = Part::from(0);
+        let progress: Progress =
+            consumer.fetch_into(&object, whole, &mut sink, &mut |_| Flow::Continue).unwrap();
         let segments = sink.0.len() as u64;
         let even = segments.div_ceil(2);
         let expected = faces[0].map(|_| even as f64 / segments as f64);
@@ -454,24 +475,24 @@ fn answers_to_a_reading_need_no_token_and_a_foreign_one_does_no_harm() {
     let (signer, anchor) = key_of("/p");
     let publication =
         Publication::new(name("/p/o").as_name(), 7, b"hello", &Options::default(), &signer).unwrap();
-    let (_producer, mut connection) = Producer::start(move |interest| {
+    let (_producer, connection) = Producer::start(move |interest| {
         let headers = LpHeaders { pit_token: PitToken::new(&[1, 2, 3]), ..LpHeaders::default() };
         Some((headers, publication.answer(interest)?.to_vec()))
     });
-    assert_eq!(read(&mut connection, &mut believing(anchor), "/p/o").unwrap(), b"hello");
+    assert_eq!(read(&consumer(connection, believing(anchor)), "/p/o").unwrap(), b"hello");
 }
 
 #[test]
 fn unsigned_segments_are_refused_with_their_name() {
     let (_, anchor) = key_of("/p");
-    let (_producer, mut connection) = Producer::start(move |_| {
+    let (_producer, connection) = Producer::start(move |_| {
         let segment = name("/p/o/v=1/seg=0");
         let last = Name::new().join_segment(0);
         let builder = DataBuilder::new(segment.as_name()).final_block_id(last.as_name().last().unwrap());
         let info = SignatureInfo::new(namely_wire::SignatureType::Null, None);
         Some((LpHeaders::default(), builder.build(b"anything", &info).finish(&[])))
     });
-    let error = read(&mut connection, &mut believing(anchor), "/p/o").unwrap_err();
+    let error = read(&consumer(connection, believing(anchor)), "/p/o").unwrap_err();
     assert!(matches!(error, ObjectError::Untrusted(_)), "{error}");
     assert!(error.to_string().contains("/p/o/v=1/seg=0"), "{error}");
 }

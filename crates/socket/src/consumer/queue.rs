@@ -1,9 +1,17 @@
-//! What lies between who takes Data in as the window brings them and who checks them in order (HT-19): pieces by number, at most
-//! as many as [`crate::fetch::Options::span_max`], because no further ones are asked for before earlier ones were handed over.
+//! The queue between who receives Data as the window brings them and who verifies them in order (HT-19): pieces by
+//! number, at most [`namely_transport::fetch::Options::span_max`], because no further ones are requested before
+//! earlier ones were handed over.
 //!
-//! What costs most of checking them, digests and signatures, is done ahead and in any order (`namely_security::prepared`): by the
-//! thread that checks, which takes them in runs, and by helpers ([`super::helpers`]) when more wait than that thread gets to. A
-//! helper has its pieces out of here meanwhile, and they still count as waiting.
+//! What costs most of verifying them, digests and signatures, is done ahead and in any order
+//! (`namely_security::prepared`): by the thread that verifies, which takes them in runs, and by helpers
+//! ([`super::helpers`]) when more wait than that thread gets to. A helper has its pieces out of here meanwhile, and
+//! they still count as waiting: the slot of each stays [`Slot::Out`] until it is put back, so that nobody takes a
+//! later piece first.
+//!
+//! Everything is under one lock but three words: `handed` and `news` are read by who requests pieces, on each turn;
+//! a release of the writer and an acquire of the reader make what was written before visible, and who reads too early
+//! reads again on the next turn, for which it is woken. `over` is set under the lock, so that no helper misses it
+//! between its look and its wait.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,42 +19,46 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use namely_security::{Preparation, Prepared};
+use namely_transport::object::Progress;
 
 /// Pieces handed over at once: a lock for each run, not for each piece.
-pub const RUN_MAX: usize = 32;
+pub(super) const RUN_MAX: usize = 32;
 
 /// Pieces prepared at once out of their turn: as many as processors hash side by side.
-pub const AHEAD_RUN: usize = 16;
+pub(super) const AHEAD_RUN: usize = 16;
 
 /// Digests of pieces are computed out of their turn when so many wait: fewer are done in the time that waking a thread takes.
-pub const AHEAD_DIGESTS: usize = 128;
+pub(super) const AHEAD_DIGESTS: usize = 128;
 
-/// How often a waiting thread looks whether the call was given up.
-const LOOK: Duration = Duration::from_millis(50);
+/// How long a thread waits for pieces before it looks whether somebody still waits for the result.
+pub(super) const LOOK: Duration = Duration::from_millis(50);
+
+/// Maximum number of buffers kept for the packets to come.
+const SPARE_MAX: usize = 64;
 
 /// How long a helper waits for more to do before it ends.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// A piece's packet, and what was done of its verification. Empty: the piece is lost for good.
-pub type Piece = Prepared<Vec<u8>>;
+pub(super) type Piece = Prepared<Vec<u8>>;
 
-/// The pieces of one object that came and were not checked. `E`: why no further ones come.
+/// The pieces of one object that came and were not verified. `E`: why no further ones come.
 #[derive(Debug)]
-pub struct Backlog<E> {
-    state: Mutex<State<E>>,
-    /// For the thread that checks: the next piece is there, or something to prepare.
+pub(super) struct VerifyQueue<E> {
+    pieces: Mutex<Pieces<E>>,
+    /// For the thread that verifies: the next piece is there, or something to prepare.
     ready: Condvar,
     /// For helpers: there is something to prepare.
     unprepared: Condvar,
     /// Every piece before this number was handed over.
     handed: AtomicU64,
-    /// Whether who asks for pieces has something to learn from `state`.
+    /// Set when who requests pieces has something to learn from `pieces`.
     news: AtomicBool,
     over: AtomicBool,
 }
 
 #[derive(Debug)]
-struct State<E> {
+struct Pieces<E> {
     /// The number of the first of `slots`.
     base: u64,
     slots: VecDeque<Slot>,
@@ -55,17 +67,21 @@ struct State<E> {
     /// How many of `slots` are unprepared; none is before the number `unprepared_from`.
     unprepared: usize,
     unprepared_from: u64,
-    how: How,
-    /// Whether the thread that checks waits.
+    ahead: Ahead,
+    /// The thread that verifies waits.
     waits: bool,
     /// Helpers that wait for something to do.
     idle: usize,
-    /// Whether a helper panicked: the pieces that it had are gone.
+    /// A helper panicked: the pieces that it had are gone.
     broken: bool,
     most: usize,
     corrupt: Option<u64>,
     last_segment: Option<u64>,
     ended: Option<E>,
+    /// How far requesting was when somebody looked last.
+    progress: Progress,
+    /// Memory of pieces that were handed over, at most [`SPARE_MAX`].
+    spare: Vec<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -79,58 +95,60 @@ enum Slot {
 
 /// What can be done ahead.
 #[derive(Clone, Debug)]
-enum How {
-    /// Nobody knows before the first piece was checked.
+enum Ahead {
+    /// Nobody knows before the first piece was verified.
     Unknown,
     Nothing,
     By(Preparation),
 }
 
-impl How {
+impl Ahead {
     fn prepare(&self, packets: Vec<Vec<u8>>) -> Vec<Piece> {
         match self {
-            How::By(preparation) => Prepared::each(preparation, packets),
-            How::Unknown | How::Nothing => packets.into_iter().map(Prepared::from).collect(),
+            Ahead::By(preparation) => Prepared::each(preparation, packets),
+            Ahead::Unknown | Ahead::Nothing => packets.into_iter().map(Prepared::from).collect(),
         }
     }
 }
 
-/// What the checking thread found out.
+/// What the verifying thread found out.
 #[derive(Debug, Default)]
-pub struct News {
-    /// This piece is to be asked for again.
-    pub corrupt: Option<u64>,
+pub(super) struct News {
+    /// This piece is to be requested again.
+    pub(super) corrupt: Option<u64>,
     /// This segment is the last one.
-    pub last_segment: Option<u64>,
+    pub(super) last_segment: Option<u64>,
 }
 
-/// Why no further pieces come.
+/// What [`VerifyQueue::take`] came to.
 #[derive(Debug)]
-pub enum Stopped<E> {
-    /// Who asks for them says why.
-    Ended(E),
-    /// Nobody waits for the result.
-    GivenUp,
+pub(super) enum Taken {
+    /// The next pieces in order, those that are lost for good empty.
+    Run(VecDeque<Piece>),
+    /// The next one is not there; some behind it were prepared, and more may wait for that.
+    Prepared,
+    /// Nothing is to be done until more comes.
+    Nothing,
 }
 
 /// Pieces that somebody is preparing.
 struct Work {
-    how: How,
+    ahead: Ahead,
     numbers: Vec<u64>,
     packets: Vec<Vec<u8>>,
 }
 
-impl<E> Backlog<E> {
+impl<E> VerifyQueue<E> {
     /// For pieces from `first` on.
-    pub fn new(first: u64) -> Self {
-        Backlog {
-            state: Mutex::new(State {
+    pub(super) fn new(first: u64) -> Self {
+        VerifyQueue {
+            pieces: Mutex::new(Pieces {
                 base: first,
                 slots: VecDeque::new(),
                 filled: 0,
                 unprepared: 0,
                 unprepared_from: first,
-                how: How::Unknown,
+                ahead: Ahead::Unknown,
                 waits: false,
                 idle: 0,
                 broken: false,
@@ -138,6 +156,8 @@ impl<E> Backlog<E> {
                 corrupt: None,
                 last_segment: None,
                 ended: None,
+                progress: Progress::default(),
+                spare: Vec::new(),
             }),
             ready: Condvar::new(),
             unprepared: Condvar::new(),
@@ -147,28 +167,40 @@ impl<E> Backlog<E> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<E>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Pieces<E>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds what came.
-    pub fn add(&self, fresh: &mut Vec<(u64, Vec<u8>)>) {
+    /// Adds what came, and takes over the memory of pieces that were handed over.
+    pub(super) fn add(&self, fresh: &mut Vec<(u64, Vec<u8>)>, spare: &mut Vec<Vec<u8>>, progress: Progress) {
         let mut state = self.lock();
         for (number, wire) in fresh.drain(..) {
             state.put(number, Slot::Unprepared(wire));
         }
+        state.progress = progress;
+        spare.append(&mut state.spare);
         self.tell(state);
     }
 
+    /// Records how far requesting is.
+    pub(super) fn report(&self, progress: Progress) {
+        self.lock().progress = progress;
+    }
+
+    /// How far requesting was when that was recorded last.
+    pub(super) fn progress(&self) -> Progress {
+        self.lock().progress
+    }
+
     /// Piece `number` is lost for good: an empty one takes its place.
-    pub fn give_up(&self, number: u64) {
+    pub(super) fn lose(&self, number: u64) {
         let mut state = self.lock();
         state.put(number, Slot::Prepared(Vec::new().into()));
         self.tell(state);
     }
 
     /// Wakes who has something to do.
-    fn tell(&self, mut state: MutexGuard<'_, State<E>>) {
+    fn tell(&self, mut state: MutexGuard<'_, Pieces<E>>) {
         state.most = state.most.max(state.filled);
         let ahead = state.is_work_ahead();
         let (check, help) = (state.waits && (ahead || state.is_next_there()), ahead && state.idle > 0);
@@ -182,46 +214,58 @@ impl<E> Backlog<E> {
     }
 
     /// Nothing further comes.
-    pub fn end(&self, error: E) {
+    pub(super) fn end(&self, error: E) {
         self.lock().ended.get_or_insert(error);
         self.ready.notify_all();
     }
 
-    /// The next pieces in order, at least one and at most [`RUN_MAX`], those that are lost for good empty; waits for them until
-    /// `given_up`, and prepares meanwhile what came behind them. Calls `help` when more wait to be prepared than this thread
-    /// takes and nobody else is there to do it.
-    pub fn take(&self, given_up: &dyn Fn() -> bool, help: &dyn Fn()) -> Result<VecDeque<Piece>, Stopped<E>> {
+    /// Takes the next pieces in order, at most [`RUN_MAX`]. If the next one is not there, prepares some that came
+    /// behind it; if there is none of these either, waits for `wait` at most. Calls `help` when more wait to be prepared
+    /// than this thread takes and nobody else is there to do it. Keeps the memory `used` for packets to come.
+    pub(super) fn take(&self, wait: Duration, used: &mut Vec<Vec<u8>>, help: &dyn Fn()) -> Result<Taken, E> {
         let mut state = self.lock();
+        used.truncate(SPARE_MAX - state.spare.len());
+        state.spare.append(used);
+        let mut waited = false;
         loop {
             assert!(!state.broken, "a thread that helped to verify panicked");
-            if given_up() {
-                return Err(Stopped::GivenUp);
-            }
             let prepared = state.prepared_run();
             if !prepared.is_empty() {
-                return Ok(prepared);
+                return Ok(Taken::Run(prepared));
             }
-            if let Some((how, packets)) = state.unprepared_run() {
+            if let Some((ahead, packets)) = state.unprepared_run() {
                 self.call(state, help);
-                return Ok(how.prepare(packets).into());
+                return Ok(Taken::Run(ahead.prepare(packets).into()));
             }
             let is_next_out = matches!(state.slots.front(), Some(Slot::Out));
             if !is_next_out && let Some(error) = state.ended.take() {
-                return Err(Stopped::Ended(error));
+                return Err(error);
             }
             if let Some(work) = state.work() {
                 self.call(state, help);
-                state = self.done(work);
-                continue;
+                drop(self.done(work));
+                return Ok(Taken::Prepared);
+            }
+            // A helper that has the next piece needs no packet to go on: it is waited for in any case.
+            if waited || (wait.is_zero() && !is_next_out) {
+                return Ok(Taken::Nothing);
             }
             state.waits = true;
-            state = self.ready.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            let woken =
+                self.ready.wait_timeout(state, wait.max(LOOK)).unwrap_or_else(PoisonError::into_inner);
+            (state, waited) = (woken.0, woken.1.timed_out());
             state.waits = false;
         }
     }
 
-    /// Sees to it that somebody else prepares what this thread leaves.
-    fn call(&self, state: MutexGuard<'_, State<E>>, help: &dyn Fn()) {
+    /// Returns true if pieces wait that [`VerifyQueue::take`] can do something with.
+    pub(super) fn is_ready(&self) -> bool {
+        let state = self.lock();
+        state.is_next_there() || state.is_work_ahead() || matches!(state.slots.front(), Some(Slot::Out))
+    }
+
+    /// Calls somebody else who prepares what this thread leaves.
+    fn call(&self, state: MutexGuard<'_, Pieces<E>>, help: &dyn Fn()) {
         let (ahead, idle) = (state.is_work_ahead(), state.idle);
         drop(state);
         match (ahead, idle) {
@@ -232,8 +276,8 @@ impl<E> Backlog<E> {
     }
 
     /// Prepares pieces and puts them back.
-    fn done(&self, work: Work) -> MutexGuard<'_, State<E>> {
-        let pieces = work.how.prepare(work.packets);
+    fn done(&self, work: Work) -> MutexGuard<'_, Pieces<E>> {
+        let pieces = work.ahead.prepare(work.packets);
         let mut state = self.lock();
         for (number, piece) in work.numbers.into_iter().zip(pieces) {
             state.put_back(number, piece);
@@ -268,13 +312,13 @@ impl<E> Backlog<E> {
         }
     }
 
-    /// What can be done ahead of pieces that are still to be checked; nothing, too, is an answer.
-    pub fn prepare(&self, preparation: Option<Preparation>) {
-        self.lock().how = preparation.map_or(How::Nothing, How::By);
+    /// What can be done ahead of pieces that are still to be verified; nothing, too, is an answer.
+    pub(super) fn prepare(&self, preparation: Option<Preparation>) {
+        self.lock().ahead = preparation.map_or(Ahead::Nothing, Ahead::By);
     }
 
-    /// Gives back what could not be checked yet: pieces behind `corrupt`, which came wrong.
-    pub fn give_back(&self, corrupt: u64, pieces: VecDeque<Piece>) {
+    /// Returns what could not be verified yet: pieces behind `corrupt`, which came wrong.
+    pub(super) fn give_back(&self, corrupt: u64, pieces: VecDeque<Piece>) {
         let mut state = self.lock();
         state.filled += pieces.len();
         for piece in pieces.into_iter().rev() {
@@ -288,23 +332,23 @@ impl<E> Backlog<E> {
     }
 
     /// A verified segment said that `segment` is the last one.
-    pub fn tell_last(&self, segment: u64) {
+    pub(super) fn tell_last(&self, segment: u64) {
         self.lock().last_segment = Some(segment);
         self.news.store(true, Ordering::Release);
     }
 
     /// Everything before piece `number` was handed over.
-    pub fn hand_over(&self, number: u64) {
+    pub(super) fn hand_over(&self, number: u64) {
         self.handed.store(number, Ordering::Release);
     }
 
-    /// See [`Backlog::hand_over`].
-    pub fn handed(&self) -> u64 {
+    /// See [`VerifyQueue::hand_over`].
+    pub(super) fn handed(&self) -> u64 {
         self.handed.load(Ordering::Acquire)
     }
 
-    /// What the checking thread found out since this was asked last.
-    pub fn news(&self) -> Option<News> {
+    /// What the verifying thread found out since the last call.
+    pub(super) fn news(&self) -> Option<News> {
         if !self.news.swap(false, Ordering::AcqRel) {
             return None;
         }
@@ -313,26 +357,26 @@ impl<E> Backlog<E> {
     }
 
     /// Nobody takes from it any more; helpers end.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         let state = self.lock();
         self.over.store(true, Ordering::Release);
         drop(state);
         self.unprepared.notify_all();
     }
 
-    /// Whether that is so.
-    pub fn is_closed(&self) -> bool {
+    /// Returns true once it is closed.
+    pub(super) fn is_closed(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
 
-    /// The most pieces that waited at once.
-    pub fn most(&self) -> usize {
+    /// The largest number of pieces that waited at once.
+    pub(super) fn most(&self) -> usize {
         self.lock().most
     }
 }
 
-/// Tells the thread that checks when a helper is gone with its pieces.
-struct BreaksOnPanic<'a, E>(&'a Backlog<E>);
+/// Tells the thread that verifies when a helper is gone with its pieces.
+struct BreaksOnPanic<'a, E>(&'a VerifyQueue<E>);
 
 impl<E> Drop for BreaksOnPanic<'_, E> {
     fn drop(&mut self) {
@@ -343,7 +387,7 @@ impl<E> Drop for BreaksOnPanic<'_, E> {
     }
 }
 
-impl<E> State<E> {
+impl<E> Pieces<E> {
     fn put(&mut self, number: u64, piece: Slot) {
         let Some(i) = number.checked_sub(self.base).and_then(|i| usize::try_from(i).ok()) else { return };
         if self.slots.len() <= i {
@@ -371,12 +415,12 @@ impl<E> State<E> {
         matches!(self.slots.front(), Some(Slot::Unprepared(_) | Slot::Prepared(_)))
     }
 
-    /// Whether pieces that are not in turn should be prepared.
+    /// Returns true if pieces that are not in turn should be prepared.
     fn is_work_ahead(&self) -> bool {
-        match self.how {
-            How::By(Preparation::Signatures(_)) => self.unprepared >= AHEAD_RUN,
-            How::By(Preparation::Digests(_)) => self.unprepared >= AHEAD_DIGESTS,
-            How::Unknown | How::Nothing => false,
+        match self.ahead {
+            Ahead::By(Preparation::Signatures(_)) => self.unprepared >= AHEAD_RUN,
+            Ahead::By(Preparation::Digests(_)) => self.unprepared >= AHEAD_DIGESTS,
+            Ahead::Unknown | Ahead::Nothing => false,
         }
     }
 
@@ -395,8 +439,8 @@ impl<E> State<E> {
     }
 
     /// Takes out the unprepared pieces that are in turn: the first one alone, since it says what can be done ahead of others.
-    fn unprepared_run(&mut self) -> Option<(How, Vec<Vec<u8>>)> {
-        let run_max = if matches!(self.how, How::Unknown) { 1 } else { RUN_MAX };
+    fn unprepared_run(&mut self) -> Option<(Ahead, Vec<Vec<u8>>)> {
+        let run_max = if matches!(self.ahead, Ahead::Unknown) { 1 } else { RUN_MAX };
         let mut packets = Vec::new();
         while packets.len() < run_max
             && let Some(Slot::Unprepared(_)) = self.slots.front()
@@ -407,7 +451,7 @@ impl<E> State<E> {
         self.base += packets.len() as u64;
         self.filled -= packets.len();
         self.unprepared -= packets.len();
-        (!packets.is_empty()).then(|| (self.how.clone(), packets))
+        (!packets.is_empty()).then(|| (self.ahead.clone(), packets))
     }
 
     /// Takes out pieces to be prepared out of their turn.
@@ -415,7 +459,7 @@ impl<E> State<E> {
         if !self.is_work_ahead() {
             return None;
         }
-        let mut work = Work { how: self.how.clone(), numbers: Vec::new(), packets: Vec::new() };
+        let mut work = Work { ahead: self.ahead.clone(), numbers: Vec::new(), packets: Vec::new() };
         let from = self.unprepared_from.max(self.base);
         for (number, slot) in (from..).zip(self.slots.iter_mut().skip((from - self.base) as usize)) {
             if let Slot::Unprepared(packet) = slot {
@@ -433,5 +477,7 @@ impl<E> State<E> {
     }
 }
 
+#[cfg(test)]
+mod stress;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Asking for the pieces of an object: which, in what order and how fast. No verification: what comes is taken on trust
+//! SegmentRequester for the pieces of an object: which, in what order and how fast. No verification: what comes is taken on trust
 //! until somebody says that it is corrupt, so that the price of a signature does not slow the Interests (HT-19).
 
 use std::convert::Infallible;
@@ -15,10 +15,10 @@ use crate::segment::PieceInterest;
 /// The IncomingFaceId of Data from a router's content store (NFD reserves it, and namelyd follows).
 const FACE_OF_CONTENT_STORE: u64 = 254;
 
-/// What is asked for of one object. Pieces are numbered in the order in which they are asked for: segments, and the
-/// manifests that vouch for them.
+/// Requests the pieces of one object. They are numbered in the order in which they are requested: segments, and the
+/// manifests that list them.
 #[derive(Debug)]
-pub struct Asking {
+pub struct SegmentRequester {
     object: Name,
     layout: Layout,
     fetch: Fetch,
@@ -31,13 +31,16 @@ pub struct Asking {
     from_cache: u64,
 }
 
-impl Asking {
-    /// Asks for `part` of `object`, starting at `now_ns`.
+impl SegmentRequester {
+    /// Requests `part` of `object`, starting at `now_ns`.
+    ///
+    /// # Errors
+    /// [`ObjectError::Fetch`] if `part` begins behind the end of the object.
     pub fn new(object: &Object, part: Part, options: &ReadOptions, now_ns: u64) -> Result<Self, ObjectError> {
         let layout = Layout::of(object, part);
         let prefix = object.name.as_name();
         let of_manifests = manifest_name(prefix, 0);
-        let mut asking = Asking {
+        let mut requester = SegmentRequester {
             object: object.name.clone(),
             layout,
             fetch: Fetch::new(options.fetch, now_ns),
@@ -50,18 +53,18 @@ impl Asking {
         };
         let end = part.end_of(object.segments);
         let pieces = layout.pieces(part.first, end.unwrap_or(part.first));
-        asking.fetch.start_at(pieces.start);
+        requester.fetch.start_at(pieces.start);
         if object.segments.is_none() {
-            asking.fetch.stop_at(part.end);
+            requester.fetch.stop_at(part.end);
         } else {
             let end = pieces.end.max(pieces.start);
-            asking.fetch.set_end(end).map_err(|failure| asking.failed(failure))?;
+            requester.fetch.set_end(end).map_err(|failure| requester.failed(failure))?;
         }
-        Ok(asking)
+        Ok(requester)
     }
 
     /// Sends the Interests that may go out now.
-    pub fn ask(&mut self, connection: &mut Connection) {
+    pub fn send_interests(&mut self, connection: &mut Connection) {
         let now_ns = connection.now_ns();
         self.started_ns.get_or_insert(now_ns);
         while let Some(number) = self.fetch.request(now_ns) {
@@ -95,7 +98,7 @@ impl Asking {
                 let arrival = Arrival {
                     now_ns: incoming.received_ns,
                     marked: incoming.headers.is_marked(),
-                    from_cache: self.note_origin(incoming.headers),
+                    from_cache: self.count_origin(incoming.headers),
                 };
                 (self.fetch.on_data(number, arrival) == Taken::New).then_some((number, data))
             }
@@ -114,7 +117,7 @@ impl Asking {
         self.fetch.advance(number);
     }
 
-    /// The number of a piece that is lost for good, and that nobody took note of yet.
+    /// The number of a piece that is lost for good and was not returned before.
     pub fn lost_for_good(&mut self) -> Option<u64> {
         self.fetch.lost_for_good()
     }
@@ -125,7 +128,10 @@ impl Asking {
         self.fetch.on_corrupt(number);
     }
 
-    /// A verified segment says that `last` is the last one. Only of objects whose end is not known.
+    /// Records that `last` is the last segment, as a verified one says. Only of objects whose end is not known.
+    ///
+    /// # Errors
+    /// [`ObjectError::Fetch`] if the end is known already and another one.
     pub fn set_last_segment(&mut self, last: u64) -> Result<(), ObjectError> {
         self.fetch.set_end(last.saturating_add(1)).map_err(|failure| self.failed(failure))
     }
@@ -140,17 +146,20 @@ impl Asking {
         self.fetch.expire(now_ns);
     }
 
-    /// When to [`Asking::ask`] and [`Asking::expire`] again, if no packet comes before.
+    /// When to [`SegmentRequester::send_interests`] and [`SegmentRequester::expire`] again, if no packet comes before.
     pub fn next_timeout_ns(&mut self) -> u64 {
         self.fetch.next_timeout_ns()
     }
 
-    /// Whether every piece came and was handed over.
+    /// Returns true once every piece came and was handed over.
     pub fn is_complete(&self) -> bool {
         self.fetch.is_complete()
     }
 
-    /// Fails if the fetch has failed.
+    /// Returns why the fetch has failed, if it has.
+    ///
+    /// # Errors
+    /// [`ObjectError::Refused`] by the router; [`ObjectError::Fetch`] after too much silence or too many attempts.
     pub fn check(&self) -> Result<(), ObjectError> {
         self.fetch.failure().map_or(Ok(()), |failure| Err(self.failed(failure)))
     }
@@ -160,7 +169,7 @@ impl Asking {
         self.fetch.counters()
     }
 
-    /// How it goes, as far as asking knows: what was handed over is for the caller to say.
+    /// What is known here of how far it is; the octets and segments handed over are for the caller to add.
     pub fn progress(&self, now_ns: u64) -> Progress {
         Progress {
             elapsed_ns: now_ns.saturating_sub(self.started_ns.unwrap_or(now_ns)),
@@ -195,8 +204,8 @@ impl Asking {
         self.layout.number(piece)
     }
 
-    /// Whether the router says that the Data came from its content store.
-    fn note_origin(&mut self, headers: &LpHeaders) -> bool {
+    /// Counts a Data by its origin; returns true if the router says that it came from its content store.
+    fn count_origin(&mut self, headers: &LpHeaders) -> bool {
         let Some(face) = headers.incoming_face_id else { return false };
         let from_cache = face == FACE_OF_CONTENT_STORE;
         self.origin_told += 1;

@@ -1,4 +1,4 @@
-//! Checking the pieces of an object, in their order: a manifest comes before what it lists.
+//! SegmentVerifier the pieces of an object, in their order: a manifest comes before what it lists.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ use namely_security::{
 use namely_wire::{ContentType, Name};
 
 use super::layout::{Layout, Piece};
-use super::{Object, ObjectError, Part, Vouching};
+use super::{Object, ObjectError, Part, SignatureMode};
 use crate::fetch::Failure;
 
-/// How often one piece may come and be wrong before the reading fails: a damaged copy in a cache is worked
+/// How often one piece may come and be wrong before the fetch fails: a damaged copy in a cache is worked
 /// around, a producer that makes wrong packets is not.
 pub const CORRUPT_MAX: u32 = 3;
 
@@ -24,12 +24,12 @@ const MANIFESTS_MAX: usize = 3;
 /// What becomes of a segment that is not what it should be (HT-20).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnBadSegment {
-    /// It is asked for again, [`CORRUPT_MAX`] times in all.
+    /// It is requested again, [`CORRUPT_MAX`] times in all.
     #[default]
     Refetch,
     /// It is handed over all the same, as unverified. A manifest never is.
     Accept,
-    /// The reading fails.
+    /// The fetch fails.
     Abort,
 }
 
@@ -67,11 +67,11 @@ pub enum Checked<B: PacketOctets> {
     Failed(ObjectError),
 }
 
-/// Which pieces of one object are believed.
+/// Decides which pieces of one object are believed.
 #[derive(Debug)]
-pub struct Checking {
+pub struct SegmentVerifier {
     object: Name,
-    vouching: Vouching,
+    signature_mode: SignatureMode,
     segments: Option<u64>,
     layout: Layout,
     part: Part,
@@ -83,17 +83,17 @@ pub struct Checking {
     reason: Option<TrustReason>,
     /// The piece that came wrong last, and how often.
     corrupt: Option<(u64, u32)>,
-    /// Whether a segment said which one is the last.
-    told_last: bool,
+    /// A segment named the last one.
+    knows_last: bool,
 }
 
-impl Checking {
-    /// Checks `part` of `object`.
+impl SegmentVerifier {
+    /// Verifies `part` of `object`.
     pub fn new(object: &Object, part: Part, on_bad: OnBadSegment) -> Self {
         let layout = Layout::of(object, part);
-        Checking {
+        SegmentVerifier {
             object: object.name.clone(),
-            vouching: object.vouching,
+            signature_mode: object.signature_mode,
             segments: object.segments,
             layout,
             part,
@@ -103,7 +103,7 @@ impl Checking {
             preparation: None,
             reason: None,
             corrupt: None,
-            told_last: false,
+            knows_last: false,
         }
     }
 
@@ -131,8 +131,8 @@ impl Checking {
         self.preparation.as_ref()
     }
 
-    /// Makes `run`, pieces in order, ready to be checked one after the other: what manifests list is hashed together,
-    /// which is faster.
+    /// Prepares `run`, pieces in order, for [`SegmentVerifier::check`]: what manifests list is hashed together, which is
+    /// faster.
     pub fn prepare<B: PacketOctets>(&self, run: impl IntoIterator<Item = B>) -> Vec<Prepared<B>> {
         match &self.preparation {
             Some(preparation @ Preparation::Digests(_)) => Prepared::each(preparation, run),
@@ -147,10 +147,10 @@ impl Checking {
         data: Prepared<B>,
         verifier: &mut Verifier,
     ) -> Checked<B> {
-        match (self.layout.piece(number), self.vouching) {
+        match (self.layout.piece(number), self.signature_mode) {
             (Piece::Manifest(_), _) => self.check_manifest(number, data, verifier),
-            (Piece::Segment(segment), Vouching::Manifests) => self.check_listed(number, segment, data),
-            (Piece::Segment(segment), Vouching::Segments) => {
+            (Piece::Segment(segment), SignatureMode::Manifests) => self.check_listed(number, segment, data),
+            (Piece::Segment(segment), SignatureMode::Segments) => {
                 self.check_signed(number, segment, data, verifier)
             }
         }
@@ -266,15 +266,15 @@ impl Checking {
             _ => 1,
         };
         self.corrupt = Some((number, times));
-        let given_up = times >= CORRUPT_MAX || self.on_bad == OnBadSegment::Abort;
-        if given_up || !damaged { Checked::Failed(error) } else { Checked::Corrupt }
+        let is_final = times >= CORRUPT_MAX || self.on_bad == OnBadSegment::Abort;
+        if is_final || !damaged { Checked::Failed(error) } else { Checked::Corrupt }
     }
 
     fn believe<B: PacketOctets>(&mut self, segment: u64, data: Verified<B>) -> Checked<B> {
         // What is the last segment is believed of verified ones only.
-        let due = self.segments.is_none() || !self.told_last;
+        let due = self.segments.is_none() || !self.knows_last;
         let last = if due { data.final_block_id().and_then(|last| last.segment()) } else { None };
-        self.told_last = true;
+        self.knows_last = true;
         let Some(last) = last else { return Checked::Segment { segment, data, last: None } };
         let claimed = last.saturating_add(1);
         match self.segments {

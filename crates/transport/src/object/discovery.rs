@@ -1,5 +1,5 @@
-//! Finding an object: its newest version by RDR metadata, or what answers to its prefix; and single packets with the
-//! certificates that they take.
+//! Finds an object: its newest version by RDR metadata, or what answers to its prefix; and verifies single packets,
+//! with the certificates that they take.
 
 use namely_host::clock::unix_ns;
 use namely_security::manifest::MANIFEST_KEYWORD;
@@ -8,11 +8,11 @@ use namely_wire::certificate::CertificateName;
 use namely_wire::rdr::{METADATA_COMPONENT, Metadata, discovery_name};
 use namely_wire::{Component, ContentType, DataView, InterestBuilder, Name, NameRef, SignatureType, types};
 
-use super::{Object, ObjectError, ReadOptions, Vouching};
+use super::{Object, ObjectError, ReadOptions, SignatureMode};
 use crate::connection::{Answer, Connection, ConnectionError};
 
 /// Certificates fetched for one packet at most: a chain, and a few that turned out to be others.
-pub(super) const CERTIFICATES_MAX: usize = 16;
+const CERTIFICATES_MAX: usize = 16;
 
 /// How often metadata is asked for before the object is looked for without. A producer that has none stays
 /// silent, so each attempt costs a lifetime.
@@ -21,9 +21,12 @@ const DISCOVERY_ATTEMPTS: u32 = 2;
 const MANIFEST_COMPONENT: Component<'static> =
     Component { typ: types::KEYWORD_COMPONENT, value: MANIFEST_KEYWORD };
 
-/// Asks for one packet at a time.
+/// Requests one packet at a time.
 pub trait Express {
     /// Sends `interest`, again and again for `attempts` times its lifetime; see [`Connection::express_retrying`].
+    ///
+    /// # Errors
+    /// The router is gone, or `interest` is not one.
     fn express_retrying(
         &mut self,
         interest: &InterestBuilder,
@@ -42,25 +45,31 @@ impl Express for Connection {
 }
 
 /// Finds objects and single packets, as far as a verifier believes them.
-pub struct Finder<'a> {
-    asker: &'a mut dyn Express,
+pub struct Discovery<'a> {
+    express: &'a mut dyn Express,
     verifier: &'a mut Verifier,
     options: ReadOptions,
 }
 
-impl<'a> Finder<'a> {
-    /// Finds by way of `asker`.
-    pub fn new(asker: &'a mut dyn Express, verifier: &'a mut Verifier, options: ReadOptions) -> Self {
-        Finder { asker, verifier, options }
+impl<'a> Discovery<'a> {
+    /// Finds by way of `express`.
+    pub fn new(express: &'a mut dyn Express, verifier: &'a mut Verifier, options: ReadOptions) -> Self {
+        Discovery { express, verifier, options }
     }
 
-    /// Asks for one packet, some times, and verifies it.
+    /// Requests one packet, [`ReadOptions::attempts`] times, and verifies it.
+    ///
+    /// # Errors
+    /// Nobody answers, the router refuses, or the packet is not believed.
     pub fn packet(&mut self, interest: &InterestBuilder, name: NameRef<'_>) -> Result<Verified, ObjectError> {
         let wire = self.answer(interest, name)?;
         self.verified(wire)
     }
 
-    /// Verifies a packet, fetching the certificates that takes.
+    /// Verifies a packet; fetches the certificates that this takes.
+    ///
+    /// # Errors
+    /// The packet is not believed, or a certificate is missing.
     pub fn verified(&mut self, wire: Vec<u8>) -> Result<Verified, ObjectError> {
         let mut wire = wire;
         for _ in 0..CERTIFICATES_MAX {
@@ -78,12 +87,32 @@ impl<'a> Finder<'a> {
     }
 
     /// Fetches `certificate`, which `name` needs, and hands it to the verifier.
+    ///
+    /// # Errors
+    /// [`ObjectError::NoCertificate`] if nobody answers, or what comes is no certificate.
     pub fn supply(&mut self, certificate: &Name, name: &Name) -> Result<(), ObjectError> {
-        fetch_certificate(self.asker, self.verifier, &self.options, certificate, name)
+        let mut interest =
+            InterestBuilder::new(certificate.clone()).can_be_prefix().lifetime_ms(self.options.lifetime_ms);
+        if CertificateName::parse(certificate.as_name()).is_err() {
+            // Whatever certificate the key has now: an old one in a cache may have ended.
+            interest = interest.must_be_fresh();
+        }
+        let missing = |fault| ObjectError::NoCertificate {
+            name: name.clone(),
+            certificate: certificate.clone(),
+            fault,
+        };
+        match self.express.express_retrying(&interest, self.options.attempts)? {
+            Answer::Data(reply) => self.verifier.supply(&reply.wire).map_err(|fault| missing(Some(fault))),
+            Answer::Nack(_) | Answer::Timeout => Err(missing(None)),
+        }
     }
 
-    /// Finds `name`: its newest version if it names none. The producer's word that there is no such object is
-    /// [`ObjectError::NotFound`].
+    /// Finds `name`: its newest version if it names none.
+    ///
+    /// # Errors
+    /// [`ObjectError::NotFound`] if the producer says that there is no such object; otherwise as
+    /// [`Discovery::packet`], or the metadata makes no sense.
     pub fn find(&mut self, name: NameRef<'_>) -> Result<Object, ObjectError> {
         match name.last() {
             Some(last) if last.version().is_some() => return self.find_by_first_segment(name),
@@ -91,7 +120,7 @@ impl<'a> Finder<'a> {
             _ => {}
         }
         let interest = self.interest(discovery_name(name)).can_be_prefix().must_be_fresh();
-        match self.asker.express_retrying(&interest, DISCOVERY_ATTEMPTS)? {
+        match self.express.express_retrying(&interest, DISCOVERY_ATTEMPTS)? {
             Answer::Data(reply) => self.object_of_metadata(reply.wire, name),
             Answer::Nack(reason) => Err(ObjectError::Refused { name: name.to_name(), reason }),
             Answer::Timeout => self.find_by_prefix(name),
@@ -99,6 +128,9 @@ impl<'a> Finder<'a> {
     }
 
     /// Finds what answers to `name` as a prefix: an object without metadata, or a dataset of a router.
+    ///
+    /// # Errors
+    /// As [`Discovery::find`].
     pub fn find_by_prefix(&mut self, name: NameRef<'_>) -> Result<Object, ObjectError> {
         let interest = self.interest(name.to_name()).can_be_prefix().must_be_fresh();
         let wire = self.answer(&interest, name)?;
@@ -137,7 +169,7 @@ impl<'a> Finder<'a> {
             // Where origins count, a segment that no key signed can only be vouched for by a manifest.
             Some(last) if self.verifier.policy().is_authenticating() && self.has_manifests(data) => {
                 let segments = Some(last.saturating_add(1));
-                Object { segments, vouching: Vouching::Manifests, ..object }
+                Object { segments, signature_mode: SignatureMode::Manifests, ..object }
             }
             _ => object,
         }
@@ -161,7 +193,7 @@ impl<'a> Finder<'a> {
     }
 
     fn answer(&mut self, interest: &InterestBuilder, name: NameRef<'_>) -> Result<Vec<u8>, ObjectError> {
-        match self.asker.express_retrying(interest, self.options.attempts)? {
+        match self.express.express_retrying(interest, self.options.attempts)? {
             Answer::Data(reply) => Ok(reply.wire),
             Answer::Nack(reason) => Err(ObjectError::Refused { name: name.to_name(), reason }),
             Answer::Timeout => Err(ObjectError::NoAnswer { name: name.to_name() }),
@@ -181,13 +213,13 @@ impl<'a> Finder<'a> {
         }
         let has_manifests = metadata.manifest_entries == Some(MANIFEST_ENTRIES);
         let authenticating = self.verifier.policy().is_authenticating();
-        let vouching = match has_manifests && authenticating && metadata.last_segment.is_some() {
-            true => Vouching::Manifests,
-            false => Vouching::Segments,
+        let signature_mode = match has_manifests && authenticating && metadata.last_segment.is_some() {
+            true => SignatureMode::Manifests,
+            false => SignatureMode::Segments,
         };
         Ok(Object {
             segments: metadata.last_segment.map(|last| last.saturating_add(1)),
-            vouching,
+            signature_mode,
             reason: Some(data.reason().clone()),
             metadata: Some(metadata.clone()),
             ..unknown(metadata.name)
@@ -213,31 +245,16 @@ fn parsed<'a>(wire: &'a [u8], asked: NameRef<'_>) -> Result<DataView<'a>, Object
 }
 
 fn unknown(name: Name) -> Object {
-    Object { name, segments: None, vouching: Vouching::Segments, metadata: None, reason: None, whole: None }
+    Object {
+        name,
+        segments: None,
+        signature_mode: SignatureMode::Segments,
+        metadata: None,
+        reason: None,
+        whole: None,
+    }
 }
 
 fn name_of(wire: &[u8]) -> Name {
     DataView::parse(wire).map(|data| data.name.to_name()).unwrap_or_default()
-}
-
-/// Fetches `certificate`, which `name` needs, and hands it to the verifier.
-pub(super) fn fetch_certificate(
-    asker: &mut dyn Express,
-    verifier: &mut Verifier,
-    options: &ReadOptions,
-    certificate: &Name,
-    name: &Name,
-) -> Result<(), ObjectError> {
-    let mut interest =
-        InterestBuilder::new(certificate.clone()).can_be_prefix().lifetime_ms(options.lifetime_ms);
-    if CertificateName::parse(certificate.as_name()).is_err() {
-        // Whatever certificate the key has now: an old one in a cache may have ended.
-        interest = interest.must_be_fresh();
-    }
-    let missing =
-        |fault| ObjectError::NoCertificate { name: name.clone(), certificate: certificate.clone(), fault };
-    match asker.express_retrying(&interest, options.attempts)? {
-        Answer::Data(reply) => verifier.supply(&reply.wire).map_err(|fault| missing(Some(fault))),
-        Answer::Nack(_) | Answer::Timeout => Err(missing(None)),
-    }
 }
