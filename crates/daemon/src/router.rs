@@ -140,7 +140,7 @@ fn seed() -> Result<u128, Failure> {
 fn options(config: &Config) -> DataPlaneOptions {
     let workers = std::num::NonZeroUsize::new(config.faces.workers);
     let mut options = DataPlaneOptions { workers, ..DataPlaneOptions::default() };
-    options.io.transports_max = config.faces.faces_max;
+    options.io.faces_max = config.faces.faces_max;
     options.io.udp.idle_ns = config.faces.idle_timeout_s.saturating_mul(1_000_000_000);
     options.io.read_octets_per_turn = config.faces.read_octets_per_turn as usize;
     options.io.read_datagrams_per_turn = config.faces.read_datagrams_per_turn;

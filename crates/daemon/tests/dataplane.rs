@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use namely_daemon::dataplane::{CONTROL_EVENTS_MAX, ControlEvent, ControlPacket, ListenSpec};
 use namely_forwarder::FaceId;
-use namely_io::TransportState;
+use namely_io::FaceState;
 use namely_mgmt::{CreateFaceError, FaceSettings, Faces, UpdateFaceError};
 use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, face_flags};
 use namely_wire::{LpHeaders, NackReason, PitToken};
@@ -162,7 +162,7 @@ fn faces_are_listed_with_what_they_carried() {
     let status = router.plane.face(consumer_face).unwrap();
     assert_eq!(status, faces[1]);
     assert!(status.face_scope == FaceScope::Local && status.mtu.is_none());
-    assert_eq!(router.plane.port_status(consumer_face).unwrap().state, TransportState::Up);
+    assert_eq!(router.plane.port_status(consumer_face).unwrap().state, FaceState::Up);
     assert_eq!((status.in_interests, status.out_data), (1, 1));
     assert_eq!(status.in_octets, interest("/a/b").len() as u64);
     assert_eq!(status.local_uri, format!("unix://{}", router.path().display()));
@@ -248,7 +248,7 @@ fn a_tcp_face_is_made_when_the_peer_has_accepted_or_not_at_all() {
     let remote = format!("tcp4://{}", listener.local_addr().unwrap());
     let made = router.plane.create_face(spec(&remote, FacePersistency::Persistent)).unwrap();
     let face = FaceId(made.face_id);
-    assert_eq!(router.plane.port_status(face).unwrap().state, TransportState::Up);
+    assert_eq!(router.plane.port_status(face).unwrap().state, FaceState::Up);
     assert_eq!(made.face_scope, FaceScope::Local, "TCP on the loopback is this machine");
     router.event(FaceEventKind::Created);
     drop(listener);
@@ -264,12 +264,12 @@ fn a_permanent_tcp_face_waits_for_its_peer() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let made = router.face_to(&format!("tcp4://{address}"), FacePersistency::Permanent);
     let state = || router.plane.port_status(made).unwrap().state;
-    assert_ne!(state(), TransportState::Up);
+    assert_ne!(state(), FaceState::Up);
     router.event(FaceEventKind::Created);
     router.event(FaceEventKind::Down);
-    assert_ne!(state(), TransportState::Up);
+    assert_ne!(state(), FaceState::Up);
     let listener = TcpListener::bind(address).unwrap();
-    assert_eq!((router.event_face(FaceEventKind::Up), state()), (made, TransportState::Up));
+    assert_eq!((router.event_face(FaceEventKind::Up), state()), (made, FaceState::Up));
     drop(listener);
 }
 

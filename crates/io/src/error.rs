@@ -25,7 +25,7 @@ pub enum OpenError {
     /// Caller: the two addresses are not of one IP version, or an address is of the wrong sort.
     BadAddress(String),
     /// Environment: as many transports as the settings allow.
-    TooManyTransports,
+    TooManyFaces,
     /// Environment: the system refused.
     System {
         /// What was tried.
@@ -72,9 +72,7 @@ impl fmt::Display for OpenError {
             }
             OpenError::NoSuchInterface(name) => write!(f, "there is no network interface {name}"),
             OpenError::BadAddress(why) => f.write_str(why),
-            OpenError::TooManyTransports => {
-                f.write_str("there are as many faces as the configuration allows")
-            }
+            OpenError::TooManyFaces => f.write_str("there are as many faces as the configuration allows"),
             OpenError::System { doing, errno } => {
                 write!(f, "{doing}: {}", std::io::Error::from_raw_os_error(errno.raw_os_error()))
             }

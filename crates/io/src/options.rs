@@ -1,5 +1,6 @@
 //! Settings and limits of the event loop and its sockets.
 
+use namely_link::ReassemblyLimits;
 use namely_wire::face_uri::FaceUri;
 pub use namely_wire::mgmt::FacePersistency as Persistency;
 
@@ -7,7 +8,7 @@ pub use namely_wire::mgmt::FacePersistency as Persistency;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoOptions {
     /// Most transports, listeners not counted; further peers are refused.
-    pub transports_max: usize,
+    pub faces_max: usize,
     /// Most octets of memory that frames waiting on one transport take; further frames are dropped.
     pub queue_octets_max: usize,
     /// The same over all transports.
@@ -25,6 +26,10 @@ pub struct IoOptions {
     /// How long a worker that has nothing to do looks again and again before it sleeps, and the kernel looks at a
     /// socket's device (SO_BUSY_POLL), us; 0: not at all.
     pub busy_poll_us: u32,
+    /// Limits on the incomplete messages of each face.
+    pub reassembly: ReassemblyLimits,
+    /// Maximum number of octets that the incomplete messages of all faces take.
+    pub reassembly_octets_total_max: usize,
     /// TCP.
     pub tcp: TcpOptions,
     /// UDP.
@@ -122,7 +127,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 impl Default for IoOptions {
     fn default() -> Self {
         IoOptions {
-            transports_max: 8192,
+            faces_max: 8192,
             queue_octets_max: 8 << 20,
             queue_octets_total_max: 256 << 20,
             read_octets_per_turn: 256 << 10,
@@ -136,6 +141,8 @@ impl Default for IoOptions {
                 reconnect_ns_min: SECOND_NS / 4,
                 reconnect_ns_max: 30 * SECOND_NS,
             },
+            reassembly: ReassemblyLimits::default(),
+            reassembly_octets_total_max: 64 << 20,
             udp: UdpOptions { idle_ns: 600 * SECOND_NS },
             memif: MemifOptions {
                 interface: namely_memif::Options { ring_pairs: 4, ring_size_log2: 11, ..Default::default() },

@@ -1,7 +1,8 @@
 //! When a permanent connection that this end opens is tried again.
 
+use crate::faces::Handler;
+use crate::kind::ReadContext;
 use crate::options::IoOptions;
-use crate::turn::Turn;
 
 /// The wait before the next attempt to connect.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,7 +19,7 @@ impl Reconnect {
     }
 
     /// Sets the timer for the next attempt.
-    pub(crate) fn rest<P: AsRef<[u8]> + Clone + Send + 'static>(&mut self, turn: &mut Turn<'_, P>) {
+    pub(crate) fn rest<H: Handler>(&mut self, turn: &mut ReadContext<'_, H>) {
         let wait_ns = self.next_wait_ns(turn.options());
         turn.set_timer(Some(turn.now_ns().saturating_add(wait_ns)));
     }

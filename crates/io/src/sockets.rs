@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, So
 use socket2::SockRef;
 
 use crate::error::OpenError;
-use crate::transport::TransportId;
+use crate::id::SourceId;
 
 /// A new socket that neither blocks nor is inherited.
 pub(crate) fn open(family: AddressFamily, kind: SocketType) -> Result<OwnedFd, OpenError> {
@@ -76,7 +76,7 @@ impl Interest {
 pub(crate) fn watch(
     epoll: impl AsFd,
     socket: impl AsFd,
-    id: TransportId,
+    id: SourceId,
     interest: Interest,
 ) -> Result<(), OpenError> {
     epoll::add(epoll, socket, EventData::new_u64(id.0), interest.flags())
@@ -85,6 +85,6 @@ pub(crate) fn watch(
 
 /// Changes what the loop waits for. The socket is watched already, so that this only fails when it is closed,
 /// which shows elsewhere.
-pub(crate) fn rewatch(epoll: impl AsFd, socket: impl AsFd, id: TransportId, interest: Interest) {
+pub(crate) fn rewatch(epoll: impl AsFd, socket: impl AsFd, id: SourceId, interest: Interest) {
     let _ = epoll::modify(epoll, socket, EventData::new_u64(id.0), interest.flags());
 }

@@ -8,11 +8,11 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
 use crate::error::CloseReason;
-use crate::kind::{Flushed, Receiver, Sender};
-use crate::port::Sent;
+use crate::faces::Handler;
+use crate::kind::{ReadContext, Receiver};
 use crate::queue::FrameQueue;
+use crate::sender::{Flushed, Sender, Sent};
 use crate::sockets;
-use crate::turn::Turn;
 
 /// Slices of one write: the system's limit.
 const SLICES_MAX: usize = 1024;
@@ -56,10 +56,10 @@ pub(crate) struct Partial {
 
 impl Partial {
     /// Reads once, and delivers the packets that are complete.
-    pub(crate) fn read<P: AsRef<[u8]> + Clone + Send + 'static>(
+    pub(crate) fn read<H: Handler>(
         &mut self,
         socket: impl AsFd,
-        turn: &mut Turn<'_, P>,
+        turn: &mut ReadContext<'_, H>,
         scratch: &mut [u8],
     ) -> Result<(), CloseReason> {
         let kept = self.octets.len();
@@ -113,12 +113,12 @@ impl StreamReceiver {
     }
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for StreamReceiver {
+impl<H: Handler> Receiver<H> for StreamReceiver {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
     }
 
-    fn read(&mut self, turn: &mut Turn<'_, P>, scratch: &mut [u8]) -> Result<(), CloseReason> {
+    fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
         self.partial.read(&self.socket, turn, scratch)
     }
 }
@@ -135,7 +135,7 @@ impl StreamSender {
     }
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for StreamSender {
+impl<P: AsRef<[u8]>> Sender<P> for StreamSender {
     fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
         for _ in 0..WRITES_PER_TURN_MAX {
             if queue.is_empty() {

@@ -5,10 +5,10 @@ mod support;
 use std::time::Duration;
 
 use namely_io::ethernet::DEFAULT_GROUP;
-use namely_io::{CloseReason, Event, IoOptions, OpenError, Persistency, TransportId, TransportState, Xdp};
+use namely_io::{CloseReason, FaceState, FaceTag, IoOptions, OpenError, Persistency, Xdp};
 use namely_wire::face_uri::{FaceUri, MacAddress};
 use support::namespace::Namespace;
-use support::{Loop, Seen, eventually, packet};
+use support::{Event, Loop, eventually, packet};
 
 const A: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xa]);
 const B: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xb]);
@@ -37,9 +37,9 @@ fn add_pair(namespace: &Namespace) -> bool {
         && namespace.ip("link set vb up")
 }
 
-fn open(io: &Loop, device: &'static str, remote: MacAddress) -> Result<TransportId, OpenError> {
+fn open(io: &Loop, device: &'static str, remote: MacAddress) -> Result<FaceTag, OpenError> {
     let persistency = if remote.is_group() { Persistency::Permanent } else { Persistency::Persistent };
-    io.with(move |io| io.open_ethernet(device, remote, persistency))
+    io.open(move |io| io.open_ethernet(device, remote, persistency))
 }
 
 fn listen(io: &Loop, device: &'static str) {
@@ -47,7 +47,7 @@ fn listen(io: &Loop, device: &'static str) {
 }
 
 /// A loop that sends to [`B`] from `va`, and one that listens on `vb` and knows it.
-fn known([near, far]: [IoOptions; 2]) -> [(Loop, TransportId); 2] {
+fn known([near, far]: [IoOptions; 2]) -> [(Loop, FaceTag); 2] {
     let (persistent, listening) = (Loop::start(near), Loop::start(far));
     listen(&listening, "vb");
     let id = open(&persistent, "va", B).unwrap();
@@ -113,7 +113,7 @@ fn three_stations_on_a_device_are_three_transports_and_one_too_many_is_counted()
         if !add_stations(namespace) {
             return;
         }
-        let b = Loop::start(IoOptions { transports_max: 3, ..far });
+        let b = Loop::start(IoOptions { faces_max: 3, ..far });
         listen(&b, "vb");
         // Their driver has no place for a program: where one is wanted, it runs in the kernel's.
         let a = Loop::start(near);
@@ -145,10 +145,7 @@ fn a_group_hears_its_members_and_tells_them_apart() {
         assert_eq!(a.status(a_id).unwrap().remote, FaceUri::Ether(DEFAULT_GROUP));
         for (from, from_id, to, to_id) in [(&a, a_id, &b, b_id), (&b, b_id, &a, a_id)] {
             from.send(from_id, &packet(100, 7));
-            match to.next() {
-                Seen::Frame(id, Some(_), octets) => assert_eq!((id, octets), (to_id, packet(100, 7))),
-                other => panic!("{other:?}"),
-            }
+            assert_eq!(to.next_frame(), (to_id, packet(100, 7)));
         }
         let other = open(&a, "va", MacAddress([3, 0, 0, 0, 0, 1])).unwrap();
         a.send(other, &packet(10, 1));
@@ -156,7 +153,7 @@ fn a_group_hears_its_members_and_tells_them_apart() {
         a.send(unicast, &packet(10, 1));
         eventually(|| b.listener_drops("ether_no_face") == 2);
         assert!(a.is_quiet_for(Duration::ZERO) && b.is_quiet_for(Duration::ZERO), "nobody hears itself");
-        let on_demand = a.with(move |io| io.port(a_id).unwrap().set_persistency(Persistency::OnDemand));
+        let on_demand = support::port(a_id).unwrap().set_persistency(Persistency::OnDemand);
         assert!(on_demand.is_err());
     });
 }
@@ -198,7 +195,7 @@ fn a_device_that_goes_down_takes_its_transports_down_and_they_come_back() {
         // The other end of the pair loses its carrier.
         for (io, id) in [(&a, a_id), (&b, b_id)] {
             assert!(matches!(io.next_event(), Event::Down(down, CloseReason::DeviceDown) if down == id));
-            assert_eq!(io.status(id).unwrap().state, TransportState::Down);
+            assert_eq!(io.status(id).unwrap().state, FaceState::Down);
         }
         assert!(a.with(move |io| support::push(io, a_id, support::frame(&packet(10, 1)))).is_err());
         assert_eq!(a.drops(a_id, "down"), 1);
@@ -219,7 +216,7 @@ fn a_device_that_is_removed_and_added_again_serves_its_transports_again() {
         let [(a, a_id), (b, b_id)] = known(options);
         let group = open(&a, "va", DEFAULT_GROUP).unwrap();
         assert!(namespace.ip("link del va"));
-        eventually(|| [a_id, group].iter().all(|id| a.status(*id).unwrap().state == TransportState::Down));
+        eventually(|| [a_id, group].iter().all(|id| a.status(*id).unwrap().state == FaceState::Down));
         let down_first = |event: Event| match event {
             Event::Down(..) => b.closed(b_id).0,
             Event::Closed { reason, .. } => reason,
@@ -227,7 +224,7 @@ fn a_device_that_is_removed_and_added_again_serves_its_transports_again() {
         };
         assert_eq!(down_first(b.next_event()), CloseReason::DeviceGone, "whom a peer made goes");
         assert!(add_pair(namespace));
-        eventually(|| [a_id, group].iter().all(|id| a.status(*id).unwrap().state == TransportState::Up));
+        eventually(|| [a_id, group].iter().all(|id| a.status(*id).unwrap().state == FaceState::Up));
         eventually(|| {
             // Frames are lost while the listener of the new device is not ready.
             a.send(a_id, &packet(100, 2));
@@ -389,7 +386,7 @@ fn workers_share_a_devices_frames_by_sender_and_none_comes_twice() {
                 assert!(namespace.ip("link del va") && add_pair(&namespace) && add_stations(&namespace));
             }
             eventually(|| rings().iter().filter(|ring| !before.contains(ring)).count() == 2);
-            eventually(|| workers[0].status(group).is_some_and(|s| s.state == TransportState::Up));
+            eventually(|| workers[0].status(group).is_some_and(|s| s.state == FaceState::Up));
             // What a worker has begun, it has done before it answers.
             workers.iter().for_each(|worker| worker.with(|_| ()));
             workers.iter().for_each(|worker| drop(worker.frames_seen()));

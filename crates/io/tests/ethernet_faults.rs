@@ -25,7 +25,7 @@ fn descriptors() -> usize {
 }
 
 /// Sends until something arrives at the other end, which also empties what was seen there.
-fn passes(io: &Loop, ids: &[namely_io::TransportId], far: &Loop) {
+fn passes(io: &Loop, ids: &[namely_io::FaceTag], far: &Loop) {
     let start = Instant::now();
     loop {
         for id in ids.iter().copied() {
@@ -54,8 +54,8 @@ fn comes_back(namespace: &Namespace, options: IoOptions) {
         let [a, b] = [options; 2].map(Loop::start);
         b.with(|io| io.listen_ethernet("vb")).unwrap();
         let ids = [B, DEFAULT_GROUP]
-            .map(|remote| a.with(move |io| io.open_ethernet("va", remote, Persistency::Permanent)).unwrap());
-        b.with(|io| io.open_ethernet("vb", DEFAULT_GROUP, Persistency::Permanent)).unwrap();
+            .map(|remote| a.open(move |io| io.open_ethernet("va", remote, Persistency::Permanent)).unwrap());
+        b.open(|io| io.open_ethernet("vb", DEFAULT_GROUP, Persistency::Permanent)).unwrap();
         passes(&a, &ids, &b);
         let before = descriptors();
         let stop = AtomicBool::new(false);

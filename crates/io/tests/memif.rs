@@ -8,12 +8,12 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use namely_io::{CloseReason, Event, IoOptions, OpenError, Persistency};
+use namely_io::{CloseReason, IoOptions, OpenError, Persistency};
 use namely_memif::{Handshake, Interface, Options, Progress, Pushed};
 use namely_wire::face_uri::FaceUri;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use support::{Loop, eventually, packet};
+use support::{Event, Loop, eventually, packet};
 
 struct Place {
     _directory: tempfile::TempDir,
@@ -84,7 +84,7 @@ fn an_application_is_known_by_its_user_and_exchanges_packets() {
     assert_eq!(status.credentials.unwrap().uid, rustix::process::getuid().as_raw());
     assert_eq!(status.local, FaceUri::Memif { path: place.path.display().to_string(), id: 0 });
     assert_eq!(status.mtu, Some(namely_wire::LP_PACKET_OCTETS_MAX), "any packet fits one buffer");
-    for octets in [0, 1, 8000, 9000] {
+    for octets in [0, 1, 8000, 8796] {
         let sent = packet(octets, 7);
         send(&mut application, &sent);
         assert_eq!(io.next_frame(), (id, sent.clone()));
@@ -94,6 +94,21 @@ fn an_application_is_known_by_its_user_and_exchanges_packets() {
     let counters = io.status(id).unwrap().counters;
     assert_eq!((counters.in_frames, counters.out_frames), (4, 4));
     assert_eq!(counters.in_octets, counters.out_octets);
+}
+
+#[test]
+fn fragments_in_shared_memory_are_put_together() {
+    let (place, io) = listening(IoOptions::default());
+    let mut application = place.connect(Options::default()).unwrap();
+    let id = io.accepted();
+    let whole = packet(600, 1);
+    for (index, range) in [(1, 300..whole.len()), (0, 0..300)] {
+        send(&mut application, &support::fragment(7 + index, index, 2, &whole[range]));
+    }
+    assert_eq!(io.next_frame(), (id, whole));
+    // A packet in a link packet lies in the middle of what was copied.
+    send(&mut application, &support::fragment(9, 0, 1, &packet(50, 2)));
+    assert_eq!(io.next_frame(), (id, packet(50, 2)));
 }
 
 #[test]
@@ -213,7 +228,7 @@ fn a_face_to_a_server_that_listens_comes_up_and_goes_with_it() {
     let (place, server) = listening(IoOptions::default());
     let client = Loop::start(IoOptions::default());
     let path = place.path.clone();
-    let id = client.with(move |io| io.connect_memif(&path, 7, Persistency::Persistent)).unwrap();
+    let id = client.open(move |io| io.connect_memif(&path, 7, Persistency::Persistent)).unwrap();
     assert!(matches!(client.next_event(), Event::Up(up) if up == id));
     let at_server = server.accepted();
     client.send(id, &packet(9, 9));
@@ -230,10 +245,10 @@ fn a_permanent_face_waits_for_its_server_and_comes_back_with_it() {
     let path = directory.path().join("r.memif");
     let client = Loop::start(IoOptions::default());
     let asked = path.clone();
-    let gone = client.with(move |io| io.connect_memif(&asked, 0, Persistency::Persistent));
+    let gone = client.open(move |io| io.connect_memif(&asked, 0, Persistency::Persistent));
     assert!(matches!(gone, Err(OpenError::System { .. })), "{gone:?}");
     let asked = path.clone();
-    let id = client.with(move |io| io.connect_memif(&asked, 0, Persistency::Permanent)).unwrap();
+    let id = client.open(move |io| io.connect_memif(&asked, 0, Persistency::Permanent)).unwrap();
     for n in 1..=2 {
         let server = Loop::start(IoOptions::default());
         let listening = path.clone();

@@ -6,16 +6,16 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use namely_io::{CloseReason, Event, IoOptions, OpenError, Persistency, TcpOptions, TransportState};
+use namely_io::{CloseReason, FaceState, IoOptions, OpenError, Persistency, TcpOptions};
 use namely_wire::DecodeError;
-use support::{Loop, PATIENCE, packet, push};
+use support::{Event, Loop, PATIENCE, packet, push};
 
 const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
 fn listening() -> (Loop, SocketAddr) {
     let io = Loop::start(IoOptions::default());
     io.with(|io| io.listen_tcp(ANY_PORT.into())).unwrap();
-    let address = io.with(|io| io.listeners().find_map(|(_, local, _)| local.address())).unwrap();
+    let address = io.with(|io| io.listeners().find_map(|(local, _)| local.address())).unwrap();
     (io, address)
 }
 
@@ -26,8 +26,8 @@ fn quick() -> IoOptions {
     IoOptions { tcp, ..IoOptions::default() }
 }
 
-fn connect(io: &Loop, peer: SocketAddr, persistency: Persistency) -> namely_io::TransportId {
-    io.with(move |io| io.connect_tcp(peer, None, persistency)).unwrap()
+fn connect(io: &Loop, peer: SocketAddr, persistency: Persistency) -> namely_io::FaceTag {
+    io.open(move |io| io.connect_tcp(peer, None, persistency)).unwrap()
 }
 
 #[test]
@@ -40,14 +40,14 @@ fn a_peer_connects_and_packets_pass_both_ways() {
     assert_eq!(status.local.address(), Some(address));
     assert_eq!(status.remote.address(), stream.local_addr().ok());
     assert_eq!(status.persistency, Persistency::OnDemand);
-    stream.write_all(&packet(9000, 1)).unwrap();
-    assert_eq!(io.next_frame(), (id, packet(9000, 1)));
-    io.send(id, &packet(9000, 2));
-    let mut octets = vec![0; 9004];
+    stream.write_all(&packet(8796, 1)).unwrap();
+    assert_eq!(io.next_frame(), (id, packet(8796, 1)));
+    io.send(id, &packet(8796, 2));
+    let mut octets = vec![0; 8800];
     stream.read_exact(&mut octets).unwrap();
-    assert_eq!(octets, packet(9000, 2));
-    assert!(io.with(move |io| io.port(id).unwrap().set_persistency(Persistency::Permanent)).is_err());
-    assert!(io.with(move |io| io.port(id).unwrap().set_persistency(Persistency::Persistent)).is_ok());
+    assert_eq!(octets, packet(8796, 2));
+    assert!(support::port(id).unwrap().set_persistency(Persistency::Permanent).is_err());
+    assert!(support::port(id).unwrap().set_persistency(Persistency::Persistent).is_ok());
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_permanent_transport_waits_for_its_peer_and_finds_it_again() {
     let io = Loop::start(quick());
     let id = connect(&io, address, Persistency::Permanent);
     assert!(matches!(io.next_event(), Event::Down(down, _) if down == id));
-    assert_eq!(io.status(id).unwrap().state, TransportState::Down);
+    assert_eq!(io.status(id).unwrap().state, FaceState::Down);
     assert!(io.with(move |io| push(io, id, support::frame(&packet(10, 1)))).is_err());
     assert_eq!(io.drops(id, "down"), 1);
     for round in 0..2 {
@@ -110,7 +110,7 @@ fn a_permanent_transport_waits_for_its_peer_and_finds_it_again() {
         drop((stream, listener));
         assert!(matches!(io.next_event(), Event::Down(down, _) if down == id), "round {round}");
     }
-    io.with(move |io| io.close(id));
+    io.close(id);
     assert!(io.is_quiet_for(Duration::from_millis(100)));
 }
 
@@ -137,10 +137,10 @@ fn ipv6_works_alike() {
         println!("skipped: {error}");
         return;
     }
-    let address = io.with(|io| io.listeners().find_map(|(_, local, _)| local.address())).unwrap();
+    let address = io.with(|io| io.listeners().find_map(|(local, _)| local.address())).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let id = io.accepted();
-    stream.write_all(&packet(9000, 1)).unwrap();
-    assert_eq!(io.next_frame(), (id, packet(9000, 1)));
+    stream.write_all(&packet(8796, 1)).unwrap();
+    assert_eq!(io.next_frame(), (id, packet(8796, 1)));
     assert_eq!(io.status(id).unwrap().remote.scheme(), "tcp6");
 }

@@ -63,22 +63,22 @@ impl<R: Ord + Copy> LinkReceiver<R> {
         core::mem::take(&mut self.drops)
     }
 
-    /// Takes in a frame. `on_arrival` is shown its fields before anything else is done with it: that is
-    /// [`crate::LinkSender::on_arrival`] where reliability is on. Returns the network packet that arrived with it,
-    /// if one did.
+    /// Takes in a frame, which the sending half has seen ([`crate::LinkSender::on_arrival`]).
+    /// Returns the network packet that is complete with it, if one is.
+    ///
+    /// NDNLPv2, sections "Fragmentation and Reassembly" and "Network-Layer Packet".
     ///
     /// # Errors
     /// Why the frame was dropped; counted. The face goes on as before.
     #[inline]
     pub fn receive<'a>(
         &'a mut self,
-        frame: &'a [u8],
+        view: &LpView<'a>,
         remote: R,
         accepts: Accepts,
         now_ns: u64,
-        on_arrival: impl FnOnce(&LpView<'_>) -> Result<(), LinkDrop>,
     ) -> Result<Option<Delivered<'a>>, LinkDrop> {
-        match self.take_in(frame, remote, accepts, now_ns, on_arrival) {
+        match self.take_in(view, remote, accepts, now_ns) {
             Ok(Arrival::None) => Ok(None),
             Ok(Arrival::Whole(headers, packet)) => Ok(Some(Delivered { headers, packet })),
             Ok(Arrival::Completed(headers)) => Ok(Some(Delivered { headers, packet: &self.completed })),
@@ -89,16 +89,18 @@ impl<R: Ord + Copy> LinkReceiver<R> {
         }
     }
 
+    /// Counts a frame that was dropped before it came here.
+    pub fn count(&mut self, drop: LinkDrop) {
+        self.drops.count(drop.label());
+    }
+
     fn take_in<'f>(
         &mut self,
-        frame: &'f [u8],
+        view: &LpView<'f>,
         remote: R,
         accepts: Accepts,
         now_ns: u64,
-        on_arrival: impl FnOnce(&LpView<'_>) -> Result<(), LinkDrop>,
     ) -> Result<Arrival<'f>, LinkDrop> {
-        let view = LpView::parse(frame).map_err(LinkDrop::Malformed)?;
-        on_arrival(&view)?;
         let Some(fragment) = view.fragment else { return Ok(Arrival::None) };
         if view.frag_count == 1 && view.frag_index == 0 {
             let headers = check(view.headers, fragment, accepts)?;
@@ -107,7 +109,7 @@ impl<R: Ord + Copy> LinkReceiver<R> {
         if accepts.kind == LinkKind::Stream {
             return Err(LinkDrop::FragmentOnStream);
         }
-        let added = self.reassembler.add(&view, remote, now_ns, &mut self.drops)?;
+        let added = self.reassembler.add(view, remote, now_ns, &mut self.drops)?;
         let Some((headers, packet)) = added else { return Ok(Arrival::None) };
         let previous = core::mem::replace(&mut self.completed, packet);
         self.reassembler.recycle(previous);
@@ -115,7 +117,7 @@ impl<R: Ord + Copy> LinkReceiver<R> {
         check(headers, &self.completed, accepts).map(Arrival::Completed)
     }
 
-    /// Gives up messages that stayed incomplete for too long.
+    /// Drops messages that stayed incomplete for too long.
     pub fn tick(&mut self, now_ns: u64) {
         self.reassembler.expire(now_ns, &mut self.drops);
     }

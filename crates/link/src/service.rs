@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use namely_wire::LpHeaders;
+use namely_wire::{LpHeaders, LpView};
 
 use crate::codel::CodelConfig;
 use crate::counters::{DropCounters, LinkDrop};
@@ -203,7 +203,17 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         let LinkService { sender, receiver } = self;
         let config = sender.config();
         let accepts = Accepts { kind: config.kind, local_fields: config.local_fields };
-        receiver.receive(frame, remote, accepts, now_ns, |view| sender.on_arrival(view, now_ns, emit))
+        let seen = LpView::parse(frame).map_err(LinkDrop::Malformed).and_then(|view| {
+            sender.on_arrival(&view, now_ns, emit)?;
+            Ok(view)
+        });
+        match seen {
+            Ok(view) => receiver.receive(&view, remote, accepts, now_ns),
+            Err(drop) => {
+                receiver.count(drop);
+                Err(drop)
+            }
+        }
     }
 
     /// Does what is due: gives up incomplete messages, sends lost frames again, acknowledges.

@@ -122,6 +122,7 @@ pub(super) struct Dispatcher {
     own: usize,
     /// The workers that packets go to are those from this one on.
     first: usize,
+    is_on: bool,
     /// Packets that are about to be handed over, by worker.
     batches: Vec<Vec<Dispatched>>,
     hasher: RandomState,
@@ -135,7 +136,14 @@ impl Dispatcher {
         let random = hasher.hash_one(own) | 1;
         let first = usize::from(options.links.own_worker && workers > 1);
         let batches = (0..workers).map(|_| Vec::new()).collect();
-        Dispatcher { by: options.by, own, first, batches, hasher, random }
+        let is_on = workers > 1 && !options.links.links.is_empty();
+        Dispatcher { by: options.by, own, first, is_on, batches, hasher, random }
+    }
+
+    /// Returns true if some link's packets are dispatched, and there is somebody to dispatch to.
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.is_on
     }
 
     /// Says who gets a packet. None: this worker itself, or nobody else is there.
@@ -210,12 +218,7 @@ mod tests {
     }
 
     fn queues(count: usize, limit: usize) -> Vec<Queue> {
-        let workers = namely_io::EventLoop::<Packet>::workers(
-            namely_io::IoOptions::default(),
-            DispatchedLinks::default(),
-            count,
-        );
-        workers.unwrap().iter().map(|worker| Queue::new(limit, worker.waker())).collect()
+        (0..count).map(|_| Queue::new(limit, Waker::new().unwrap())).collect()
     }
 
     fn dispatcher(by: DispatchBy, own_worker: bool, workers: usize) -> Dispatcher {

@@ -11,18 +11,18 @@
 #[allow(unsafe_code, reason = "memory for packets; see ARCHITECTURE.md, Invariants")]
 mod buffers;
 mod command;
+mod data_plane;
 mod dispatcher;
-mod handle;
 mod inbox;
 mod listen;
 mod options;
 mod packet;
-mod plane;
+mod shared;
 mod status;
 mod worker;
 
+pub use data_plane::{DataPlane, StartError};
 pub use dispatcher::{DispatchBy, DispatcherOptions};
-pub use handle::{DataPlane, StartError};
 pub use inbox::{
     CONTROL_EVENTS_MAX, CONTROL_PACKETS_MAX, ControlEvent, ControlPacket, Inbox, InboxError, InboxWaker,
 };

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use namely_io::IoOptions;
-use namely_link::{CodelConfig, ReassemblyLimits};
+use namely_link::CodelConfig;
 
 use super::dispatcher::DispatcherOptions;
 
@@ -17,10 +17,6 @@ pub struct DataPlaneOptions {
     pub io: IoOptions,
     /// When the send queue of a new face is bad: it then marks packets, and drops some if that does not help.
     pub codel: CodelConfig,
-    /// Limits on incomplete messages of each face.
-    pub reassembly: ReassemblyLimits,
-    /// Most octets that incomplete messages of all faces take.
-    pub reassembly_octets_total_max: usize,
     /// Links whose packets are handed to other workers than the one that reads them.
     pub dispatcher: DispatcherOptions,
     /// Largest link packet sent on new UDP faces, octets. Peers take no more than 8800.
@@ -33,8 +29,6 @@ impl Default for DataPlaneOptions {
             workers: None,
             io: IoOptions::default(),
             codel: CodelConfig::default(),
-            reassembly: ReassemblyLimits::default(),
-            reassembly_octets_total_max: 64 << 20,
             dispatcher: DispatcherOptions::default(),
             udp_mtu: namely_wire::PACKET_OCTETS_MAX,
         }

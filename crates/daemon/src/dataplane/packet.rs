@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use namely_forwarder::PacketBuf;
+use namely_io::Buffer;
 use parking_lot::Mutex;
 
 use super::buffers::{CHUNK_OCTETS_MAX, CHUNK_OCTETS_MIN, Chunk, HEADER_OCTETS, Shared, Spare};
@@ -50,35 +51,6 @@ impl Packet {
         fill(&mut spare.octets_mut()[..octets]);
         Packet { buffer: Some(spare.share()), start: 0, octets: octets as u32 }
     }
-
-    /// What `part`, a part of this packet, is as one of its own: its place here, or a copy if that takes a smaller buffer.
-    pub(super) fn part(&self, part: &[u8]) -> Part {
-        let start = (part.as_ptr() as usize).wrapping_sub(self.as_ref().as_ptr() as usize);
-        let is_here = start.checked_add(part.len()).is_some_and(|end| end <= self.as_ref().len());
-        if is_here && class_of(part.len()) == class_of(self.as_ref().len()) {
-            Part::Here(start..start + part.len())
-        } else {
-            Part::Elsewhere(part.into())
-        }
-    }
-
-    /// The part of this packet as one of its own.
-    pub(super) fn into_part(mut self, part: Part) -> Self {
-        let place = match part {
-            Part::Here(place) => place,
-            Part::Elsewhere(packet) => return packet,
-        };
-        debug_assert!(place.end <= self.octets as usize, "a part of another packet");
-        self.start += place.start as u32;
-        self.octets = place.len() as u32;
-        self
-    }
-}
-
-/// Where a part of a packet is.
-pub(super) enum Part {
-    Here(Range<usize>),
-    Elsewhere(Packet),
 }
 
 /// Spare buffers of one size.
@@ -310,6 +282,23 @@ impl std::ops::Deref for Packet {
     }
 }
 
+impl Buffer for Packet {
+    fn filled(octets: usize, fill: impl FnOnce(&mut [u8])) -> Self {
+        Packet::filled(octets, fill)
+    }
+
+    /// Its place here, or a copy if that takes a smaller buffer.
+    fn into_part(mut self, part: Range<usize>) -> Self {
+        if class_of(part.len()) != class_of(self.octets as usize) {
+            return self.as_ref()[part].into();
+        }
+        debug_assert!(part.end <= self.octets as usize, "a part of another packet");
+        self.start += part.start as u32;
+        self.octets = part.len() as u32;
+        self
+    }
+}
+
 impl PacketBuf for Packet {
     fn copy_from(octets: &[u8]) -> Option<Self> {
         Some(octets.into())
@@ -380,17 +369,14 @@ mod tests {
             [(0..1000, true), (7..1000, true), (7..995, true), (10..30, false), (5..5, false)]
         {
             let whole = Packet::filled(octets.len(), |room| room.copy_from_slice(&octets));
-            let part = whole.part(&whole[range.clone()]);
-            assert_eq!(matches!(part, Part::Here(_)), is_here, "{range:?}");
-            let packet = whole.into_part(part);
+            let start = whole.as_ptr() as usize;
+            let packet = whole.into_part(range.clone());
+            let stayed = packet.as_ptr() as usize == start + range.start;
+            assert_eq!(stayed, is_here, "{range:?}");
             assert_eq!(packet.as_ref(), &octets[range.clone()]);
             assert_eq!(packet.clone().as_ref(), &octets[range]);
             assert_eq!(packet.octets_held(), SIZES[class_of(packet.len())]);
         }
-        let whole = Packet::from(&octets[..]);
-        let other = whole.part(&[9; 999]);
-        assert!(matches!(other, Part::Elsewhere(_)), "what lies elsewhere is copied");
-        assert_eq!(whole.into_part(other).as_ref(), [9; 999]);
     }
 
     #[test]

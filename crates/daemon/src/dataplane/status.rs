@@ -1,7 +1,7 @@
 //! Faces as management shows them, and what it may ask of their links.
 
 use namely_forwarder::{FaceId, PacketCounts};
-use namely_io::{Carrier, Reach, TransportStatus};
+use namely_io::{Carrier, PortStatus, Reach};
 use namely_link::{LinkConfig, LinkKind};
 use namely_mgmt::FaceSettings;
 use namely_wire::FaceUri;
@@ -10,30 +10,25 @@ use namely_wire::mgmt::{FacePersistency, FaceScope, FaceStatus, LinkType, face_f
 const MS_NS: u64 = 1_000_000;
 
 /// Everything management shows of a face but its packets by kind.
-pub(super) fn face_status(
-    id: FaceId,
-    transport: &TransportStatus,
-    config: &LinkConfig,
-    now_ns: u64,
-) -> FaceStatus {
+pub(super) fn face_status(id: FaceId, port: &PortStatus, config: &LinkConfig, now_ns: u64) -> FaceStatus {
     FaceStatus {
         face_id: id.0,
-        uri: transport.remote.to_string(),
-        local_uri: transport.local.to_string(),
-        expiration_period_ms: transport.expires_ns.map(|at_ns| at_ns.saturating_sub(now_ns) / MS_NS),
-        face_scope: scope(transport.reach),
-        face_persistency: transport.persistency,
-        link_type: link_type(transport.reach),
+        uri: port.remote.to_string(),
+        local_uri: port.local.to_string(),
+        expiration_period_ms: port.expires_ns.map(|at_ns| at_ns.saturating_sub(now_ns) / MS_NS),
+        face_scope: scope(port.reach),
+        face_persistency: port.persistency,
+        link_type: link_type(port.reach),
         base_congestion_marking_interval_ns: Some(config.codel.interval_ns),
         default_congestion_threshold_octets: Some(config.codel.threshold_octets as u64),
         mtu: match config.kind {
             LinkKind::Stream => None,
             LinkKind::Datagram { mtu } => {
-                Some(transport.frame_octets_max.map_or(mtu, |found| found.min(mtu)) as u64)
+                Some(port.frame_octets_max.map_or(mtu, |found| found.min(mtu)) as u64)
             }
         },
-        in_octets: transport.counters.in_octets,
-        out_octets: transport.counters.out_octets,
+        in_octets: port.counters.in_octets,
+        out_octets: port.counters.out_octets,
         flags: flag(config.local_fields, face_flags::LOCAL_FIELDS)
             | flag(config.reliability, face_flags::LINK_RELIABILITY)
             | flag(config.marking, face_flags::CONGESTION_MARKING),
@@ -64,20 +59,20 @@ fn flag(is_set: bool, bit: u64) -> u64 {
     if is_set { bit } else { 0 }
 }
 
-/// What carries the frames of a transport.
-pub(super) fn link_kind(transport: &TransportStatus, udp_mtu: usize) -> LinkKind {
-    match transport.carrier {
+/// What carries the frames of a port.
+pub(super) fn link_kind(port: &PortStatus, udp_mtu: usize) -> LinkKind {
+    match port.carrier {
         Carrier::Datagrams => {
-            let udp_mtu = transport.path_mtu.map_or(udp_mtu, |path| path.min(udp_mtu));
-            LinkKind::Datagram { mtu: transport.mtu.map_or(udp_mtu, |_| mtu_max(transport)) }
+            let udp_mtu = port.path_mtu.map_or(udp_mtu, |path| path.min(udp_mtu));
+            LinkKind::Datagram { mtu: port.mtu.map_or(udp_mtu, |_| mtu_max(port)) }
         }
         Carrier::Stream => LinkKind::Stream,
     }
 }
 
-/// The largest MTU that a transport can have, octets.
-fn mtu_max(transport: &TransportStatus) -> usize {
-    transport.mtu.unwrap_or(usize::MAX).clamp(namely_link::MTU_OCTETS_MIN, namely_wire::LP_PACKET_OCTETS_MAX)
+/// The largest MTU that a face can have, octets.
+fn mtu_max(port: &PortStatus) -> usize {
+    port.mtu.unwrap_or(usize::MAX).clamp(namely_link::MTU_OCTETS_MIN, namely_wire::LP_PACKET_OCTETS_MAX)
 }
 
 /// The internal face, as management shows it.
@@ -103,9 +98,9 @@ pub(super) fn internal_status(id: FaceId) -> FaceStatus {
 pub(super) fn configure(
     mut config: LinkConfig,
     settings: &FaceSettings,
-    transport: &TransportStatus,
+    port: &PortStatus,
 ) -> Result<LinkConfig, &'static str> {
-    let reach = transport.reach;
+    let reach = port.reach;
     if settings.local_fields == Some(true) && reach != Reach::Local {
         // NextHopFaceId would let a neighbour choose this router's next hops.
         return Err("local fields are for applications on this machine: leave them out");
@@ -114,7 +109,7 @@ pub(super) fn configure(
         if let Some(wanted) = settings.mtu {
             *mtu = usize::try_from(wanted)
                 .unwrap_or(usize::MAX)
-                .clamp(namely_link::MTU_OCTETS_MIN, mtu_max(transport));
+                .clamp(namely_link::MTU_OCTETS_MIN, mtu_max(port));
         }
     } else if settings.mtu.is_some() {
         return Err("a stream has no MTU: leave it out");

@@ -1,15 +1,11 @@
 //! A worker's thread: what it does with frames, events and commands.
 
-use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 
 use namely_forwarder::{Batch, FaceId, Outgoing, Output, Received};
-use namely_io::{
-    CloseReason, Event, Handler, OpenError, Remote, TransportId, TransportStatus, Transports, Unread,
-};
-use namely_link::{DropCounters, LinkReceiver, Outbound, Patch};
+use namely_io::{CloseReason, Event, FaceTag, Faces, Handler, OpenError, PortStatus};
+use namely_link::{DropCounters, Outbound, Patch};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec};
 use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
 use namely_wire::{FaceUri, LpHeaders};
@@ -17,29 +13,22 @@ use namely_wire::{FaceUri, LpHeaders};
 use super::command::{Command, Reply};
 use super::dispatcher::{self, Dispatched, Dispatcher, Queue};
 use super::inbox::ControlPacket;
-use super::plane::{Plane, Port};
+use super::shared::{DataPlaneShared, Port};
 use super::{ListenError, ListenSpec, Packet};
 
-type Io = Transports<Packet>;
+type Io = Faces<Worker>;
 
 /// How long a worker leaves to another what is due in the core, ns: no pending Interest is held longer past its
 /// time than that.
 const EXPIRY_SLACK_NS: u64 = 1_000_000;
 
 pub(super) struct Worker {
-    plane: Arc<Plane>,
-    commands: Receiver<Command>,
-    /// The receiving halves of the faces that are read here, by the transport's place.
-    readers: Vec<Option<Box<Reader>>>,
-    /// Those of faces that another worker reads, on links whose senders are shared out among workers.
-    foreign: HashMap<TransportId, Box<Reader>>,
-    /// When incomplete messages are given up.
-    timers: BTreeSet<(u64, Place)>,
-    /// Persistent TCP faces that wait for their peer.
-    connecting: HashMap<TransportId, Connecting>,
+    shared: Arc<DataPlaneShared>,
+    /// Persistent faces that wait for their peer.
+    connecting: Vec<Connecting>,
     ports: Ports,
     dispatcher: Dispatcher,
-    /// Packets that others have dispatched here.
+    /// Room for packets that others have dispatched here.
     taken: Vec<Dispatched>,
     /// Packets that were read in this turn and are not processed yet.
     batch: Batch<Packet>,
@@ -52,39 +41,23 @@ pub(super) struct Worker {
     is_expire_stale: bool,
 }
 
-/// Where a reader is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    /// The place of a transport that is read here.
-    Own(usize),
-    Foreign(TransportId),
-}
-
-/// The receiving half of a face.
-struct Reader {
-    id: FaceId,
-    port: Arc<Port>,
-    link: LinkReceiver<Remote>,
-    /// Its packets go through the dispatcher.
-    is_dispatched: bool,
-    timer_ns: Option<u64>,
-}
-
 struct Connecting {
+    port: Arc<Port>,
     spec: FaceSpec,
     reply: Reply<Result<FaceStatus, CreateFaceError>>,
 }
 
 /// The ports that this worker has sent on, so that no lock but the port's own is taken for a packet.
 struct Ports {
-    plane: Arc<Plane>,
+    shared: Arc<DataPlaneShared>,
     by_number: Vec<Option<Arc<Port>>>,
-    departures: u64,
+    /// How many faces were closed when this was last swept.
+    swept: u64,
 }
 
 impl Ports {
-    fn new(plane: Arc<Plane>) -> Self {
-        Ports { plane, by_number: Vec::new(), departures: 0 }
+    fn new(shared: Arc<DataPlaneShared>) -> Self {
+        Ports { shared, by_number: Vec::new(), swept: 0 }
     }
 
     #[inline]
@@ -99,7 +72,7 @@ impl Ports {
 
     #[cold]
     fn look_up(&mut self, id: FaceId, place: usize) {
-        let port = self.plane.port(id);
+        let port = self.shared.port(id);
         // Numbers are dense: they are places in the core's table of faces.
         if port.is_some() && self.by_number.len() <= place {
             self.by_number.resize_with(place + 1, || None);
@@ -116,28 +89,22 @@ impl Ports {
         }
     }
 
-    /// Lets go of the ports of faces that have gone. Returns whether some have.
-    fn sweep(&mut self) -> bool {
-        let departures = self.plane.departures();
-        let has_gone = departures != self.departures;
-        if has_gone {
-            self.departures = departures;
+    /// Releases the ports of faces that have gone. `closed` is read before the ports' flags: a face
+    /// that is closed later changes it again.
+    fn sweep(&mut self, closed: u64) {
+        if closed != self.swept {
+            self.swept = closed;
             self.by_number.iter_mut().for_each(|slot| drop(slot.take_if(|port| port.is_closed())));
         }
-        has_gone
     }
 }
 
 impl Worker {
-    pub(super) fn new(plane: Arc<Plane>, commands: Receiver<Command>, dispatcher: Dispatcher) -> Self {
+    pub(super) fn new(shared: Arc<DataPlaneShared>, dispatcher: Dispatcher) -> Self {
         Worker {
-            commands,
-            readers: Vec::new(),
-            foreign: HashMap::new(),
-            timers: BTreeSet::new(),
-            connecting: HashMap::new(),
-            ports: Ports::new(plane.clone()),
-            plane,
+            connecting: Vec::new(),
+            ports: Ports::new(shared.clone()),
+            shared,
             dispatcher,
             taken: Vec::new(),
             batch: Batch::new(),
@@ -147,27 +114,23 @@ impl Worker {
         }
     }
 
-    /// Does what must be done with a packet that arrived: here, or at the worker that the dispatcher chooses.
-    #[inline]
-    fn take_up(&mut self, io: &mut Io, face: FaceId, is_dispatched: bool, received: Received<Packet>) {
-        if is_dispatched && let Some(worker) = self.dispatcher.choose(&received.packet) {
-            let ports = &mut self.ports;
-            let packet = (face, received);
-            return self.dispatcher.add(&self.plane.queues, worker, packet, &mut |face| ports.drop_one(face));
-        }
-        self.forward(io, face, received);
+    /// The worker that the dispatcher chooses for a packet; `None` for this one, which it is for
+    /// every packet of a face that is not dispatched.
+    fn dispatched_to(&mut self, face: FaceId, packet: &Packet) -> Option<usize> {
+        let is_dispatched = self.ports.get(face).is_some_and(|port| port.is_dispatched());
+        if is_dispatched { self.dispatcher.choose(packet) } else { None }
     }
 
-    /// Hands over what was dispatched in this turn, and forwards what others have dispatched here. Returns whether
-    /// more of that waits.
-    fn exchange(&mut self, io: &mut Io) -> bool {
+    /// Hands over what was dispatched in this turn, and forwards what others have dispatched here.
+    /// Returns true if more of that waits.
+    fn forward_dispatched(&mut self, io: &mut Io) -> bool {
         let ports = &mut self.ports;
-        self.dispatcher.flush(&self.plane.queues, &mut |face| ports.drop_one(face));
-        if !self.plane.queues.get(io.worker()).is_some_and(Queue::has_some) {
+        self.dispatcher.flush(&self.shared.queues, &mut |face| ports.drop_one(face));
+        if !self.shared.queues.get(io.worker()).is_some_and(Queue::has_some) {
             return false;
         }
-        let plane = self.plane.clone();
-        let Some(queue) = plane.queues.get(io.worker()) else { return false };
+        let shared = self.shared.clone();
+        let Some(queue) = shared.queues.get(io.worker()) else { return false };
         let mut taken = std::mem::take(&mut self.taken);
         queue.take(&mut taken);
         for (face, received) in taken.drain(..) {
@@ -194,118 +157,82 @@ impl Worker {
         }
         let now_ns = io.now_ns();
         let mut sink = Sink { io, ports: &mut self.ports, internal: &mut self.internal };
-        self.plane.core.receive_batch(&mut self.batch, now_ns, &mut sink);
-        self.internal.drain(..).for_each(|packet| self.plane.send_internal(packet));
+        self.shared.core.receive_batch(&mut self.batch, now_ns, &mut sink);
+        self.internal.drain(..).for_each(|packet| self.shared.send_internal(packet));
         self.is_expire_stale = true;
     }
 
-    /// Makes a face of a transport that is read here.
+    /// Makes a face of a port that is read here. A port that becomes none is closed.
     fn open_face(
         &mut self,
         io: &mut Io,
-        transport: TransportId,
+        port: &Arc<Port>,
         settings: &FaceSettings,
         is_asked: bool,
     ) -> Result<FaceStatus, CreateFaceError> {
-        let port =
-            io.port(transport).ok_or(CreateFaceError::Failed("the connection is gone".into()))?.clone();
-        let status = self.plane.open_face(&port, settings, is_asked, io.now_ns())?;
-        let reader = self.reader(FaceId(status.face_id), port);
-        let place = transport.index();
-        if self.readers.len() <= place {
-            self.readers.resize_with(place + 1, || None);
+        let opened = self.shared.open_face(port, settings, is_asked, io.now_ns());
+        opened.inspect_err(|_| io.close(port))
+    }
+
+    /// Takes out the wish that a port was opened for, if it still waits for its peer.
+    fn take_connecting(&mut self, port: &Arc<Port>) -> Option<Connecting> {
+        let index = self.connecting.iter().position(|connecting| Arc::ptr_eq(&connecting.port, port))?;
+        Some(self.connecting.swap_remove(index))
+    }
+
+    fn on_accepted(&mut self, io: &mut Io, port: &Arc<Port>) {
+        if !self.shared.outbox.has_room() {
+            self.shared.count("control_busy");
+            io.close(port);
+        } else if let Err(error) = self.open_face(io, port, &FaceSettings::default(), false) {
+            tracing::debug!("a peer is refused: {error}");
+            self.shared.count("too_many_faces");
         }
-        // Whoever had the place before was closed by the control thread.
-        self.forget(place);
-        self.readers[place] = Some(reader);
-        Ok(status)
     }
 
-    /// A new receiving half of a face.
-    fn reader(&self, id: FaceId, port: Arc<Port>) -> Box<Reader> {
-        let link = LinkReceiver::new(self.plane.options.reassembly, self.plane.reassembly_total.clone());
-        let is_dispatched = self.plane.is_dispatched(&port);
-        Box::new(Reader { id, port, link, is_dispatched, timer_ns: None })
-    }
-
-    /// Gives up the receiving half of a face.
-    fn forget(&mut self, place: usize) -> Option<Box<Reader>> {
-        let reader = self.readers.get_mut(place)?.take()?;
-        if let Some(timer_ns) = reader.timer_ns {
-            self.timers.remove(&(timer_ns, Place::Own(place)));
-        }
-        Some(reader)
-    }
-
-    /// Gives up the receiving halves of other workers' faces that have gone.
-    fn sweep_foreign(&mut self) {
-        let timers = &mut self.timers;
-        self.foreign.retain(|transport, reader| {
-            let stays = !reader.port.is_closed();
-            if let Some(timer_ns) = reader.timer_ns.filter(|_| !stays) {
-                timers.remove(&(timer_ns, Place::Foreign(*transport)));
-            }
-            stays
-        });
-    }
-
-    fn on_up(&mut self, io: &mut Io, transport: TransportId) {
-        let Some(Connecting { spec, reply }) = self.connecting.remove(&transport) else {
-            return self.tell_state(transport, FaceEventKind::Up);
+    fn on_up(&mut self, io: &mut Io, port: &Arc<Port>) {
+        let Some(Connecting { spec, reply, .. }) = self.take_connecting(port) else {
+            return self.tell_state(port, FaceEventKind::Up);
         };
-        let opened = self.open_face(io, transport, &spec.settings, true);
-        if opened.is_err() {
-            io.close(transport);
-        }
-        answer(reply, opened);
+        answer(reply, self.open_face(io, port, &spec.settings, true));
     }
 
-    fn tell_state(&mut self, transport: TransportId, kind: FaceEventKind) {
-        if let Some(Some(reader)) = self.readers.get(transport.index()) {
-            self.plane.tell_state(reader.id, kind);
+    fn tell_state(&self, port: &Port, kind: FaceEventKind) {
+        if let Some(FaceTag(number)) = port.tag() {
+            self.shared.tell_state(FaceId(number), kind);
         }
     }
 
-    fn on_closed(
-        &mut self,
-        transport: TransportId,
-        reason: CloseReason,
-        status: TransportStatus,
-        now_ns: u64,
-    ) {
-        if let Some(Connecting { spec, reply }) = self.connecting.remove(&transport) {
+    fn on_closed(&mut self, port: &Arc<Port>, reason: CloseReason, status: PortStatus, now_ns: u64) {
+        if let Some(Connecting { spec, reply, .. }) = self.take_connecting(port) {
             let why = format!("connecting to {}: {reason}", spec.remote);
             answer(reply, Err(CreateFaceError::Failed(why)));
             return;
         }
         tracing::debug!(remote = %status.remote, "face closed: {reason}");
-        if let Some(reader) = self.forget(transport.index()) {
-            self.plane.close_face(reader.id, &reader.port, status, now_ns);
+        if let Some(FaceTag(number)) = port.tag() {
+            self.shared.close_face(FaceId(number), port, status, now_ns);
             self.is_expire_stale = true;
         }
     }
 
-    fn obey(&mut self, io: &mut Io, command: Command) -> ControlFlow<()> {
+    fn handle_command(&mut self, io: &mut Io, command: Command) -> ControlFlow<()> {
         match command {
             Command::Listen(spec, reply) => answer(reply, self.listen(io, &spec)),
             Command::StopListening(local, reply) => {
-                let listener = io.listeners().find(|(_, uri, _)| **uri == local).map(|(id, ..)| id);
-                if let Some(listener) = listener {
-                    io.close(listener);
-                }
-                answer(reply, listener.is_some());
+                answer(reply, io.stop_listening(&local));
             }
             Command::Channels(reply) => {
-                answer(reply, io.listeners().map(|(_, local, _)| local.clone()).collect());
+                answer(reply, io.listeners().map(|(local, _)| local.clone()).collect());
             }
             Command::ListenerDrops(reply) => {
                 let mut drops = DropCounters::default();
-                io.listeners().for_each(|(_, _, listener)| drops.merge(listener));
+                io.listeners().for_each(|(_, listener)| drops.merge(listener));
                 answer(reply, drops);
             }
             Command::CreateFace(spec, reply) => self.create_face(io, spec, reply),
             Command::Inject(packet, headers) => {
-                self.forward(io, self.plane.internal_face, Received { packet, headers });
+                self.forward(io, self.shared.internal_face, Received { packet, headers });
                 self.forward_batch(io);
             }
             Command::RefreshTimers => self.is_expire_stale = true,
@@ -329,22 +256,18 @@ impl Worker {
                     .open_group(io, |io| io.open_ethernet(interface, *group, FacePersistency::Permanent));
             }
         };
-        let id = opened.map_err(|error| ListenError(error.to_string()))?;
-        let local = io.listeners().find(|(listener, ..)| *listener == id).map(|(_, local, _)| local.clone());
-        local.ok_or(ListenError("the listener is gone".into()))
+        opened.map_err(|error| ListenError(error.to_string()))
     }
 
     /// Makes the face of a group.
     fn open_group(
         &mut self,
         io: &mut Io,
-        open: impl FnOnce(&mut Io) -> Result<TransportId, OpenError>,
+        open: impl FnOnce(&mut Io) -> Result<Arc<Port>, OpenError>,
     ) -> Result<FaceUri, ListenError> {
-        let transport = open(io).map_err(|error| ListenError(error.to_string()))?;
-        let local = io.port(transport).map(|port| port.status().local);
-        self.open_face(io, transport, &FaceSettings::default(), false)
-            .map_err(|error| ListenError(error.to_string()))?;
-        local.ok_or(ListenError("the face is gone".into()))
+        let port = open(io).map_err(|error| ListenError(error.to_string()))?;
+        let opened = self.open_face(io, &port, &FaceSettings::default(), false);
+        opened.map(|_| port.status().local).map_err(|error| ListenError(error.to_string()))
     }
 
     fn create_face(
@@ -353,39 +276,13 @@ impl Worker {
         spec: FaceSpec,
         reply: Reply<Result<FaceStatus, CreateFaceError>>,
     ) {
-        if let Some(face) = self.plane.by_remote(&spec.remote, spec.local.as_ref()) {
+        if let Some(face) = self.shared.by_remote(&spec.remote, spec.local.as_ref()) {
             return answer(reply, Err(CreateFaceError::Exists(Box::new(face))));
         }
-        match open_transport(io, &spec) {
-            Ok(transport) if is_waited_for(&spec) => {
-                self.connecting.insert(transport, Connecting { spec, reply });
-            }
-            Ok(transport) => {
-                let opened = self.open_face(io, transport, &spec.settings, true);
-                if opened.is_err() {
-                    io.close(transport);
-                }
-                answer(reply, opened);
-            }
+        match open_port(io, &spec) {
+            Ok(port) if is_waited_for(&spec) => self.connecting.push(Connecting { port, spec, reply }),
+            Ok(port) => answer(reply, self.open_face(io, &port, &spec.settings, true)),
             Err(error) => answer(reply, Err(error)),
-        }
-    }
-
-    /// Gives up incomplete messages whose time is over.
-    fn tick_readers(&mut self, now_ns: u64) {
-        while let Some((due_ns, place)) = self.timers.first().copied()
-            && due_ns <= now_ns
-        {
-            self.timers.pop_first();
-            let reader = match place {
-                Place::Own(place) => self.readers.get_mut(place).and_then(Option::as_mut),
-                Place::Foreign(transport) => self.foreign.get_mut(&transport),
-            };
-            let Some(reader) = reader else { continue };
-            reader.timer_ns = None;
-            reader.link.tick(now_ns);
-            reader.count_drops();
-            reader.arm(place, &mut self.timers);
         }
     }
 
@@ -396,8 +293,8 @@ impl Worker {
         if !self.is_expire_stale && !is_due {
             return;
         }
-        let plane = self.plane.clone();
-        let Some(mut expiry) = plane.try_expiry() else {
+        let shared = self.shared.clone();
+        let Some(mut expiry) = shared.try_expiry() else {
             self.expire_due_ns = Some(now_ns.saturating_add(EXPIRY_SLACK_NS));
             return;
         };
@@ -406,8 +303,8 @@ impl Worker {
             .is_some_and(|armed_ns| armed_ns > now_ns && armed_ns <= now_ns.saturating_add(EXPIRY_SLACK_NS));
         if !is_left_to_another {
             let mut sink = Sink { io, ports: &mut self.ports, internal: &mut self.internal };
-            expiry.armed_ns = plane.core.expire(now_ns, &mut sink);
-            self.internal.drain(..).for_each(|packet| plane.send_internal(packet));
+            expiry.armed_ns = shared.core.expire(now_ns, &mut sink);
+            self.internal.drain(..).for_each(|packet| shared.send_internal(packet));
             self.expire_due_ns = expiry.armed_ns;
         } else if is_due {
             self.expire_due_ns = None;
@@ -416,138 +313,48 @@ impl Worker {
     }
 }
 
-impl Reader {
-    /// Runs a frame through the link service. What `keep` makes of the network packet, and its headers.
-    #[inline]
-    fn read<T>(
-        &mut self,
-        io: &mut Io,
-        (place, remote): (Place, Remote),
-        frame: &[u8],
-        timers: &mut BTreeSet<(u64, Place)>,
-        keep: impl FnOnce(&[u8]) -> T,
-    ) -> Option<(T, LpHeaders)> {
-        if self.port.is_closed() {
-            return None;
-        }
-        let Reader { port, link, .. } = self;
-        let now_ns = io.now_ns();
-        // Drops are counted by the link service.
-        let delivered = link.receive(frame, remote, port.accepts(), now_ns, |view| io.on_arrival(port, view));
-        let received = delivered.ok().flatten().map(|packet| (keep(packet.packet), packet.headers));
-        self.count_drops();
-        self.arm(place, timers);
-        received
-    }
+impl Handler for Worker {
+    type Packet = Packet;
+    type Command = Command;
 
-    /// Counts at the port what the link service dropped.
-    fn count_drops(&mut self) {
-        if self.link.has_drops() {
-            self.port.count_receive_drops(&self.link.take_drops());
-        }
-    }
-
-    /// Sees to it that incomplete messages are given up in time. A timer that is set too early is harmless, so that
-    /// it need not follow each packet.
     #[inline]
-    fn arm(&mut self, place: Place, timers: &mut BTreeSet<(u64, Place)>) {
-        let Some(due_ns) = self.link.due_ns() else { return };
-        if self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns) {
+    fn packet(&mut self, io: &mut Io, face: FaceTag, headers: LpHeaders, packet: Packet) {
+        let (face, received) = (FaceId(face.0), Received { packet, headers });
+        if self.dispatcher.is_on()
+            && let Some(worker) = self.dispatched_to(face, &received.packet)
+        {
+            let ports = &mut self.ports;
+            let packet = (face, received);
+            self.dispatcher.add(&self.shared.queues, worker, packet, &mut |face| ports.drop_one(face));
             return;
         }
-        if let Some(timer_ns) = self.timer_ns.replace(due_ns) {
-            timers.remove(&(timer_ns, place));
-        }
-        timers.insert((due_ns, place));
-    }
-}
-
-impl Handler<Packet> for Worker {
-    fn frame(&mut self, io: &mut Io, transport: TransportId, remote: Remote, frame: &[u8]) {
-        let place = transport.index();
-        let Some(Some(reader)) = self.readers.get_mut(place) else { return };
-        let (id, is_dispatched) = (reader.id, reader.is_dispatched);
-        let from = (Place::Own(place), remote);
-        if let Some((packet, headers)) =
-            reader.read(io, from, frame, &mut self.timers, |packet| packet.into())
-        {
-            self.take_up(io, id, is_dispatched, Received { packet, headers });
-        }
+        self.forward(io, face, received);
     }
 
-    fn unread(&mut self, io: &mut Io, transport: TransportId, frame: Unread<'_>) {
-        let place = transport.index();
-        let Some(Some(reader)) = self.readers.get_mut(place) else { return };
-        let (id, is_dispatched) = (reader.id, reader.is_dispatched);
-        let whole = Packet::filled(frame.octets(), |room| frame.copy_to(room));
-        let from = (Place::Own(place), None);
-        let part = reader.read(io, from, &whole, &mut self.timers, |packet| whole.part(packet));
-        if let Some((part, headers)) = part {
-            self.take_up(io, id, is_dispatched, Received { packet: whole.into_part(part), headers });
-        }
-    }
-
-    fn foreign(&mut self, io: &mut Io, port: &Arc<Port>, remote: Remote, frame: &[u8]) {
-        let Some(transport) = port.id() else { return };
-        if !self.foreign.contains_key(&transport) {
-            // Its face is not made yet, or has gone.
-            let Some(id) = self.plane.face_of(port) else { return port.count_receive_drop("no_face") };
-            self.foreign.insert(transport, self.reader(id, port.clone()));
-        }
-        let Some(reader) = self.foreign.get_mut(&transport) else { return };
-        let id = reader.id;
-        let from = (Place::Foreign(transport), remote);
-        if let Some((packet, headers)) =
-            reader.read(io, from, frame, &mut self.timers, |packet| packet.into())
-        {
-            self.forward(io, id, Received { packet, headers });
-        }
-    }
-
-    fn event(&mut self, io: &mut Io, event: Event) {
+    fn event(&mut self, io: &mut Io, event: Event<Packet>) {
         self.forward_batch(io);
         match event {
-            Event::Accepted { transport, .. } => {
-                if !self.plane.outbox.has_room() {
-                    self.plane.count("control_busy");
-                    io.close(transport);
-                } else if let Err(error) = self.open_face(io, transport, &FaceSettings::default(), false) {
-                    tracing::debug!("a peer is refused: {error}");
-                    self.plane.count("too_many_faces");
-                    io.close(transport);
-                }
-            }
-            Event::Up(transport) => self.on_up(io, transport),
-            Event::Down(transport, reason) => {
+            Event::Accepted(port) => self.on_accepted(io, &port),
+            Event::Up(port) => self.on_up(io, &port),
+            Event::Down(port, reason) => {
                 tracing::debug!("face down: {reason}");
-                self.tell_state(transport, FaceEventKind::Down);
+                self.tell_state(&port, FaceEventKind::Down);
             }
-            Event::Closed { transport, reason, status } => {
-                self.on_closed(transport, reason, *status, io.now_ns());
-            }
+            Event::Closed { port, reason, status } => self.on_closed(&port, reason, *status, io.now_ns()),
         }
     }
 
-    fn woken(&mut self, io: &mut Io) -> ControlFlow<()> {
+    fn command(&mut self, io: &mut Io, command: Command) -> ControlFlow<()> {
         self.forward_batch(io);
-        while let Ok(command) = self.commands.try_recv() {
-            self.obey(io, command)?;
-        }
-        ControlFlow::Continue(())
+        self.handle_command(io, command)
     }
 
     fn tick(&mut self, io: &mut Io) -> Option<u64> {
-        if self.ports.sweep() {
-            self.sweep_foreign();
-        }
-        let is_more = self.exchange(io);
+        self.ports.sweep(io.closed());
+        let is_more = self.forward_dispatched(io);
         self.forward_batch(io);
-        self.tick_readers(io.now_ns());
         self.expire(io);
-        if is_more {
-            return Some(0);
-        }
-        self.timers.first().map(|(due_ns, _)| *due_ns).into_iter().chain(self.expire_due_ns).min()
+        if is_more { Some(0) } else { self.expire_due_ns }
     }
 }
 
@@ -567,7 +374,7 @@ impl Output<Packet> for Sink<'_> {
     #[inline]
     fn send(&mut self, id: FaceId, outgoing: Outgoing<Packet>) {
         let Some(port) = self.ports.get(id) else {
-            if id == self.ports.plane.internal_face {
+            if id == self.ports.shared.internal_face {
                 self.send_internal(outgoing);
             }
             return;
@@ -594,7 +401,7 @@ fn is_waited_for(spec: &FaceSpec) -> bool {
         && spec.persistency() != FacePersistency::Permanent
 }
 
-fn open_transport(io: &mut Io, spec: &FaceSpec) -> Result<TransportId, CreateFaceError> {
+fn open_port(io: &mut Io, spec: &FaceSpec) -> Result<Arc<Port>, CreateFaceError> {
     let unsupported = || {
         CreateFaceError::Unsupported(format!(
             "no face can be made to {}: use tcp4://, tcp6://, udp4://, udp6:// or ether:// with the address of one host, or \
@@ -641,7 +448,7 @@ fn open_transport(io: &mut Io, spec: &FaceSpec) -> Result<TransportId, CreateFac
 
 fn failure(error: OpenError) -> CreateFaceError {
     match error {
-        OpenError::TooManyTransports => CreateFaceError::TooManyFaces,
+        OpenError::TooManyFaces => CreateFaceError::TooManyFaces,
         error => CreateFaceError::Failed(error.to_string()),
     }
 }

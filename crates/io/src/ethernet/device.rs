@@ -1,143 +1,60 @@
 //! A network device: who is known on it, what arrives, and what becomes of the device.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use namely_datagrams::ethernet::fanout::Group;
 use namely_datagrams::ethernet::frame::{self, NdnFrame};
 use namely_datagrams::ethernet::monitor::{self, Device, Monitor};
 use namely_datagrams::ethernet::ring::{Arrived, Ring};
 use namely_wire::face_uri::{FaceUri, MacAddress};
-use parking_lot::Mutex;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
+use super::link::Link;
 use super::source::Source;
 use super::transport;
-use super::xdp::{self, Share};
+use super::xdp::Share;
+use crate::buffer::Buffer;
 use crate::error::{CloseReason, OpenError};
-use crate::event_loop::Remote;
-use crate::kind::Acceptor;
+use crate::faces::{Faces, Handler, WorkerMessage};
+use crate::kind::{AcceptContext, Acceptor};
 use crate::options::{IoOptions, Persistency, Xdp};
-use crate::port::{Port, Sent};
-use crate::shared::Note;
-use crate::transport::TransportId;
-use crate::transports::Transports;
-use crate::turn::AcceptTurn;
+use crate::port::FacePort;
+use crate::sender::Sent;
+use crate::status::Remote;
 
 /// While frames keep coming, changes of the device are looked for once in so many turns.
 const TURNS_PER_LOOK: u32 = 16;
 
-/// What the listener of a device and its transports share.
-pub(crate) struct Link<P> {
-    name: String,
-    /// The transports by their remote address: stations and groups; none while one is being made. There are no more than
-    /// transports.
-    ports: Mutex<HashMap<MacAddress, Option<Arc<Port<P>>>>>,
-    /// The rings of the workers.
-    group: Mutex<Group>,
-    /// Their XDP sockets.
-    xdp: xdp::Sockets,
-    /// Whether stations that are not known get transports.
-    is_open: AtomicBool,
-}
-
-impl<P> Link<P> {
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn sockets(&self) -> &xdp::Sockets {
-        &self.xdp
-    }
-
-    pub(super) fn forget(&self, remote: MacAddress) {
-        let port = self.ports.lock().remove(&remote);
-        // Not under the lock: it may be the last hold on the port.
-        drop(port);
-    }
-
-    fn get(&self, remote: MacAddress) -> Option<Arc<Port<P>>> {
-        self.ports.lock().get(&remote).cloned().flatten()
-    }
-
-    /// Takes the right to make a transport; false if there is one or somebody makes it just now.
-    fn claim(&self, remote: MacAddress) -> bool {
-        match self.ports.lock().entry(remote) {
-            Entry::Occupied(_) => false,
-            Entry::Vacant(vacant) => {
-                vacant.insert(None);
-                true
-            }
-        }
-    }
-
-    fn insert(&self, remote: MacAddress, port: &Arc<Port<P>>) {
-        self.ports.lock().insert(remote, Some(port.clone()));
-    }
-
-    /// The transports that a worker has.
-    fn of_worker(&self, worker: usize) -> Vec<(MacAddress, Arc<Port<P>>)> {
-        let ports = self.ports.lock();
-        let there = ports.iter().filter_map(|(remote, port)| Some((*remote, port.clone()?)));
-        there.filter(|(_, port)| port.station.index == worker).collect()
-    }
-}
-
-/// The devices that are listened on.
-pub(crate) struct Links<P>(Mutex<Vec<Weak<Link<P>>>>);
-
-impl<P> Default for Links<P> {
-    fn default() -> Self {
-        Links(Mutex::default())
-    }
-}
-
-impl<P> Links<P> {
-    fn get(&self, name: &str) -> Option<Arc<Link<P>>> {
-        self.0.lock().iter().filter_map(Weak::upgrade).find(|link| link.name == name)
-    }
-
-    fn add(&self, link: &Arc<Link<P>>) {
-        let mut links = self.0.lock();
-        links.retain(|link| link.strong_count() > 0);
-        links.push(Arc::downgrade(link));
-    }
-}
-
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
+impl<H: Handler> Faces<H> {
     /// Listens on a device: each station that sends to it gets an on-demand transport.
     ///
     /// # Errors
     /// [`OpenError::NoSuchInterface`], [`OpenError::InUse`] when it is listened on already,
     /// [`OpenError::NotPermitted`] without the right to see frames, or what the system says.
-    pub fn listen_ethernet(&mut self, name: &str) -> Result<TransportId, OpenError> {
+    pub fn listen_ethernet(&mut self, name: &str) -> Result<FaceUri, OpenError> {
         let link = self.ethernet_link(name)?;
         if link.is_open.swap(true, Ordering::Relaxed) {
             return Err(OpenError::InUse(FaceUri::Device(name.into()).to_string()));
         }
-        let local = FaceUri::Device(name.into());
-        let listener = self.listeners().find(|(_, uri, _)| **uri == local).map(|(id, ..)| id);
-        listener.ok_or_else(|| OpenError::NoSuchInterface(name.into()))
+        Ok(FaceUri::Device(name.into()))
     }
 
     /// Opens a transport to a station or a group on a device.
     ///
     /// # Errors
-    /// [`OpenError::BadAddress`] when there is one already, [`OpenError::TooManyTransports`], and as
-    /// [`Transports::listen_ethernet`].
+    /// [`OpenError::BadAddress`] when there is one already, [`OpenError::TooManyFaces`], and as
+    /// [`Faces::listen_ethernet`].
     pub fn open_ethernet(
         &mut self,
         name: &str,
         remote: MacAddress,
         persistency: Persistency,
-    ) -> Result<TransportId, OpenError> {
+    ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
         let link = self.ethernet_link(name)?;
         let device = find(name)?;
         if remote == device.address || remote == MacAddress([0; 6]) {
@@ -148,45 +65,39 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
         }
         // From here on the receiving half gives the claim back when it is dropped.
         let new = transport::transport(&link, &device, remote, persistency, self.options());
-        let id = self.add_transport(new.inspect_err(|_| link.forget(remote))?)?;
-        if let Some(port) = self.port(id) {
-            link.insert(remote, port);
-        }
-        Ok(id)
+        let port = self.add_transport(new.inspect_err(|_| link.forget(remote))?)?;
+        link.insert(remote, &port);
+        Ok(port)
     }
 
     /// What is known of a device; it is listened on from now on, if it was not.
-    fn ethernet_link(&mut self, name: &str) -> Result<Arc<Link<P>>, OpenError> {
+    fn ethernet_link(&mut self, name: &str) -> Result<Arc<Link<H::Packet>>, OpenError> {
         let known = self.shared.links.get(name);
         let local = FaceUri::Device(name.into());
         if let Some(link) = &known
-            && self.listeners().any(|(_, uri, _)| *uri == local)
+            && self.listeners().any(|(uri, _)| *uri == local)
         {
             return Ok(link.clone());
         }
         let device = find(name)?;
-        let link = known.unwrap_or_else(|| {
-            let (name, is_open) = (name.to_string(), AtomicBool::new(false));
-            let (ports, group, xdp) = Default::default();
-            Arc::new(Link { name, ports, group, xdp, is_open })
-        });
-        let (here, readers) = (self.station.index, self.shared.readers_of(&local));
+        let link = known.unwrap_or_else(|| Link::new(name));
+        let (here, readers) = (self.worker(), self.shared.readers_of(&local));
         let share = |index| {
-            let remainder = readers.iter().position(|station| station.index == index)?;
+            let remainder = readers.iter().position(|mailbox| mailbox.index() == index)?;
             Some(Share { remainder, readers: readers.len() })
         };
         let open = |is_first, share| {
             DeviceListener::open(link.clone(), device.clone(), is_first, share, self.options())
         };
         let first = open(true, share(here))?;
-        let others = readers.iter().filter(|station| station.index != here);
+        let others = readers.iter().filter(|mailbox| mailbox.index() != here);
         let others: Vec<_> = others
-            .map(|station| Ok((station.clone(), open(false, share(station.index))?)))
+            .map(|mailbox| Ok((mailbox.clone(), open(false, share(mailbox.index()))?)))
             .collect::<Result<_, OpenError>>()?;
         self.add_listener(Box::new(first), local.clone())?;
         self.shared.links.add(&link);
-        for (station, listener) in others {
-            station.post(Note::Listen(Box::new(listener), local.clone()), Some(here));
+        for (mailbox, listener) in others {
+            mailbox.post(WorkerMessage::Listen(Box::new(listener), local.clone()), Some(here));
         }
         Ok(link)
     }
@@ -233,12 +144,12 @@ struct DeviceListener<P> {
     turns: u32,
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for DeviceListener<P> {
+impl<H: Handler> Acceptor<H> for DeviceListener<H::Packet> {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, _: &mut [u8]) {
+    fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _: &mut [u8]) {
         let is_idle = self.receive(turn) == 0;
         if is_idle {
             // What has fired would wake this worker again and again, whether or not the queue that it was for is still there.
@@ -269,7 +180,7 @@ impl<P> Drop for DeviceListener<P> {
     }
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
+impl<P: Buffer> DeviceListener<P> {
     fn open(
         link: Arc<Link<P>>,
         device: Device,
@@ -295,7 +206,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
     }
 
     /// Reads a turn's worth of frames. Returns how many there were.
-    fn receive(&mut self, turn: &mut AcceptTurn<'_, P>) -> usize {
+    fn receive<H: Handler<Packet = P>>(&mut self, turn: &mut AcceptContext<'_, H>) -> usize {
         let DeviceListener { link, source: Some(source), device: Some(device), .. } = self else { return 0 };
         let max = turn.options().read_datagrams_per_turn;
         let (count, drops) = source.receive(max, |arrived| {
@@ -310,7 +221,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
     }
 
     /// Flushes transports that found no room in an XDP socket of this worker.
-    fn flush_waiting(&self, turn: &mut AcceptTurn<'_, P>) {
+    fn flush_waiting<H: Handler<Packet = P>>(&self, turn: &mut AcceptContext<'_, H>) {
         let Some(Source::Xdp { queues, .. }) = &self.source else { return };
         for queue in queues {
             let mut sent = Sent::default();
@@ -323,7 +234,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
     }
 
     /// Sees what became of the device, and tells its transports.
-    fn follow(&mut self, turn: &mut AcceptTurn<'_, P>) {
+    fn follow<H: Handler<Packet = P>>(&mut self, turn: &mut AcceptContext<'_, H>) {
         // When the system does not say, all stays as it is until the next change.
         let Ok(now) = monitor::device(&self.link.name) else { return };
         let before = self.device.clone();
@@ -392,19 +303,16 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
     }
 
     /// Takes a transport down, or up again, or tells it the new MTU.
-    fn tell(
+    fn tell<H: Handler<Packet = P>>(
         &self,
-        turn: &mut AcceptTurn<'_, P>,
+        turn: &mut AcceptContext<'_, H>,
         remote: MacAddress,
-        port: &Arc<Port<P>>,
+        port: &Arc<FacePort<P>>,
         before: Option<&Device>,
     ) {
         let Some(device) = &self.device else {
             if port.persistency() == Persistency::OnDemand {
-                if let Some(id) = port.id() {
-                    turn.io.fail(id, CloseReason::DeviceGone, turn.handler);
-                }
-                return;
+                return turn.io.fail(port, CloseReason::DeviceGone, turn.handler);
             }
             return turn.io.take_down(port, CloseReason::DeviceGone);
         };
@@ -425,10 +333,10 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> DeviceListener<P> {
 ///
 /// # Errors
 /// The counter of the drop.
-fn take<P: AsRef<[u8]> + Clone + Send + 'static>(
-    link: &Arc<Link<P>>,
+fn take<H: Handler>(
+    link: &Arc<Link<H::Packet>>,
     device: &Device,
-    turn: &mut AcceptTurn<'_, P>,
+    turn: &mut AcceptContext<'_, H>,
     arrived: &Arrived<'_>,
 ) -> Result<(), &'static str> {
     if arrived.is_cut {
@@ -470,7 +378,7 @@ fn take<P: AsRef<[u8]> + Clone + Send + 'static>(
         link.forget(source);
         "accept_failed"
     })?;
-    turn.welcome_here(new, packet, |port| link.insert(source, port));
+    turn.adopt_here(new, packet, |port| link.insert(source, port));
     Ok(())
 }
 

@@ -8,9 +8,10 @@
 //! A frame is one link packet or nothing. Devices are never made promiscuous.
 
 mod device;
+mod link;
 mod source;
 mod transport;
 mod xdp;
 
-pub(crate) use device::Links;
+pub(crate) use link::Links;
 pub use namely_datagrams::ethernet::DEFAULT_GROUP;

@@ -9,31 +9,31 @@ use namely_datagrams::ethernet::monitor::Device;
 use namely_wire::face_uri::{FaceUri, MacAddress};
 use rustix::io::Errno;
 
-use super::device::Link;
-use super::xdp::{Outlet, Via};
+use super::link::Link;
+use super::xdp::{Outlet, Via, label};
 use crate::error::{CloseReason, OpenError};
-use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
+use crate::faces::Handler;
+use crate::kind::{NewTransport, ReadContext, Receiver};
 use crate::options::{IoOptions, Persistency};
-use crate::port::{Sent, TransportState};
 use crate::queue::FrameQueue;
+use crate::sender::{Flushed, Sender, Sent};
 use crate::sockets;
-use crate::transport::{Carrier, Reach};
-use crate::turn::Turn;
+use crate::status::{Carrier, FaceState, LinkInfo, Reach};
 
 /// System calls of one transport in one turn; a failed frame takes one.
 const WRITES_PER_TURN_MAX: usize = 64;
 
 /// Makes a transport to a station or a group on a device.
-pub(super) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
-    link: &Arc<Link<P>>,
+pub(super) fn transport<H: Handler>(
+    link: &Arc<Link<H::Packet>>,
     device: &Device,
     remote: MacAddress,
     persistency: Persistency,
     options: &IoOptions,
-) -> Result<NewTransport<P>, OpenError> {
+) -> Result<NewTransport<H>, OpenError> {
     let refuses =
         |persistency| (persistency == Persistency::OnDemand).then_some("a multicast face is not on demand");
-    let about = About {
+    let info = LinkInfo {
         remote: FaceUri::Ether(remote),
         reach: if remote.is_group() { Reach::Group } else { Reach::Neighbour },
         carrier: Carrier::Datagrams,
@@ -49,10 +49,10 @@ pub(super) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
     Ok(NewTransport {
         receiver: Box::new(EtherReceiver { link: link.clone(), remote }),
         sender: Box::new(sender),
-        about,
+        info,
         local: FaceUri::Device(link.name().to_string()),
         persistency,
-        state: if device.is_up { TransportState::Up } else { TransportState::Down },
+        state: if device.is_up { FaceState::Up } else { FaceState::Down },
     })
 }
 
@@ -76,17 +76,17 @@ struct EtherReceiver<P> {
     remote: MacAddress,
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for EtherReceiver<P> {
+impl<H: Handler> Receiver<H> for EtherReceiver<H::Packet> {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    fn read(&mut self, _: &mut Turn<'_, P>, _: &mut [u8]) -> Result<(), CloseReason> {
+    fn read(&mut self, _: &mut ReadContext<'_, H>, _: &mut [u8]) -> Result<(), CloseReason> {
         Ok(())
     }
 
     /// Ends an on-demand transport that was idle for long.
-    fn on_timer(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
+    fn on_timer(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         turn.end_if_idle()
     }
 }
@@ -108,7 +108,7 @@ pub(super) struct EtherSender {
     is_blocked: bool,
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for EtherSender {
+impl<P: AsRef<[u8]>> Sender<P> for EtherSender {
     fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
         // Who waits for the packet socket goes on there: whoever watches it must see the end of that.
         let is_waiting = self.is_by_socket && self.is_blocked;
@@ -165,15 +165,5 @@ impl EtherSender {
             }
         }
         if queue.is_empty() { Flushed::All } else { Flushed::Some }
-    }
-}
-
-/// The counter of a frame that the system did not send.
-pub(super) fn label(errno: Errno) -> &'static str {
-    match errno {
-        Errno::MSGSIZE => "datagram_too_large",
-        Errno::NOBUFS | Errno::NOMEM => "no_buffers",
-        Errno::NETDOWN | Errno::NXIO | Errno::NODEV => "unreachable",
-        _ => "send_failed",
     }
 }

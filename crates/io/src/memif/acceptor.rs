@@ -11,13 +11,11 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{SocketFlags, SocketType};
 
 use crate::error::OpenError;
-use crate::kind::{Acceptor, NewTransport};
-use crate::memif::{about, halves};
+use crate::faces::{Faces, Handler};
+use crate::kind::{AcceptContext, Acceptor, NewTransport};
+use crate::memif::{halves, info};
 use crate::options::Persistency;
-use crate::port::TransportState;
-use crate::transport::{Credentials, Reach, TransportId};
-use crate::transports::Transports;
-use crate::turn::AcceptTurn;
+use crate::status::{Credentials, FaceState, Reach};
 use crate::unix::{self, ACCEPTS_PER_TURN_MAX, SocketFile, accept_failed, credentials};
 
 /// Applications that connected and have not brought everything yet. One more puts out the one that waited longest.
@@ -26,12 +24,12 @@ const HANDSHAKES_MAX: usize = 64;
 /// What the listening socket is known by among the handshakes.
 const LISTENER: u64 = u64::MAX;
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
+impl<H: Handler> Faces<H> {
     /// Listens for memif clients on a path with the given file mode. A stale socket file is replaced.
     ///
     /// # Errors
-    /// As [`Transports::listen_unix`].
-    pub fn listen_memif(&mut self, path: &Path, mode: u32) -> Result<TransportId, OpenError> {
+    /// As [`Faces::listen_unix`].
+    pub fn listen_memif(&mut self, path: &Path, mode: u32) -> Result<FaceUri, OpenError> {
         let (socket, file) = unix::listen(path, mode, SocketType::SEQPACKET)?;
         let epoll =
             epoll::create(CreateFlags::CLOEXEC).map_err(OpenError::system("opening an epoll instance"))?;
@@ -69,12 +67,12 @@ struct Pending {
     credentials: Option<Credentials>,
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for MemifAcceptor {
+impl<H: Handler> Acceptor<H> for MemifAcceptor {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, _: &mut [u8]) {
+    fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _: &mut [u8]) {
         let mut ready = Vec::with_capacity(HANDSHAKES_MAX + 1);
         let spare = rustix::buffer::spare_capacity(&mut ready);
         if epoll::wait(&self.epoll, spare, Some(&Timespec::default())).is_err() {
@@ -82,7 +80,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for MemifAcceptor {
         }
         for event in &ready {
             match event.data.u64() {
-                LISTENER => self.take_up(turn),
+                LISTENER => self.accept_connections(turn),
                 number => self.proceed(number, turn),
             }
         }
@@ -91,7 +89,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for MemifAcceptor {
 
 impl MemifAcceptor {
     /// Begins handshakes with those who connected.
-    fn take_up<P: AsRef<[u8]> + Clone + Send + 'static>(&mut self, turn: &mut AcceptTurn<'_, P>) {
+    fn accept_connections<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>) {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = match rustix::net::accept_with(&self.socket, flags) {
@@ -107,11 +105,7 @@ impl MemifAcceptor {
         }
     }
 
-    fn wait_for<P: AsRef<[u8]> + Clone + Send + 'static>(
-        &mut self,
-        turn: &mut AcceptTurn<'_, P>,
-        pending: Pending,
-    ) {
+    fn wait_for<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>, pending: Pending) {
         if self.pending.len() >= HANDSHAKES_MAX && self.pending.pop_first().is_some() {
             turn.count("memif_handshakes_full");
         }
@@ -126,11 +120,7 @@ impl MemifAcceptor {
         }
     }
 
-    fn proceed<P: AsRef<[u8]> + Clone + Send + 'static>(
-        &mut self,
-        number: u64,
-        turn: &mut AcceptTurn<'_, P>,
-    ) {
+    fn proceed<H: Handler>(&mut self, number: u64, turn: &mut AcceptContext<'_, H>) {
         let Some(Pending { handshake, credentials }) = self.pending.remove(&number) else { return };
         // A face is watched elsewhere.
         let _ = epoll::delete(&self.epoll, &handshake);
@@ -142,12 +132,12 @@ impl MemifAcceptor {
                 let new = NewTransport {
                     receiver: Box::new(receiver),
                     sender: Box::new(sender),
-                    about: about(remote, Reach::Local, mtu, credentials),
+                    info: info(remote, Reach::Local, mtu, credentials),
                     local: self.local.clone(),
                     persistency: Persistency::OnDemand,
-                    state: TransportState::Up,
+                    state: FaceState::Up,
                 };
-                turn.welcome(new, None, |_| ());
+                turn.adopt(new, None, |_| ());
             }
             Err(fault) => turn.count(label(&fault)),
         }

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use namely_memif::{Handshake, Options, Progress};
 use namely_wire::face_uri::FaceUri;
@@ -9,57 +10,57 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::error::{CloseReason, OpenError};
-use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
-use crate::memif::{MemifReceiver, about, halves};
+use crate::faces::{Faces, Handler};
+use crate::kind::{NewTransport, ReadContext, Receiver};
+use crate::memif::{MemifReceiver, halves, info};
 use crate::options::Persistency;
-use crate::port::{Sent, TransportState};
+use crate::port::FacePort;
 use crate::queue::FrameQueue;
 use crate::reconnect::Reconnect;
+use crate::sender::{Flushed, Sender, Sent};
 use crate::sockets::Interest;
+use crate::status::{FaceState, LinkInfo, Reach};
 use crate::tcp::refuses_on_demand;
-use crate::transport::{Reach, TransportId};
-use crate::transports::Transports;
-use crate::turn::Turn;
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
+impl<H: Handler> Faces<H> {
     /// Begins to connect to interface `id` of the memif server at `path`. [`Event::Up`](crate::Event::Up) tells of
     /// success; a persistent transport that fails is [`Event::Closed`](crate::Event::Closed), a permanent one tries again.
     ///
     /// # Errors
-    /// [`OpenError::TooManyTransports`], or what the system says at once, unless the transport is permanent.
+    /// [`OpenError::TooManyFaces`], or what the system says at once, unless the transport is permanent.
     pub fn connect_memif(
         &mut self,
         path: &Path,
         id: u32,
         persistency: Persistency,
-    ) -> Result<TransportId, OpenError> {
+    ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
         let shown = path.display().to_string();
         let doing = || format!("connecting to {shown}");
         let address = SocketAddrUnix::new(path).map_err(OpenError::system(doing()))?;
         // What peers may have here is no measure of what to ask for there.
         let options = Options { id, ..Options::default() };
         let state = match start(&address, &options) {
-            Ok(handshake) => State::Shaking(handshake),
-            Err(_) if persistency == Persistency::Permanent => State::Resting,
+            Ok(handshake) => ConnectionState::Shaking(handshake),
+            Err(_) if persistency == Persistency::Permanent => ConnectionState::Resting,
             Err(errno) => return Err(OpenError::system(doing())(errno)),
         };
         let mut reconnect = Reconnect::default();
         let wait_ns = match state {
-            State::Resting => reconnect.next_wait_ns(self.options()),
+            ConnectionState::Resting => reconnect.next_wait_ns(self.options()),
             _ => self.options().tcp.connect_timeout_ns,
         };
         let remote = FaceUri::Memif { path: shown.clone(), id };
-        let about = about(remote.clone(), Reach::Neighbour, options.buffer_octets as usize, None);
-        let transport = self.add_transport(NewTransport {
+        let info = info(remote.clone(), Reach::Neighbour, options.buffer_octets as usize, None);
+        let port = self.add_transport(NewTransport {
             receiver: Box::new(Connection { state, address, options, reconnect }),
             sender: Box::new(NoSender),
-            about: About { refuses: refuses_on_demand, ..about },
+            info: LinkInfo { refuses: refuses_on_demand, ..info },
             local: remote,
             persistency,
-            state: TransportState::Connecting,
+            state: FaceState::Connecting,
         })?;
-        self.set_timer(transport, Some(self.now_ns().saturating_add(wait_ns)));
-        Ok(transport)
+        self.set_port_timer(&port, self.now_ns().saturating_add(wait_ns));
+        Ok(port)
     }
 }
 
@@ -74,32 +75,32 @@ fn start(address: &SocketAddrUnix, options: &Options) -> Result<Handshake, Errno
 /// The receiving half of an interface that this end asks for.
 #[derive(Debug)]
 struct Connection {
-    state: State,
+    state: ConnectionState,
     address: SocketAddrUnix,
     options: Options,
     reconnect: Reconnect,
 }
 
 #[derive(Debug)]
-enum State {
+enum ConnectionState {
     /// Waiting to connect again, or failed.
     Resting,
     Shaking(Handshake),
     Connected(Box<MemifReceiver>),
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
+impl<H: Handler> Receiver<H> for Connection {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
-            State::Shaking(handshake) => Some(handshake.as_fd()),
-            State::Connected(receiver) => Some(receiver.link.as_fd()),
-            State::Resting => None,
+            ConnectionState::Shaking(handshake) => Some(handshake.as_fd()),
+            ConnectionState::Connected(receiver) => Some(receiver.link.as_fd()),
+            ConnectionState::Resting => None,
         }
     }
 
-    fn connected(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
-        let handshake = match std::mem::replace(&mut self.state, State::Resting) {
-            State::Shaking(handshake) => handshake,
+    fn connected(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
+        let handshake = match std::mem::replace(&mut self.state, ConnectionState::Resting) {
+            ConnectionState::Shaking(handshake) => handshake,
             other => {
                 self.state = other;
                 return Ok(());
@@ -110,14 +111,14 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
         match handshake.proceed().map_err(CloseReason::Memif)? {
             Progress::Waiting(handshake) => {
                 turn.rewatch(&handshake, Interest::Read);
-                self.state = State::Shaking(handshake);
+                self.state = ConnectionState::Shaking(handshake);
             }
             Progress::Connected(interface) => {
                 let (receiver, sender, _) = halves(*interface);
                 turn.watch(&receiver.link, Interest::Read);
                 turn.port.set_sender(Box::new(sender));
                 turn.set_timer(None);
-                self.state = State::Connected(Box::new(receiver));
+                self.state = ConnectionState::Connected(Box::new(receiver));
                 self.reconnect = Reconnect::default();
                 turn.up();
             }
@@ -125,24 +126,24 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
         Ok(())
     }
 
-    fn read(&mut self, turn: &mut Turn<'_, P>, scratch: &mut [u8]) -> Result<(), CloseReason> {
+    fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
         match &mut self.state {
-            State::Connected(receiver) => receiver.read(turn, scratch),
+            ConnectionState::Connected(receiver) => receiver.read(turn, scratch),
             _ => Ok(()),
         }
     }
 
     /// A ring is to be looked at, connecting took too long, or it is time to connect again.
-    fn on_timer(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
+    fn on_timer(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         match &mut self.state {
-            State::Connected(receiver) => return receiver.on_timer(turn),
-            State::Shaking(_) => return Err(CloseReason::ConnectTimeout),
-            State::Resting => (),
+            ConnectionState::Connected(receiver) => return receiver.on_timer(turn),
+            ConnectionState::Shaking(_) => return Err(CloseReason::ConnectTimeout),
+            ConnectionState::Resting => (),
         }
         match start(&self.address, &self.options) {
             Ok(handshake) => {
                 turn.watch(&handshake, Interest::Write);
-                self.state = State::Shaking(handshake);
+                self.state = ConnectionState::Shaking(handshake);
                 let timeout_ns = turn.options().tcp.connect_timeout_ns;
                 turn.set_timer(Some(turn.now_ns().saturating_add(timeout_ns)));
             }
@@ -151,8 +152,8 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
         Ok(())
     }
 
-    fn take_down(&mut self, turn: &mut Turn<'_, P>) -> bool {
-        self.state = State::Resting;
+    fn take_down(&mut self, turn: &mut ReadContext<'_, H>) -> bool {
+        self.state = ConnectionState::Resting;
         self.reconnect.rest(turn);
         true
     }
@@ -161,7 +162,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
 /// In the place of a sending half that there is not yet.
 struct NoSender;
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for NoSender {
+impl<P: AsRef<[u8]>> Sender<P> for NoSender {
     fn flush(&mut self, _: &mut FrameQueue<P>, _: &mut Sent) -> Result<Flushed, Errno> {
         Ok(Flushed::Blocked)
     }

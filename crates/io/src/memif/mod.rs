@@ -19,12 +19,12 @@ use namely_wire::face_uri::FaceUri;
 use rustix::io::Errno;
 
 use crate::error::CloseReason;
-use crate::kind::{About, Flushed, Receiver, Sender};
+use crate::faces::Handler;
+use crate::kind::{ReadContext, Receiver};
 use crate::options::Persistency;
-use crate::port::Sent;
 use crate::queue::FrameQueue;
-use crate::transport::{Carrier, Credentials, Reach};
-use crate::turn::Turn;
+use crate::sender::{Flushed, Sender, Sent};
+use crate::status::{Carrier, Credentials, LinkInfo, Reach};
 
 /// MTU where the peer does not say how large its buffers are: theirs by default, in libmemif and NDN-DPDK.
 const BUFFER_OCTETS_DEFAULT: usize = 2048;
@@ -65,8 +65,8 @@ fn halves(interface: Interface) -> (MemifReceiver, MemifSender, usize) {
     (receiver, MemifSender { sender, kick, common }, mtu)
 }
 
-fn about(remote: FaceUri, reach: Reach, mtu: usize, credentials: Option<Credentials>) -> About {
-    About {
+fn info(remote: FaceUri, reach: Reach, mtu: usize, credentials: Option<Credentials>) -> LinkInfo {
+    LinkInfo {
         remote,
         reach,
         carrier: Carrier::Datagrams,
@@ -84,13 +84,10 @@ fn about(remote: FaceUri, reach: Reach, mtu: usize, credentials: Option<Credenti
 
 impl MemifReceiver {
     /// Takes packets, and sees to it that what is left is not forgotten.
-    fn take<P: AsRef<[u8]> + Clone + Send + 'static>(
-        &mut self,
-        turn: &mut Turn<'_, P>,
-    ) -> Result<(), CloseReason> {
+    fn take<H: Handler>(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         self.receiver.stay_awake();
         let budget = turn.options().read_datagrams_per_turn;
-        let received = self.receiver.receive_each(budget, &mut |frame| turn.deliver_unread(frame));
+        let received = self.receiver.receive_each(budget, &mut |frame| turn.deliver_shared(frame));
         let received = received.map_err(|fault| {
             turn.count(fault.label());
             CloseReason::BadRing(fault)
@@ -107,7 +104,7 @@ impl MemifReceiver {
     }
 
     /// Tries a full ring again.
-    fn retry<P: AsRef<[u8]> + Clone + Send + 'static>(&mut self, turn: &mut Turn<'_, P>) {
+    fn retry<H: Handler>(&mut self, turn: &mut ReadContext<'_, H>) {
         if !self.common.is_blocked.load(Ordering::Acquire) {
             self.retry_ns = RETRY_NS.0;
             return;
@@ -118,12 +115,12 @@ impl MemifReceiver {
     }
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for MemifReceiver {
+impl<H: Handler> Receiver<H> for MemifReceiver {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.link.as_fd())
     }
 
-    fn read(&mut self, turn: &mut Turn<'_, P>, _: &mut [u8]) -> Result<(), CloseReason> {
+    fn read(&mut self, turn: &mut ReadContext<'_, H>, _: &mut [u8]) -> Result<(), CloseReason> {
         let ready = self.link.ready().map_err(CloseReason::System)?;
         let gone = if ready.control { self.link.check().err() } else { None };
         self.retry(turn);
@@ -132,13 +129,13 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for MemifReceiver {
         gone.map_or(Ok(()), |fault| Err(CloseReason::Memif(fault)))
     }
 
-    fn on_timer(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
+    fn on_timer(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         self.retry(turn);
         self.take(turn)
     }
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for MemifSender {
+impl<P: AsRef<[u8]>> Sender<P> for MemifSender {
     fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
         let mut flushed = Flushed::All;
         loop {

@@ -10,15 +10,14 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use crate::error::{CloseReason, OpenError};
-use crate::kind::{About, Acceptor, NewTransport, Receiver};
+use crate::faces::{Faces, Handler};
+use crate::kind::{AcceptContext, Acceptor, NewTransport, ReadContext, Receiver};
 use crate::options::Persistency;
-use crate::port::TransportState;
+use crate::port::FacePort;
 use crate::reconnect::Reconnect;
 use crate::sockets::{self, Interest};
+use crate::status::{Carrier, FaceState, LinkInfo, Reach};
 use crate::stream::{Partial, StreamReceiver, StreamSender};
-use crate::transport::{Carrier, Reach, TransportId};
-use crate::transports::Transports;
-use crate::turn::{AcceptTurn, Turn};
 use crate::unix::{ACCEPTS_PER_TURN_MAX, BACKLOG, accept_failed, refuses_permanent};
 
 /// After this long without traffic the peer is asked whether it lives.
@@ -30,12 +29,12 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// How often it is asked before the connection counts as dead.
 const KEEPALIVE_PROBES: u32 = 6;
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
-    /// Listens on an address. Port 0 takes a free one, which [`Transports::listeners`] shows.
+impl<H: Handler> Faces<H> {
+    /// Listens on an address. Port 0 takes a free one, which [`Faces::listeners`] shows.
     ///
     /// # Errors
     /// [`OpenError::InUse`] when the port is taken; otherwise what the system says.
-    pub fn listen_tcp(&mut self, address: SocketAddr) -> Result<TransportId, OpenError> {
+    pub fn listen_tcp(&mut self, address: SocketAddr) -> Result<FaceUri, OpenError> {
         let text = uri(address).to_string();
         let socket = sockets::open(sockets::family_of(&address), SocketType::STREAM)?;
         // So that connections of an earlier run that linger do not keep the port.
@@ -53,38 +52,38 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
     /// [`crate::Event::Closed`], a permanent one tries again.
     ///
     /// # Errors
-    /// [`OpenError::TooManyTransports`], or what the system says at once.
+    /// [`OpenError::TooManyFaces`], or what the system says at once.
     pub fn connect_tcp(
         &mut self,
         peer: SocketAddr,
         local: Option<SocketAddr>,
         persistency: Persistency,
-    ) -> Result<TransportId, OpenError> {
+    ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
         let doing = || format!("connecting to {peer}");
-        if !self.shared.has_room() {
-            return Err(OpenError::TooManyTransports);
+        if !self.shared.limits.has_room() {
+            return Err(OpenError::TooManyFaces);
         }
         let socket = Arc::new(start(&peer, local).map_err(OpenError::system(doing()))?);
         let address = sockets::local_address(&socket).map_err(OpenError::system(doing()))?;
         let sender = Box::new(StreamSender::new(socket.clone()));
         let (partial, reconnect) = (Partial::default(), Reconnect::default());
-        let id = self.add_transport(NewTransport {
+        let port = self.add_transport(NewTransport {
             receiver: Box::new(Connection { socket: Some(socket), partial, peer, reconnect }),
             sender,
-            about: About { refuses: refuses_on_demand, ..about(peer) },
+            info: LinkInfo { refuses: refuses_on_demand, ..info(peer) },
             local: uri(address),
             persistency,
-            state: TransportState::Connecting,
+            state: FaceState::Connecting,
         })?;
         let timeout_ns = self.options().tcp.connect_timeout_ns;
-        self.set_timer(id, Some(self.now_ns().saturating_add(timeout_ns)));
-        Ok(id)
+        self.set_port_timer(&port, self.now_ns().saturating_add(timeout_ns));
+        Ok(port)
     }
 }
 
 /// What is known of a TCP connection. A peer on the loopback is an application on this machine.
-fn about(peer: SocketAddr) -> About {
-    About {
+fn info(peer: SocketAddr) -> LinkInfo {
+    LinkInfo {
         remote: uri(peer),
         reach: if peer.ip().is_loopback() { Reach::Local } else { Reach::Neighbour },
         carrier: Carrier::Stream,
@@ -141,12 +140,12 @@ struct TcpAcceptor {
     socket: OwnedFd,
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for TcpAcceptor {
+impl<H: Handler> Acceptor<H> for TcpAcceptor {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, _: &mut [u8]) {
+    fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _: &mut [u8]) {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match rustix::net::acceptfrom_with(&self.socket, flags) {
@@ -155,10 +154,10 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for TcpAcceptor {
                     let Ok(local) = sockets::local_address(&socket) else { continue };
                     prepare(&socket);
                     let (receiver, sender) = StreamReceiver::pair(socket);
-                    let (persistency, state) = (Persistency::OnDemand, TransportState::Up);
-                    let (about, local) = (about(peer), uri(local));
-                    let new = NewTransport { receiver, sender, about, local, persistency, state };
-                    turn.welcome(new, None, |_| ());
+                    let (persistency, state) = (Persistency::OnDemand, FaceState::Up);
+                    let (info, local) = (info(peer), uri(local));
+                    let new = NewTransport { receiver, sender, info, local, persistency, state };
+                    turn.adopt(new, None, |_| ());
                 }
                 Err(errno) if accept_failed(turn, &self.socket, errno) => return,
                 Err(_) => (),
@@ -176,19 +175,19 @@ struct Connection {
     reconnect: Reconnect,
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
+impl<H: Handler> Receiver<H> for Connection {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.socket.as_ref().map(|socket| socket.as_fd())
     }
 
-    fn read(&mut self, turn: &mut Turn<'_, P>, scratch: &mut [u8]) -> Result<(), CloseReason> {
+    fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
         match &self.socket {
             Some(socket) => self.partial.read(socket, turn, scratch),
             None => Ok(()),
         }
     }
 
-    fn connected(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
+    fn connected(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         let Some(socket) = &self.socket else { return Ok(()) };
         match sockopt::socket_error(socket) {
             Ok(Ok(())) => (),
@@ -205,9 +204,9 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
     }
 
     /// Connecting took too long, or it is time to connect again.
-    fn on_timer(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
+    fn on_timer(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         if self.socket.is_some() {
-            let is_up = turn.port.state() == TransportState::Up;
+            let is_up = turn.port.state() == FaceState::Up;
             return if is_up { Ok(()) } else { Err(CloseReason::ConnectTimeout) };
         }
         self.partial = Partial::default();
@@ -225,7 +224,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for Connection {
         Ok(())
     }
 
-    fn take_down(&mut self, turn: &mut Turn<'_, P>) -> bool {
+    fn take_down(&mut self, turn: &mut ReadContext<'_, H>) -> bool {
         self.socket = None;
         self.reconnect.rest(turn);
         true

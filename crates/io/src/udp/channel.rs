@@ -4,56 +4,33 @@
 //! on the kernel keeps peers' datagrams apart, and a flood from one does not fill the queue of another. Only this
 //! process's user can share the port, and a second router is refused all the same.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use namely_datagrams::mmsg;
 use namely_link::stream::packet_octets;
-use parking_lot::Mutex;
+use namely_wire::face_uri::FaceUri;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
+use super::peers::Peers;
 use super::{peer, uri};
+use crate::buffer::Buffer;
 use crate::error::OpenError;
-use crate::kind::Acceptor;
+use crate::faces::{Faces, Handler};
+use crate::kind::{AcceptContext, Acceptor};
 use crate::options::Persistency;
-use crate::port::Port;
 use crate::sockets;
 use crate::tcp::bind_error;
-use crate::transport::TransportId;
-use crate::transports::Transports;
-use crate::turn::AcceptTurn;
 
-/// The peers that were met at a port. There are no more than transports.
-pub(crate) struct Peers<P> {
-    ports: Mutex<HashMap<SocketAddr, Arc<Port<P>>>>,
-}
-
-impl<P> Peers<P> {
-    pub(crate) fn insert(&self, peer: SocketAddr, port: &Arc<Port<P>>) {
-        self.ports.lock().insert(peer, port.clone());
-    }
-
-    pub(crate) fn remove(&self, peer: &SocketAddr) {
-        let port = self.ports.lock().remove(peer);
-        // Not under the lock: it may be the last hold on the port.
-        drop(port);
-    }
-
-    fn get(&self, peer: &SocketAddr) -> Option<Arc<Port<P>>> {
-        self.ports.lock().get(peer).cloned()
-    }
-}
-
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
+impl<H: Handler> Faces<H> {
     /// Listens on an address: each peer gets an on-demand transport. Port 0 takes a free one, which
-    /// [`Transports::listeners`] shows.
+    /// [`Faces::listeners`] shows.
     ///
     /// # Errors
     /// [`OpenError::InUse`] when the port is taken; otherwise what the system says.
-    pub fn listen_udp(&mut self, address: SocketAddr) -> Result<TransportId, OpenError> {
+    pub fn listen_udp(&mut self, address: SocketAddr) -> Result<FaceUri, OpenError> {
         let uri_text = uri(address).to_string();
         let open = |is_shared: bool, address: SocketAddr| {
             let socket = sockets::open(sockets::family_of(&address), SocketType::DGRAM)?;
@@ -83,8 +60,8 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
                 "{uri_text}: bursts may be lost, as the system limits receive buffers: raise net.core.rmem_max"
             );
         }
-        let peers = Arc::new(Peers { ports: Mutex::default() });
-        self.shared.add_channel(address, &peers);
+        let peers = Arc::<Peers<H::Packet>>::default();
+        self.shared.channels.add(address, &peers);
         self.add_listener(Box::new(Channel { socket, address, peers }), uri(address))
     }
 }
@@ -95,13 +72,13 @@ struct Channel<P> {
     peers: Arc<Peers<P>>,
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for Channel<P> {
+impl<H: Handler> Acceptor<H> for Channel<H::Packet> {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
     /// Reads a turn's worth of datagrams of peers that have no socket of their own yet.
-    fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, scratch: &mut [u8]) {
+    fn accept(&mut self, turn: &mut AcceptContext<'_, H>, scratch: &mut [u8]) {
         let mut count = 0;
         while count < turn.options().read_datagrams_per_turn {
             match mmsg::receive(&self.socket, scratch, true) {
@@ -123,9 +100,14 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for Channel<P> {
     }
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Channel<P> {
+impl<P: Buffer> Channel<P> {
     /// Hands a datagram to its peer's transport; a new one if the datagram is a packet, so that noise makes none.
-    fn take(&self, turn: &mut AcceptTurn<'_, P>, peer: SocketAddr, datagram: &[u8]) {
+    fn take<H: Handler<Packet = P>>(
+        &self,
+        turn: &mut AcceptContext<'_, H>,
+        peer: SocketAddr,
+        datagram: &[u8],
+    ) {
         if let Some(port) = self.peers.get(&peer) {
             return turn.deliver(&port, datagram);
         }
@@ -141,7 +123,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Channel<P> {
             peer::transport(socket, peer, peers, Persistency::OnDemand, &options)
         });
         match opened {
-            Ok(new) => turn.welcome(new, Some(datagram), |port| self.peers.insert(peer, port)),
+            Ok(new) => turn.adopt(new, Some(datagram), |port| self.peers.insert(peer, port)),
             Err(_) => turn.count("accept_failed"),
         }
     }

@@ -5,9 +5,8 @@ use std::os::fd::OwnedFd;
 use namely_datagrams::udp::UdpSender;
 use rustix::io::Errno;
 
-use crate::kind::Flushed;
-use crate::port::Sent;
 use crate::queue::FrameQueue;
+use crate::sender::{Flushed, Sent};
 
 /// System calls of one transport in one turn; a failed datagram takes one.
 const WRITES_PER_TURN_MAX: usize = 64;

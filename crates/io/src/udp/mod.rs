@@ -9,12 +9,12 @@ mod datagrams;
 mod kernel_drops;
 mod multicast;
 mod peer;
+mod peers;
 
-pub(crate) use channel::Peers;
 pub use kernel_drops::kernel_drops;
+pub(crate) use peers::Channels;
 
 use std::net::SocketAddr;
-
 use std::os::fd::OwnedFd;
 
 use namely_wire::face_uri::{Endpoint, FaceUri};

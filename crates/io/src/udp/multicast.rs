@@ -14,21 +14,24 @@ use socket2::{InterfaceIndexOrAddress, SockRef};
 use super::peer::DatagramSender;
 use super::{inode, uri};
 use crate::error::{CloseReason, OpenError};
-use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
+use crate::faces::{Faces, Handler};
+use crate::kind::{NewTransport, ReadContext, Receiver};
 use crate::options::{MulticastOptions, Persistency};
-use crate::port::{Sent, TransportState};
+use crate::port::FacePort;
 use crate::queue::FrameQueue;
+use crate::sender::{Flushed, Sender, Sent};
 use crate::sockets;
-use crate::transport::{Carrier, Reach, TransportId};
-use crate::transports::Transports;
-use crate::turn::Turn;
+use crate::status::{Carrier, FaceState, LinkInfo, Reach};
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
+impl<H: Handler> Faces<H> {
     /// Joins a group on an interface.
     ///
     /// # Errors
     /// [`OpenError::NoSuchInterface`], [`OpenError::BadAddress`] when the group is none, or what the system says.
-    pub fn open_multicast(&mut self, options: &MulticastOptions) -> Result<TransportId, OpenError> {
+    pub fn open_multicast(
+        &mut self,
+        options: &MulticastOptions,
+    ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
         if !options.group.ip().is_multicast() {
             return Err(OpenError::BadAddress(format!("{} is no multicast address", options.group.ip())));
         }
@@ -44,7 +47,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
             (self.options().send_buffer_octets, self.options().datagram_receive_buffer_octets);
         sockets::set_buffers(&sender, send_octets, 0);
         sockets::set_buffers(&receiver, 0, receive_octets);
-        let about = About {
+        let info = LinkInfo {
             remote: uri(options.group),
             reach: Reach::Group,
             carrier: Carrier::Datagrams,
@@ -60,10 +63,10 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
         self.add_transport(NewTransport {
             receiver: Box::new(GroupReceiver { socket: receiver, own }),
             sender: Box::new(GroupSender(DatagramSender::to_group(Arc::new(sender)))),
-            about,
+            info,
             local: FaceUri::Device(options.interface.clone()),
             persistency: Persistency::Permanent,
-            state: TransportState::Up,
+            state: FaceState::Up,
         })
     }
 }
@@ -141,13 +144,13 @@ struct GroupReceiver {
     own: SocketAddr,
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for GroupReceiver {
+impl<H: Handler> Receiver<H> for GroupReceiver {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
     }
 
     /// Reads a turn's worth of datagrams. What this transport sent itself is passed over.
-    fn read(&mut self, turn: &mut Turn<'_, P>, scratch: &mut [u8]) -> Result<(), CloseReason> {
+    fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
         let mut count = 0;
         while count < turn.options().read_datagrams_per_turn {
             match mmsg::receive(&self.socket, scratch, true) {
@@ -177,7 +180,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for GroupReceiver {
 /// The sending half of a group, which has a socket of its own.
 struct GroupSender(DatagramSender);
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for GroupSender {
+impl<P: AsRef<[u8]>> Sender<P> for GroupSender {
     fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
         self.0.flush(queue, sent)
     }

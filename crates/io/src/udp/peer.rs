@@ -11,41 +11,43 @@ use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
 use super::datagrams;
-use super::{Peers, inode, uri};
+use super::peers::Peers;
+use super::{inode, uri};
 use crate::error::{CloseReason, OpenError};
-use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
+use crate::faces::{Faces, Handler};
+use crate::kind::{NewTransport, ReadContext, Receiver};
 use crate::options::{IoOptions, Persistency};
-use crate::port::{Sent, TransportState};
+use crate::port::FacePort;
 use crate::queue::FrameQueue;
+use crate::sender::{Flushed, Sender, Sent};
 use crate::sockets;
-use crate::transport::{Carrier, Reach, TransportId};
-use crate::transports::Transports;
-use crate::turn::Turn;
+use crate::status::{Carrier, FaceState, LinkInfo, Reach};
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
+impl<H: Handler> Faces<H> {
     /// Opens a transport to one peer. It sends from `local`, or else from the address of a channel from which the
     /// peer can be reached, or else from a free port.
     ///
     /// # Errors
-    /// [`OpenError::TooManyTransports`], [`OpenError::BadAddress`], or what the system says.
+    /// [`OpenError::TooManyFaces`], [`OpenError::BadAddress`], or what the system says.
     pub fn open_udp(
         &mut self,
         peer: SocketAddr,
         local: Option<SocketAddr>,
         persistency: Persistency,
-    ) -> Result<TransportId, OpenError> {
+    ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
         if local.is_some_and(|local| local.is_ipv4() != peer.is_ipv4()) {
             return Err(OpenError::BadAddress("the two addresses are not of one IP version".into()));
         }
-        let channel = self.shared.channel(|address| suits(address, &peer, local));
+        let channel = self.shared.channels.find(|address| suits(address, &peer, local));
         let local = local.or(channel.as_ref().map(|(address, _)| *address));
         let socket = connect(&peer, local, channel.is_some(), self.options())?;
         let peers = channel.map(|(_, peers)| peers);
-        let id = self.add_transport(transport(socket, peer, peers.clone(), persistency, self.options())?)?;
-        if let Some((peers, port)) = peers.zip(self.port(id)) {
-            peers.insert(peer, port);
+        let new = transport(socket, peer, peers.clone(), persistency, self.options())?;
+        let port = self.add_transport(new)?;
+        if let Some(peers) = peers {
+            peers.insert(peer, &port);
         }
-        Ok(id)
+        Ok(port)
     }
 }
 
@@ -62,15 +64,15 @@ fn suits(channel: &SocketAddr, peer: &SocketAddr, local: Option<SocketAddr>) -> 
 }
 
 /// Makes a transport of a connected socket.
-pub(crate) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
+pub(crate) fn transport<H: Handler>(
     socket: OwnedFd,
     peer: SocketAddr,
-    peers: Option<Arc<Peers<P>>>,
+    peers: Option<Arc<Peers<H::Packet>>>,
     persistency: Persistency,
     options: &IoOptions,
-) -> Result<NewTransport<P>, OpenError> {
+) -> Result<NewTransport<H>, OpenError> {
     let local = sockets::local_address(&socket).map_err(OpenError::system("reading a socket's address"))?;
-    let about = About {
+    let info = LinkInfo {
         remote: uri(peer),
         // Also on this machine, since an address proves nothing.
         reach: Reach::Neighbour,
@@ -85,7 +87,7 @@ pub(crate) fn transport<P: AsRef<[u8]> + Clone + Send + 'static>(
     let socket = Arc::new(socket);
     let sender = Box::new(DatagramSender::to_peer(socket.clone()));
     let receiver = Box::new(PeerReceiver { socket, peer, peers });
-    Ok(NewTransport { receiver, sender, about, local: uri(local), persistency, state: TransportState::Up })
+    Ok(NewTransport { receiver, sender, info, local: uri(local), persistency, state: FaceState::Up })
 }
 
 /// Opens a socket that exchanges datagrams with `peer` only.
@@ -121,12 +123,12 @@ struct PeerReceiver<P> {
     peers: Option<Arc<Peers<P>>>,
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for PeerReceiver<P> {
+impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
     }
 
-    fn read(&mut self, turn: &mut Turn<'_, P>, scratch: &mut [u8]) -> Result<(), CloseReason> {
+    fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
         let mut count = 0;
         while count < turn.options().read_datagrams_per_turn {
             match mmsg::receive(&*self.socket, scratch, false) {
@@ -165,7 +167,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for PeerReceiver<P> {
     }
 
     /// Ends an on-demand transport that was idle for long.
-    fn on_timer(&mut self, turn: &mut Turn<'_, P>) -> Result<(), CloseReason> {
+    fn on_timer(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         turn.end_if_idle()
     }
 }
@@ -196,7 +198,7 @@ impl DatagramSender {
     }
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for DatagramSender {
+impl<P: AsRef<[u8]>> Sender<P> for DatagramSender {
     fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
         let flushed = datagrams::flush(&self.socket, queue, &mut self.sender, sent);
         if self.has_path {

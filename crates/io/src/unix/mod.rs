@@ -10,14 +10,12 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::error::OpenError;
-use crate::kind::{About, Acceptor, NewTransport};
+use crate::faces::{Faces, Handler};
+use crate::kind::{AcceptContext, Acceptor, NewTransport};
 use crate::options::Persistency;
-use crate::port::TransportState;
 use crate::sockets;
+use crate::status::{Carrier, Credentials, FaceState, LinkInfo, Reach};
 use crate::stream::StreamReceiver;
-use crate::transport::{Carrier, Credentials, Reach, TransportId};
-use crate::transports::Transports;
-use crate::turn::AcceptTurn;
 pub(crate) use socket_file::SocketFile;
 
 /// Connections that wait to be accepted.
@@ -26,13 +24,13 @@ pub(crate) const BACKLOG: i32 = 1024;
 /// Connections accepted per listener and turn.
 pub(crate) const ACCEPTS_PER_TURN_MAX: usize = 64;
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
+impl<H: Handler> Faces<H> {
     /// Listens on a path with the given file mode. A stale socket file is replaced.
     ///
     /// # Errors
     /// [`OpenError::InUse`] when another process listens there, [`OpenError::NotASocket`] when the path holds
     /// something else; otherwise what the system says.
-    pub fn listen_unix(&mut self, path: &Path, mode: u32) -> Result<TransportId, OpenError> {
+    pub fn listen_unix(&mut self, path: &Path, mode: u32) -> Result<FaceUri, OpenError> {
         let (socket, file) = listen(path, mode, SocketType::STREAM)?;
         let local = FaceUri::Unix(path.display().to_string());
         self.add_listener(Box::new(UnixAcceptor { socket, local: local.clone(), _file: file }), local)
@@ -60,12 +58,12 @@ struct UnixAcceptor {
     _file: SocketFile,
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for UnixAcceptor {
+impl<H: Handler> Acceptor<H> for UnixAcceptor {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, _: &mut [u8]) {
+    fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _: &mut [u8]) {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match rustix::net::accept_with(&self.socket, flags) {
@@ -73,7 +71,7 @@ impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for UnixAcceptor {
                     let options = turn.options();
                     let (send, receive) = (options.send_buffer_octets, options.stream_receive_buffer_octets);
                     sockets::set_buffers(&socket, send, receive);
-                    turn.welcome(application(socket, self.local.clone()), None, |_| ());
+                    turn.adopt(application(socket, self.local.clone()), None, |_| ());
                 }
                 Err(errno) if accept_failed(turn, &self.socket, errno) => return,
                 Err(_) => (),
@@ -93,9 +91,9 @@ pub(crate) fn credentials(socket: &OwnedFd) -> Option<Credentials> {
 }
 
 /// The transport of an application that connected.
-fn application<P: AsRef<[u8]> + Clone + Send + 'static>(socket: OwnedFd, local: FaceUri) -> NewTransport<P> {
+fn application<H: Handler>(socket: OwnedFd, local: FaceUri) -> NewTransport<H> {
     let credentials = credentials(&socket);
-    let about = About {
+    let info = LinkInfo {
         remote: FaceUri::Fd(socket.as_raw_fd() as u64),
         reach: Reach::Local,
         carrier: Carrier::Stream,
@@ -107,8 +105,8 @@ fn application<P: AsRef<[u8]> + Clone + Send + 'static>(socket: OwnedFd, local: 
         refuses: refuses_permanent,
     };
     let (receiver, sender) = StreamReceiver::pair(socket);
-    let (persistency, state) = (Persistency::OnDemand, TransportState::Up);
-    NewTransport { receiver, sender, about, local, persistency, state }
+    let (persistency, state) = (Persistency::OnDemand, FaceState::Up);
+    NewTransport { receiver, sender, info, local, persistency, state }
 }
 
 /// A connection that the peer opened cannot be opened again from here.
@@ -118,8 +116,8 @@ pub(crate) fn refuses_permanent(persistency: Persistency) -> Option<&'static str
 
 /// Whether accepting ends for this turn. Without file descriptors the listener rests: the connection stays in the
 /// queue, and the loop must not spin on it.
-pub(crate) fn accept_failed<P: AsRef<[u8]> + Clone + Send + 'static>(
-    turn: &mut AcceptTurn<'_, P>,
+pub(crate) fn accept_failed<H: Handler>(
+    turn: &mut AcceptContext<'_, H>,
     socket: &OwnedFd,
     errno: Errno,
 ) -> bool {

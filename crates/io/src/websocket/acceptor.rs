@@ -23,9 +23,9 @@ use tungstenite::handshake::server::{NoCallback, ServerHandshake};
 use super::wire::Wire;
 use super::{HANDSHAKE_NS_MAX, HANDSHAKE_OCTETS_MAX, HANDSHAKES_MAX, config, halves};
 use crate::error::OpenError;
-use crate::kind::Acceptor;
+use crate::faces::Handler;
+use crate::kind::{AcceptContext, Acceptor};
 use crate::tcp;
-use crate::turn::AcceptTurn;
 use crate::unix::{ACCEPTS_PER_TURN_MAX, accept_failed};
 use namely_host::clock;
 
@@ -68,7 +68,7 @@ impl WebSocketAcceptor {
     }
 
     /// Takes up clients that connect.
-    fn take_up<P: AsRef<[u8]> + Clone + Send + 'static>(&mut self, turn: &mut AcceptTurn<'_, P>) {
+    fn take_up<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>) {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match rustix::net::acceptfrom_with(&self.socket, flags) {
@@ -86,12 +86,7 @@ impl WebSocketAcceptor {
         }
     }
 
-    fn begin<P: AsRef<[u8]> + Clone + Send + 'static>(
-        &mut self,
-        turn: &mut AcceptTurn<'_, P>,
-        socket: OwnedFd,
-        peer: SocketAddr,
-    ) {
+    fn begin<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>, socket: OwnedFd, peer: SocketAddr) {
         tcp::prepare(&socket);
         if self.pending.len() >= HANDSHAKES_MAX {
             self.pending.pop_first();
@@ -113,7 +108,7 @@ impl WebSocketAcceptor {
     }
 
     /// Goes on with the handshake of a connection that sent something.
-    fn go_on<P: AsRef<[u8]> + Clone + Send + 'static>(&mut self, turn: &mut AcceptTurn<'_, P>, number: u64) {
+    fn go_on<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>, number: u64) {
         let Some(Pending { handshake, socket, peer, deadline_ns }) = self.pending.remove(&number) else {
             return;
         };
@@ -121,7 +116,7 @@ impl WebSocketAcceptor {
             Ok(connection) => {
                 let _ = epoll::delete(&self.epoll, &*socket);
                 let new = halves::client(connection.into_inner(), peer, self.local.clone());
-                turn.welcome(new, None, |_| ());
+                turn.adopt(new, None, |_| ());
             }
             Err(HandshakeError::Interrupted(handshake)) => {
                 self.pending.insert(number, Pending { handshake, socket, peer, deadline_ns });
@@ -136,7 +131,7 @@ impl WebSocketAcceptor {
     }
 
     /// Gives up connections that take too long.
-    fn expire<P: AsRef<[u8]> + Clone + Send + 'static>(&mut self, turn: &mut AcceptTurn<'_, P>) {
+    fn expire<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>) {
         let mut fired = [0; 8];
         let _ = rustix::io::read(&self.timer, &mut fired);
         let now_ns = clock::monotonic_ns();
@@ -158,12 +153,12 @@ impl WebSocketAcceptor {
     }
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Acceptor<P> for WebSocketAcceptor {
+impl<H: Handler> Acceptor<H> for WebSocketAcceptor {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    fn accept(&mut self, turn: &mut AcceptTurn<'_, P>, _scratch: &mut [u8]) {
+    fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _scratch: &mut [u8]) {
         let mut ready = Vec::with_capacity(HANDSHAKES_MAX + 2);
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let spare = rustix::buffer::spare_capacity(&mut ready);

@@ -15,26 +15,22 @@ use super::outgoing::Outgoing;
 use super::wire::Wire;
 use super::{READ_OCTETS, config};
 use crate::error::CloseReason;
-use crate::kind::{About, Flushed, NewTransport, Receiver, Sender};
+use crate::faces::Handler;
+use crate::kind::{NewTransport, ReadContext, Receiver};
 use crate::options::Persistency;
-use crate::port::{Sent, TransportState};
 use crate::queue::FrameQueue;
+use crate::sender::{Flushed, Sender, Sent};
+use crate::status::{Carrier, FaceState, LinkInfo, Reach};
 use crate::stream::Pace;
-use crate::transport::{Carrier, Reach};
-use crate::turn::Turn;
 use crate::unix::refuses_permanent;
 
 /// The transport of a client whose handshake is done. It is never local, wherever it comes from: any page that a
 /// browser shows can connect (as in NFD).
-pub(super) fn client<P: AsRef<[u8]> + Clone + Send + 'static>(
-    wire: Wire,
-    peer: SocketAddr,
-    local: FaceUri,
-) -> NewTransport<P> {
+pub(super) fn client<H: Handler>(wire: Wire, peer: SocketAddr, local: FaceUri) -> NewTransport<H> {
     let sender =
         Box::new(WebSocketSender { socket: wire.socket().clone(), outgoing: wire.outgoing().clone() });
     let connection = WebSocket::from_raw_socket(wire, Role::Server, Some(config()));
-    let about = About {
+    let info = LinkInfo {
         remote: FaceUri::WsClient(Endpoint::Address(peer)),
         reach: Reach::Neighbour,
         carrier: Carrier::Stream,
@@ -52,10 +48,10 @@ pub(super) fn client<P: AsRef<[u8]> + Clone + Send + 'static>(
             pace: Pace::default(),
         }),
         sender,
-        about,
+        info,
         local,
         persistency: Persistency::OnDemand,
-        state: TransportState::Up,
+        state: FaceState::Up,
     }
 }
 
@@ -76,11 +72,7 @@ impl Drop for WebSocketReceiver {
 
 impl WebSocketReceiver {
     /// What an error of the protocol's state machine means.
-    fn failure<P: AsRef<[u8]> + Clone + Send + 'static>(
-        &mut self,
-        turn: &Turn<'_, P>,
-        error: Error,
-    ) -> Result<(), CloseReason> {
+    fn failure<H: Handler>(&mut self, turn: &ReadContext<'_, H>, error: Error) -> Result<(), CloseReason> {
         use tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
         match error {
             Error::Io(error) => match Errno::from_io_error(&error) {
@@ -106,9 +98,9 @@ impl WebSocketReceiver {
         }
     }
 
-    fn refuse<P: AsRef<[u8]> + Clone + Send + 'static>(
+    fn refuse<H: Handler>(
         &mut self,
-        turn: &Turn<'_, P>,
+        turn: &ReadContext<'_, H>,
         label: &'static str,
         farewell: Option<CloseCode>,
     ) -> CloseReason {
@@ -118,12 +110,12 @@ impl WebSocketReceiver {
     }
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Receiver<P> for WebSocketReceiver {
+impl<H: Handler> Receiver<H> for WebSocketReceiver {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.connection.get_ref().socket().as_fd())
     }
 
-    fn read(&mut self, turn: &mut Turn<'_, P>, _scratch: &mut [u8]) -> Result<(), CloseReason> {
+    fn read(&mut self, turn: &mut ReadContext<'_, H>, _scratch: &mut [u8]) -> Result<(), CloseReason> {
         let budget = self.pace.octets(READ_OCTETS, turn.options().read_octets_per_turn.max(READ_OCTETS));
         self.connection.get_mut().begin_turn(budget);
         loop {
@@ -150,7 +142,7 @@ struct WebSocketSender {
     outgoing: Arc<Mutex<Outgoing>>,
 }
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Sender<P> for WebSocketSender {
+impl<P: AsRef<[u8]>> Sender<P> for WebSocketSender {
     fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
         self.outgoing.lock().flush(queue, sent)
     }

@@ -17,10 +17,9 @@ use rustix::net::{SocketType, sockopt};
 use tungstenite::protocol::WebSocketConfig;
 
 use crate::error::OpenError;
+use crate::faces::{Faces, Handler};
 use crate::sockets;
 use crate::tcp::bind_error;
-use crate::transport::TransportId;
-use crate::transports::Transports;
 use crate::unix::BACKLOG;
 
 /// Connections whose handshake is under way; the oldest gives way to a further one.
@@ -38,12 +37,12 @@ pub const MESSAGE_OCTETS_MAX: usize = LP_PACKET_OCTETS_MAX;
 /// Octets read at once.
 const READ_OCTETS: usize = 16 << 10;
 
-impl<P: AsRef<[u8]> + Clone + Send + 'static> Transports<P> {
-    /// Listens for WebSocket connections on an address. Port 0 takes a free one, which [`Transports::listeners`] shows.
+impl<H: Handler> Faces<H> {
+    /// Listens for WebSocket connections on an address. Port 0 takes a free one, which [`Faces::listeners`] shows.
     ///
     /// # Errors
     /// [`OpenError::InUse`] when the port is taken; otherwise what the system says.
-    pub fn listen_websocket(&mut self, address: SocketAddr) -> Result<TransportId, OpenError> {
+    pub fn listen_websocket(&mut self, address: SocketAddr) -> Result<FaceUri, OpenError> {
         let text = FaceUri::Ws(Endpoint::Address(address)).to_string();
         let socket = sockets::open(sockets::family_of(&address), SocketType::STREAM)?;
         // So that connections of an earlier run that linger do not keep the port.

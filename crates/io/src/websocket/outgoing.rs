@@ -7,9 +7,8 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use crate::kind::Flushed;
-use crate::port::Sent;
 use crate::queue::FrameQueue;
+use crate::sender::{Flushed, Sent};
 use crate::sockets;
 
 /// Messages of one write.

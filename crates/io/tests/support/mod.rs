@@ -3,60 +3,118 @@
 
 pub(crate) mod namespace;
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use namely_io::{
-    DispatchedLinks, Event, EventLoop, Handler, IoOptions, Port, Remote, SendError, TransportId,
-    TransportStatus, Transports, Waker, Xdp,
+    Buffer, CloseReason, DispatchedLinks, EventLoop, FacePort, FaceTag, Faces, Handler, IoOptions, OpenError,
+    PortStatus, SendError, Workers, Xdp,
 };
-use namely_link::{Frame, LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};
+use namely_link::Outbound;
 use namely_wire::LpHeaders;
+use namely_wire::lp::{LpFraming, encode_lp_header};
 use namely_wire::tlv::Writer;
 
-pub(crate) type Packet = Arc<[u8]>;
-pub(crate) type Io = Transports<Packet>;
-type Command = Box<dyn FnOnce(&mut Io) -> ControlFlow<()> + Send>;
+pub(crate) type Io = Faces<Recorder>;
+pub(crate) type Port = FacePort<Packet>;
+pub(crate) type Command = Box<dyn FnOnce(&mut Io) -> ControlFlow<()> + Send>;
 
 /// How long a test waits for what must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+#[derive(Clone, Debug)]
+pub(crate) struct Packet(Arc<[u8]>);
+
+impl AsRef<[u8]> for Packet {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Buffer for Packet {
+    fn filled(octets: usize, fill: impl FnOnce(&mut [u8])) -> Self {
+        let mut packet = vec![0; octets];
+        fill(&mut packet);
+        Packet(packet.into())
+    }
+
+    fn into_part(self, part: Range<usize>) -> Self {
+        Packet(self.0[part].into())
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum Seen {
-    Frame(TransportId, Remote, Vec<u8>),
-    /// A frame of a transport that another worker reads.
-    Foreign(TransportId, Remote, Vec<u8>),
+    /// A network packet, bare.
+    Frame(FaceTag, Vec<u8>),
     Event(Event),
 }
 
-struct Recorder {
+/// What happened to a face.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Accepted(FaceTag),
+    Up(FaceTag),
+    Down(FaceTag, CloseReason),
+    Closed { face: FaceTag, reason: CloseReason, status: Box<PortStatus> },
+}
+
+/// The faces of all loops of this process.
+static PORTS: Mutex<BTreeMap<FaceTag, Weak<Port>>> = Mutex::new(BTreeMap::new());
+
+/// Gives a face a tag, as whoever makes faces of ports does.
+fn tagged(port: &Arc<Port>) -> FaceTag {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let tag = FaceTag(NEXT.fetch_add(1, Ordering::Relaxed));
+    PORTS.lock().unwrap().insert(tag, Arc::downgrade(port));
+    port.set_tag(tag);
+    tag
+}
+
+/// The port of a face that is not closed.
+pub(crate) fn port(face: FaceTag) -> Option<Arc<Port>> {
+    let port = PORTS.lock().unwrap().get(&face).and_then(Weak::upgrade);
+    port.filter(|port| !port.is_closed())
+}
+
+pub(crate) struct Recorder {
     seen: Sender<Seen>,
-    commands: Receiver<Command>,
     echo: bool,
 }
 
-impl Handler<Packet> for Recorder {
-    fn frame(&mut self, io: &mut Io, transport: TransportId, remote: Remote, octets: &[u8]) {
+impl Handler for Recorder {
+    type Packet = Packet;
+    type Command = Command;
+
+    fn packet(&mut self, io: &mut Io, face: FaceTag, headers: LpHeaders, packet: Packet) {
+        assert!(headers.is_empty(), "{headers:?}");
+        let octets = packet.as_ref().to_vec();
         if self.echo {
             // What finds no room is counted.
-            let _ = push(io, transport, frame(octets));
+            let _ = push(io, face, packet);
         }
-        let _ = self.seen.send(Seen::Frame(transport, remote, octets.to_vec()));
+        let _ = self.seen.send(Seen::Frame(face, octets));
     }
 
-    fn foreign(&mut self, _: &mut Io, port: &Arc<Port<Packet>>, remote: Remote, octets: &[u8]) {
-        let _ = self.seen.send(Seen::Foreign(port.id().unwrap(), remote, octets.to_vec()));
+    fn event(&mut self, _: &mut Io, event: namely_io::Event<Packet>) {
+        let tag = |port: Arc<Port>| port.tag().unwrap();
+        let _ = self.seen.send(Seen::Event(match event {
+            namely_io::Event::Accepted(port) => Event::Accepted(tagged(&port)),
+            namely_io::Event::Up(port) => Event::Up(tag(port)),
+            namely_io::Event::Down(port, reason) => Event::Down(tag(port), reason),
+            namely_io::Event::Closed { port, reason, status } => {
+                Event::Closed { face: tag(port), reason, status }
+            }
+        }));
     }
 
-    fn event(&mut self, _: &mut Io, event: Event) {
-        let _ = self.seen.send(Seen::Event(event));
-    }
-
-    fn woken(&mut self, io: &mut Io) -> ControlFlow<()> {
-        self.commands.try_iter().try_for_each(|command| command(io))
+    fn command(&mut self, io: &mut Io, command: Command) -> ControlFlow<()> {
+        command(io)
     }
 
     fn tick(&mut self, _: &mut Io) -> Option<u64> {
@@ -65,9 +123,9 @@ impl Handler<Packet> for Recorder {
 }
 
 pub(crate) struct Loop {
-    commands: Sender<Command>,
+    workers: Arc<Workers<Recorder>>,
+    index: usize,
     seen: Receiver<Seen>,
-    waker: Waker,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -76,13 +134,13 @@ impl Loop {
         Self::start_with(options, false)
     }
 
-    /// A loop that sends every frame back.
+    /// A loop that sends every packet back.
     pub(crate) fn echo(options: IoOptions) -> Self {
         Self::start_with(options, true)
     }
 
     fn start_with(options: IoOptions, echo: bool) -> Self {
-        Self::run(EventLoop::new(options).unwrap(), echo)
+        Self::run_all(options, DispatchedLinks::default(), 1, echo).pop().unwrap()
     }
 
     /// The loops of several workers. They end in any order.
@@ -91,19 +149,28 @@ impl Loop {
     }
 
     pub(crate) fn workers_with(options: IoOptions, dispatched: DispatchedLinks, workers: usize) -> Vec<Self> {
-        let loops = EventLoop::workers(options, dispatched, workers).unwrap();
-        loops.into_iter().map(|event_loop| Self::run(event_loop, false)).collect()
+        Self::run_all(options, dispatched, workers, false)
     }
 
-    fn run(mut event_loop: EventLoop<Packet>, echo: bool) -> Self {
-        let (commands, command_receiver) = channel();
+    fn run_all(options: IoOptions, dispatched: DispatchedLinks, workers: usize, echo: bool) -> Vec<Self> {
+        let (workers, loops) = Workers::new(options, dispatched, workers).unwrap();
+        let workers = Arc::new(workers);
+        let run = |(index, event_loop)| Self::run(workers.clone(), index, event_loop, echo);
+        loops.into_iter().enumerate().map(run).collect()
+    }
+
+    fn run(
+        workers: Arc<Workers<Recorder>>,
+        index: usize,
+        mut event_loop: EventLoop<Recorder>,
+        echo: bool,
+    ) -> Self {
         let (seen_sender, seen) = channel();
-        let waker = event_loop.waker();
         let thread = std::thread::spawn(move || {
-            let mut recorder = Recorder { seen: seen_sender, commands: command_receiver, echo };
+            let mut recorder = Recorder { seen: seen_sender, echo };
             event_loop.run(&mut recorder).unwrap();
         });
-        Loop { commands, seen, waker, thread: Some(thread) }
+        Loop { workers, index, seen, thread: Some(thread) }
     }
 
     /// Runs `command` on the loop's thread and returns what it returns.
@@ -113,9 +180,21 @@ impl Loop {
             let _ = answer.send(command(io));
             ControlFlow::Continue(())
         };
-        self.commands.send(Box::new(command)).unwrap();
-        self.waker.wake();
+        assert!(self.workers.send(self.index, Box::new(command)));
         answered.recv_timeout(PATIENCE).unwrap()
+    }
+
+    /// Opens a face.
+    pub(crate) fn open(
+        &self,
+        open: impl FnOnce(&mut Io) -> Result<Arc<Port>, OpenError> + Send + 'static,
+    ) -> Result<FaceTag, OpenError> {
+        self.with(move |io| open(io).map(|port| tagged(&port)))
+    }
+
+    /// Closes a face.
+    pub(crate) fn close(&self, face: FaceTag) {
+        self.with(move |io| io.close(&port(face).unwrap()));
     }
 
     /// Keeps the loop from turning until what is returned is dropped.
@@ -126,25 +205,24 @@ impl Loop {
             let _ = held.recv();
             ControlFlow::Continue(())
         };
-        self.commands.send(Box::new(command)).unwrap();
-        self.waker.wake();
+        assert!(self.workers.send(self.index, Box::new(command)));
         has_begun.recv_timeout(PATIENCE).unwrap();
         hold
     }
 
-    pub(crate) fn status(&self, id: TransportId) -> Option<TransportStatus> {
-        self.with(move |io| io.port(id).map(|port| port.status()))
+    pub(crate) fn status(&self, id: FaceTag) -> Option<PortStatus> {
+        self.with(move |_| port(id).map(|port| port.status()))
     }
 
-    pub(crate) fn drops(&self, id: TransportId, label: &'static str) -> u64 {
+    pub(crate) fn drops(&self, id: FaceTag, label: &'static str) -> u64 {
         self.status(id).map_or(0, |status| status.counters.drops.of(label))
     }
 
     pub(crate) fn listener_drops(&self, label: &'static str) -> u64 {
-        self.with(move |io| io.listeners().map(|(_, _, drops)| drops.of(label)).sum())
+        self.with(move |io| io.listeners().map(|(_, drops)| drops.of(label)).sum())
     }
 
-    pub(crate) fn send(&self, id: TransportId, octets: &[u8]) {
+    pub(crate) fn send(&self, id: FaceTag, octets: &[u8]) {
         let frame = frame(octets);
         self.with(move |io| push(io, id, frame)).unwrap();
     }
@@ -153,9 +231,9 @@ impl Loop {
         self.seen.recv_timeout(PATIENCE).expect("something must happen")
     }
 
-    pub(crate) fn next_frame(&self) -> (TransportId, Vec<u8>) {
+    pub(crate) fn next_frame(&self) -> (FaceTag, Vec<u8>) {
         match self.next() {
-            Seen::Frame(id, _, octets) => (id, octets),
+            Seen::Frame(id, octets) => (id, octets),
             other => panic!("{other:?} instead of a frame"),
         }
     }
@@ -167,24 +245,24 @@ impl Loop {
         }
     }
 
-    pub(crate) fn accepted(&self) -> TransportId {
+    pub(crate) fn accepted(&self) -> FaceTag {
         match self.next_event() {
-            Event::Accepted { transport, .. } => transport,
-            other => panic!("{other:?} instead of a new transport"),
+            Event::Accepted(face) => face,
+            other => panic!("{other:?} instead of a new face"),
         }
     }
 
-    pub(crate) fn closed(&self, expected: TransportId) -> (namely_io::CloseReason, TransportStatus) {
+    pub(crate) fn closed(&self, expected: FaceTag) -> (CloseReason, PortStatus) {
         match self.next_event() {
-            Event::Closed { transport, reason, status } if transport == expected => (reason, *status),
+            Event::Closed { face, reason, status } if face == expected => (reason, *status),
             other => panic!("{other:?} instead of the end of {expected:?}"),
         }
     }
 
-    /// The frames seen so far, whichever worker reads their transports. Events are passed over.
+    /// The packets seen so far, whichever worker reads their faces. Events are passed over.
     pub(crate) fn frames_seen(&self) -> Vec<Vec<u8>> {
         let frame = |seen| match seen {
-            Seen::Frame(_, _, octets) | Seen::Foreign(_, _, octets) => Some(octets),
+            Seen::Frame(_, octets) => Some(octets),
             Seen::Event(_) => None,
         };
         self.seen.try_iter().filter_map(frame).collect()
@@ -198,28 +276,36 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        let _ = self.commands.send(Box::new(|_| ControlFlow::Break(())));
-        self.waker.wake();
+        self.workers.send(self.index, Box::new(|_| ControlFlow::Break(())));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// Sends a frame on a transport.
-pub(crate) fn push(io: &mut Io, id: TransportId, frame: Frame<Packet>) -> Result<(), SendError> {
-    let port = io.port(id).cloned().ok_or(SendError::Gone)?;
-    io.push(&port, frame)
+/// Sends a packet on a face. The link service of a face that has none yet sends it bare.
+pub(crate) fn push(io: &mut Io, face: FaceTag, packet: Packet) -> Result<(), SendError> {
+    let port = port(face).ok_or(SendError::Gone)?;
+    io.send(&port, outbound(packet))
 }
 
-/// A frame of exactly these octets.
-pub(crate) fn frame(octets: &[u8]) -> Frame<Packet> {
-    let config = LinkConfig { marking: false, ..LinkConfig::new(LinkKind::Stream) };
-    let mut link: LinkService<Packet> = LinkService::new(config, ReassemblyTotal::new(0), 0);
-    let outbound = Outbound { headers: LpHeaders::default(), packet: Packet::from(octets), hop_limit: None };
-    let mut made = None;
-    link.send(outbound, 0, &mut |frame| made = Some(frame)).unwrap();
-    made.unwrap()
+pub(crate) fn outbound(packet: Packet) -> Outbound<Packet> {
+    Outbound { headers: LpHeaders::default(), packet, hop_limit: None }
+}
+
+/// A packet of exactly these octets.
+pub(crate) fn frame(octets: &[u8]) -> Packet {
+    Packet::copied(octets)
+}
+
+/// One of `count` fragments of a packet.
+pub(crate) fn fragment(sequence: u64, index: u64, count: u64, octets: &[u8]) -> Vec<u8> {
+    let framing =
+        LpFraming { sequence: Some(sequence), frag_index: index, frag_count: count, ..LpFraming::default() };
+    let mut frame = Vec::new();
+    encode_lp_header(&LpHeaders::default(), &framing, None, Some(octets.len()), &mut frame);
+    frame.extend_from_slice(octets);
+    frame
 }
 
 /// A TLV of TYPE 6 with `octets` octets of VALUE.

@@ -123,7 +123,7 @@ fn reassembled<'a>(
     const ACCEPTS: Accepts =
         Accepts { kind: LinkKind::Datagram { mtu: namely_link::MTU_OCTETS_MIN }, local_fields: false };
     link.tick(received_ns);
-    match link.receive(frame, (), ACCEPTS, received_ns, |_| Ok(())) {
+    match link.receive(&LpView::parse(frame)?, (), ACCEPTS, received_ns) {
         Ok(delivered) => Ok(delivered.map(|delivered| (delivered.headers, delivered.packet))),
         Err(LinkDrop::Malformed(_)) => Err(Fault::Malformed),
         Err(_) => Err(Fault::Fragment),

@@ -22,9 +22,9 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use crate::options::{IoOptions, Xdp};
-use crate::port::Sent;
+use crate::sender::Sent;
 use crate::sockets;
-pub(super) use outlet::{Outlet, Via};
+pub(super) use outlet::{Outlet, Via, label};
 
 /// The kernel frees a queue a moment after the socket that had it is closed, as that of a router that was there before.
 const TRIES: u32 = 10;

@@ -13,10 +13,8 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
 
-use super::super::transport;
-use crate::kind::Flushed;
-use crate::port::Sent;
 use crate::queue::FrameQueue;
+use crate::sender::{Flushed, Sent};
 
 /// How long those wait for whom there was no room: the time in which a full ring leaves at 10 Gbit/s, and a half more.
 const WAIT_NS: i64 = 1_000_000;
@@ -112,7 +110,7 @@ impl Outlet {
                 Ok(()) | Err(Errno::NETDOWN | Errno::NXIO) => return,
                 Err(Errno::INTR) => (),
                 // One that the device refused; the kernel is done with it.
-                Err(Errno::BUSY) => sent.drops.count(transport::label(Errno::NOBUFS)),
+                Err(Errno::BUSY) => sent.drops.count(label(Errno::NOBUFS)),
                 Err(_) => {
                     let pending = self.open.lock().as_ref().map(|open| open.transmit.pending());
                     if pending.is_none() || pending == before {
@@ -179,7 +177,17 @@ fn put<P: AsRef<[u8]>>(transmit: &mut Transmit, via: &Via, queue: &mut FrameQueu
             sent.octets += octets as u64;
             sent.frames += 1;
         } else {
-            sent.drops.count(transport::label(Errno::MSGSIZE));
+            sent.drops.count(label(Errno::MSGSIZE));
         }
+    }
+}
+
+/// The counter of a frame that the system did not send.
+pub(in super::super) fn label(errno: Errno) -> &'static str {
+    match errno {
+        Errno::MSGSIZE => "datagram_too_large",
+        Errno::NOBUFS | Errno::NOMEM => "no_buffers",
+        Errno::NETDOWN | Errno::NXIO | Errno::NODEV => "unreachable",
+        _ => "send_failed",
     }
 }

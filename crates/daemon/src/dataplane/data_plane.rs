@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::RandomState;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
 use namely_forwarder::{FaceError, FaceId, FaceSpec as CoreFaceSpec};
-use namely_io::{EventLoop, OpenError, TransportStatus, Waker};
+use namely_io::{EventLoop, OpenError, PortStatus, Workers};
 use namely_link::DropCounters;
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
 use namely_wire::mgmt::{Counter, FaceStatus};
@@ -18,25 +18,16 @@ use parking_lot::Mutex;
 use super::command::{Command, Reply};
 use super::dispatcher::{Dispatcher, Queue};
 use super::inbox::{self, Inbox};
-use super::plane::Plane;
+use super::shared::DataPlaneShared;
 use super::worker::Worker;
 use super::{Core, DataPlaneOptions, ListenError, ListenSpec, Packet, status};
 
-/// Commands that wait for the data plane; whoever sends one more waits.
-const COMMANDS_MAX: usize = 256;
-
 /// The running data plane. Dropping it stops it.
 pub struct DataPlane {
-    plane: Arc<Plane>,
-    /// Where each worker is reached; the first one listens.
-    desks: Vec<Desk>,
+    shared: Arc<DataPlaneShared>,
+    /// The first one listens.
+    workers: Workers<Worker>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-/// Where a worker takes commands.
-struct Desk {
-    commands: SyncSender<Command>,
-    waker: Waker,
 }
 
 /// Why the data plane did not start.
@@ -71,8 +62,8 @@ impl DataPlane {
     /// # Errors
     /// When the system gives no epoll instance, randomness or thread.
     pub fn start(options: DataPlaneOptions, core: Arc<Core>) -> Result<(DataPlane, Inbox), StartError> {
-        let fit = namely_io::descriptors::make_room_for(options.io.transports_max);
-        if fit < options.io.transports_max {
+        let fit = namely_io::descriptors::make_room_for(options.io.faces_max);
+        if fit < options.io.faces_max {
             tracing::warn!(
                 "the system's limit on open files allows {fit} faces: raise it (ulimit -n) for more"
             );
@@ -81,22 +72,20 @@ impl DataPlane {
         if options.dispatcher.links.own_worker && workers < 2 {
             tracing::warn!("the dispatcher has no core of its own: there is one worker only");
         }
-        let loops = EventLoop::workers(options.io, options.dispatcher.links.clone(), workers)?;
+        let (handles, loops) = Workers::new(options.io, options.dispatcher.links.clone(), workers)?;
         let spec = CoreFaceSpec { local_fields: true, ..CoreFaceSpec::application() };
         let internal_face = core.face_register(spec).map_err(StartError::Face)?;
         let (outbox, inbox) = inbox::pair();
         let wakers = loops.iter().map(EventLoop::waker);
         let queues = wakers.map(|waker| Queue::new(options.dispatcher.queue_packets, waker)).collect();
-        let plane = Plane::new(options, core, internal_face, outbox, queues).map_err(StartError::System)?;
-        let plane = Arc::new(plane);
+        let shared = DataPlaneShared::new(options, core, internal_face, outbox, queues);
+        let shared = Arc::new(shared.map_err(StartError::System)?);
         let hasher = RandomState::new();
-        let mut handle = DataPlane { plane: plane.clone(), desks: Vec::new(), threads: Mutex::default() };
+        let plane = DataPlane { shared: shared.clone(), workers: handles, threads: Mutex::default() };
         for (index, event_loop) in loops.into_iter().enumerate() {
-            let (commands, receiver) = sync_channel(COMMANDS_MAX);
-            handle.desks.push(Desk { commands, waker: event_loop.waker() });
-            let dispatcher = Dispatcher::new(&plane.options.dispatcher, hasher.clone(), index, workers);
-            let worker = Worker::new(plane.clone(), receiver, dispatcher);
-            let stopped = Stopped(plane.clone());
+            let dispatcher = Dispatcher::new(&shared.options.dispatcher, hasher.clone(), index, workers);
+            let worker = Worker::new(shared.clone(), dispatcher);
+            let stopped = Stopped(shared.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("data-plane-{index}"))
                 .spawn(move || {
@@ -104,14 +93,14 @@ impl DataPlane {
                     work(event_loop, worker);
                 })
                 .map_err(|error| StartError::System(error.to_string()))?;
-            handle.threads.lock().push(thread);
+            plane.threads.lock().push(thread);
         }
-        Ok((handle, inbox))
+        Ok((plane, inbox))
     }
 
     /// The face by which the router itself sends and receives: the next hop for management's prefixes.
     pub fn internal_face(&self) -> FaceId {
-        self.plane.internal_face
+        self.shared.internal_face
     }
 
     /// Listens. Returns the address, with the port that was given where 0 was asked for.
@@ -121,9 +110,9 @@ impl DataPlane {
     pub fn listen(&self, spec: ListenSpec) -> Result<FaceUri, ListenError> {
         // What becomes a face at once is read by the worker that opens it.
         let worker = match &spec {
-            ListenSpec::Multicast(options) => {
-                self.place(&FaceUri::Device(options.interface.clone()), &multicast_uri(options.group))
-            }
+            ListenSpec::Multicast(options) => self
+                .workers
+                .choose(&FaceUri::Device(options.interface.clone()), &multicast_uri(options.group)),
             _ => LISTENING,
         };
         self.call(worker, |reply| Command::Listen(spec, reply))
@@ -134,7 +123,7 @@ impl DataPlane {
     pub fn stop_listening(&self, local: FaceUri) -> bool {
         // Workers help each other to listen on a network device.
         let stop = |index| self.call(index, |reply| Command::StopListening(local.clone(), reply));
-        let stopped: Vec<_> = (0..self.desks.len()).map(stop).collect();
+        let stopped: Vec<_> = (0..self.workers.count()).map(stop).collect();
         stopped.contains(&Some(true))
     }
 
@@ -147,7 +136,7 @@ impl DataPlane {
         // The worker that listens knows which network devices are listened on.
         let worker = match &spec.remote {
             FaceUri::Ether(_) => LISTENING,
-            remote => self.place(spec.local.as_ref().unwrap_or(remote), remote),
+            remote => self.workers.choose(spec.local.as_ref().unwrap_or(remote), remote),
         };
         let made = self.call(worker, |reply| Command::CreateFace(spec, reply));
         made.unwrap_or(Err(CreateFaceError::Stopped))
@@ -155,20 +144,20 @@ impl DataPlane {
 
     /// What NFD's datasets have no place for: whether a face is up, what waits to be sent, drops by reason
     /// with those of the kernel, and who is at the other end. The internal face has no port.
-    pub fn port_status(&self, face: FaceId) -> Option<TransportStatus> {
-        let port = self.plane.port(face)?;
+    pub fn port_status(&self, face: FaceId) -> Option<PortStatus> {
+        let port = self.shared.port(face)?;
         Some(with_kernel_drops(port.status(), &namely_io::udp::kernel_drops()))
     }
 
     /// How many packets were dispatched to each worker by another one.
     pub fn dispatched(&self) -> Vec<u64> {
-        self.plane.queues.iter().map(Queue::count).collect()
+        self.shared.queues.iter().map(Queue::count).collect()
     }
 
     /// Drops of all faces and listeners that are or were, by reason.
     pub fn drops(&self) -> DropCounters {
-        let mut drops = self.plane.drops();
-        for index in 0..self.desks.len() {
+        let mut drops = self.shared.drops();
+        for index in 0..self.workers.count() {
             drops.merge(&self.call(index, Command::ListenerDrops).unwrap_or_default());
         }
         drops
@@ -176,24 +165,24 @@ impl DataPlane {
 
     /// Sends a packet into the forwarder from the internal face. False if the data plane has stopped.
     pub fn inject(&self, packet: impl Into<Packet>, headers: LpHeaders) -> bool {
-        self.post(LISTENING, Command::Inject(packet.into(), headers))
+        self.workers.send(LISTENING, Command::Inject(packet.into(), headers))
     }
 
     /// Tells the data plane that something expires earlier than it knows: a route was added with an expiration.
     pub fn refresh_timers(&self) {
-        self.post(LISTENING, Command::RefreshTimers);
+        self.workers.send(LISTENING, Command::RefreshTimers);
     }
 
     /// Whether every worker answers. Waits for the slowest.
     pub fn answers(&self) -> bool {
-        (0..self.desks.len()).all(|index| self.call(index, Command::Answer).is_some())
+        (0..self.workers.count()).all(|index| self.call(index, Command::Answer).is_some())
     }
 
     /// Stops the data plane: what is queued is sent as far as sockets take it, then they close. Calls that wait
     /// on other threads end as refused.
     pub fn stop(&self) {
-        for index in 0..self.desks.len() {
-            self.post(index, Command::Stop);
+        for index in 0..self.workers.count() {
+            self.workers.send(index, Command::Stop);
         }
         for thread in std::mem::take(&mut *self.threads.lock()) {
             if thread.join().is_err() {
@@ -202,28 +191,10 @@ impl DataPlane {
         }
     }
 
-    /// The worker for a face with these ends: the one with the fewest faces, of those that may have it.
-    fn place(&self, local: &FaceUri, remote: &FaceUri) -> usize {
-        let links = &self.plane.options.dispatcher.links;
-        let own_worker = links.own_worker && self.desks.len() > 1;
-        if own_worker && links.has(local, remote) {
-            return 0;
-        }
-        let loads = self.plane.loads(self.desks.len());
-        (usize::from(own_worker)..loads.len()).min_by_key(|index| loads[*index]).unwrap_or(0)
-    }
-
-    fn post(&self, worker: usize, command: Command) -> bool {
-        let Some(desk) = self.desks.get(worker) else { return false };
-        let is_sent = desk.commands.send(command).is_ok();
-        desk.waker.wake();
-        is_sent
-    }
-
     /// Sends a command and waits for its answer; none if the data plane has stopped.
     fn call<T>(&self, worker: usize, command: impl FnOnce(Reply<T>) -> Command) -> Option<T> {
         let (reply, answer) = sync_channel(1);
-        if !self.post(worker, command(reply)) {
+        if !self.workers.send(worker, command(reply)) {
             return None;
         }
         answer.recv().ok()
@@ -238,14 +209,14 @@ fn multicast_uri(group: std::net::SocketAddr) -> FaceUri {
 }
 
 /// A worker's thread.
-fn work(mut event_loop: EventLoop<Packet>, mut worker: Worker) {
+fn work(mut event_loop: EventLoop<Worker>, mut worker: Worker) {
     if let Err(errno) = event_loop.run(&mut worker) {
         tracing::error!("the data plane cannot wait for its sockets: {errno}");
     }
 }
 
 /// Tells the control thread that a worker has ended, however it did.
-struct Stopped(Arc<Plane>);
+struct Stopped(Arc<DataPlaneShared>);
 
 impl Drop for Stopped {
     fn drop(&mut self) {
@@ -263,9 +234,9 @@ impl Drop for DataPlane {
 
 impl Faces for DataPlane {
     fn faces(&self) -> Vec<FaceStatus> {
-        let mut faces = self.plane.faces();
+        let mut faces = self.shared.faces();
         let packets: HashMap<u64, _> =
-            self.plane.core.faces_snapshot().into_iter().map(|face| (face.id.0, face.packets)).collect();
+            self.shared.core.faces_snapshot().into_iter().map(|face| (face.id.0, face.packets)).collect();
         faces.sort_by_key(|face| face.face_id);
         for face in &mut faces {
             if let Some(packets) = packets.get(&face.face_id) {
@@ -276,20 +247,20 @@ impl Faces for DataPlane {
     }
 
     fn face(&self, face: FaceId) -> Option<FaceStatus> {
-        let mut status = self.plane.face(face)?;
-        if let Some(hold) = self.plane.core.face_hold(face) {
+        let mut status = self.shared.face(face)?;
+        if let Some(hold) = self.shared.core.face_hold(face) {
             status::set_packets(&mut status, &hold.packets());
         }
         Some(status)
     }
 
     fn update_face(&self, face: FaceId, settings: &FaceSettings) -> Result<FaceStatus, UpdateFaceError> {
-        self.plane.update_face(face, settings)
+        self.shared.update_face(face, settings)
     }
 
     /// Waits for no worker.
     fn destroy_face(&self, face: FaceId) -> Result<(), UpdateFaceError> {
-        self.plane.destroy_face(face)?;
+        self.shared.destroy_face(face)?;
         // What tables hold of it is swept in turns.
         self.refresh_timers();
         Ok(())
@@ -304,10 +275,10 @@ impl Faces for DataPlane {
             |face_id, reason: &str, value| Counter { label: format!("link.{reason}"), face_id, value };
         let total = self.drops();
         let mut counters: Vec<Counter> = total.iter().map(|(reason, n)| counter(None, reason, n)).collect();
-        let internal = (self.plane.internal_face, self.plane.internal_drops());
+        let internal = (self.shared.internal_face, self.shared.internal_drops());
         counters.push(counter(Some(internal.0.0), "queue_full", internal.1));
         let kernel_drops = namely_io::udp::kernel_drops();
-        for (face, port) in self.plane.ports() {
+        for (face, port) in self.shared.ports() {
             let drops = with_kernel_drops(port.status(), &kernel_drops).counters.drops;
             counters.extend(drops.iter().map(|(reason, n)| counter(Some(face.0), reason, n)));
         }
@@ -317,7 +288,7 @@ impl Faces for DataPlane {
 }
 
 /// Adds what the kernel dropped before the router saw it.
-fn with_kernel_drops(mut port: TransportStatus, kernel_drops: &HashMap<u64, u64>) -> TransportStatus {
+fn with_kernel_drops(mut port: PortStatus, kernel_drops: &HashMap<u64, u64>) -> PortStatus {
     if let Some(drops) = port.socket_inode.and_then(|inode| kernel_drops.get(&inode))
         && *drops > 0
     {

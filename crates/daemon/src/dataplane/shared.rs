@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use namely_forwarder::{FaceId, FaceLayer, FaceSpec as CoreFaceSpec};
-use namely_io::{Reach, TransportStatus};
-use namely_link::{CodelConfig, DropCounters, LinkConfig, LinkSender, ReassemblyTotal};
+use namely_io::{FaceTag, PortStatus, Reach};
+use namely_link::{CodelConfig, DropCounters, LinkConfig, LinkSender};
 use namely_mgmt::{CreateFaceError, FaceSettings, UpdateFaceError};
 use namely_wire::FaceUri;
 use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceScope, FaceStatus};
@@ -18,9 +18,10 @@ use super::inbox::{ControlPacket, Outbox};
 use super::{Core, DataPlaneOptions, Packet, status};
 
 /// The sending half of a face.
-pub(super) type Port = namely_io::Port<Packet>;
+pub(super) type Port = namely_io::FacePort<Packet>;
 
-pub(super) struct Plane {
+/// What the workers and the control thread share.
+pub(super) struct DataPlaneShared {
     pub(super) options: DataPlaneOptions,
     pub(super) core: Arc<Core>,
     /// The face of the router itself.
@@ -30,9 +31,6 @@ pub(super) struct Plane {
     /// Taken to make or end a face, so that each is told of in the order of what happened.
     changes: Mutex<()>,
     directory: Mutex<Directory>,
-    /// How many faces have gone: workers then forget the ports that are closed.
-    departures: AtomicU64,
-    pub(super) reassembly_total: Arc<ReassemblyTotal>,
     /// Where the Sequence of the next link begins.
     next_sequence: AtomicU64,
     pub(super) expiry: Mutex<Expiry>,
@@ -59,7 +57,7 @@ struct Directory {
 /// A far end, and the device that leads there if it matters.
 type Far = (FaceUri, Option<FaceUri>);
 
-impl Plane {
+impl DataPlaneShared {
     pub(super) fn new(
         options: DataPlaneOptions,
         core: Arc<Core>,
@@ -69,8 +67,7 @@ impl Plane {
     ) -> Result<Self, String> {
         let random =
             namely_host::random().map_err(|errno| format!("the system gives no random numbers: {errno}"))?;
-        Ok(Plane {
-            reassembly_total: ReassemblyTotal::new(options.reassembly_octets_total_max),
+        Ok(DataPlaneShared {
             options,
             core,
             internal_face,
@@ -78,7 +75,6 @@ impl Plane {
             internal_drops: AtomicU64::new(0),
             changes: Mutex::default(),
             directory: Mutex::default(),
-            departures: AtomicU64::new(0),
             next_sequence: AtomicU64::new(u64::from_ne_bytes(random)),
             expiry: Mutex::default(),
             queues,
@@ -86,8 +82,11 @@ impl Plane {
         })
     }
 
-    /// Makes a face of a transport. With `is_asked`, somebody asked for it, and it is refused if another worker has
-    /// made one to the same remote meanwhile.
+    /// Makes a face of a port that has none yet. With `is_asked`, somebody asked for it, and it is
+    /// refused if another worker has made one to the same remote meanwhile.
+    ///
+    /// # Errors
+    /// [`CreateFaceError`]; the port is for the caller to close.
     pub(super) fn open_face(
         &self,
         port: &Arc<Port>,
@@ -95,20 +94,21 @@ impl Plane {
         is_asked: bool,
         now_ns: u64,
     ) -> Result<FaceStatus, CreateFaceError> {
-        let transport = port.status();
+        let port_status = port.status();
         let config = LinkConfig {
             // Nothing is lost on the way to an application of this machine.
-            codel: CodelConfig { drops: transport.reach != Reach::Local, ..self.options.codel },
-            reassembly: self.options.reassembly,
-            ..LinkConfig::new(status::link_kind(&transport, self.options.udp_mtu))
+            codel: CodelConfig { drops: port_status.reach != Reach::Local, ..self.options.codel },
+            reassembly: self.options.io.reassembly,
+            ..LinkConfig::new(status::link_kind(&port_status, self.options.udp_mtu))
         };
-        let config = status::configure(config, settings, &transport).map_err(CreateFaceError::BadSetting)?;
+        let config =
+            status::configure(config, settings, &port_status).map_err(CreateFaceError::BadSetting)?;
         // Far enough apart that no two links' numbers meet.
         let first_sequence = self.next_sequence.fetch_add(1 << 40, Ordering::Relaxed);
         port.set_link(LinkSender::new(config, first_sequence));
         // Until the face is told of, nobody else may take its number.
         let _changing = self.changes.lock();
-        if let Some(face) = unique_remote(&transport)
+        if let Some(face) = unique_remote(&port_status)
             .filter(|_| is_asked)
             .and_then(|(remote, local)| self.by_remote(&remote, local.as_ref()))
         {
@@ -116,27 +116,30 @@ impl Plane {
         }
         let id = self
             .core
-            .face_register(core_spec(&transport, &config))
+            .face_register(core_spec(&port_status, &config))
             .map_err(|_| CreateFaceError::TooManyFaces)?;
         let face = status::face_status(id, &port.status(), &config, now_ns);
         let mut directory = self.directory.lock();
-        if let Some(remote) = unique_remote(&transport) {
+        if let Some(remote) = unique_remote(&port_status) {
             directory.by_remote.insert(remote, id);
         }
         directory.by_id.insert(id, port.clone());
         drop(directory);
+        // From here on its packets come in. The core knows the face already, and whoever is asked
+        // for its port finds it.
+        port.set_tag(FaceTag(id.0));
         // Whoever hears of the face may send on it at once.
         self.tell(FaceEventKind::Created, &face);
         Ok(face)
     }
 
-    /// Ends a face, whose transport was as given. Nothing if it has ended already: `port` says which face is meant,
-    /// as numbers are given again.
+    /// Ends a face, whose port was as given. Nothing if it has ended already: `port` says which face
+    /// is meant, as numbers are given again.
     pub(super) fn close_face(
         &self,
         id: FaceId,
         port: &Arc<Port>,
-        transport: TransportStatus,
+        port_status: PortStatus,
         now_ns: u64,
     ) -> bool {
         let _changing = self.changes.lock();
@@ -145,7 +148,7 @@ impl Plane {
             return false;
         }
         directory.by_id.remove(&id);
-        if let Some(remote) = unique_remote(&transport)
+        if let Some(remote) = unique_remote(&port_status)
             && directory.by_remote.get(&remote) == Some(&id)
         {
             directory.by_remote.remove(&remote);
@@ -154,10 +157,9 @@ impl Plane {
         drop(directory);
         // It is there: faces are released nowhere else.
         let _ = self.core.face_release(id);
-        self.retired_drops.lock().merge(&transport.counters.drops);
-        let face = status::face_status(id, &transport, &port.link_config(), now_ns);
+        self.retired_drops.lock().merge(&port_status.counters.drops);
+        let face = status::face_status(id, &port_status, &port.link_config(), now_ns);
         self.tell(FaceEventKind::Destroyed, &face);
-        self.departures.fetch_add(1, Ordering::Release);
         true
     }
 
@@ -177,27 +179,10 @@ impl Plane {
         self.directory.lock().by_id.get(&id).cloned()
     }
 
-    /// Whether what arrives at a port goes through the dispatcher.
-    pub(super) fn is_dispatched(&self, port: &Port) -> bool {
-        let links = &self.options.dispatcher.links;
-        let status = port.status();
-        self.queues.len() > 1 && links.has(&status.local, &status.remote)
-    }
-
-    /// The face of a port. Looks through all of them.
-    pub(super) fn face_of(&self, port: &Arc<Port>) -> Option<FaceId> {
-        let directory = self.directory.lock();
-        directory.by_id.iter().find(|(_, known)| Arc::ptr_eq(known, port)).map(|(id, _)| *id)
-    }
-
     /// The face that leads to a far end, by a device if there are several.
     pub(super) fn by_remote(&self, remote: &FaceUri, local: Option<&FaceUri>) -> Option<FaceStatus> {
         let id = *self.directory.lock().by_remote.get(&far(remote, local))?;
         self.face(id)
-    }
-
-    pub(super) fn departures(&self) -> u64 {
-        self.departures.load(Ordering::Acquire)
     }
 
     /// What management shows of a face but its packets by kind.
@@ -222,17 +207,6 @@ impl Plane {
     /// What the internal face dropped because the control thread was behind.
     pub(super) fn internal_drops(&self) -> u64 {
         self.internal_drops.load(Ordering::Relaxed)
-    }
-
-    /// How many faces each of so many workers reads.
-    pub(super) fn loads(&self, workers: usize) -> Vec<usize> {
-        let mut loads = vec![0; workers];
-        for port in self.directory.lock().by_id.values() {
-            if let Some(load) = port.id().and_then(|id| loads.get_mut(id.worker())) {
-                *load += 1;
-            }
-        }
-        loads
     }
 
     pub(super) fn update_face(
@@ -300,12 +274,12 @@ fn describe(id: FaceId, port: &Port) -> FaceStatus {
 }
 
 /// The remote end, where only one face may lead.
-fn unique_remote(transport: &TransportStatus) -> Option<Far> {
-    match transport.remote {
+fn unique_remote(port_status: &PortStatus) -> Option<Far> {
+    match port_status.remote {
         FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Ether(_) | FaceUri::Memif { .. }
-            if transport.reach != Reach::Group =>
+            if port_status.reach != Reach::Group =>
         {
-            Some(far(&transport.remote, Some(&transport.local)))
+            Some(far(&port_status.remote, Some(&port_status.local)))
         }
         _ => None,
     }
@@ -316,13 +290,13 @@ fn far(remote: &FaceUri, local: Option<&FaceUri>) -> Far {
     (remote.clone(), device.cloned())
 }
 
-/// How the forwarder sees a transport.
-fn core_spec(transport: &TransportStatus, config: &LinkConfig) -> CoreFaceSpec {
-    let scope = status::scope(transport.reach);
+/// How the forwarder sees a port_status.
+fn core_spec(port_status: &PortStatus, config: &LinkConfig) -> CoreFaceSpec {
+    let scope = status::scope(port_status.reach);
     CoreFaceSpec {
         layer: if scope == FaceScope::Local { FaceLayer::Upper } else { FaceLayer::Lower },
         scope,
-        link_type: status::link_type(transport.reach),
+        link_type: status::link_type(port_status.reach),
         local_fields: config.local_fields,
     }
 }

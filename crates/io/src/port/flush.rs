@@ -1,0 +1,128 @@
+//! What leaves a port: whoever flushes takes the writer out from under the lock, makes the system
+//! calls without it, and puts the writer back. Others queue meanwhile, and find no writer.
+
+use std::sync::atomic::Ordering;
+
+use super::FacePort;
+use super::state::{FlushEnd, PortState, SendContext, Writer};
+use crate::queue::FrameQueue;
+use crate::sender::{Flushed, Sender, Sent};
+use crate::sockets::{self, Interest};
+use crate::status::FaceState;
+
+/// System calls' worth of frames that one flush of a port writes at most, while others go on
+/// queueing.
+const ROUNDS_MAX: usize = 4;
+
+impl<P: AsRef<[u8]> + Clone> FacePort<P> {
+    /// Writes what waits, as far as it is taken. `context` says who does so.
+    pub(crate) fn flush(&self, context: SendContext, charge: &mut isize) -> FlushEnd {
+        let mut state = self.state.lock();
+        // Before the queue is looked at: whoever queues after this flush asks for another one.
+        state.flushers &= !context.flusher;
+        for _ in 0..ROUNDS_MAX {
+            if state.state != FaceState::Up {
+                return FlushEnd::Done;
+            }
+            // Without a writer, someone else writes just now, and will see what was queued: he looks
+            // at the queue again, under the lock, after he has put the writer back.
+            let Some(mut writer) = state.writer.take() else { return FlushEnd::Done };
+            if writer.frames.is_empty() {
+                *charge -= state.refill(&mut writer, context.now_ns);
+            }
+            if writer.frames.is_empty() {
+                state.writer = Some(writer);
+                return FlushEnd::Done;
+            }
+            let (epoch, before) = (state.epoch, writer.frames.memory_octets());
+            state.in_flight = (writer.frames.octets(), before);
+            drop(state);
+            let mut sent = Sent::default();
+            let flushed = writer.sender.flush(&mut writer.frames, &mut sent);
+            let after = writer.frames.memory_octets();
+            *charge += after as isize - before as isize;
+            state = self.state.lock();
+            state.count(&sent);
+            if let Some(octets) = sent.path_octets {
+                self.follow_path_with(&mut state, octets);
+            }
+            // The port was closed, went down or got another sender while the lock was not held:
+            // this writer is nobody's any more, and what it still has goes with it.
+            if state.epoch != epoch {
+                *charge -= after as isize;
+                state.count_cleared(writer.frames.clear());
+                return FlushEnd::Done;
+            }
+            state.in_flight = (writer.frames.octets(), after);
+            self.watch(&mut state, &*writer.sender, flushed == Ok(Flushed::Blocked));
+            state.writer = Some(writer);
+            match flushed {
+                Ok(Flushed::All) => (),
+                Ok(Flushed::Some) => return FlushEnd::More,
+                Ok(Flushed::Blocked) => return FlushEnd::Done,
+                Err(errno) => return FlushEnd::Failed(errno),
+            }
+        }
+        if state.queue.is_empty() { FlushEnd::Done } else { FlushEnd::More }
+    }
+
+    /// Has the reading worker wait until more is taken, or no longer. Under the lock, so that what
+    /// is watched follows `is_blocked` whichever worker flushes.
+    fn watch(&self, state: &mut PortState<P>, sender: &dyn Sender<P>, is_blocked: bool) {
+        if is_blocked == state.is_blocked {
+            return;
+        }
+        state.is_blocked = is_blocked;
+        let (Some(socket), Some(id)) = (sender.descriptor(), self.id()) else { return };
+        let epoll = self.reader.epoll();
+        match (sender.shares_descriptor(), is_blocked) {
+            (true, true) => sockets::rewatch(epoll, socket, id, Interest::Both),
+            (true, false) => sockets::rewatch(epoll, socket, id, Interest::Read),
+            (false, true) => {
+                let _ = sockets::watch(epoll, socket, id, Interest::Write);
+            }
+            (false, false) => {
+                let _ = rustix::event::epoll::delete(epoll, socket);
+            }
+        }
+    }
+
+    /// Sends by another sender from now on, what the last one had as well. Whoever writes with that
+    /// just now drops the rest.
+    pub(crate) fn set_sender(&self, sender: Box<dyn Sender<P>>) {
+        let mut state = self.state.lock();
+        let frames = match state.writer.take() {
+            Some(writer) => writer.frames,
+            None => {
+                state.epoch = state.epoch.wrapping_add(1);
+                state.in_flight = (0, 0);
+                FrameQueue::new()
+            }
+        };
+        state.is_blocked = false;
+        state.writer = Some(Box::new(Writer { sender, frames }));
+    }
+
+    /// The face is down: what waits is dropped, and nothing is written until there is another
+    /// sender. Returns true if it was not down before.
+    pub(crate) fn lose_sender(&self, charge: &mut isize) -> bool {
+        let mut state = self.state.lock();
+        let was_down = state.state == FaceState::Down;
+        state.state = FaceState::Down;
+        state.clear(charge);
+        !was_down
+    }
+
+    /// Ends the sending half. The flag is set before the count of closed ports: whoever sees that
+    /// count finds the flag set.
+    pub(crate) fn shut(&self, charge: &mut isize) {
+        let was_closed = self.is_closed.swap(true, Ordering::AcqRel);
+        let mut state = self.state.lock();
+        state.state = FaceState::Down;
+        state.clear(charge);
+        drop(state);
+        if !was_closed {
+            self.limits.count_closed();
+        }
+    }
+}

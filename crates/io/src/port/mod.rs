@@ -1,0 +1,309 @@
+//! A port: the sending half of a face, which every worker may send on, and what is known of the
+//! face.
+//!
+//! Behind one lock: the sending half of the link service, the frames that wait, and who writes
+//! them. The lock is not held during a system call, but for the one that changes what is watched.
+
+mod flush;
+mod mtu;
+mod send;
+mod state;
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use namely_host::clock;
+use namely_link::{Accepts, DropCounters, LinkConfig, LinkKind, LinkSender};
+use namely_wire::LpView;
+use namely_wire::face_uri::FaceUri;
+use parking_lot::Mutex;
+use rustix::io::Errno;
+
+use crate::id::SourceId;
+use crate::limits::Limits;
+use crate::options::Persistency;
+use crate::sender::Sender;
+use crate::status::{Carrier, Credentials, FaceState, FaceTag, LinkInfo, PortStatus, Reach};
+use state::PortState;
+pub use state::SendError;
+pub(crate) use state::{FlushEnd, FollowUp, SendContext};
+
+/// The worker that reads a face, as its port knows it.
+pub(crate) trait ReadingWorker: Send + Sync {
+    /// Its number.
+    fn index(&self) -> usize;
+
+    /// Where it watches descriptors.
+    fn epoll(&self) -> BorrowedFd<'_>;
+
+    /// Asks it for something, and wakes it unless it is worker `from` itself.
+    fn request(&self, request: PortRequest, from: Option<usize>);
+}
+
+/// What only the worker that reads a face can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PortRequest {
+    /// Writing failed.
+    Failed(SourceId, Errno),
+    /// The port was closed.
+    Forget(SourceId),
+    /// Something changed that the transport's timer is for.
+    RunTimer(SourceId),
+}
+
+/// The sending half of a face.
+pub struct FacePort<P> {
+    pub(crate) info: LinkInfo,
+    reader: Arc<dyn ReadingWorker>,
+    limits: Arc<Limits>,
+    id: OnceLock<SourceId>,
+    tag: OnceLock<FaceTag>,
+    is_dispatched: bool,
+    is_closed: AtomicBool,
+    local_fields: AtomicBool,
+    is_reliable: AtomicBool,
+    in_frames: AtomicU64,
+    in_octets: AtomicU64,
+    pub(crate) active_ns: AtomicU64,
+    /// The longest frame that the link carries, octets; 0 where only the configuration can tell.
+    mtu: AtomicUsize,
+    /// The longest frame that reaches the peer in one piece, octets; 0 where there is no telling.
+    path_octets: AtomicUsize,
+    receive_drops: Mutex<DropCounters>,
+    state: Mutex<PortState<P>>,
+}
+
+/// What a port is made of.
+pub(crate) struct NewPort<P> {
+    pub(crate) sender: Box<dyn Sender<P>>,
+    pub(crate) info: LinkInfo,
+    pub(crate) local: FaceUri,
+    pub(crate) persistency: Persistency,
+    pub(crate) state: FaceState,
+    /// Its packets go to other workers than the one that reads them.
+    pub(crate) is_dispatched: bool,
+}
+
+impl<P> FacePort<P> {
+    /// What the face is known by outside; `None` before it was told.
+    #[inline]
+    pub fn tag(&self) -> Option<FaceTag> {
+        self.tag.get().copied()
+    }
+
+    /// The number of the worker that reads the face.
+    pub(crate) fn worker(&self) -> usize {
+        self.reader.index()
+    }
+}
+
+impl<P: AsRef<[u8]> + Clone> FacePort<P> {
+    /// The port of a transport that `reader` will read.
+    pub(crate) fn new(new: NewPort<P>, reader: Arc<dyn ReadingWorker>, limits: Arc<Limits>) -> Arc<Self> {
+        let NewPort { sender, info, local, persistency, state, is_dispatched } = new;
+        let mtu = AtomicUsize::new(info.mtu.unwrap_or(0));
+        let path_octets = AtomicUsize::new(info.path_octets.unwrap_or(0));
+        Arc::new(FacePort {
+            info,
+            reader,
+            limits,
+            id: OnceLock::new(),
+            tag: OnceLock::new(),
+            is_dispatched,
+            is_closed: AtomicBool::new(false),
+            local_fields: AtomicBool::new(false),
+            is_reliable: AtomicBool::new(false),
+            in_frames: AtomicU64::new(0),
+            in_octets: AtomicU64::new(0),
+            active_ns: AtomicU64::new(0),
+            mtu,
+            path_octets,
+            receive_drops: Mutex::default(),
+            state: Mutex::new(PortState::new(sender, local, persistency, state)),
+        })
+    }
+
+    /// Its id at the worker that reads it; `None` before that has adopted it.
+    pub(crate) fn id(&self) -> Option<SourceId> {
+        self.id.get().copied()
+    }
+
+    pub(crate) fn set_id(&self, id: SourceId) {
+        // It is set once: a port is adopted by one worker.
+        let _ = self.id.set(id);
+    }
+
+    /// Tells what the face is known by outside. From now on its packets are handed over; those
+    /// that came before are dropped. A second tag changes nothing.
+    pub fn set_tag(&self, tag: FaceTag) {
+        let _ = self.tag.set(tag);
+    }
+
+    /// Returns true if it is closed. Nothing is sent on it then, and tables need not keep it.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Returns true if the configuration has the packets of this link dispatched to other workers
+    /// than the one that reads them.
+    #[inline]
+    pub fn is_dispatched(&self) -> bool {
+        self.is_dispatched
+    }
+
+    /// The peer's user, where the system tells it.
+    pub fn credentials(&self) -> Option<Credentials> {
+        self.info.credentials
+    }
+
+    /// Gives the port its link service.
+    pub fn set_link(&self, link: LinkSender<P>) {
+        let mut state = self.state.lock();
+        state.link = link;
+        self.note_config(&mut state);
+    }
+
+    /// The settings of its link service.
+    pub fn link_config(&self) -> LinkConfig {
+        *self.state.lock().link.config()
+    }
+
+    /// Changes the settings of its link service.
+    pub fn reconfigure(&self, config: LinkConfig) {
+        let mut state = self.state.lock();
+        state.link.reconfigure(config);
+        self.note_config(&mut state);
+    }
+
+    /// What the receiving half of the link service accepts at present.
+    #[inline]
+    pub(crate) fn accepts(&self) -> Accepts {
+        let kind = match self.info.carrier {
+            Carrier::Stream => LinkKind::Stream,
+            // The MTU is for sending only.
+            Carrier::Datagrams => LinkKind::Datagram { mtu: 0 },
+        };
+        Accepts { kind, local_fields: self.local_fields.load(Ordering::Relaxed) }
+    }
+
+    /// Returns true if an arrived frame concerns the sending half of the link service. Of a group
+    /// nobody answers probes: all would.
+    #[inline]
+    pub(crate) fn is_concerned(&self, view: &LpView<'_>) -> bool {
+        self.is_reliable.load(Ordering::Relaxed) || view.fragment.is_none() && self.info.reach != Reach::Group
+    }
+
+    /// Counts what arrived.
+    #[inline]
+    pub(crate) fn count_arrived(&self, frames: u64, octets: u64) {
+        self.in_frames.fetch_add(frames, Ordering::Relaxed);
+        self.in_octets.fetch_add(octets, Ordering::Relaxed);
+    }
+
+    /// Counts drops of the receiving half.
+    pub(crate) fn count_receive_drops(&self, drops: &DropCounters) {
+        self.receive_drops.lock().merge(drops);
+    }
+
+    /// Counts one drop of the receiving half.
+    pub fn count_receive_drop(&self, label: &'static str) {
+        self.receive_drops.lock().count(label);
+    }
+
+    /// Returns whether it can send.
+    pub(crate) fn state(&self) -> FaceState {
+        self.state.lock().state
+    }
+
+    /// The face lost its peer, or has it back, or a new socket.
+    pub(crate) fn set_state(&self, state: FaceState) {
+        self.state.lock().state = state;
+    }
+
+    pub(crate) fn set_local(&self, local: FaceUri) {
+        self.state.lock().local = local;
+    }
+
+    /// How long it stays.
+    pub(crate) fn persistency(&self) -> Persistency {
+        self.state.lock().persistency
+    }
+
+    /// When it is closed for being idle, ns.
+    pub(crate) fn expires_ns(&self) -> Option<u64> {
+        let idle_ns = self.info.idle_ns.filter(|_| self.persistency() == Persistency::OnDemand)?;
+        Some(self.active_ns.load(Ordering::Relaxed).saturating_add(idle_ns))
+    }
+
+    /// What can be seen of it.
+    pub fn status(&self) -> PortStatus {
+        let expires_ns = self.expires_ns();
+        let state = self.state.lock();
+        let mut counters = state.counters.clone();
+        counters.in_frames = self.in_frames.load(Ordering::Relaxed);
+        counters.in_octets = self.in_octets.load(Ordering::Relaxed);
+        counters.drops.merge(&self.receive_drops.lock());
+        counters.drops.merge(state.link.drops());
+        PortStatus {
+            remote: self.info.remote.clone(),
+            local: state.local.clone(),
+            reach: self.info.reach,
+            carrier: self.info.carrier,
+            mtu: Some(self.mtu.load(Ordering::Relaxed)).filter(|mtu| *mtu > 0),
+            path_mtu: self.path_mtu(),
+            frame_octets_max: state.link.mtu(),
+            state: state.state,
+            persistency: state.persistency,
+            credentials: self.info.credentials,
+            queue_octets: state.waiting().0,
+            expires_ns,
+            socket_inode: self.info.socket_inode,
+            counters,
+        }
+    }
+
+    /// Changes persistency.
+    ///
+    /// # Errors
+    /// Caller: what is impossible on this kind of face, in words.
+    pub fn set_persistency(&self, persistency: Persistency) -> Result<(), &'static str> {
+        if let Some(why) = (self.info.refuses)(persistency) {
+            return Err(why);
+        }
+        self.state.lock().persistency = persistency;
+        if let Some(id) = self.id()
+            && persistency == Persistency::OnDemand
+        {
+            self.reader.request(PortRequest::RunTimer(id), None);
+        }
+        Ok(())
+    }
+
+    /// Closes the face: what waits is written as far as it is taken now, and the rest is dropped.
+    /// Nobody is waited for; the worker that reads it releases its half soon.
+    pub fn close(&self) {
+        let mut charge = 0;
+        self.flush(SendContext { flusher: 0, now_ns: clock::monotonic_ns() }, &mut charge);
+        self.shut(&mut charge);
+        self.limits.charge(charge);
+        if let Some(id) = self.id() {
+            self.reader.request(PortRequest::Forget(id), None);
+        }
+    }
+
+    /// Tells the worker that reads the face that writing failed; worker `from` noticed it.
+    pub(crate) fn report_failure(&self, errno: Errno, from: usize) {
+        if let Some(id) = self.id() {
+            self.reader.request(PortRequest::Failed(id, errno), Some(from));
+        }
+    }
+}
+
+impl<P> fmt::Debug for FacePort<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FacePort").field("tag", &self.tag).field("remote", &self.info.remote).finish()
+    }
+}

@@ -1,0 +1,189 @@
+//! What a port's lock protects: the sending half of the link service, the frames that wait, and who
+//! writes them.
+
+use namely_link::{LinkConfig, LinkDrop, LinkKind, LinkSender};
+use namely_wire::face_uri::FaceUri;
+use rustix::io::Errno;
+
+use crate::limits::Limits;
+use crate::options::Persistency;
+use crate::queue::{FrameQueue, WaitingFrames};
+use crate::sender::{Sender, Sent};
+use crate::status::{FaceState, PortCounters};
+
+/// Why a packet cannot be sent now. Counted at the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// The face is closed.
+    Gone,
+    /// The face has no peer at present.
+    Down,
+    /// As much waits as may wait.
+    QueueFull,
+    /// The link cannot carry the packet.
+    Link(LinkDrop),
+}
+
+/// How a flush ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FlushEnd {
+    /// Nothing is left to do here.
+    Done,
+    /// Again in the next turn.
+    More,
+    Failed(Errno),
+}
+
+/// What the lock is for.
+pub(super) struct PortState<P> {
+    pub(super) state: FaceState,
+    pub(super) persistency: Persistency,
+    pub(super) local: FaceUri,
+    pub(super) link: LinkSender<P>,
+    pub(super) queue: WaitingFrames<P>,
+    /// `None` while someone writes.
+    pub(super) writer: Option<Box<Writer<P>>>,
+    /// Counts up when a writer that is out must not come back: whoever has it compares, under the
+    /// lock, the number that it took with the present one.
+    pub(super) epoch: u32,
+    /// What a writer that is out has with it, octets and octets of memory.
+    pub(super) in_flight: (usize, usize),
+    /// Nothing more is taken: the reading worker waits until something is.
+    pub(super) is_blocked: bool,
+    /// The workers that will flush at the end of their turn, a bit for each.
+    pub(super) flushers: u64,
+    /// The earliest time at which some worker serves the link's timer.
+    pub(super) timer_ns: Option<u64>,
+    pub(super) counters: PortCounters,
+}
+
+pub(super) struct Writer<P> {
+    pub(super) sender: Box<dyn Sender<P>>,
+    pub(super) frames: FrameQueue<P>,
+}
+
+/// What a worker must do after it queued something.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FollowUp {
+    /// Flush at the end of the turn.
+    pub(crate) flush: bool,
+    /// Serve the link's timer at this time.
+    pub(crate) arm_ns: Option<u64>,
+}
+
+/// Who sends, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SendContext {
+    /// The bit of the worker.
+    pub(crate) flusher: u64,
+    pub(crate) now_ns: u64,
+}
+
+impl<P: AsRef<[u8]> + Clone> PortState<P> {
+    /// The state of a port whose link service is not known yet.
+    pub(super) fn new(
+        sender: Box<dyn Sender<P>>,
+        local: FaceUri,
+        persistency: Persistency,
+        state: FaceState,
+    ) -> Self {
+        let config = LinkConfig { marking: false, ..LinkConfig::new(LinkKind::Stream) };
+        PortState {
+            state,
+            persistency,
+            local,
+            link: LinkSender::new(config, 0),
+            queue: WaitingFrames::new(),
+            writer: Some(Box::new(Writer { sender, frames: FrameQueue::new() })),
+            epoch: 0,
+            in_flight: (0, 0),
+            is_blocked: false,
+            flushers: 0,
+            timer_ns: None,
+            counters: PortCounters::default(),
+        }
+    }
+
+    /// Octets that wait, and octets of memory.
+    #[inline]
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        // The writer's frames are counted as in flight, whether it is out or has come back.
+        (self.queue.octets() + self.in_flight.0, self.queue.memory_octets() + self.in_flight.1)
+    }
+
+    /// Admits another packet, or counts it as dropped.
+    #[inline]
+    pub(super) fn admit(
+        &mut self,
+        limits: &Limits,
+        is_closed: impl FnOnce() -> bool,
+        total_octets: isize,
+    ) -> Result<(), SendError> {
+        let (_, memory_octets) = self.waiting();
+        let (refused, label) = match self.state {
+            FaceState::Up if memory_octets >= limits.queue_octets_max => (SendError::QueueFull, "queue_full"),
+            FaceState::Up if total_octets >= 0 && total_octets as usize >= limits.queue_octets_total_max => {
+                (SendError::QueueFull, "queues_full")
+            }
+            FaceState::Up => return Ok(()),
+            _ if is_closed() => (SendError::Gone, "down"),
+            _ => (SendError::Down, "down"),
+        };
+        self.counters.drops.count(label);
+        Err(refused)
+    }
+
+    /// Gives the writer what it is to write next. Returns the octets of memory of what was dropped instead.
+    pub(super) fn refill(&mut self, writer: &mut Writer<P>, now_ns: u64) -> isize {
+        let judged = self.queue.take(&mut writer.frames, &self.link.config().codel, now_ns);
+        if judged.marks {
+            self.link.mark_next();
+        }
+        if judged.dropped > 0 {
+            self.counters.drops.add("codel", judged.dropped);
+        }
+        judged.dropped_memory_octets as isize
+    }
+
+    /// What the worker that queued something must do. A worker that is to flush already need not be
+    /// told again: it clears its bit, under the lock, before it looks at the queue.
+    #[inline]
+    pub(super) fn follow_up(&mut self, context: SendContext) -> FollowUp {
+        let flush = !self.queue.is_empty() && !self.is_blocked && self.flushers & context.flusher == 0;
+        if flush {
+            self.flushers |= context.flusher;
+        }
+        let arm_ns =
+            self.link.due_ns().filter(|due_ns| self.timer_ns.is_none_or(|timer_ns| timer_ns > *due_ns));
+        if arm_ns.is_some() {
+            self.timer_ns = arm_ns;
+        }
+        FollowUp { flush, arm_ns }
+    }
+
+    pub(super) fn count(&mut self, sent: &Sent) {
+        self.counters.out_frames += sent.frames;
+        self.counters.out_octets += sent.octets;
+        self.counters.drops.merge(&sent.drops);
+    }
+
+    pub(super) fn count_cleared(&mut self, frames: u64) {
+        if frames > 0 {
+            self.counters.drops.add("down", frames);
+        }
+    }
+
+    /// Drops what waits, and the writer with it, wherever it is.
+    pub(super) fn clear(&mut self, charge: &mut isize) {
+        *charge -= self.queue.memory_octets() as isize;
+        let mut frames = self.queue.clear();
+        if let Some(mut writer) = self.writer.take() {
+            *charge -= writer.frames.memory_octets() as isize;
+            frames += writer.frames.clear();
+        }
+        self.count_cleared(frames);
+        self.epoch = self.epoch.wrapping_add(1);
+        self.in_flight = (0, 0);
+        self.is_blocked = false;
+    }
+}

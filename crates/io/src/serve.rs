@@ -1,0 +1,382 @@
+//! A worker's turn: sources that are ready, frames that arrived, messages, timers, and at the end
+//! what is to be written.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use namely_link::LinkDrop;
+use namely_wire::{LpHeaders, LpView};
+
+use crate::buffer::Buffer;
+use crate::error::CloseReason;
+use crate::faces::{Event, Faces, Handler, Source, WorkerMessage};
+use crate::id::SourceId;
+use crate::kind::{AcceptContext, Acceptor, ReadContext, Receiver};
+use crate::options::Persistency;
+use crate::port::{FacePort, PortRequest};
+use crate::sender::Sender;
+use crate::sockets::{self, Interest};
+use crate::status::{FaceState, Remote};
+
+impl<H: Handler> Faces<H> {
+    /// Begins a turn.
+    pub(crate) fn set_now(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
+    }
+
+    /// When there is something to do without any socket's being ready, ns.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        if !self.to_flush.is_empty() || !self.events.is_empty() || self.mailbox.has_messages() {
+            return Some(0);
+        }
+        let transports = self.timers.first().map(|(due_ns, _)| *due_ns);
+        let links = self.link_timers.first_key_value().map(|((due_ns, _), _)| *due_ns);
+        transports.into_iter().chain(links).chain(self.reassembly_timers.due_ns()).min()
+    }
+
+    /// Serves a source whose descriptor is ready.
+    pub(crate) fn serve_ready(
+        &mut self,
+        id: SourceId,
+        is_readable: bool,
+        is_writable: bool,
+        scratch: &mut [u8],
+        handler: &mut H,
+    ) {
+        match self.source_mut(id) {
+            Some(Source::Listener(listener)) => {
+                let Some(mut acceptor) = listener.acceptor.take() else { return };
+                acceptor.accept(&mut AcceptContext { io: self, id, handler }, scratch);
+                self.put_back(id, acceptor);
+            }
+            Some(Source::Transport(transport)) => {
+                let port = transport.port.clone();
+                if port.state() != FaceState::Up {
+                    return self.serve(id, handler, |receiver, turn| receiver.connected(turn));
+                }
+                if is_writable {
+                    self.flush(&port);
+                }
+                if is_readable {
+                    self.serve(id, handler, |receiver, turn| receiver.read(turn, scratch));
+                }
+            }
+            None => (),
+        }
+    }
+
+    fn put_back(&mut self, id: SourceId, acceptor: Box<dyn Acceptor<H>>) {
+        if let Some(listener) = self.listener_mut(id) {
+            listener.acceptor = Some(acceptor);
+        }
+    }
+
+    /// Gives a transport its turn. Its receiving half is out of its slot meanwhile: the handler may
+    /// close the transport, and what comes back to an empty slot is dropped.
+    fn serve(
+        &mut self,
+        id: SourceId,
+        handler: &mut H,
+        work: impl FnOnce(&mut dyn Receiver<H>, &mut ReadContext<'_, H>) -> Result<(), CloseReason>,
+    ) {
+        let Some(Source::Transport(transport)) = self.source_mut(id) else { return };
+        let Some(mut receiver) = transport.receiver.take() else { return };
+        let port = transport.port.clone();
+        let mut turn = ReadContext { io: self, id, port, handler, frames: 0, octets: 0 };
+        let worked = work(&mut *receiver, &mut turn);
+        if turn.frames > 0 {
+            turn.port.count_arrived(turn.frames, turn.octets);
+        }
+        let port = turn.port;
+        let Some(Source::Transport(transport)) = self.source_mut(id) else { return };
+        transport.receiver = Some(receiver);
+        if let Err(reason) = worked {
+            self.fail(&port, reason, handler);
+        }
+    }
+
+    /// Ends a transport that failed, or takes it down if it comes back by itself.
+    pub(crate) fn fail(&mut self, port: &Arc<FacePort<H::Packet>>, reason: CloseReason, handler: &mut H) {
+        let Some(id) = port.id().filter(|id| self.port(*id).is_some()) else { return };
+        if port.persistency() == Persistency::Permanent {
+            let mut comes_back = false;
+            self.serve(id, handler, |receiver, turn| {
+                comes_back = receiver.take_down(turn);
+                Ok(())
+            });
+            if comes_back {
+                return self.take_down(port, reason);
+            }
+        }
+        self.lose(port.clone(), reason);
+    }
+
+    /// Takes a transport up again.
+    pub(crate) fn bring_up(&mut self, port: &Arc<FacePort<H::Packet>>, sender: Box<dyn Sender<H::Packet>>) {
+        let was_up = port.state() == FaceState::Up;
+        port.set_sender(sender);
+        port.set_state(FaceState::Up);
+        self.flush(port);
+        if !was_up {
+            self.events.push_back(Event::Up(port.clone()));
+        }
+    }
+
+    /// Takes in a frame that did not come by its transport's own descriptor, whichever worker reads
+    /// that.
+    pub(crate) fn deliver(
+        &mut self,
+        port: &Arc<FacePort<H::Packet>>,
+        remote: Remote,
+        frame: &[u8],
+        handler: &mut H,
+    ) {
+        let Some(id) = port.id().filter(|_| !port.is_closed()) else { return };
+        port.count_arrived(1, frame.len() as u64);
+        self.receive(port, id, remote, frame, handler);
+    }
+
+    /// Runs a frame through its face's link service, and hands over the network packet that is
+    /// complete with it.
+    #[inline]
+    pub(crate) fn receive(
+        &mut self,
+        port: &Arc<FacePort<H::Packet>>,
+        id: SourceId,
+        remote: Remote,
+        frame: &[u8],
+        handler: &mut H,
+    ) {
+        if let Some((packet, headers)) = self.read_link(port, id, remote, frame, H::Packet::copied)
+            && let Some(face) = port.tag()
+        {
+            handler.packet(self, face, headers, packet);
+        }
+    }
+
+    /// The same for a frame that is in a packet already. What it carries stays there, unless it
+    /// completes a packet whose fragments came before.
+    pub(crate) fn receive_whole(
+        &mut self,
+        port: &Arc<FacePort<H::Packet>>,
+        id: SourceId,
+        whole: H::Packet,
+        handler: &mut H,
+    ) {
+        let frame = whole.as_ref();
+        let read = self.read_link(port, id, None, frame, |packet| match place_in(frame, packet) {
+            Some(place) => Carried::Here(place),
+            None => Carried::Elsewhere(H::Packet::copied(packet)),
+        });
+        let (Some((carried, headers)), Some(face)) = (read, port.tag()) else { return };
+        let packet = match carried {
+            Carried::Here(place) => whole.into_part(place),
+            Carried::Elsewhere(packet) => packet,
+        };
+        handler.packet(self, face, headers, packet);
+    }
+
+    /// Runs a frame through the link service. Returns what `keep` makes of the network packet that
+    /// is complete with it, and its headers. The sending half sees the frame first: what it knows
+    /// for a repetition goes no further.
+    #[inline]
+    fn read_link<T>(
+        &mut self,
+        port: &Arc<FacePort<H::Packet>>,
+        id: SourceId,
+        remote: Remote,
+        frame: &[u8],
+        keep: impl FnOnce(&[u8]) -> T,
+    ) -> Option<(T, LpHeaders)> {
+        if port.is_closed() {
+            return None;
+        }
+        if port.tag().is_none() {
+            // The face is not made yet.
+            port.count_receive_drop("no_face");
+            return None;
+        }
+        let view = match LpView::parse(frame) {
+            Ok(view) => view,
+            Err(error) => {
+                port.count_receive_drop(LinkDrop::Malformed(error).label());
+                return None;
+            }
+        };
+        if let Err(drop) = self.on_arrival(port, &view) {
+            port.count_receive_drop(drop.label());
+            return None;
+        }
+        let (here, now_ns) = (self.worker(), self.now_ns);
+        let Faces { slots, foreign, reassembly_timers, shared, .. } = self;
+        let reader = if id.worker() == here {
+            let slot = slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation())?;
+            let Some(Source::Transport(transport)) = &mut slot.source else { return None };
+            &mut transport.reader
+        } else {
+            foreign.reader(id, port, || shared.new_reader())
+        };
+        // Drops are counted by the link service.
+        let received = reader.link.receive(&view, remote, port.accepts(), now_ns).ok().flatten();
+        let received = received.map(|packet| (keep(packet.packet), packet.headers));
+        reader.settle(id, port, reassembly_timers);
+        received
+    }
+
+    /// Does what others ask for.
+    pub(crate) fn serve_messages(&mut self, handler: &mut H) -> ControlFlow<()> {
+        if !self.mailbox.has_messages() {
+            return ControlFlow::Continue(());
+        }
+        for message in self.mailbox.take() {
+            match message {
+                WorkerMessage::Command(command) => handler.command(self, command)?,
+                WorkerMessage::Adopt { port, receiver, first } => {
+                    if self.adopt(port.clone(), receiver).is_err() {
+                        continue;
+                    }
+                    self.dispatch(handler);
+                    if let Some(first) = first {
+                        self.deliver(&port, None, &first, handler);
+                    }
+                }
+                WorkerMessage::Listen(acceptor, local) => self.help_to_listen(acceptor, local),
+                WorkerMessage::Deliver(port, frame) => self.deliver(&port, None, &frame, handler),
+                WorkerMessage::Port(request) => self.serve_port(request, handler),
+            }
+            self.dispatch(handler);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn serve_port(&mut self, request: PortRequest, handler: &mut H) {
+        match request {
+            PortRequest::Failed(id, errno) => {
+                if let Some(port) = self.port(id).cloned() {
+                    self.fail(&port, CloseReason::System(errno), handler);
+                }
+            }
+            PortRequest::Forget(id) => self.remove(id),
+            PortRequest::RunTimer(id) => self.run_timer(id, handler),
+        }
+    }
+
+    /// Listens on what another worker listens on, unless that is so already.
+    fn help_to_listen(&mut self, acceptor: Box<dyn Acceptor<H>>, local: namely_wire::FaceUri) {
+        if self.listeners().any(|(known, _)| *known == local) {
+            return;
+        }
+        if let Err(error) = self.add_listener(acceptor, local.clone()) {
+            tracing::warn!(%local, worker = self.worker(), %error, "a worker cannot listen");
+        }
+    }
+
+    pub(crate) fn run_timers(&mut self, handler: &mut H) {
+        while let Some((due_ns, id)) = self.timers.first().copied()
+            && due_ns <= self.now_ns
+        {
+            self.run_timer(id, handler);
+        }
+        while let Some(entry) = self.link_timers.first_entry()
+            && entry.key().0 <= self.now_ns
+        {
+            let port = entry.remove();
+            let (total, context) = self.send_context();
+            let follow_up = port.tick(total, context, &mut self.charge);
+            self.follow_up(&port, follow_up);
+        }
+    }
+
+    fn run_timer(&mut self, id: SourceId, handler: &mut H) {
+        self.set_timer(id, None);
+        match self.source_mut(id) {
+            Some(Source::Listener(listener)) => {
+                let Some(acceptor) = listener.acceptor.take() else { return };
+                sockets::rewatch(self.mailbox.epoll(), acceptor.descriptor(), id, Interest::Read);
+                self.put_back(id, acceptor);
+            }
+            Some(Source::Transport(_)) => self.serve(id, handler, |receiver, turn| receiver.on_timer(turn)),
+            None => (),
+        }
+    }
+
+    /// Drops messages that stayed incomplete for too long, and the readers of faces that have gone.
+    pub(crate) fn tick_reassembly(&mut self) {
+        // The number is read before the flags of ports: one that is closed later changes it again.
+        let closed = self.closed();
+        if closed != self.swept {
+            self.swept = closed;
+            self.foreign.sweep(&mut self.reassembly_timers);
+        }
+        let (here, now_ns) = (self.worker(), self.now_ns);
+        while let Some(id) = self.reassembly_timers.pop(now_ns) {
+            let Faces { slots, foreign, reassembly_timers, .. } = self;
+            let (port, reader) = if id.worker() == here {
+                let slot = slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation());
+                let Some(Some(Source::Transport(transport))) = slot.map(|slot| &mut slot.source) else {
+                    continue;
+                };
+                (&transport.port, &mut transport.reader)
+            } else {
+                let Some(found) = foreign.get_mut(id) else { continue };
+                found
+            };
+            reader.tick(id, port, now_ns, reassembly_timers);
+        }
+    }
+
+    /// Writes what was queued in this turn.
+    pub(crate) fn flush_all(&mut self) {
+        let mut ports = std::mem::take(&mut self.to_flush);
+        for port in ports.drain(..) {
+            self.flush(&port);
+        }
+        if self.to_flush.is_empty() {
+            self.to_flush = ports;
+        }
+        self.settle();
+    }
+
+    /// Closes everything: what waits is written as far as it is taken now.
+    pub(crate) fn finish(&mut self) {
+        for index in 0..self.slots.len() {
+            let id = self.id_at(index);
+            if let Some(port) = self.port(id).cloned() {
+                self.flush(&port);
+            }
+            self.remove(id);
+        }
+        self.settle();
+        self.mailbox.retire();
+    }
+}
+
+/// Where the network packet of a frame is.
+enum Carried<P> {
+    /// In the frame.
+    Here(Range<usize>),
+    Elsewhere(P),
+}
+
+/// Where `part` lies in `whole`; `None` if it lies elsewhere.
+fn place_in(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
+    let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
+    let end = start.checked_add(part.len())?;
+    (end <= whole.len()).then_some(start..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_found_in_what_it_is_a_part_of_and_nowhere_else() {
+        let whole = [0u8; 100];
+        for range in [0..100, 7..9, 100..100, 0..0] {
+            assert_eq!(place_in(&whole, &whole[range.clone()]), Some(range));
+        }
+        assert_eq!(place_in(&whole[..50], &whole[49..51]), None);
+        assert_eq!(place_in(&whole[10..], &whole[9..11]), None);
+        assert_eq!(place_in(&whole, &[1; 3]), None);
+    }
+}
