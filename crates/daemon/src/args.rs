@@ -9,7 +9,8 @@ use crate::config::{Config, ConfigError, StaticRoute, default_files, values};
 /// What can be said on the command line. It overrides the configuration file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct DaemonArgs {
-    /// Configuration file; by default ~/.config/namely/namely.toml or /etc/namely/namely.toml, if there is one
+    /// Configuration file; by default ~/.config/namely/namely.toml or /etc/namely/namely.toml, if
+    /// there is one
     #[arg(short, long, value_name = "FILE", conflicts_with = "no_config")]
     pub config: Option<PathBuf>,
 
@@ -21,8 +22,8 @@ pub struct DaemonArgs {
     #[arg(long)]
     pub check: bool,
 
-    /// Listen here, and nowhere else: unix:///PATH, tcp://ADDRESS:PORT, udp://ADDRESS:PORT, ws://ADDRESS:PORT or
-    /// dev://INTERFACE (repeatable)
+    /// Listen here, and nowhere else: unix:///PATH, tcp://ADDRESS:PORT, udp://ADDRESS:PORT,
+    /// ws://ADDRESS:PORT or dev://INTERFACE (repeatable)
     #[arg(short, long, value_name = "URI", value_parser = parse_listen)]
     pub listen: Vec<FaceUri>,
 

@@ -1,4 +1,5 @@
-//! How the router ends: an exit status that service managers can rely on, what went wrong, and what to do.
+//! How the router ends: an exit status that service managers can rely on, what went wrong, and what
+//! to do.
 
 use std::fmt;
 

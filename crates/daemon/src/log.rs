@@ -1,5 +1,5 @@
-//! Logs: to standard error, with a level that can change while the router runs. Nothing is logged per packet
-//! above `trace`.
+//! Logs: to standard error, with a level that can change while the router runs. Nothing is logged
+//! per packet above `trace`.
 
 use std::sync::OnceLock;
 

@@ -33,7 +33,8 @@ impl Router {
         Self::start_with(config, || {})
     }
 
-    /// Starts a router that calls `ended` when it no longer runs: it was stopped, or it cannot go on.
+    /// Starts a router that calls `ended` when it no longer runs: it was stopped, or it cannot go
+    /// on.
     ///
     /// # Errors
     /// As [`Router::start`].
@@ -72,7 +73,7 @@ impl Router {
         &self.listening
     }
 
-    /// Goes over to another configuration, as far as that is possible without a restart.
+    /// Switches to another configuration, as far as that is possible without a restart.
     ///
     /// # Errors
     /// When the configuration is wrong; the present one then stays in force.
@@ -83,7 +84,7 @@ impl Router {
         Ok(())
     }
 
-    /// Whether both threads, the control thread and the data plane, answer within `patience`.
+    /// Returns true if both threads, the control thread and the data plane, answer within `patience`.
     pub fn is_well(&self, patience: Duration) -> bool {
         crate::service::is_answered(patience, |answer| self.orders.send(Order::Answer(answer)))
     }
@@ -110,7 +111,7 @@ impl Drop for Router {
     }
 }
 
-/// Tells that the control thread has ended, however it did.
+/// Signals that the control thread has ended, however it did.
 struct Ended<F: FnOnce()>(Option<F>);
 
 impl<F: FnOnce()> Drop for Ended<F> {
@@ -218,8 +219,8 @@ fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
     }
 }
 
-/// Makes the directory of the default socket. In a place where everybody may write, another user's directory
-/// of that name would let that user take the socket's place.
+/// Makes the directory of the default socket. In a place where everybody may write, another user's
+/// directory of that name would let that user take the socket's place.
 fn make_default_directory(socket: &Path) -> Result<(), String> {
     let Some(directory) = socket.parent() else { return Ok(()) };
     if !directory.exists() {

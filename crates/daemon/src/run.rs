@@ -52,7 +52,7 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
     }
 }
 
-/// Reloads until a signal says stop; none if the router ended by itself.
+/// Reloads until a signal says stop; `None` if the router ended by itself.
 fn wait_for_stop(signals: &mut Signals, args: &DaemonArgs, router: &Router) -> Option<i32> {
     for signal in signals {
         if signal != SIGHUP {
@@ -75,8 +75,8 @@ fn reload(args: &DaemonArgs, router: &Router) {
     service::ready();
 }
 
-/// Says where the router is and what to do next. Scripts read the lines that begin with 'listening on' and
-/// 'ready'.
+/// Prints where the router is and what to do next. Scripts read the lines that begin with 'listening
+/// on' and 'ready'.
 fn announce(listening: &[FaceUri]) {
     say(concat!("namelyd ", env!("CARGO_PKG_VERSION")));
     for uri in listening {

@@ -1,4 +1,5 @@
-//! The service manager (systemd): it is told of ready, reload and stop, and that the router is well.
+//! The service manager (systemd): it is told of ready, reload and stop, and that the router is
+//! well.
 //!
 //! Without one, all of this does nothing.
 
@@ -28,8 +29,8 @@ pub(crate) fn stopping() {
     notify(&[NotifyState::Stopping]);
 }
 
-/// Tells the manager at half its interval that the router is well, as long as both of its threads answer: one
-/// that hangs is then started again by the manager.
+/// Notifies the manager at half its interval that the router is well, as long as both of its threads
+/// answer: one that hangs is then started again by the manager.
 pub(crate) struct Watchdog<'scope> {
     stop: SyncSender<()>,
     thread: ScopedJoinHandle<'scope, ()>,
@@ -66,7 +67,7 @@ fn notify(state: &[NotifyState<'_>]) {
     }
 }
 
-/// Whether whoever is given the sender by `ask` answers within `patience`.
+/// Returns true if whoever is given the sender by `ask` answers within `patience`.
 pub(crate) fn is_answered(patience: Duration, ask: impl FnOnce(SyncSender<()>)) -> bool {
     let (answer, answered) = sync_channel(1);
     ask(answer);

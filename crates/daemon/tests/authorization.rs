@@ -201,8 +201,8 @@ fn as_nobody(daemon: &Daemon, test: &str) {
     // The test binary itself may lie where another user cannot read it.
     let dir = tempfile::tempdir_in("/tmp").unwrap();
     let binary = dir.path().join("test");
-    // By a process of its own: what this one had open for writing, a child that another test has just forked would keep from
-    // being run.
+    // By a process of its own: what this one had open for writing, a child that another test has
+    // just forked would keep from being run.
     let copied = Process::new("cp").arg(std::env::current_exe().unwrap()).arg(&binary).status().unwrap();
     assert!(copied.success());
     use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,5 @@
-//! At a steady rate, no packet needs a new buffer. Alone in its process, whose buffers are counted together.
+//! At a steady rate, no packet needs a new buffer. Alone in its process, whose buffers are counted
+//! together.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! A worker that looks for a while before it sleeps: only where that is asked for, and never for longer. Alone in its
-//! process, so that its thread can be told by its name.
+//! A worker that looks for a while before it sleeps: only where that is asked for, and never for
+//! longer. Alone in its process, so that its thread can be told by its name.
 
 mod support;
 
@@ -11,7 +11,8 @@ use support::{Router, data, interest};
 
 const ROUNDS: u64 = 100;
 
-/// Of the data plane's thread: how often it went to sleep, and how long it ran, in ticks of the system's clock.
+/// Of the data plane's thread: how often it went to sleep, and how long it ran, in ticks of the
+/// system's clock.
 fn worker() -> (u64, u64) {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let mut workers = tasks.flatten().filter_map(|task| {
@@ -20,14 +21,16 @@ fn worker() -> (u64, u64) {
         line("Name:\tdata-plane")?;
         let sleeps = line("voluntary_ctxt_switches")?.split_whitespace().last()?.parse().ok()?;
         let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
-        // User and system time are the 14th and 15th fields; the name, which is the second, has no blanks.
+        // User and system time are the 14th and 15th fields; the name, which is the second, has no
+        // blanks.
         let ticks = stat.split_whitespace().skip(13).take(2).map(|field| field.parse::<u64>().unwrap()).sum();
         Some((sleeps, ticks))
     });
     workers.next().expect("the data plane has a thread")
 }
 
-/// How often a worker sleeps in so many round trips, and how many ticks it runs in half a second of idleness after them.
+/// How often a worker sleeps in so many round trips, and how many ticks it runs in half a second of
+/// idleness after them.
 fn observe(busy_poll_us: u32) -> (u64, u64) {
     let mut options = DataPlaneOptions { workers: NonZeroUsize::new(1), ..DataPlaneOptions::default() };
     options.io.busy_poll_us = busy_poll_us;

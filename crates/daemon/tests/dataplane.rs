@@ -30,7 +30,8 @@ fn an_interest_reaches_the_producer_and_its_data_comes_back_with_the_token() {
     assert_eq!(headers.pit_token, PitToken::new(&[9; 32]));
 }
 
-/// What CoDel would drop of a large window, after marks that the application ignores, it would only ask for again.
+/// What CoDel would drop of a large window, after marks that the application ignores, it would only
+/// ask for again.
 #[test]
 fn an_application_that_keeps_its_queue_standing_gets_everything_all_the_same() {
     const PACKETS: usize = 4000;

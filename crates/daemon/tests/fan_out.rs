@@ -1,5 +1,5 @@
-//! A Data that many consumers wait for lies in one buffer, whatever time each of them takes to read it (IS-28, IS-32). Alone in its
-//! process, whose memory is counted.
+//! A Data that many consumers wait for lies in one buffer, whatever time each of them takes to read
+//! it (IS-28, IS-32). Alone in its process, whose memory is counted.
 
 mod support;
 
@@ -41,7 +41,8 @@ fn a_data_that_waits_for_many_consumers_lies_in_one_buffer() {
     names.iter().for_each(|name| producer.send(&data(name, 8000)));
     eventually(|| consumers.iter().all(|(_, face)| counters(*face).out_data == NAMES as u64));
     let (buffers, octets) = (buffers_made() - buffers, resident().saturating_sub(octets));
-    // A socket takes some 25 packets that nobody reads; the rest waits in the router: 3000 packets, 24 MB, if they were copied.
+    // A socket takes some 25 packets that nobody reads; the rest waits in the router: 3000 packets,
+    // 24 MB, if they were copied.
     assert!(buffers < 4 * NAMES as u64, "{buffers} buffers for {NAMES} Data");
     assert!(octets < 6 << 20, "{octets} octets of memory for {NAMES} Data");
 

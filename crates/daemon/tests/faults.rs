@@ -1,5 +1,5 @@
-//! Peers that flood, lie, sleep or go away, at a real `namelyd`: others get their answers, what is dropped is counted, and
-//! memory stays within its limits.
+//! Peers that flood, lie, sleep or go away, at a real `namelyd`: others get their answers, what is
+//! dropped is counted, and memory stays within its limits.
 
 mod common;
 
@@ -16,8 +16,8 @@ use namely_wire::lp::encode_lp_packet;
 use namely_wire::mgmt::{Counter, Dataset, blocks};
 use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, Name};
 
-/// What the router may take beyond what it took at rest while its tables fill: the default limits allow 131,072 pending
-/// Interests of one face, and small packets.
+/// What the router may take beyond what it took at rest while its tables fill: the default limits
+/// allow 131,072 pending Interests of one face, and small packets.
 const FLOOD_OCTETS_MAX: u64 = 256 << 20;
 
 fn name(uri: &str) -> Name {
@@ -98,7 +98,8 @@ impl Running {
         });
     }
 
-    /// Interests for distinct names below `prefix`, as fast as the router reads them. Nobody reads what comes back.
+    /// Interests for distinct names below `prefix`, as fast as the router reads them. Nobody reads
+    /// what comes back.
     fn flood(&mut self, daemon: &Daemon, prefix: &str) -> Arc<AtomicU64> {
         let mut stream = UnixStream::connect(daemon.socket()).expect("the router's socket");
         stream.set_write_timeout(Some(Duration::from_millis(200))).expect("a timeout");
@@ -177,10 +178,12 @@ fn an_interest_flood_on_one_face_loses_no_ping_of_another() {
     trips.sort();
     println!("{rate:.0} Interests/s; p99 {:?}, quiet {quiet:?}, {} pings", p99(&trips), trips.len());
     assert!(rate > 1000.0, "the flood is one: {rate}/s");
-    // Four threads of this test share the machine with the router: what is not the router's fault must not fail it.
+    // Four threads of this test share the machine with the router: what is not the router's fault
+    // must not fail it.
     let bound = 5 * quiet.max(Duration::from_millis(20));
     assert!(p99(&trips) < bound, "p99 {:?}, without the flood {quiet:?}", p99(&trips));
-    // What was too much for the flooder's share of the PIT was refused, and what it did not read was dropped.
+    // What was too much for the flooder's share of the PIT was refused, and what it did not read
+    // was dropped.
     let mut client = daemon.connect();
     let (full, queue) =
         (counter(&mut client, "forwarder.pit_face_full"), counter(&mut client, "link.queue_full"));
@@ -215,8 +218,9 @@ fn a_producer_that_answers_with_wrong_names_satisfies_nothing_and_is_counted() {
 fn names_made_to_look_alike_cost_no_more_than_others() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
-    // Refused for lack of a route: each name is hashed, looked up in every table and forgotten. The odd ones differ in one
-    // octet of one of many equal components, in sums, exclusive ors and polynomials of their octets hardly at all.
+    // Refused for lack of a route: each name is hashed, looked up in every table and forgotten. The
+    // odd ones differ in one octet of one of many equal components, in sums, exclusive ors and
+    // polynomials of their octets hardly at all.
     let mut round = |alike: bool| {
         let start = Instant::now();
         for number in 0..4000u32 {

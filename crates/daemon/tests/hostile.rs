@@ -1,4 +1,5 @@
-//! Octets and behaviour that broke other routers: each is counted, and the face and the router live on.
+//! Octets and behaviour that broke other routers: each is counted, and the face and the router live
+//! on.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! A router with nothing to do does nothing. Alone in its process, so that its thread can be told by its name.
+//! A router with nothing to do does nothing. Alone in its process, so that its thread can be told
+//! by its name.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! Several workers: faces are spread over them, packets cross between them, and faces come and go meanwhile.
+//! Several workers: faces are spread over them, packets cross between them, and faces come and go
+//! meanwhile.
 
 mod support;
 

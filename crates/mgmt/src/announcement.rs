@@ -1,7 +1,8 @@
-//! Prefix Announcements (NDN wiki, PrefixAnnouncement): the Data by which `rib/announce` registers a prefix.
+//! Prefix Announcements (NDN wiki, PrefixAnnouncement): the Data by which `rib/announce` registers
+//! a prefix.
 //!
-//! The command's sender needs the right to register the prefix; the announcement's own signature is not
-//! looked at, because whoever may register a prefix needs nobody else's word for it.
+//! The command's sender needs the right to register the prefix; the announcement's own signature is
+//! not looked at, because whoever may register a prefix needs nobody else's word for it.
 
 use namely_wire::AnnouncementView;
 use namely_wire::mgmt::{ControlParameters, ControlResponse, RouteOrigin, route_flags, status_code};
@@ -11,7 +12,8 @@ use crate::modules::bad;
 /// Cost of an announced route, as NFD has it: any configured route is preferred.
 pub const ANNOUNCED_COST: u64 = 2048;
 
-/// Longest time that one announcement keeps a route, ms; the announcer must repeat it. NFD's figure.
+/// Longest time that one announcement keeps a route, ms; the announcer must repeat it. NFD's
+/// figure.
 pub const ANNOUNCED_MS_MAX: u64 = 3_600_000;
 
 /// The registration that `data` announces, as seen at `unix_ms`.

@@ -39,13 +39,13 @@ impl Authenticator {
         &self.refusals
     }
 
-    /// Whether `command` may come under `/localhop/nfd`.
+    /// Returns true if `command` may come under `/localhop/nfd`.
     pub(crate) fn answers_localhop(&self, command: Command) -> bool {
         self.policy.localhop_rib
             && matches!(command, Command::RibRegister | Command::RibUnregister | Command::RibAnnounce)
     }
 
-    /// Lets `act` through, or says why not.
+    /// Allows `act`, or returns why not.
     pub(crate) fn allow(
         &mut self,
         act: Act<'_>,

@@ -1,7 +1,7 @@
 //! What management acts on: faces and tables, as traits that the router implements.
 //!
-//! A call that returns has taken effect: a response is only sent after it (NFD answers `rib/register`
-//! before its FIB has changed, so an Interest sent at once may still find no route).
+//! A call that returns has taken effect: a response is only sent after it (NFD answers
+//! `rib/register` before its FIB has changed, so an Interest sent at once may still find no route).
 
 use std::fmt;
 
@@ -71,8 +71,8 @@ pub trait Tables {
     /// The RIB, in the order of names, with the time that each route has left.
     fn rib(&self, now_ns: u64) -> Vec<RibEntry>;
 
-    /// Adds a route, or replaces the one of the same prefix, face and origin. The FIB has changed when
-    /// this returns.
+    /// Adds a route, or replaces the one of the same prefix, face and origin. The FIB has changed
+    /// when this returns.
     ///
     /// # Errors
     /// [`RibError`]: there is no such face, or a table is as full as the configuration allows.
@@ -96,7 +96,7 @@ pub trait Tables {
     /// The content store's state.
     fn cs_info(&self) -> CsInfo;
 
-    /// Changes the content store; what is none stays.
+    /// Changes the content store; what is `None` stays.
     fn cs_configure(&self, change: &CsChange);
 
     /// Erases up to `count` packets under `prefix`: how many went, and whether more are left.
@@ -109,8 +109,8 @@ pub struct FaceSpec {
     /// The far end: `tcp`, `udp`, `ether` or `memif`. [`Management`](crate::Management) leaves host
     /// names as they are; whoever makes the face looks them up.
     pub remote: FaceUri,
-    /// The near end: an address to send from, or the device of an `ether` face. `None` lets the router
-    /// choose.
+    /// The near end: an address to send from, or the device of an `ether` face. `None` lets the
+    /// router choose.
     pub local: Option<FaceUri>,
     /// How it is kept, and how its link works. What is `None` has the router's default.
     pub settings: FaceSettings,

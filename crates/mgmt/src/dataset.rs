@@ -1,6 +1,7 @@
-//! Datasets in segments: the first is sent when the dataset is asked for, and the same state is kept for a
-//! while, because a dataset must not change between its segments, and because some clients (NDNts) ask for a
-//! dataset only to learn its version and then fetch all segments, the first too.
+//! Datasets in segments: the first is sent when the dataset is asked for, and the same state is
+//! kept for a while, because a dataset must not change between its segments, and because some
+//! clients (NDNts) ask for a dataset only to learn its version and then fetch all segments, the
+//! first too.
 
 use std::collections::VecDeque;
 
@@ -13,11 +14,12 @@ use crate::reply;
 /// Octets of Content in one segment; NFD's figure, which leaves room for name and signature.
 pub const SEGMENT_OCTETS_MAX: usize = 8000;
 
-/// States of datasets that are kept. When there is one more, the oldest of one segment goes; if there is none, the
-/// oldest: most readers of short datasets have all they need.
+/// States of datasets that are kept. When there is one more, the oldest of one segment goes; if
+/// there is none, the oldest: most readers of short datasets have all they need.
 pub const SNAPSHOTS_MAX: usize = 32;
 
-/// Octets that all kept states take. The oldest go when there are more; the newest stays, whatever it takes.
+/// Octets that all kept states take. The oldest go when there are more; the newest stays, whatever
+/// it takes.
 pub const SNAPSHOT_OCTETS_MAX: usize = 64 << 20;
 
 /// How long a state of a dataset is kept, ns.

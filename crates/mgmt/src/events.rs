@@ -1,7 +1,7 @@
 //! The stream of face events: `/localhost/nfd/faces/events/seq=<n>`, one Data for each event.
 //!
-//! An Interest for an event that has not happened is held until it does. The last events are kept, so a
-//! subscriber who is behind gets them one by one.
+//! An Interest for an event that has not happened is held until it does. The last events are kept,
+//! so a subscriber who is behind gets them one by one.
 
 use std::collections::VecDeque;
 
@@ -12,11 +12,12 @@ use crate::reply;
 /// Events kept for subscribers who are behind.
 pub const EVENTS_MAX: usize = 256;
 
-/// Interests held for events to come. Subscribers of the same event share one, as the router aggregates
-/// their Interests. When there is one more, the oldest is forgotten and its subscriber asks again.
+/// Interests held for events to come. Subscribers of the same event share one, as the router
+/// aggregates their Interests. When there is one more, the oldest is forgotten and its subscriber
+/// asks again.
 pub const SUBSCRIPTIONS_MAX: usize = 64;
 
-/// How long the newest event answers a subscriber who asks for no particular one, ns.
+/// How long the newest event answers a subscriber who requests no particular one, ns.
 const NEWEST_FRESH_NS: u64 = 1_000_000_000;
 
 #[derive(Debug)]
@@ -50,8 +51,8 @@ struct Held {
 }
 
 impl Events {
-    /// A stream whose first event is `first_seq`. It must be above every number that the router used before
-    /// it was started again, or an old subscriber would take old numbers for new ones.
+    /// A stream whose first event is `first_seq`. It must be above every number that the router
+    /// used before it was started again, or an old subscriber would take old numbers for new ones.
     pub(crate) fn new(first_seq: u64) -> Self {
         Events { next_seq: first_seq, kept: VecDeque::new(), newest_ns: None, held: VecDeque::new() }
     }

@@ -1,10 +1,63 @@
 //! NFD's management protocol: what `/localhost/nfd` answers.
 //!
-//! [`Management`] takes Interests and gives Data. It acts on the router through [`Control`], and decides by a
-//! [`Policy`] who may do what. It never reads a clock or a socket, and never answers a command before the
-//! command has taken effect.
+//! [`Management`] takes Interests and gives Data. It acts on the router through [`Control`], and
+//! decides by a [`Policy`] who may do what. It never reads a clock or a socket, and never answers a
+//! command before the command has taken effect.
 //!
-//! Follows NFD's management protocol; `docs/management.md` lists what is answered differently, and why.
+//! Follows NFD's management protocol (its pages ControlCommand, StatusDataset, Notification,
+//! FaceMgmt, FibMgmt, RibMgmt, CsMgmt, StrategyChoice and ForwarderStatus); `docs/management.md`
+//! lists what is answered differently, and why.
+//!
+//! # Example
+//!
+//! Management of a forwarder without sockets: its general status as `nfdc status` requests it.
+//!
+//! ```
+//! use namely_forwarder::{Config, FaceId, Forwarder};
+//! use namely_mgmt::{
+//!     Control, Credentials, FaceSettings, Faces, Incoming, Management, Now, Policy, UpdateFaceError,
+//! };
+//! use namely_wire::mgmt::{Counter, Dataset, FaceStatus, GeneralStatus, Scope};
+//! use namely_wire::{DataView, FaceUri, InterestBuilder};
+//!
+//! struct NoFaces;
+//!
+//! impl Faces for NoFaces {
+//!     fn faces(&self) -> Vec<FaceStatus> {
+//!         Vec::new()
+//!     }
+//!     fn face(&self, _: FaceId) -> Option<FaceStatus> {
+//!         None
+//!     }
+//!     fn update_face(&self, _: FaceId, _: &FaceSettings) -> Result<FaceStatus, UpdateFaceError> {
+//!         Err(UpdateFaceError::NoSuchFace)
+//!     }
+//!     fn destroy_face(&self, _: FaceId) -> Result<(), UpdateFaceError> {
+//!         Err(UpdateFaceError::NoSuchFace)
+//!     }
+//!     fn channels(&self) -> Vec<FaceUri> {
+//!         Vec::new()
+//!     }
+//!     fn counters(&self) -> Vec<Counter> {
+//!         Vec::new()
+//!     }
+//! }
+//!
+//! type Tables = Forwarder<std::sync::Arc<[u8]>, parking_lot::RawMutex>;
+//! let tables: Tables = Forwarder::new(Config::new(namely_security::sha256), 1)?;
+//! let now = Now { ns: 0, unix_ms: 1_700_000_000_000 };
+//! let mut management = Management::new("example", Policy::default(), now);
+//!
+//! let dataset = Dataset::StatusGeneral.prefix(Scope::Localhost);
+//! let interest = InterestBuilder::new(dataset).can_be_prefix().must_be_fresh().build();
+//! let incoming = Incoming { interest: &interest, face_id: 300, credentials: Credentials::Unknown };
+//! let mut replies = Vec::new();
+//! management.handle(incoming, Control { faces: &NoFaces, tables: &tables }, now, &mut replies);
+//!
+//! let status = GeneralStatus::decode(DataView::parse(&replies[0])?.content)?;
+//! assert_eq!((status.version.as_str(), status.pit_entries), ("example", 0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod announcement;

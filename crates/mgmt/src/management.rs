@@ -20,9 +20,10 @@ use crate::reply;
 /// Faces that are being made for `faces/create` at once. A command beyond them is refused with 504.
 pub const NEW_FACES_MAX: usize = 16;
 
-/// NFD's management protocol, without I/O: call [`Management::handle`] for each Interest that the forwarder
-/// delivers for `/localhost/nfd` (and `/localhop/nfd/rib`, if the policy has it), and
-/// [`Management::face_event`] for each change of a face; send what they add to `replies`, not to be cached.
+/// NFD's management protocol, without I/O: call [`Management::handle`] for each Interest that the
+/// forwarder delivers for `/localhost/nfd` (and `/localhop/nfd/rib`, if the policy has it), and
+/// [`Management::face_event`] for each change of a face; send what they add to `replies`, not to be
+/// cached.
 #[derive(Debug)]
 pub struct Management {
     version: String,
@@ -55,8 +56,8 @@ pub struct Now {
     pub unix_ms: u64,
 }
 
-/// A face to make for a `faces/create` command. It may take a while: a host name must be looked up, a peer must
-/// answer. Call [`Management::face_made`] with the ticket and the outcome.
+/// A face to make for a `faces/create` command. It may take a while: a host name must be looked up,
+/// a peer must answer. Call [`Management::face_made`] with the ticket and the outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFace {
     /// Which command this is for.
@@ -109,8 +110,8 @@ impl Management {
         self.authenticator.refusals().iter().map(|(reason, count)| (*reason, *count))
     }
 
-    /// Takes one Interest. Answers are added to `replies`. A `faces/create` gives a face to make instead, and is
-    /// answered when it is made.
+    /// Takes one Interest. Answers are added to `replies`. A `faces/create` gives a face to make
+    /// instead, and is answered when it is made.
     pub fn handle(
         &mut self,
         incoming: Incoming<'_>,
@@ -133,7 +134,7 @@ impl Management {
         None
     }
 
-    /// Tells subscribers that a face changed.
+    /// Notifies subscribers that a face changed.
     pub fn face_event(&mut self, event: &FaceEventNotification, now: Now, replies: &mut Vec<Vec<u8>>) {
         self.counters.events += 1;
         replies.extend(self.events.push(event, now.ns));

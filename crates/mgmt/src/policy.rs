@@ -1,8 +1,8 @@
 //! Who may change what.
 //!
-//! Two kinds of people send commands: users of this machine, known by the uid at the other end of their Unix
-//! socket, and holders of keys, known by their signature. Each has [`Rights`]: to register prefixes for the
-//! face they speak on, or to manage everything.
+//! Two kinds of people send commands: users of this machine, known by the uid at the other end of
+//! their Unix socket, and holders of keys, known by their signature. Each has [`Rights`]: to
+//! register prefixes for the face they speak on, or to manage everything.
 
 use namely_security::Certificate;
 use namely_wire::mgmt::{Command, ControlParameters, Scope};
@@ -31,7 +31,7 @@ pub struct Rights {
 pub struct Policy {
     /// Users with all rights: root, and whoever runs the router.
     pub superusers: Vec<u32>,
-    /// Rights of users; none as the uid means everyone. All that fit add up.
+    /// Rights of users; `None` as the uid means everyone. All that fit add up.
     pub users: Vec<(Option<u32>, Rights)>,
     /// Rights of the holders of keys, each known by a certificate.
     pub keys: Vec<(Certificate, Rights)>,
@@ -62,7 +62,7 @@ impl<'a> Act<'a> {
 }
 
 impl Rights {
-    /// Whether these rights allow `act`.
+    /// Returns true if these rights allow `act`.
     pub fn allow(&self, act: Act<'_>) -> bool {
         match act {
             _ if self.manage => true,
@@ -72,8 +72,8 @@ impl Rights {
     }
 }
 
-/// Whether the right to register `prefix` is one to register `name`. A right above `/localhost` does not
-/// reach into it: those names belong to this machine's services.
+/// Returns true if the right to register `prefix` is one to register `name`. A right above `/localhost`
+/// does not reach into it: those names belong to this machine's services.
 fn covers(prefix: NameRef<'_>, name: NameRef<'_>) -> bool {
     prefix.is_prefix_of(name) && (!is_localhost(name) || is_localhost(prefix))
 }
@@ -82,20 +82,20 @@ fn is_localhost(name: NameRef<'_>) -> bool {
     name.component(0) == Some(Component::generic(b"localhost"))
 }
 
-/// Whether `name` is management's own: nobody may route it elsewhere.
+/// Returns true if `name` is management's own: nobody may route it elsewhere.
 pub(crate) fn is_reserved(name: NameRef<'_>) -> bool {
     [Scope::Localhost, Scope::Localhop].iter().any(|scope| scope.prefix().is_prefix_of(name))
 }
 
 impl Policy {
-    /// Whether the user at the other end of a Unix socket may do `act` unsigned.
+    /// Returns true if the user at the other end of a Unix socket may do `act` unsigned.
     pub fn user_allows(&self, credentials: Credentials, act: Act<'_>) -> bool {
         let Credentials::User(uid) = credentials else { return false };
         self.superusers.contains(&uid)
             || self.users.iter().any(|(who, rights)| who.is_none_or(|who| who == uid) && rights.allow(act))
     }
 
-    /// Whether the holder of the key of this name may do `act`.
+    /// Returns true if the holder of the key of this name may do `act`.
     pub fn key_allows(&self, key: NameRef<'_>, act: Act<'_>) -> bool {
         self.keys.iter().any(|(certificate, rights)| certificate.key_name() == key && rights.allow(act))
     }

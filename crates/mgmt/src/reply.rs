@@ -1,10 +1,11 @@
-//! The Data that carries every answer: signed with SHA-256, as NFD's are in effect (its key is anyone's).
+//! The Data that carries every answer: signed with SHA-256, as NFD's are in effect (its key is
+//! anyone's).
 
 use namely_security::sha256;
 use namely_wire::{Component, ContentType, DataBuilder, NameRef, SignatureInfo};
 
-/// FreshnessPeriod of answers, ms: what NFD's clients expect. The router does not cache answers (they are
-/// sent with CachePolicy NoCache), so each request sees the present state all the same.
+/// FreshnessPeriod of answers, ms: what NFD's clients expect. The router does not cache answers
+/// (they are sent with CachePolicy NoCache), so each request sees the present state all the same.
 pub const FRESHNESS_MS: u64 = 1000;
 
 /// A Data named `name` with `content`.

@@ -1,8 +1,8 @@
 //! Certificates (packet spec, `certificate.rst`): a Data that binds a key to an identity.
 //!
-//! A certificate is named `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>`, and `/<Identity>/KEY/<KeyId>` is the
-//! name of its key. Parsing checks form only; whether to believe a certificate is for the
-//! [`Verifier`](crate::Verifier).
+//! A certificate is named `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>`, and
+//! `/<Identity>/KEY/<KeyId>` is the name of its key. Parsing checks form only; whether to believe a
+//! certificate is for the [`Verifier`](crate::Verifier).
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,6 +39,9 @@ struct Inner {
 
 impl Certificate {
     /// Checks the form of `wire`, exactly one Data.
+    ///
+    /// # Errors
+    /// [`CertificateError`]: no certificate, or one whose key cannot be used.
     pub fn parse(wire: &[u8]) -> Result<Self, CertificateError> {
         if wire.len() > PACKET_OCTETS_MAX {
             return Err(CertificateError::TooLarge(wire.len()));
@@ -68,6 +71,10 @@ impl Certificate {
     /// A certificate that `key`, named `key_name`, signs for itself; IssuerId is `self`.
     ///
     /// `version` is by custom ms since the Unix epoch.
+    ///
+    /// # Errors
+    /// [`CertificateError`]: `key_name` is no key's name, the certificate would be longer than a
+    /// packet, or signing failed.
     pub fn self_signed(
         key_name: NameRef<'_>,
         key: &Arc<PrivateKey>,
@@ -78,8 +85,12 @@ impl Certificate {
         Self::issue(key_name, key.public(), &signer, "self", validity, version)
     }
 
-    /// A certificate for the key `public_key`, named `key_name`, signed by `issuer`. A request to be signed is
-    /// the owner's self-signed certificate: give its key and key name.
+    /// A certificate for the key `public_key`, named `key_name`, signed by `issuer`. A request to
+    /// be signed is the owner's self-signed certificate: give its key and key name.
+    ///
+    /// # Errors
+    /// [`CertificateError`]: `key_name` is no key's name, the certificate would be longer than a
+    /// packet, or signing failed.
     pub fn issue(
         key_name: NameRef<'_>,
         public_key: &PublicKey,
@@ -133,7 +144,7 @@ impl Certificate {
         self.inner.signature_type
     }
 
-    /// Whether its own key signed it (by name: the signature is not checked here).
+    /// Returns true if its own key signed it (by name: the signature is not checked here).
     pub fn is_self_signed(&self) -> bool {
         self.signer_name().is_some_and(|signer| self.answers_to(signer))
     }
@@ -148,7 +159,8 @@ impl Certificate {
         &self.inner.public_key
     }
 
-    /// Whether a KeyLocator of `locator` can mean this certificate: it names the key, or the certificate.
+    /// Returns true if a KeyLocator of `locator` can mean this certificate: it names the key, or the
+    /// certificate.
     pub fn answers_to(&self, locator: NameRef<'_>) -> bool {
         locator.is_prefix_of(self.name()) && self.key_name().is_prefix_of(locator)
     }
@@ -169,6 +181,9 @@ impl fmt::Debug for Certificate {
 }
 
 /// A fresh key name under `identity`: its KeyId is [`KEY_ID_OCTETS`] random octets.
+///
+/// # Errors
+/// [`CryptoError::Random`] if the operating system has no random octets.
 pub fn new_key_name(identity: NameRef<'_>) -> Result<Name, CryptoError> {
     Ok(key_name(identity, Component::generic(&random::<KEY_ID_OCTETS>()?)))
 }

@@ -1,8 +1,9 @@
-//! Signed Interests as commands (packet spec, `signed-interest.rst`): who sent one, and that it is new.
+//! Signed Interests as commands (packet spec, `signed-interest.rst`): who sent one, and that it is
+//! new.
 //!
-//! A command is accepted once: its SignatureTime must be near the receiver's clock and above that of every
-//! command that the same key sent before. The record of a key may be forgotten only when its last command is
-//! too old to be accepted again, so forgetting never makes a replay possible.
+//! A command is accepted once: its SignatureTime must be near the receiver's clock and above that
+//! of every command that the same key sent before. The record of a key may be forgotten only when
+//! its last command is too old to be accepted again, so forgetting never makes a replay possible.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -17,13 +18,14 @@ use crate::verifier::{NotYet, Verifier};
 /// How far SignatureTime may be from the receiver's clock, either way: what ndn-cxx allows.
 pub const COMMAND_GRACE_MS: u64 = 120_000;
 
-/// Most keys whose last command is remembered. When all of them are recent, a further key is refused.
+/// Maximum number of keys whose last command is remembered. When all of them are recent, a further key is
+/// refused.
 pub const COMMAND_KEYS_MAX: usize = 1024;
 
-/// Most SignatureNonces remembered of each key; the oldest gives way.
+/// Maximum number of SignatureNonces remembered of each key; the oldest is removed.
 pub const COMMAND_NONCES_MAX: usize = 16;
 
-/// Most octets of a SignatureNonce in a command.
+/// Maximum octets of a SignatureNonce in a command.
 pub const COMMAND_NONCE_OCTETS_MAX: usize = 32;
 
 /// Verifies commands under a trust policy. Keeps bounded state about each key.
@@ -42,8 +44,8 @@ struct Record {
 }
 
 impl CommandVerifier {
-    /// A verifier of commands by keys that `policy` believes. The rules apply to the Interest's name, so for
-    /// commands they are usually explicit: see `docs/trust.md`.
+    /// A verifier of commands by keys that `policy` believes. The rules apply to the Interest's
+    /// name, so for commands they are usually explicit: see `docs/trust.md`.
     pub fn new(policy: TrustPolicy) -> Self {
         CommandVerifier { verifier: Verifier::new(policy), grace_ms: COMMAND_GRACE_MS, keys: HashMap::new() }
     }
@@ -63,8 +65,12 @@ impl CommandVerifier {
         &mut self.verifier
     }
 
-    /// Verifies `interest` at `now_ns` (ns since the Unix epoch); says why it is believed. The same octets are
-    /// accepted once only.
+    /// Verifies `interest` at `now_ns` (ns since the Unix epoch); returns why it is believed. The same
+    /// octets are accepted once only.
+    ///
+    /// # Errors
+    /// [`CommandRefusal`] names the reason; `NeedCertificate` is answered by supplying the
+    /// certificate and verifying again.
     pub fn verify(
         &mut self,
         interest: &InterestView<'_>,
@@ -138,7 +144,7 @@ impl CommandVerifier {
     }
 }
 
-/// Whether the name ends in the right digest of the parameters, as a signed Interest's must.
+/// Returns true if the name ends in the right digest of the parameters, as a signed Interest's must.
 pub fn has_right_parameters_digest(interest: &InterestView<'_>) -> bool {
     interest
         .name

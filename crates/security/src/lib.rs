@@ -1,11 +1,46 @@
 //! Keys, signatures, certificates, and whom to trust for what.
 //!
 //! A producer takes a [`Signer`] and calls [`sign_data`]. A consumer asks a [`Verifier`] under a
-//! [`TrustPolicy`] and gets [`Verified`] data, or a [`Rejection`] that says why not. This crate never hands out
-//! verified data that was not verified, never logs or prints a secret, and does no network I/O: a verifier that
-//! lacks a certificate says which, and its driver fetches it.
+//! [`TrustPolicy`] and gets [`Verified`] data, or a [`Rejection`] that says why not. This crate
+//! never hands out verified data that was not verified, never logs or prints a secret, and does no
+//! network I/O: a verifier that lacks a certificate says which, and its driver fetches it.
 //!
-//! Follows the NDN Packet Format Specification v0.3 (`signature.rst`, `signed-interest.rst`, `certificate.rst`).
+//! Follows the NDN Packet Format Specification v0.3 (sections Signature, Signed Interest and
+//! Certificate).
+//!
+//! # Example
+//!
+//! Alice signs under her key; Bob trusts her certificate for names below `/alice` and believes the
+//! packet, but no packet that was changed.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use namely_security::{
+//!     Certificate, KeyType, PrivateKey, Signer, TrustPolicy, ValidityPeriod, Verdict, Verifier,
+//!     sign_data,
+//! };
+//! use namely_wire::{DataBuilder, Name};
+//!
+//! let key = Arc::new(PrivateKey::generate(KeyType::Ed25519)?);
+//! let key_name: Name = "/alice/KEY/1".parse()?;
+//! let validity = ValidityPeriod { not_before_s: 0, not_after_s: 2_000_000_000 };
+//! let certificate = Certificate::self_signed(key_name.as_name(), &key, validity, 1)?;
+//! let signer = Signer::new(key_name, key);
+//! let name: Name = "/alice/hello".parse()?;
+//! let mut wire = sign_data(&DataBuilder::new(name.as_name()), b"hello, Bob", &signer)?;
+//!
+//! let mut policy = TrustPolicy::hierarchical();
+//! policy.add_anchor(certificate);
+//! let mut verifier = Verifier::new(policy);
+//! let now_ns = 1_700_000_000_000_000_000;
+//! let Verdict::Verified(data) = verifier.verify(wire.as_slice(), now_ns) else { panic!() };
+//! assert_eq!(data.content(), b"hello, Bob");
+//!
+//! *wire.last_mut().unwrap() ^= 1;
+//! assert!(matches!(verifier.verify(wire.as_slice(), now_ns), Verdict::Rejected(_)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(unsafe_code)]
 
 pub mod certificate;

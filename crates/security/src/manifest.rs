@@ -1,10 +1,12 @@
-//! Manifests: one signature for many segments. The format is described octet by octet in `docs/manifest.md`.
+//! Manifests: one signature for many segments. The format is described octet by octet in
+//! `docs/manifest.md`.
 //!
 //! Manifest `k` of an object is a signed Data that lists the digests of the signed portions of
-//! [`MANIFEST_ENTRIES`] consecutive segments, from segment `k * MANIFEST_ENTRIES` on. With SHA-256, a segment
-//! signed with DigestSha256 carries that same digest as its SignatureValue: either side hashes each segment
-//! once, and a client that knows no manifests can still check that a segment is intact. With BLAKE3
-//! segments carry no signature (SignatureNull), and only a client that knows manifests can check them.
+//! [`MANIFEST_ENTRIES`] consecutive segments, from segment `k * MANIFEST_ENTRIES` on. With SHA-256,
+//! a segment signed with DigestSha256 carries that same digest as its SignatureValue: either side
+//! hashes each segment once, and a client that knows no manifests can still check that a segment is
+//! intact. With BLAKE3 segments carry no signature (SignatureNull), and only a client that knows
+//! manifests can check them.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,7 +22,8 @@ use crate::prepared::Prepared;
 use crate::signer::{Signer, sign_data};
 use crate::verified::{ManifestTrust, PacketOctets, Spans, TrustReason, Verified};
 
-/// Segments that one manifest covers: 7680 octets of digests, which leaves 1120 for name and signature.
+/// Segments that one manifest covers: 7680 octets of digests, which leaves 1120 for name and
+/// signature.
 pub const MANIFEST_ENTRIES: u64 = 240;
 
 const _: () = assert!(MANIFEST_ENTRIES as usize * DIGEST_OCTETS + 1024 <= PACKET_OCTETS_MAX);
@@ -154,6 +157,9 @@ impl Manifest {
     }
 
     /// Reads the Content of the Data of manifest `index` of `object`.
+    ///
+    /// # Errors
+    /// [`ManifestError`]: malformed, of an unknown form, or not that manifest of `object`.
     pub fn decode(content: &[u8], object: NameRef<'_>, index: u64) -> Result<Self, ManifestError> {
         let Some((header, digests)) = content.split_first_chunk::<HEADER_OCTETS>() else {
             return Err(ManifestError::TooShort(content.len()));
@@ -183,8 +189,12 @@ impl Manifest {
         Ok(Manifest { hash, first_segment, digests: digests.to_vec() })
     }
 
-    /// The signed Data of this manifest of `object`. `last_index` is the number of the object's last manifest,
-    /// once it is known.
+    /// The signed Data of this manifest of `object`. `last_index` is the number of the object's
+    /// last manifest, once it is known.
+    ///
+    /// # Errors
+    /// [`ManifestError::TooLarge`] if the object's name and the signature leave no room; otherwise
+    /// it could not be signed.
     pub fn sign(
         &self,
         object: NameRef<'_>,
@@ -211,7 +221,8 @@ fn prefix_of(object: NameRef<'_>) -> [u8; PREFIX_OCTETS] {
     prefix
 }
 
-/// The name suffix of `segment`: the number's last 32 bits, since the manifest's own name tells the rest.
+/// The name suffix of `segment`: the number's last 32 bits, since the manifest's own name tells the
+/// rest.
 fn suffix_of(segment: u64) -> u32 {
     segment as u32
 }
@@ -226,6 +237,9 @@ pub struct VerifiedManifest {
 
 impl VerifiedManifest {
     /// Reads a verified Data as a manifest.
+    ///
+    /// # Errors
+    /// [`ManifestError`]: not the name or ContentType of a manifest, or malformed.
     pub fn open<B: PacketOctets>(data: &Verified<B>) -> Result<Self, ManifestError> {
         let bad_name = || ManifestError::BadName(data.name().to_name());
         let name = data.name();
@@ -259,11 +273,17 @@ impl VerifiedManifest {
     }
 
     /// Verifies a segment of the object: one pass of hashing, no signature.
+    ///
+    /// # Errors
+    /// [`SegmentRejection`]: malformed, of another name, or not the octets that the manifest lists.
     pub fn verify<B: PacketOctets>(&self, segment: B) -> Result<Verified<B>, SegmentRejection> {
         self.verify_prepared(Prepared::from(segment))
     }
 
     /// The same of one that may have been hashed already, together with others.
+    ///
+    /// # Errors
+    /// As [`VerifiedManifest::verify`].
     pub fn verify_prepared<B: PacketOctets>(
         &self,
         segment: Prepared<B>,
@@ -283,8 +303,8 @@ impl VerifiedManifest {
         let Some(listed) = self.manifest.digest(number) else {
             return reject(SegmentFault::NotListed(self.segments()));
         };
-        // The manifest vouches for the signed portion. That the segment's own signature is that digest too, or
-        // empty, leaves no octet of it unchecked.
+        // The manifest vouches for the signed portion. That the segment's own signature is that
+        // digest too, or empty, leaves no octet of it unchecked.
         let hash = self.manifest.hash;
         let own_signature: &[u8] = match hash {
             ManifestHash::Sha256 => listed,
@@ -315,7 +335,8 @@ pub enum ManifestError {
     Inconsistent,
     /// Peer or caller: not the name and ContentType of a manifest.
     BadName(Name),
-    /// Caller: the object's name and the signature leave no room; the octets it would take are given.
+    /// Caller: the object's name and the signature leave no room; the octets it would take are
+    /// given.
     TooLarge(usize),
     /// Environment: it could not be signed.
     Signing(CryptoError),

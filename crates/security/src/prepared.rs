@@ -1,8 +1,10 @@
-//! What verification costs most, done ahead: digests and signatures of packets, by any thread, several together, in any order.
+//! What verification costs most, done ahead: digests and signatures of packets, by any thread,
+//! several together, in any order.
 //!
-//! Nothing is believed here. Who verifies a packet, in its turn, asks for the digest or for what came of the signature, and gets it
-//! without the work if it was done by the same algorithm or with the same key; all else (name, chain, validity, policy) is decided
-//! then. That is what [`Verifier::verify_prepared`](crate::Verifier::verify_prepared) and
+//! Nothing is believed here. Who verifies a packet, in its turn, asks for the digest or for what
+//! came of the signature, and gets it without the work if it was done by the same algorithm or with
+//! the same key; all else (name, chain, validity, policy) is decided then. That is what
+//! [`Verifier::verify_prepared`](crate::Verifier::verify_prepared) and
 //! [`VerifiedManifest::verify_prepared`](crate::VerifiedManifest::verify_prepared) do.
 
 use namely_wire::DataView;
@@ -17,12 +19,13 @@ use crate::verified::PacketOctets;
 pub enum Preparation {
     /// Compute the digest of each signed portion.
     Digests(ManifestHash),
-    /// Check the signatures of packets that name the key of this certificate, which may be one that is not believed.
+    /// Check the signatures of packets that name the key of this certificate, which may be one that
+    /// is not believed.
     Signatures(Certificate),
 }
 
-/// A packet, and what was done of its verification. Only [`Prepared::each`] says what a digest or a signature is, so that it is always
-/// this packet's.
+/// A packet, and what was done of its verification. Only [`Prepared::each`] says what a digest or a
+/// signature is, so that it is always this packet's.
 #[derive(Clone, Debug)]
 pub struct Prepared<B> {
     packet: B,

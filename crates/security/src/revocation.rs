@@ -1,11 +1,13 @@
-//! Revocation records: a signed statement that a certificate is no longer to be believed, or that it still is.
+//! Revocation records: a signed statement that a certificate is no longer to be believed, or that
+//! it still is.
 //!
-//! Names and Content are those of UCLA's `ndnrevoke`, so that its records can be read here and ours there. The record
-//! of the certificate `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>` is
-//! `/<Identity>/REVOKE/<KeyId>/<IssuerId>/<Version>/<PublisherId>`; the statement that there is none has
-//! `/nack/<timestamp>` behind it and ContentType Nack. Both are asked for by [`revocation_prefix`] with CanBePrefix
-//! and MustBeFresh. Whether the key that signed a statement is trusted at all, the [`Verifier`](crate::Verifier)
-//! says; which of the trusted keys may make it, [`Statement::read`].
+//! Names and Content are those of UCLA's `ndnrevoke`, so that its records can be read here and ours
+//! there. The record of the certificate `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>` is
+//! `/<Identity>/REVOKE/<KeyId>/<IssuerId>/<Version>/<PublisherId>`; the statement that there is
+//! none has `/nack/<timestamp>` behind it and ContentType Nack. Both are asked for by
+//! [`revocation_prefix`] with CanBePrefix and MustBeFresh. Whether the key that signed a statement
+//! is trusted at all, the [`Verifier`](crate::Verifier) says; which of the trusted keys may make
+//! it, [`Statement::read`].
 
 use std::fmt;
 
@@ -80,7 +82,11 @@ pub struct Statement {
     pub time_ms: u64,
 }
 
-/// Where statements about the certificate `certificate` are: `/<Identity>/REVOKE/<KeyId>/<IssuerId>/<Version>`.
+/// Where statements about the certificate `certificate` are:
+/// `/<Identity>/REVOKE/<KeyId>/<IssuerId>/<Version>`.
+///
+/// # Errors
+/// [`DecodeError::BadName`] if it is not a certificate's name.
 pub fn revocation_prefix(certificate: NameRef<'_>) -> Result<Name, DecodeError> {
     let parts = CertificateName::parse(certificate)?;
     let name = parts.identity().to_name().join(REVOKE);
@@ -88,14 +94,19 @@ pub fn revocation_prefix(certificate: NameRef<'_>) -> Result<Name, DecodeError> 
     Ok(behind_key.fold(name, |name, component| name.join(component)))
 }
 
-/// Whether `name` is asked for to learn of a revocation: it has the component `REVOKE` where certificates have `KEY`.
+/// Returns true if `name` is asked for to learn of a revocation: it has the component `REVOKE` where
+/// certificates have `KEY`.
 pub fn is_about_revocation(name: NameRef<'_>, identity: NameRef<'_>) -> bool {
     identity.is_prefix_of(name) && name.component(identity.len()) == Some(REVOKE)
 }
 
 impl Statement {
-    /// The signed Data that says this of `certificate`. `issuer` is the key that issued it; an owner may revoke, but
-    /// not call good, a key by that key itself. Caches may give it for `freshness_ms`.
+    /// The signed Data that says this of `certificate`. `issuer` is the key that issued it; an
+    /// owner may revoke, but not call good, a key by that key itself. Caches may give it for
+    /// `freshness_ms`.
+    ///
+    /// # Errors
+    /// [`RevocationError::Signing`] if the library refuses.
     pub fn sign(
         &self,
         certificate: &Certificate,
@@ -121,8 +132,12 @@ impl Statement {
         sign_data(&builder, content.as_bytes(), issuer).map_err(RevocationError::Signing)
     }
 
-    /// Reads a verified Data as a statement about `certificate`: it must have the name of one, fit the certificate's
-    /// key, and come from the key that issued the certificate; a revocation may come from the revoked key too.
+    /// Reads a verified Data as a statement about `certificate`: it must have the name of one, fit
+    /// the certificate's key, and come from the key that issued the certificate; a revocation may
+    /// come from the revoked key too.
+    ///
+    /// # Errors
+    /// [`RevocationError`]: malformed, about another certificate, or by a key that may not say it.
     pub fn read<B: PacketOctets>(
         data: &Verified<B>,
         certificate: &Certificate,

@@ -38,7 +38,8 @@ impl Signer {
         Signer { kind: Kind::Hmac(Arc::new(key)), key_name: Some(key_name) }
     }
 
-    /// A private key. `key_name` is its name or the name of a certificate of it: verifiers fetch by it.
+    /// A private key. `key_name` is its name or the name of a certificate of it: verifiers fetch by
+    /// it.
     pub fn new(key_name: Name, key: Arc<PrivateKey>) -> Self {
         Signer { kind: Kind::Key(key), key_name: Some(key_name) }
     }
@@ -53,7 +54,7 @@ impl Signer {
         }
     }
 
-    /// What goes into the KeyLocator; none for digest and null signatures.
+    /// What goes into the KeyLocator; `None` for digest and null signatures.
     pub fn key_name(&self) -> Option<&Name> {
         self.key_name.as_ref()
     }
@@ -64,6 +65,9 @@ impl Signer {
     }
 
     /// The SignatureValue over `parts`, taken as one run of octets.
+    ///
+    /// # Errors
+    /// [`CryptoError::Signing`] if the library refuses.
     pub fn sign(&self, parts: &[&[u8]]) -> Result<Vec<u8>, CryptoError> {
         match &self.kind {
             Kind::Digest => Ok(sha256_of(parts).to_vec()),
@@ -90,9 +94,13 @@ impl fmt::Debug for Signer {
 /// use namely_security::{Signer, sign_data};
 /// use namely_wire::{DataBuilder, Name};
 /// let name: Name = "/hello".parse().unwrap();
-/// let wire = sign_data(&DataBuilder::new(name.as_name()), b"world", &Signer::digest_sha256()).unwrap();
+/// let builder = DataBuilder::new(name.as_name());
+/// let wire = sign_data(&builder, b"world", &Signer::digest_sha256()).unwrap();
 /// # assert!(namely_wire::DataView::parse(&wire).is_ok());
 /// ```
+///
+/// # Errors
+/// [`CryptoError::Signing`] if the library refuses.
 pub fn sign_data(builder: &DataBuilder<'_>, content: &[u8], signer: &Signer) -> Result<Vec<u8>, CryptoError> {
     let unsigned = builder.build(content, &signer.signature_info());
     // A digest needs no buffer of its own: this is the path of every segment under a manifest.
@@ -104,9 +112,13 @@ pub fn sign_data(builder: &DataBuilder<'_>, content: &[u8], signer: &Signer) -> 
     Ok(unsigned.finish(&value))
 }
 
-/// Makes a signed Interest with ApplicationParameters `parameters`, a fresh SignatureNonce, and SignatureTime
-/// `time_ms` (ms since the Unix epoch). Verifiers take the Interests of one key only in strictly ascending
-/// order of SignatureTime, so the caller gives each a larger `time_ms` than the one before.
+/// Makes a signed Interest with ApplicationParameters `parameters`, a fresh SignatureNonce, and
+/// SignatureTime `time_ms` (ms since the Unix epoch). Verifiers take the Interests of one key only
+/// in strictly ascending order of SignatureTime, so the caller gives each a larger `time_ms` than
+/// the one before.
+///
+/// # Errors
+/// [`CryptoError::Random`] or [`CryptoError::Signing`].
 pub fn sign_interest(
     builder: &InterestBuilder,
     parameters: &[u8],

@@ -10,7 +10,7 @@ use namely_wire::types::DATA;
 
 use crate::certificate::{Certificate, CertificateError};
 
-/// Most octets of a certificate file.
+/// Maximum octets of a certificate file.
 pub const CERTIFICATE_FILE_OCTETS_MAX: u64 = 64 << 10;
 
 const PEM_LABEL: &str = "NDN CERT";
@@ -18,6 +18,10 @@ const LINE_CHARACTERS: usize = 64;
 
 impl Certificate {
     /// The certificate in `octets`: raw, base64 or PEM.
+    ///
+    /// # Errors
+    /// [`CertificateError::NotText`] if it is none of the three; otherwise as
+    /// [`Certificate::parse`].
     pub fn from_file_octets(octets: &[u8]) -> Result<Self, CertificateError> {
         Self::parse(&data_from_file_octets(octets).ok_or(CertificateError::NotText)?)
     }
@@ -34,6 +38,9 @@ impl Certificate {
 }
 
 /// Reads the certificate file at `path`, in any of the three forms.
+///
+/// # Errors
+/// [`CertificateFileError`]: the file cannot be read, or holds no certificate.
 pub fn read_certificate(path: &Path) -> Result<Certificate, CertificateFileError> {
     let octets = read_bounded(path, CERTIFICATE_FILE_OCTETS_MAX)
         .map_err(|e| CertificateFileError::Read(path.to_owned(), e))?;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use namely_wire::{Component, ContentType, DataView, Name, NameRef};
 
-/// Buffers that can hold a verified packet: their octets cannot change behind the type's back. Sealed.
+/// Buffers that can hold a verified packet: their octets cannot change behind the type's back.
+/// Sealed.
 pub trait PacketOctets: AsRef<[u8]> + sealed::Sealed {}
 
 impl PacketOctets for Vec<u8> {}
@@ -28,7 +29,8 @@ mod sealed {
 ///
 /// ```compile_fail,E0451
 /// use namely_security::{TrustReason, Verified};
-/// let forged = Verified { octets: vec![6, 0], name: 0..0, content: 0..0, reason: TrustReason::Digest };
+/// let reason = TrustReason::Digest;
+/// let forged = Verified { octets: vec![6, 0], name: 0..0, content: 0..0, reason };
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verified<B = Vec<u8>> {
@@ -118,7 +120,8 @@ impl Spans {
     }
 }
 
-/// Where `part`, a slice of `whole`, lies in it. An absent element's slice lies nowhere: it is empty.
+/// Where `part`, a slice of `whole`, lies in it. An absent element's slice lies nowhere: it is
+/// empty.
 fn span(whole: &[u8], part: &[u8]) -> Range<usize> {
     if part.is_empty() {
         return 0..0;
@@ -136,14 +139,15 @@ pub enum TrustReason {
     SharedKey(Name),
     /// A verified manifest lists its digest.
     Manifest(Arc<ManifestTrust>),
-    /// Its own digest is right: it is intact, but anybody may have made it. Only under a digest-only policy.
+    /// Its own digest is right: it is intact, but anybody may have made it. Only under a
+    /// digest-only policy.
     Digest,
     /// It was not checked at all. Only under a policy that accepts everything.
     Unchecked,
 }
 
 impl TrustReason {
-    /// Whether this says who made the packet, not merely that it is intact.
+    /// Returns true if this says who made the packet, not merely that it is intact.
     pub fn is_authentic(&self) -> bool {
         match self {
             TrustReason::Chain(_) | TrustReason::SharedKey(_) => true,

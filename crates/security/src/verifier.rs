@@ -1,7 +1,7 @@
 //! The verifier: decides under a [`TrustPolicy`] whether a packet is believed.
 //!
-//! It does no I/O and reads no clock. When it lacks a certificate it says which; its driver fetches that, hands
-//! it in with [`Verifier::supply`], and asks again:
+//! It does no I/O and reads no clock. When it lacks a certificate it says which; its driver fetches
+//! that, hands it in with [`Verifier::supply`], and asks again:
 //!
 //! ```
 //! use namely_security::{TrustPolicy, Verdict, Verifier};
@@ -44,7 +44,8 @@ use crate::verified::{PacketOctets, Spans, TrustReason, Verified};
 use self::chain::Chains;
 pub use self::chain::{CANDIDATES_MAX, VALIDATED_MAX};
 
-/// Decides whether packets are believed. Remembers validated certificates, at most [`VALIDATED_MAX`].
+/// Decides whether packets are believed. Remembers validated certificates, at most
+/// [`VALIDATED_MAX`].
 #[derive(Debug)]
 pub struct Verifier {
     policy: TrustPolicy,
@@ -67,7 +68,8 @@ pub enum Verdict<B: PacketOctets> {
 pub struct NeedCertificate<B> {
     /// The Data, given back.
     pub data: B,
-    /// The KeyLocator to fetch: the name of a certificate or of a key, so that a certificate is any Data below.
+    /// The KeyLocator to fetch: the name of a certificate or of a key, so that a certificate is any
+    /// Data below.
     pub certificate: Name,
 }
 
@@ -107,8 +109,8 @@ impl Verifier {
         }
     }
 
-    /// What can be done ahead of Data that will be believed for the same `reason` as one that was. Nothing where a shared key
-    /// signs, or where nothing is checked.
+    /// What can be done ahead of Data that will be believed for the same `reason` as one that was.
+    /// Nothing where a shared key signs, or where nothing is checked.
     pub fn preparation(&self, reason: &TrustReason) -> Option<Preparation> {
         match reason {
             TrustReason::Chain(chain) => {
@@ -133,8 +135,8 @@ impl Verifier {
         }
     }
 
-    /// Verifies the signature and chain of a signed Interest; its parameters digest and its age are for the
-    /// caller.
+    /// Verifies the signature and chain of a signed Interest; its parameters digest and its age are
+    /// for the caller.
     pub(crate) fn verify_interest(
         &mut self,
         interest: &InterestView<'_>,
@@ -170,8 +172,11 @@ impl Verifier {
         self.chains.validated(name).or_else(anchor)
     }
 
-    /// Hands in a certificate that was asked for. It is believed only if its own chain leads to an anchor, and
-    /// it is forgotten again when more than [`CANDIDATES_MAX`] others came since.
+    /// Hands in a certificate that was asked for. It is believed only if its own chain leads to an
+    /// anchor, and it is forgotten again when more than [`CANDIDATES_MAX`] others came since.
+    ///
+    /// # Errors
+    /// [`CertificateError`]: the octets are no certificate, or one whose key cannot be used.
     pub fn supply(&mut self, certificate: &[u8]) -> Result<(), CertificateError> {
         self.supply_certificate(Certificate::parse(certificate)?);
         Ok(())
@@ -248,7 +253,8 @@ impl SignedPacket<'_> {
     }
 
     fn check_signature(&self, policy: &TrustPolicy, signer: &Certificate) -> Result<(), Rejection> {
-        // The KeyLocator is the sender's word; the certificate's own name is what its issuer vouched for.
+        // The KeyLocator is the sender's word; the certificate's own name is what its issuer
+        // vouched for.
         if !policy.allows(self.name, signer.key_name()) {
             return Err(self.rejected(Why::NotAllowed));
         }

@@ -1,10 +1,12 @@
-//! What the first signature of a process costs. A process of its own: whatever is set up once has not been set up yet.
+//! What the first signature of a process costs. A process of its own: whatever is set up once has
+//! not been set up yet.
 
 use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
 use namely_wire::{DataBuilder, InterestBuilder, Name};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The first use of the cryptography library's own generator takes ten times as long: it measures the processor's jitter.
+/// The first use of the cryptography library's own generator takes ten times as long: it measures
+/// the processor's jitter.
 const CPU_NS_MAX: i64 = 5_000_000;
 
 /// An Ed25519 key that was made elsewhere (RFC 8410, section 10.3): making one takes the generator.

@@ -1,4 +1,5 @@
-//! Certificates and SafeBags exchanged with `ndnsec` (ndn-cxx). Skipped, with a word, where there is none.
+//! Certificates and SafeBags exchanged with `ndnsec` (ndn-cxx). Skipped, with a word, where there
+//! is none.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! Keys and signatures checked by OpenSSL's command, and the reverse. Skipped, with a word, where there is none.
+//! Keys and signatures checked by OpenSSL's command, and the reverse. Skipped, with a word, where
+//! there is none.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Prefix Announcement: a signed Data by which a producer asks routers to send a prefix's Interests its way
-//! (`rib/announce`, and the PrefixAnnouncement header field of NDNLPv2).
+//! Prefix Announcement: a signed Data by which a producer asks routers to send a prefix's Interests
+//! its way (`rib/announce`, and the PrefixAnnouncement header field of NDNLPv2).
 
 use alloc::vec::Vec;
 
@@ -35,11 +35,18 @@ pub struct AnnouncementView<'a> {
 
 impl<'a> AnnouncementView<'a> {
     /// Checks `wire` as exactly one Prefix Announcement.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: not exactly one Data that is a Prefix Announcement.
     pub fn parse(wire: &'a [u8]) -> Result<Self, DecodeError> {
         Self::from_data(DataView::parse(wire)?)
     }
 
     /// Checks that a Data is a Prefix Announcement: name, ContentType, Content.
+    ///
+    /// # Errors
+    /// [`DecodeError::BadName`] or [`DecodeError::OutOfRange`] if name or ContentType are not those
+    /// of a Prefix Announcement; otherwise what is wrong with its Content.
     pub fn from_data(data: DataView<'a>) -> Result<Self, DecodeError> {
         let (prefix, version) = split_name(data.name).ok_or(DecodeError::BadName)?;
         if data.content_type != ContentType::PrefixAnnouncement {
@@ -58,8 +65,8 @@ impl<'a> AnnouncementView<'a> {
         })
     }
 
-    /// How long the route lasts if the announcement arrives at `unix_s`, ms: the tighter of both periods;
-    /// none when it does not hold then.
+    /// How long the route lasts if the announcement arrives at `unix_s`, ms: the tighter of both
+    /// periods; `None` when it does not hold then.
     pub fn lifetime_ms(&self, unix_s: u64) -> Option<u64> {
         let Some(validity) = self.validity else { return Some(self.expiration_period_ms) };
         if !validity.contains(unix_s) {

@@ -1,5 +1,5 @@
-//! Certificates and exported keys (packet spec, `certificate.rst`; SafeBag of ndn-cxx): names, validity,
-//! descriptions, a checked view, and the unsigned packet.
+//! Certificates and exported keys (packet spec, `certificate.rst`; SafeBag of ndn-cxx): names,
+//! validity, descriptions, a checked view, and the unsigned packet.
 //!
 //! A view says what a certificate claims. Whether its signature holds and its signer is trusted is
 //! `namely-security`'s work.
@@ -15,7 +15,8 @@ use crate::tlv::{self, Reader, Writer};
 use crate::types::*;
 use crate::validity::ValidityPeriod;
 
-/// Longest FreshnessPeriod of the certificates that namely makes, ms: what `certificate.rst` recommends.
+/// Longest FreshnessPeriod of the certificates that namely makes, ms: what `certificate.rst`
+/// recommends.
 pub const CERTIFICATE_FRESHNESS_MS: u64 = 3_600_000;
 
 /// The name of a certificate: `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>`.
@@ -27,6 +28,9 @@ pub struct CertificateName<'a> {
 
 impl<'a> CertificateName<'a> {
     /// Checks the form of `name`.
+    ///
+    /// # Errors
+    /// [`DecodeError::BadName`] if it is not `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>`.
     pub fn parse(name: NameRef<'a>) -> Result<Self, DecodeError> {
         let identity_components = name.len().checked_sub(4).ok_or(DecodeError::BadName)?;
         if name.component(identity_components) != Some(KEY) {
@@ -78,6 +82,9 @@ pub fn key_name(identity: NameRef<'_>, key_id: Component<'_>) -> Name {
 }
 
 /// The key name that a KeyLocator means: itself, or the key of the certificate it names.
+///
+/// # Errors
+/// [`DecodeError::BadName`] if it is the name of neither a key nor a certificate.
 pub fn key_name_of_locator(locator: NameRef<'_>) -> Result<NameRef<'_>, DecodeError> {
     if let Some(at) = locator.len().checked_sub(2)
         && locator.component(at) == Some(KEY)
@@ -106,12 +113,18 @@ pub struct CertificateView<'a> {
 
 impl<'a> CertificateView<'a> {
     /// Checks `wire` as exactly one certificate.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: not exactly one Data that is a certificate.
     pub fn parse(wire: &'a [u8]) -> Result<Self, DecodeError> {
         Self::from_data(DataView::parse(wire)?)
     }
 
-    /// Checks that a Data is a certificate: its name, ContentType KEY, a ValidityPeriod. A FreshnessPeriod
-    /// is not asked for: it matters to caches, not to trust.
+    /// Checks that a Data is a certificate: its name, ContentType KEY, a ValidityPeriod. A
+    /// FreshnessPeriod is not asked for: it matters to caches, not to trust.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: the Data is well formed, but no certificate.
     pub fn from_data(data: DataView<'a>) -> Result<Self, DecodeError> {
         let name = CertificateName::parse(data.name)?;
         if data.content_type != ContentType::Key {
@@ -133,12 +146,15 @@ impl<'a> CertificateView<'a> {
         self.signature_info.key_name()
     }
 
-    /// Whether the certificate says that its own key signed it.
+    /// Returns true if the certificate says that its own key signed it.
     pub fn is_self_signed(&self) -> bool {
         self.signer_name().is_some_and(|signer| key_name_of_locator(signer) == Ok(self.name.key_name()))
     }
 
     /// AdditionalDescription: keys and values, for people.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: the element is malformed, or not UTF-8.
     pub fn descriptions(&self) -> Result<Vec<(String, String)>, DecodeError> {
         descriptions(self.data.signature_info_value)
     }
@@ -170,8 +186,8 @@ fn text(octets: &[u8]) -> Result<String, DecodeError> {
     core::str::from_utf8(octets).map(String::from).map_err(|_| DecodeError::BadText)
 }
 
-/// A certificate that lacks its signature value. `signer` is the issuer's SignatureInfo; the validity and
-/// descriptions are put into it.
+/// A certificate that lacks its signature value. `signer` is the issuer's SignatureInfo; the
+/// validity and descriptions are put into it.
 pub fn build_certificate(
     key_name: NameRef<'_>,
     issuer_id: Component<'_>,
@@ -199,6 +215,9 @@ pub struct SafeBagView<'a> {
 
 impl<'a> SafeBagView<'a> {
     /// Checks `octets` as exactly one SafeBag.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: not a certificate followed by an encrypted key.
     pub fn parse(octets: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = tlv::read_exactly(octets, SAFE_BAG)?.children();
         let certificate = CertificateView::parse(reader.require(DATA)?.raw)?;

@@ -82,6 +82,9 @@ pub struct DataView<'a> {
 
 impl<'a> DataView<'a> {
     /// Checks `wire` as exactly one Data.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: not exactly one well-formed Data.
     pub fn parse(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let outer = tlv::read_exactly(wire, DATA)?;
         let mut reader = outer.children();
@@ -148,6 +151,9 @@ impl<'a> DataView<'a> {
     }
 
     /// SignatureInfo in full; it was checked when the view was made.
+    ///
+    /// # Errors
+    /// None in practice: the element was checked when the view was made.
     pub fn signature_info(&self) -> Result<SignatureInfoView<'a>, DecodeError> {
         SignatureInfoView::parse_value(self.signature_info_value)
     }
@@ -158,7 +164,8 @@ impl<'a> DataView<'a> {
 /// ```
 /// use namely_wire::{DataBuilder, DataView, Name, SignatureInfo};
 /// let name: Name = "/a/b".parse().unwrap();
-/// let unsigned = DataBuilder::new(name.as_name()).freshness_ms(1000).build(b"hello", &SignatureInfo::digest_sha256());
+/// let builder = DataBuilder::new(name.as_name()).freshness_ms(1000);
+/// let unsigned = builder.build(b"hello", &SignatureInfo::digest_sha256());
 /// let wire = unsigned.finish(&[0; 32]);
 /// assert_eq!(DataView::parse(&wire).unwrap().content, b"hello");
 /// ```
@@ -220,8 +227,8 @@ impl<'a> DataBuilder<'a> {
     }
 }
 
-/// Room kept before Name for the outer TYPE and LENGTH, so that a Data of 253 to 65535 octets is finished
-/// without moving its content.
+/// Room kept before Name for the outer TYPE and LENGTH, so that a Data of 253 to 65535 octets is
+/// finished without moving its content.
 const HEADROOM: usize = 4;
 
 /// A Data that lacks its signature value.

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-/// A reason to refuse received octets. Always the peer's fault; callers count it by [`DecodeError::label`].
+/// A reason to refuse received octets. Always the peer's fault; callers count it by
+/// [`DecodeError::label`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DecodeError {
     /// The input ends before the element does.
@@ -35,13 +36,13 @@ pub enum DecodeError {
     TooManyComponents,
     /// An Interest with an empty name.
     EmptyName,
-    /// A name that is not of the form which its packet asks for, as a certificate's.
+    /// A name that is not of the form that its packet needs, as a certificate's.
     BadName,
     /// ApplicationParameters without a parameters digest in the name, or the reverse misplaced.
     MissingParametersDigest,
     /// Text that is not a name URI.
     BadUri,
-    /// Text or time that is not in the form the field asks for.
+    /// Text or time that is not in the form the field needs.
     BadText,
     /// A number outside what its field allows; the TYPE is given.
     OutOfRange(u32),
@@ -95,7 +96,7 @@ impl fmt::Display for DecodeError {
             DecodeError::BadDigestLength => f.write_str("a digest component is not 32 octets long"),
             DecodeError::TooManyComponents => f.write_str("the name has too many components"),
             DecodeError::EmptyName => f.write_str("an Interest needs at least one name component"),
-            DecodeError::BadName => f.write_str("the name is not of the form that this packet asks for"),
+            DecodeError::BadName => f.write_str("the name is not of the form that this packet needs"),
             DecodeError::MissingParametersDigest => {
                 f.write_str("ApplicationParameters without a parameters digest in the name")
             }

@@ -1,8 +1,9 @@
-//! FaceUri: the text by which management names the two ends of a face, and by which people name a router or
-//! an address to listen on.
+//! FaceUri: the text by which management names the two ends of a face, and by which people name a
+//! router or an address to listen on.
 //!
-//! Numeric addresses are parsed here; a host name stays text, because looking one up is I/O. Canonical forms
-//! follow NFD's FaceUri: `udp4://192.0.2.1:6363`, `tcp6://[2001:db8::1]:6363`, `unix:///run/x.sock`.
+//! Numeric addresses are parsed here; a host name stays text, because looking one up is I/O.
+//! Canonical forms follow NFD's FaceUri: `udp4://192.0.2.1:6363`, `tcp6://[2001:db8::1]:6363`,
+//! `unix:///run/x.sock`.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -40,8 +41,8 @@ pub enum FaceUri {
     WsClient(Endpoint),
     /// `ether://[08:00:27:01:02:03]`: a station on a network interface, or a group of them.
     Ether(MacAddress),
-    /// `ether://[08:00:27:01:02:03%eth0]`: a station, and the network interface of this machine on which it is: a router, as
-    /// an application names it.
+    /// `ether://[08:00:27:01:02:03%eth0]`: a station, and the network interface of this machine on
+    /// which it is: a router, as an application names it.
     Station {
         /// The station's address.
         address: MacAddress,
@@ -63,7 +64,7 @@ pub enum FaceUri {
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// Whether it is of a group; the broadcast address is one too.
+    /// Returns true if it is of a group; the broadcast address is one too.
     pub fn is_group(self) -> bool {
         self.0[0] & 1 == 1
     }
@@ -120,7 +121,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Whether `address` is of this family.
+    /// Returns true if `address` is of this family.
     pub fn admits(self, address: &IpAddr) -> bool {
         match self {
             Family::Any => true,
@@ -305,7 +306,8 @@ pub enum FaceUriError {
     NoScheme,
     /// A scheme that namely does not know.
     UnknownScheme,
-    /// `unix://` or `memif://` without an absolute path, or with more than `?id=` and a number behind it.
+    /// `unix://` or `memif://` without an absolute path, or with more than `?id=` and a number
+    /// behind it.
     BadPath,
     /// Not an address or a host name.
     BadHost,

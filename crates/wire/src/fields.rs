@@ -1,7 +1,7 @@
 //! A block of named fields, as management and metadata use: each field at most once, in any order.
 //!
-//! Clients differ in the order they write (python-ndn and ndn-cxx already do), so order is not checked;
-//! of a repeated field the first counts.
+//! Clients differ in the order they write (python-ndn and ndn-cxx already do), so order is not
+//! checked; of a repeated field the first counts.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -18,16 +18,16 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Takes a block's VALUE and ignores what it does not know: for reports, which must stay readable
-    /// when the sender is newer.
+    /// Takes a block's VALUE and ignores what it does not know: for reports, which must stay
+    /// readable when the sender is newer.
     pub(crate) fn lenient(value: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(value);
         while reader.next_tlv()?.is_some() {}
         Ok(Fields { value })
     }
 
-    /// Takes a block's VALUE and refuses an unknown element of a critical TYPE: for commands, which must
-    /// not be obeyed by halves.
+    /// Takes a block's VALUE and refuses an unknown element of a critical TYPE: for commands, which
+    /// must not be obeyed by halves.
     pub(crate) fn strict(value: &'a [u8], known: &[u32]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(value);
         while let Some(tlv) = reader.next_tlv()? {

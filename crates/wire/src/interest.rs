@@ -24,7 +24,8 @@ pub struct InterestView<'a> {
     pub can_be_prefix: bool,
     /// MustBeFresh.
     pub must_be_fresh: bool,
-    /// ForwardingHint's VALUE: one or more Name TLVs, checked. See [`InterestView::forwarding_hint`].
+    /// ForwardingHint's VALUE: one or more Name TLVs, checked. See
+    /// [`InterestView::forwarding_hint`].
     pub forwarding_hint_value: Option<&'a [u8]>,
     /// Nonce.
     pub nonce: Option<[u8; 4]>,
@@ -42,12 +43,16 @@ pub struct InterestView<'a> {
     pub signature_info_value: Option<&'a [u8]>,
     /// InterestSignatureValue's VALUE.
     pub signature_value: Option<&'a [u8]>,
-    /// The second part of the signed portion: from ApplicationParameters up to InterestSignatureValue.
+    /// The second part of the signed portion: from ApplicationParameters up to
+    /// InterestSignatureValue.
     pub signed_parameters: &'a [u8],
 }
 
 impl<'a> InterestView<'a> {
     /// Checks `wire` as exactly one Interest.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: not exactly one well-formed Interest.
     pub fn parse(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let outer = tlv::read_exactly(wire, INTEREST)?;
         let header = wire.len() - outer.value.len();
@@ -133,6 +138,9 @@ impl<'a> InterestView<'a> {
     }
 
     /// InterestSignatureInfo, if the Interest is signed.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: the element is malformed.
     pub fn signature_info(&self) -> Result<Option<SignatureInfoView<'a>>, DecodeError> {
         self.signature_info_value.map(SignatureInfoView::parse_value).transpose()
     }
@@ -197,11 +205,13 @@ fn names(value: &[u8]) -> impl Iterator<Item = NameRef<'_>> {
     })
 }
 
-/// A copy of `interest`, which has no Nonce, with `nonce` put in: for applications that leave it out.
+/// A copy of `interest`, which has no Nonce, with `nonce` put in: for applications that leave it
+/// out.
 pub fn with_nonce(interest: &InterestView<'_>, nonce: [u8; 4]) -> Vec<u8> {
     let value = tlv::read_tlv(interest.wire).map_or(&[][..], |outer| outer.value);
-    // Nonce goes behind the last of the elements that precede it in the specification's order. Unknown
-    // elements may stand between those; these are all critical, so none is behind a later element.
+    // Nonce goes behind the last of the elements that precede it in the specification's order.
+    // Unknown elements may stand between those; these are all critical, so none is behind a later
+    // element.
     let mut body = Reader::new(value);
     let mut split = 0;
     while let Ok(Some(tlv)) = body.next_tlv() {
@@ -219,7 +229,8 @@ pub fn with_nonce(interest: &InterestView<'_>, nonce: [u8; 4]) -> Vec<u8> {
 /// ```
 /// use namely_wire::{InterestBuilder, InterestView, Name};
 /// let name: Name = "/a/b".parse().unwrap();
-/// let wire = InterestBuilder::new(name).can_be_prefix().must_be_fresh().nonce([1, 2, 3, 4]).build();
+/// let builder = InterestBuilder::new(name).can_be_prefix().must_be_fresh();
+/// let wire = builder.nonce([1, 2, 3, 4]).build();
 /// assert_eq!(InterestView::parse(&wire).unwrap().nonce, Some([1, 2, 3, 4]));
 /// ```
 #[derive(Clone, Debug)]
@@ -300,9 +311,12 @@ impl InterestBuilder {
         self.encode(self.name_with_digest(&digest).as_name(), w.as_bytes())
     }
 
-    /// A signed Interest (packet spec, `signed-interest.rst`). `sign` is given the two runs of octets to
-    /// sign in order (name components, then parameters and signature info) and returns the signature value;
-    /// `digest` is SHA-256.
+    /// A signed Interest (packet spec, `signed-interest.rst`). `sign` is given the two runs of
+    /// octets to sign in order (name components, then parameters and signature info) and returns
+    /// the signature value; `digest` is SHA-256.
+    ///
+    /// # Errors
+    /// What `sign` returns as its error.
     pub fn build_signed<E>(
         &self,
         parameters: &[u8],

@@ -1,13 +1,37 @@
 //! NDN packet formats: checked views over received bytes, and builders for making packets.
 //!
-//! A *view* ([`InterestView`], [`DataView`], [`LpView`], [`NameRef`]) borrows the received octets; parsing
-//! one validates all of it once and never allocates. A *builder* makes octets. What a view hands out is
-//! always inside the slice it was parsed from.
+//! A *view* ([`InterestView`], [`DataView`], [`LpView`], [`NameRef`]) borrows the received octets;
+//! parsing one validates all of it once and never allocates. A *builder* makes octets. What a view
+//! hands out is always inside the slice it was parsed from.
 //!
-//! This crate never reads a clock, a file or a socket, and no input makes it panic: every function that
-//! takes foreign octets returns [`DecodeError`].
+//! This crate never reads a clock, a file or a socket, and no input makes it panic: every function
+//! that takes foreign octets returns [`DecodeError`].
 //!
-//! Follows the NDN Packet Format Specification v0.3 and NDNLPv2.
+//! Follows the NDN Packet Format Specification v0.3, NDNLPv2, and for [`mgmt`] the NFD management
+//! protocol. Each module names the sections it implements.
+//!
+//! # Example
+//!
+//! A consumer makes an Interest; a producer reads it and makes the Data; the consumer reads that.
+//! The signature here is of zeros: `namely-security` makes real ones.
+//!
+//! ```
+//! use namely_wire::{DataBuilder, DataView, InterestBuilder, InterestView, Name, SignatureInfo};
+//!
+//! let name: Name = "/weather/v=7/seg=0".parse()?;
+//! let asked = InterestBuilder::new(name).must_be_fresh().lifetime_ms(2000).build();
+//!
+//! let interest = InterestView::parse(&asked)?;
+//! assert!(interest.must_be_fresh);
+//! let builder = DataBuilder::new(interest.name).freshness_ms(1000);
+//! let unsigned = builder.build(b"sunny", &SignatureInfo::digest_sha256());
+//! let answer = unsigned.finish(&[0; 32]);
+//!
+//! let data = DataView::parse(&answer)?;
+//! assert_eq!(data.name.to_string(), "/weather/v=7/seg=0");
+//! assert_eq!(data.content, b"sunny");
+//! # Ok::<(), namely_wire::DecodeError>(())
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -41,8 +65,8 @@ pub use name::{Component, Name, NameRef};
 pub use signature::{KeyLocator, SignatureInfo, SignatureInfoView, SignatureType};
 pub use validity::ValidityPeriod;
 
-/// Largest network packet (Interest or Data TLV, header included) in octets: `MAX_NDN_PACKET_SIZE` of
-/// ndn-cxx, which every peer shares.
+/// Largest network packet (Interest or Data TLV, header included) in octets: `MAX_NDN_PACKET_SIZE`
+/// of ndn-cxx, which every peer shares.
 pub const PACKET_OCTETS_MAX: usize = 8800;
 
 /// What link headers may add to a network packet on a stream face: a Data of exactly

@@ -1,7 +1,7 @@
 //! NDNLPv2 link packets: a checked view of every field, and the header that goes before a fragment.
 //!
-//! A bare Interest or Data is an LpPacket with nothing but a fragment; [`LpView::parse`] takes both.
-//! Reassembly, acknowledgements and marks are `namely-link`'s work.
+//! A bare Interest or Data is an LpPacket with nothing but a fragment; [`LpView::parse`] takes
+//! both. Reassembly, acknowledgements and marks are `namely-link`'s work.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -21,7 +21,7 @@ pub struct PitToken {
 }
 
 impl PitToken {
-    /// A token of 1 to 32 octets; none for other lengths.
+    /// A token of 1 to 32 octets; `None` for other lengths.
     pub fn new(token: &[u8]) -> Option<Self> {
         if token.is_empty() || token.len() > PIT_TOKEN_OCTETS_MAX {
             return None;
@@ -117,12 +117,12 @@ pub struct LpHeaders {
 pub const CACHE_POLICY_NO_CACHE: u64 = 1;
 
 impl LpHeaders {
-    /// Whether no header is set, so that the packet goes bare.
+    /// Returns true if no header is set, so that the packet goes bare.
     pub fn is_empty(&self) -> bool {
         *self == LpHeaders::default()
     }
 
-    /// Whether the congestion mark is set and not 0.
+    /// Returns true if the congestion mark is set and not 0.
     pub fn is_marked(&self) -> bool {
         self.congestion_mark.is_some_and(|mark| mark != 0)
     }
@@ -170,9 +170,9 @@ pub struct LpFraming {
     pub acks: Vec<u64>,
 }
 
-/// Appends to `out` everything of an LpPacket that precedes the fragment's own octets: the outer header,
-/// all fields in ascending order of TYPE, and the Fragment's TYPE and LENGTH. The caller sends
-/// `fragment_octets` octets right behind. With `fragment_octets` none the packet is IDLE.
+/// Appends to `out` everything of an LpPacket that precedes the fragment's own octets: the outer
+/// header, all fields in ascending order of TYPE, and the Fragment's TYPE and LENGTH. The caller
+/// sends `fragment_octets` octets right behind. Without `fragment_octets` the packet is IDLE.
 pub fn encode_lp_header(
     headers: &LpHeaders,
     framing: &LpFraming,
@@ -215,11 +215,12 @@ pub fn encode_lp_header(
 /// Shortest link packet that [`encode_lp_probe`] makes, octets.
 pub const LP_PROBE_OCTETS_MIN: usize = 300;
 
-/// Appends to `out` everything of an IDLE LpPacket of `octets` in all, with this TxSequence, that precedes its padding. The
-/// caller sends as many zeros right behind as this returns; none if it is to be shorter than [`LP_PROBE_OCTETS_MIN`] or longer
-/// than a datagram.
+/// Appends to `out` everything of an IDLE LpPacket of `octets` in all, with this TxSequence, that
+/// precedes its padding. The caller sends as many zeros right behind as this returns; `None` if it is
+/// to be shorter than [`LP_PROBE_OCTETS_MIN`] or longer than a datagram.
 pub fn encode_lp_probe(tx_sequence: u64, octets: usize, out: &mut Vec<u8>) -> Option<usize> {
-    // TYPE and LENGTH of the packet, TxSequence, TYPE and LENGTH of the padding: lengths take 3 octets in this range.
+    // TYPE and LENGTH of the packet, TxSequence, TYPE and LENGTH of the padding: lengths take 3
+    // octets in this range.
     const HEADER_OCTETS: usize = (1 + 3) + (3 + 1 + 8) + (3 + 3);
     let is_possible = (LP_PROBE_OCTETS_MIN..=usize::from(u16::MAX)).contains(&octets);
     let padding_octets = octets.checked_sub(HEADER_OCTETS).filter(|_| is_possible)?;
@@ -258,13 +259,17 @@ pub struct LpView<'a> {
     pub tx_sequence: Option<u64>,
     /// PrefixAnnouncement's VALUE: a Data TLV.
     pub prefix_announcement: Option<&'a [u8]>,
-    /// Fragment's VALUE; none in an IDLE packet.
+    /// Fragment's VALUE; `None` in an IDLE packet.
     pub fragment: Option<&'a [u8]>,
     fields: &'a [u8],
 }
 
 impl<'a> LpView<'a> {
     /// Checks `wire` as one link packet: an LpPacket, or a bare Interest or Data.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: not exactly one well-formed packet, or an LpPacket with an unknown critical
+    /// header field.
     pub fn parse(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let outer = tlv::read_tlv(wire)?;
         if outer.raw.len() != wire.len() {
@@ -371,7 +376,8 @@ const FIELDS: [u32; 14] = [
     LP_PREFIX_ANNOUNCEMENT,
 ];
 
-/// NDNLPv2's own rule: an unknown field may be ignored only if its TYPE is 800..=959 with both low bits 0.
+/// NDNLPv2's own rule: an unknown field may be ignored only if its TYPE is 800..=959 with both low
+/// bits 0.
 fn ignore_unknown_field(typ: u32) -> Result<(), DecodeError> {
     if (800..=959).contains(&typ) && typ & 3 == 0 { Ok(()) } else { Err(DecodeError::UnknownCritical(typ)) }
 }

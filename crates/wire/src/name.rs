@@ -1,8 +1,9 @@
-//! Names and their components (packet spec, `name.rst`): a borrowed view, an owned name, the URI form,
-//! canonical order.
+//! Names and their components (packet spec, `name.rst`): a borrowed view, an owned name, the URI
+//! form, canonical order.
 //!
-//! A name is kept as the VALUE of its Name TLV. Because TYPE and LENGTH are always in their shortest form,
-//! canonical order is the order of those octets, and equality of names is equality of octets.
+//! A name is kept as the VALUE of its Name TLV. Because TYPE and LENGTH are always in their
+//! shortest form, canonical order is the order of those octets, and equality of names is equality
+//! of octets.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -15,8 +16,9 @@ use crate::error::DecodeError;
 use crate::tlv::{self, Writer};
 use crate::types::*;
 
-/// Most components a name may have. A content store indexes every prefix of a Data name, so the length of
-/// a name is work for a forwarder: a name one component longer is refused when it is parsed.
+/// Maximum number of components of a name. A content store indexes every prefix of a Data name, so the
+/// length of a name is work for a forwarder: a name one component longer is refused when it is
+/// parsed.
 pub const COMPONENTS_MAX: usize = 128;
 
 /// One name component: its TYPE and VALUE.
@@ -54,17 +56,20 @@ impl<'a> Component<'a> {
         self.number(VERSION_COMPONENT)
     }
 
-    /// Whether this is an implicit digest component.
+    /// Returns true if this is an implicit digest component.
     pub fn is_implicit_digest(&self) -> bool {
         self.typ == IMPLICIT_DIGEST_COMPONENT
     }
 
-    /// Whether this is a parameters digest component.
+    /// Returns true if this is a parameters digest component.
     pub fn is_parameters_digest(&self) -> bool {
         self.typ == PARAMETERS_DIGEST_COMPONENT
     }
 
     /// Reads the VALUE of a TLV that holds exactly one component TLV (as FinalBlockId does).
+    ///
+    /// # Errors
+    /// [`DecodeError`]: not exactly one TLV, or one that is no component.
     pub fn parse(octets: &'a [u8]) -> Result<Self, DecodeError> {
         let tlv = tlv::read_tlv(octets)?;
         if tlv.raw.len() != octets.len() {
@@ -111,7 +116,11 @@ pub struct NameRef<'a> {
 }
 
 impl<'a> NameRef<'a> {
-    /// Checks the VALUE of a Name TLV: every component well formed, at most [`COMPONENTS_MAX`] of them.
+    /// Checks the VALUE of a Name TLV: every component well formed, at most [`COMPONENTS_MAX`] of
+    /// them.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: a component is malformed, or there are more than [`COMPONENTS_MAX`].
     pub fn parse_value(value: &'a [u8]) -> Result<Self, DecodeError> {
         let (mut rest, mut count) = (value, 0);
         while !rest.is_empty() {
@@ -127,6 +136,9 @@ impl<'a> NameRef<'a> {
     }
 
     /// Checks a whole Name TLV.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: not exactly one Name TLV, or its VALUE is refused.
     pub fn parse(octets: &'a [u8]) -> Result<Self, DecodeError> {
         Self::parse_value(tlv::read_exactly(octets, NAME)?.value)
     }
@@ -146,7 +158,7 @@ impl<'a> NameRef<'a> {
         self.components().count()
     }
 
-    /// Whether this is the empty name `/`.
+    /// Returns true if this is the empty name `/`.
     pub fn is_empty(&self) -> bool {
         self.value.is_empty()
     }
@@ -177,8 +189,9 @@ impl<'a> NameRef<'a> {
         self.prefix(self.len().saturating_sub(n))
     }
 
-    /// Whether `self` is `other` or a prefix of it. Octets decide: a component never starts in the middle
-    /// of another, because a shorter run of components ends on a boundary of `other` if their octets agree.
+    /// Returns true if `self` is `other` or a prefix of it. Octets decide: a component never starts in the
+    /// middle of another, because a shorter run of components ends on a boundary of `other` if
+    /// their octets agree.
     pub fn is_prefix_of(&self, other: NameRef<'_>) -> bool {
         other.value.starts_with(self.value)
     }
@@ -201,8 +214,14 @@ impl<'a> NameRef<'a> {
 
 impl Ord for NameRef<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Canonical order of names is the order of their TLV-VALUEs, except that a multi-octet TYPE or
-        // LENGTH also compares as its number: 253.. encodings start with a larger octet, so they do.
+        // Canonical order (packet spec, Name) compares component by component: TYPE, then LENGTH,
+        // then VALUE. Comparing the octets of both TLV-VALUEs does just that:
+        // - Every number was checked to be in its shortest form, so the larger TYPE or LENGTH is
+        //   also the larger run of octets: a longer form starts with 253 or more, which no number
+        //   of one octet does, and within one form octets are big-endian.
+        // - Where TYPE and LENGTH agree, both VALUEs are at the same place and of one length, and
+        //   the next components follow at the same place.
+        // - A name that is a prefix of the other is also a prefix of its octets, and comes first.
         self.value.cmp(other.value)
     }
 }
@@ -264,12 +283,12 @@ impl Name {
         self.as_name().len()
     }
 
-    /// Whether this is the empty name `/`.
+    /// Returns true if this is the empty name `/`.
     pub fn is_empty(&self) -> bool {
         self.value.is_empty()
     }
 
-    /// Whether `self` is `other` or a prefix of it.
+    /// Returns true if `self` is `other` or a prefix of it.
     pub fn is_prefix_of(&self, other: NameRef<'_>) -> bool {
         self.as_name().is_prefix_of(other)
     }
@@ -475,7 +494,8 @@ fn unescape(text: &str) -> Result<Vec<u8>, DecodeError> {
         }
     }
     if octets.iter().all(|b| *b == b'.') {
-        // Three periods are added to a component made only of periods; fewer than three is not a component.
+        // Three periods are added to a component made only of periods; fewer than three is not a
+        // component.
         let kept = octets.len().checked_sub(3).ok_or(DecodeError::BadUri)?;
         octets.truncate(kept);
     }

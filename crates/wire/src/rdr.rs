@@ -1,9 +1,9 @@
-//! Realtime Data Retrieval and the file-server protocol: which version of an object is the newest, what a
-//! file is like, and what a directory holds.
+//! Realtime Data Retrieval and the file-server protocol: which version of an object is the newest,
+//! what a file is like, and what a directory holds.
 //!
-//! Discovery asks for `<prefix>/32=metadata`; the answer's Content is [`Metadata`]. A directory's listing is
-//! an object of its own, `<directory>/32=ls`. Follows RDR as ndn-cxx reads it, and ndn6-file-server's
-//! protocol.
+//! Discovery requests `<prefix>/32=metadata`; the answer's Content is [`Metadata`]. A directory's
+//! listing is an object of its own, `<directory>/32=ls`. Follows RDR as ndn-cxx reads it, and
+//! ndn6-file-server's protocol.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -37,7 +37,8 @@ pub const METADATA_COMPONENT: Component<'static> = Component { typ: KEYWORD_COMP
 /// The component `32=ls`.
 pub const LISTING_COMPONENT: Component<'static> = Component { typ: KEYWORD_COMPONENT, value: b"ls" };
 
-/// The name to discover the newest version of `object` by; it is asked for with CanBePrefix and MustBeFresh.
+/// The name to discover the newest version of `object` by; it is asked for with CanBePrefix and
+/// MustBeFresh.
 pub fn discovery_name(object: NameRef<'_>) -> Name {
     object.to_name().join(METADATA_COMPONENT)
 }
@@ -52,7 +53,8 @@ pub fn listing_name(directory: NameRef<'_>) -> Name {
     directory.to_name().join(LISTING_COMPONENT)
 }
 
-/// The Content of a metadata packet. Plain RDR gives [`Metadata::name`] only; a file server gives the rest.
+/// The Content of a metadata packet. Plain RDR gives [`Metadata::name`] only; a file server gives
+/// the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// The versioned name: segments are `<name>/seg=<n>`.
@@ -73,8 +75,8 @@ pub struct Metadata {
     pub ctime_ns: Option<u64>,
     /// Mtime: last change of the content, ns since the Unix epoch.
     pub mtime_ns: Option<u64>,
-    /// ManifestEntries: segments that each manifest of the object covers (`docs/manifest.md`); absent if it has
-    /// none.
+    /// ManifestEntries: segments that each manifest of the object covers (`docs/manifest.md`);
+    /// absent if it has none.
     pub manifest_entries: Option<u64>,
 }
 
@@ -91,8 +93,12 @@ impl Metadata {
         Metadata { name, ..Default::default() }
     }
 
-    /// Reads a metadata packet's Content. Elements come in any order and unknown ones are ignored; only the
-    /// name is required.
+    /// Reads a metadata packet's Content. Elements come in any order and unknown ones are ignored;
+    /// only the name is required.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: the Content is no sequence of TLVs, a known element is malformed, or the
+    /// name is missing.
     pub fn decode(content: &[u8]) -> Result<Self, DecodeError> {
         let fields = Fields::lenient(content)?;
         Ok(Metadata {
@@ -129,12 +135,12 @@ impl Metadata {
         w.into_vec()
     }
 
-    /// Whether Mode says that this is a directory.
+    /// Returns true if Mode says that this is a directory.
     pub fn is_directory(&self) -> bool {
         self.mode.is_some_and(|mode| mode & MODE_FORMAT == MODE_DIRECTORY)
     }
 
-    /// Whether Mode says that this is a regular file.
+    /// Returns true if Mode says that this is a regular file.
     pub fn is_regular_file(&self) -> bool {
         self.mode.is_some_and(|mode| mode & MODE_FORMAT == MODE_REGULAR)
     }
@@ -154,8 +160,8 @@ pub struct ListingEntry<'a> {
 }
 
 impl<'a> ListingEntry<'a> {
-    /// An entry, unless `name` is empty, `.` or `..` or holds a zero octet or a slash: a listing that says
-    /// so would lead a careless client out of its directory.
+    /// An entry, unless `name` is empty, `.` or `..` or holds a zero octet or a slash: a listing
+    /// that says so would lead a careless client out of its directory.
     pub fn new(name: &'a [u8], is_directory: bool) -> Option<Self> {
         let plain = !matches!(name, b"" | b"." | b"..") && !name.iter().any(|b| matches!(b, 0 | b'/'));
         plain.then_some(ListingEntry { name, is_directory })
@@ -168,8 +174,8 @@ impl fmt::Debug for ListingEntry<'_> {
     }
 }
 
-/// The octets of a directory listing, in the order of `entries`: each name, `/` behind a directory's, and a
-/// zero octet.
+/// The octets of a directory listing, in the order of `entries`: each name, `/` behind a
+/// directory's, and a zero octet.
 pub fn encode_listing<'a>(entries: impl IntoIterator<Item = ListingEntry<'a>>) -> Vec<u8> {
     let mut octets = Vec::new();
     for entry in entries {
@@ -179,7 +185,8 @@ pub fn encode_listing<'a>(entries: impl IntoIterator<Item = ListingEntry<'a>>) -
     octets
 }
 
-/// The entries of a directory listing: all segments' Content in order. It ends after the first error.
+/// The entries of a directory listing: all segments' Content in order. It ends after the first
+/// error.
 pub fn listing(octets: &[u8]) -> impl Iterator<Item = Result<ListingEntry<'_>, DecodeError>> {
     let mut rest = octets;
     core::iter::from_fn(move || {

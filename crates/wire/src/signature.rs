@@ -1,5 +1,5 @@
-//! SignatureInfo of Data and Interests (packet spec, `signature.rst`, `signed-interest.rst`), and the
-//! ValidityPeriod that a certificate adds to it.
+//! SignatureInfo of Data and Interests (packet spec, `signature.rst`, `signed-interest.rst`), and
+//! the ValidityPeriod that a certificate adds to it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -85,6 +85,10 @@ pub struct SignatureInfoView<'a> {
 
 impl<'a> SignatureInfoView<'a> {
     /// Parses the VALUE of a SignatureInfo element.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: an element is malformed, repeated, out of order, or critical and unknown;
+    /// or SignatureType is missing.
     pub fn parse_value(value: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(value);
         let signature_type = SignatureType::from_number(reader.require(SIGNATURE_TYPE)?.nni()?);
@@ -102,7 +106,8 @@ impl<'a> SignatureInfoView<'a> {
                 tlv.typ,
                 KEY_LOCATOR | SIGNATURE_NONCE | SIGNATURE_TIME | SIGNATURE_SEQ_NUM | VALIDITY_PERIOD
             );
-            // Recognized elements come in ascending order of TYPE; one that does not is out of order.
+            // Recognized elements come in ascending order of TYPE; one that does not is out of
+            // order.
             if !known || tlv.typ <= last {
                 tlv::ignore_unknown(tlv.typ)?;
                 continue;
@@ -148,7 +153,7 @@ fn parse_key_locator(value: &[u8]) -> Result<Option<KeyLocator<'_>>, DecodeError
 pub struct SignatureInfo {
     /// How the packet is signed.
     pub signature_type: SignatureType,
-    /// The name of the key or certificate; none for digest and null signatures.
+    /// The name of the key or certificate; `None` for digest and null signatures.
     pub key_name: Option<Name>,
     /// SignatureNonce.
     pub nonce: Option<[u8; 8]>,

@@ -1,7 +1,8 @@
-//! TYPE-LENGTH-VALUE encoding (packet spec, `tlv.rst`): a strict reader over borrowed octets and a writer.
+//! TYPE-LENGTH-VALUE encoding (packet spec, `tlv.rst`): a strict reader over borrowed octets and a
+//! writer.
 //!
-//! Numbers must be in their shortest form: names are compared and hashed as octets, so two encodings of one
-//! name must not exist.
+//! Numbers must be in their shortest form: names are compared and hashed as octets, so two
+//! encodings of one name must not exist.
 
 use alloc::vec::Vec;
 
@@ -20,11 +21,17 @@ pub struct Tlv<'a> {
 
 impl<'a> Tlv<'a> {
     /// The VALUE as a NonNegativeInteger.
+    ///
+    /// # Errors
+    /// [`DecodeError::BadInteger`] if its length is not 1, 2, 4 or 8.
     pub fn nni(&self) -> Result<u64, DecodeError> {
         decode_nni(self.value)
     }
 
     /// True for an element that says all by being there, whose VALUE must be empty.
+    ///
+    /// # Errors
+    /// [`DecodeError::BadLength`] if the VALUE is not empty.
     pub fn is_flag(&self) -> Result<bool, DecodeError> {
         if self.value.is_empty() { Ok(true) } else { Err(DecodeError::BadLength(self.typ)) }
     }
@@ -35,17 +42,24 @@ impl<'a> Tlv<'a> {
     }
 }
 
-/// Whether an unrecognized element of this TYPE must make the packet invalid.
+/// Returns true if an unrecognized element of this TYPE must make the packet invalid.
 pub fn is_critical(typ: u32) -> bool {
     typ <= 31 || typ & 1 == 1
 }
 
 /// Applies the evolvability rule to an element nobody recognized here.
+///
+/// # Errors
+/// [`DecodeError::UnknownCritical`] if the TYPE is critical.
 pub fn ignore_unknown(typ: u32) -> Result<(), DecodeError> {
     if is_critical(typ) { Err(DecodeError::UnknownCritical(typ)) } else { Ok(()) }
 }
 
 /// Reads a VAR-NUMBER: the number and how many octets it took.
+///
+/// # Errors
+/// [`DecodeError::Truncated`] if `buf` ends within it, [`DecodeError::NonMinimalNumber`] if a
+/// shorter form holds the number.
 pub fn read_var_number(buf: &[u8]) -> Result<(u64, usize), DecodeError> {
     let first = *buf.first().ok_or(DecodeError::Truncated)?;
     let (size, least) = match first {
@@ -59,8 +73,12 @@ pub fn read_var_number(buf: &[u8]) -> Result<(u64, usize), DecodeError> {
     if number < least { Err(DecodeError::NonMinimalNumber) } else { Ok((number, 1 + size)) }
 }
 
-/// TYPE, LENGTH and the size of both, of the element that starts `buf`. The VALUE need not be there yet:
-/// this is what delimits packets on a stream.
+/// TYPE, LENGTH and the size of both, of the element that starts `buf`. The VALUE need not be there
+/// yet: this is what delimits packets on a stream.
+///
+/// # Errors
+/// [`DecodeError`]: `buf` ends within the header, a number is not in its shortest form, the TYPE is
+/// outside 1..=2^32-1, or the LENGTH is larger than memory.
 #[inline]
 pub fn read_header(buf: &[u8]) -> Result<(u32, usize, usize), DecodeError> {
     // Most elements of a packet have a TYPE and a LENGTH of one octet each.
@@ -86,6 +104,9 @@ fn read_long_header(buf: &[u8]) -> Result<(u32, usize, usize), DecodeError> {
 }
 
 /// Reads the element that starts `buf`; what follows it is left alone.
+///
+/// # Errors
+/// [`DecodeError`]: as [`read_header`], or `buf` ends within the VALUE.
 #[inline]
 pub fn read_tlv(buf: &[u8]) -> Result<Tlv<'_>, DecodeError> {
     let (typ, length, header) = read_header(buf)?;
@@ -95,6 +116,10 @@ pub fn read_tlv(buf: &[u8]) -> Result<Tlv<'_>, DecodeError> {
 }
 
 /// Reads `buf` as exactly one element of TYPE `typ`.
+///
+/// # Errors
+/// [`DecodeError`]: as [`read_tlv`]; [`DecodeError::UnexpectedType`] if the TYPE is another;
+/// [`DecodeError::TrailingOctets`] if something follows.
 pub fn read_exactly(buf: &[u8], typ: u32) -> Result<Tlv<'_>, DecodeError> {
     let tlv = read_tlv(buf)?;
     if tlv.typ != typ {
@@ -107,6 +132,9 @@ pub fn read_exactly(buf: &[u8], typ: u32) -> Result<Tlv<'_>, DecodeError> {
 }
 
 /// Decodes a NonNegativeInteger of 1, 2, 4 or 8 octets.
+///
+/// # Errors
+/// [`DecodeError::BadInteger`] if it has another length.
 pub fn decode_nni(value: &[u8]) -> Result<u64, DecodeError> {
     match value.len() {
         1 | 2 | 4 | 8 => Ok(value.iter().fold(0, |n, b| n << 8 | u64::from(*b))),
@@ -162,7 +190,10 @@ impl<'a> Reader<'a> {
         &self.buf[self.position..]
     }
 
-    /// The next element, or none at the end.
+    /// The next element, or `None` at the end.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: what follows is no whole element.
     pub fn next_tlv(&mut self) -> Result<Option<Tlv<'a>>, DecodeError> {
         if self.position == self.buf.len() {
             return Ok(None);
@@ -173,6 +204,10 @@ impl<'a> Reader<'a> {
     }
 
     /// The next element, which must be there and of TYPE `typ`.
+    ///
+    /// # Errors
+    /// [`DecodeError::Missing`] at the end, [`DecodeError::UnexpectedType`] if another element
+    /// follows; otherwise as [`Reader::next_tlv`].
     pub fn require(&mut self, typ: u32) -> Result<Tlv<'a>, DecodeError> {
         match self.next_tlv()? {
             Some(tlv) if tlv.typ == typ => Ok(tlv),
@@ -253,8 +288,8 @@ impl Writer {
         self.header_at(start, typ, length)
     }
 
-    /// Puts TYPE and LENGTH in at `position`, before what was written there. Allocates only for the growth of the
-    /// buffer: link headers are made for each packet that is sent.
+    /// Puts TYPE and LENGTH in at `position`, before what was written there. Allocates only for the
+    /// growth of the buffer: link headers are made for each packet that is sent.
     pub(crate) fn header_at(&mut self, position: usize, typ: u32, length: usize) -> &mut Self {
         let written = self.buf.len();
         self.header(typ, length);
@@ -273,7 +308,7 @@ impl Writer {
         self.buf.len()
     }
 
-    /// Whether nothing has been written.
+    /// Returns true if nothing has been written.
     pub fn is_empty(&self) -> bool {
         self.buf.is_empty()
     }

@@ -70,6 +70,6 @@ pub const LP_ACK: u32 = 836;
 pub const LP_TX_SEQUENCE: u32 = 840;
 pub const LP_NON_DISCOVERY: u32 = 844;
 pub const LP_PREFIX_ANNOUNCEMENT: u32 = 848;
-/// Padding of a link packet that probes its path, zeros. Namely's own: whoever does not know it ignores it (NDNLPv2: 800..=959
-/// with both low bits 0).
+/// Padding of a link packet that probes its path, zeros. Namely's own: whoever does not know it
+/// ignores it (NDNLPv2: 800..=959 with both low bits 0).
 pub const LP_PADDING: u32 = 956;

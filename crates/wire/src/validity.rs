@@ -1,4 +1,5 @@
-//! ValidityPeriod (packet spec, `certificate.rst`): two times to the second, as text `YYYYMMDDThhmmss` UTC.
+//! ValidityPeriod (packet spec, `certificate.rst`): two times to the second, as text
+//! `YYYYMMDDThhmmss` UTC.
 
 use crate::certificate::CERTIFICATE_FRESHNESS_MS;
 use crate::error::DecodeError;
@@ -19,11 +20,17 @@ pub const TIME_S_MAX: u64 = 253_402_300_799;
 
 impl ValidityPeriod {
     /// Reads both times. A period that ends before it begins is well formed: it holds at no time.
+    ///
+    /// # Errors
+    /// [`DecodeError::BadText`] if one is not a time `YYYYMMDDThhmmss`.
     pub fn parse(not_before: &[u8; 15], not_after: &[u8; 15]) -> Result<Self, DecodeError> {
         Ok(ValidityPeriod { not_before_s: parse_time(not_before)?, not_after_s: parse_time(not_after)? })
     }
 
     /// Reads the VALUE of a ValidityPeriod element.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: not exactly a NotBefore and a NotAfter, each a time `YYYYMMDDThhmmss`.
     pub fn parse_value(value: &[u8]) -> Result<Self, DecodeError> {
         let (not_before, not_after) = split_value(value)?;
         Self::parse(not_before, not_after)
@@ -34,13 +41,14 @@ impl ValidityPeriod {
         (encode_time(self.not_before_s), encode_time(self.not_after_s))
     }
 
-    /// Whether the period holds at `unix_s`.
+    /// Returns true if the period holds at `unix_s`.
     pub fn contains(&self, unix_s: u64) -> bool {
         (self.not_before_s..=self.not_after_s).contains(&unix_s)
     }
 
-    /// FreshnessPeriod of a certificate that is valid for this period, ms: [`CERTIFICATE_FRESHNESS_MS`], or a third of the
-    /// period if that is less, so that what caches got before its last third is stale when it ends.
+    /// FreshnessPeriod of a certificate that is valid for this period, ms:
+    /// [`CERTIFICATE_FRESHNESS_MS`], or a third of the period if that is less, so that what caches
+    /// got before its last third is stale when it ends.
     pub fn certificate_freshness_ms(&self) -> u64 {
         let seconds = self.not_after_s.saturating_sub(self.not_before_s);
         (seconds.saturating_mul(1_000) / 3).clamp(1, CERTIFICATE_FRESHNESS_MS)
@@ -71,8 +79,11 @@ pub(crate) fn encode_validity(w: &mut Writer, (not_before, not_after): &([u8; 15
     });
 }
 
-/// Seconds since the Unix epoch of a time `YYYYMMDDThhmmss`. A time before the epoch counts as the epoch:
-/// nothing that was valid only then is asked about now.
+/// Seconds since the Unix epoch of a time `YYYYMMDDThhmmss`. A time before the epoch counts as the
+/// epoch: nothing that was valid only then is asked about now.
+///
+/// # Errors
+/// [`DecodeError::BadText`] if it is no such time.
 pub fn parse_time(text: &[u8; 15]) -> Result<u64, DecodeError> {
     if text[8] != b'T' {
         return Err(DecodeError::BadText);
@@ -95,7 +106,8 @@ pub fn parse_time(text: &[u8; 15]) -> Result<u64, DecodeError> {
     Ok(days * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
-/// The text `YYYYMMDDThhmmss` of a time in seconds since the Unix epoch; past [`TIME_S_MAX`] it stays there.
+/// The text `YYYYMMDDThhmmss` of a time in seconds since the Unix epoch; past [`TIME_S_MAX`] it
+/// stays there.
 pub fn encode_time(unix_s: u64) -> [u8; 15] {
     let unix_s = unix_s.min(TIME_S_MAX);
     let mut days = unix_s / 86_400 + days_before_year(1970);

@@ -25,7 +25,8 @@ fn data(name: &Name, content_type: ContentType, content: &[u8]) -> Vec<u8> {
         .finish(&[0xab; 4])
 }
 
-/// The text with its two outermost levels' indentation taken away, from the line that starts with `from`.
+/// The text with its two outermost levels' indentation taken away, from the line that starts with
+/// `from`.
 fn part(octets: &[u8], from: &str) -> String {
     let text = to_text(octets);
     let start =

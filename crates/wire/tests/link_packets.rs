@@ -1,4 +1,5 @@
-//! NDNLPv2: known octets of every field, tokens of every length, order and repetition, unknown fields, sizes.
+//! NDNLPv2: known octets of every field, tokens of every length, order and repetition, unknown
+//! fields, sizes.
 
 use namely_wire::lp::{
     CACHE_POLICY_NO_CACHE, LpFraming, PIT_TOKEN_OCTETS_MAX, encode_lp_header, encode_lp_packet,

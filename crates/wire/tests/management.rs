@@ -1,5 +1,5 @@
-//! NFD management: octets written by hand from the protocol's numbers, round trips of every block, and the
-//! requests that a router must tell apart.
+//! NFD management: octets written by hand from the protocol's numbers, round trips of every block,
+//! and the requests that a router must tell apart.
 
 use namely_wire::mgmt::*;
 use namely_wire::tlv::Writer;
@@ -160,7 +160,8 @@ fn every_command_is_told_from_its_name() {
 
 #[test]
 fn a_command_in_the_older_signed_form_is_understood() {
-    // Packet format 0.2 put timestamp, nonce, SignatureInfo and SignatureValue behind the parameters.
+    // Packet format 0.2 put timestamp, nonce, SignatureInfo and SignatureValue behind the
+    // parameters.
     let parameters = ControlParameters { name: Some(name("/p")), ..Default::default() };
     let older = Command::RibRegister
         .name(Scope::Localhost, &parameters)

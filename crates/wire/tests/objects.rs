@@ -1,4 +1,5 @@
-//! Metadata, directory listings and prefix announcements: octets written by hand, and what is refused.
+//! Metadata, directory listings and prefix announcements: octets written by hand, and what is
+//! refused.
 
 use namely_wire::rdr::{self, ListingEntry, Metadata};
 use namely_wire::tlv::Writer;

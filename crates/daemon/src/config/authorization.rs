@@ -11,11 +11,11 @@ use super::values;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Authorization {
-    /// Whether `/localhop/nfd/rib` answers: other nodes may then register prefixes on this router, with
-    /// commands that a `key` rule allows.
+    /// Whether `/localhop/nfd/rib` answers: other nodes may then register prefixes on this router,
+    /// with commands that a `key` rule allows.
     pub localhop_rib: bool,
-    /// What users may do who connect through the Unix socket. All rules that fit add up. A file that has
-    /// any rule replaces the default one, which lets every user register any prefix.
+    /// What users may do who connect through the Unix socket. All rules that fit add up. A file
+    /// that has any rule replaces the default one, which lets every user register any prefix.
     pub user: Vec<UserRule>,
     /// What holders of keys may do, wherever they connect from.
     pub key: Vec<KeyRule>,

@@ -25,7 +25,7 @@ pub struct Autoreg {
 }
 
 impl Autoreg {
-    /// Whether a neighbour at `address` gets the routes.
+    /// Returns true if a neighbour at `address` gets the routes.
     pub fn admits(&self, address: IpAddr) -> bool {
         self.from.is_empty() || self.from.iter().any(|subnet| subnet.contains(address))
     }
@@ -39,7 +39,7 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// Whether `address` is in the network. An IPv4 address written as IPv6 counts as IPv4.
+    /// Returns true if `address` is in the network. An IPv4 address written as IPv6 counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {

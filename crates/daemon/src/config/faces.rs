@@ -15,8 +15,8 @@ use super::values;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faces {
-    /// `unix:///path`, `memif:///path`, `tcp://address:port`, `udp://address:port`, `ws://address:port` and `dev://interface` to listen
-    /// on. Empty: none.
+    /// `unix:///path`, `memif:///path`, `tcp://address:port`, `udp://address:port`,
+    /// `ws://address:port` and `dev://interface` to listen on. Empty: none.
     #[serde(deserialize_with = "values::listen_uris")]
     pub listen: Vec<FaceUri>,
     /// Threads that move packets; 0: one for each core that the process may use. At most 64.
@@ -28,17 +28,18 @@ pub struct Faces {
     pub idle_timeout_s: u64,
     /// Faces at once; a connection beyond them is refused.
     pub faces_max: usize,
-    /// File mode of Unix and memif sockets. Whoever may write to one may connect; what they may do is
-    /// `[authorization]`'s.
+    /// File mode of Unix and memif sockets. Whoever may write to one may connect; what they may do
+    /// is `[authorization]`'s.
     #[serde(deserialize_with = "values::file_mode")]
     pub unix_mode: u32,
-    /// How long packets may wait in a face's send queue before it counts as bad, us (CoDel's target).
+    /// How long packets may wait in a face's send queue before it counts as bad, us (CoDel's
+    /// target).
     pub codel_target_us: u64,
-    /// How long a queue may be bad before packets are marked, and then, if that does not help, dropped, ms (CoDel's
-    /// interval).
+    /// How long a queue may be bad before packets are marked, and then, if that does not help,
+    /// dropped, ms (CoDel's interval).
     pub codel_interval_ms: u64,
-    /// Octets up to which a send queue is never bad; 0: no queue is, so that nothing is marked, and dropped only at
-    /// the hard limit.
+    /// Octets up to which a send queue is never bad; 0: no queue is, so that nothing is marked, and
+    /// dropped only at the hard limit.
     #[serde(deserialize_with = "values::octets")]
     pub congestion_threshold_octets: u64,
     /// Octets read from one stream in a turn, before other faces have theirs.
@@ -47,7 +48,8 @@ pub struct Faces {
     /// The same for datagrams, frames and packets in shared memory, in number.
     #[serde(deserialize_with = "values::read_datagrams_per_turn")]
     pub read_datagrams_per_turn: usize,
-    /// How long a worker that has nothing to do looks again and again before it sleeps, us; 0: not at all.
+    /// How long a worker that has nothing to do looks again and again before it sleeps, us; 0: not
+    /// at all.
     #[serde(deserialize_with = "values::busy_poll_us")]
     pub busy_poll_us: u32,
     /// Links whose packets are handed from the worker that reads them to others.
@@ -82,7 +84,8 @@ impl Default for Faces {
     }
 }
 
-/// The user's sockets, and TCP and UDP on loopback only: other machines come in when someone says so.
+/// The user's sockets, and TCP and UDP on loopback only: other machines come in when someone says
+/// so.
 fn default_listeners() -> Vec<FaceUri> {
     let path = paths::listen_socket();
     let socket = FaceUri::Unix(path.to_string_lossy().into_owned());
@@ -119,14 +122,15 @@ fn nfd_multicast_group() -> FaceUri {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StaticFace {
-    /// The neighbour: `udp://host:port`, `tcp://host:port` or `ether://[address]`. A host name is looked up off the data path,
-    /// again and again until it resolves.
+    /// The neighbour: `udp://host:port`, `tcp://host:port` or `ether://[address]`. A host name is
+    /// looked up off the data path, again and again until it resolves.
     #[serde(deserialize_with = "values::remote_uri")]
     pub remote: FaceUri,
     /// The interface that leads to an `ether://` neighbour: `dev://eth0`.
     #[serde(default, deserialize_with = "values::device_uri")]
     pub local: Option<FaceUri>,
-    /// What happens when the link fails: `persistent`, it is closed; `permanent`, it stays and connects again.
+    /// What happens when the link fails: `persistent`, it is closed; `permanent`, it stays and
+    /// connects again.
     #[serde(default = "permanent", deserialize_with = "values::persistency")]
     pub persistency: FacePersistency,
     /// Whether lost link packets are retransmitted hop by hop.

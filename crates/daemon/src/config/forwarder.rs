@@ -10,7 +10,8 @@ use super::Config;
 const ROOT_STRATEGY: &str = "best-route";
 
 impl Config {
-    /// A forwarder with these limits and strategies; `seed` is secret. Says which key is wrong if it cannot be.
+    /// A forwarder with these limits and strategies; `seed` is secret. Says which key is wrong if
+    /// it cannot be.
     pub fn forwarder<B, R>(&self, seed: u128) -> Result<Forwarder<B, R>, String>
     where
         B: PacketBuf,
@@ -25,7 +26,8 @@ impl Config {
         Ok(forwarder)
     }
 
-    /// Changes a running forwarder from the strategies, regions and content store of `old` to these.
+    /// Changes a running forwarder from the strategies, regions and content store of `old` to
+    /// these.
     pub(crate) fn apply<B, R>(&self, old: &Config, forwarder: &Forwarder<B, R>)
     where
         B: PacketBuf,

@@ -12,8 +12,8 @@ use crate::dataplane::{DispatchBy, DispatchedLinks, DispatcherOptions};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Dispatcher {
-    /// The local or remote ends of the faces; `udp://0.0.0.0:6363` stands for all addresses of that port. Empty: no
-    /// link is dispatched.
+    /// The local or remote ends of the faces; `udp://0.0.0.0:6363` stands for all addresses of that
+    /// port. Empty: no link is dispatched.
     #[serde(deserialize_with = "values::uris")]
     pub links: Vec<FaceUri>,
     /// Who gets a packet.

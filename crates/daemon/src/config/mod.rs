@@ -1,8 +1,8 @@
 //! The configuration: what `namelyd` reads from TOML, with a default for every key.
 //!
-//! A key that is not known is refused, with file, line and what is allowed: a misspelt limit must not
-//! silently be no limit. `docs/configuration.md` describes every key; `docs/namely.toml` is a sample that a
-//! test loads.
+//! A key that is not known is refused, with file, line and what is allowed: a misspelt limit must
+//! not silently be no limit. `docs/configuration.md` describes every key; `docs/namely.toml` is a
+//! sample that a test loads.
 
 mod authorization;
 mod autoreg;
@@ -29,7 +29,8 @@ pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
 pub use policy::PolicyError;
 pub use tables::Tables;
 
-/// Everything that can be configured. `Config::default()` is a router that serves this machine only.
+/// Everything that can be configured. `Config::default()` is a router that serves this machine
+/// only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -59,8 +60,8 @@ pub struct Config {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Network {
-    /// The names of the regions this router is in: an Interest whose forwarding hint names one of them is
-    /// forwarded by its own name again.
+    /// The names of the regions this router is in: an Interest whose forwarding hint names one of
+    /// them is forwarded by its own name again.
     #[serde(deserialize_with = "values::names")]
     pub regions: Vec<Name>,
 }

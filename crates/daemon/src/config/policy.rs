@@ -1,5 +1,5 @@
-//! From rules in the configuration to the policy that management enforces: user names become uids, and
-//! certificate files are read.
+//! From rules in the configuration to the policy that management enforces: user names become uids,
+//! and certificate files are read.
 
 use std::fmt;
 use std::path::Path;

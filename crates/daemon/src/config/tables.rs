@@ -9,7 +9,8 @@ use super::{changed_keys, values};
 /// One ms, ns.
 const MS_NS: u64 = 1_000_000;
 
-/// Limits of the forwarder's tables; the defaults are the forwarder's own. What happens at each is in `docs/limits.md`.
+/// Limits of the forwarder's tables; the defaults are the forwarder's own. What happens at each is
+/// in `docs/limits.md`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tables {
@@ -78,8 +79,8 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// The keys in which `new` differs that only take effect when the router starts again: all but the
-    /// content store's.
+    /// The keys in which `new` differs that only take effect when the router starts again: all but
+    /// the content store's.
     pub(super) fn restart_needed(&self, new: &Tables) -> impl Iterator<Item = &'static str> {
         changed_keys!(
             self, new, "tables":

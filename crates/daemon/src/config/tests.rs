@@ -69,7 +69,7 @@ fn allowed_keys(section: &str) -> Vec<String> {
     allowed.split('`').skip(1).step_by(2).map(str::to_owned).filter(|key| !is_table(key)).collect()
 }
 
-/// Whether the key is a table, which the sample shows as a header.
+/// Returns true if the key is a table, which the sample shows as a header.
 fn is_table(key: &str) -> bool {
     ["multicast", "user", "key", "dispatcher", "memif", "ethernet"].contains(&key)
 }
@@ -191,8 +191,8 @@ fn a_missing_or_huge_file_says_so() {
     assert_eq!(Config::load(&path), Ok(Config::default()));
 }
 
-/// For each key with a line in the tables of docs/configuration.md, and of `[network]`, a value other
-/// than the default.
+/// For each key with a line in the tables of docs/configuration.md, and of `[network]`, a value
+/// other than the default.
 const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[faces]", "listen", "[]"),
     ("[faces]", "unix_mode", "0o600"),

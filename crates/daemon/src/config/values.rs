@@ -22,7 +22,7 @@ pub(super) fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeM
     Ok(table.into_iter().map(|(name, value)| (name.0, value)).collect())
 }
 
-/// Text that names one of a few things; who does not know it says which there are.
+/// Text that names one of a few things; the error lists them.
 pub(super) fn text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -65,7 +65,8 @@ pub(super) fn uris<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Fac
     texts.into_iter().map(parse).collect()
 }
 
-/// What a worker reads from a stream at once: at least some whole packets, and no more than it should keep others waiting.
+/// What a worker reads from a stream at once: at least some whole packets, and no more than it
+/// should keep others waiting.
 pub(super) fn read_octets_per_turn<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     match octets(deserializer)? {
         octets @ 0x8000..=0x40_0000 => Ok(octets),

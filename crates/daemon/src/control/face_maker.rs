@@ -1,5 +1,5 @@
-//! Faces are made on threads of their own: a name server that does not answer, or a peer that does not, must hold
-//! up neither packets nor management.
+//! Faces are made on threads of their own: a name server that does not answer, or a peer that does
+//! not, must hold up neither packets nor management.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,26 +18,28 @@ pub(crate) const FACES_IN_MAKING_MAX: usize = 64;
 /// Makes faces, each on a short-lived thread.
 pub(crate) struct FaceMaker {
     plane: Arc<DataPlane>,
-    places: Arc<Places>,
+    permits: Arc<Permits>,
 }
 
-/// Places for faces in the making.
+/// How many permits are taken.
 #[derive(Debug, Default)]
-struct Places(AtomicUsize);
+struct Permits(AtomicUsize);
 
-/// One place, given back when dropped.
+/// The right to make one face, returned when dropped.
 #[derive(Debug)]
-struct Place(Arc<Places>);
+struct Permit(Arc<Permits>);
 
-impl Places {
-    /// A place; none if all are taken.
-    fn take(self: &Arc<Self>) -> Option<Place> {
-        let place = Place(self.clone());
-        (self.0.fetch_add(1, Ordering::Relaxed) < FACES_IN_MAKING_MAX).then_some(place)
+impl Permits {
+    /// A permit; `None` if all are taken.
+    fn acquire(self: &Arc<Self>) -> Option<Permit> {
+        // A refused one is dropped, which takes it back from the count. The count orders no other
+        // memory, so `Relaxed` is enough.
+        let permit = Permit(self.clone());
+        (self.0.fetch_add(1, Ordering::Relaxed) < FACES_IN_MAKING_MAX).then_some(permit)
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -46,20 +48,21 @@ impl Drop for Place {
 impl FaceMaker {
     /// A maker of faces on `plane`.
     pub(crate) fn new(plane: Arc<DataPlane>) -> Self {
-        FaceMaker { plane, places: Arc::default() }
+        FaceMaker { plane, permits: Arc::default() }
     }
 
-    /// Makes a face and gives the outcome to `done`, on another thread. False if too many are being made.
+    /// Makes a face and gives the outcome to `done`, on another thread. False if too many are being
+    /// made.
     pub(crate) fn make(
         &self,
         spec: FaceSpec,
         done: impl FnOnce(Result<FaceStatus, CreateFaceError>) + Send + 'static,
     ) -> bool {
-        let Some(place) = self.places.take() else { return false };
+        let Some(permit) = self.permits.acquire() else { return false };
         let plane = self.plane.clone();
         let work = move || {
             let made = make(&plane, spec);
-            drop(place);
+            drop(permit);
             done(made);
         };
         thread::Builder::new().name("namely-face".into()).spawn(work).is_ok()
@@ -95,11 +98,11 @@ mod tests {
 
     #[test]
     fn faces_are_made_up_to_the_limit_at_once() {
-        let places = Arc::new(Places::default());
-        let mut taken: Vec<Place> = (0..FACES_IN_MAKING_MAX).map(|_| places.take().unwrap()).collect();
-        assert!(places.take().is_none());
+        let permits = Arc::new(Permits::default());
+        let mut taken: Vec<Permit> = (0..FACES_IN_MAKING_MAX).map(|_| permits.acquire().unwrap()).collect();
+        assert!(permits.acquire().is_none());
         taken.pop();
-        assert!(places.take().is_some(), "a refusal takes no place");
+        assert!(permits.acquire().is_some(), "a refusal takes no permit");
     }
 
     #[test]

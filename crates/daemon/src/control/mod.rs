@@ -1,7 +1,8 @@
 //! The control thread: management, faces and routes of the configuration, reload.
 //!
-//! It sleeps until something comes: an Interest for management, a change of a face, a face that was made, a
-//! reload, the stop. Nothing of this runs on the data-plane thread, and nothing there waits for it.
+//! It sleeps until something comes: an Interest for management, a change of a face, a face that was
+//! made, a reload, the stop. Nothing of this runs on the data-plane thread, and nothing there waits
+//! for it.
 
 mod autoreg;
 mod face_maker;
@@ -40,11 +41,11 @@ pub(crate) struct ControlThread {
 
 /// Something that another thread wants of the control thread.
 pub(crate) enum Order {
-    /// Go over to this configuration and policy.
+    /// Switch to this configuration and policy.
     Reload(Box<Config>, Policy),
     /// A face for management or a neighbour was made.
     Made(Asker, Result<FaceStatus, CreateFaceError>),
-    /// Say that the control thread and the data plane are well.
+    /// Confirm that the control thread and the data plane are well.
     Answer(SyncSender<()>),
     /// End.
     Stop,
@@ -58,8 +59,8 @@ pub(crate) enum Asker {
     Neighbour(String),
 }
 
-/// Sends orders to the control thread. As many wait as faces are being made, signals came and reloads were asked
-/// for: few.
+/// Sends orders to the control thread. As many wait as faces are being made, signals came and
+/// reloads were asked for: few.
 #[derive(Clone)]
 pub(crate) struct OrderSender {
     orders: Sender<Order>,
@@ -113,7 +114,7 @@ impl ControlThread {
                 Ok(ControlEvent::Packet(packet)) => self.packet(&packet),
                 Ok(ControlEvent::Face(event)) => self.face_event(&event),
                 Ok(ControlEvent::Woken) => {
-                    if self.obey().is_break() {
+                    if self.handle_orders().is_break() {
                         break;
                     }
                 }
@@ -127,7 +128,7 @@ impl ControlThread {
         }
     }
 
-    /// Does what is due, and says how long nothing will be.
+    /// Does what is due; returns how long nothing will be.
     fn sleep(&mut self) -> Duration {
         let (maker, sender) = (&self.maker, &self.sender);
         let now_ns = now().ns;
@@ -139,7 +140,8 @@ impl ControlThread {
             .map_or(SLEEP_MAX, |next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(SLEEP_MAX))
     }
 
-    /// A packet for the router: an Interest of management. Nothing else is asked for, so nothing else is expected.
+    /// A packet for the router: an Interest of management. Nothing else is asked for, so nothing
+    /// else is expected.
     fn packet(&mut self, packet: &ControlPacket) {
         let Some(face) = packet.incoming else { return };
         let credentials = packet.credentials.map_or(Credentials::Unknown, |peer| Credentials::User(peer.uid));
@@ -173,8 +175,8 @@ impl ControlThread {
         }
     }
 
-    /// Carries out what other threads asked for.
-    fn obey(&mut self) -> std::ops::ControlFlow<()> {
+    /// Carries out the orders of other threads.
+    fn handle_orders(&mut self) -> std::ops::ControlFlow<()> {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::Stop => return std::ops::ControlFlow::Break(()),
@@ -210,7 +212,8 @@ impl ControlThread {
         self.config = config;
     }
 
-    /// Sends answers on their way. They are not cached: the next request is to see the present state.
+    /// Sends answers on their way. They are not cached: the next request is to see the present
+    /// state.
     fn reply(&self, replies: Vec<Vec<u8>>) {
         let headers = LpHeaders { cache_policy: Some(CACHE_POLICY_NO_CACHE), ..LpHeaders::default() };
         for reply in replies {

@@ -1,7 +1,9 @@
-//! Faces and routes of the configuration: made at start, made again when they go, changed on reload.
+//! Faces and routes of the configuration: made at start, made again when they go, changed on
+//! reload.
 //!
-//! Keeps what is wanted and how far each neighbour has come: its face is made, its routes are registered.
-//! Whatever fails is tried again later and later. Reads no clock and makes no face itself.
+//! Keeps what is wanted and how far each neighbour has come: its face is made, its routes are
+//! registered. Whatever fails is tried again later and later. Reads no clock and makes no face
+//! itself.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +60,7 @@ enum FaceProgress {
 }
 
 impl Neighbours {
-    /// Takes over what `config` wants. What is no longer wanted is undone now; the rest is up to
+    /// Adopts what `config` wants. What is no longer wanted is undone now; the rest is up to
     /// [`Neighbours::tick`].
     pub(crate) fn configure(&mut self, config: &Config, control: Control<'_>, now_ns: u64) {
         let mut wanted = wanted(config);
@@ -81,8 +83,8 @@ impl Neighbours {
         }
     }
 
-    /// Does what is due. `make` is given faces to make, with the key under which to answer, and says whether it
-    /// takes one. When to call again, if nothing happens before.
+    /// Does what is due. `make` is given faces to make, with the key under which to answer, and
+    /// says whether it takes one. When to call again, if nothing happens before.
     pub(crate) fn tick(&mut self, now_ns: u64, make: &mut dyn FnMut(&str, FaceSpec) -> bool) -> Option<u64> {
         let mut next_ns = None;
         for (key, entry) in &mut self.entries {
@@ -210,7 +212,7 @@ impl Entry {
         }
     }
 
-    /// Goes over to `new`, which has the same remote.
+    /// Switches to `new`, which has the same remote.
     fn change(&mut self, new: Wanted, control: Control<'_>, now_ns: u64) {
         let old = std::mem::replace(&mut self.wanted, new);
         let FaceProgress::Made { face_id } = self.face else { return };

@@ -10,12 +10,13 @@ use super::dispatcher::DispatcherOptions;
 /// Settings of the data plane; the defaults suit a router for one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataPlaneOptions {
-    /// Threads that move packets; none for one per core that this process may use. At most
+    /// Threads that move packets; `None` for one per core that this process may use. At most
     /// [`namely_io::WORKERS_MAX`].
     pub workers: Option<NonZeroUsize>,
     /// Sockets and queues.
     pub io: IoOptions,
-    /// When the send queue of a new face is bad: it then marks packets, and drops some if that does not help.
+    /// When the send queue of a new face is bad: it then marks packets, and drops some if that does
+    /// not help.
     pub codel: CodelConfig,
     /// Links whose packets are handed to other workers than the one that reads them.
     pub dispatcher: DispatcherOptions,

@@ -1,4 +1,5 @@
-//! A client that speaks management over a Unix socket, TCP or UDP, and knows nothing of the router's code.
+//! A client that speaks management over a Unix socket, TCP or UDP, and knows nothing of the
+//! router's code.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};

@@ -6,7 +6,8 @@ use namely_wire::mgmt::{ControlParameters, ControlResponse, cs_flags};
 use super::{MaskedFlags, bad, required_name};
 use crate::control::Tables;
 
-/// Packets that one `cs/erase` erases at most; the response says whether more are left. NFD's figure.
+/// Packets that one `cs/erase` erases at most; the response says whether more are left. NFD's
+/// figure.
 pub const ERASE_MAX: u64 = 256;
 
 pub(crate) fn config(

@@ -10,7 +10,7 @@ use namely_wire::mgmt::{
 use super::{MaskedFlags, bad, face_or_own, not_found};
 use crate::control::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
 
-/// What `faces/create` asks for.
+/// The face that `faces/create` requests.
 pub(crate) fn face_spec(parameters: &ControlParameters) -> Result<FaceSpec, ControlResponse> {
     let uri = parameters.uri.as_deref().ok_or_else(|| bad("Uri is missing"))?;
     let remote: FaceUri = uri.parse().map_err(|error| bad(format!("Uri {uri}: {error}")))?;

@@ -29,7 +29,7 @@ pub(crate) fn face_or_own(parameters: &ControlParameters, own: u64) -> u64 {
     parameters.face_id.filter(|id| *id != 0).unwrap_or(own)
 }
 
-/// What Flags and Mask ask for.
+/// What Flags and Mask request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskedFlags {
     flags: u64,
@@ -46,7 +46,7 @@ impl MaskedFlags {
         }
     }
 
-    /// The wanted state of `bit`; none leaves it alone.
+    /// The wanted state of `bit`; `None` leaves it alone.
     pub(crate) fn bit(self, bit: u64) -> Option<bool> {
         (self.mask & bit != 0).then_some(self.flags & bit != 0)
     }

@@ -21,7 +21,8 @@ use super::CryptoError;
 /// Smallest RSA modulus that is accepted, in octets (2048 bits).
 pub const RSA_MODULUS_OCTETS_MIN: usize = 256;
 
-/// Largest RSA modulus that is accepted, in octets (4096 bits): the work a verification costs grows with it.
+/// Largest RSA modulus that is accepted, in octets (4096 bits): the work a verification costs grows
+/// with it.
 pub const RSA_MODULUS_OCTETS_MAX: usize = 512;
 
 const ED25519_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
@@ -93,6 +94,9 @@ enum Pair {
 
 impl PrivateKey {
     /// A fresh key.
+    ///
+    /// # Errors
+    /// [`CryptoError::Random`] if the operating system has no random octets.
     pub fn generate(key_type: KeyType) -> Result<Self, CryptoError> {
         let pair = match key_type {
             KeyType::Ed25519 => Ed25519KeyPair::generate().map(Pair::Ed25519),
@@ -105,6 +109,9 @@ impl PrivateKey {
     }
 
     /// The key in an unencrypted PKCS#8 document (DER).
+    ///
+    /// # Errors
+    /// [`CryptoError::BadPrivateKey`], [`CryptoError::UnsupportedKey`] or [`CryptoError::RsaSize`].
     pub fn from_pkcs8(der: &[u8]) -> Result<Self, CryptoError> {
         let info = PrivateKeyInfo::try_from(der).map_err(|_| CryptoError::BadPrivateKey)?;
         let curve = info.algorithm.parameters_oid().ok();
@@ -129,6 +136,9 @@ impl PrivateKey {
     }
 
     /// The key as an unencrypted PKCS#8 document (DER), wiped when dropped.
+    ///
+    /// # Errors
+    /// [`CryptoError::UnsupportedKey`] if the library cannot write the key.
     pub fn to_pkcs8(&self) -> Result<Zeroizing<Vec<u8>>, CryptoError> {
         let copy = |octets: &[u8]| Zeroizing::new(octets.to_vec());
         match &self.pair {
@@ -150,6 +160,9 @@ impl PrivateKey {
     }
 
     /// Signs several runs of octets, as if they were one.
+    ///
+    /// # Errors
+    /// [`CryptoError::Signing`] if the library refuses.
     pub fn sign(&self, parts: &[&[u8]]) -> Result<Vec<u8>, CryptoError> {
         let message = Joined::new(parts);
         let signed = match &self.pair {
@@ -183,6 +196,9 @@ pub struct PublicKey {
 
 impl PublicKey {
     /// The key in a DER SubjectPublicKeyInfo, which is what a certificate's Content holds.
+    ///
+    /// # Errors
+    /// [`CryptoError::BadPublicKey`], [`CryptoError::UnsupportedKey`] or [`CryptoError::RsaSize`].
     pub fn from_spki(der: &[u8]) -> Result<Self, CryptoError> {
         let info = SubjectPublicKeyInfoRef::try_from(der).map_err(|_| CryptoError::BadPublicKey)?;
         let key_type = KeyType::of(info.algorithm.oid, info.algorithm.parameters_oid().ok())?;
@@ -204,7 +220,7 @@ impl PublicKey {
         self.key_type
     }
 
-    /// Whether `value` is this key's signature over `parts`, taken as one run of octets.
+    /// Returns true if `value` is this key's signature over `parts`, taken as one run of octets.
     pub fn verify(&self, parts: &[&[u8]], value: &[u8]) -> bool {
         self.parsed.verify_sig(Joined::new(parts).octets(), value).is_ok()
     }
@@ -245,8 +261,8 @@ fn check_rsa_size(info: &SubjectPublicKeyInfoRef<'_>) -> Result<(), CryptoError>
     }
 }
 
-/// One run of octets: borrowed if there is one part (every Data), copied together if there are more (every
-/// signed Interest).
+/// One run of octets: borrowed if there is one part (every Data), copied together if there are more
+/// (every signed Interest).
 enum Joined<'a> {
     One(&'a [u8]),
     Many(Vec<u8>),

@@ -1,7 +1,8 @@
 //! Hashes, message authentication codes, signatures and encrypted private keys.
 //!
-//! The one module that touches a cryptographic library: everything else in this crate, and every other crate,
-//! calls what stands here. It never prints a secret, and wipes the private octets that it has to hold.
+//! The one module that touches a cryptographic library: everything else in this crate, and every
+//! other crate, calls what stands here. It never prints a secret, and wipes the private octets that
+//! it has to hold.
 
 mod key;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
@@ -67,8 +68,8 @@ impl fmt::Debug for Sha256 {
     }
 }
 
-/// BLAKE3 with an output of 32 octets, in one pass: several times as fast as SHA-256 on processors without SHA
-/// instructions, not on those with them unless there are tens of thousands of octets.
+/// BLAKE3 with an output of 32 octets, in one pass: several times as fast as SHA-256 on processors
+/// without SHA instructions, not on those with them unless there are tens of thousands of octets.
 ///
 /// ```
 /// let digest = namely_security::crypto::blake3(b"abc");
@@ -90,8 +91,8 @@ pub(crate) fn sha256_of(parts: &[&[u8]]) -> [u8; DIGEST_OCTETS] {
     hasher.finish()
 }
 
-/// A key shared by signer and verifier, for HMAC-SHA256. Its octets are wiped when it is dropped, and never
-/// printed.
+/// A key shared by signer and verifier, for HMAC-SHA256. Its octets are wiped when it is dropped,
+/// and never printed.
 #[derive(Clone)]
 pub struct HmacKey {
     secret: Zeroizing<Vec<u8>>,
@@ -105,6 +106,9 @@ impl HmacKey {
     }
 
     /// A fresh random key of 32 octets.
+    ///
+    /// # Errors
+    /// [`CryptoError::Random`] if the operating system has no random octets.
     pub fn generate() -> Result<Self, CryptoError> {
         let secret: Zeroizing<[u8; 32]> = Zeroizing::new(random()?);
         Ok(Self::new(&*secret))
@@ -120,7 +124,7 @@ impl HmacKey {
         to_array(self.context(parts).sign().as_ref())
     }
 
-    /// Whether `value` is the code of `parts`; takes the same time wherever they differ.
+    /// Returns true if `value` is the code of `parts`; takes the same time wherever they differ.
     pub fn verify(&self, parts: &[&[u8]], value: &[u8]) -> bool {
         constant_time_eq(self.context(parts).sign().as_ref(), value)
     }
@@ -138,8 +142,9 @@ impl fmt::Debug for HmacKey {
     }
 }
 
-/// `N` random octets from the operating system. Not from the library's generator, which on its first use measures the
-/// processor's jitter for 40 ms: more than all else that a short command does.
+/// `N` random octets from the operating system. Not from the library's generator, which on its
+/// first use measures the processor's jitter for 40 ms: more than all else that a short command
+/// does.
 ///
 /// # Errors
 /// [`CryptoError::Random`]: the system has none to give.
@@ -147,7 +152,7 @@ pub fn random<const N: usize>() -> Result<[u8; N], CryptoError> {
     namely_host::random().map_err(|_| CryptoError::Random)
 }
 
-/// Whether two runs of octets are equal, in a time that does not tell where they differ.
+/// Returns true if two runs of octets are equal, in a time that does not tell where they differ.
 pub fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
 }
@@ -171,7 +176,7 @@ pub enum CryptoError {
     WrongPassphrase,
     /// Caller: a private key is encrypted in a way that namely does not read.
     UnsupportedEncryption,
-    /// Caller: an encrypted private key asks for more derivation work than namely does.
+    /// Caller: an encrypted private key requires more derivation work than namely does.
     TooCostly,
     /// Bug or environment: the library refused to sign.
     Signing,

@@ -1,4 +1,5 @@
-//! Encrypted private keys: PKCS#8 with PBES2 (RFC 5958, RFC 8018), as OpenSSL and ndnsec write and read them.
+//! Encrypted private keys: PKCS#8 with PBES2 (RFC 5958, RFC 8018), as OpenSSL and ndnsec write and
+//! read them.
 
 use std::fmt;
 
@@ -15,10 +16,10 @@ const ENCRYPTED_LABEL: &str = "ENCRYPTED PRIVATE KEY";
 /// Rounds of PBKDF2-HMAC-SHA256 under which namely encrypts.
 pub const PBKDF2_ROUNDS: u32 = 210_000;
 
-/// Most rounds of PBKDF2 that a file may ask for: a few seconds of work.
+/// Maximum rounds of PBKDF2 that a file may require: a few seconds of work.
 pub const PBKDF2_ROUNDS_MAX: u32 = 10_000_000;
 
-/// Most memory that a file may make scrypt take, in octets.
+/// Maximum memory that a file may make scrypt take, in octets.
 pub const SCRYPT_OCTETS_MAX: u64 = 256 << 20;
 
 /// The passphrase of a private key: wiped when dropped, never printed.
@@ -35,7 +36,7 @@ impl Passphrase {
         &self.0
     }
 
-    /// Whether it is empty, which encrypts nothing from anybody.
+    /// Returns true if it is empty, which encrypts nothing from anybody.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -48,6 +49,9 @@ impl fmt::Debug for Passphrase {
 }
 
 /// A private key as PEM (RFC 7468), encrypted if there is a passphrase; wiped when dropped.
+///
+/// # Errors
+/// [`CryptoError`]: the key cannot be written, or there are no random octets to encrypt it with.
 pub fn private_key_to_pem(
     key: &PrivateKey,
     passphrase: Option<&Passphrase>,
@@ -62,12 +66,15 @@ pub fn private_key_to_pem(
         .map_err(|_| CryptoError::BadPrivateKey)
 }
 
-/// Whether PEM `text` holds an encrypted private key.
+/// Returns true if PEM `text` holds an encrypted private key.
 pub fn is_encrypted_pem(text: &str) -> bool {
     text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
 }
 
 /// The private key in PEM `text`; the passphrase matters only if the key is encrypted.
+///
+/// # Errors
+/// [`CryptoError`]: no private key that namely uses, or the passphrase is missing or wrong.
 pub fn private_key_from_pem(text: &str, passphrase: Option<&Passphrase>) -> Result<PrivateKey, CryptoError> {
     let (label, document) = SecretDocument::from_pem(text).map_err(|_| CryptoError::BadPrivateKey)?;
     match (label, passphrase) {
@@ -81,6 +88,9 @@ pub fn private_key_from_pem(text: &str, passphrase: Option<&Passphrase>) -> Resu
 }
 
 /// Encrypts an unencrypted PKCS#8 document under AES-256-CBC.
+///
+/// # Errors
+/// [`CryptoError::Random`] if the operating system has no random octets.
 pub fn encrypt_pkcs8(der: &[u8], passphrase: &Passphrase) -> Result<Vec<u8>, CryptoError> {
     let (salt, iv) = (random::<16>()?, random::<16>()?);
     let parameters = pbes2::Parameters::pbkdf2_sha256_aes256cbc(PBKDF2_ROUNDS, &salt, &iv)
@@ -93,6 +103,10 @@ pub fn encrypt_pkcs8(der: &[u8], passphrase: &Passphrase) -> Result<Vec<u8>, Cry
 }
 
 /// Decrypts an encrypted PKCS#8 document into an unencrypted one, wiped when dropped.
+///
+/// # Errors
+/// [`CryptoError`]: the passphrase is wrong, the encryption is of a kind that namely does not read,
+/// or it wants more derivation work than namely does.
 pub fn decrypt_pkcs8(der: &[u8], passphrase: &Passphrase) -> Result<Zeroizing<Vec<u8>>, CryptoError> {
     let info = EncryptedPrivateKeyInfo::try_from(der).map_err(|_| CryptoError::BadPrivateKey)?;
     let EncryptionScheme::Pbes2(parameters) = &info.encryption_algorithm else {

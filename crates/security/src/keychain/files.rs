@@ -1,6 +1,7 @@
 //! Where a key chain keeps its files: a folder, or memory that behaves like one.
 //!
-//! A file appears under its name complete or not at all: it is written under another name, synced, and renamed.
+//! A file appears under its name complete or not at all: it is written under another name, synced,
+//! and renamed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -15,7 +16,7 @@ use super::KeyChainError;
 use crate::crypto::random;
 use crate::text::read_bounded;
 
-/// Most octets of one file of a key chain.
+/// Maximum octets of one file of a key chain.
 pub(super) const FILE_OCTETS_MAX: u64 = 64 << 10;
 
 /// Names that begin so are of writes that did not finish; they are passed over.
@@ -52,7 +53,7 @@ impl Files {
         }
     }
 
-    /// The octets of a file; none if there is no such file.
+    /// The octets of a file; `None` if there is no such file.
     pub(super) fn read(&self, path: &str) -> Result<Option<Zeroizing<Vec<u8>>>, KeyChainError> {
         match self {
             Files::Folder(root) => match read_bounded(&root.join(path), FILE_OCTETS_MAX) {
@@ -88,7 +89,7 @@ impl Files {
         self.read(path)
     }
 
-    /// The names in a folder, sorted; none if there is no such folder.
+    /// The names in a folder, sorted; `None` if there is no such folder.
     pub(super) fn list(&self, folder: &str) -> Result<Vec<String>, KeyChainError> {
         let mut names = match self {
             Files::Folder(root) => {

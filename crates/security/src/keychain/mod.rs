@@ -1,7 +1,7 @@
 //! The key chain: one's own keys with their certificates, and the trust anchors one has chosen.
 //!
-//! It lives in a folder that only its owner can read (`docs/keychain.md` shows every file) or in memory.
-//! Secrets are wiped from memory when they are no longer used, and never printed.
+//! It lives in a folder that only its owner can read (`docs/keychain.md` shows every file) or in
+//! memory. Secrets are wiped from memory when they are no longer used, and never printed.
 
 mod error;
 mod files;
@@ -88,9 +88,9 @@ impl KeyEntry {
         self.certificates.first().map(|certificate| certificate.public_key().key_type())
     }
 
-    /// Its certificates, the one to publish under at `unix_s` first: the default one, or, if that is not valid and others by
-    /// the same issuer are, the one of those that ends last. One by another issuer is no substitute: who trusts the one may not
-    /// trust the other.
+    /// Its certificates, the one to publish under at `unix_s` first: the default one, or, if that
+    /// is not valid and others by the same issuer are, the one of those that ends last. One by
+    /// another issuer is no substitute: who trusts the one may not trust the other.
     pub fn certificates_at(mut self, unix_s: u64) -> Vec<Certificate> {
         let issuer = |c: &Certificate| {
             c.signer_name().and_then(|name| key_name_of_locator(name).ok()).map(|n| n.to_name())
@@ -108,6 +108,10 @@ impl KeyEntry {
 
 impl KeyChain {
     /// The key chain in `folder`, which is made when something is first written.
+    ///
+    /// # Errors
+    /// [`KeyChainError::UnknownFormat`] if it is of another version; [`KeyChainError::Read`] if
+    /// that cannot be told.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, KeyChainError> {
         let key_chain = KeyChain { files: Files::Folder(folder.into()) };
         match key_chain.files.read_text(FORMAT_FILE)? {
@@ -119,6 +123,9 @@ impl KeyChain {
     }
 
     /// The key chain of the user: see [`default_folder`].
+    ///
+    /// # Errors
+    /// [`KeyChainError::NoHome`] if no home folder is known; otherwise as [`KeyChain::open`].
     pub fn open_default() -> Result<Self, KeyChainError> {
         Self::open(default_folder(|variable| std::env::var_os(variable))?)
     }
@@ -128,7 +135,11 @@ impl KeyChain {
         KeyChain { files: Files::Memory(Memory::default()) }
     }
 
-    /// Makes a key and its self-signed certificate. The first key's identity becomes the default one.
+    /// Makes a key and its self-signed certificate. The first key's identity becomes the default
+    /// one.
+    ///
+    /// # Errors
+    /// [`KeyChainError`]: no key or certificate could be made, or the folder cannot be written.
     pub fn generate(&self, new: &NewKey<'_>) -> Result<KeyEntry, KeyChainError> {
         let key = Arc::new(PrivateKey::generate(new.key_type)?);
         let name = new_key_name(new.identity)?;
@@ -138,6 +149,10 @@ impl KeyChain {
     }
 
     /// Stores a private key under the key name of `certificate`, which must be its certificate.
+    ///
+    /// # Errors
+    /// [`KeyChainError::OtherKey`] if the certificate is not the key's, [`KeyChainError::Exists`]
+    /// if a key of this name is there; otherwise the folder cannot be written.
     pub fn insert(
         &self,
         key: &PrivateKey,
@@ -169,6 +184,9 @@ impl KeyChain {
     }
 
     /// All keys; what is damaged is left out and named.
+    ///
+    /// # Errors
+    /// [`KeyChainError::Read`] if the folder itself cannot be read.
     pub fn list(&self) -> Result<Listing, KeyChainError> {
         let mut listing = Listing { keys: Vec::new(), problems: Vec::new() };
         let default_identity = self.default_identity().unwrap_or_else(|e| {
@@ -188,12 +206,19 @@ impl KeyChain {
     }
 
     /// The default identity, if one was chosen or made.
+    ///
+    /// # Errors
+    /// [`KeyChainError`]: the file that says so cannot be read, or is damaged.
     pub fn default_identity(&self) -> Result<Option<Name>, KeyChainError> {
         self.read_name(DEFAULT_IDENTITY_FILE)
     }
 
-    /// The key that `which` means: an identity's default key, a key, or the key of a certificate; none stands
-    /// for the default identity.
+    /// The key that `which` means: an identity's default key, a key, or the key of a certificate;
+    /// `None` stands for the default identity.
+    ///
+    /// # Errors
+    /// [`KeyChainError::Empty`] if there is no default identity, [`KeyChainError::NotFound`] if
+    /// nothing has that name; otherwise a file cannot be read, or is damaged.
     pub fn key(&self, which: Option<NameRef<'_>>) -> Result<KeyEntry, KeyChainError> {
         let Some(which) = which else {
             let identity = self.default_identity()?.ok_or(KeyChainError::Empty)?;
@@ -214,15 +239,22 @@ impl KeyChain {
         }
     }
 
-    /// The default key of the longest identity that is `name` or above it: the one to sign `name` with.
+    /// The default key of the longest identity that is `name` or above it: the one to sign `name`
+    /// with.
+    ///
+    /// # Errors
+    /// [`KeyChainError`]: a file cannot be read, or is damaged.
     pub fn key_above(&self, name: NameRef<'_>) -> Result<Option<KeyEntry>, KeyChainError> {
         let keys = self.list()?.keys;
         let above = keys.into_iter().filter(|k| k.default_of_identity && k.identity().is_prefix_of(name));
         Ok(above.max_by_key(|k| k.identity().len()))
     }
 
-    /// Trust in the own keys and in the anchors, each for the names below its identity; and what of the key chain was
-    /// left out because it is damaged.
+    /// Trust in the own keys and in the anchors, each for the names below its identity; and what of
+    /// the key chain was left out because it is damaged.
+    ///
+    /// # Errors
+    /// [`KeyChainError::Read`] if a folder cannot be read.
     pub fn hierarchical_policy(&self) -> Result<(TrustPolicy, Vec<KeyChainError>), KeyChainError> {
         let mut policy = TrustPolicy::hierarchical();
         let (anchors, mut problems) = self.anchors()?;
@@ -235,8 +267,11 @@ impl KeyChain {
         Ok((policy, problems))
     }
 
-    /// A signer with the key that `which` means (see [`KeyChain::key`]). Its KeyLocator is the name of
-    /// the certificate that `which` names, or else of the key's default certificate.
+    /// A signer with the key that `which` means (see [`KeyChain::key`]). Its KeyLocator is the name
+    /// of the certificate that `which` names, or else of the key's default certificate.
+    ///
+    /// # Errors
+    /// As [`KeyChain::key`] and [`KeyChain::private_key`].
     pub fn signer(
         &self,
         which: Option<NameRef<'_>>,
@@ -251,6 +286,11 @@ impl KeyChain {
     }
 
     /// The private key named `key_name`.
+    ///
+    /// # Errors
+    /// [`KeyChainError::NotFound`]; [`KeyChainError::TooOpen`] if others can read it;
+    /// [`KeyChainError::Key`] if the passphrase is missing or wrong; otherwise the file cannot be
+    /// read, or is damaged.
     pub fn private_key(
         &self,
         key_name: NameRef<'_>,
@@ -274,6 +314,10 @@ impl KeyChain {
     }
 
     /// Adds a certificate, as from an issuer, to the key it is about. It becomes the key's default.
+    ///
+    /// # Errors
+    /// [`KeyChainError::NotFound`] or [`KeyChainError::OtherKey`] if its key is not here; otherwise
+    /// the folder cannot be written.
     pub fn add_certificate(&self, certificate: &Certificate) -> Result<(), KeyChainError> {
         let key_name = certificate.key_name();
         let entry = self.entry(key_name)?;
@@ -285,8 +329,12 @@ impl KeyChain {
         self.write_name(&in_key(key_name, "default-certificate"), certificate.name())
     }
 
-    /// Makes `name` the default: an identity of the key chain, a key of its identity, or a certificate of its
-    /// key.
+    /// Makes `name` the default: an identity of the key chain, a key of its identity, or a
+    /// certificate of its key.
+    ///
+    /// # Errors
+    /// [`KeyChainError::NotFound`] if nothing has that name; otherwise the folder cannot be
+    /// written.
     pub fn set_default(&self, name: NameRef<'_>) -> Result<(), KeyChainError> {
         let entry = self.key(Some(name))?;
         if entry.identity() == name {
@@ -301,6 +349,10 @@ impl KeyChain {
     }
 
     /// Deletes an identity with all its keys, a key with its certificates, or a certificate.
+    ///
+    /// # Errors
+    /// [`KeyChainError::NotFound`] if nothing has that name; otherwise the folder cannot be
+    /// written.
     pub fn delete(&self, name: NameRef<'_>) -> Result<(), KeyChainError> {
         let listing = self.list()?;
         let doomed: Vec<_> =
@@ -317,12 +369,19 @@ impl KeyChain {
     }
 
     /// Makes `certificate` a trust anchor of this user's tools.
+    ///
+    /// # Errors
+    /// [`KeyChainError::Write`] if the folder cannot be written.
     pub fn trust(&self, certificate: &Certificate) -> Result<(), KeyChainError> {
         self.prepare()?;
         self.files.write(&anchor_path(certificate.name()), certificate.to_base64().as_bytes())
     }
 
     /// Makes the certificate `name` no trust anchor any more.
+    ///
+    /// # Errors
+    /// [`KeyChainError::NotFound`] if it is none; [`KeyChainError::Write`] if the folder cannot be
+    /// written.
     pub fn distrust(&self, name: NameRef<'_>) -> Result<(), KeyChainError> {
         let path = anchor_path(name);
         match self.files.read(&path)? {
@@ -332,6 +391,9 @@ impl KeyChain {
     }
 
     /// The trust anchors, and which files in their folder are damaged.
+    ///
+    /// # Errors
+    /// [`KeyChainError::Read`] if the folder itself cannot be read.
     pub fn anchors(&self) -> Result<(Vec<Certificate>, Vec<KeyChainError>), KeyChainError> {
         let (mut anchors, mut problems) = (Vec::new(), Vec::new());
         for file in self.files.list("anchors")? {
@@ -441,6 +503,9 @@ impl KeyChain {
 
 /// Where a user's key chain is: `$NAMELY_HOME/keys`, else `$XDG_DATA_HOME/namely/keys`, else
 /// `$HOME/.local/share/namely/keys`. `variable` reads an environment variable.
+///
+/// # Errors
+/// [`KeyChainError::NoHome`] if none of these variables is set.
 pub fn default_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, KeyChainError> {
     let folder = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     folder("NAMELY_HOME")

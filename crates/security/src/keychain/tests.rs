@@ -337,8 +337,8 @@ fn a_file_larger_than_the_limit_is_refused_and_named() {
     assert_signs(&key_chain, None, None);
 }
 
-/// Runs the test `read_only_child` again in a mount namespace where the key chain's folder is read-only. Root
-/// may write anywhere else, so modes would not show what a user sees.
+/// Runs the test `read_only_child` again in a mount namespace where the key chain's folder is
+/// read-only. Root may write anywhere else, so modes would not show what a user sees.
 #[test]
 fn a_read_only_key_chain_signs_and_says_that_it_cannot_be_changed() {
     let (folder, key_chain) = on_disk();

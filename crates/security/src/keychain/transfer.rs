@@ -10,8 +10,12 @@ use crate::crypto::{Passphrase, PrivateKey, decrypt_pkcs8, encrypt_pkcs8};
 use crate::text;
 
 impl KeyChain {
-    /// Stores the key and certificate of a SafeBag, raw or base64. `bag_passphrase` decrypts the bag;
-    /// `passphrase` encrypts the key in this key chain.
+    /// Stores the key and certificate of a SafeBag, raw or base64. `bag_passphrase` decrypts the
+    /// bag; `passphrase` encrypts the key in this key chain.
+    ///
+    /// # Errors
+    /// [`KeyChainError::NotASafeBag`]; otherwise as [`KeyChain::insert`], or the bag's passphrase
+    /// is wrong.
     pub fn import_safe_bag(
         &self,
         octets: &[u8],
@@ -36,6 +40,9 @@ impl KeyChain {
     /// The SafeBag of the key that `which` means (see [`KeyChain::key`]), encrypted under
     /// `bag_passphrase`. `passphrase` decrypts the key in this key chain. In base64 it is what
     /// `ndnsec export` prints.
+    ///
+    /// # Errors
+    /// As [`KeyChain::key`] and [`KeyChain::private_key`]; or the key could not be encrypted.
     pub fn export_safe_bag(
         &self,
         which: Option<NameRef<'_>>,

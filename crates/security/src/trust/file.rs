@@ -11,7 +11,7 @@ use super::{Rule, TrustPolicy};
 use crate::certificate::Certificate;
 use crate::text::{CertificateFileError, read_bounded, read_certificate};
 
-/// Most octets of a policy file.
+/// Maximum octets of a policy file.
 pub const POLICY_FILE_OCTETS_MAX: u64 = 1 << 20;
 
 #[derive(Deserialize)]
@@ -35,7 +35,11 @@ struct RuleText {
 }
 
 impl TrustPolicy {
-    /// Reads a policy file and the anchors that it names, whose paths are relative to the file's folder.
+    /// Reads a policy file and the anchors that it names, whose paths are relative to the file's
+    /// folder.
+    ///
+    /// # Errors
+    /// [`PolicyFileError::In`], which names the file and what is wrong with it.
     pub fn load(path: &Path) -> Result<Self, PolicyFileError> {
         let text = read_bounded(path, POLICY_FILE_OCTETS_MAX)
             .and_then(|octets| String::from_utf8(octets).map_err(std::io::Error::other))
@@ -45,9 +49,15 @@ impl TrustPolicy {
             .map_err(|e| PolicyFileError::In(path.to_owned(), Box::new(e)))
     }
 
-    /// Reads a policy from `text`; `anchor` reads the certificate that a path under `anchors` names.
+    /// Reads a policy from `text`; `anchor` reads the certificate that a path under `anchors`
+    /// names.
     ///
-    /// Without rules, the policy is hierarchical unless the text says otherwise; with rules, it is not.
+    /// Without rules, the policy is hierarchical unless the text says otherwise; with rules, it is
+    /// not.
+    ///
+    /// # Errors
+    /// [`PolicyFileError`]: not TOML, an unknown key, a rule that is no pattern, or an anchor that
+    /// cannot be read.
     pub fn from_toml(
         text: &str,
         mut anchor: impl FnMut(&Path) -> Result<Certificate, CertificateFileError>,

@@ -1,7 +1,9 @@
-//! Trust policy: which keys may sign which names, and from which anchors their certificates must come.
+//! Trust policy: which keys may sign which names, and from which anchors their certificates must
+//! come.
 //!
-//! A policy is configuration: it holds no state and verifies nothing itself (the [`Verifier`](crate::Verifier)
-//! does). The rules and their file form are described in `docs/trust.md`.
+//! A policy is configuration: it holds no state and verifies nothing itself (the
+//! [`Verifier`](crate::Verifier) does). The rules and their file form are described in
+//! `docs/trust.md`.
 
 mod file;
 mod pattern;
@@ -16,7 +18,8 @@ pub use self::file::{POLICY_FILE_OCTETS_MAX, PolicyFileError};
 pub use self::pattern::{Pattern, PatternError};
 pub use self::rejection::{Rejection, Why};
 
-/// Longest chain of certificates, the signing key's included and the anchor not, unless a policy sets another.
+/// Longest chain of certificates, the signing key's included and the anchor not, unless a policy
+/// sets another.
 pub const CHAIN_DEPTH_MAX: usize = 5;
 
 /// What is believed.
@@ -49,8 +52,8 @@ pub struct Rule {
 }
 
 impl TrustPolicy {
-    /// Signatures must lead to an anchor, and a key of identity `/a/b` may sign names below `/a/b`, certificates
-    /// included. Without an anchor, this believes nothing.
+    /// Signatures must lead to an anchor, and a key of identity `/a/b` may sign names below `/a/b`,
+    /// certificates included. Without an anchor, this believes nothing.
     pub fn hierarchical() -> Self {
         TrustPolicy {
             mode: Mode::Signatures,
@@ -74,7 +77,8 @@ impl TrustPolicy {
         TrustPolicy { mode: Mode::DigestOnly, ..Self::hierarchical() }
     }
 
-    /// Nothing is checked ([`TrustReason::Unchecked`](crate::TrustReason::Unchecked)). For diagnosis only.
+    /// Nothing is checked ([`TrustReason::Unchecked`](crate::TrustReason::Unchecked)). For
+    /// diagnosis only.
     pub fn insecure_accept_all() -> Self {
         TrustPolicy { mode: Mode::AcceptAll, ..Self::hierarchical() }
     }
@@ -87,7 +91,8 @@ impl TrustPolicy {
         self
     }
 
-    /// Adds a key shared with signers, who name it `key_name`. The rules apply to it as to other keys.
+    /// Adds a key shared with signers, who name it `key_name`. The rules apply to it as to other
+    /// keys.
     pub fn add_shared_key(&mut self, key_name: Name, key: HmacKey) -> &mut Self {
         self.shared_keys.push((key_name, key));
         self
@@ -117,12 +122,13 @@ impl TrustPolicy {
         self
     }
 
-    /// Whether what is believed is known to come from its producer: only where signatures are checked.
+    /// Returns true if what is believed is known to come from its producer: only where signatures are
+    /// checked.
     pub fn is_authenticating(&self) -> bool {
         self.mode == Mode::Signatures
     }
 
-    /// Whether nothing is checked at all.
+    /// Returns true if nothing is checked at all.
     pub fn accepts_all(&self) -> bool {
         self.mode == Mode::AcceptAll
     }
@@ -137,7 +143,7 @@ impl TrustPolicy {
         self.depth_max
     }
 
-    /// Whether a key named `key_name` may sign `name`.
+    /// Returns true if a key named `key_name` may sign `name`.
     pub fn allows(&self, name: NameRef<'_>, key_name: NameRef<'_>) -> bool {
         self.allows_by_hierarchy(name, key_name)
             || self.rules.iter().any(|rule| {
@@ -150,8 +156,8 @@ impl TrustPolicy {
         self.hierarchical && identity_of(key_name).is_prefix_of(name)
     }
 
-    /// Whether some anchor could lead to `name`. Explicit rules may lead anywhere; without them an anchor must
-    /// be of an identity above it.
+    /// Returns true if some anchor could lead to `name`. Explicit rules may lead anywhere; without them an
+    /// anchor must be of an identity above it.
     pub(crate) fn has_anchor_for(&self, name: NameRef<'_>) -> bool {
         if self.rules.is_empty() {
             self.anchors.iter().any(|anchor| anchor.identity().is_prefix_of(name))

@@ -1,9 +1,9 @@
 //! Name patterns of trust rules; the language is described in `docs/trust.md`.
 //!
-//! A pattern is a name URI in which a component may be `<>` (any one component), `<x>` (any one, bound to `x`),
-//! `<>*` (any number of components, none included) or `<x>*` (the same, bound). What is bound to one variable
-//! must be equal wherever the variable stands. Only one `*` may stand in a pattern, so a name matches in one way
-//! at most, and matching takes one pass.
+//! A pattern is a name URI in which a component may be `<>` (any one component), `<x>` (any one,
+//! bound to `x`), `<>*` (any number of components, none included) or `<x>*` (the same, bound). What
+//! is bound to one variable must be equal wherever the variable stands. Only one `*` may stand in a
+//! pattern, so a name matches in one way at most, and matching takes one pass.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,12 +32,12 @@ enum Part {
 }
 
 impl Pattern {
-    /// Whether `name` matches.
+    /// Returns true if `name` matches.
     pub fn matches(&self, name: NameRef<'_>) -> bool {
         self.bind(name, &mut Bindings::new())
     }
 
-    /// Whether `name` matches, with the variables that are bound already; binds the others.
+    /// Returns true if `name` matches, with the variables that are bound already; binds the others.
     pub(super) fn bind<'n>(&self, name: NameRef<'n>, bindings: &mut Bindings<'n>) -> bool {
         let components = name.len();
         let Some((variable, after)) = &self.many else {

@@ -12,7 +12,8 @@ use crate::validity::UtcTime;
 pub struct Rejection {
     /// The packet that was to be verified; the empty name if it could not be read.
     pub name: Name,
-    /// The certificate in its chain at which verification failed; none if it failed at the packet itself.
+    /// The certificate in its chain at which verification failed; `None` if it failed at the packet
+    /// itself.
     pub certificate: Option<Name>,
     /// The key that the failing packet or certificate names as its signer.
     pub key: Option<Name>,

@@ -1,8 +1,9 @@
 //! Chains of certificates: from the key that signed a packet up to a trust anchor.
 //!
-//! A chain is first walked upwards by name, which asks for missing certificates; then its signatures are
-//! checked downwards from the anchor. So a forged certificate is found out by a key that is trusted already,
-//! and is forgotten, and a forged packet never displaces a good certificate.
+//! A chain is first walked upwards by name, which requests missing certificates; then its
+//! signatures are checked downwards from the anchor. So a forged certificate is found out by a key
+//! that is trusted already, and is forgotten, and a forged packet never displaces a good
+//! certificate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,10 +18,10 @@ use crate::trust::{Rejection, TrustPolicy, Why};
 use crate::validity::seconds;
 use crate::verified::Chain;
 
-/// Most certificates kept that were supplied and are not validated; the oldest gives way.
+/// Maximum number of certificates kept that were supplied and are not validated; the oldest is removed.
 pub const CANDIDATES_MAX: usize = 64;
 
-/// Most validated certificates kept; the oldest gives way, and is fetched again if it is needed.
+/// Maximum number of validated certificates kept; the oldest is removed, and is fetched again if it is needed.
 pub const VALIDATED_MAX: usize = 256;
 
 #[derive(Debug, Default)]
@@ -114,7 +115,8 @@ impl Chains {
         self.check_downward(policy, packet, top, &upward)
     }
 
-    /// An anchor or validated certificate that `locator` means; if those there are have expired, why.
+    /// An anchor or validated certificate that `locator` means; if those there are have expired,
+    /// why.
     fn known(
         &mut self,
         policy: &TrustPolicy,

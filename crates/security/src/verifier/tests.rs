@@ -341,7 +341,8 @@ mod validity_periods {
 mod chains {
     use super::*;
 
-    /// Parties `/p/1`, `/p/1/2`, ... of which each is certified by the one before, the first by `root`.
+    /// Parties `/p/1`, `/p/1/2`, ... of which each is certified by the one before, the first by
+    /// `root`.
     fn line(root: &Party, length: usize) -> Vec<Party> {
         let mut parties: Vec<Party> = Vec::new();
         let mut identity = String::from("/p");

@@ -1,7 +1,9 @@
-//! Packets as text, for people: every element with its name, its number, and what its VALUE means here.
+//! Packets as text, for people: every element with its name, its number, and what its VALUE means
+//! here.
 //!
-//! [`dissect`] takes any octets and never fails: what cannot be read is shown as such, in its place. It shows
-//! what is on the wire, also where a view would refuse it; the reason of a refusal stands at the packet.
+//! [`dissect`] takes any octets and never fails: what cannot be read is shown as such, in its
+//! place. It shows what is on the wire, also where a view would refuse it; the reason of a refusal
+//! stands at the packet.
 
 mod schema;
 mod summary;
@@ -52,7 +54,8 @@ pub fn dissect(octets: &[u8]) -> Vec<Node> {
 ///
 /// ```
 /// let text = namely_wire::dissect::to_text(&[5, 9, 7, 3, 8, 1, b'a', 18, 0, 33, 0]);
-/// assert_eq!(text.lines().next(), Some("Interest (5), 9 octets: invalid: critical element of TYPE 33 is unknown or out of order"));
+/// let why = "critical element of TYPE 33 is unknown or out of order";
+/// assert_eq!(text.lines().next(), Some(&*format!("Interest (5), 9 octets: invalid: {why}")));
 /// assert_eq!(text.lines().nth(1), Some("  Name (7), 3 octets: /a"));
 /// ```
 pub fn to_text(octets: &[u8]) -> String {
@@ -95,8 +98,8 @@ struct Dissector<'a> {
 }
 
 impl<'a> Dissector<'a> {
-    /// The elements of `octets`, which are the VALUE of `block`. `depends` is how to show the element of the
-    /// block whose meaning hangs on its siblings.
+    /// The elements of `octets`, which are the VALUE of `block`. `depends` is how to show the
+    /// element of the block whose meaning hangs on its siblings.
     fn elements(&mut self, octets: &'a [u8], block: Block, depends: Value, depth: usize) -> Vec<Node> {
         let mut nodes = Vec::new();
         let mut reader = Reader::new(octets);

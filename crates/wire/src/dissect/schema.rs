@@ -1,5 +1,5 @@
-//! Which elements a block may hold, what they are called there, and how to show them. TYPE numbers mean
-//! different things in different blocks, so each block has a table of its own.
+//! Which elements a block may hold, what they are called there, and how to show them. TYPE numbers
+//! mean different things in different blocks, so each block has a table of its own.
 
 use crate::mgmt::numbers::*;
 use crate::mgmt::{FaceEventKind, FacePersistency, FaceScope, LinkType};

@@ -13,12 +13,18 @@ pub trait Block: Sized {
     const TYPE: u32;
 
     /// Reads the TLV's VALUE.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: a field is malformed, repeated or missing.
     fn decode_value(value: &[u8]) -> Result<Self, DecodeError>;
 
     /// Appends the TLV's VALUE.
     fn encode_value(&self, w: &mut Writer);
 
     /// Reads `octets` as exactly one such TLV.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: not exactly one TLV of this TYPE, or its VALUE is refused.
     fn decode(octets: &[u8]) -> Result<Self, DecodeError> {
         Self::decode_value(tlv::read_exactly(octets, Self::TYPE)?.value)
     }

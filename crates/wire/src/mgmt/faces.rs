@@ -1,4 +1,5 @@
-//! Datasets and notifications about faces: `faces/list`, `faces/query`, `faces/channels`, `faces/events`.
+//! Datasets and notifications about faces: `faces/list`, `faces/query`, `faces/channels`,
+//! `faces/events`.
 
 use alloc::string::String;
 
@@ -141,7 +142,7 @@ pub struct FaceQueryFilter {
 }
 
 impl FaceQueryFilter {
-    /// Whether the filter lets `face` through.
+    /// Returns true if the filter lets `face` through.
     pub fn matches(&self, face: &FaceStatus) -> bool {
         fn same<T: PartialEq>(wanted: &Option<T>, found: &T) -> bool {
             wanted.as_ref().is_none_or(|wanted| wanted == found)

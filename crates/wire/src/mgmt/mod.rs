@@ -1,11 +1,11 @@
 //! The NFD management protocol's formats: command and dataset names, [`ControlParameters`],
 //! [`ControlResponse`], the entries of every dataset, and face event notifications.
 //!
-//! Management is not the forwarding path, so these are owned values. Nothing here decides whether a command
-//! is allowed, and nothing acts: that is `namely-mgmt`'s work.
+//! Management is not the forwarding path, so these are owned values. Nothing here decides whether a
+//! command is allowed, and nothing acts: that is `namely-mgmt`'s work.
 //!
-//! Follows NFD's management protocol as ndn-cxx encodes it (ControlCommand, StatusDataset, and the pages of
-//! each manager).
+//! Follows NFD's management protocol as ndn-cxx encodes it (ControlCommand, StatusDataset, and the
+//! pages of each manager).
 
 pub mod numbers;
 

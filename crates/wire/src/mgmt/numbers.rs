@@ -63,7 +63,8 @@ pub const N_MEASUREMENTS_ENTRIES: u32 = 134;
 /// In the general status and in CsInfo.
 pub const N_CS_ENTRIES: u32 = 135;
 
-/// Namely's own: in ControlParameters of `cs/config` and in CsInfo. Even, so that others pass over it.
+/// Namely's own: in ControlParameters of `cs/config` and in CsInfo. Even, so that others pass over
+/// it.
 pub const CS_POLICY: u32 = 204;
 
 /// In a counter of namely's `status/counters`.

@@ -1,4 +1,4 @@
-//! Names of management: what an Interest under `/localhost/nfd` or `/localhop/nfd` asks for.
+//! Names of management: what an Interest under `/localhost/nfd` or `/localhop/nfd` requests.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -60,8 +60,8 @@ pub struct DatasetRequest {
     pub dataset: Dataset,
     /// Which faces `faces/query` lists; without restriction for every other dataset.
     pub filter: FaceQueryFilter,
-    /// How many components name the dataset (with its filter, and a parameters digest if the request was
-    /// signed), before version and segment.
+    /// How many components name the dataset (with its filter, and a parameters digest if the
+    /// request was signed), before version and segment.
     pub prefix_components: usize,
     /// The version asked for, if a certain one is.
     pub version: Option<u64>,
@@ -72,7 +72,7 @@ pub struct DatasetRequest {
 /// A request for a face event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRequest {
-    /// The event's number; none asks for the newest.
+    /// The event's number; `None` requests the newest.
     pub seq_num: Option<u64>,
 }
 
@@ -123,13 +123,19 @@ pub enum RequestError {
 }
 
 impl<'a> Request<'a> {
-    /// Reads what `interest` asks for.
+    /// Reads what `interest` requests.
+    ///
+    /// # Errors
+    /// [`RequestError`]: not a request to management, or one that is malformed.
     pub fn parse(interest: &InterestView<'a>) -> Result<Self, RequestError> {
         Self::of_name(interest.name, interest.application_parameters)
     }
 
-    /// Reads what an Interest with this name and these ApplicationParameters asks for. A Data has the name
-    /// of the request that it answers.
+    /// Reads what an Interest with this name and these ApplicationParameters requests. A Data has
+    /// the name of the request that it answers.
+    ///
+    /// # Errors
+    /// [`RequestError`]: not a request to management, or one that is malformed.
     pub fn of_name(
         name: NameRef<'a>,
         application_parameters: Option<&'a [u8]>,
@@ -170,7 +176,8 @@ impl DatasetRequest {
             filter = FaceQueryFilter::decode(component.value).map_err(RequestError::Malformed)?;
             prefix_components += 1;
         }
-        // python-ndn signs requests for datasets as it signs commands; the answer's name extends the whole request.
+        // python-ndn signs requests for datasets as it signs commands; the answer's name extends
+        // the whole request.
         if name.component(prefix_components).is_some_and(|c| c.typ == PARAMETERS_DIGEST_COMPONENT) {
             prefix_components += 1;
         }
@@ -265,8 +272,8 @@ impl Command {
         }
     }
 
-    /// The command's name up to its parameters. `rib/announce` is complete so: its announcement goes into
-    /// ApplicationParameters.
+    /// The command's name up to its parameters. `rib/announce` is complete so: its announcement
+    /// goes into ApplicationParameters.
     pub fn prefix(self, scope: Scope) -> Name {
         scope.verb_prefix(self.words())
     }
@@ -313,8 +320,8 @@ impl Dataset {
         }
     }
 
-    /// The dataset's name, without version and segment. `faces/query` needs its filter appended: see
-    /// [`FaceQueryFilter::name`].
+    /// The dataset's name, without version and segment. `faces/query` needs its filter appended:
+    /// see [`FaceQueryFilter::name`].
     pub fn prefix(self, scope: Scope) -> Name {
         scope.verb_prefix(self.words())
     }

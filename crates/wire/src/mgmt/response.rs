@@ -17,7 +17,8 @@ pub struct ControlResponse {
     pub code: u64,
     /// StatusText, for people.
     pub text: String,
-    /// The elements that follow StatusText: usually one ControlParameters, see [`ControlResponse::parameters`].
+    /// The elements that follow StatusText: usually one ControlParameters, see
+    /// [`ControlResponse::parameters`].
     pub body: Vec<u8>,
 }
 
@@ -38,12 +39,15 @@ impl ControlResponse {
         self
     }
 
-    /// Whether the command was carried out.
+    /// Returns true if the command was carried out.
     pub fn is_ok(&self) -> bool {
         self.code == status_code::OK
     }
 
     /// The ControlParameters in the body, if it starts with them.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: the body is no sequence of TLVs, or the ControlParameters are malformed.
     pub fn parameters(&self) -> Result<Option<ControlParameters>, DecodeError> {
         let mut reader = Reader::new(&self.body);
         match reader.next_tlv()? {

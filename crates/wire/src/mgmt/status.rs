@@ -1,5 +1,5 @@
-//! The general status: the whole Content of `/localhost/nfd/status/general`, without a block around it; and the
-//! entries of `status/counters`, which is namely's own.
+//! The general status: the whole Content of `/localhost/nfd/status/general`, without a block around
+//! it; and the entries of `status/counters`, which is namely's own.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -49,6 +49,9 @@ pub struct GeneralStatus {
 
 impl GeneralStatus {
     /// Reads the dataset's octets.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: a field is malformed or missing.
     pub fn decode(content: &[u8]) -> Result<Self, DecodeError> {
         let fields = Fields::lenient(content)?;
         Ok(GeneralStatus {
@@ -95,12 +98,13 @@ impl GeneralStatus {
     }
 }
 
-/// One counter of `status/counters`: a dataset that only namely has, for what NFD's datasets have no place.
+/// One counter of `status/counters`: a dataset that only namely has, for what NFD's datasets have
+/// no place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
     /// What is counted, such as `forwarder.no_route`; docs/counters.md lists them.
     pub label: String,
-    /// The face that it belongs to; none for the whole router.
+    /// The face that it belongs to; `None` for the whole router.
     pub face_id: Option<u64>,
     /// How many.
     pub value: u64,

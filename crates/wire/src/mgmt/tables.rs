@@ -77,7 +77,7 @@ pub struct Route {
     pub cost: u64,
     /// Flags: see [`super::route_flags`].
     pub flags: u64,
-    /// ExpirationPeriod: what is left, ms; none for a route that stays.
+    /// ExpirationPeriod: what is left, ms; `None` for a route that stays.
     pub expiration_period_ms: Option<u64>,
 }
 

@@ -1,8 +1,10 @@
-//! SHA-256 (FIPS 180-4) of several messages at once: segments that one manifest lists come and are made in runs, and a processor
-//! hashes independent messages side by side in a third to two thirds of the time that it takes for one after the other.
+//! SHA-256 (FIPS 180-4) of several messages at once: segments that one manifest lists come and are
+//! made in runs, and a processor hashes independent messages side by side in a third to two thirds
+//! of the time that it takes for one after the other.
 //!
-//! What this module computes is what [`sha256`](super::sha256) computes of each message. Messages that have no others of their
-//! length beside them, and all of them on processors without the instructions, are given to it.
+//! What this module computes is what [`sha256`](super::sha256) computes of each message. Messages
+//! that have no others of their length beside them, and all of them on processors without the
+//! instructions, are given to it.
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "instructions that not every processor has; see ARCHITECTURE.md, Invariants")]
@@ -16,7 +18,8 @@ const BLOCK_OCTETS: usize = 64;
 /// Octets of a message's length at the end of its last block.
 const LENGTH_OCTETS: usize = 8;
 
-/// So many messages at least are worth registers with room for 16: for fewer, two at a time is faster.
+/// So many messages at least are worth registers with room for 16: for fewer, two at a time is
+/// faster.
 #[cfg(target_arch = "x86_64")]
 const WIDE_MIN: usize = 10;
 
@@ -65,7 +68,8 @@ fn blocks(octets: usize) -> usize {
     (octets + 1 + LENGTH_OCTETS).div_ceil(BLOCK_OCTETS)
 }
 
-/// Hashes the first of the messages `alike`, as many as this processor is faster with than one by one. How many.
+/// Hashes the first of the messages `alike`, as many as this processor is faster with than one by
+/// one. How many.
 #[cfg(target_arch = "x86_64")]
 fn together(messages: &[&[u8]], alike: &[usize], digests: &mut [[u8; DIGEST_OCTETS]]) -> usize {
     let mut done = 0;

@@ -1,5 +1,5 @@
-//! The compression function of SHA-256 (FIPS 180-4, 6.2.2) over blocks of several messages at once, by instructions that
-//! not every processor of this architecture has: it is asked each time.
+//! The compression function of SHA-256 (FIPS 180-4, 6.2.2) over blocks of several messages at once,
+//! by instructions that not every processor of this architecture has: it is asked each time.
 
 use std::arch::x86_64::*;
 
@@ -8,23 +8,23 @@ use super::{Block, INITIAL, K, Padded, State};
 /// Messages side by side in AVX-512 registers: one in each 32-bit lane.
 pub(super) const WIDE: usize = 16;
 
-/// Whether this processor has what [`wide`] takes.
+/// Returns true if this processor has what [`wide`] takes.
 pub(super) fn has_wide() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
 }
 
-/// Whether this processor has what [`interleaved`] takes.
+/// Returns true if this processor has what [`interleaved`] takes.
 pub(super) fn has_interleaved() -> bool {
     is_x86_feature_detected!("sha") && is_x86_feature_detected!("sse4.1") && is_x86_feature_detected!("ssse3")
 }
 
-/// The digests of 16 messages of as many blocks each; none if this processor cannot.
+/// The digests of 16 messages of as many blocks each; `None` if this processor cannot.
 pub(super) fn wide(messages: &[Padded<'_>; WIDE]) -> Option<[State; WIDE]> {
     // SAFETY: the processor has the instructions that the function is compiled for.
     has_wide().then(|| unsafe { hash_wide(&messages.each_ref()) })
 }
 
-/// The digests of `N` messages of as many blocks each; none if this processor cannot.
+/// The digests of `N` messages of as many blocks each; `None` if this processor cannot.
 pub(super) fn interleaved<const N: usize>(messages: &[Padded<'_>; N]) -> Option<[State; N]> {
     // SAFETY: the processor has the instructions that the function is compiled for.
     has_interleaved().then(|| unsafe { hash_interleaved(&messages.each_ref()) })
@@ -134,7 +134,8 @@ fn transposed(blocks: &[&Block; WIDE]) -> [__m512i; 16] {
         let words = unsafe { _mm512_loadu_si512(blocks[lane].as_ptr().cast()) };
         row[lane] = _mm512_shuffle_epi8(words, swap);
     }
-    // Each step brings together what lies twice as far apart: words, pairs of words, quarters of a register, halves.
+    // Each step brings together what lies twice as far apart: words, pairs of words, quarters of a
+    // register, halves.
     let mut quads = [row[0]; 16];
     for n in 0..4 {
         let [r0, r1, r2, r3] = [row[4 * n], row[4 * n + 1], row[4 * n + 2], row[4 * n + 3]];
@@ -159,7 +160,8 @@ fn transposed(blocks: &[&Block; WIDE]) -> [__m512i; 16] {
     words
 }
 
-/// The instructions for one message wait for each other half of the time: those for the others fill the gaps.
+/// The instructions for one message wait for each other half of the time: those for the others fill
+/// the gaps.
 #[target_feature(enable = "sha,sse4.1,ssse3")]
 fn hash_interleaved<const N: usize>(messages: &[&Padded<'_>; N]) -> [State; N] {
     let mut states = [Halves::new(); N];
