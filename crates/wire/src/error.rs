@@ -96,7 +96,7 @@ impl fmt::Display for DecodeError {
             DecodeError::BadDigestLength => f.write_str("a digest component is not 32 octets long"),
             DecodeError::TooManyComponents => f.write_str("the name has too many components"),
             DecodeError::EmptyName => f.write_str("an Interest needs at least one name component"),
-            DecodeError::BadName => f.write_str("the name is not of the form that this packet needs"),
+            DecodeError::BadName => f.write_str("the name is not of the form that this packet asks for"),
             DecodeError::MissingParametersDigest => {
                 f.write_str("ApplicationParameters without a parameters digest in the name")
             }
