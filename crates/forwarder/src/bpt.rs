@@ -189,7 +189,7 @@ impl<R: RawMutex> Bpt<R> {
     }
 }
 
-fn bound_to(mut pairs: Pairs<'_>) -> Option<FaceKey> {
+fn bound_to(_: usize, mut pairs: Pairs<'_>) -> Option<FaceKey> {
     pairs.next().and_then(|pair| Node::from_pair(pair).face)
 }
 

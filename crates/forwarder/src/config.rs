@@ -8,6 +8,7 @@ use namely_wire::Name;
 
 use crate::cs::CsPolicy;
 use crate::slab::ENTRIES_MAX;
+use crate::strategy::{STRATEGY_FACES_MAX, STRATEGY_PREFIXES_MAX};
 
 /// SHA-256, supplied by the home: the core has no cryptography of its own.
 pub type Sha256 = fn(&[u8]) -> [u8; 32];
@@ -60,6 +61,12 @@ pub struct Config {
     /// Maximum number of names that have a strategy of their own. When full, a new choice is
     /// refused.
     pub strategy_choices_max: usize,
+    /// Maximum number of prefixes that strategies remember something of. When full, a further one is
+    /// forwarded as if nothing were remembered, which is counted.
+    pub strategy_prefixes_max: usize,
+    /// Maximum number of faces that they remember for each prefix. When full, a further one counts as
+    /// never measured.
+    pub strategy_faces_max: usize,
     /// Maximum number of Nonces remembered after their Interest is gone. When full, the oldest is
     /// forgotten.
     pub dead_nonces_max: usize,
@@ -96,6 +103,8 @@ impl Config {
             rib_routes_max: 1_048_576,
             bindings_max: 65_536,
             strategy_choices_max: 65_536,
+            strategy_prefixes_max: 65_536,
+            strategy_faces_max: 16,
             dead_nonces_max: 262_144,
             dead_nonce_lifetime_ns: 6_000_000_000,
             regions: Vec::new(),
@@ -125,7 +134,16 @@ impl Config {
         }
         let optional = [("cs_packets_max", self.cs_packets_max), ("cs_entries_max", self.cs_entries_max)];
         match needed.iter().chain(&optional).find(|(_, value)| *value > ENTRIES_MAX) {
-            Some((limit, _)) => Err(ConfigError::TooLarge { limit, most: ENTRIES_MAX }),
+            Some((limit, _)) => return Err(ConfigError::TooLarge { limit, most: ENTRIES_MAX }),
+            None => {}
+        }
+        // Strategies may be left without memory, too.
+        let memory = [
+            ("strategy_prefixes_max", self.strategy_prefixes_max, STRATEGY_PREFIXES_MAX),
+            ("strategy_faces_max", self.strategy_faces_max, STRATEGY_FACES_MAX),
+        ];
+        match memory.into_iter().find(|(_, value, most)| value > most) {
+            Some((limit, _, most)) => Err(ConfigError::TooLarge { limit, most }),
             None => Ok(()),
         }
     }
@@ -196,6 +214,11 @@ mod tests {
         let error = beyond.check().unwrap_err();
         assert_eq!(error, ConfigError::TooLarge { limit: "cs_entries_max", most: ENTRIES_MAX });
         assert_eq!(error.to_string(), "cs_entries_max is too large: set it to 1073741824 or less");
+        let most = Config { strategy_prefixes_max: 1 << 20, strategy_faces_max: 256, ..config.clone() };
+        assert_eq!(most.check(), Ok(()));
+        let beyond = Config { strategy_faces_max: 257, ..config.clone() };
+        let error = ConfigError::TooLarge { limit: "strategy_faces_max", most: 256 };
+        assert_eq!(beyond.check(), Err(error));
         let no_cache = Config { cs_packets_max: 0, cs_entries_max: 0, cs_octets_max: 0, ..config };
         assert_eq!(no_cache.check(), Ok(()));
     }

@@ -20,7 +20,7 @@ use crate::packet::PacketBuf;
 use crate::pipeline::FibInstaller;
 use crate::prefix_table::with_key;
 use crate::rib::{MS_NS, RibError};
-use crate::strategy::{StrategyError, StrategyKind};
+use crate::strategy::{FibChange, StrategyError, StrategyKind};
 
 /// Table places read under one hold of a lock.
 const WALK_PLACES: u32 = 1024;
@@ -40,6 +40,8 @@ pub struct TableSizes {
     pub dead_nonces: usize,
     /// Cached Data.
     pub cs: usize,
+    /// Prefixes that strategies remember.
+    pub strategy_prefixes: usize,
 }
 
 /// A pending Interest in a snapshot.
@@ -129,14 +131,35 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     fn enter_nexthop(&self, name: NameRef<'_>, key: FaceKey, cost: u64) -> Result<(), FibError> {
-        with_key(&self.hasher, name, |name| self.fib.add(name, key, cost))?;
+        self.fib_add(name, key, cost)?;
         if self.has_gone(key) { Err(FibError::NoFace) } else { Ok(()) }
     }
 
     /// Removes a next hop from the FIB; returns true if it was there.
     pub fn fib_remove_nexthop(&self, name: NameRef<'_>, face: FaceId) -> bool {
         let Some(key) = self.key_of(face) else { return false };
-        with_key(&self.hasher, name, |name| self.fib.remove(name, key))
+        self.fib_remove(name, key)
+    }
+
+    /// Adds a next hop to the FIB, or changes its cost, and tells the strategy that remembers the
+    /// prefix.
+    pub(crate) fn fib_add(&self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
+        with_key(&self.hasher, name, |prefix| {
+            self.fib.add(prefix, face, cost)?;
+            self.fib_changed(prefix, FibChange::Added(face));
+            Ok(())
+        })
+    }
+
+    /// Removes a next hop from the FIB, and tells the strategy; returns true if it was there.
+    pub(crate) fn fib_remove(&self, name: NameRef<'_>, face: FaceKey) -> bool {
+        with_key(&self.hasher, name, |prefix| {
+            let removed = self.fib.remove(prefix, face);
+            if removed {
+                self.fib_changed(prefix, FibChange::Removed(face));
+            }
+            removed
+        })
     }
 
     /// All FIB entries.
@@ -278,6 +301,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             bindings: self.bpt.len(),
             dead_nonces: self.dead_nonces.len(),
             cs: self.cs_status().packets,
+            strategy_prefixes: self.memory.len(),
         }
     }
 
@@ -293,6 +317,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             to_local: own.sum(HotCounter::ToLocal),
             faces_freed: own.faces_freed.value(),
             faces_orphaned: own.faces_orphaned.value(),
+            strategy_memory_full: self.memory.full(),
             drops: DropReason::ALL.map(|reason| own.drop_count(reason)),
         }
     }

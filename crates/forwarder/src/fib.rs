@@ -45,9 +45,20 @@ pub(crate) struct NextHop {
     pub(crate) cost: u64,
 }
 
-/// Faces of next hops, cheapest first: what forwarding needs of them. Without allocation up to
-/// four.
-pub(crate) type NextHops = InlineVec<FaceKey, 4>;
+/// What forwarding needs of the entry that a name matches.
+pub(crate) struct NextHops {
+    /// The faces, cheapest first; none if no entry matches. Without allocation up to four.
+    pub(crate) faces: InlineVec<FaceKey, 4>,
+    /// The hash of the entry's name.
+    pub(crate) prefix_hash: u64,
+}
+
+impl NextHops {
+    /// No entry.
+    pub(crate) fn none() -> Self {
+        NextHops { faces: InlineVec::new(), prefix_hash: 0 }
+    }
+}
 
 pub(crate) struct Fib<R> {
     table: PrefixTable,
@@ -85,12 +96,12 @@ impl<R: RawMutex> Fib<R> {
 
     /// The faces of the longest prefix of `key`. Entries without next hops do not exist.
     pub(crate) fn longest_match(&self, key: Key<'_>) -> NextHops {
-        let faces = |pairs: Pairs<'_>| {
-            let mut faces = NextHops::new();
-            pairs.take(self.nexthops_max).for_each(|hop| faces.push(FaceKey::from_bits(hop.0)));
-            Some(faces)
+        let nexthops = |n, pairs: Pairs<'_>| {
+            let mut nexthops = NextHops { faces: InlineVec::new(), prefix_hash: key.hashes.hash(n) };
+            pairs.take(self.nexthops_max).for_each(|hop| nexthops.faces.push(FaceKey::from_bits(hop.0)));
+            Some(nexthops)
         };
-        self.table.find_longest(&self.control, key, faces).unwrap_or_else(NextHops::new)
+        self.table.find_longest(&self.control, key, nexthops).unwrap_or_else(NextHops::none)
     }
 
     /// Prefetches what decides where a lookup begins; see [`crate::Batch`].
@@ -110,7 +121,7 @@ impl<R: RawMutex> Fib<R> {
 
     /// Returns true if some prefix of `key` leads to `face`.
     pub(crate) fn leads_to(&self, key: Key<'_>, face: FaceKey) -> bool {
-        let leads = |mut pairs: Pairs<'_>| pairs.any(|hop| hop.0 == face.bits()).then_some(());
+        let leads = |_, mut pairs: Pairs<'_>| pairs.any(|hop| hop.0 == face.bits()).then_some(());
         self.table.find_longest(&self.control, key, leads).is_some()
     }
 
@@ -159,7 +170,14 @@ impl<R: RawMutex> Fib<R> {
     }
 
     /// Removes up to `count` next hops of a face that is gone; returns true if more may remain.
-    pub(crate) fn remove_face(&self, hasher: &NameHasher, face: FaceKey, count: usize) -> bool {
+    /// `removed` is told of each prefix, under the lock of the FIB's writers.
+    pub(crate) fn remove_face(
+        &self,
+        hasher: &NameHasher,
+        face: FaceKey,
+        count: usize,
+        removed: impl Fn(Key<'_>),
+    ) -> bool {
         let Control { writer, by_face } = &mut *self.control.lock();
         for _ in 0..count {
             let Some(id) = by_face.get_mut(&face).and_then(BTreeSet::pop_first) else {
@@ -167,7 +185,10 @@ impl<R: RawMutex> Fib<R> {
                 return false;
             };
             let Some(name) = self.table.name(writer, id) else { continue };
-            with_key(hasher, name.as_name(), |key| self.remove_nexthop(writer, key, id, face));
+            with_key(hasher, name.as_name(), |key| {
+                self.remove_nexthop(writer, key, id, face);
+                removed(key);
+            });
         }
         true
     }

@@ -20,13 +20,14 @@ use crate::pit::Pit;
 use crate::regions::Regions;
 use crate::reserve::Reserve;
 use crate::rib::Rib;
-use crate::strategy::StrategyChoice;
+use crate::strategy::{StrategyChoice, StrategyMemory};
 
 /// An NDN forwarder. `B` holds packets, `R` is the home's lock.
 pub struct Forwarder<B, R> {
     pub(crate) config: Config,
     pub(crate) hasher: NameHasher,
-    nonces: AtomicU64,
+    /// Where the sequence of random numbers is.
+    random: AtomicU64,
     pub(crate) faces: Faces<R>,
     pub(crate) pit: Pit<B, R>,
     pub(crate) cs: Cs<B, R>,
@@ -34,6 +35,8 @@ pub struct Forwarder<B, R> {
     pub(crate) rib: Mutex<R, Rib>,
     pub(crate) bpt: Bpt<R>,
     pub(crate) strategies: StrategyChoice<R>,
+    /// What strategies remember of prefixes.
+    pub(crate) memory: StrategyMemory<R>,
     pub(crate) dead_nonces: DeadNonces<R>,
     pub(crate) regions: Regions<R>,
     /// Released faces that tables still mention.
@@ -52,7 +55,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     pub(crate) fn with_hasher(config: Config, hasher: NameHasher) -> Result<Self, ConfigError> {
         Ok(Forwarder {
-            nonces: AtomicU64::new(hasher.secret()),
+            random: AtomicU64::new(hasher.secret()),
             hasher,
             faces: Faces::new(config.faces_max)?,
             pit: Pit::new(&config)?,
@@ -61,6 +64,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             rib: Mutex::new(Rib::new(config.rib_routes_max)),
             bpt: Bpt::new(config.bindings_max)?,
             strategies: StrategyChoice::new(config.strategy_choices_max)?,
+            memory: StrategyMemory::new(config.strategy_prefixes_max, config.strategy_faces_max)?,
             dead_nonces: DeadNonces::new(config.dead_nonces_max, config.dead_nonce_lifetime_ns)?,
             regions: Regions::new(config.regions.clone()),
             departed: Mutex::new(VecDeque::new()),
@@ -116,10 +120,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
+    /// The next random number: the same in each run for the same seed and the same packets.
+    pub(crate) fn next_random(&self) -> u64 {
+        mix(self.random.fetch_add(STEP, Ordering::Relaxed))
+    }
+
     /// The next Nonce for an Interest that lacks one.
     pub(crate) fn next_nonce(&self) -> [u8; 4] {
-        let value = mix(self.nonces.fetch_add(STEP, Ordering::Relaxed));
-        (value as u32).to_be_bytes()
+        (self.next_random() as u32).to_be_bytes()
     }
 }
 

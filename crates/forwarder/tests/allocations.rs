@@ -218,6 +218,30 @@ fn several_upstreams_allocate_nothing() {
     assert_eq!((count, sent), (0, 3 * 400));
 }
 
+/// With memory for each prefix and face, timers, and Data that comes when the entry has gone.
+#[test]
+fn a_strategy_that_remembers_allocates_nothing() {
+    let config = Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) };
+    let mut story = Story::new(config, 300, true);
+    let strategy: Name = "/localhost/nfd/strategy/asf".parse().unwrap();
+    story.fw.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
+    // The first probe has come by then.
+    (0..3).for_each(|_| {
+        story.round(1, true);
+    });
+    let mut late = 0;
+    let count = allocations(|| {
+        // Sooner than the next probe, which takes a buffer.
+        for _ in 0..3 {
+            late += story.round(1, true);
+            let (_, data) = &story.packets[0];
+            story.fw.receive(story.producers[1], Received::bare(data.clone()), story.now_ns, &mut story.sink);
+        }
+    });
+    assert_eq!((count, late), (0, 3 * 600));
+    assert_eq!(story.fw.table_sizes().strategy_prefixes, 1);
+}
+
 /// Expiry, with the Nonces entering the dead-nonce list and leaving it.
 #[test]
 fn expiry_allocates_nothing() {

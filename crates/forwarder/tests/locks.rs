@@ -119,3 +119,34 @@ fn an_insertion_takes_a_lock_for_each_component_and_two_more_and_an_eviction_one
     assert_eq!(bench.insert(20) - without, (4 + 2) + (4 + 1));
     assert_eq!(bench.forwarder.cs_status().packets, 10);
 }
+
+/// A strategy that remembers takes one lock more for an Interest and one for a Data; so those that
+/// do not take none of it.
+#[test]
+fn only_a_strategy_that_remembers_takes_a_lock_for_it() {
+    let locks = ["best-route", "multicast", "asf"].map(|strategy| {
+        let bench = Bench::new(CsPolicy::Noop, false);
+        let upstream = bench.forwarder.face_register(FaceSpec::remote()).unwrap();
+        let strategy: Name = format!("/{strategy}").parse().unwrap();
+        bench.forwarder.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
+        bench.forwarder.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+        let exchange = |segment| {
+            let (interest, sent) =
+                bench.locks(InterestBuilder::new(name(segment)).nonce([1; 4]).build().into());
+            assert_eq!(sent, 1);
+            let mut sent: Vec<(FaceId, Outgoing<Packet>)> = Vec::new();
+            let data = DataBuilder::new(name(segment).as_name()).build(b"", &SignatureInfo::digest_sha256());
+            let data: Packet = data.finish(&[0; 32]).into();
+            TAKEN.set(0);
+            bench.forwarder.receive(upstream, Received::bare(data), 1, &mut sent);
+            assert_eq!(sent.len(), 1);
+            (interest, TAKEN.get())
+        };
+        // The first one opens tables.
+        exchange(1);
+        exchange(2)
+    });
+    let [best_route, multicast, asf] = locks;
+    assert_eq!(multicast, best_route);
+    assert_eq!(asf, (best_route.0 + 1, best_route.1 + 1));
+}

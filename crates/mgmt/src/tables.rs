@@ -39,6 +39,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
         let drops = DropReason::ALL.iter().map(|reason| (reason.label(), counters.dropped(*reason)));
         let paths = [
             ("suppressed", counters.suppressed),
+            ("strategy_memory_full", counters.strategy_memory_full),
             ("to_network", counters.to_network),
             ("to_local", counters.to_local),
             ("cs_refused", cs.refused),

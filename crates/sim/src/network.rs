@@ -220,6 +220,12 @@ impl Network {
         self.ports[port.0].counts
     }
 
+    /// Changes the propagation delay of one direction of a link, for the frames that leave from now
+    /// on. Routes that [`Network::announce`] made stay.
+    pub fn set_delay(&mut self, port: PortId, delay_ns: u64) {
+        self.ports[port.0].spec.delay_ns = delay_ns;
+    }
+
     /// How long a frame that joined the queue now would wait.
     pub fn wait_ns(&self, port: PortId) -> u64 {
         self.ports[port.0].wait_ns(self.now_ns)

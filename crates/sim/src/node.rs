@@ -55,6 +55,7 @@ impl RouterSpec {
             rib_routes_max: 4096,
             bindings_max: 1024,
             strategy_choices_max: 64,
+            strategy_prefixes_max: 1024,
             dead_nonces_max: self.pit_entries_max,
             ..Config::new(|_| [0; 32])
         }

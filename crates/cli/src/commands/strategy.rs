@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use namely_wire::Name;
-use namely_wire::mgmt::{Command, ControlParameters, StrategyChoice};
+use namely_wire::mgmt::{Command, ControlParameters, StrategyChoice, strategy_name};
 use serde_json::json;
 
 use super::Context;
@@ -57,15 +57,17 @@ impl List {
 pub struct Set {
     /// The name prefix.
     prefix: Name,
-    /// best-route, multicast, or a strategy's full name.
+    /// best-route, multicast, asf, or a strategy's full name.
     strategy: String,
 }
 
 impl Set {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let no_name = || Failure::failed(format!("{} is not the name of a strategy", self.strategy));
+        let strategy = strategy_name(&self.strategy).ok_or_else(no_name)?;
         let parameters = ControlParameters {
             name: Some(self.prefix.clone()),
-            strategy: Some(strategy_name(&self.strategy)?),
+            strategy: Some(strategy),
             ..Default::default()
         };
         let answer = Router::connect(ctx)?.command(Command::StrategyChoiceSet, &parameters)?;
@@ -76,13 +78,6 @@ impl Set {
         );
         Ok(())
     }
-}
-
-/// A full name as it is; a bare word is a strategy's short name.
-fn strategy_name(text: &str) -> Result<Name, Failure> {
-    let full =
-        if text.starts_with('/') { text.to_string() } else { format!("/localhost/nfd/strategy/{text}") };
-    full.parse().map_err(|_| Failure::failed(format!("{text} is not the name of a strategy")))
 }
 
 /// Take back a choice.

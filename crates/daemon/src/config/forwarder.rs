@@ -1,13 +1,10 @@
 //! From the configuration to the forwarder that it describes.
 
-use namely_forwarder::{CsChange, Forwarder, PacketBuf, StrategyError};
+use namely_forwarder::{CsChange, DEFAULT_STRATEGY, Forwarder, PacketBuf, StrategyError};
 use namely_security::sha256;
 use namely_wire::Name;
 
 use super::Config;
-
-/// The strategy of `/` when the configuration says nothing.
-const ROOT_STRATEGY: &str = "best-route";
 
 impl Config {
     /// A forwarder with these limits and strategies; `seed` is secret. Says which key is wrong if
@@ -36,7 +33,7 @@ impl Config {
         for prefix in old.strategy.keys().filter(|prefix| !self.strategy.contains_key(*prefix)) {
             if prefix.is_empty() {
                 // The strategy of / cannot be unset; it goes back to the default.
-                set_strategy(forwarder, prefix, ROOT_STRATEGY).ok();
+                set_strategy(forwarder, prefix, DEFAULT_STRATEGY).ok();
             } else {
                 forwarder.strategy_unset(prefix.as_name()).ok();
             }
@@ -76,6 +73,8 @@ impl Config {
             nexthops_max: tables.nexthops_max,
             rib_routes_max: tables.rib_routes_max,
             strategy_choices_max: tables.strategy_choices_max,
+            strategy_prefixes_max: tables.strategy_prefixes_max,
+            strategy_faces_max: tables.strategy_faces_max,
             dead_nonces_max: tables.dead_nonces_max,
             dead_nonce_lifetime_ns: tables.dead_nonce_lifetime_ms.saturating_mul(1_000_000),
             regions: self.network.regions.clone(),

@@ -49,6 +49,10 @@ pub struct Tables {
     pub rib_routes_max: usize,
     /// Prefixes with a strategy of their own.
     pub strategy_choices_max: usize,
+    /// Prefixes that strategies remember something of.
+    pub strategy_prefixes_max: usize,
+    /// Faces that they remember for each of them.
+    pub strategy_faces_max: usize,
     /// Whether an Interest that cannot go anywhere is answered with a NoRoute Nack.
     pub nack_no_route: bool,
 }
@@ -73,6 +77,8 @@ impl Default for Tables {
             nexthops_max: core.nexthops_max,
             rib_routes_max: core.rib_routes_max,
             strategy_choices_max: core.strategy_choices_max,
+            strategy_prefixes_max: core.strategy_prefixes_max,
+            strategy_faces_max: core.strategy_faces_max,
             nack_no_route: core.nack_no_route,
         }
     }
@@ -86,7 +92,7 @@ impl Tables {
             self, new, "tables":
             cs_unsolicited, pit_entries_max, pit_entries_per_face_max, interest_lifetime_ms_max, dead_nonces_max,
             dead_nonce_lifetime_ms, fib_entries_max, nexthops_max, rib_routes_max, strategy_choices_max,
-            nack_no_route,
+            strategy_prefixes_max, strategy_faces_max, nack_no_route,
         )
     }
 }

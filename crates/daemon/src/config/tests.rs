@@ -232,6 +232,8 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[tables]", "nexthops_max", "7"),
     ("[tables]", "rib_routes_max", "7"),
     ("[tables]", "strategy_choices_max", "7"),
+    ("[tables]", "strategy_prefixes_max", "7"),
+    ("[tables]", "strategy_faces_max", "7"),
     ("[tables]", "nack_no_route", "false"),
     ("[network]", "regions", "[\"/isp\"]"),
 ];

@@ -36,9 +36,9 @@ impl Bench {
 
     fn hops(&self, name: &Name) -> Vec<(u32, u64)> {
         with_key(&self.hasher, name.as_name(), |key| {
-            let faces: Vec<u32> = self.fib.longest_match(key).iter().map(|face| face.slot).collect();
+            let faces: Vec<u32> = self.fib.longest_match(key).faces.iter().map(|face| face.slot).collect();
             let mut costs = Vec::new();
-            let read = |pairs: Pairs<'_>| Some(pairs.map(NextHop::from_pair).collect::<Vec<_>>());
+            let read = |_, pairs: Pairs<'_>| Some(pairs.map(NextHop::from_pair).collect::<Vec<_>>());
             let found = self.fib.table.find_longest(&self.fib.control, key, read);
             costs.extend(found.into_iter().flatten().map(|hop| (hop.face.slot, hop.cost)));
             assert_eq!(costs.iter().map(|(slot, _)| *slot).collect::<Vec<_>>(), faces);
@@ -47,7 +47,7 @@ impl Bench {
     }
 
     fn remove_face(&self, slot: u32, count: usize) -> bool {
-        self.fib.remove_face(&self.hasher, face(slot), count)
+        self.fib.remove_face(&self.hasher, face(slot), count, |_| {})
     }
 }
 

@@ -14,6 +14,7 @@ use crate::hash::NameHashes;
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::{InRecord, Matched, PitEntry, Satisfied};
 use crate::prefix_table::Key;
+use crate::strategy::MemoryId;
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_data(
@@ -34,8 +35,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let mut digest = None;
         let mut satisfied = Satisfied::new();
         let mut more = self.take_satisfied(context, &view, hashes, &mut digest, &mut satisfied);
-        if satisfied.is_empty() && !self.admits_unsolicited(ingress) {
-            return Err(DropReason::Unsolicited);
+        if satisfied.is_empty() {
+            if !self.memory.is_empty() {
+                self.after_late_data(ingress, Key::new(view.name, hashes), now_ns);
+            }
+            if !self.admits_unsolicited(ingress) {
+                return Err(DropReason::Unsolicited);
+            }
         }
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.cs.refuse();
@@ -46,7 +52,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         // Sent last, so that it gets the packet itself and not one more user of it.
         let mut last = None;
         loop {
-            self.answer(context, &satisfied, ingress, |downstream| {
+            self.answer(context, &satisfied, ingress, hashes, |downstream| {
                 if let Some((face, token)) = last.replace(downstream) {
                     self.send_data(&face, token, packet.clone(), data, out);
                 }
@@ -86,7 +92,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Has the Data sent to each downstream of the entries with its own token, but not back where
+    /// Tells the strategies that remember, and has the Data sent to each downstream of the entries with its own token, but not back where
     /// it came from unless that link is ad hoc. A face that waits at two entries with one token
     /// gets one Data.
     fn answer<'t>(
@@ -94,10 +100,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         context: &'t BatchContext<'_, R>,
         satisfied: &Satisfied<B>,
         ingress: &FaceHold<'_>,
+        hashes: &NameHashes,
         mut send: impl FnMut((FaceHold<'t>, Option<PitToken>)),
     ) {
         let waits = |record: &&InRecord| record.expires_at_ns > context.now_ns;
         for (i, entry) in satisfied.iter().enumerate() {
+            if entry.memory != MemoryId::NONE {
+                self.after_data(entry, ingress, hashes, context.now_ns);
+            }
             for record in entry.in_records.iter().filter(waits) {
                 let is_same = |other: &InRecord| other.face == record.face && other.token == record.token;
                 let mut earlier =

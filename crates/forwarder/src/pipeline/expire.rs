@@ -12,6 +12,7 @@ use crate::pit::Expired;
 use crate::prefix_table::with_key;
 use crate::reserve::Reserve;
 use crate::rib::Install;
+use crate::strategy::{FibChange, MemoryId};
 
 /// Maximum number of entries that one call of [`Forwarder::expire`] ends, of each kind, so that a
 /// burst of deadlines cannot keep packets waiting. The rest is due at once again.
@@ -36,6 +37,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 Some(Expired::Nothing) => {}
                 Some(Expired::Entry(mut entry)) => {
                     self.counters.unsatisfied.add(1);
+                    if entry.memory != MemoryId::NONE {
+                        self.on_timeout(&entry, now_ns);
+                    }
                     self.record_dead_nonces(&entry, now_ns);
                     self.pit.recycle(&mut entry);
                 }
@@ -44,8 +48,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         self.settle(&reserve);
         let pit = self.pit.next_deadline_ns();
+        let strategies = self.memory.run_timers(now_ns, EXPIRED_PER_CALL_MAX, &|| self.next_random());
         let more = if self.sweep_departed() { Some(now_ns.saturating_add(RIB_RETRY_NS)) } else { None };
-        [pit, self.expire_routes(now_ns), more].into_iter().flatten().min()
+        [pit, strategies, self.expire_routes(now_ns), more].into_iter().flatten().min()
     }
 
     /// Ends routes. The RIB may be busy with a long computation, for which forwarding does not
@@ -63,7 +68,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn sweep_departed(&self) -> bool {
         let Some(face) = self.departed.lock().front().copied() else { return false };
         let bindings_left = self.sweep_bindings(face);
-        let nexthops_left = self.fib.remove_face(&self.hasher, face, SWEPT_PER_TURN_MAX);
+        let nexthops_left = self.fib.remove_face(&self.hasher, face, SWEPT_PER_TURN_MAX, |prefix| {
+            self.fib_changed(prefix, FibChange::Removed(face));
+        });
         let routes_left = match self.rib.try_lock() {
             Some(mut rib) => rib.remove_face(face, SWEPT_PER_TURN_MAX, &mut FibInstaller { forwarder: self }),
             None => true,
@@ -92,10 +99,10 @@ pub(crate) struct FibInstaller<'a, B, R> {
 
 impl<B: PacketBuf, R: RawMutex> Install for FibInstaller<'_, B, R> {
     fn add(&mut self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
-        with_key(&self.forwarder.hasher, name, |key| self.forwarder.fib.add(key, face, cost))
+        self.forwarder.fib_add(name, face, cost)
     }
 
     fn remove(&mut self, name: NameRef<'_>, face: FaceKey) {
-        with_key(&self.forwarder.hasher, name, |key| self.forwarder.fib.remove(key, face));
+        self.forwarder.fib_remove(name, face);
     }
 }

@@ -5,7 +5,7 @@ use namely_wire::interest::with_nonce;
 use namely_wire::mgmt::LinkType;
 use namely_wire::{InterestView, LpHeaders, NackReason};
 
-use super::amend::without_hint;
+use super::amend::{with_nonce_of, without_hint};
 use super::upstreams::Routing;
 use super::{DataOut, is_localhost};
 use crate::counters::{DropReason, HotCounter, Packets};
@@ -17,7 +17,7 @@ use crate::interest_key::InterestKey;
 use crate::packet::{Outgoing, Output, PacketBuf, Received};
 use crate::pit::{InRecord, Inserted, LockedEntry, OutRecord, PitEntry, PitFull};
 use crate::reserve::Reserve;
-use crate::strategy::{Chosen, Pending, Strategy, StrategyKind, Upstream, Verdict};
+use crate::strategy::{Chosen, Pending, StrategyKind, Upstream, Verdict};
 
 /// An Interest that has passed the checks which need no table.
 pub(super) struct Arrived<'a, B> {
@@ -37,11 +37,13 @@ struct Forwarding<'t> {
     /// Of the upstreams of `routing`.
     chosen: Chosen,
     hop_limit: Option<(usize, u8)>,
+    /// One more upstream, to which it goes with a Nonce of its own.
+    probe: Option<(usize, [u8; 4])>,
 }
 
 impl Forwarding<'_> {
     fn new(strategy: StrategyKind) -> Self {
-        Forwarding { routing: Routing::new(strategy), chosen: Chosen::new(), hop_limit: None }
+        Forwarding { routing: Routing::new(strategy), chosen: Chosen::new(), hop_limit: None, probe: None }
     }
 }
 
@@ -211,7 +213,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         let strategy = self.strategies.find(arrived.interest.key());
-        let Forwarding { routing, chosen, hop_limit } = forwarding.insert(Forwarding::new(strategy));
+        let Forwarding { routing, chosen, hop_limit, probe } = forwarding.insert(Forwarding::new(strategy));
         self.add_upstreams(context, arrived, routing)?;
         let mut locked = match self.insert_or_join(arrived) {
             Ok(locked) => locked,
@@ -220,23 +222,36 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         match self.decide(&mut locked, routing, arrived) {
             Verdict::Suppress => {
                 context.count(HotCounter::Suppressed, 1);
-                Ok(())
+                return Ok(());
             }
             Verdict::Forward(to) => {
                 *chosen = to;
-                *hop_limit =
-                    arrived.hop_limit_out().map(|limit| (arrived.interest.view.hop_limit_offset, limit));
-                Ok(())
+                let Some(entry) = locked.entry() else { return Ok(()) };
+                chosen.retain(|i| {
+                    self.record_sending(entry, routing.upstreams.get(*i), arrived, arrived.nonce)
+                });
+            }
+            Verdict::Probe(to, other) => {
+                let Some(entry) = locked.entry() else { return Ok(()) };
+                let nonce = self.next_nonce();
+                let mut record =
+                    |i, nonce| self.record_sending(entry, routing.upstreams.get(i), arrived, nonce);
+                if record(to, arrived.nonce) {
+                    chosen.push(to);
+                }
+                *probe = record(other, nonce).then_some((other, nonce));
             }
             Verdict::NoUpstream => {
                 self.withdraw(locked, arrived);
                 let refusal = if routing.hop_limited { Refusal::HopLimit } else { Refusal::NoRoute };
-                self.refuse(arrived, refusal, out)
+                return self.refuse(arrived, refusal, out);
             }
         }
+        *hop_limit = arrived.hop_limit_out().map(|limit| (arrived.interest.view.hop_limit_offset, limit));
+        Ok(())
     }
 
-    /// Asks the strategy, unless the application has decided itself, and records the upstreams.
+    /// Asks the strategy, unless the application has decided itself.
     fn decide(
         &self,
         locked: &mut LockedEntry<'_, B, R>,
@@ -244,26 +259,22 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         arrived: &Arrived<'_, B>,
     ) -> Verdict {
         let Some(entry) = locked.entry() else { return Verdict::Suppress };
-        let mut verdict = if routing.is_explicit {
-            let mut chosen = Chosen::new();
-            chosen.push(0);
-            Verdict::Forward(chosen)
-        } else {
-            routing.strategy.receive_interest(&mut Pending {
-                upstreams: &routing.upstreams,
-                out_records: &mut entry.out_records,
-                suppression_ns: &mut entry.suppression_ns,
-                now_ns: arrived.now_ns,
-            })
-        };
-        if let Verdict::Forward(chosen) = &mut verdict {
-            chosen.retain(|i| {
-                routing
-                    .upstreams
-                    .get(*i)
-                    .is_some_and(|upstream| self.record_sending(entry, upstream, arrived))
-            });
+        if routing.is_explicit {
+            return Verdict::forward_to(0);
         }
+        let mut pending = Pending {
+            upstreams: &routing.upstreams,
+            out_records: &mut entry.out_records,
+            suppression_ns: &mut entry.suppression_ns,
+            now_ns: arrived.now_ns,
+        };
+        if !routing.strategy.remembers() {
+            return routing.strategy.after_receive_interest(&mut pending);
+        }
+        let (prefix_hash, name_hash) = (routing.prefix_hash, arrived.interest.hash());
+        let (verdict, memory) =
+            self.decide_with_memory(routing.strategy, &mut pending, prefix_hash, name_hash);
+        entry.memory = memory;
         verdict
     }
 
@@ -304,12 +315,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     fn record_sending(
         &self,
         entry: &mut PitEntry<B>,
-        upstream: &Upstream<'_>,
+        upstream: Option<&Upstream<'_>>,
         arrived: &Arrived<'_, B>,
+        nonce: [u8; 4],
     ) -> bool {
+        let Some(upstream) = upstream else { return false };
         let mut record = OutRecord {
             face: upstream.key(),
-            nonce: arrived.nonce,
+            nonce,
             sent_at_ns: arrived.now_ns,
             expires_at_ns: arrived.now_ns.saturating_add(arrived.lifetime_ns),
             suppression_ns: 0,
@@ -340,7 +353,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         headers: &LpHeaders,
         out: &mut impl Output<B>,
     ) {
-        let Forwarding { routing, chosen, hop_limit } = forwarding;
+        let Forwarding { routing, chosen, hop_limit, probe } = forwarding;
         let mut send = |upstream: &Upstream<'_>, packet: B| {
             context.count(if upstream.is_bound { HotCounter::ToLocal } else { HotCounter::ToNetwork }, 1);
             let headers = LpHeaders {
@@ -351,6 +364,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             let packet = Outgoing { packet, headers, hop_limit: *hop_limit };
             self.emit(&upstream.face, Packets::OutInterests, packet, out);
         };
+        if let Some((i, nonce)) = *probe
+            && let Some(upstream) = routing.upstreams.get(i)
+        {
+            match with_nonce_of(&packet, nonce) {
+                Some(packet) => send(upstream, packet),
+                None => self.counters.dropped(DropReason::NoBuffer),
+            }
+        }
         let mut upstreams = chosen.iter().filter_map(|i| routing.upstreams.get(*i));
         let Some(mut last) = upstreams.next() else { return };
         for next in upstreams {

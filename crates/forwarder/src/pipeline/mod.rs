@@ -3,6 +3,7 @@
 mod amend;
 mod data;
 mod expire;
+mod hooks;
 mod interest;
 mod nack;
 mod upstreams;

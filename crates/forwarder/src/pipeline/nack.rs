@@ -11,7 +11,7 @@ use crate::hash::NameHashes;
 use crate::interest_key::InterestKey;
 use crate::packet::{Output, PacketBuf, Received};
 use crate::pit::PitEntry;
-use crate::strategy::{NackVerdict, Strategy, StrategyKind};
+use crate::strategy::{MemoryId, NackVerdict, StrategyKind};
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     pub(crate) fn receive_nack(
@@ -41,6 +41,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             .iter_mut()
             .filter(|record| record.face == upstream)
             .for_each(|record| record.nack = Some(reason));
+        if entry.memory != MemoryId::NONE {
+            self.after_nack(entry.memory, upstream, interest.hash(), context.now_ns);
+        }
         match verdict(strategy, entry) {
             NackVerdict::Wait => {}
             NackVerdict::TellOne(face, reason) => {
@@ -76,5 +79,5 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
 fn verdict<B>(strategy: StrategyKind, entry: &PitEntry<B>) -> NackVerdict {
     let is_downstream = |face| entry.in_records.iter().any(|record| record.face == face);
-    strategy.receive_nack(&entry.out_records, &is_downstream)
+    strategy.judge_nacks(&entry.out_records, &is_downstream)
 }

@@ -20,6 +20,8 @@ use crate::strategy::{StrategyKind, Upstream, Upstreams};
 pub(super) struct Routing<'a> {
     pub(super) strategy: StrategyKind,
     pub(super) upstreams: Upstreams<'a>,
+    /// The hash of the FIB prefix that was matched: what a strategy remembers things under.
+    pub(super) prefix_hash: u64,
     /// The application chose the one upstream itself, by NextHopFaceId.
     pub(super) is_explicit: bool,
     /// Some next hop was left out because HopLimit ends here.
@@ -29,7 +31,13 @@ pub(super) struct Routing<'a> {
 impl Routing<'_> {
     /// Nowhere yet.
     pub(super) fn new(strategy: StrategyKind) -> Self {
-        Routing { strategy, upstreams: InlineVec::new(), is_explicit: false, hop_limited: false }
+        Routing {
+            strategy,
+            upstreams: InlineVec::new(),
+            prefix_hash: 0,
+            is_explicit: false,
+            hop_limited: false,
+        }
     }
 }
 
@@ -55,7 +63,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             routing.is_explicit = true;
             return Ok(());
         }
-        for hop in self.nexthops(&arrived.interest) {
+        let nexthops = self.nexthops(&arrived.interest);
+        routing.prefix_hash = nexthops.prefix_hash;
+        for hop in nexthops.faces {
             self.add_upstream(context, arrived, hop, routing);
         }
         Ok(())
@@ -68,7 +78,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let of_hint = |hint| with_key(&self.hasher, hint, |key| self.fib.longest_match(key));
         let mut hints = interest.view.forwarding_hint().map(of_hint);
-        hints.find(|faces| !faces.is_empty()).unwrap_or_else(NextHops::new)
+        hints.find(|nexthops| !nexthops.faces.is_empty()).unwrap_or_else(NextHops::none)
     }
 
     fn add_upstream<'t>(

@@ -5,6 +5,7 @@ use namely_wire::{NackReason, NameRef, PitToken};
 use crate::faces::FaceKey;
 use crate::inline_vec::InlineVec;
 use crate::interest_key::InterestKey;
+use crate::strategy::MemoryId;
 
 /// A run of octets in the kept packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,6 +79,8 @@ pub(crate) struct PitEntry<B> {
     /// As [`OutRecord::suppression_ns`], for the entry as a whole.
     pub(crate) suppression_ns: u32,
     pub(crate) expires_at_ns: u64,
+    /// What the strategy remembers of the prefix, if it is to learn what becomes of the Interest.
+    pub(crate) memory: MemoryId,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,12 +118,25 @@ impl<B: AsRef<[u8]>> PitEntry<B> {
             out_records: InlineVec::new(),
             suppression_ns: 0,
             expires_at_ns: record.expires_at_ns,
+            memory: MemoryId::NONE,
         }
     }
 
     /// The octets of the name.
     pub(crate) fn name(&self) -> &[u8] {
         self.name.slice(self.packet.as_ref())
+    }
+
+    /// Components of the name, not counting a trailing implicit digest.
+    pub(crate) fn components(&self) -> usize {
+        usize::from(self.components)
+    }
+
+    /// The octets of the name without a trailing implicit digest.
+    pub(crate) fn name_without_digest(&self) -> &[u8] {
+        let name = self.name();
+        // TYPE, LENGTH and 32 octets.
+        &name[..name.len() - if self.flags.digest { 34.min(name.len()) } else { 0 }]
     }
 
     pub(crate) fn can_be_prefix(&self) -> bool {

@@ -117,7 +117,7 @@ impl PrefixTable {
         &self,
         control: &Mutex<R, C>,
         key: Key<'_>,
-        read: impl Fn(Pairs<'_>) -> Option<T>,
+        read: impl Fn(usize, Pairs<'_>) -> Option<T>,
     ) -> Option<T> {
         if self.len() == 0 {
             return None;
@@ -130,12 +130,12 @@ impl PrefixTable {
         &self,
         _writer: &Writer,
         key: Key<'_>,
-        read: impl Fn(Pairs<'_>) -> Option<T>,
+        read: impl Fn(usize, Pairs<'_>) -> Option<T>,
     ) -> Option<T> {
         self.search(key, read).0
     }
 
-    fn search<T>(&self, key: Key<'_>, read: impl Fn(Pairs<'_>) -> Option<T>) -> (Option<T>, Cost) {
+    fn search<T>(&self, key: Key<'_>, read: impl Fn(usize, Pairs<'_>) -> Option<T>) -> (Option<T>, Cost) {
         let mut lengths = self.lengths.of(key.hashes);
         let mut cost = Cost::default();
         loop {
@@ -153,7 +153,7 @@ impl PrefixTable {
                     continue;
                 }
                 let entry = self.entry_in(bucket, *matching, key.hashes.hash(*n), key.prefix(*n), &mut cost);
-                if let Some(found) = entry.and_then(|(_, entry)| read(Pairs::new(entry, &self.more))) {
+                if let Some(found) = entry.and_then(|(_, entry)| read(*n, Pairs::new(entry, &self.more))) {
                     return (Some(found), cost);
                 }
             }
@@ -297,7 +297,7 @@ impl PrefixTable {
     /// What looking up `key` costs at most: when no prefix of it satisfies who asks.
     #[cfg(test)]
     pub(crate) fn cost(&self, key: Key<'_>) -> Cost {
-        self.search(key, |_| None::<()>).1
+        self.search(key, |_, _| None::<()>).1
     }
 }
 

@@ -27,7 +27,7 @@ fn name() -> impl Strategy<Value = Name> {
 fn all(table: &PrefixTable, control: &Control, key: Key<'_>) -> Vec<u64> {
     let mut found = Vec::new();
     // One more of the entries that match with each question.
-    while let Some(value) = table.find_longest(control, key, |mut pairs| {
+    while let Some(value) = table.find_longest(control, key, |_, mut pairs| {
         let value = pairs.next().map(|pair| pair.0)?;
         (!found.contains(&value)).then_some(value)
     }) {
@@ -165,7 +165,7 @@ fn a_lookup_probes_as_much_among_a_million_routes_as_among_a_thousand() {
         for i in (0..asked).map(|i| i * (count / asked) + i % (count / asked)) {
             let name = route(i).join_generic("below").join_segment(1).join_segment(2);
             with_key(&hasher, name.as_name(), |key| {
-                let found = table.find_longest(&control, key, |mut pairs| pairs.next());
+                let found = table.find_longest(&control, key, |_, mut pairs| pairs.next());
                 assert_eq!(found.map(|pair| pair.0), Some(i));
                 let cost = table.cost(key);
                 // A bucket for each of the two lengths there are, and now and then a full one's
@@ -223,7 +223,7 @@ fn readers_see_each_name_with_a_value_that_it_had_whatever_writers_do() {
                 let mut i = worker;
                 while !done.load(Ordering::Relaxed) {
                     let name = stays[i % 64].join_segment(9);
-                    let read = |pairs: Pairs<'_>| Some(pairs.take(100).collect::<Vec<_>>());
+                    let read = |_, pairs: Pairs<'_>| Some(pairs.take(100).collect::<Vec<_>>());
                     let found =
                         with_key(hasher, name.as_name(), |key| table.find_longest(control, key, read));
                     let found = found.expect("it is there all the time");

@@ -1,13 +1,24 @@
-//! Forwarding strategies: which upstreams a pending Interest is sent to, and what a Nack from
-//! upstream means.
+//! Forwarding strategies: which upstreams a pending Interest is sent to, and what they learn from
+//! what becomes of it.
 //!
-//! The set is closed and known at compile time. To add one: implement [`Strategy`], add it to
-//! [`StrategyKind`], and its name to the table in `choice`. A strategy sees one pending Interest
-//! under its lock and decides; it sends nothing itself.
+//! The set is closed and known at compile time. To add one: implement [`Strategy`] in a file of its
+//! own, name the file here, and add its row to the table in [`registry`]. ARCHITECTURE.md
+//! ("Strategies") shows which hooks and which memory ASF, self-learning, fast-route and VIP use.
+//!
+//! A strategy sees one pending Interest under its lock and decides; it sends nothing itself, reads
+//! no clock, and keeps nothing in itself. What it is to remember, it keeps in a record for each
+//! prefix ([`memory`]): those that remember nothing take no lock and get no other hook than
+//! [`Strategy::after_receive_interest`] and [`Strategy::judge_nacks`].
+//!
+//! Hooks are the triggers of NFD's developer guide, section 5.1, under its names where it has one.
 
+mod asf;
 mod best_route;
 mod choice;
+mod memory;
 mod multicast;
+mod registry;
+mod rtt;
 mod suppression;
 
 use namely_wire::NackReason;
@@ -16,15 +27,18 @@ use crate::faces::{FaceHold, FaceKey};
 use crate::inline_vec::InlineVec;
 use crate::pit::{OutRecord, OutRecords};
 
+pub(crate) use choice::StrategyChoice;
 pub use choice::StrategyError;
-pub(crate) use choice::{StrategyChoice, StrategyKind};
+pub(crate) use memory::{Hook, Memory, MemoryId, STRATEGY_FACES_MAX, STRATEGY_PREFIXES_MAX, StrategyMemory};
+pub use registry::DEFAULT_STRATEGY;
+pub(crate) use registry::StrategyKind;
 
-/// A next hop that this Interest may go to: scope, hop limit and the face it came from allow it.
-/// Cheapest first.
+/// A next hop that this Interest may go to: scope, hop limit and the face it came from allow it. Cheapest
+/// first.
 #[derive(Debug)]
 pub(crate) struct Upstream<'a> {
     pub(crate) face: FaceHold<'a>,
-    /// True if the FIB said `local` and the BPT this face: the local delivering path.
+    /// True if the FIB led to `local` and the BPT to this face: the local delivering path.
     pub(crate) is_bound: bool,
 }
 
@@ -53,8 +67,26 @@ impl Pending<'_> {
         self.out_records.iter().find(|record| record.face == face)
     }
 
+    pub(crate) fn out_record_mut(&mut self, face: FaceKey) -> Option<&mut OutRecord> {
+        self.out_records.iter_mut().find(|record| record.face == face)
+    }
+
     pub(crate) fn has_pending_upstream(&self) -> bool {
         self.out_records.iter().any(|record| record.is_pending(self.now_ns))
+    }
+
+    /// Returns true if the Interest is not waiting for an answer of this upstream: it was never
+    /// sent there, or the time of that record is over.
+    pub(crate) fn is_unused(&self, upstream: &Upstream<'_>) -> bool {
+        self.out_record(upstream.key()).is_none_or(|record| record.expires_at_ns <= self.now_ns)
+    }
+
+    /// The upstream whose latest sending is longest ago.
+    pub(crate) fn used_earliest(&self) -> Option<usize> {
+        let upstreams = self.upstreams.iter().enumerate();
+        let sent = upstreams
+            .filter_map(|(i, upstream)| self.out_record(upstream.key()).map(|record| (record.sent_at_ns, i)));
+        sent.min().map(|(_, i)| i)
     }
 }
 
@@ -63,10 +95,22 @@ impl Pending<'_> {
 pub(crate) enum Verdict {
     /// Send it to these.
     Forward(Chosen),
+    /// Send it to the first, and with a Nonce of its own to the second, which is only to be
+    /// measured: where both ways meet again it must not look like a loop.
+    Probe(usize, usize),
     /// It is aggregated with what is pending.
     Suppress,
     /// There is no upstream to send it to: refuse it.
     NoUpstream,
+}
+
+impl Verdict {
+    /// Send it to this upstream.
+    pub(crate) fn forward_to(upstream: usize) -> Self {
+        let mut chosen = Chosen::new();
+        chosen.push(upstream);
+        Verdict::Forward(chosen)
+    }
 }
 
 /// What becomes of a Nack from upstream.
@@ -76,19 +120,79 @@ pub(crate) enum NackVerdict {
     Wait,
     /// All downstreams are told.
     TellAll(NackReason),
-    /// The one upstream left is itself a downstream: only it is told, so that two routers do not
-    /// wait for each other.
+    /// The one upstream left is itself a downstream: only it is told, so that two routers do not wait for
+    /// each other.
     TellOne(FaceKey, NackReason),
 }
 
-/// A forwarding strategy.
-pub(crate) trait Strategy {
-    /// An Interest came that neither loops nor was answered from the cache.
-    fn receive_interest(&self, pending: &mut Pending<'_>) -> Verdict;
+/// A change of the next hops of a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FibChange {
+    /// The prefix has this next hop now, or with another cost than before.
+    Added(FaceKey),
+    /// The prefix has this next hop no longer.
+    Removed(FaceKey),
+}
 
-    /// A Nack was entered on an out-record. `is_downstream` returns true if a face waits for an
-    /// answer.
-    fn receive_nack(&self, out_records: &OutRecords, is_downstream: &dyn Fn(FaceKey) -> bool) -> NackVerdict {
+/// A forwarding strategy. Hooks run under the lock of the pending Interest they are about, if there
+/// is one, and then that of the memory: they must end, and may take no other lock.
+pub(crate) trait Strategy {
+    /// What it remembers of a prefix: `()` for nothing.
+    type Memory: Memory;
+
+    /// An Interest came that neither loops nor was answered from the cache, and there is no memory:
+    /// the strategy has none, or `strategy_prefixes_max` prefixes are remembered.
+    fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict;
+
+    /// The same with the memory of the FIB prefix that the Interest matched. The other hooks about
+    /// this Interest get the same memory.
+    fn after_receive_interest_with(
+        &self,
+        pending: &mut Pending<'_>,
+        _memory: &mut Self::Memory,
+        _hook: &mut Hook<'_>,
+    ) -> Verdict {
+        self.after_receive_interest(pending)
+    }
+
+    /// Data from `face` satisfied a pending Interest; it is not sent downstream yet. `sent` is the
+    /// record of the Interest's latest sending to that face, if it was sent there.
+    fn after_data(
+        &self,
+        _face: FaceKey,
+        _sent: Option<&OutRecord>,
+        _memory: &mut Self::Memory,
+        _hook: &mut Hook<'_>,
+    ) {
+    }
+
+    /// Data from `face` came when no Interest was pending for it any more: the answer of an upstream
+    /// that was slower than another. `has_prefix` tells whether a hash is that of a prefix of its
+    /// name, or of the whole.
+    fn after_late_data(
+        &self,
+        _face: FaceKey,
+        _has_prefix: &dyn Fn(u64) -> bool,
+        _memory: &mut Self::Memory,
+        _hook: &mut Hook<'_>,
+    ) {
+    }
+
+    /// A Nack from `face` was recorded for a pending Interest.
+    fn after_nack(&self, _face: FaceKey, _memory: &mut Self::Memory, _hook: &mut Hook<'_>) {}
+
+    /// A pending Interest expired unsatisfied; `out_records` are where it was sent.
+    fn on_timeout(&self, _out_records: &OutRecords, _memory: &mut Self::Memory, _hook: &mut Hook<'_>) {}
+
+    /// The time given to [`Hook::set_timer`] has come.
+    fn on_timer(&self, _memory: &mut Self::Memory, _hook: &mut Hook<'_>) {}
+
+    /// A next hop of the prefix was added or removed. The control path has no time to give.
+    fn fib_changed(&self, _change: FibChange, _memory: &mut Self::Memory) {}
+
+    /// What becomes of the Nacks that a pending Interest has. `is_downstream` returns true if a face
+    /// waits for an answer.
+    fn judge_nacks(&self, out_records: &OutRecords, is_downstream: &dyn Fn(FaceKey) -> bool) -> NackVerdict {
         combine_nacks(out_records, is_downstream)
     }
 }

@@ -7,7 +7,9 @@ use super::{Chosen, Pending, Strategy, Verdict};
 pub(crate) struct Multicast;
 
 impl Strategy for Multicast {
-    fn receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
+    type Memory = ();
+
+    fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
         let now_ns = pending.now_ns;
         let mut chosen = Chosen::new();
         for (i, upstream) in pending.upstreams.iter().enumerate() {

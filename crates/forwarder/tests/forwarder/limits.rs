@@ -166,6 +166,26 @@ fn strategy_choices_end_at_their_limit() {
     assert!(!set("/b"));
 }
 
+#[test]
+fn strategies_remember_prefixes_and_faces_up_to_their_limits_and_count_what_finds_no_room() {
+    let mut bench = Bench::with(Config { strategy_prefixes_max: 2, strategy_faces_max: 1, ..config() });
+    let (consumer, hops) = (bench.app(), [bench.remote(), bench.remote()]);
+    bench.strategy("/", "/localhost/nfd/strategy/asf");
+    ["/a", "/b", "/c"].iter().for_each(|prefix| bench.route(prefix, hops[0], 0));
+    let full = |bench: &Bench| bench.fw.counters().strategy_memory_full;
+    for uri in ["/a/1", "/b/1"] {
+        assert_eq!(faces(&bench.receive(consumer, interest(uri).build())), [hops[0]]);
+    }
+    assert_eq!((bench.fw.table_sizes().strategy_prefixes, full(&bench)), (2, 0));
+    assert_eq!(faces(&bench.receive(consumer, interest("/c/1").build())), [hops[0]]);
+    assert_eq!((bench.fw.table_sizes().strategy_prefixes, full(&bench)), (2, 1));
+    // A second face of a prefix: the retransmission goes there all the same.
+    bench.route("/a", hops[1], 1);
+    bench.advance_ms(20);
+    assert_eq!(faces(&bench.receive(consumer, interest("/a/1").build())), [hops[1]]);
+    assert_eq!(full(&bench), 2);
+}
+
 /// Half a million pending names would be refused one by one; memory stays where the limit says.
 #[test]
 fn a_flood_of_interests_leaves_the_tables_at_their_limits() {

@@ -1,5 +1,6 @@
 //! Behaviour of the forwarding core, seen from its faces.
 
+mod asf;
 mod batches;
 mod bench;
 mod caching;

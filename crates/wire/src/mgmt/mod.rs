@@ -27,7 +27,9 @@ pub use request::{
 };
 pub use response::ControlResponse;
 pub use status::{Counter, GeneralStatus};
-pub use tables::{CsInfo, FibEntry, NextHop, RibEntry, Route, StrategyChoice};
+pub use tables::{
+    CsInfo, FibEntry, NextHop, RibEntry, Route, STRATEGY_PREFIX, StrategyChoice, strategy_name,
+};
 pub use values::{
     FaceEventKind, FacePersistency, FaceScope, LinkType, RouteOrigin, cs_flags, face_flags, route_flags,
     status_code,

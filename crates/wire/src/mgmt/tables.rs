@@ -119,6 +119,24 @@ impl Block for RibEntry {
     }
 }
 
+/// What the full name of every strategy begins with.
+pub const STRATEGY_PREFIX: [&str; 3] = ["localhost", "nfd", "strategy"];
+
+/// The name of a strategy that people call by its full name or by its last component, as
+/// `multicast`; `None` if the text is no name.
+pub fn strategy_name(text: &str) -> Option<Name> {
+    if text.starts_with('/') {
+        return text.parse().ok();
+    }
+    let last: Name = alloc::format!("/{text}").parse().ok()?;
+    Some(
+        STRATEGY_PREFIX
+            .iter()
+            .fold(Name::new(), |name, word| name.join_generic(word))
+            .join_name(last.as_name()),
+    )
+}
+
 /// StrategyChoice: one prefix of `strategy-choice/list`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StrategyChoice {

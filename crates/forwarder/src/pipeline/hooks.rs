@@ -1,0 +1,90 @@
+//! The hooks of strategies that remember something: what becomes of an Interest after it was sent.
+//!
+//! None of this runs for an Interest whose strategy remembers nothing: its PIT entry refers to no
+//! memory. So these functions are kept out of the way of the others.
+
+use lock_api::RawMutex;
+
+use crate::faces::{FaceHold, FaceKey};
+use crate::forwarder::Forwarder;
+use crate::hash::NameHashes;
+use crate::packet::PacketBuf;
+use crate::pit::PitEntry;
+use crate::prefix_table::Key;
+use crate::strategy::{FibChange, MemoryId, Pending, StrategyKind, Verdict};
+
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Lets a strategy decide with its memory of the FIB prefix that has `prefix_hash`, and
+    /// without one if there is no room. Returns what the PIT entry keeps to find the memory again.
+    #[inline(never)]
+    pub(super) fn decide_with_memory(
+        &self,
+        kind: StrategyKind,
+        pending: &mut Pending<'_>,
+        prefix_hash: u64,
+        name_hash: u64,
+    ) -> (Verdict, MemoryId) {
+        let now_ns = pending.now_ns;
+        let random = || self.next_random();
+        let decided = self.memory.lock_or_make(kind, prefix_hash, now_ns).and_then(|mut locked| {
+            let verdict = locked
+                .run(now_ns, name_hash, &random, |memory, hook| memory.after_receive_interest(pending, hook));
+            Some((verdict?, locked.id()))
+        });
+        decided.unwrap_or_else(|| (kind.after_receive_interest(pending), MemoryId::NONE))
+    }
+
+    /// Data from `ingress` satisfied an entry. `hashes` are those of its name, which begins with the
+    /// entry's.
+    #[cold]
+    pub(super) fn after_data(
+        &self,
+        entry: &PitEntry<B>,
+        ingress: &FaceHold<'_>,
+        hashes: &NameHashes,
+        now_ns: u64,
+    ) {
+        let Some(mut locked) = self.memory.lock(entry.memory) else { return };
+        let name_hash = hashes.hash(entry.components());
+        let face = ingress.key();
+        let sent = entry.out_records.iter().find(|record| record.face == face);
+        locked.run(now_ns, name_hash, &|| self.next_random(), |memory, hook| {
+            memory.after_data(face, sent, hook);
+        });
+    }
+
+    /// Data came that no pending Interest requested: a slower upstream's answer, or unsolicited.
+    #[cold]
+    pub(super) fn after_late_data(&self, ingress: &FaceHold<'_>, key: Key<'_>, now_ns: u64) {
+        let matched = self.fib.longest_match(key);
+        let Some(mut locked) = self.memory.lock_prefix(matched.prefix_hash) else { return };
+        let has_prefix = |hash| (0..=key.hashes.len()).any(|n| key.hashes.hash(n) == hash);
+        locked.run(now_ns, 0, &|| self.next_random(), |memory, hook| {
+            memory.after_late_data(ingress.key(), &has_prefix, hook);
+        });
+    }
+
+    /// A Nack from `face` was recorded for an entry whose name has `name_hash`.
+    #[cold]
+    pub(super) fn after_nack(&self, memory: MemoryId, face: FaceKey, name_hash: u64, now_ns: u64) {
+        if let Some(mut locked) = self.memory.lock(memory) {
+            locked
+                .run(now_ns, name_hash, &|| self.next_random(), |memory, hook| memory.after_nack(face, hook));
+        }
+    }
+
+    /// An entry expired unsatisfied.
+    #[cold]
+    pub(super) fn on_timeout(&self, entry: &PitEntry<B>, now_ns: u64) {
+        let Some(mut locked) = self.memory.lock(entry.memory) else { return };
+        let name_hash = self.hasher.whole(entry.name_without_digest());
+        locked.run(now_ns, name_hash, &|| self.next_random(), |memory, hook| {
+            memory.on_timeout(&entry.out_records, hook);
+        });
+    }
+
+    /// The next hops of a prefix have changed.
+    pub(crate) fn fib_changed(&self, prefix: Key<'_>, change: FibChange) {
+        self.memory.fib_changed(prefix.hashes.whole(), change);
+    }
+}

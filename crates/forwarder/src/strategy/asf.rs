@@ -1,0 +1,267 @@
+//! ASF, adaptive forwarding by smoothed round-trip time (NFD's version 5; Lehman et al., "An
+//! Experimental Investigation of Hyperbolic Routing with a Smart Forwarding Plane in NDN", 2016).
+//!
+//! - A new Interest goes to the next hop of the smallest smoothed RTT. Next hops that were never
+//!   measured come after those that were, those whose last Interests were not answered after them,
+//!   and equals in the order of their costs.
+//! - A retransmission goes to the best next hop that is not waited for, and when all are, to the one
+//!   used longest ago, each no sooner than its suppression interval allows.
+//! - In the background, at first within [`FIRST_PROBE_NS_MAX`] and then every [`PROBING_NS`], a new
+//!   Interest goes with another Nonce to one more next hop: one that was never measured, else a
+//!   random one, the better the likelier (n + 1 - rank, of n).
+//! - One Interest at a time is timed for each next hop. [`TIMEOUTS_MAX`] of them in a row without an
+//!   answer within the retransmission timeout, or one Nack, make it count as timed out until Data
+//!   comes from it again.
+//!
+//! NFD keeps a satisfied PIT entry for 50 ms so that slower answers are still measured. Here the
+//! entry goes at once, and a late answer is told by the hash of the name that is being timed: it is
+//! measured as long as the timeout allows. Whatever an upstream sends moves its own RTT alone.
+
+use super::best_route::BestRoute;
+use super::memory::{FaceRecords, Hook, LIFETIME_NS, Memory};
+use super::rtt::RttEstimator;
+use super::suppression::{Retransmission, advance};
+use super::{FibChange, Pending, Strategy, Upstream, Verdict};
+use crate::faces::FaceKey;
+use crate::pit::OutRecord;
+
+/// The first probe of a prefix comes within so long, at a random time, ns.
+const FIRST_PROBE_NS_MAX: u64 = 5_000_000_000;
+
+/// How long after a probe the next one comes, ns.
+const PROBING_NS: u64 = 60_000_000_000;
+
+/// Timeouts in a row after which a next hop counts as timed out.
+const TIMEOUTS_MAX: u32 = 3;
+
+pub(crate) struct Asf;
+
+/// What ASF remembers of a prefix.
+pub(crate) struct AsfMemory {
+    faces: FaceRecords<Measured>,
+    /// When the next probe is due; `None` before the first Interest.
+    probe_at_ns: Option<u64>,
+}
+
+/// What it remembers of a next hop.
+#[derive(Debug, Default)]
+struct Measured {
+    rtt: RttEstimator,
+    /// True since its last Interests were not answered.
+    is_timed_out: bool,
+    /// Timeouts since its last answer.
+    timeouts: u32,
+    /// The Interest whose answer is timed.
+    timed: Option<Timed>,
+    /// When all this is forgotten, unless the next hop is used before.
+    forgotten_at_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Timed {
+    name_hash: u64,
+    sent_at_ns: u64,
+    due_ns: u64,
+}
+
+/// How good a next hop is, the smaller the better: class, then smoothed RTT.
+type Rank = (u8, u64);
+
+impl Memory for AsfMemory {
+    fn new(faces_max: usize) -> Option<Self> {
+        Some(AsfMemory { faces: FaceRecords::new(faces_max)?, probe_at_ns: None })
+    }
+}
+
+impl Strategy for Asf {
+    type Memory = AsfMemory;
+
+    fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
+        BestRoute.after_receive_interest(pending)
+    }
+
+    fn after_receive_interest_with(
+        &self,
+        pending: &mut Pending<'_>,
+        memory: &mut AsfMemory,
+        hook: &mut Hook<'_>,
+    ) -> Verdict {
+        if !pending.has_pending_upstream() {
+            let Some(best) = memory.best(pending, |_| true) else { return Verdict::NoUpstream };
+            return memory.send(best, pending, hook);
+        }
+        if let Some(best) = memory.best(pending, |upstream| pending.is_unused(upstream)) {
+            return match is_suppressed(best, pending) {
+                true => Verdict::Suppress,
+                false => memory.send(best, pending, hook),
+            };
+        }
+        match pending.used_earliest() {
+            Some(i) if !is_suppressed(i, pending) => Verdict::forward_to(i),
+            _ => Verdict::Suppress,
+        }
+    }
+
+    fn after_data(
+        &self,
+        face: FaceKey,
+        sent: Option<&OutRecord>,
+        memory: &mut AsfMemory,
+        hook: &mut Hook<'_>,
+    ) {
+        let Some((measured, sent)) = memory.faces.get_mut(face).zip(sent) else { return };
+        measured.answered(hook.now_ns.saturating_sub(sent.sent_at_ns), hook);
+        measured.timed.take_if(|timed| timed.name_hash == hook.name_hash);
+    }
+
+    fn after_late_data(
+        &self,
+        face: FaceKey,
+        has_prefix: &dyn Fn(u64) -> bool,
+        memory: &mut AsfMemory,
+        hook: &mut Hook<'_>,
+    ) {
+        let Some(measured) = memory.faces.get_mut(face) else { return };
+        if let Some(timed) = measured.timed.take_if(|timed| has_prefix(timed.name_hash)) {
+            measured.answered(hook.now_ns.saturating_sub(timed.sent_at_ns), hook);
+        }
+    }
+
+    fn after_nack(&self, face: FaceKey, memory: &mut AsfMemory, _hook: &mut Hook<'_>) {
+        if let Some(measured) = memory.faces.get_mut(face) {
+            measured.timed = None;
+            measured.is_timed_out = true;
+        }
+    }
+
+    fn on_timer(&self, memory: &mut AsfMemory, hook: &mut Hook<'_>) {
+        let now_ns = hook.now_ns;
+        memory.faces.retain(|_, measured| {
+            if measured.timed.take_if(|timed| timed.due_ns <= now_ns).is_some() {
+                measured.timeouts += 1;
+                measured.is_timed_out |= measured.timeouts >= TIMEOUTS_MAX;
+            }
+            let is_kept = measured.forgotten_at_ns > now_ns;
+            if is_kept {
+                let due_ns = measured.timed.map_or(u64::MAX, |timed| timed.due_ns);
+                hook.set_timer(due_ns.min(measured.forgotten_at_ns));
+            }
+            is_kept
+        });
+    }
+
+    fn fib_changed(&self, change: FibChange, memory: &mut AsfMemory) {
+        if let FibChange::Removed(face) = change {
+            memory.faces.retain(|own, _| own != face);
+        }
+    }
+}
+
+impl AsfMemory {
+    /// The best upstream that `may_use` allows.
+    fn best(&self, pending: &Pending<'_>, may_use: impl Fn(&Upstream<'_>) -> bool) -> Option<usize> {
+        let upstreams = pending.upstreams.iter().enumerate();
+        let ranked = upstreams.filter(|(_, upstream)| may_use(upstream));
+        ranked.min_by_key(|(i, upstream)| (self.rank(upstream), *i)).map(|(i, _)| i)
+    }
+
+    fn rank(&self, upstream: &Upstream<'_>) -> Rank {
+        match self.faces.get(upstream.key()) {
+            Some(measured) if measured.is_timed_out => (2, 0),
+            Some(measured) => measured.rtt.srtt_ns().map_or((1, 0), |srtt_ns| (0, srtt_ns)),
+            None => (1, 0),
+        }
+    }
+
+    /// Sends the Interest to an upstream, with a probe to another if one is due.
+    fn send(&mut self, to: usize, pending: &Pending<'_>, hook: &mut Hook<'_>) -> Verdict {
+        self.time(to, pending, hook);
+        match self.probe(to, pending, hook) {
+            Some(probe) => {
+                self.time(probe, pending, hook);
+                Verdict::Probe(to, probe)
+            }
+            None => Verdict::forward_to(to),
+        }
+    }
+
+    /// Times the answer of an upstream, unless another is timed already.
+    fn time(&mut self, upstream: usize, pending: &Pending<'_>, hook: &mut Hook<'_>) {
+        let Some(face) = pending.upstreams.get(upstream).map(Upstream::key) else { return };
+        let Some(measured) = self.faces.get_or_make(face, hook, Measured::default) else { return };
+        measured.use_until(hook);
+        if measured.timed.is_none() {
+            let (sent_at_ns, name_hash) = (hook.now_ns, hook.name_hash);
+            let due_ns = sent_at_ns.saturating_add(measured.rtt.rto_ns());
+            measured.timed = Some(Timed { name_hash, sent_at_ns, due_ns });
+            hook.set_timer(due_ns);
+        }
+    }
+
+    /// The upstream to probe beside `used`, if a probe is due and there is one.
+    fn probe(&mut self, used: usize, pending: &Pending<'_>, hook: &Hook<'_>) -> Option<usize> {
+        let now_ns = hook.now_ns;
+        let due_ns = *self
+            .probe_at_ns
+            .get_or_insert_with(|| now_ns.saturating_add((hook.random)() % FIRST_PROBE_NS_MAX));
+        if due_ns > now_ns {
+            return None;
+        }
+        let probe = self.choose_probe(used, pending, hook.random)?;
+        self.probe_at_ns = Some(now_ns.saturating_add(PROBING_NS));
+        Some(probe)
+    }
+
+    fn choose_probe(&self, used: usize, pending: &Pending<'_>, random: &dyn Fn() -> u64) -> Option<usize> {
+        let others = || pending.upstreams.iter().enumerate().filter(|(i, _)| *i != used);
+        let unmeasured = |upstream: &Upstream<'_>| {
+            self.faces.get(upstream.key()).is_none_or(|measured| measured.rtt.srtt_ns().is_none())
+        };
+        if let Some((i, _)) = others().find(|(_, upstream)| unmeasured(upstream)) {
+            return Some(i);
+        }
+        // All others have a record, so there are at most `strategy_faces_max`, and comparing each
+        // with each is little.
+        let others_ranked = || others().map(|(i, upstream)| ((self.rank(upstream), i), i));
+        let wanted = draw(others().count() as u64, random())?;
+        let better = |rank| others_ranked().filter(|(other, _)| *other < rank).count() as u64;
+        others_ranked().find(|(rank, _)| better(*rank) == wanted).map(|(_, i)| i)
+    }
+}
+
+impl Measured {
+    fn answered(&mut self, rtt_ns: u64, hook: &mut Hook<'_>) {
+        self.rtt.add(rtt_ns);
+        (self.is_timed_out, self.timeouts) = (false, 0);
+        self.use_until(hook);
+    }
+
+    fn use_until(&mut self, hook: &mut Hook<'_>) {
+        self.forgotten_at_ns = hook.now_ns.saturating_add(LIFETIME_NS);
+        hook.set_timer(self.forgotten_at_ns);
+    }
+}
+
+/// Decides for one upstream, and lengthens its interval if the Interest may go.
+fn is_suppressed(upstream: usize, pending: &mut Pending<'_>) -> bool {
+    let now_ns = pending.now_ns;
+    let Some(face) = pending.upstreams.get(upstream).map(Upstream::key) else { return true };
+    pending.out_record_mut(face).is_some_and(|record| {
+        let since_ns = now_ns.saturating_sub(record.sent_at_ns);
+        advance(&mut record.suppression_ns, since_ns) == Retransmission::Suppress
+    })
+}
+
+/// One of the ranks 0 to `n` - 1, rank j with the weight n - j; `None` of none.
+fn draw(n: u64, random: u64) -> Option<u64> {
+    let weights = n * (n + 1) / 2;
+    let mut left = random.checked_rem(weights)?;
+    (0..n).find(|j| {
+        let is_it = left < n - j;
+        left = left.saturating_sub(n - j);
+        is_it
+    })
+}
+
+#[cfg(test)]
+mod tests;

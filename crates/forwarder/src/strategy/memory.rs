@@ -1,0 +1,454 @@
+//! What strategies remember: a record for each prefix of the FIB that a strategy with memory has
+//! forwarded under, with a list of faces in it. (NFD calls its table of this measurements.)
+//!
+//! **Bounds.** At most `strategy_prefixes_max` records, and in each at most `strategy_faces_max`
+//! faces; both are allocated when a prefix or face is first met, not for each packet. What finds no
+//! room is counted (`strategy_memory_full`): the strategy then forwards as it does without memory.
+//! A record that no Interest has used for [`LIFETIME_NS`] goes.
+//!
+//! **Names are not kept.** A record is found by the keyed 64-bit hash of its prefix, which peers
+//! cannot make collide. Two prefixes with one hash would share their measurements: a worse choice,
+//! never a wrong answer.
+//!
+//! **Locks.** The table is in parts, chosen by the hash, each with a lock. It is taken last: under
+//! that of a PIT entry or of the FIB's writers, and nothing is locked under it. A router whose
+//! strategies remember nothing takes none of them: [`StrategyMemory::is_empty`] is one load.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use lock_api::{Mutex, MutexGuard, RawMutex};
+
+use super::registry::AnyMemory;
+use super::{FibChange, StrategyKind};
+use crate::config::ConfigError;
+use crate::counters::Counter;
+use crate::faces::FaceKey;
+use crate::pool::boxed;
+use crate::slab::{Id, NONE};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::wheel::{TICK_SHIFT, Wheel};
+
+/// How long a record is kept after its last use, ns (NFD's lifetime of ASF's measurements).
+pub(super) const LIFETIME_NS: u64 = 300_000_000_000;
+
+/// Parts of a large table, and the fewest records for which there is a further part.
+const PARTS: usize = if cfg!(loom) { 1 } else { 16 };
+const PART_RECORDS_MIN: usize = 256;
+
+/// Largest limit of the records: a [`MemoryId`] has 20 bits for the number in its part.
+pub(crate) const STRATEGY_PREFIXES_MAX: usize = 1 << 20;
+
+/// Largest limit of the faces of a record, which are searched one after the other.
+pub(crate) const STRATEGY_FACES_MAX: usize = 256;
+
+/// Names a record for as long as it is there: what a PIT entry keeps of it. It has the part in 4
+/// bits, the number in the part in 20, and in 8 how often that number was used before. A number is
+/// used again after [`LIFETIME_NS`] at the soonest, so no PIT entry lives to see the 8 bits repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryId(u32);
+
+impl MemoryId {
+    /// No record: the strategy is told nothing of this Interest.
+    pub(crate) const NONE: MemoryId = MemoryId(0);
+
+    fn new(part: usize, id: Id, generation: u8) -> Self {
+        MemoryId(u32::from(generation) << 24 | id << 4 | part as u32)
+    }
+
+    fn part(self) -> usize {
+        (self.0 & 0xf) as usize
+    }
+
+    fn id(self) -> Id {
+        self.0 >> 4 & 0xf_ffff
+    }
+
+    fn generation(self) -> u8 {
+        (self.0 >> 24) as u8
+    }
+}
+
+/// What a strategy remembers of one prefix.
+pub(crate) trait Memory: Sized {
+    /// An empty memory with room for `faces_max` faces; `None` if there is nothing to remember or no
+    /// memory for it.
+    fn new(faces_max: usize) -> Option<Self>;
+}
+
+impl Memory for () {
+    fn new(_faces_max: usize) -> Option<Self> {
+        None
+    }
+}
+
+/// What a hook gets beside its memory.
+pub(crate) struct Hook<'a> {
+    pub(crate) now_ns: u64,
+    /// The hash of the name of the Interest that the hook is about, without a trailing digest; 0 if
+    /// it is about none.
+    pub(crate) name_hash: u64,
+    /// The core's random numbers.
+    pub(crate) random: &'a dyn Fn() -> u64,
+    timer_ns: &'a mut u64,
+    full: &'a Counter,
+}
+
+impl Hook<'_> {
+    /// Has [`super::Strategy::on_timer`] called at `at_ns`, or sooner if that was asked for before,
+    /// and at most a tick of the wheel later.
+    pub(crate) fn set_timer(&mut self, at_ns: u64) {
+        *self.timer_ns = at_ns.min(*self.timer_ns);
+    }
+}
+
+/// What a strategy remembers of each face of a prefix.
+pub(crate) struct FaceRecords<T> {
+    records: Vec<(FaceKey, T)>,
+    faces_max: usize,
+}
+
+impl<T> FaceRecords<T> {
+    /// Room for `faces_max` faces; `None` if there is no memory for it.
+    pub(super) fn new(faces_max: usize) -> Option<Self> {
+        let mut records = Vec::new();
+        records.try_reserve_exact(faces_max).ok()?;
+        Some(FaceRecords { records, faces_max })
+    }
+
+    pub(super) fn get(&self, face: FaceKey) -> Option<&T> {
+        self.records.iter().find(|(own, _)| *own == face).map(|(_, record)| record)
+    }
+
+    pub(super) fn get_mut(&mut self, face: FaceKey) -> Option<&mut T> {
+        self.records.iter_mut().find(|(own, _)| *own == face).map(|(_, record)| record)
+    }
+
+    /// The record of a face, which is made if there is room for it; else that is counted.
+    pub(super) fn get_or_make(
+        &mut self,
+        face: FaceKey,
+        hook: &Hook<'_>,
+        make: impl FnOnce() -> T,
+    ) -> Option<&mut T> {
+        let i = match self.records.iter().position(|(own, _)| *own == face) {
+            Some(i) => i,
+            None if self.records.len() < self.faces_max => {
+                self.records.push((face, make()));
+                self.records.len() - 1
+            }
+            None => {
+                hook.full.add(1);
+                return None;
+            }
+        };
+        self.records.get_mut(i).map(|(_, record)| record)
+    }
+
+    /// Keeps the records for which `keep` returns true.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(FaceKey, &mut T) -> bool) {
+        self.records.retain_mut(|(face, record)| keep(*face, record));
+    }
+}
+
+/// The records of all prefixes.
+pub(crate) struct StrategyMemory<R> {
+    parts: Box<[Part<R>]>,
+    len: AtomicU32,
+    prefixes_max: usize,
+    faces_max: usize,
+    full: Counter,
+}
+
+#[repr(align(64))]
+struct Part<R> {
+    table: Mutex<R, Table>,
+    /// When to look at the timers; `u64::MAX` when none is set. Written under the lock.
+    due_ns: AtomicU64,
+}
+
+/// The records of a part, by the hash of their prefix and by their number, which counts from 1.
+#[derive(Default)]
+struct Table {
+    ids: BTreeMap<u64, Id>,
+    records: Vec<Record>,
+    free: Vec<Id>,
+    /// Made with the first record: a router may never need one.
+    wheel: Option<Wheel>,
+}
+
+struct Record {
+    prefix_hash: u64,
+    generation: u8,
+    /// What the strategy remembers; `None` while the record is free.
+    memory: Option<AnyMemory>,
+    /// When the strategy wants to be called; `u64::MAX` for not at all.
+    timer_ns: u64,
+    /// When the record goes, unless it is used before.
+    idle_at_ns: u64,
+    /// The tick for which the wheel is set; 0 when it is not.
+    timer_tick: u64,
+}
+
+impl Record {
+    /// When there is something to do for it.
+    fn due_ns(&self) -> u64 {
+        self.timer_ns.min(self.idle_at_ns)
+    }
+}
+
+impl<R: RawMutex> StrategyMemory<R> {
+    /// Room for so many prefixes with so many faces each; nothing is allocated for them yet.
+    pub(crate) fn new(prefixes_max: usize, faces_max: usize) -> Result<Self, ConfigError> {
+        let parts = (prefixes_max / PART_RECORDS_MIN).clamp(1, PARTS);
+        let part = || Part { table: Mutex::new(Table::default()), due_ns: AtomicU64::new(u64::MAX) };
+        let len = AtomicU32::new(0);
+        Ok(StrategyMemory {
+            parts: boxed(parts, part)?,
+            len,
+            prefixes_max,
+            faces_max,
+            full: Counter::default(),
+        })
+    }
+
+    /// Prefixes that are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed) as usize
+    }
+
+    /// Returns true if no prefix is remembered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How often a prefix or face found no room.
+    pub(crate) fn full(&self) -> u64 {
+        self.full.value()
+    }
+
+    /// The record of a prefix for `kind`, under its lock; made if there is room for it, and emptied
+    /// if it was another strategy's.
+    pub(crate) fn lock_or_make(
+        &self,
+        kind: StrategyKind,
+        prefix_hash: u64,
+        now_ns: u64,
+    ) -> Option<LockedMemory<'_, R>> {
+        let part = prefix_hash as usize % self.parts.len();
+        let mut table = self.parts[part].table.lock();
+        let id = match table.ids.get(&prefix_hash) {
+            Some(id) => *id,
+            None => self.make(&mut table, kind, prefix_hash)?,
+        };
+        let record = table.record(id)?;
+        if record.memory.as_ref().is_none_or(|memory| memory.kind() != kind) {
+            let memory = AnyMemory::new(kind, self.faces_max);
+            (record.memory, record.timer_ns) = (memory, u64::MAX);
+        }
+        if record.memory.is_none() {
+            self.full.add(1);
+            return None;
+        }
+        record.idle_at_ns = now_ns.saturating_add(LIFETIME_NS);
+        Some(LockedMemory { table, part: &self.parts[part], number: part, id, full: &self.full })
+    }
+
+    /// Makes a record; `None`, and counted, without room or memory for it.
+    #[cold]
+    fn make(&self, table: &mut Table, kind: StrategyKind, prefix_hash: u64) -> Option<Id> {
+        // Counted before it is made, so that parts together stay within the limit.
+        let one_more = |len: u32| ((len as usize) < self.prefixes_max).then_some(len + 1);
+        if self.len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err() {
+            self.full.add(1);
+            return None;
+        }
+        let id = AnyMemory::new(kind, self.faces_max).and_then(|memory| table.insert(prefix_hash, memory));
+        if id.is_none() {
+            self.len.fetch_sub(1, Ordering::Relaxed);
+            self.full.add(1);
+        }
+        id
+    }
+
+    /// The record that a PIT entry refers to, under its lock, if it is still there.
+    pub(crate) fn lock(&self, id: MemoryId) -> Option<LockedMemory<'_, R>> {
+        let part = self.parts.get(id.part())?;
+        let mut table = part.table.lock();
+        let record = table.record(id.id())?;
+        if record.memory.is_none() || record.generation != id.generation() {
+            return None;
+        }
+        Some(LockedMemory { table, part, number: id.part(), id: id.id(), full: &self.full })
+    }
+
+    /// The record of a prefix under its lock, if there is one.
+    pub(crate) fn lock_prefix(&self, prefix_hash: u64) -> Option<LockedMemory<'_, R>> {
+        let number = prefix_hash as usize % self.parts.len();
+        let part = &self.parts[number];
+        let table = part.table.lock();
+        let id = *table.ids.get(&prefix_hash)?;
+        Some(LockedMemory { table, part, number, id, full: &self.full })
+    }
+
+    /// Tells the strategy of a prefix that its next hops have changed.
+    pub(crate) fn fib_changed(&self, prefix_hash: u64, change: FibChange) {
+        if self.is_empty() {
+            return;
+        }
+        if let Some(mut locked) = self.lock_prefix(prefix_hash)
+            && let Some(memory) = locked.record().and_then(|record| record.memory.as_mut())
+        {
+            memory.fib_changed(change);
+        }
+    }
+
+    /// Runs timers that are due, at most `budget` of them, and returns when to call again.
+    pub(crate) fn run_timers(&self, now_ns: u64, mut budget: usize, random: &dyn Fn() -> u64) -> Option<u64> {
+        if self.is_empty() {
+            return None;
+        }
+        for (number, part) in self.parts.iter().enumerate() {
+            while budget > 0 && part.due_ns.load(Ordering::Acquire) <= now_ns {
+                budget -= 1;
+                let mut table = part.table.lock();
+                match table.wheel.as_mut().and_then(|wheel| wheel.pop_due(now_ns)) {
+                    Some(id) => {
+                        let mut locked = LockedMemory { table, part, number, id, full: &self.full };
+                        if locked.run_timer(now_ns, random) {
+                            self.len.fetch_sub(1, Ordering::Relaxed);
+                        }
+                    }
+                    None => {
+                        let next_ns = table.wheel.as_ref().and_then(Wheel::next_deadline_ns);
+                        part.due_ns.store(next_ns.unwrap_or(u64::MAX), Ordering::Release);
+                    }
+                }
+            }
+        }
+        let due_ns = self.parts.iter().map(|part| part.due_ns.load(Ordering::Acquire)).min();
+        due_ns.filter(|due_ns| *due_ns != u64::MAX)
+    }
+}
+
+impl Table {
+    fn record(&mut self, id: Id) -> Option<&mut Record> {
+        self.records.get_mut((id as usize).wrapping_sub(1))
+    }
+
+    /// Puts a memory into a free record; `None` if there is none and no memory for one.
+    fn insert(&mut self, prefix_hash: u64, memory: AnyMemory) -> Option<Id> {
+        if self.wheel.is_none() {
+            self.wheel = Wheel::with_room(0).ok();
+        }
+        self.wheel.as_ref()?;
+        let id = match self.free.pop() {
+            Some(id) => id,
+            None if self.records.len() + 1 < STRATEGY_PREFIXES_MAX => {
+                self.records.try_reserve(1).ok()?;
+                // So that giving back never needs memory.
+                self.free.try_reserve(self.records.len() + 1).ok()?;
+                self.records.push(Record {
+                    prefix_hash: 0,
+                    generation: 0,
+                    memory: None,
+                    timer_ns: u64::MAX,
+                    idle_at_ns: 0,
+                    timer_tick: 0,
+                });
+                self.records.len() as Id
+            }
+            None => return None,
+        };
+        let record = self.record(id)?;
+        (record.prefix_hash, record.memory, record.timer_ns) = (prefix_hash, Some(memory), u64::MAX);
+        self.ids.insert(prefix_hash, id);
+        Some(id)
+    }
+}
+
+/// The record of a prefix under its lock.
+pub(crate) struct LockedMemory<'a, R: RawMutex> {
+    table: MutexGuard<'a, R, Table>,
+    part: &'a Part<R>,
+    number: usize,
+    id: Id,
+    full: &'a Counter,
+}
+
+impl<R: RawMutex> LockedMemory<'_, R> {
+    /// What a PIT entry keeps to find the record again.
+    pub(crate) fn id(&mut self) -> MemoryId {
+        let (number, id) = (self.number, self.id);
+        self.record().map_or(MemoryId::NONE, |record| MemoryId::new(number, id, record.generation))
+    }
+
+    fn record(&mut self) -> Option<&mut Record> {
+        self.table.record(self.id)
+    }
+
+    /// Runs a hook, and ensures that the wheel fires no later than the strategy then wants; `None`
+    /// if the record went. `name_hash` is [`Hook::name_hash`].
+    pub(crate) fn run<T>(
+        &mut self,
+        now_ns: u64,
+        name_hash: u64,
+        random: &dyn Fn() -> u64,
+        run: impl FnOnce(&mut AnyMemory, &mut Hook<'_>) -> T,
+    ) -> Option<T> {
+        let full = self.full;
+        let record = self.record()?;
+        let memory = record.memory.as_mut()?;
+        let result =
+            run(memory, &mut Hook { now_ns, name_hash, random, timer_ns: &mut record.timer_ns, full });
+        self.set_wheel(now_ns);
+        Some(result)
+    }
+
+    /// Sets the wheel anew if it would fire too late. One that fires too early is set again then: so
+    /// an exchange that ends in time touches no wheel.
+    fn set_wheel(&mut self, now_ns: u64) {
+        let Table { records, wheel, .. } = &mut *self.table;
+        let Some((record, wheel)) = records.get_mut(self.id as usize - 1).zip(wheel.as_mut()) else { return };
+        let due_ns = record.due_ns();
+        if record.timer_tick != 0 && record.timer_tick <= due_ns.div_ceil(1 << TICK_SHIFT) {
+            return;
+        }
+        record.timer_tick = wheel.set(self.id, due_ns, now_ns);
+        let at_ns = record.timer_tick << TICK_SHIFT;
+        if at_ns < self.part.due_ns.load(Ordering::Relaxed) {
+            self.part.due_ns.store(at_ns, Ordering::Release);
+        }
+    }
+
+    /// The wheel has fired for the record: returns true if it went.
+    fn run_timer(&mut self, now_ns: u64, random: &dyn Fn() -> u64) -> bool {
+        let Some(record) = self.record() else { return false };
+        record.timer_tick = 0;
+        if record.timer_ns <= now_ns {
+            record.timer_ns = u64::MAX;
+            self.run(now_ns, 0, random, |memory, hook| memory.on_timer(hook));
+        }
+        let Some(record) = self.record() else { return false };
+        if record.idle_at_ns > now_ns {
+            self.set_wheel(now_ns);
+            return false;
+        }
+        (record.memory, record.generation) = (None, record.generation.wrapping_add(1));
+        let prefix_hash = record.prefix_hash;
+        let tick = core::mem::take(&mut record.timer_tick);
+        let Table { ids, free, wheel, .. } = &mut *self.table;
+        if let Some(wheel) = wheel.as_mut().filter(|_| tick != 0) {
+            wheel.remove(self.id);
+        }
+        ids.remove(&prefix_hash);
+        free.push(self.id);
+        true
+    }
+}
+
+const _: () = assert!(PARTS <= 16 && NONE == 0, "a part has 4 bits in an id, and no record has 0");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! The table of strategies: the one place that knows them all. A row makes a strategy known to
+//! management, to the configuration and to the pipelines.
+
+use namely_wire::mgmt::STRATEGY_PREFIX;
+use namely_wire::{Name, NameRef};
+
+use super::memory::{Hook, Memory};
+use super::{FibChange, NackVerdict, Pending, Strategy, Verdict};
+use super::{asf, best_route, multicast};
+use crate::faces::FaceKey;
+use crate::pit::{OutRecord, OutRecords};
+use crate::prefix_table::Pair;
+
+/// For each strategy: its type, the last component of its name, and the version implemented.
+macro_rules! strategies {
+    ($($module:ident::$kind:ident, $name:literal, $version:literal;)*) => {
+        /// The strategies there are.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum StrategyKind {
+            $($kind),*
+        }
+
+        /// Each strategy with the last component of its name and the version that is implemented.
+        pub(super) const STRATEGIES: &[(StrategyKind, &str, u64)] =
+            &[$((StrategyKind::$kind, $name, $version)),*];
+
+        /// What the strategy of a prefix remembers of it.
+        pub(crate) enum AnyMemory {
+            $($kind(<$module::$kind as Strategy>::Memory)),*
+        }
+
+        /// Runs a hook of the strategy that a memory belongs to.
+        macro_rules! hook {
+            ($any:expr, $strategy:ident, $own:ident => $call:expr) => {
+                match $any {
+                    $(AnyMemory::$kind($own) => {
+                        let $strategy = &$module::$kind;
+                        $call
+                    }),*
+                }
+            };
+        }
+
+        /// Runs a hook of a strategy that needs no memory.
+        macro_rules! strategy {
+            ($which:expr, $strategy:ident => $call:expr) => {
+                match $which {
+                    $(StrategyKind::$kind => {
+                        let $strategy = &$module::$kind;
+                        $call
+                    }),*
+                }
+            };
+        }
+
+        impl AnyMemory {
+            /// An empty memory of `kind`, for at most `faces_max` faces; `None` if the strategy
+            /// remembers nothing or there is no memory for it.
+            pub(super) fn new(kind: StrategyKind, faces_max: usize) -> Option<Self> {
+                Some(match kind {
+                    $(StrategyKind::$kind => AnyMemory::$kind(Memory::new(faces_max)?)),*
+                })
+            }
+
+            /// The strategy that remembers it.
+            pub(super) fn kind(&self) -> StrategyKind {
+                match self {
+                    $(AnyMemory::$kind(_) => StrategyKind::$kind),*
+                }
+            }
+        }
+
+        impl StrategyKind {
+            /// Returns true if the strategy remembers anything.
+            pub(crate) fn remembers(self) -> bool {
+                match self {
+                    $(StrategyKind::$kind => size_of::<<$module::$kind as Strategy>::Memory>() > 0),*
+                }
+            }
+        }
+    };
+}
+
+strategies! {
+    best_route::BestRoute, "best-route", 5;
+    multicast::Multicast, "multicast", 4;
+    asf::Asf, "asf", 5;
+}
+
+/// The strategy of `/` unless another is chosen, by the last component of its name.
+pub const DEFAULT_STRATEGY: &str = STRATEGIES[0].1;
+
+impl StrategyKind {
+    /// The strategy of `/` unless another is chosen.
+    pub(super) const DEFAULT: StrategyKind = STRATEGIES[0].0;
+
+    /// The strategy that `name` names: in full or by its last component, and with the implemented
+    /// version or without one.
+    pub(crate) fn from_name(name: NameRef<'_>) -> Option<Self> {
+        let named = |(_, last, version): &&(StrategyKind, &str, u64)| {
+            [prefix().join_generic(last), Name::new().join_generic(last)]
+                .into_iter()
+                .any(|known| known.as_name() == name || known.join_version(*version).as_name() == name)
+        };
+        STRATEGIES.iter().find(named).map(|(kind, ..)| *kind)
+    }
+
+    /// The full name with its version.
+    pub(crate) fn name(self) -> Name {
+        let (_, last, version) = STRATEGIES[self as usize];
+        prefix().join_generic(last).join_version(version)
+    }
+
+    /// The strategy as the value of an entry in a table of names.
+    pub(super) fn pair(self) -> Pair {
+        (self as u64, 0)
+    }
+
+    pub(super) fn from_pair((number, _): Pair) -> Self {
+        STRATEGIES.get(number as usize).map_or(StrategyKind::DEFAULT, |(kind, ..)| *kind)
+    }
+
+    /// As [`Strategy::after_receive_interest`].
+    pub(crate) fn after_receive_interest(self, pending: &mut Pending<'_>) -> Verdict {
+        strategy!(self, strategy => strategy.after_receive_interest(pending))
+    }
+
+    /// As [`Strategy::judge_nacks`].
+    pub(crate) fn judge_nacks(
+        self,
+        out_records: &OutRecords,
+        is_downstream: &dyn Fn(FaceKey) -> bool,
+    ) -> NackVerdict {
+        strategy!(self, strategy => strategy.judge_nacks(out_records, is_downstream))
+    }
+}
+
+/// The hooks of [`Strategy`] that get its memory.
+impl AnyMemory {
+    pub(crate) fn after_receive_interest(
+        &mut self,
+        pending: &mut Pending<'_>,
+        hook: &mut Hook<'_>,
+    ) -> Verdict {
+        hook!(self, strategy, own => strategy.after_receive_interest_with(pending, own, hook))
+    }
+
+    pub(crate) fn after_data(&mut self, face: FaceKey, sent: Option<&OutRecord>, hook: &mut Hook<'_>) {
+        hook!(self, strategy, own => strategy.after_data(face, sent, own, hook));
+    }
+
+    pub(crate) fn after_late_data(
+        &mut self,
+        face: FaceKey,
+        has_prefix: &dyn Fn(u64) -> bool,
+        hook: &mut Hook<'_>,
+    ) {
+        hook!(self, strategy, own => strategy.after_late_data(face, has_prefix, own, hook));
+    }
+
+    pub(crate) fn after_nack(&mut self, face: FaceKey, hook: &mut Hook<'_>) {
+        hook!(self, strategy, own => strategy.after_nack(face, own, hook));
+    }
+
+    pub(crate) fn on_timeout(&mut self, out_records: &OutRecords, hook: &mut Hook<'_>) {
+        hook!(self, strategy, own => strategy.on_timeout(out_records, own, hook));
+    }
+
+    pub(crate) fn on_timer(&mut self, hook: &mut Hook<'_>) {
+        hook!(self, strategy, own => strategy.on_timer(own, hook));
+    }
+
+    pub(crate) fn fib_changed(&mut self, change: FibChange) {
+        hook!(self, strategy, own => strategy.fib_changed(change, own));
+    }
+}
+
+/// What every full name starts with.
+fn prefix() -> Name {
+    STRATEGY_PREFIX.iter().fold(Name::new(), |name, word| name.join_generic(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    fn kind(uri: &str) -> Option<StrategyKind> {
+        StrategyKind::from_name(uri.parse::<Name>().unwrap().as_name())
+    }
+
+    #[test]
+    fn a_strategy_is_named_with_its_version_without_it_or_by_its_last_component() {
+        for (expected, last, version) in STRATEGIES.iter().copied() {
+            let base = alloc::format!("/localhost/nfd/strategy/{last}");
+            assert_eq!(expected.name().to_string(), alloc::format!("{base}/v={version}"));
+            assert_eq!(kind(&base), Some(expected));
+            assert_eq!(kind(&alloc::format!("{base}/v={version}")), Some(expected));
+            assert_eq!(StrategyKind::from_pair(expected.pair()), expected);
+        }
+        assert_eq!(kind("/best-route"), Some(StrategyKind::BestRoute));
+        assert_eq!(kind("/multicast/v=4"), Some(StrategyKind::Multicast));
+        for unknown in [
+            "/",
+            "/localhost/nfd/strategy",
+            "/localhost/nfd/strategy/best-route/v=6",
+            "/ncc",
+            "/multicast/v=4/x",
+        ] {
+            assert_eq!(kind(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn only_those_that_remember_something_have_a_memory() {
+        for (kind, ..) in STRATEGIES {
+            assert_eq!(
+                AnyMemory::new(*kind, 4).map(|memory| memory.kind()),
+                kind.remembers().then_some(*kind)
+            );
+        }
+        assert!(!StrategyKind::DEFAULT.remembers());
+    }
+}

@@ -1,0 +1,134 @@
+//! ASF, seen from the faces of a router.
+
+use crate::bench::*;
+use namely_forwarder::{Config, FaceId, Outgoing};
+use namely_wire::{InterestView, NackReason};
+
+const ASF: &str = "/localhost/nfd/strategy/asf/v=5";
+
+/// A router with a consumer and next hops of `/a`, the cheapest first.
+fn bench<const N: usize>() -> (Bench, FaceId, [FaceId; N]) {
+    let bench = Bench::new();
+    let (consumer, hops) = (bench.app(), [(); N].map(|()| bench.remote()));
+    hops.iter().zip(0..).for_each(|(face, cost)| bench.route("/a", *face, cost));
+    bench.strategy("/a", ASF);
+    (bench, consumer, hops)
+}
+
+fn nonce_of(sent: &Outgoing<Packet>) -> [u8; 4] {
+    InterestView::parse(&sent.packet).unwrap().nonce.unwrap()
+}
+
+/// Sends Interests, each answered after 10 ms by the face that it went to first, until one is
+/// probed; returns its name and what was sent.
+fn until_probed(bench: &mut Bench, consumer: FaceId) -> (String, Sent) {
+    for i in 0.. {
+        let uri = format!("/a/{}/{i}", bench.now_ns);
+        let sent = bench.receive(consumer, interest(&uri).build());
+        if sent.len() == 2 {
+            return (uri, sent);
+        }
+        bench.advance_ms(10);
+        assert_eq!(faces(&bench.receive(sent[0].0, data(&uri))), [consumer]);
+        bench.advance_ms(90);
+        bench.expire();
+    }
+    unreachable!()
+}
+
+#[test]
+fn an_interest_goes_to_the_cheapest_until_a_probe_shows_a_faster_next_hop() {
+    let (mut bench, consumer, hops) = bench::<2>();
+    let start_ns = bench.now_ns;
+    let (uri, sent) = until_probed(&mut bench, consumer);
+    assert!(bench.now_ns - start_ns <= 5_100 * MS, "the first probe comes within five seconds");
+    assert_eq!(faces(&sent), hops);
+    let nonces: Vec<_> = sent.iter().map(|(_, packet)| nonce_of(packet)).collect();
+    assert_ne!(nonces[0], nonces[1], "a probe has a Nonce of its own");
+    bench.advance_ms(3);
+    assert_eq!(faces(&bench.receive(hops[1], data(&uri))), [consumer]);
+    assert_eq!(faces(&bench.receive(consumer, interest("/a/next").build())), [hops[1]]);
+}
+
+/// The entry has gone with the first answer; the second one is measured all the same.
+#[test]
+fn an_answer_that_comes_second_is_measured_and_dropped() {
+    let (mut bench, consumer, hops) = bench::<2>();
+    let (uri, _) = until_probed(&mut bench, consumer);
+    bench.advance_ms(10);
+    assert_eq!(faces(&bench.receive(hops[0], data(&uri))), [consumer]);
+    bench.advance_ms(20);
+    let unsolicited = bench.dropped(namely_forwarder::DropReason::Unsolicited);
+    assert!(bench.receive(hops[1], data(&uri)).is_empty());
+    assert_eq!(bench.dropped(namely_forwarder::DropReason::Unsolicited), unsolicited + 1);
+    // The first one is slower now than the 30 ms of the second.
+    let uri = "/a/slow";
+    assert_eq!(faces(&bench.receive(consumer, interest(uri).lifetime_ms(8000).build())), [hops[0]]);
+    bench.advance_ms(190);
+    bench.expire();
+    bench.receive(hops[0], data(uri));
+    assert_eq!(faces(&bench.receive(consumer, interest("/a/next").build())), [hops[1]]);
+}
+
+#[test]
+fn a_nack_or_three_timeouts_in_a_row_make_another_next_hop_the_better_one_until_data_comes_again() {
+    let (mut bench, consumer, hops) = bench::<2>();
+    let sent = bench.receive(consumer, interest("/a/1").build());
+    assert_eq!(faces(&sent), [hops[0]]);
+    bench.nack(hops[0], sent[0].1.packet.clone(), NackReason::Congestion);
+    let mut asked = Vec::new();
+    for i in 0..5 {
+        // Probes aside, which go to the other one.
+        asked.push(bench.receive(consumer, interest(&format!("/a/2/{i}")).lifetime_ms(500).build())[0].0);
+        bench.advance_ms(1100);
+        bench.expire();
+    }
+    assert!(asked[..3].iter().all(|face| *face == hops[1]), "the first has refused: {asked:?}");
+    assert_eq!(asked[3], hops[0], "three Interests of the other were not answered, so costs decide");
+}
+
+#[test]
+fn a_retransmission_goes_to_a_next_hop_that_is_not_waited_for_and_no_sooner_than_10_ms_to_the_same() {
+    let (mut bench, consumer, hops) = bench::<2>();
+    let ask = |bench: &Bench| faces(&bench.receive(consumer, interest("/a/1").build()));
+    assert_eq!(ask(&bench), [hops[0]]);
+    assert_eq!(ask(&bench), [hops[1]]);
+    assert!(ask(&bench).is_empty(), "both are waited for");
+    bench.advance_ms(10);
+    assert_eq!(ask(&bench), [hops[0]]);
+    assert_eq!(bench.fw.counters().suppressed, 1);
+}
+
+#[test]
+fn without_a_next_hop_or_without_memory_it_does_as_best_route_does() {
+    let (bench, consumer, hops) = bench::<1>();
+    bench.fw.fib_remove_nexthop(name("/a").as_name(), hops[0]);
+    let sent = bench.receive(consumer, interest("/a/1").build());
+    assert!(is_nack(&sent[0].1, NackReason::NoRoute));
+
+    let bench = Bench::with(Config { strategy_prefixes_max: 0, ..config() });
+    let (consumer, upstream) = (bench.app(), bench.remote());
+    bench.route("/a", upstream, 0);
+    bench.strategy("/", ASF);
+    assert_eq!(faces(&bench.receive(consumer, interest("/a/1").build())), [upstream]);
+    assert_eq!(faces(&bench.receive(upstream, data("/a/1"))), [consumer]);
+    let counters = bench.fw.counters();
+    assert_eq!((counters.strategy_memory_full, bench.fw.table_sizes().strategy_prefixes), (1, 0));
+}
+
+#[test]
+fn what_a_router_remembers_goes_with_the_face_and_after_five_minutes() {
+    let (mut bench, consumer, hops) = bench::<2>();
+    let sent = bench.receive(consumer, interest("/a/1").build());
+    bench.nack(hops[0], sent[0].1.packet.clone(), NackReason::Congestion);
+    assert_eq!(bench.receive(consumer, interest("/a/2").build())[0].0, hops[1]);
+    assert_eq!(bench.fw.table_sizes().strategy_prefixes, 1);
+    // A face that is removed and comes back is another one.
+    bench.fw.face_release(hops[0]).unwrap();
+    let again = bench.remote();
+    bench.route("/a", again, 0);
+    assert_eq!(bench.receive(consumer, interest("/a/3").build())[0].0, again);
+    bench.advance_ms(310_000);
+    while bench.expire().is_some_and(|next_ns| next_ns <= bench.now_ns) {}
+    assert_eq!(bench.fw.table_sizes().strategy_prefixes, 0);
+}
