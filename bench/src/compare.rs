@@ -7,19 +7,19 @@ use std::time::Duration;
 use clap::ValueEnum;
 use tempfile::TempDir;
 
-use crate::cli::Compare;
 use crate::error::Error;
 use crate::files::Object;
 use crate::header;
-use crate::interrupt::Interrupt;
 use crate::link::Link;
 use crate::machine::Machine;
 use crate::measure::{Measure, Samples};
 use crate::metric::Metric;
 use crate::namespace::{self, Place};
+use crate::options::Compare;
 use crate::report::{Results, print_json, print_table};
 use crate::scenario::{Kind, Plan, Scenario};
-use crate::subject::{Site, Subject, SubjectName, free_ports};
+use crate::subject::{self, Site, Subject, SubjectName, free_ports};
+use namely_interop::Interrupt;
 
 /// Measures what `options` ask for and prints it.
 pub fn run(options: &Compare) -> Result<(), Error> {
@@ -50,7 +50,7 @@ fn beside_results(options: &Compare, line: &str) {
 /// The asked subjects, each once, in the order of [`SubjectName`]; the machine's ceiling always stands beside them.
 fn subjects(names: &[SubjectName]) -> Vec<Box<dyn Subject>> {
     let wanted = |name: &&SubjectName| **name == SubjectName::Relay || names.contains(name);
-    SubjectName::value_variants().iter().filter(wanted).flat_map(|name| name.subjects()).collect()
+    SubjectName::value_variants().iter().filter(wanted).flat_map(|name| subject::subjects(*name)).collect()
 }
 
 fn working_dir(options: &Compare) -> Result<TempDir, Error> {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use namely_interop::ProcessError;
+
 /// Why a measurement, or the whole run, did not happen.
 #[derive(Debug)]
 pub enum Error {
@@ -45,13 +47,24 @@ impl Error {
     }
 }
 
+impl From<ProcessError> for Error {
+    fn from(error: ProcessError) -> Self {
+        match error {
+            ProcessError::Environment { doing, source } => Error::Environment { doing, source },
+            ProcessError::Failed(message) => Error::Subject(message),
+            ProcessError::TimedOut { what, after } => Error::TimedOut { what, after },
+            ProcessError::Interrupted => Error::Interrupted,
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Usage(message) | Error::Subject(message) => f.write_str(message),
             Error::Environment { doing, source } => write!(f, "{doing}: {source}"),
             Error::TimedOut { what, after } => write!(f, "{what}: not done after {} s", after.as_secs_f64()),
-            Error::Interrupted => f.write_str("interrupted; every process it started has been ended"),
+            Error::Interrupted => ProcessError::Interrupted.fmt(f),
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::Compare;
-use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::namespace::Place;
-use crate::process::{self, Process};
+use crate::options::Compare;
 use crate::subject::Subject;
+use namely_interop::Interrupt;
+use namely_interop::{Process, command};
 
 /// How long a program may take to say its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ fn versions(programs: &[PathBuf], dir: &Path, interrupt: &Interrupt) -> String {
 fn version(program: &Path, dir: &Path, interrupt: &Interrupt) -> String {
     let name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let output = dir.join("version");
-    let mut command = process::command(program, dir);
+    let mut command = command(program, dir);
     command.arg("--version");
     let asked = Process::run("version", command, dir, Some(&output), VERSION_LIMIT, interrupt);
     let printed = asked.ok().and_then(|_| std::fs::read_to_string(&output).ok()).unwrap_or_default();

@@ -5,14 +5,33 @@
 //! making the tables cancels out.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
-use crate::cli::{Instructions, InstructionsWork};
 use crate::error::Error;
 use crate::tables::{BATCH, Bench, Case, Kind, Pace};
+
+/// Options of `instructions`.
+#[derive(Debug, Args)]
+pub struct Instructions {
+    /// The file of counts to compare with
+    #[arg(long, default_value = "bench/instructions.json")]
+    pub snapshot: PathBuf,
+    /// Write the counts to the file instead of comparing them
+    #[arg(long)]
+    pub renew: bool,
+}
+
+/// Options of counted work.
+#[derive(Debug, Args)]
+pub struct InstructionsWork {
+    /// Which work
+    pub work: Work,
+    /// How often it is done
+    pub times: u64,
+}
 
 /// Work that is counted. The names are those in the snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -99,7 +118,9 @@ type Counts = BTreeMap<String, u64>;
 /// Counts, and compares or renews.
 pub fn run(options: &Instructions) -> Result<(), Error> {
     if cfg!(debug_assertions) {
-        return Err(Error::Usage("counts of a debug build mean nothing: build with --release".to_owned()));
+        return Err(Error::Usage(
+            "counts of a debug build mean nothing: build with --profile dist".to_owned(),
+        ));
     }
     if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
         println!("skipped: valgrind is not installed");
@@ -119,7 +140,7 @@ pub fn run(options: &Instructions) -> Result<(), Error> {
 }
 
 const ADVICE: &str = "more instructions than in the snapshot. If the change is worth it: \
-    cargo run --release -p namely-bench -- instructions --renew";
+    cargo run --profile dist -p namely-bench -- instructions --renew";
 
 /// Instructions of a whole process that does `work` so many times.
 fn counted(work: Work, times: u64) -> Result<u64, Error> {

@@ -4,8 +4,8 @@
 //! every round of one run and inside one network namespace, and reports medians. Every fetched file is compared
 //! with its source octet by octet; a fetch that fails is counted and shown, never left out.
 //!
-//! `tables` measures the forwarding core alone, `instructions` counts what fixed work costs it, `policies` compares what
-//! the content store's policies keep.
+//! `tables` measures the forwarding core alone, `instructions` counts what fixed work costs it. The experiments of
+//! published systems are in `experiments`, on parts of this crate.
 //!
 //! This crate never speaks for a subject: a rate is an object's size over the wall time of the client process, and
 //! CPU time is what the kernel accounts to each process.
@@ -13,29 +13,23 @@
 
 pub mod cli;
 pub mod compare;
-pub mod emulated;
 pub mod error;
 pub mod files;
 pub mod header;
 pub mod instructions;
-pub mod interrupt;
-pub mod istack;
 pub mod link;
 pub mod load;
 pub mod machine;
 pub mod measure;
 pub mod metric;
 pub mod namespace;
+pub mod options;
 pub mod plain;
-pub mod plot;
-pub mod policies;
 pub mod probe;
-pub mod process;
-pub mod procfs;
+pub mod programs;
 pub mod report;
 pub mod rtt;
 pub mod scenario;
 pub mod stats;
 pub mod subject;
 pub mod tables;
-pub mod topology;

@@ -9,9 +9,10 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::probe;
-use crate::process::{self, Process};
+use crate::programs::{Program, READY_LIMIT};
 use crate::stats::jain;
-use crate::subject::{Network, PREFIX, Program, READY_LIMIT, Site};
+use crate::subject::{Network, PREFIX, Site};
+use namely_interop::{Process, command};
 
 /// Flows at once, each with a connection of its own at both ends.
 pub const FLOWS: u32 = 4;
@@ -50,7 +51,7 @@ impl Load {
     }
 
     fn command(&self, site: &Site<'_>, router: &str) -> Command {
-        let mut command = process::command(self.program.path(), site.dir);
+        let mut command = command(self.program.path(), site.dir);
         command.args(["--router", router, "perf"]);
         command
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
-use namely_bench::{compare, emulated, instructions, istack, plain, plot, policies, tables, topology};
+use namely_bench::{compare, instructions, plain, tables};
 
 /// The tables are large, and have what the router gives them.
 #[global_allocator]
@@ -18,11 +18,6 @@ fn main() -> ExitCode {
         Command::TablesCase(options) => tables::run_case(&options),
         Command::Instructions(options) => instructions::run(&options),
         Command::InstructionsWork(options) => instructions::work(&options),
-        Command::Emulated(options) => emulated::run(&options),
-        Command::Istack(options) => istack::run(&options),
-        Command::Topology(options) => topology::run(&options),
-        Command::Plot(options) => plot::run(&options),
-        Command::Policies(options) => policies::run(&options),
         Command::Plain(command) => plain::run(&command),
     };
     match result {

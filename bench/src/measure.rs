@@ -7,10 +7,10 @@ use crate::error::Error;
 use crate::files::{Object, expect_same};
 use crate::load::Load;
 use crate::metric::Metric;
-use crate::process::{Outcome, Process};
 use crate::rtt::Pings;
 use crate::scenario::{Kind, Plan};
 use crate::subject::{Network, Publication, Site, Subject};
+use namely_interop::{Outcome, Process};
 
 /// What one run yields.
 pub type Samples = Vec<(Metric, f64)>;

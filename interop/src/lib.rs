@@ -8,18 +8,25 @@
 
 use std::time::{Duration, Instant};
 
+mod error;
 mod install;
+mod interrupt;
 mod net;
 mod peer;
 mod process;
+pub mod procfs;
 mod router;
+mod running;
 mod world;
 
+pub use error::ProcessError;
 pub use install::{libmemif_bridge, ndngo_memif, python_package, python_requirements};
+pub use interrupt::Interrupt;
 pub use net::Net;
 pub use peer::{CommandKey, Peer, Producer, SIGNATURE_TYPES};
-pub use process::{Finished, Running};
+pub use process::{Outcome, Process, command};
 pub use router::{ETHER_GROUP, Link, Router, find_tool};
+pub use running::{Finished, Running};
 pub use world::{World, programs};
 
 /// Environment variable that turns a skipped test into a failed one.
@@ -31,7 +38,7 @@ pub const REQUIRED_VARIABLE: &str = "NAMELY_INTEROP_REQUIRED";
 /// If it takes too long; `what` says what does not hold.
 #[track_caller]
 pub fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + process::LIMIT;
+    let deadline = Instant::now() + running::LIMIT;
     while !holds() {
         assert!(Instant::now() < deadline, "{what}: not so");
         std::thread::sleep(Duration::from_millis(50));

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::install;
-use crate::process::{Finished, Running};
+use crate::running::{Finished, Running};
 use crate::world::{World, text};
 
 /// The signature types: how the peers' programs call them, and their SignatureType.

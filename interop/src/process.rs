@@ -1,150 +1,185 @@
-//! Processes that write JSON lines: started, read, and always ended.
+//! Processes of tests and measurements: started, watched, accounted, and always ended.
+//!
+//! Only processes that this module started are ever signalled, each by its own process id.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::Timespec;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-/// How long a process may take for what a test asks of it. Machines that test are busy.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+use crate::error::ProcessError;
+use crate::interrupt::{Interrupt, NOTICE};
+use crate::procfs;
 
-/// How long a process may take to end after it was asked to.
+/// How long a process may take to end after SIGTERM before it gets SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How much of what a process said a failure quotes, in octets.
-const QUOTE_OCTETS: usize = 2000;
+/// How much of a log an error message quotes, in octets.
+const QUOTE_OCTETS: usize = 400;
 
-/// A running process; ended when dropped.
+/// A running child; ended when dropped.
 #[derive(Debug)]
-pub struct Running {
+pub struct Process {
     what: String,
     child: Child,
-    lines: Receiver<String>,
-    errors: PathBuf,
-    seen: Vec<String>,
+    log: PathBuf,
+    started: Instant,
 }
 
-/// A process that ran to its end.
-#[derive(Debug)]
-pub struct Finished {
-    /// How it ended.
-    pub status: ExitStatus,
-    /// Lines of its standard output.
-    pub lines: Vec<String>,
-    /// Its standard error.
-    pub errors: String,
+/// How a process that ran to its end did.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// From before its start to its end.
+    pub elapsed: Duration,
+    /// CPU time of all its threads.
+    pub cpu: Duration,
 }
 
-impl Running {
-    /// Starts `command` as `what`, with a standard input that stays open; standard error goes to a file in `dir`.
-    pub fn start(what: &str, mut command: Command, dir: &Path) -> Self {
-        let errors = tempfile::Builder::new().prefix("stderr-").tempfile_in(dir).and_then(|f| Ok(f.keep()?));
-        let (file, errors): (File, PathBuf) =
-            errors.expect("a file for standard error in the temporary directory");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file);
-        let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot start {what} ({command:?}): {e}"));
-        let (sender, lines) = channel();
-        let output = child.stdout.take().expect("standard output is piped");
-        std::thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        Running { what: what.to_owned(), child, lines, errors, seen: Vec::new() }
+impl Process {
+    /// Starts `command` as `what`, in its own process group so that Ctrl-C reaches only this program.
+    /// Standard error goes to a log in `dir`; standard output too unless `output` names a file.
+    ///
+    /// # Errors
+    /// The environment's: a file that cannot be made, a program that cannot be started.
+    pub fn start(
+        what: &str,
+        mut command: Command,
+        dir: &Path,
+        output: Option<&Path>,
+    ) -> Result<Self, ProcessError> {
+        use std::os::unix::process::CommandExt;
+        let (errors, log) = new_log(what, dir)?;
+        let standard_output = match output {
+            Some(path) => File::create(path)
+                .map_err(|e| ProcessError::environment(format!("cannot create {}", path.display()), e))?,
+            None => errors.try_clone().map_err(|e| ProcessError::environment("cannot share a log", e))?,
+        };
+        command.process_group(0).stdout(standard_output).stderr(errors);
+        Process::spawn(what, command, log)
     }
 
-    /// The next JSON line whose `event` is `event`.
+    /// Starts `command` with its standard input and output piped, for [`crate::Running`].
+    pub(crate) fn start_piped(what: &str, mut command: Command, dir: &Path) -> Result<Self, ProcessError> {
+        let (errors, log) = new_log(what, dir)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+        Process::spawn(what, command, log)
+    }
+
+    fn spawn(what: &str, mut command: Command, log: PathBuf) -> Result<Self, ProcessError> {
+        let started = Instant::now();
+        let child = command.spawn().map_err(|e| {
+            let program = command.get_program().to_string_lossy();
+            ProcessError::environment(format!("cannot start {what} ({program})"), e)
+        })?;
+        Ok(Process { what: what.to_owned(), child, log, started })
+    }
+
+    /// Runs `command` to its end and expects success.
     ///
-    /// # Panics
-    /// If the process ends or reports an error before, or takes too long.
-    pub fn event(&mut self, event: &str) -> Value {
-        loop {
-            let value = self.answer();
-            match value["event"].as_str() {
-                Some(said) if said == event => return value,
-                Some("error") => panic!("{} failed: {value}{}", self.what, self.quote()),
-                _ => {}
+    /// # Errors
+    /// Those of [`Process::start`] and [`Process::wait`].
+    pub fn run(
+        what: &str,
+        command: Command,
+        dir: &Path,
+        output: Option<&Path>,
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Outcome, ProcessError> {
+        Process::start(what, command, dir, output)?.wait(limit, interrupt)
+    }
+
+    /// What it was started as.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// The ends of its pipes.
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Where its messages go.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Since it was started.
+    pub fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// CPU time so far of it and of the processes that it started, as they run now.
+    pub fn family_cpu_time(&self) -> Duration {
+        family(self.child.id()).into_iter().map(cpu_time).sum()
+    }
+
+    /// Resident memory in MiB of it and of the processes that it started.
+    pub fn family_rss_mib(&self) -> f64 {
+        family(self.child.id()).into_iter().filter_map(rss_mib).sum()
+    }
+
+    /// CPU time of all its threads so far. The total of `stat` counts threads that have ended but is rounded down to
+    /// clock ticks; the threads' own `schedstat` is exact but forgets ended ones: the larger of both is closest.
+    pub fn cpu_time(&self) -> Duration {
+        cpu_time(self.child.id())
+    }
+
+    /// Resident memory in MiB; `None` once it has ended.
+    pub fn rss_mib(&self) -> Option<f64> {
+        rss_mib(self.child.id())
+    }
+
+    /// Returns without an error while it runs.
+    ///
+    /// # Errors
+    /// With the end of its log, if it has ended.
+    pub fn expect_running(&mut self) -> Result<(), ProcessError> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => {
+                Err(ProcessError::Failed(format!("{} ended early ({status}){}", self.what, self.quote())))
             }
+            Err(e) => Err(ProcessError::environment(format!("cannot watch {}", self.what), e)),
         }
     }
 
-    /// The next JSON line.
+    /// Waits until it ends and expects success; past `limit` it is ended.
     ///
-    /// # Panics
-    /// If the process ends before, or takes too long.
-    pub fn answer(&mut self) -> Value {
-        let deadline = Instant::now() + LIMIT;
-        loop {
-            let line = match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(line) => line,
-                Err(RecvTimeoutError::Timeout) => panic!("{} says no more{}", self.what, self.quote()),
-                Err(RecvTimeoutError::Disconnected) => panic!("{} ended{}", self.what, self.quote()),
-            };
-            self.seen.push(line);
-            if let Some(Ok(value)) = self.seen.last().map(|line| serde_json::from_str(line)) {
-                return value;
-            }
+    /// # Errors
+    /// It failed, took too long, or this program is to end.
+    pub fn wait(mut self, limit: Duration, interrupt: &Interrupt) -> Result<Outcome, ProcessError> {
+        self.wait_for_end(limit, interrupt)?;
+        let elapsed = self.started.elapsed();
+        // It is not reaped yet, so the kernel still knows its times.
+        let cpu = self.cpu_time();
+        let status = self
+            .child
+            .wait()
+            .map_err(|e| ProcessError::environment(format!("cannot wait for {}", self.what), e))?;
+        if status.success() {
+            Ok(Outcome { elapsed, cpu })
+        } else {
+            Err(ProcessError::Failed(format!("{} failed ({status}){}", self.what, self.quote())))
         }
     }
 
-    /// Waits until it wrote `text` to standard error.
-    ///
-    /// # Panics
-    /// If it ends before, or takes too long.
-    pub fn remark(&mut self, text: &str) {
-        let deadline = Instant::now() + LIMIT;
-        while !self.errors_text().contains(text) {
-            let in_time = self.is_running() && Instant::now() < deadline;
-            assert!(in_time, "{} did not remark '{text}'{}", self.what, self.quote());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// Whether it has not ended yet.
+    /// Returns true until it has ended.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Closes its standard input and waits for it to end.
-    pub fn finish(mut self) -> Finished {
-        drop(self.child.stdin.take());
-        let Some(status) = self.wait_until(Instant::now() + LIMIT) else {
-            panic!("{} did not end{}", self.what, self.quote())
-        };
-        // The reader thread sends what is left and hangs up.
-        let mut lines = std::mem::take(&mut self.seen);
-        lines.extend(self.lines.iter());
-        Finished { status, lines, errors: self.errors_text() }
+    /// Ends it: SIGTERM, and after [`GRACE`] SIGKILL.
+    pub fn stop(mut self) {
+        self.end();
     }
 
-    /// Ends it: SIGTERM, and SIGKILL if that does not help. Returns its status if it ended by itself in time.
-    pub fn stop(&mut self) -> Option<ExitStatus> {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)?;
-        if self.is_running() {
-            // A failed signal means that it is gone already; waiting finds out either way.
-            let _ = kill_process(pid, Signal::TERM);
-        }
-        let status = self.wait_until(Instant::now() + GRACE);
-        if status.is_none() {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-        status
-    }
-
-    /// What it wrote to standard error so far.
-    pub fn errors_text(&self) -> String {
-        String::from_utf8_lossy(&std::fs::read(&self.errors).unwrap_or_default()).into_owned()
-    }
-
-    fn wait_until(&mut self, deadline: Instant) -> Option<ExitStatus> {
+    /// How it ended, once it has and before `deadline`.
+    pub(crate) fn wait_until(&mut self, deadline: Instant) -> Option<ExitStatus> {
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status);
@@ -156,94 +191,210 @@ impl Running {
         }
     }
 
+    /// As [`Process::stop`]. Returns its status if SIGTERM or its own will ended it.
+    pub(crate) fn end(&mut self) -> Option<ExitStatus> {
+        if self.is_running() {
+            // A failed signal means that it is gone already; waiting finds out either way.
+            if let Ok(pid) = self.pid() {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        }
+        let status = self.wait_until(Instant::now() + GRACE);
+        if status.is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        status
+    }
+
+    fn wait_for_end(&self, limit: Duration, interrupt: &Interrupt) -> Result<(), ProcessError> {
+        let watch =
+            |e: rustix::io::Errno| ProcessError::environment(format!("cannot watch {}", self.what), e);
+        let fd = pidfd_open(self.pid()?, PidfdFlags::empty()).map_err(watch)?;
+        loop {
+            interrupt.check()?;
+            let left = limit.saturating_sub(self.started.elapsed());
+            if left.is_zero() {
+                return Err(ProcessError::TimedOut {
+                    what: format!("{}{}", self.what, self.quote()),
+                    after: limit,
+                });
+            }
+            let pause = left.min(NOTICE).max(Duration::from_millis(1));
+            let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(pause.subsec_nanos()) };
+            match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(e) => return Err(watch(e)),
+            }
+        }
+    }
+
+    fn pid(&self) -> Result<Pid, ProcessError> {
+        i32::try_from(self.child.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or_else(|| ProcessError::Failed(format!("{} has no process id", self.what)))
+    }
+
     fn quote(&self) -> String {
-        quote(&self.seen, &self.errors_text())
+        let octets = fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&octets[octets.len().saturating_sub(QUOTE_OCTETS)..]).into_owned();
+        let text = text.trim();
+        if text.is_empty() { String::new() } else { format!("; it said: {}", text.replace('\n', " | ")) }
     }
 }
 
-impl Drop for Running {
+impl Drop for Process {
     fn drop(&mut self) {
-        self.stop();
+        self.end();
     }
 }
 
-impl Finished {
-    /// Runs `command` to its end, its standard input closed at once.
-    pub fn run(what: &str, command: Command, dir: &Path) -> Self {
-        Running::start(what, command, dir).finish()
-    }
-
-    /// The last JSON line whose `event` is `event`.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub fn event(&self, event: &str) -> Value {
-        self.events(event).pop().unwrap_or_else(|| panic!("no {event}{}", quote(&self.lines, &self.errors)))
-    }
-
-    /// All JSON lines whose `event` is `event`.
-    pub fn events(&self, event: &str) -> Vec<Value> {
-        self.values().into_iter().filter(|value| value["event"] == event).collect()
-    }
-
-    /// All JSON lines.
-    pub fn values(&self) -> Vec<Value> {
-        self.lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
-    }
-
-    /// Itself, when it ended with success.
-    ///
-    /// # Panics
-    /// If it did not.
-    #[track_caller]
-    pub fn success(self) -> Self {
-        assert!(self.status.success(), "{}{}", self.status, quote(&self.lines, &self.errors));
-        self
-    }
+/// A log of its own for `what`: several processes may be called the same.
+fn new_log(what: &str, dir: &Path) -> Result<(File, PathBuf), ProcessError> {
+    let prefix = format!("{}-", what.replace(['/', ' '], "-"));
+    let log = tempfile::Builder::new().prefix(&prefix).suffix(".log").tempfile_in(dir);
+    let kept = log.and_then(|log| Ok(log.keep()?));
+    kept.map_err(|e| ProcessError::environment(format!("cannot create a log in {}", dir.display()), e))
 }
 
-fn quote(lines: &[String], errors: &str) -> String {
-    let end = |text: &str| {
-        let skipped = text.len().saturating_sub(QUOTE_OCTETS);
-        String::from_utf8_lossy(&text.as_bytes()[skipped..]).into_owned()
-    };
-    format!("\n--- standard output:\n{}\n--- standard error:\n{}", end(&lines.join("\n")), end(errors))
+/// A command without standard input, with `dir` as its home: no subject reads or writes the user's own keys and
+/// settings.
+pub fn command(program: &Path, dir: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).env("HOME", dir).current_dir(dir);
+    command
+}
+
+fn cpu_time(pid: u32) -> Duration {
+    let ticks =
+        fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|text| procfs::cpu_ticks(&text));
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    let coarse = Duration::from_secs_f64(ticks.unwrap_or(0) as f64 / per_second as f64);
+    coarse.max(Duration::from_nanos(threads_cpu_ns(pid)))
+}
+
+fn rss_mib(pid: u32) -> Option<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    procfs::resident_kib(&status).map(|kib| kib as f64 / 1024.0)
+}
+
+/// A process and those that it started, and those that these started.
+fn family(pid: u32) -> Vec<u32> {
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let parents: Vec<(u32, u32)> = pids
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, procfs::parent(&stat)?))
+        })
+        .collect();
+    let mut family = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = family.get(next) {
+        family.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    family
+}
+
+fn threads_cpu_ns(pid: u32) -> u64 {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    tasks
+        .filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
+        .filter_map(|text| procfs::thread_cpu_ns(&text))
+        .sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> (Command, tempfile::TempDir) {
-        let mut command = Command::new("/bin/sh");
+    fn shell(script: &str, dir: &Path) -> Command {
+        let mut command = command(Path::new("/bin/sh"), dir);
         command.args(["-c", script]);
-        (command, tempfile::tempdir().expect("temporary directory"))
+        command
+    }
+
+    fn run(script: &str, limit: Duration) -> Result<Outcome, ProcessError> {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        Process::run("a shell", shell(script, dir.path()), dir.path(), None, limit, &Interrupt::default())
     }
 
     #[test]
-    fn events_are_found_among_other_lines() {
-        let (command, dir) = shell(r#"echo noise; echo '{"event":"a","n":1}'; cat; echo '{"event":"b"}'"#);
-        let mut running = Running::start("sh", command, dir.path());
-        assert_eq!(running.event("a")["n"], 1);
-        assert!(running.is_running(), "it waits for its standard input");
-        let finished = running.finish().success();
-        assert_eq!((finished.lines.len(), finished.events("b").len()), (3, 1));
+    fn a_process_that_burns_cpu_is_charged_for_it() {
+        let outcome = run("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done", Duration::from_secs(60));
+        assert!(outcome.is_ok_and(|o| o.cpu > Duration::from_millis(5) && o.elapsed >= o.cpu / 2));
     }
 
     #[test]
-    #[should_panic(expected = "lost the key")]
-    fn an_early_end_quotes_what_the_process_said() {
-        let (command, dir) = shell("echo lost the key >&2");
-        Running::start("sh", command, dir.path()).event("ready");
+    fn the_processes_that_it_started_are_charged_to_it_too() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let script = "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 60' & wait";
+        let process =
+            Process::start("a family", shell(script, dir.path()), dir.path(), None).expect("a shell");
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while process.family_cpu_time() < Duration::from_millis(20) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let children: Vec<u32> = family(process.child.id()).into_iter().skip(1).collect();
+        assert!(!children.is_empty() && process.family_cpu_time() >= Duration::from_millis(20));
+        assert!(process.family_rss_mib() > process.rss_mib().unwrap_or(0.0));
+        // A shell that is ended leaves its children behind.
+        for pid in children {
+            let _ = kill_process(Pid::from_raw(pid as i32).expect("a process id"), Signal::KILL);
+        }
     }
 
     #[test]
-    fn a_dropped_process_is_ended() {
-        let (command, dir) = shell("trap '' TERM; echo '{\"event\":\"ready\"}'; exec sleep 600");
-        let mut running = Running::start("sh", command, dir.path());
-        running.event("ready");
-        let pid = running.child.id();
-        drop(running);
+    fn a_failure_quotes_what_the_process_said() {
+        let message = run("echo lost the key >&2; exit 3", Duration::from_secs(60)).unwrap_err().to_string();
+        assert!(message.contains("lost the key") && message.contains('3'), "{message}");
+    }
+
+    #[test]
+    fn a_process_past_its_limit_is_ended() {
+        let started = Instant::now();
+        let result = run("exec sleep 600", Duration::from_millis(50));
+        assert!(matches!(result, Err(ProcessError::TimedOut { .. })));
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_process_that_ignores_sigterm_is_killed() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let ready = dir.path().join("ready");
+        let script = "trap '' TERM; : > ready; while :; do sleep 0.01; done";
+        let process = Process::start("stubborn", shell(script, dir.path()), dir.path(), None).expect("sh");
+        let pid = process.child.id();
+        while !ready.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        process.stop();
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn an_early_end_is_noticed() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let mut process =
+            Process::start("brief", shell("echo bye; exit 0", dir.path()), dir.path(), None).expect("sh");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while process.expect_running().is_ok() {
+            assert!(Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(process.expect_running().unwrap_err().to_string().contains("bye"));
+    }
+
+    #[test]
+    fn an_absent_program_is_an_error_of_the_environment() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let absent = command(&dir.path().join("absent"), dir.path());
+        assert!(matches!(
+            Process::start("x", absent, dir.path(), None),
+            Err(ProcessError::Environment { .. })
+        ));
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::process::Running;
+use crate::running::Running;
 use crate::world::{World, program, text};
 
 /// How long a router may take to listen.

@@ -9,6 +9,9 @@ use std::str::FromStr;
 
 use namely_wire::face_uri::MacAddress;
 
+/// What a source and a relay print, on a line of its own, once they listen.
+pub const READY: &str = "ready\n";
+
 /// Where a socket is: `unix:///path`, `tcp://127.0.0.1:6000`, `udp://127.0.0.1:6000`, `ether://eth0` for whoever sends to that
 /// device, or `ether://eth0/02:00:00:00:00:01` for one station beyond it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::READY;
-use super::endpoint::{Endpoint, Listener, Stream};
+use super::endpoint::{Endpoint, Listener, READY, Stream};
 
 /// Octets of one echoed message: about an Interest.
 const ECHO_OCTETS: usize = 64;

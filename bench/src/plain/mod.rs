@@ -16,8 +16,7 @@ use clap::Subcommand;
 use self::endpoint::Endpoint;
 use crate::error::Error;
 
-/// What a source and a relay print, on a line of its own, once they listen.
-pub const READY: &str = "ready\n";
+pub use self::endpoint::READY;
 
 /// One plain process.
 #[derive(Debug, Subcommand)]

@@ -3,9 +3,8 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use super::READY;
 use super::datagrams::{Peer, Socket};
-use super::endpoint::{Endpoint, Listener, Stream};
+use super::endpoint::{Endpoint, Listener, READY, Stream};
 
 /// Datagrams under way between two relays: less than a default socket buffer holds, so none is lost.
 const DATAGRAMS_UNDER_WAY_MAX: u32 = 8;

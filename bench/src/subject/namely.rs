@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::ndn_tools::{NdnTools, Pipeline, wait_for_ping_server};
-use super::programs::Program;
-use super::{Fetch, NO_SHARED_MEMORY, Network, PREFIX, Publication, READY_LIMIT, Site, Subject, SubjectName};
+use super::site::{Fetch, NO_SHARED_MEMORY, Network, PREFIX, Publication, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
 use crate::link::{ADDRESSES, DEVICES};
 use crate::probe;
-use crate::process::{self, Process};
+use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::{Kind, Scenario, Transport};
+use namely_interop::{Process, command};
 
 /// Its content store has a limit in octets too; as with the peers, only the limit in packets shall bind.
 const CS_OCTETS_MAX: &str = "1GiB";
@@ -56,7 +56,7 @@ impl Namely {
 
     fn start_router(&self, site: &Site<'_>, index: usize) -> Result<Process, Error> {
         let socket = site.socket(index);
-        let mut command = process::command(self.router.path(), site.dir);
+        let mut command = command(self.router.path(), site.dir);
         match self.configuration(site, index)? {
             Some(file) => command.arg("--config").arg(file),
             None => command.arg("--no-config"),
@@ -76,7 +76,7 @@ impl Namely {
         }
         let mut router = Process::start(&format!("namelyd {index}"), command, site.dir, None)?;
         probe::wait_for_socket(&socket, READY_LIMIT, site.interrupt)
-            .map_err(|e| router.expect_running().err().unwrap_or(e))?;
+            .map_err(|e| router.expect_running().err().map_or(e, Error::from))?;
         Ok(router)
     }
 
@@ -113,13 +113,14 @@ impl Namely {
     }
 
     fn own_tool(&self, site: &Site<'_>, arguments: &[&str]) -> Result<(), Error> {
-        let mut command = process::command(self.client.path(), site.dir);
+        let mut command = command(self.client.path(), site.dir);
         command.args(arguments);
-        Process::run("namely key", command, site.dir, None, READY_LIMIT, site.interrupt).map(|_| ())
+        Process::run("namely key", command, site.dir, None, READY_LIMIT, site.interrupt)?;
+        Ok(())
     }
 
     fn command(&self, site: &Site<'_>, router: &str) -> Command {
-        let mut command = process::command(self.client.path(), site.dir);
+        let mut command = command(self.client.path(), site.dir);
         command.args(["--router", router]);
         command
     }

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::programs::Program;
-use super::{Fetch, Network, PREFIX, Publication, READY_LIMIT, Site};
+use super::site::{Fetch, Network, PREFIX, Publication, Site};
 use crate::error::Error;
 use crate::files::Object;
 use crate::probe;
-use crate::process::{self, Process};
+use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::Scenario;
+use namely_interop::{Process, command};
 
 /// How the client decides how many Interests are under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ pub(super) fn wait_for_ping_server(site: &Site<'_>, network: &Network) -> Result
 
 /// A client program that uses the router at `uri`.
 pub(super) fn client(program: &Path, site: &Site<'_>, uri: &str) -> Command {
-    let mut command = process::command(program, site.dir);
+    let mut command = command(program, site.dir);
     command.env("NDN_CLIENT_TRANSPORT", uri);
     command
 }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::ndn_tools::{NdnTools, Pipeline, client, wait_for_ping_server};
-use super::programs::Program;
-use super::{Fetch, NO_SHARED_MEMORY, Network, PREFIX, Publication, READY_LIMIT, Site, Subject, SubjectName};
+use super::site::{Fetch, NO_SHARED_MEMORY, Network, PREFIX, Publication, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
 use crate::probe;
-use crate::process::{self, Process};
+use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::{Kind, Scenario, Transport};
+use namely_interop::{Process, command};
 
 /// NDNd's default.
 const FORWARDING_THREADS: u32 = 8;
@@ -41,11 +41,11 @@ impl Ndnd {
         let path = site.dir.join(format!("ndnd{index}.yml"));
         fs::write(&path, configuration(site, index, mtu))
             .map_err(|e| Error::environment(format!("cannot write {}", path.display()), e))?;
-        let mut command = process::command(self.ndnd.path(), site.dir);
+        let mut command = command(self.ndnd.path(), site.dir);
         command.args(["fw", "run"]).arg(&path);
         let mut router = Process::start(&format!("ndnd {index}"), command, site.dir, None)?;
         probe::wait_for_socket(&site.socket(index), READY_LIMIT, site.interrupt)
-            .map_err(|e| router.expect_running().err().unwrap_or(e))?;
+            .map_err(|e| router.expect_running().err().map_or(e, Error::from))?;
         Ok(router)
     }
 

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::ndn_tools::{NdnTools, Pipeline, client};
-use super::programs::Program;
-use super::{Fetch, NO_SHARED_MEMORY, Network, PREFIX, Publication, READY_LIMIT, Site, Subject, SubjectName};
+use super::site::{Fetch, NO_SHARED_MEMORY, Network, PREFIX, Publication, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
 use crate::probe;
-use crate::process::{self, Process};
+use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::{Kind, Scenario, Transport};
+use namely_interop::{Process, command};
 
 /// NFD, fetched from with one pipeline of ndncatchunks.
 #[derive(Debug)]
@@ -36,11 +36,11 @@ impl Nfd {
         let path = site.dir.join(format!("nfd{index}.conf"));
         std::fs::write(&path, configuration(site, index))
             .map_err(|e| Error::environment(format!("cannot write {}", path.display()), e))?;
-        let mut command = process::command(self.nfd.path(), site.dir);
+        let mut command = command(self.nfd.path(), site.dir);
         command.arg("--config").arg(&path);
         let mut router = Process::start(&format!("nfd {index}"), command, site.dir, None)?;
         probe::wait_for_socket(&site.socket(index), READY_LIMIT, site.interrupt)
-            .map_err(|e| router.expect_running().err().unwrap_or(e))?;
+            .map_err(|e| router.expect_running().err().map_or(e, Error::from))?;
         Ok(router)
     }
 
@@ -48,7 +48,8 @@ impl Nfd {
         let uri = format!("unix://{}", site.socket(0).display());
         let mut command = client(self.nfdc.path(), site, &uri);
         command.args(arguments);
-        Process::run("nfdc", command, site.dir, None, READY_LIMIT, site.interrupt).map(|_| ())
+        Process::run("nfdc", command, site.dir, None, READY_LIMIT, site.interrupt)?;
+        Ok(())
     }
 }
 

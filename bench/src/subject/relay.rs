@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{Fetch, Network, Publication, READY_LIMIT, Site, Subject, SubjectName};
+use super::site::{Fetch, Network, Publication, Site, Subject, SubjectName};
 use crate::error::Error;
 use crate::files::Object;
 use crate::link::{ADDRESSES, DEVICES};
 use crate::plain;
-use crate::process::{self, Process};
+use crate::programs::READY_LIMIT;
 use crate::scenario::{Kind, Scenario, Transport};
+use namely_interop::{Process, command};
 
 /// Plain processes that read and write in units of one size.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ impl Relay {
 
     fn plain(&self, site: &Site<'_>, what: &str, options: &[(&str, &str)]) -> Command {
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("namely-bench"));
-        let mut command = process::command(&program, site.dir);
+        let mut command = command(&program, site.dir);
         command.args(["plain", what]);
         for (option, value) in options {
             command.args([*option, *value]);

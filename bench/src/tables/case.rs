@@ -1,8 +1,13 @@
 //! The scenarios of `tables` and how large each one is.
 
-use clap::ValueEnum;
+use std::sync::Arc;
 
-use super::BATCH;
+use clap::ValueEnum;
+use namely_forwarder::Batch;
+
+/// Packets between two readings of the clock where a case says nothing else: as many as the router's
+/// workers give to the core at once.
+pub const BATCH: usize = Batch::<Arc<[u8]>>::PACKETS_MAX;
 
 /// One measured situation. The names on the command line and in the output are fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]

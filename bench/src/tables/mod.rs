@@ -5,25 +5,23 @@
 //! a pool just before they are given to the core, as a receiving socket would, and outside the timed part.
 
 mod case;
+mod options;
 mod packets;
 mod report;
 mod workload;
 
 use std::time::Duration;
 
-use crate::cli::{Tables, TablesCase};
 use crate::error::Error;
-use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::metric::Metric;
-use crate::process::{self, Process};
+use namely_interop::Interrupt;
+use namely_interop::{Process, command};
 
-pub use case::{Case, Kind, TablesScenario};
+pub use case::{BATCH, Case, Kind, TablesScenario};
+pub use options::{Tables, TablesCase};
 pub use packets::{DATA_CONTENT_OCTETS, Names, Ring, Template};
-pub use workload::{BATCH, Bench, Pace, Worker};
-
-/// All samples of one scenario.
-pub type Samples = Vec<(Metric, Vec<f64>)>;
+pub use workload::{Bench, Pace, Samples, Worker};
 
 /// How long one scenario may take.
 const CASE_LIMIT: Duration = Duration::from_secs(600);
@@ -39,7 +37,7 @@ pub fn run(options: &Tables) -> Result<(), Error> {
     report.head(&format!("runs: {} of each scenario{sizes}", options.runs()));
     for scenario in options.scenarios() {
         let output = dir.path().join("samples");
-        let mut command = process::command(&program, dir.path());
+        let mut command = command(&program, dir.path());
         command.args(["tables-case", scenario.name(), "--runs", &options.runs().to_string()]);
         if options.quick {
             command.arg("--quick");

@@ -1,8 +1,8 @@
 //! The results of `tables`, as one aligned table or as JSON lines.
 
-use super::Samples;
 use super::case::{Case, Kind, TablesScenario};
-use crate::cli::Tables;
+use super::options::Tables;
+use super::workload::Samples;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::report::{Line, align, print};

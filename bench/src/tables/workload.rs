@@ -7,15 +7,14 @@ use namely_forwarder::{Batch, Config, FaceId, FaceSpec, Forwarder, Outgoing, Out
 use namely_wire::LpHeaders;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::Samples;
 use super::case::{Case, Kind};
 use super::packets::{Names, Ring, Template};
 use crate::error::Error;
 use crate::metric::Metric;
-use crate::procfs;
+use namely_interop::procfs;
 
-/// Packets between two readings of the clock where a case says nothing else: as many as the router's workers give to the core at once.
-pub const BATCH: usize = Batch::<Packet>::PACKETS_MAX;
+/// All samples of one scenario.
+pub type Samples = Vec<(Metric, Vec<f64>)>;
 
 /// Longer than any run: no Interest ends before its Data comes.
 const LIFETIME_MS: u64 = 600_000;

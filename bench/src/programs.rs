@@ -2,10 +2,14 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a router or a producer may take to be ready.
+pub const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// A program that a subject needs.
 #[derive(Clone, Debug)]
-pub(crate) struct Program {
+pub struct Program {
     /// What to look for, first match wins.
     names: &'static [&'static str],
     /// The environment variable that names the file, or the directory that holds it.
@@ -16,7 +20,7 @@ pub(crate) struct Program {
 impl Program {
     /// Looks for any of `names`, with `variable` naming the file itself or a directory. `beside_self` also looks
     /// where this program lies.
-    pub(crate) fn find(names: &'static [&'static str], variable: &'static str, beside_self: bool) -> Self {
+    pub fn find(names: &'static [&'static str], variable: &'static str, beside_self: bool) -> Self {
         let named = env::var_os(variable).map(PathBuf::from);
         let own = env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_path_buf));
         let path = env::var_os("PATH").unwrap_or_default();
@@ -31,12 +35,12 @@ impl Program {
     }
 
     /// The program's path; an unfound one keeps its name, and starting it fails with a message.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.found.as_deref().unwrap_or_else(|| Path::new(self.names[0]))
     }
 
     /// What to do when it was not found.
-    pub(crate) fn missing(&self) -> Option<String> {
+    pub fn missing(&self) -> Option<String> {
         let names = self.names.join(" or ");
         match self.found {
             Some(_) => None,

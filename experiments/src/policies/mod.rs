@@ -1,4 +1,4 @@
-//! `namely-bench policies`: hit ratios of the content store's policies on traces, at two sizes of the store.
+//! `policies`: hit ratios of the content store's policies on traces, at two sizes of the store.
 //!
 //! The policies are those that run in the router; names and packets are left out.
 
@@ -10,9 +10,20 @@ use std::io::{self, Write};
 use namely_forwarder::{CsPolicy, PolicyModel};
 use serde_json::json;
 
-use crate::cli::Policies;
-use crate::error::Error;
+use clap::Args;
+use namely_bench::error::Error;
 use traces::{REQUESTS, Trace};
+
+/// Options of `policies`.
+#[derive(Debug, Args)]
+pub struct Policies {
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Requests of each trace [default: 2000000, all of them]
+    #[arg(long, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=2_000_000))]
+    pub requests: Option<usize>,
+}
 
 /// Packets of the small and of the large store.
 const SIZES: [usize; 2] = [2_500, 25_000];

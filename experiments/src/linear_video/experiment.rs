@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use namely_bench::interrupt::Interrupt;
+use namely_bench::error::Error;
 use namely_bench::probe;
-use namely_bench::process::Process;
+use namely_interop::{Interrupt, Process};
 use serde::Serialize;
 
-use crate::audience::Seen;
-use crate::{Experiment, Failure};
+use super::audience::Seen;
+use super::options::Experiment;
 
 /// How long a program may take to begin.
 const START: Duration = Duration::from_secs(20);
@@ -67,15 +67,22 @@ pub(crate) fn run(
     experiment: &Experiment,
     programs: &Programs,
     interrupt: &Interrupt,
-) -> Result<Outcome, Failure> {
-    let dir = tempfile::tempdir().map_err(|e| Failure(format!("no temporary folder: {e}")))?;
+) -> Result<Outcome, Error> {
+    let dir = tempfile::tempdir().map_err(|e| Error::Subject(format!("no temporary folder: {e}")))?;
     let dir = dir.path();
     let mut command = Command::new(&programs.own);
-    command.args(["origin", "--listen", "127.0.0.1:0", "--scale", &experiment.scale.to_string()]);
+    command.args([
+        "linear-video",
+        "origin",
+        "--listen",
+        "127.0.0.1:0",
+        "--scale",
+        &experiment.scale.to_string(),
+    ]);
     let origin_log = dir.join("origin.out");
     let origin = Process::start("origin", command, dir, Some(&origin_log))?;
     let address: SocketAddr =
-        first_line(&origin_log)?.parse().map_err(|_| Failure("the origin has no address".into()))?;
+        first_line(&origin_log)?.parse().map_err(|_| Error::Subject("the origin has no address".into()))?;
     let mut outcome = match mode {
         Mode::Tcp => over_tcp(viewers, experiment, programs, address, dir, interrupt)?,
         Mode::Names => over_names(viewers, experiment, programs, address, dir, interrupt)?,
@@ -95,7 +102,7 @@ fn over_tcp(
     origin: SocketAddr,
     dir: &Path,
     interrupt: &Interrupt,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, Error> {
     let proxy = match &programs.varnishd {
         None => None,
         Some(varnishd) => {
@@ -134,7 +141,7 @@ fn over_names(
     origin: SocketAddr,
     dir: &Path,
     interrupt: &Interrupt,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, Error> {
     let socket = dir.join("namely.sock");
     let router_uri = format!("unix://{}", socket.display());
     let mut command = Command::new(&programs.namelyd);
@@ -169,7 +176,7 @@ fn over_names(
         viewers,
         seen,
         server_requests: server_requests
-            .ok_or_else(|| Failure(format!("the egress did not say what it did: {text}")))?,
+            .ok_or_else(|| Error::Subject(format!("the egress did not say what it did: {text}")))?,
         origin_requests: 0,
         server_mib,
         router_mib: Some(router_mib),
@@ -187,15 +194,16 @@ fn audience(
     via: &[&str],
     dir: &Path,
     interrupt: &Interrupt,
-) -> Result<Seen, Failure> {
+) -> Result<Seen, Error> {
     let mut command = Command::new(&programs.own);
-    command.arg("audience").args(via).env("HOME", dir);
+    command.args(["linear-video", "audience"]).args(via).env("HOME", dir);
     command.args(["--viewers", &viewers.to_string()]).args(experiment.habits_args());
     let limit = Duration::from_secs(experiment.seconds * 2 + 60);
     let seen = dir.join("seen.json");
     Process::run("audience", command, dir, Some(&seen), limit, interrupt)?;
     let text = fs::read_to_string(&seen).unwrap_or_default();
-    serde_json::from_str(&text).map_err(|e| Failure(format!("the audience did not say what it saw: {e}")))
+    serde_json::from_str(&text)
+        .map_err(|e| Error::Subject(format!("the audience did not say what it saw: {e}")))
 }
 
 /// Processor time (s) and resident memory (MiB) of a process and those that it started.
@@ -203,10 +211,10 @@ fn usage(process: &Process) -> (f64, f64) {
     (process.family_cpu_time().as_secs_f64(), process.family_rss_mib())
 }
 
-fn first_line(path: &Path) -> Result<String, Failure> {
+fn first_line(path: &Path) -> Result<String, Error> {
     let line = || fs::read_to_string(path).ok().and_then(|text| Some(text.split_once('\n')?.0.to_owned()));
     until(|| line().is_some(), "the origin does not begin")?;
-    line().ok_or_else(|| Failure("the origin does not begin".into()))
+    line().ok_or_else(|| Error::Subject("the origin does not begin".into()))
 }
 
 fn last_number(path: &Path) -> u64 {
@@ -214,11 +222,11 @@ fn last_number(path: &Path) -> u64 {
     text.lines().skip(1).last().and_then(|line| line.parse().ok()).unwrap_or(0)
 }
 
-fn until(mut ready: impl FnMut() -> bool, otherwise: &str) -> Result<(), Failure> {
+fn until(mut ready: impl FnMut() -> bool, otherwise: &str) -> Result<(), Error> {
     let deadline = Instant::now() + START;
     while !ready() {
         if Instant::now() > deadline {
-            return Err(Failure(otherwise.into()));
+            return Err(Error::Subject(otherwise.into()));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -226,7 +234,7 @@ fn until(mut ready: impl FnMut() -> bool, otherwise: &str) -> Result<(), Failure
 }
 
 /// A port that nobody listens on now.
-fn free_address() -> Result<SocketAddr, Failure> {
+fn free_address() -> Result<SocketAddr, Error> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    listener.map_err(|e| Failure(format!("no free port: {e}")))
+    listener.map_err(|e| Error::Subject(format!("no free port: {e}")))
 }

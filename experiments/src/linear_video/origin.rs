@@ -18,7 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-use crate::live;
+use super::live;
 
 /// For how long a cache may answer with a playlist, s: half a segment.
 const PLAYLIST_FRESH_S: u64 = live::SEGMENT_MS / 2000;

@@ -12,18 +12,61 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use namely_interop::Net;
 use serde_json::{Value, json};
 
-use crate::cli::{Topology, TopologyLink};
-use crate::error::Error;
-use crate::files::{Object, expect_same};
-use crate::interrupt::Interrupt;
-use crate::machine::Machine;
-use crate::probe;
-use crate::process::{self, Process};
-use crate::stats;
-use crate::subject::{Program, READY_LIMIT};
+use clap::{Args, ValueEnum};
+use namely_bench::error::Error;
+use namely_bench::files::{Object, expect_same};
+use namely_bench::machine::Machine;
+use namely_bench::probe;
+use namely_bench::programs::{Program, READY_LIMIT};
+use namely_bench::stats;
+use namely_interop::{Interrupt, Net, Process, command};
+
+/// Options of `topology`.
+#[derive(Debug, Args)]
+pub struct Topology {
+    /// Containers that fetch at once
+    #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=8))]
+    pub consumers: usize,
+    /// What carries packets between the routers
+    #[arg(long, default_value = "udp")]
+    pub link: TopologyLink,
+    /// MTU of the links, octets
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=9300))]
+    pub mtu: u32,
+    /// The object, MiB
+    #[arg(long = "size", value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub size_mib: u64,
+    /// Runs of each row
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Only build it, say how to get into the containers, and wait for Ctrl-C
+    #[arg(long)]
+    pub hold: bool,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What carries packets between routers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TopologyLink {
+    /// UDP over IPv4.
+    Udp,
+    /// Ethernet frames.
+    Ethernet,
+}
+
+impl TopologyLink {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            TopologyLink::Udp => "udp",
+            TopologyLink::Ethernet => "ethernet",
+        }
+    }
+}
 
 /// The producer's container, the switch, and as many consumers' containers as are wanted.
 const NODES: [&str; 10] = ["producer", "switch", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
@@ -187,7 +230,7 @@ impl<'a> Lab<'a> {
 
     /// A program in a node's container.
     fn command(&self, node: &str, program: &Path) -> Command {
-        let mut command = process::command(Path::new("ip"), self.dir);
+        let mut command = command(Path::new("ip"), self.dir);
         command.args(["netns", "exec", self.net.name(node)]).arg(program);
         command
     }
@@ -216,7 +259,7 @@ impl<'a> Lab<'a> {
         command.args(["plain", "source", "--listen", &endpoint, "--file"]).arg(&object.path);
         let ready = self.dir.join("source");
         let mut source = Process::start("source", command, self.dir, Some(&ready))?;
-        while !std::fs::read_to_string(&ready).is_ok_and(|said| said.contains(crate::plain::READY)) {
+        while !std::fs::read_to_string(&ready).is_ok_and(|said| said.contains(namely_bench::plain::READY)) {
             source.expect_running()?;
             interrupt.sleep(Duration::from_millis(10))?;
         }
@@ -234,7 +277,7 @@ impl<'a> Lab<'a> {
         object: &Object,
         interrupt: &Interrupt,
     ) -> Result<Rates, Error> {
-        let mut command = process::command(self.client.path(), self.dir);
+        let mut command = command(self.client.path(), self.dir);
         command.args(["key", "new", name, "--type", key_type]);
         Process::run("key", command, self.dir, None, READY_LIMIT, interrupt)?;
         let mut command = self.namely("producer");

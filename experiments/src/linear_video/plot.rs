@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 
-use crate::experiment::{Mode, Outcome};
+use super::experiment::{Mode, Outcome};
 
 /// Size of the picture, pixels.
 const SIZE: (u32, u32) = (1080, 360);

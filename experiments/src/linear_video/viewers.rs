@@ -15,7 +15,7 @@ use namely_socket::{Consumer, ConsumerOptions};
 use namely_wire::Name;
 use tokio::runtime::Runtime;
 
-use crate::audience::{Habits, Seen, Source, watch};
+use super::audience::{Habits, Seen, Source, watch};
 
 /// How long a viewer waits for a playlist or a segment.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 #[test]
 fn every_row_of_the_istack_experiments_is_measured() {
-    let Some(own) = common::bench_beside_programs() else { return };
+    let Some(own) = common::experiments_beside_programs() else { return };
     let output =
         Command::new(own).args(["istack", "--runs", "1", "--seconds", "1", "--json"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -4,14 +4,25 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde_json::Value;
 
-use crate::cli::Plot;
-use crate::error::Error;
+use clap::Args;
+use namely_bench::error::Error;
+
+/// Options of `plot`.
+#[derive(Args, Debug)]
+pub struct Plot {
+    /// Files with JSON lines.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The SVG file to write.
+    #[arg(long, value_name = "FILE")]
+    pub to: PathBuf,
+}
 
 /// Bars that a plot may have: more cannot be read.
 const BARS_MAX: usize = 200;

@@ -12,14 +12,27 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cli::Istack;
-use crate::error::Error;
-use crate::interrupt::Interrupt;
-use crate::machine::Machine;
-use crate::probe;
-use crate::process::{self, Process};
-use crate::stats::{self, Summary};
-use crate::subject::{Program, READY_LIMIT};
+use clap::Args;
+use namely_bench::error::Error;
+use namely_bench::machine::Machine;
+use namely_bench::probe;
+use namely_bench::programs::{Program, READY_LIMIT};
+use namely_bench::stats::{self, Summary};
+use namely_interop::{Interrupt, Process, command};
+
+/// Options of `istack`.
+#[derive(Debug, Args)]
+pub struct Istack {
+    /// Runs of each row
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Length of each run, seconds
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub seconds: u64,
+    /// One JSON object a line instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Where generated Data are.
 const PREFIX: &str = "/istack";
@@ -225,13 +238,13 @@ impl Programs {
         }
         let file = dir.join("namely.toml");
         fs::write(&file, text).map_err(|e| Error::environment("cannot write a configuration", e))?;
-        let mut command = process::command(self.router.path(), dir);
+        let mut command = command(self.router.path(), dir);
         command.arg("--config").arg(&file).args(["--cs-packets-max", "0"]);
-        Process::start("namelyd", command, dir, None)
+        Ok(Process::start("namelyd", command, dir, None)?)
     }
 
     fn perf(&self, dir: &Path, uri: &str) -> Command {
-        let mut command = process::command(self.client.path(), dir);
+        let mut command = command(self.client.path(), dir);
         command.args(["--router", uri, "perf"]);
         command
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 #[test]
 fn two_fetches_fill_an_emulated_link_and_share_it() {
-    let Some(own) = common::bench_beside_programs() else { return };
+    let Some(own) = common::experiments_beside_programs() else { return };
     let output = Command::new(own)
         .args([
             "emulated",

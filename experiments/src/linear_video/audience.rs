@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::live;
+use super::live;
 
 /// How an audience behaves.
 #[derive(Clone, Copy, Debug)]

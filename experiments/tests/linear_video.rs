@@ -1,28 +1,29 @@
 //! The experiment itself, short and small: over names the server answers once what over TCP it answers each time.
 
-use std::path::Path;
+mod common;
+
 use std::process::Command;
 
 use serde_json::Value;
 
-/// The folder of the workspace's programs, if those that the experiment needs are built.
-fn programs() -> Option<&'static Path> {
-    let own = Path::new(env!("CARGO_BIN_EXE_linear-video"));
-    let dir = own.parent()?;
-    ["namely", "namelyd"].iter().all(|name| dir.join(name).is_file()).then_some(dir)
-}
-
 #[test]
 fn over_names_the_server_answers_once_what_it_answers_each_viewer_over_tcp() {
-    if programs().is_none() {
-        println!(
-            "skipped: namely and namelyd are not built beside this test (cargo test --workspace builds them)"
-        );
-        return;
-    }
+    let Some(own) = common::experiments_beside_programs() else { return };
     let plot = tempfile::NamedTempFile::new().unwrap();
-    let ran = Command::new(env!("CARGO_BIN_EXE_linear-video"))
-        .args(["--viewers", "12", "--channels", "2", "--seconds", "8", "--stay", "30", "--scale", "0.02"])
+    let ran = Command::new(own)
+        .args([
+            "linear-video",
+            "--viewers",
+            "12",
+            "--channels",
+            "2",
+            "--seconds",
+            "8",
+            "--stay",
+            "30",
+            "--scale",
+            "0.02",
+        ])
         .args(["--no-proxy", "--json", "--plot"])
         .arg(plot.path())
         .output()

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 #[test]
 fn the_topology_of_the_transports_experiments_is_built_by_one_command_and_leaves_nothing_behind() {
-    let Some(own) = common::bench_beside_programs() else { return };
+    let Some(own) = common::experiments_beside_programs() else { return };
     if !rustix::process::geteuid().is_root() || Command::new("ip").arg("-V").output().is_err() {
         println!("skipped: network namespaces need root and ip");
         return;

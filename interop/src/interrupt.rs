@@ -6,35 +6,44 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::error::Error;
+use crate::error::ProcessError;
 
 /// How long a wait may take to notice an interruption.
-pub const NOTICE: Duration = Duration::from_millis(100);
+pub(crate) const NOTICE: Duration = Duration::from_millis(100);
 
-/// Says whether somebody wants this run to end.
+/// Set once somebody wants this run to end.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// One that SIGINT and SIGTERM set. A second signal ends the process at once.
-    pub fn on_signals() -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// The system's, if signals cannot be watched.
+    pub fn on_signals() -> Result<Self, ProcessError> {
         let interrupt = Interrupt::default();
         for signal in [SIGINT, SIGTERM] {
             let flag = &interrupt.0;
             signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(flag))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(flag)))
-                .map_err(|e| Error::environment("cannot watch for signals", e))?;
+                .map_err(|e| ProcessError::environment("cannot watch for signals", e))?;
         }
         Ok(interrupt)
     }
 
-    /// An error once interrupted.
-    pub fn check(&self) -> Result<(), Error> {
-        if self.0.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    /// Returns without an error until interrupted.
+    ///
+    /// # Errors
+    /// [`ProcessError::Interrupted`].
+    pub fn check(&self) -> Result<(), ProcessError> {
+        if self.0.load(Ordering::Relaxed) { Err(ProcessError::Interrupted) } else { Ok(()) }
     }
 
-    /// Sleeps for `time` unless interrupted.
-    pub fn sleep(&self, time: Duration) -> Result<(), Error> {
+    /// Sleeps for `time`.
+    ///
+    /// # Errors
+    /// [`ProcessError::Interrupted`], soon after it happens.
+    pub fn sleep(&self, time: Duration) -> Result<(), ProcessError> {
         let end = Instant::now() + time;
         loop {
             self.check()?;
@@ -56,7 +65,7 @@ mod tests {
         let interrupt = Interrupt::default();
         interrupt.0.store(true, Ordering::Relaxed);
         let started = Instant::now();
-        assert!(matches!(interrupt.sleep(Duration::from_secs(60)), Err(Error::Interrupted)));
+        assert!(interrupt.sleep(Duration::from_secs(60)).is_err());
         assert!(started.elapsed() < Duration::from_secs(30));
     }
 }

@@ -17,15 +17,43 @@ use namely_socket::{Consumer, ConsumerOptions};
 use serde_json::json;
 
 use self::link::{Link, LinkSpec};
-use crate::cli::Emulated;
-use crate::error::Error;
-use crate::files::Object;
-use crate::interrupt::Interrupt;
-use crate::machine::Machine;
-use crate::probe;
-use crate::process::{self, Process};
-use crate::stats;
-use crate::subject::{Program, READY_LIMIT};
+use clap::Args;
+use namely_bench::error::Error;
+use namely_bench::files::Object;
+use namely_bench::machine::Machine;
+use namely_bench::probe;
+use namely_bench::programs::{Program, READY_LIMIT};
+use namely_bench::stats;
+use namely_interop::{Interrupt, Process, command};
+
+/// Options of `emulated`.
+#[derive(Debug, Args)]
+pub struct Emulated {
+    /// Congestion control of the fetches
+    #[arg(long, value_delimiter = ',', default_value = "cubic,raaqm,bbr")]
+    pub congestion: Vec<String>,
+    /// Fetches at once
+    #[arg(long, value_delimiter = ',', default_value = "2,3", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub flows: Vec<u32>,
+    /// Datagrams lost in each direction, percent
+    #[arg(long, value_delimiter = ',', default_value = "0,0.1,1")]
+    pub loss: Vec<f64>,
+    /// Rate, Mbit/s
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub rate_mbps: u64,
+    /// Delay of each direction, ms
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=1000))]
+    pub delay_ms: u64,
+    /// What the queue holds, ms
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub queue_ms: u64,
+    /// How long is counted, seconds
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub seconds: u64,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Where the objects are.
 const PREFIX: &str = "/emulated";
@@ -112,7 +140,7 @@ fn case(
     for flow in 0..flows {
         Object::create(&objects, flow, rate_bps / 8 * (length.as_secs() + 2))?;
     }
-    let mut command = process::command(namely()?.path(), dir);
+    let mut command = command(namely()?.path(), dir);
     command.args(["--router", &format!("unix://{}", far_socket.display()), "serve"]).arg(&objects);
     command.args(["--prefix", PREFIX]);
     let _server = Process::start("namely serve", command, dir, None)?;
@@ -206,7 +234,7 @@ fn router(
         return Err(Error::Subject(missing));
     }
     let socket = dir.join(format!("{what}.sock"));
-    let mut command = process::command(program.path(), dir);
+    let mut command = command(program.path(), dir);
     command.args(["--no-config", "--listen", &format!("unix://{}", socket.display())]).args(arguments);
     let router = Process::start(&format!("namelyd {what}"), command, dir, None)?;
     probe::wait_for_socket(&socket, READY_LIMIT, interrupt)?;

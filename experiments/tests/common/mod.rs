@@ -1,10 +1,10 @@
-//! What tests share that run `namely-bench` with the programs of the workspace.
+//! What tests share that run `namely-experiments` with the programs of the workspace.
 
 use std::path::Path;
 
-/// `namely-bench`; none, after saying why, if the programs that it runs are not built beside it.
-pub(crate) fn bench_beside_programs() -> Option<&'static Path> {
-    let own = Path::new(env!("CARGO_BIN_EXE_namely-bench"));
+/// `namely-experiments`; none, after saying why, if the programs that it runs are not built beside it.
+pub(crate) fn experiments_beside_programs() -> Option<&'static Path> {
+    let own = Path::new(env!("CARGO_BIN_EXE_namely-experiments"));
     let built = |name| own.parent().is_some_and(|dir| dir.join(name).is_file());
     if !(built("namely") && built("namelyd")) {
         println!(

@@ -1,0 +1,83 @@
+//! The command line.
+
+use clap::{Parser, Subcommand};
+use namely_bench::plain::PlainCommand;
+
+use crate::emulated::Emulated;
+use crate::istack::Istack;
+use crate::linear_video::LinearVideo;
+use crate::plot::Plot;
+use crate::policies::Policies;
+use crate::topology::Topology;
+
+/// The experiments of published systems, each one command.
+#[derive(Debug, Parser)]
+#[command(name = "namely-experiments", version, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Fetches that share an emulated link: use, fairness, queue
+    #[command(after_help = EMULATED_HELP)]
+    Emulated(Emulated),
+    /// The experiments of iStack on this machine: cores, payload, many consumers
+    #[command(after_help = ISTACK_HELP)]
+    Istack(Istack),
+    /// Live video to many viewers, over TCP and over names: what the server has to do
+    #[command(after_help = LINEAR_VIDEO_HELP)]
+    LinearVideo(LinearVideo),
+    /// Containers with routers around a switch, built of network namespaces, and the transport's experiment on them
+    #[command(after_help = TOPOLOGY_HELP)]
+    Topology(Topology),
+    /// Draw bars from what `istack` or `namely perf` printed with --json
+    #[command(after_help = PLOT_HELP)]
+    Plot(Plot),
+    /// Hit ratios of the content store's policies on traces
+    #[command(after_help = POLICIES_HELP)]
+    Policies(Policies),
+    /// One plain process of a comparison
+    #[command(subcommand, hide = true)]
+    Plain(PlainCommand),
+}
+
+const EMULATED_HELP: &str = "Programs are found as by `namely-bench compare`.
+
+Example:
+  cargo run --profile dist -p namely-experiments -- emulated --congestion cubic --flows 2 --loss 0";
+
+const ISTACK_HELP: &str = "Programs are found as by `namely-bench compare`.
+
+Example:
+  cargo run --profile dist -p namely-experiments -- istack --runs 5";
+
+const LINEAR_VIDEO_HELP: &str = "Example:
+  namely-experiments linear-video --viewers 50,100,150 --seconds 60 --plot linear-video.svg";
+
+const TOPOLOGY_HELP: &str = "Needs root and `ip` of iproute2. Everything that it makes is gone when it ends.
+
+Examples:
+  namely-experiments topology --consumers 2 --size 32
+  namely-experiments topology --link ethernet --mtu 9000
+  namely-experiments topology --consumers 3 --hold";
+
+const PLOT_HELP: &str = "Example:
+  namely --json perf crypto > crypto.jsonl && namely-experiments plot crypto.jsonl --to crypto.svg";
+
+const POLICIES_HELP: &str = "Example:
+  cargo run --profile dist -p namely-experiments -- policies --json";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,14 @@
+//! The experiments of published systems, run on namely: what each paper measured, scaled to one machine.
+//! `docs/experiments` has the results, and the command of each.
+//!
+//! Stands on parts of `namely-bench` (objects, probes, plain processes, statistics). Never speaks for a
+//! subject: processes are started and watched from outside.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod emulated;
+pub mod istack;
+pub mod linear_video;
+pub mod plot;
+pub mod policies;
+pub mod topology;

@@ -1,0 +1,28 @@
+//! `namely-experiments`: see the library.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use namely_bench::plain;
+use namely_experiments::cli::{Cli, Command};
+use namely_experiments::{emulated, istack, linear_video, plot, policies, topology};
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Emulated(options) => emulated::run(&options),
+        Command::Istack(options) => istack::run(&options),
+        Command::LinearVideo(options) => linear_video::run(&options),
+        Command::Topology(options) => topology::run(&options),
+        Command::Plot(options) => plot::run(&options),
+        Command::Policies(options) => policies::run(&options),
+        Command::Plain(command) => plain::run(&command),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("namely-experiments: {error}");
+            ExitCode::from(error.exit_status())
+        }
+    }
+}
