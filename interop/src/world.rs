@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 use crate::install::{profile_dir, target_dir};
-use crate::process::{Finished, Running};
+use crate::running::{Finished, Running};
 
 /// Environment variable with a folder that holds other `namely` and `namelyd`.
 const BINARIES_VARIABLE: &str = "NAMELY_BIN_DIR";
@@ -143,8 +143,9 @@ fn build() -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--workspace", "--bins", "--target-dir"]).arg(&target);
-    if folder.file_name().is_some_and(|name| name == "release") {
-        command.arg("--release");
+    // Cargo calls a profile's folder as the profile, but for its own two of development.
+    if let Some(profile) = folder.file_name().filter(|name| *name != "debug") {
+        command.arg("--profile").arg(profile);
     }
     let output = command.current_dir(crate::install::sources()).output().map_err(|e| e.to_string())?;
     if output.status.success() {
