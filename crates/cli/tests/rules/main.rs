@@ -1,5 +1,6 @@
 //! Rules of the whole workspace that the compiler does not know. Each fails with what to do.
 
+mod packages;
 mod picture;
 
 use std::path::{Path, PathBuf};
@@ -13,14 +14,19 @@ fn root() -> PathBuf {
     root.canonicalize().expect("the workspace is above the crate")
 }
 
-/// What cargo tells of the workspace, without a network: of its own packages only, or of all.
-fn metadata(arguments: &[&str]) -> Value {
+/// What cargo prints, without a network.
+fn cargo(arguments: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["metadata", "--format-version", "1", "--offline"]).args(arguments);
-    let output = command.current_dir(root()).output().expect("cargo runs");
+    let output = Command::new(cargo).args(arguments).arg("--offline").current_dir(root()).output();
+    let output = output.expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// What the manifests of the workspace say.
+fn metadata() -> Value {
+    let printed = cargo(&["metadata", "--format-version", "1", "--no-deps"]);
+    serde_json::from_str(&printed).expect("JSON")
 }
 
 /// A field that is text.

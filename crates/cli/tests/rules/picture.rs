@@ -58,7 +58,7 @@ fn an_arrow_that_follows_from_others_is_left_out() {
 
 /// The crates of the workspace and what each imports.
 fn imports() -> Imports {
-    let metadata = metadata(&["--no-deps"]);
+    let metadata = metadata();
     let imported = |package| {
         let own = |import: &&serde_json::Value| import["path"].is_string() && import["kind"].is_null();
         list(package, "dependencies").iter().filter(own).map(|import| short(text(import, "name"))).collect()
