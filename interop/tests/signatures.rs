@@ -8,8 +8,7 @@ use namely_security::{
     Certificate, HmacKey, KeyType, PrivateKey, Signer, TrustPolicy, Verdict, Verifier, read_certificate,
     sign_data, validity,
 };
-use namely_wire::certificate::key_name_of_locator;
-use namely_wire::{DataBuilder, DataView, Name};
+use namely_wire::{DataBuilder, DataView, Name, key_name_of_locator};
 
 const SECRET: [u8; 16] = *b"0123456789abcdef";
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use namely_datagrams::ethernet::frame::{HEADER_OCTETS, header, padding};
 use namely_datagrams::ethernet::{monitor, ring};
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 

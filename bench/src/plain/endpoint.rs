@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 
 /// What a source and a relay print, on a line of its own, once they listen.
 pub const READY: &str = "ready\n";

@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use namely_security::certificate::new_key_name;
-use namely_security::{Certificate, KeyChain, KeyType, PrivateKey, ValidityPeriod};
-use namely_wire::Name;
+use namely_security::{Certificate, KeyChain, KeyType, PrivateKey, new_key_name};
+use namely_wire::{Name, ValidityPeriod};
 
 /// Gives `identity` a certificate that is valid for `seconds` from now on, signed by the identity above it of the key chain
 /// in `home` (`NAMELY_HOME`), and a key if it has none.

@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use namely_security::{
-    Certificate, KeyChain, KeyType, Manifest, ManifestHash, PrivateKey, Signer, ValidityPeriod,
-};
+use namely_security::{Certificate, KeyChain, KeyType, Manifest, ManifestHash, PrivateKey, Signer};
 use namely_transport::connection::{Connection, Options, Outbox};
 use namely_transport::publish::{self, Publication, Signing};
 use namely_transport::serve::{Producer, register, serve};
-use namely_wire::lp::CACHE_POLICY_NO_CACHE;
-use namely_wire::{DataView, InterestView, LpHeaders, Name};
+use namely_wire::ValidityPeriod;
+use namely_wire::{CACHE_POLICY_NO_CACHE, DataView, InterestView, LpHeaders, Name};
 
 /// What is wrong with a producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

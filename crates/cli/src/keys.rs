@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use namely_host::clock::unix_ns;
-use namely_security::keychain::{KeyChain, KeyChainError, KeyEntry, NewKey};
-use namely_security::{Certificate, KeyType, Passphrase, Signer, TrustPolicy, validity};
+use namely_security::{
+    Certificate, KeyChain, KeyChainError, KeyEntry, KeyType, NewKey, Passphrase, Signer, TrustPolicy,
+    validity,
+};
 use namely_wire::Name;
 
 use crate::commands::Context;

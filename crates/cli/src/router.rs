@@ -7,12 +7,11 @@ use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use namely_transport::connection::{Answer, CommandError, Connection, ConnectionError, Options};
-use namely_wire::face_uri::{Endpoint, FaceUri, FaceUriError};
 use namely_wire::mgmt::{
     Block, Command, ControlParameters, Counter, CsInfo, Dataset, EventRequest, FaceEventNotification,
     FaceQueryFilter, FaceStatus, FibEntry, GeneralStatus, RibEntry, StrategyChoice, blocks, status_code,
 };
-use namely_wire::{DataView, InterestBuilder, NackReason};
+use namely_wire::{DataView, Endpoint, FaceUri, FaceUriError, InterestBuilder, NackReason};
 
 use crate::commands::Context;
 use crate::commands::face::no_such_face;

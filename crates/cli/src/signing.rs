@@ -4,13 +4,11 @@
 use std::time::{Duration, Instant};
 
 use namely_host::clock::unix_ns;
-use namely_security::keychain::KeyEntry;
 use namely_security::validity::UtcTime;
-use namely_security::{Certificate, Signer};
+use namely_security::{Certificate, KeyEntry, Signer};
 use namely_transport::connection::Connection;
 use namely_transport::serve::{Producer, serve};
-use namely_wire::Name;
-use namely_wire::certificate::key_name_of_locator;
+use namely_wire::{Name, key_name_of_locator};
 
 use crate::commands::Context;
 use crate::failure::Failure;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{Home, write_file};
-use namely_security::{Certificate, KeyChain, KeyType, NewKey, ValidityPeriod};
+use namely_security::{Certificate, KeyChain, KeyType, NewKey};
 use namely_socket::{Producer, ProducerOptions, PublishOptions};
 use namely_wire::Name;
+use namely_wire::ValidityPeriod;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A home with a router that serves `data` as `/lab`.

@@ -20,9 +20,10 @@ use namely_daemon::dataplane::{ControlEvent, Core, DataPlane, DataPlaneOptions, 
 use namely_forwarder::{Config, FaceId};
 use namely_link::stream::packet_octets;
 use namely_mgmt::{FaceSettings, FaceSpec, Faces};
-use namely_wire::lp::encode_lp_packet;
 use namely_wire::mgmt::{FaceEventKind, FacePersistency};
-use namely_wire::{DataBuilder, FaceUri, InterestBuilder, LpHeaders, Name, PitToken, SignatureInfo};
+use namely_wire::{
+    DataBuilder, FaceUri, InterestBuilder, LpHeaders, Name, PitToken, SignatureInfo, encode_lp_packet,
+};
 
 /// Any stream to the router.
 trait Stream: Read + Write + Send {}

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use common::client::{name, named, unix_ms};
 use common::{Client, Daemon, PATIENCE, write};
-use namely_security::{Certificate, KeyType, PrivateKey, Signer, ValidityPeriod, sign_interest};
+use namely_security::{Certificate, KeyType, PrivateKey, Signer, sign_interest};
 use namely_wire::mgmt::{Command, ControlParameters, Dataset, GeneralStatus, Scope};
-use namely_wire::{InterestBuilder, NackReason};
+use namely_wire::{InterestBuilder, NackReason, ValidityPeriod};
 
 /// A uid without rights of its own, on every Linux machine.
 const NOBODY: u32 = 65534;

@@ -21,7 +21,7 @@ fn an_interest_reaches_the_producer_and_its_data_comes_back_with_the_token() {
     consumer.send(&with_token(&interest("/a/b"), &[9; 32]));
     let (headers, asked) = producer.receive_parts();
     assert_eq!(asked, interest("/a/b"));
-    producer.send(&namely_wire::lp::encode_lp_packet(
+    producer.send(&namely_wire::encode_lp_packet(
         &LpHeaders { pit_token: headers.pit_token, ..LpHeaders::default() },
         &data("/a/b", 8000),
     ));

@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 
 use common::{Client, Daemon, PATIENCE};
 use namely_security::{Signer, sign_data};
-use namely_wire::lp::encode_lp_packet;
 use namely_wire::mgmt::{Counter, Dataset, blocks};
-use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, Name};
+use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, Name, encode_lp_packet};
 
 /// What the router may take beyond what it took at rest while its tables fill: the default limits
 /// allow 131,072 pending Interests of one face, and small packets.

@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use namely_daemon::dataplane::DataPlaneOptions;
 use namely_forwarder::FaceId;
 use namely_io::IoOptions;
-use namely_wire::lp::{LpFraming, encode_lp_header};
 use namely_wire::mgmt::FaceEventKind;
 use namely_wire::tlv::Writer;
-use namely_wire::{LpHeaders, LpView, NackReason};
+use namely_wire::{LpFraming, LpHeaders, LpView, NackReason, encode_lp_header};
 use support::{App, PATIENCE, Router, data, interest, with_token};
 
 /// A peer on UDP that has a face already.

@@ -321,7 +321,7 @@ fn a_reload_changes_who_may_do_what() {
     let key = std::sync::Arc::new(
         namely_security::PrivateKey::generate(namely_security::KeyType::Ed25519).unwrap(),
     );
-    let validity = namely_security::ValidityPeriod { not_before_s: 0, not_after_s: 253_402_300_799 };
+    let validity = namely_wire::ValidityPeriod { not_before_s: 0, not_after_s: 253_402_300_799 };
     let key_name = name("/ops/KEY/1");
     let certificate =
         namely_security::Certificate::self_signed(key_name.as_name(), &key, validity, 1).unwrap();

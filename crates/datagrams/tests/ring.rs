@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use namely_datagrams::ethernet::ring::{Ring, join, sending_socket};
 use namely_datagrams::ethernet::{DEFAULT_GROUP, FrameSender, Station, frame, monitor};
 use namely_datagrams::mmsg::{self, Outgoing};
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 use rustix::io::Errno;
 
 #[path = "../../io/tests/support/namespace.rs"]

@@ -2,8 +2,7 @@
 
 use std::io::IoSliceMut;
 
-use namely_security::manifest::ManifestError;
-use namely_security::{MANIFEST_ENTRIES, Manifest};
+use namely_security::{MANIFEST_ENTRIES, Manifest, ManifestError};
 use namely_transport::segment::SegmentWriter;
 use namely_wire::NameRef;
 

@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use namely_security::manifest::ManifestError;
-use namely_security::{CryptoError, MANIFEST_ENTRIES, Signer, sign_data};
+use namely_security::{CryptoError, MANIFEST_ENTRIES, ManifestError, Signer, sign_data};
 use namely_transport::connection::Outbox;
 use namely_transport::publish::Signing;
 use namely_transport::segment::{SegmentWriter, segment_count, segment_name};
@@ -247,5 +246,5 @@ impl PublishedObject {
 
 /// Whether `component` is the keyword before a manifest's number.
 pub(crate) fn is_manifest_keyword(component: &Component<'_>) -> bool {
-    *component == Component::keyword(namely_security::manifest::MANIFEST_KEYWORD)
+    *component == Component::keyword(namely_security::MANIFEST_KEYWORD)
 }

@@ -9,9 +9,8 @@
 //! what that costs; hashes with less behind them were 1 to 2 % faster in the core, which is not
 //! worth it (docs/performance.md).
 
-use namely_wire::NameRef;
-use namely_wire::name::COMPONENTS_MAX;
 use namely_wire::tlv::read_header;
+use namely_wire::{COMPONENTS_MAX, NameRef};
 
 /// Makes name hashes under a key that peers cannot know, so that they cannot choose colliding
 /// names.

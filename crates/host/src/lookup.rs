@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use namely_wire::face_uri::Endpoint;
+use namely_wire::Endpoint;
 
 /// The addresses of `endpoint` in the IP version that it asks for, the system's favourite first. A
 /// host name is looked up, which may take seconds.
@@ -31,7 +31,7 @@ pub fn lookup(endpoint: &Endpoint) -> io::Result<Vec<SocketAddr>> {
 
 #[cfg(test)]
 mod tests {
-    use namely_wire::face_uri::FaceUri;
+    use namely_wire::FaceUri;
 
     use super::*;
 

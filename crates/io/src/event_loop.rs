@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use namely_datagrams::mmsg;
 use namely_host::{Waker, clock};
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;

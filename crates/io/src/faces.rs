@@ -8,8 +8,7 @@ use std::sync::atomic::Ordering;
 
 use namely_host::clock;
 use namely_link::{DropCounters, LinkDrop, Outbound};
-use namely_wire::face_uri::FaceUri;
-use namely_wire::{LpHeaders, LpView};
+use namely_wire::{FaceUri, LpHeaders, LpView};
 
 use crate::buffer::Buffer;
 use crate::error::{CloseReason, OpenError};

@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 
 use crate::buffer::Buffer;
 use crate::error::CloseReason;

@@ -1,7 +1,7 @@
 //! Settings and limits of the event loop and its sockets.
 
 use namely_link::ReassemblyLimits;
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 pub use namely_wire::mgmt::FacePersistency as Persistency;
 
 /// Settings of an event loop.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use namely_link::ReassemblyTotal;
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 
 use crate::ethernet::Links;
 use crate::limits::Limits;

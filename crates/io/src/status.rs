@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use namely_link::DropCounters;
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 
 use crate::options::Persistency;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_io::{CloseReason, FaceState, FaceTag, IoOptions, OpenError, Persistency, Xdp};
-use namely_wire::face_uri::{FaceUri, MacAddress};
+use namely_wire::{FaceUri, MacAddress};
 use support::namespace::Namespace;
 use support::{Event, Loop, eventually, packet};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_io::{FaceTag, IoOptions, Persistency, Xdp};
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 use support::namespace::Namespace;
 use support::{Loop, PATIENCE, eventually, has_xdp, packet, reading};
 

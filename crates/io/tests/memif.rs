@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use namely_io::{CloseReason, IoOptions, OpenError, Persistency};
 use namely_memif::{Handshake, Interface, Options, Progress, Pushed};
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use support::{Event, Loop, eventually, packet};

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use namely_io::{CloseReason, FaceTag, IoOptions, MulticastOptions, OpenError, Persistency, UdpOptions};
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 use support::namespace::Namespace;
 use support::{Event, Loop, PATIENCE, Seen, eventually, packet, push};
 

@@ -10,8 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use namely_io::{CloseReason, DispatchedLinks, IoOptions, OpenError, SendError};
-use namely_wire::DecodeError;
-use namely_wire::face_uri::FaceUri;
+use namely_wire::{DecodeError, FaceUri};
 use support::{Loop, eventually, packet, push};
 
 struct Place {

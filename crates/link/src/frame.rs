@@ -3,8 +3,7 @@
 use core::fmt;
 use core::ops::Range;
 
-use namely_wire::lp::{LpFraming, encode_lp_header, encode_lp_probe};
-use namely_wire::{LP_PACKET_OCTETS_MAX, LpHeaders};
+use namely_wire::{LP_PACKET_OCTETS_MAX, LpFraming, LpHeaders, encode_lp_header, encode_lp_probe};
 
 use alloc::vec::Vec;
 

@@ -2,8 +2,7 @@
 
 use alloc::vec::Vec;
 
-use namely_wire::lp::encode_lp_probe;
-use namely_wire::{LpHeaders, LpView};
+use namely_wire::{LpHeaders, LpView, encode_lp_probe};
 
 use crate::path::{PATH_OCTETS_BASE, PROBES_MAX};
 use crate::{LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
 use std::vec::Vec;
 
-use namely_wire::lp::{LpFraming, encode_lp_header};
+use namely_wire::{LpFraming, encode_lp_header};
 use proptest::prelude::*;
 
 use super::*;

@@ -8,8 +8,7 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use namely_wire::LpHeaders;
-use namely_wire::lp::LpFraming;
+use namely_wire::{LpFraming, LpHeaders};
 
 use crate::counters::{DropCounters, LinkDrop};
 use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload};

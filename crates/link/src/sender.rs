@@ -3,8 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use namely_wire::lp::LpFraming;
-use namely_wire::{LpHeaders, LpView};
+use namely_wire::{LpFraming, LpHeaders, LpView};
 
 use crate::counters::{DropCounters, LinkDrop};
 use crate::fragment::FragmentPlan;
@@ -263,7 +262,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             acks: Vec::new(),
         };
         self.scratch.clear();
-        namely_wire::lp::encode_lp_header(headers, &framing, None, Some(mtu), &mut self.scratch);
+        namely_wire::encode_lp_header(headers, &framing, None, Some(mtu), &mut self.scratch);
         self.scratch.len()
     }
 

@@ -4,9 +4,11 @@ use namely_link::{
     FRAGMENTS_MAX, Frame, LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyTotal,
     UNACKED_FRAMES_MAX,
 };
-use namely_wire::lp::{LpFraming, encode_lp_header, encode_lp_packet};
 use namely_wire::tlv::Writer;
-use namely_wire::{LP_PACKET_OCTETS_MAX, LpHeaders, LpView, NackReason, PACKET_OCTETS_MAX, PitToken};
+use namely_wire::{
+    LP_PACKET_OCTETS_MAX, LpFraming, LpHeaders, LpView, NackReason, PACKET_OCTETS_MAX, PitToken,
+    encode_lp_header, encode_lp_packet,
+};
 use proptest::prelude::*;
 
 type Packet = std::sync::Arc<[u8]>;

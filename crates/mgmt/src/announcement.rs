@@ -10,11 +10,11 @@ use namely_wire::mgmt::{ControlParameters, ControlResponse, RouteOrigin, route_f
 use crate::modules::bad;
 
 /// Cost of an announced route, as NFD has it: any configured route is preferred.
-pub const ANNOUNCED_COST: u64 = 2048;
+pub(crate) const ANNOUNCED_COST: u64 = 2048;
 
 /// Longest time that one announcement keeps a route, ms; the announcer must repeat it. NFD's
 /// figure.
-pub const ANNOUNCED_MS_MAX: u64 = 3_600_000;
+pub(crate) const ANNOUNCED_MS_MAX: u64 = 3_600_000;
 
 /// The registration that `data` announces, as seen at `unix_ms`.
 pub(crate) fn parameters(data: &[u8], unix_ms: u64) -> Result<ControlParameters, ControlResponse> {
@@ -36,8 +36,7 @@ pub(crate) fn parameters(data: &[u8], unix_ms: u64) -> Result<ControlParameters,
 
 #[cfg(test)]
 mod tests {
-    use namely_wire::validity::ValidityPeriod;
-    use namely_wire::{Announcement, SignatureInfo};
+    use namely_wire::{Announcement, SignatureInfo, ValidityPeriod};
 
     use super::*;
 

@@ -144,8 +144,8 @@ fn text(refusal: &CommandRefusal) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use namely_security::{Certificate, KeyType, PrivateKey, Signer, ValidityPeriod, sign_interest};
-    use namely_wire::{InterestBuilder, Name};
+    use namely_security::{Certificate, KeyType, PrivateKey, Signer, sign_interest};
+    use namely_wire::{InterestBuilder, Name, ValidityPeriod};
 
     use super::*;
     use crate::policy::Rights;

@@ -12,18 +12,18 @@ use namely_wire::{Component, Name, NameRef, tlv};
 use crate::reply;
 
 /// Octets of Content in one segment; NFD's figure, which leaves room for name and signature.
-pub const SEGMENT_OCTETS_MAX: usize = 8000;
+pub(crate) const SEGMENT_OCTETS_MAX: usize = 8000;
 
 /// States of datasets that are kept. When there is one more, the oldest of one segment goes; if
 /// there is none, the oldest: most readers of short datasets have all they need.
-pub const SNAPSHOTS_MAX: usize = 32;
+pub(crate) const SNAPSHOTS_MAX: usize = 32;
 
 /// Octets that all kept states take. The oldest go when there are more; the newest stays, whatever
 /// it takes.
-pub const SNAPSHOT_OCTETS_MAX: usize = 64 << 20;
+pub(crate) const SNAPSHOT_OCTETS_MAX: usize = 64 << 20;
 
 /// How long a state of a dataset is kept, ns.
-pub const SNAPSHOT_LIFETIME_NS: u64 = 10_000_000_000;
+pub(crate) const SNAPSHOT_LIFETIME_NS: u64 = 10_000_000_000;
 
 /// States of datasets that are being read.
 #[derive(Debug, Default)]

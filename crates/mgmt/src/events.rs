@@ -10,12 +10,12 @@ use namely_wire::mgmt::{Block, EventRequest, FaceEventNotification, Scope};
 use crate::reply;
 
 /// Events kept for subscribers who are behind.
-pub const EVENTS_MAX: usize = 256;
+pub(crate) const EVENTS_MAX: usize = 256;
 
 /// Interests held for events to come. Subscribers of the same event share one, as the router
 /// aggregates their Interests. When there is one more, the oldest is forgotten and its subscriber
 /// asks again.
-pub const SUBSCRIPTIONS_MAX: usize = 64;
+pub(crate) const SUBSCRIPTIONS_MAX: usize = 64;
 
 /// How long the newest event answers a subscriber who requests no particular one, ns.
 const NEWEST_FRESH_NS: u64 = 1_000_000_000;

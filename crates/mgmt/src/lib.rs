@@ -72,12 +72,7 @@ mod policy;
 mod reply;
 mod tables;
 
-pub use announcement::{ANNOUNCED_COST, ANNOUNCED_MS_MAX};
 pub use control::{Control, CreateFaceError, FaceSettings, FaceSpec, Faces, Tables, UpdateFaceError};
 pub use counters::Counters;
-pub use dataset::{SEGMENT_OCTETS_MAX, SNAPSHOT_LIFETIME_NS, SNAPSHOT_OCTETS_MAX, SNAPSHOTS_MAX};
-pub use events::{EVENTS_MAX, SUBSCRIPTIONS_MAX};
 pub use management::{Incoming, Management, NEW_FACES_MAX, NewFace, Now};
-pub use modules::cs::ERASE_MAX;
 pub use policy::{Act, Credentials, Policy, Rights};
-pub use reply::FRESHNESS_MS;

@@ -63,7 +63,7 @@ impl<'a> Act<'a> {
 
 impl Rights {
     /// Returns true if these rights allow `act`.
-    pub fn allow(&self, act: Act<'_>) -> bool {
+    pub(crate) fn allow(&self, act: Act<'_>) -> bool {
         match act {
             _ if self.manage => true,
             Act::RegisterOwn(name) => self.register.iter().any(|prefix| covers(prefix.as_name(), name)),
@@ -89,14 +89,14 @@ pub(crate) fn is_reserved(name: NameRef<'_>) -> bool {
 
 impl Policy {
     /// Returns true if the user at the other end of a Unix socket may do `act` unsigned.
-    pub fn user_allows(&self, credentials: Credentials, act: Act<'_>) -> bool {
+    pub(crate) fn user_allows(&self, credentials: Credentials, act: Act<'_>) -> bool {
         let Credentials::User(uid) = credentials else { return false };
         self.superusers.contains(&uid)
             || self.users.iter().any(|(who, rights)| who.is_none_or(|who| who == uid) && rights.allow(act))
     }
 
     /// Returns true if the holder of the key of this name may do `act`.
-    pub fn key_allows(&self, key: NameRef<'_>, act: Act<'_>) -> bool {
+    pub(crate) fn key_allows(&self, key: NameRef<'_>, act: Act<'_>) -> bool {
         self.keys.iter().any(|(certificate, rights)| certificate.key_name() == key && rights.allow(act))
     }
 }

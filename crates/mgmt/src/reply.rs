@@ -6,7 +6,7 @@ use namely_wire::{Component, ContentType, DataBuilder, NameRef, SignatureInfo};
 
 /// FreshnessPeriod of answers, ms: what NFD's clients expect. The router does not cache answers
 /// (they are sent with CachePolicy NoCache), so each request sees the present state all the same.
-pub const FRESHNESS_MS: u64 = 1000;
+pub(crate) const FRESHNESS_MS: u64 = 1000;
 
 /// A Data named `name` with `content`.
 pub(crate) fn data(name: NameRef<'_>, final_block: Option<Component<'_>>, content: &[u8]) -> Vec<u8> {

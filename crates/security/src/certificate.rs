@@ -7,20 +7,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use namely_wire::certificate::{
-    CertificateName, CertificateView, build_certificate, key_name, key_name_of_locator,
-};
 use namely_wire::types::VALIDITY_PERIOD;
 use namely_wire::{
-    Component, ContentType, DataView, DecodeError, Name, NameRef, PACKET_OCTETS_MAX, SignatureType,
-    ValidityPeriod,
+    CertificateName, CertificateView, Component, ContentType, DataView, DecodeError, Name, NameRef,
+    PACKET_OCTETS_MAX, SignatureType, ValidityPeriod, build_certificate, key_name, key_name_of_locator,
 };
 
 use crate::crypto::{CryptoError, PrivateKey, PublicKey, random};
 use crate::signer::Signer;
 
 /// Octets of a KeyId that namely makes.
-pub const KEY_ID_OCTETS: usize = 8;
+pub(crate) const KEY_ID_OCTETS: usize = 8;
 
 /// A well-formed certificate with a usable public key. Cheap to clone.
 #[derive(Clone)]
@@ -161,7 +158,7 @@ impl Certificate {
 
     /// Returns true if a KeyLocator of `locator` can mean this certificate: it names the key, or the
     /// certificate.
-    pub fn answers_to(&self, locator: NameRef<'_>) -> bool {
+    pub(crate) fn answers_to(&self, locator: NameRef<'_>) -> bool {
         locator.is_prefix_of(self.name()) && self.key_name().is_prefix_of(locator)
     }
 }
@@ -180,7 +177,7 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// A fresh key name under `identity`: its KeyId is [`KEY_ID_OCTETS`] random octets.
+/// A fresh key name under `identity`: its KeyId is 8 random octets.
 ///
 /// # Errors
 /// [`CryptoError::Random`] if the operating system has no random octets.
@@ -189,7 +186,7 @@ pub fn new_key_name(identity: NameRef<'_>) -> Result<Name, CryptoError> {
 }
 
 /// The identity that a key name (`/<Identity>/KEY/<KeyId>`) belongs to.
-pub fn identity_of(key_name: NameRef<'_>) -> NameRef<'_> {
+pub(crate) fn identity_of(key_name: NameRef<'_>) -> NameRef<'_> {
     key_name.without_last(2)
 }
 

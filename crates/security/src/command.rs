@@ -16,14 +16,14 @@ use crate::verified::TrustReason;
 use crate::verifier::{NotYet, Verifier};
 
 /// How far SignatureTime may be from the receiver's clock, either way: what ndn-cxx allows.
-pub const COMMAND_GRACE_MS: u64 = 120_000;
+pub(crate) const COMMAND_GRACE_MS: u64 = 120_000;
 
 /// Maximum number of keys whose last command is remembered. When all of them are recent, a further key is
 /// refused.
 pub const COMMAND_KEYS_MAX: usize = 1024;
 
 /// Maximum number of SignatureNonces remembered of each key; the oldest is removed.
-pub const COMMAND_NONCES_MAX: usize = 16;
+pub(crate) const COMMAND_NONCES_MAX: usize = 16;
 
 /// Maximum octets of a SignatureNonce in a command.
 pub const COMMAND_NONCE_OCTETS_MAX: usize = 32;
@@ -32,7 +32,6 @@ pub const COMMAND_NONCE_OCTETS_MAX: usize = 32;
 #[derive(Debug)]
 pub struct CommandVerifier {
     verifier: Verifier,
-    grace_ms: u64,
     keys: HashMap<Name, Record>,
 }
 
@@ -47,12 +46,7 @@ impl CommandVerifier {
     /// A verifier of commands by keys that `policy` believes. The rules apply to the Interest's
     /// name, so for commands they are usually explicit: see `docs/trust.md`.
     pub fn new(policy: TrustPolicy) -> Self {
-        CommandVerifier { verifier: Verifier::new(policy), grace_ms: COMMAND_GRACE_MS, keys: HashMap::new() }
-    }
-
-    /// Sets how far SignatureTime may be from the receiver's clock, ms.
-    pub fn set_grace_ms(&mut self, grace_ms: u64) {
-        self.grace_ms = grace_ms;
+        CommandVerifier { verifier: Verifier::new(policy), keys: HashMap::new() }
     }
 
     /// Replaces the policy, as on a reload. What is known of replays stays.
@@ -98,7 +92,7 @@ impl CommandVerifier {
 
     fn check_time(&self, info: &SignatureInfoView<'_>, now_ms: u64) -> Result<u64, CommandRefusal> {
         let time_ms = info.time_ms.ok_or(CommandRefusal::NoTime)?;
-        if time_ms.abs_diff(now_ms) > self.grace_ms {
+        if time_ms.abs_diff(now_ms) > COMMAND_GRACE_MS {
             return Err(CommandRefusal::OutsideGrace { time_ms, now_ms });
         }
         match info.nonce {
@@ -137,7 +131,7 @@ impl CommandVerifier {
 
     fn make_room(&mut self, now_ms: u64) -> Result<(), CommandRefusal> {
         if self.keys.len() >= COMMAND_KEYS_MAX {
-            let oldest_acceptable = now_ms.saturating_sub(self.grace_ms);
+            let oldest_acceptable = now_ms.saturating_sub(COMMAND_GRACE_MS);
             self.keys.retain(|_, record| record.time_ms >= oldest_acceptable);
         }
         if self.keys.len() >= COMMAND_KEYS_MAX { Err(CommandRefusal::TooManyKeys) } else { Ok(()) }

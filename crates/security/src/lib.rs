@@ -17,10 +17,9 @@
 //! use std::sync::Arc;
 //!
 //! use namely_security::{
-//!     Certificate, KeyType, PrivateKey, Signer, TrustPolicy, ValidityPeriod, Verdict, Verifier,
-//!     sign_data,
+//!     Certificate, KeyType, PrivateKey, Signer, TrustPolicy, Verdict, Verifier, sign_data,
 //! };
-//! use namely_wire::{DataBuilder, Name};
+//! use namely_wire::{DataBuilder, Name, ValidityPeriod};
 //!
 //! let key = Arc::new(PrivateKey::generate(KeyType::Ed25519)?);
 //! let key_name: Name = "/alice/KEY/1".parse()?;
@@ -43,33 +42,37 @@
 //! ```
 #![deny(unsafe_code)]
 
-pub mod certificate;
-pub mod command;
-pub mod crypto;
-pub mod keychain;
-pub mod manifest;
-pub mod prepared;
-pub mod revocation;
-pub mod signer;
-pub mod text;
-pub mod trust;
+mod certificate;
+mod command;
+mod crypto;
+mod keychain;
+mod manifest;
+mod prepared;
+mod revocation;
+mod signer;
+mod text;
+mod trust;
 pub mod validity;
-pub mod verified;
-pub mod verifier;
+mod verified;
+mod verifier;
 
-pub use namely_wire::ValidityPeriod;
-
-pub use certificate::{Certificate, CertificateError};
-pub use command::{CommandRefusal, CommandVerifier};
-pub use crypto::{CryptoError, HmacKey, KeyType, Passphrase, PrivateKey, PublicKey, sha256};
-pub use keychain::{KeyChain, KeyChainError, KeyEntry, Listing, NewKey};
+pub use certificate::{Certificate, CertificateError, new_key_name};
+pub use command::{
+    COMMAND_KEYS_MAX, COMMAND_NONCE_OCTETS_MAX, CommandRefusal, CommandVerifier, has_right_parameters_digest,
+};
+pub use crypto::{
+    CryptoError, HmacKey, KeyType, Passphrase, PrivateKey, PublicKey, Sha256, blake3, encrypt_pkcs8,
+    private_key_from_pem, private_key_to_pem, random, sha256,
+};
+pub use keychain::{KeyChain, KeyChainError, KeyEntry, Listing, NewKey, SafeBag};
 pub use manifest::{
-    MANIFEST_ENTRIES, Manifest, ManifestHash, VerifiedManifest, manifest_index, manifest_name,
+    MANIFEST_ENTRIES, MANIFEST_KEYWORD, Manifest, ManifestError, ManifestHash, SegmentFault,
+    SegmentRejection, VerifiedManifest, manifest_index, manifest_name,
 };
 pub use prepared::{Preparation, Prepared};
-pub use revocation::{Statement, revocation_prefix};
+pub use revocation::{Reason, RevocationError, Statement, Status, is_about_revocation, revocation_prefix};
 pub use signer::{Signer, sign_data, sign_interest};
 pub use text::{CertificateFileError, read_certificate};
-pub use trust::{Pattern, PolicyFileError, Rejection, Rule, TrustPolicy, Why};
+pub use trust::{Pattern, PatternError, PolicyFileError, Rejection, Rule, TrustPolicy, Why};
 pub use verified::{Chain, ManifestTrust, PacketOctets, TrustReason, Verified};
-pub use verifier::{NeedCertificate, Verdict, Verifier};
+pub use verifier::{CANDIDATES_MAX, NeedCertificate, VALIDATED_MAX, Verdict, Verifier};

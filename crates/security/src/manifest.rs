@@ -32,7 +32,7 @@ const _: () = assert!(MANIFEST_ENTRIES as usize * DIGEST_OCTETS + 1024 <= PACKET
 pub const MANIFEST_KEYWORD: &[u8] = b"manifest";
 
 /// The version of the format; other versions are refused.
-pub const MANIFEST_VERSION: u8 = 2;
+pub(crate) const MANIFEST_VERSION: u8 = 2;
 
 /// MType of a manifest that lists the segments of an object, the only type there is.
 const SEGMENTS_OF_AN_OBJECT: u8 = 0;

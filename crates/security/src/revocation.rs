@@ -11,10 +11,11 @@
 
 use std::fmt;
 
-use namely_wire::certificate::key_name_of_locator;
 use namely_wire::tlv::{Reader, Writer, ignore_unknown};
 use namely_wire::types::{GENERIC_COMPONENT, TIMESTAMP_COMPONENT};
-use namely_wire::{CertificateName, Component, ContentType, DataBuilder, DecodeError, Name, NameRef};
+use namely_wire::{
+    CertificateName, Component, ContentType, DataBuilder, DecodeError, Name, NameRef, key_name_of_locator,
+};
 
 use crate::certificate::Certificate;
 use crate::crypto::{CryptoError, sha256};

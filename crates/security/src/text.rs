@@ -11,7 +11,7 @@ use namely_wire::types::DATA;
 use crate::certificate::{Certificate, CertificateError};
 
 /// Maximum octets of a certificate file.
-pub const CERTIFICATE_FILE_OCTETS_MAX: u64 = 64 << 10;
+pub(crate) const CERTIFICATE_FILE_OCTETS_MAX: u64 = 64 << 10;
 
 const PEM_LABEL: &str = "NDN CERT";
 const LINE_CHARACTERS: usize = 64;

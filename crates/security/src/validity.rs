@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use namely_wire::ValidityPeriod;
-use namely_wire::validity::{TIME_S_MAX, encode_time};
+use namely_wire::{TIME_S_MAX, ValidityPeriod, encode_time};
 
 /// From 1970 to the end of 9999, the last time that a certificate can say.
 pub const ALWAYS: ValidityPeriod = ValidityPeriod { not_before_s: 0, not_after_s: TIME_S_MAX };

@@ -67,7 +67,7 @@ impl<B: PacketOctets> Verified<B> {
     }
 
     /// The whole packet, parsed.
-    pub fn view(&self) -> DataView<'_> {
+    pub(crate) fn view(&self) -> DataView<'_> {
         DataView::parse(self.octets.as_ref()).expect("parsed when it was verified")
     }
 
@@ -210,7 +210,7 @@ pub struct Chain {
 
 impl Chain {
     /// The trust anchor's name.
-    pub fn anchor(&self) -> &Name {
+    pub(crate) fn anchor(&self) -> &Name {
         self.certificates.last().unwrap_or(&self.key)
     }
 }

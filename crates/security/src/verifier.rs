@@ -31,8 +31,9 @@ mod chain;
 #[cfg(test)]
 mod tests;
 
-use namely_wire::certificate::key_name_of_locator;
-use namely_wire::{DataView, DecodeError, InterestView, Name, NameRef, SignatureInfoView, SignatureType};
+use namely_wire::{
+    DataView, DecodeError, InterestView, Name, NameRef, SignatureInfoView, SignatureType, key_name_of_locator,
+};
 
 use crate::certificate::{Certificate, CertificateError};
 use crate::crypto::{constant_time_eq, sha256_of};

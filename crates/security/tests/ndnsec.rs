@@ -4,8 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use namely_security::keychain::NewKey;
-use namely_security::{Certificate, KeyChain, KeyType, Passphrase, validity};
+use namely_security::{Certificate, KeyChain, KeyType, NewKey, Passphrase, validity};
 use namely_wire::Name;
 
 /// Runs ndnsec with a home of its own; what it printed, or none if there is no ndnsec.

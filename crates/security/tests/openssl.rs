@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use namely_security::crypto::{encrypt_pkcs8, private_key_from_pem, private_key_to_pem};
-use namely_security::{KeyType, Passphrase, PrivateKey};
+use namely_security::{
+    KeyType, Passphrase, PrivateKey, encrypt_pkcs8, private_key_from_pem, private_key_to_pem,
+};
 
 const KINDS: [KeyType; 3] = [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa];
 const MESSAGE: &[u8] = b"the octets that are signed";

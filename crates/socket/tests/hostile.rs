@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Scripted, World, content, name};
-use namely_security::revocation::{Reason, Statement, Status};
 use namely_security::validity::ALWAYS;
 use namely_security::{
-    Certificate, KeyType, MANIFEST_ENTRIES, Manifest, ManifestHash, PrivateKey, Signer, ValidityPeriod,
-    manifest_name, sign_data,
+    Certificate, KeyType, MANIFEST_ENTRIES, Manifest, ManifestHash, PrivateKey, Reason, Signer, Statement,
+    Status, manifest_name, sign_data,
 };
 use namely_socket::{
     BindError, Consumer, ConsumerOptions, ConsumerStats, FETCHES_MAX, FetchError, OnBadSegment, Revocation,
     errno_name,
 };
 use namely_transport::publish::{Options, Publication, Signing};
+use namely_wire::ValidityPeriod;
 use namely_wire::rdr::{Metadata, metadata_name};
 use namely_wire::{DataBuilder, InterestView, Name};
 

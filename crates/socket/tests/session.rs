@@ -5,10 +5,9 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{World, content, name};
-use namely_security::certificate::new_key_name;
-use namely_security::revocation::{Reason, Statement, Status, revocation_prefix};
 use namely_security::{
-    Certificate, HmacKey, KeyChain, KeyType, PrivateKey, TrustPolicy, ValidityPeriod, Verifier,
+    Certificate, HmacKey, KeyChain, KeyType, PrivateKey, Reason, Statement, Status, TrustPolicy, Verifier,
+    new_key_name, revocation_prefix,
 };
 use namely_socket::{
     BindError, Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions, Suite, Trust,
@@ -16,6 +15,7 @@ use namely_socket::{
 };
 use namely_transport::connection::{Connection, Options};
 use namely_transport::object::{Discovery, ReadOptions};
+use namely_wire::ValidityPeriod;
 use namely_wire::mgmt::{Dataset, RibEntry, Scope, blocks};
 use namely_wire::{ContentType, InterestBuilder, Name};
 

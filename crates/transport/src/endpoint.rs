@@ -6,7 +6,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use namely_wire::face_uri::{FaceUri, FaceUriError};
+use namely_wire::{FaceUri, FaceUriError};
 
 use crate::paths;
 

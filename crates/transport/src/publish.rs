@@ -7,9 +7,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use namely_security::manifest::ManifestError;
 use namely_security::{
-    CryptoError, MANIFEST_ENTRIES, Manifest, ManifestHash, Signer, manifest_name, sign_data,
+    CryptoError, MANIFEST_ENTRIES, Manifest, ManifestError, ManifestHash, Signer, manifest_name, sign_data,
 };
 use namely_wire::rdr::{Metadata, discovery_name, metadata_name};
 use namely_wire::{DataBuilder, DataView, InterestView, Name, NameRef, PACKET_OCTETS_MAX, SignatureType};

@@ -7,13 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{ScriptedRouter, data, nack};
-use namely_security::Signer;
-use namely_security::crypto::{KeyType, PrivateKey};
+use namely_security::{KeyType, PrivateKey, Signer};
 use namely_transport::connection::{
     Answer, CommandError, Connection, ConnectionError, Incoming, OUTBOX_OCTETS_MAX, Options, Outbox, Packet,
 };
-use namely_wire::face_uri::FaceUri;
-use namely_wire::{DataView, InterestBuilder, LpHeaders, NackReason, Name, PitToken};
+use namely_wire::{DataView, FaceUri, InterestBuilder, LpHeaders, NackReason, Name, PitToken};
 
 fn uri(dir: &tempfile::TempDir) -> (std::path::PathBuf, FaceUri) {
     let path = dir.path().join("router.sock");

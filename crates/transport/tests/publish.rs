@@ -158,7 +158,7 @@ fn a_packet_of_the_default_size_fits_a_link_packet_of_8800_octets_with_any_token
         congestion_mark: Some(1),
         ..Default::default()
     };
-    assert!(namely_wire::lp::encode_lp_packet(&headers, largest).len() <= 8800);
+    assert!(namely_wire::encode_lp_packet(&headers, largest).len() <= 8800);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::validity::ValidityPeriod;
 
 /// Longest FreshnessPeriod of the certificates that namely makes, ms: what `certificate.rst`
 /// recommends.
-pub const CERTIFICATE_FRESHNESS_MS: u64 = 3_600_000;
+pub(crate) const CERTIFICATE_FRESHNESS_MS: u64 = 3_600_000;
 
 /// The name of a certificate: `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use core::net::{IpAddr, SocketAddr};
 use core::str::FromStr;
 
 /// UDP and TCP port when a URI names none.
-pub const NDN_PORT: u16 = 6363;
+pub(crate) const NDN_PORT: u16 = 6363;
 
 /// WebSocket port when a URI names none: that of NFD.
-pub const WEBSOCKET_PORT: u16 = 9696;
+pub(crate) const WEBSOCKET_PORT: u16 = 9696;
 
 /// Longest URI accepted, in octets: above any path of a Unix socket and any host name.
 pub const FACE_URI_OCTETS_MAX: usize = 512;

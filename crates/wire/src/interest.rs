@@ -9,7 +9,7 @@ use crate::tlv::{self, Reader, Writer};
 use crate::types::*;
 
 /// InterestLifetime when the element is absent, in ms.
-pub const LIFETIME_MS_DEFAULT: u64 = 4000;
+pub(crate) const LIFETIME_MS_DEFAULT: u64 = 4000;
 
 /// A checked view of an Interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

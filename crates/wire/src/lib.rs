@@ -37,33 +37,39 @@
 
 extern crate alloc;
 
-pub mod announcement;
-pub mod certificate;
-pub mod data;
+mod announcement;
+mod certificate;
+mod data;
 pub mod dissect;
-pub mod error;
-pub mod face_uri;
+mod error;
+mod face_uri;
 mod fields;
-pub mod interest;
-pub mod lp;
+mod interest;
+mod lp;
 pub mod mgmt;
-pub mod name;
+mod name;
 pub mod rdr;
-pub mod signature;
+mod signature;
 pub mod tlv;
 pub mod types;
-pub mod validity;
+mod validity;
 
 pub use announcement::{Announcement, AnnouncementView};
-pub use certificate::{CertificateName, CertificateView, SafeBagView};
-pub use data::{ContentType, DataBuilder, DataView};
+pub use certificate::{
+    CertificateName, CertificateView, SafeBagView, build_certificate, encode_safe_bag, key_name,
+    key_name_of_locator,
+};
+pub use data::{ContentType, DataBuilder, DataView, UnsignedData};
 pub use error::DecodeError;
-pub use face_uri::{Endpoint, FaceUri, FaceUriError, Family, MacAddress};
-pub use interest::{InterestBuilder, InterestView};
-pub use lp::{LpHeaders, LpView, NackReason, PitToken};
-pub use name::{Component, Name, NameRef};
+pub use face_uri::{Endpoint, FACE_URI_OCTETS_MAX, FaceUri, FaceUriError, Family, MacAddress};
+pub use interest::{InterestBuilder, InterestView, with_nonce};
+pub use lp::{
+    CACHE_POLICY_NO_CACHE, LpFraming, LpHeaders, LpView, NackReason, PIT_TOKEN_OCTETS_MAX, PitToken,
+    encode_lp_header, encode_lp_packet, encode_lp_probe,
+};
+pub use name::{COMPONENTS_MAX, Component, Components, Name, NameRef};
 pub use signature::{KeyLocator, SignatureInfo, SignatureInfoView, SignatureType};
-pub use validity::ValidityPeriod;
+pub use validity::{TIME_S_MAX, ValidityPeriod, encode_time, parse_time};
 
 /// Largest network packet (Interest or Data TLV, header included) in octets: `MAX_NDN_PACKET_SIZE`
 /// of ndn-cxx, which every peer shares.
@@ -71,7 +77,7 @@ pub const PACKET_OCTETS_MAX: usize = 8800;
 
 /// What link headers may add to a network packet on a stream face: a Data of exactly
 /// [`PACKET_OCTETS_MAX`] octets must pass with every header field set (NFD and NDNd drop it).
-pub const LP_OVERHEAD_OCTETS_MAX: usize = 512;
+pub(crate) const LP_OVERHEAD_OCTETS_MAX: usize = 512;
 
 /// Largest link packet accepted from a stream or datagram.
 pub const LP_PACKET_OCTETS_MAX: usize = PACKET_OCTETS_MAX + LP_OVERHEAD_OCTETS_MAX;

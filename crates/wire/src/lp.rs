@@ -213,11 +213,11 @@ pub fn encode_lp_header(
 }
 
 /// Shortest link packet that [`encode_lp_probe`] makes, octets.
-pub const LP_PROBE_OCTETS_MIN: usize = 300;
+pub(crate) const LP_PROBE_OCTETS_MIN: usize = 300;
 
 /// Appends to `out` everything of an IDLE LpPacket of `octets` in all, with this TxSequence, that
-/// precedes its padding. The caller sends as many zeros right behind as this returns; `None` if it is
-/// to be shorter than [`LP_PROBE_OCTETS_MIN`] or longer than a datagram.
+/// precedes its padding. The caller sends as many zeros right behind as this returns; `None` if
+/// `octets` is less than 300 or more than a datagram takes.
 pub fn encode_lp_probe(tx_sequence: u64, octets: usize, out: &mut Vec<u8>) -> Option<usize> {
     // TYPE and LENGTH of the packet, TxSequence, TYPE and LENGTH of the padding: lengths take 3
     // octets in this range.

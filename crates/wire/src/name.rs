@@ -6,7 +6,6 @@
 //! of octets.
 
 use alloc::borrow::ToOwned;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
@@ -516,9 +515,4 @@ fn unhex(text: &str) -> Result<Vec<u8>, DecodeError> {
         .map(|pair| Some(hex(pair[0])? << 4 | hex(pair[1])?))
         .collect::<Option<_>>()
         .ok_or(DecodeError::BadUri)
-}
-
-/// The name as a URI, allocated (what [`fmt::Display`] writes).
-pub fn to_uri(name: NameRef<'_>) -> String {
-    alloc::format!("{name}")
 }

@@ -15,19 +15,19 @@ use crate::tlv::Writer;
 use crate::types::*;
 
 /// TYPE of SegmentSize in [`Metadata`].
-pub const SEGMENT_SIZE: u32 = 0xf500;
+pub(crate) const SEGMENT_SIZE: u32 = 0xf500;
 /// TYPE of Size in [`Metadata`].
 pub const SIZE: u32 = 0xf502;
 /// TYPE of Mode in [`Metadata`].
 pub const MODE: u32 = 0xf504;
 /// TYPE of Atime in [`Metadata`].
-pub const ATIME: u32 = 0xf506;
+pub(crate) const ATIME: u32 = 0xf506;
 /// TYPE of Btime in [`Metadata`].
-pub const BTIME: u32 = 0xf508;
+pub(crate) const BTIME: u32 = 0xf508;
 /// TYPE of Ctime in [`Metadata`].
-pub const CTIME: u32 = 0xf50a;
+pub(crate) const CTIME: u32 = 0xf50a;
 /// TYPE of Mtime in [`Metadata`].
-pub const MTIME: u32 = 0xf50c;
+pub(crate) const MTIME: u32 = 0xf50c;
 /// TYPE of ManifestEntries in [`Metadata`], namely's own: even, so that others skip it.
 pub const MANIFEST_ENTRIES: u32 = 0xf600;
 

@@ -32,7 +32,7 @@ impl<'a> Tlv<'a> {
     ///
     /// # Errors
     /// [`DecodeError::BadLength`] if the VALUE is not empty.
-    pub fn is_flag(&self) -> Result<bool, DecodeError> {
+    pub(crate) fn is_flag(&self) -> Result<bool, DecodeError> {
         if self.value.is_empty() { Ok(true) } else { Err(DecodeError::BadLength(self.typ)) }
     }
 
@@ -43,7 +43,7 @@ impl<'a> Tlv<'a> {
 }
 
 /// Returns true if an unrecognized element of this TYPE must make the packet invalid.
-pub fn is_critical(typ: u32) -> bool {
+pub(crate) fn is_critical(typ: u32) -> bool {
     typ <= 31 || typ & 1 == 1
 }
 
@@ -60,7 +60,7 @@ pub fn ignore_unknown(typ: u32) -> Result<(), DecodeError> {
 /// # Errors
 /// [`DecodeError::Truncated`] if `buf` ends within it, [`DecodeError::NonMinimalNumber`] if a
 /// shorter form holds the number.
-pub fn read_var_number(buf: &[u8]) -> Result<(u64, usize), DecodeError> {
+pub(crate) fn read_var_number(buf: &[u8]) -> Result<(u64, usize), DecodeError> {
     let first = *buf.first().ok_or(DecodeError::Truncated)?;
     let (size, least) = match first {
         0..=252 => return Ok((u64::from(first), 1)),
@@ -120,7 +120,7 @@ pub fn read_tlv(buf: &[u8]) -> Result<Tlv<'_>, DecodeError> {
 /// # Errors
 /// [`DecodeError`]: as [`read_tlv`]; [`DecodeError::UnexpectedType`] if the TYPE is another;
 /// [`DecodeError::TrailingOctets`] if something follows.
-pub fn read_exactly(buf: &[u8], typ: u32) -> Result<Tlv<'_>, DecodeError> {
+pub(crate) fn read_exactly(buf: &[u8], typ: u32) -> Result<Tlv<'_>, DecodeError> {
     let tlv = read_tlv(buf)?;
     if tlv.typ != typ {
         return Err(DecodeError::UnexpectedType(tlv.typ));
@@ -143,7 +143,7 @@ pub fn decode_nni(value: &[u8]) -> Result<u64, DecodeError> {
 }
 
 /// Octets that `n` takes as a VAR-NUMBER.
-pub fn var_number_octets(n: u64) -> usize {
+pub(crate) fn var_number_octets(n: u64) -> usize {
     match n {
         0..=252 => 1,
         253..=0xffff => 3,

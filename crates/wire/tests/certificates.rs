@@ -1,11 +1,11 @@
 //! Certificates and SafeBags: octets written by hand, names by their parts, what is refused.
 
-use namely_wire::certificate::{build_certificate, encode_safe_bag, key_name, key_name_of_locator};
 use namely_wire::tlv::Writer;
 use namely_wire::types::*;
 use namely_wire::{
     CertificateName, CertificateView, Component, ContentType, DataBuilder, DecodeError, Name, SafeBagView,
-    SignatureInfo, SignatureType, ValidityPeriod,
+    SignatureInfo, SignatureType, ValidityPeriod, build_certificate, encode_safe_bag, key_name,
+    key_name_of_locator,
 };
 
 const VALIDITY: ValidityPeriod = ValidityPeriod { not_before_s: 1_700_000_000, not_after_s: 1_800_000_000 };

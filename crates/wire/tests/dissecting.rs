@@ -1,7 +1,6 @@
 //! Packets as text: what people see, and that no input is too strange to be shown.
 
 use namely_wire::dissect::{DEPTH_MAX, NODES_MAX, Node, OCTETS_SHOWN_MAX, dissect, summary, to_text};
-use namely_wire::lp::encode_lp_packet;
 use namely_wire::mgmt::{
     Block, Command, ControlParameters, ControlResponse, Dataset, FaceQueryFilter, FibEntry, NextHop, Scope,
 };
@@ -10,7 +9,7 @@ use namely_wire::tlv::Writer;
 use namely_wire::types::*;
 use namely_wire::{
     Announcement, ContentType, DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, PitToken,
-    SignatureInfo, SignatureType,
+    SignatureInfo, SignatureType, encode_lp_packet,
 };
 use proptest::prelude::*;
 

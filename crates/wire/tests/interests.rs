@@ -1,10 +1,10 @@
 //! Interests: known octets, the evolvability rules, signed and digested portions, Nonce placement.
 
-use namely_wire::interest::with_nonce;
 use namely_wire::tlv::Writer;
 use namely_wire::types::*;
 use namely_wire::{
     Component, DecodeError, InterestBuilder, InterestView, KeyLocator, Name, SignatureInfo, SignatureType,
+    with_nonce,
 };
 use proptest::prelude::*;
 

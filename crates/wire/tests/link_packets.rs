@@ -1,14 +1,12 @@
 //! NDNLPv2: known octets of every field, tokens of every length, order and repetition, unknown
 //! fields, sizes.
 
-use namely_wire::lp::{
-    CACHE_POLICY_NO_CACHE, LpFraming, PIT_TOKEN_OCTETS_MAX, encode_lp_header, encode_lp_packet,
-};
 use namely_wire::tlv::Writer;
 use namely_wire::types::*;
 use namely_wire::{
-    DataBuilder, DataView, DecodeError, InterestBuilder, LP_PACKET_OCTETS_MAX, LpHeaders, LpView, NackReason,
-    Name, PACKET_OCTETS_MAX, PitToken, SignatureInfo,
+    CACHE_POLICY_NO_CACHE, DataBuilder, DataView, DecodeError, InterestBuilder, LP_PACKET_OCTETS_MAX,
+    LpFraming, LpHeaders, LpView, NackReason, Name, PACKET_OCTETS_MAX, PIT_TOKEN_OCTETS_MAX, PitToken,
+    SignatureInfo, encode_lp_header, encode_lp_packet,
 };
 use proptest::prelude::*;
 

@@ -2,10 +2,9 @@
 
 use std::cmp::Ordering;
 
-use namely_wire::name::COMPONENTS_MAX;
 use namely_wire::tlv::Writer;
 use namely_wire::types::*;
-use namely_wire::{Component, DecodeError, Name, NameRef};
+use namely_wire::{COMPONENTS_MAX, Component, DecodeError, Name, NameRef};
 use proptest::prelude::*;
 
 fn name(uri: &str) -> Name {

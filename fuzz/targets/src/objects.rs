@@ -1,9 +1,10 @@
 //! Metadata, directory listings, certificates, exported keys.
 
-use namely_wire::certificate::{build_certificate, encode_safe_bag, key_name_of_locator};
 use namely_wire::rdr::{Metadata, encode_listing, listing};
-use namely_wire::validity::{encode_time, parse_time};
-use namely_wire::{CertificateView, NameRef, SafeBagView, SignatureInfo};
+use namely_wire::{
+    CertificateView, NameRef, SafeBagView, SignatureInfo, build_certificate, encode_safe_bag, encode_time,
+    key_name_of_locator, parse_time,
+};
 
 use crate::inside;
 

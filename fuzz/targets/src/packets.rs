@@ -1,10 +1,8 @@
 //! Interests, Data and link packets.
 
-use namely_wire::interest::with_nonce;
-use namely_wire::lp::{LpFraming, encode_lp_header};
 use namely_wire::{
-    AnnouncementView, DataBuilder, DataView, InterestBuilder, InterestView, LpView, SignatureInfo,
-    SignatureInfoView,
+    AnnouncementView, DataBuilder, DataView, InterestBuilder, InterestView, LpFraming, LpView, SignatureInfo,
+    SignatureInfoView, encode_lp_header, with_nonce,
 };
 
 use crate::inside;

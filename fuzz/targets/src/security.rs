@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use namely_security::command::CommandVerifier;
 use namely_security::{
-    Certificate, CertificateError, CertificateFileError, HmacKey, Manifest, PrivateKey, TrustPolicy,
-    ValidityPeriod, Verdict, Verifier,
+    Certificate, CertificateError, CertificateFileError, CommandVerifier, HmacKey, Manifest, PrivateKey,
+    TrustPolicy, Verdict, Verifier,
 };
-use namely_wire::{DataView, InterestView, Name};
+use namely_wire::{DataView, InterestView, Name, ValidityPeriod};
 
 /// When every input is verified, ns since the Unix epoch.
 pub(crate) const NOW_NS: u64 = 1_750_000_000 * 1_000_000_000;

@@ -3,8 +3,6 @@
 //! Fuzzers start from these; the ordinary tests see that `fuzz/corpus` holds them.
 
 use namely_security::{HmacKey, Manifest, ManifestHash, Signer, sha256, sign_data};
-use namely_wire::certificate::{build_certificate, encode_safe_bag};
-use namely_wire::lp::{LpFraming, encode_lp_header, encode_lp_packet};
 use namely_wire::mgmt::{
     Block, ChannelStatus, Command, ControlParameters, ControlResponse, CsInfo, Dataset, EventRequest,
     FaceEventKind, FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry,
@@ -15,8 +13,9 @@ use namely_wire::rdr::{ListingEntry, Metadata, encode_listing, metadata_name};
 use namely_wire::tlv::Writer;
 use namely_wire::types::*;
 use namely_wire::{
-    Announcement, Component, ContentType, DataBuilder, InterestBuilder, LpHeaders, NackReason, Name,
-    PitToken, SignatureInfo, SignatureType, ValidityPeriod,
+    Announcement, Component, ContentType, DataBuilder, InterestBuilder, LpFraming, LpHeaders, NackReason,
+    Name, PitToken, SignatureInfo, SignatureType, ValidityPeriod, build_certificate, encode_lp_header,
+    encode_lp_packet, encode_safe_bag,
 };
 
 use crate::security::{NOW_NS, anchor, key, key_name};

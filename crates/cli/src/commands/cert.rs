@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 use namely_host::clock::unix_ns;
-use namely_security::keychain::KeyChain;
 use namely_security::validity::{self, UtcTime};
-use namely_security::{Certificate, Passphrase, Signer, read_certificate};
+use namely_security::{Certificate, KeyChain, Passphrase, Signer, read_certificate};
 use namely_wire::Name;
 use serde_json::json;
 

@@ -2,8 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use namely_host::clock::unix_ns;
-use namely_security::keychain::{KeyEntry, NewKey};
-use namely_security::{KeyType, validity};
+use namely_security::{KeyEntry, KeyType, NewKey, validity};
 use namely_wire::Name;
 use serde_json::json;
 

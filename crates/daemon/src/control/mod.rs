@@ -14,9 +14,8 @@ use std::time::Duration;
 
 use namely_host::clock;
 use namely_mgmt::{Control, CreateFaceError, Credentials, Incoming, Management, Now, Policy};
-use namely_wire::LpHeaders;
-use namely_wire::lp::CACHE_POLICY_NO_CACHE;
 use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceStatus};
+use namely_wire::{CACHE_POLICY_NO_CACHE, LpHeaders};
 
 use self::face_maker::FaceMaker;
 use self::neighbours::Neighbours;

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use namely_security::{Signer, sign_interest};
-use namely_wire::lp::encode_lp_packet;
 use namely_wire::mgmt::{
     Block, Command, ControlParameters, ControlResponse, Dataset, EventRequest, FaceEventNotification,
     FaceStatus, RibEntry, Route, Scope, blocks,
 };
 use namely_wire::{
-    DataBuilder, DataView, InterestBuilder, InterestView, LpHeaders, LpView, NackReason, Name, tlv,
+    DataBuilder, DataView, InterestBuilder, InterestView, LpHeaders, LpView, NackReason, Name,
+    encode_lp_packet, tlv,
 };
 
 use super::PATIENCE;

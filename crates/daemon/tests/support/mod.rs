@@ -11,9 +11,10 @@ use namely_daemon::dataplane::{ControlEvent, Core, DataPlane, DataPlaneOptions, 
 use namely_forwarder::{Config, FaceId};
 use namely_link::stream::packet_octets;
 use namely_mgmt::{FaceSettings, FaceSpec, Faces};
-use namely_wire::lp::encode_lp_packet;
 use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FacePersistency, FaceStatus};
-use namely_wire::{DataBuilder, FaceUri, InterestBuilder, LpHeaders, LpView, Name, PitToken, SignatureInfo};
+use namely_wire::{
+    DataBuilder, FaceUri, InterestBuilder, LpHeaders, LpView, Name, PitToken, SignatureInfo, encode_lp_packet,
+};
 
 /// How long a test waits for what must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

@@ -4,7 +4,7 @@
 //! TLV-LENGTH says where it ends.
 
 use namely_link::stream::packet_octets;
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 
 use super::ETHERTYPE;
 

@@ -11,7 +11,7 @@ mod sender;
 mod station;
 pub mod xdp;
 
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 
 pub use sender::FrameSender;
 pub use station::Station;

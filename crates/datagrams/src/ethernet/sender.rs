@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 use rustix::io::Errno;
 
 use super::frame::{self, HEADER_OCTETS};

@@ -5,7 +5,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 

@@ -24,7 +24,7 @@
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use lock_api::{Mutex, RawMutex};
-use namely_wire::name::COMPONENTS_MAX;
+use namely_wire::COMPONENTS_MAX;
 
 use super::buckets::{Buckets, Locked, Newest, Spot, Tag};
 use super::policy::Marks;

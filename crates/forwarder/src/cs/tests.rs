@@ -99,7 +99,7 @@ impl Store {
 /// `IS-30`, `IS-31`: every prefix of a cached name finds it, for names of 1 to the most components.
 #[test]
 fn each_prefix_of_a_name_finds_its_data_up_to_the_longest_name() {
-    let most = namely_wire::name::COMPONENTS_MAX;
+    let most = namely_wire::COMPONENTS_MAX;
     for components in [1, 2, 7, most] {
         let mut store = Store::new(10, 1000, 1 << 20);
         let name = (0..components).fold(Name::new(), |name, i| name.join_generic([i as u8]));

@@ -1,9 +1,8 @@
 //! A Data arrives: PIT, content store, and the downstream faces.
 
 use lock_api::RawMutex;
-use namely_wire::lp::CACHE_POLICY_NO_CACHE;
 use namely_wire::mgmt::LinkType;
-use namely_wire::{DataView, PitToken};
+use namely_wire::{CACHE_POLICY_NO_CACHE, DataView, PitToken};
 
 use super::{DataOut, is_localhost};
 use crate::config::UnsolicitedPolicy;

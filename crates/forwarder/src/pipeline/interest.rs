@@ -1,9 +1,8 @@
 //! An Interest arrives: scope, hop limit, loop detection, content store, PIT, strategy.
 
 use lock_api::RawMutex;
-use namely_wire::interest::with_nonce;
 use namely_wire::mgmt::LinkType;
-use namely_wire::{InterestView, LpHeaders, NackReason};
+use namely_wire::{InterestView, LpHeaders, NackReason, with_nonce};
 
 use super::amend::{with_nonce_of, without_hint};
 use super::upstreams::Routing;

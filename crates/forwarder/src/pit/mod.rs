@@ -23,8 +23,7 @@ mod tests;
 use alloc::boxed::Box;
 
 use lock_api::{Mutex, MutexGuard, RawMutex};
-use namely_wire::NameRef;
-use namely_wire::name::COMPONENTS_MAX;
+use namely_wire::{COMPONENTS_MAX, NameRef};
 
 use crate::config::{Config, ConfigError};
 use crate::faces::FaceKey;

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use namely_wire::name::COMPONENTS_MAX;
+use namely_wire::COMPONENTS_MAX;
 
 use crate::config::ConfigError;
 use crate::hash::NameHashes;

@@ -6,7 +6,7 @@
 //! have, and compares names only where 32 bits of a keyed hash agree; nothing grows with the number
 //! of entries. The worst case is a first component (or one that shares its place in the array of
 //! lengths) with routes of every length: one cache line for each component of the name, at most
-//! [`COMPONENTS_MAX`](namely_wire::name::COMPONENTS_MAX). Only who may add routes can bring that
+//! [`COMPONENTS_MAX`](namely_wire::COMPONENTS_MAX). Only who may add routes can bring that
 //! about. The buckets of several lengths are read before any name is, so that their cache misses
 //! overlap. An empty table costs one read.
 //!

@@ -127,7 +127,7 @@ fn a_name_of_the_most_components_is_forwarded_and_a_longer_one_is_dropped() {
     let bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
     bench.route("/", upstream, 0);
-    let most = namely_wire::name::COMPONENTS_MAX;
+    let most = namely_wire::COMPONENTS_MAX;
     let uri = "/x".repeat(most);
     assert_eq!(faces(&bench.receive(consumer, interest(&uri).build())), [upstream]);
     assert_eq!(faces(&bench.receive(upstream, data(&uri))), [consumer]);

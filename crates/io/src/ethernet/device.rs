@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use namely_datagrams::ethernet::frame::{self, NdnFrame};
 use namely_datagrams::ethernet::monitor::{self, Device, Monitor};
 use namely_datagrams::ethernet::ring::{Arrived, Ring};
-use namely_wire::face_uri::{FaceUri, MacAddress};
+use namely_wire::{FaceUri, MacAddress};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;

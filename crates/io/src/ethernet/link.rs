@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
 use namely_datagrams::ethernet::fanout::Group;
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 use parking_lot::Mutex;
 
 use super::xdp;

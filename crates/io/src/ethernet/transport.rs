@@ -6,7 +6,7 @@ use std::sync::Arc;
 use namely_datagrams::ethernet::FrameSender;
 use namely_datagrams::ethernet::frame;
 use namely_datagrams::ethernet::monitor::Device;
-use namely_wire::face_uri::{FaceUri, MacAddress};
+use namely_wire::{FaceUri, MacAddress};
 use rustix::io::Errno;
 
 use super::link::Link;

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use namely_memif::{Budget, Fault, Handshake, Progress};
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{SocketFlags, SocketType};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use namely_memif::{Handshake, Options, Progress};
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 

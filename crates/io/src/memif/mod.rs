@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use namely_memif::{Interface, Kick, Link, Pushed};
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 use rustix::io::Errno;
 
 use crate::error::CloseReason;

@@ -16,8 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 use namely_host::clock;
 use namely_link::{Accepts, DropCounters, LinkConfig, LinkKind, LinkSender};
-use namely_wire::LpView;
-use namely_wire::face_uri::FaceUri;
+use namely_wire::{FaceUri, LpView};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 

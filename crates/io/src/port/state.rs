@@ -2,7 +2,7 @@
 //! writes them.
 
 use namely_link::{LinkConfig, LinkDrop, LinkKind, LinkSender};
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 use rustix::io::Errno;
 
 use crate::limits::Limits;

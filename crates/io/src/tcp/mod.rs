@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use namely_wire::face_uri::{Endpoint, FaceUri};
+use namely_wire::{Endpoint, FaceUri};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use namely_datagrams::mmsg;
 use namely_link::stream::packet_octets;
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 

@@ -17,7 +17,7 @@ pub(crate) use peers::Channels;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use namely_wire::face_uri::{Endpoint, FaceUri};
+use namely_wire::{Endpoint, FaceUri};
 
 fn uri(address: SocketAddr) -> FaceUri {
     FaceUri::Udp(Endpoint::Address(address))

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use namely_datagrams::mmsg;
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 use socket2::{InterfaceIndexOrAddress, SockRef};

@@ -5,7 +5,7 @@ mod socket_file;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use namely_wire::face_uri::FaceUri;
+use namely_wire::FaceUri;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 

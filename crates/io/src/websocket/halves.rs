@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use namely_wire::face_uri::{Endpoint, FaceUri};
+use namely_wire::{Endpoint, FaceUri};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use tungstenite::protocol::Role;

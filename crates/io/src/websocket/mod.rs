@@ -11,8 +11,7 @@ mod wire;
 
 use std::net::SocketAddr;
 
-use namely_wire::LP_PACKET_OCTETS_MAX;
-use namely_wire::face_uri::{Endpoint, FaceUri};
+use namely_wire::{Endpoint, FaceUri, LP_PACKET_OCTETS_MAX};
 use rustix::net::{SocketType, sockopt};
 use tungstenite::protocol::WebSocketConfig;
 

@@ -16,9 +16,8 @@ use namely_io::{
     PortStatus, SendError, Workers, Xdp,
 };
 use namely_link::Outbound;
-use namely_wire::LpHeaders;
-use namely_wire::lp::{LpFraming, encode_lp_header};
 use namely_wire::tlv::Writer;
+use namely_wire::{LpFraming, LpHeaders, encode_lp_header};
 
 pub(crate) type Io = Faces<Recorder>;
 pub(crate) type Port = FacePort<Packet>;

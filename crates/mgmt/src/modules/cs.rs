@@ -8,7 +8,7 @@ use crate::control::Tables;
 
 /// Packets that one `cs/erase` erases at most; the response says whether more are left. NFD's
 /// figure.
-pub const ERASE_MAX: u64 = 256;
+pub(crate) const ERASE_MAX: u64 = 256;
 
 pub(crate) fn config(
     parameters: &ControlParameters,

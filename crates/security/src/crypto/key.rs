@@ -19,11 +19,11 @@ use zeroize::Zeroizing;
 use super::CryptoError;
 
 /// Smallest RSA modulus that is accepted, in octets (2048 bits).
-pub const RSA_MODULUS_OCTETS_MIN: usize = 256;
+pub(crate) const RSA_MODULUS_OCTETS_MIN: usize = 256;
 
 /// Largest RSA modulus that is accepted, in octets (4096 bits): the work a verification costs grows
 /// with it.
-pub const RSA_MODULUS_OCTETS_MAX: usize = 512;
+pub(crate) const RSA_MODULUS_OCTETS_MAX: usize = 512;
 
 const ED25519_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 const EC_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
@@ -199,7 +199,7 @@ impl PublicKey {
     ///
     /// # Errors
     /// [`CryptoError::BadPublicKey`], [`CryptoError::UnsupportedKey`] or [`CryptoError::RsaSize`].
-    pub fn from_spki(der: &[u8]) -> Result<Self, CryptoError> {
+    pub(crate) fn from_spki(der: &[u8]) -> Result<Self, CryptoError> {
         let info = SubjectPublicKeyInfoRef::try_from(der).map_err(|_| CryptoError::BadPublicKey)?;
         let key_type = KeyType::of(info.algorithm.oid, info.algorithm.parameters_oid().ok())?;
         if key_type == KeyType::Rsa {

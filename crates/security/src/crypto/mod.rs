@@ -14,20 +14,18 @@ use std::fmt;
 use aws_lc_rs::{digest, hmac};
 use zeroize::Zeroizing;
 
-pub use self::key::{KeyType, PrivateKey, PublicKey, RSA_MODULUS_OCTETS_MAX, RSA_MODULUS_OCTETS_MIN};
-pub use self::lanes::sha256_each;
-pub use self::pkcs8::{
-    PBKDF2_ROUNDS, PBKDF2_ROUNDS_MAX, Passphrase, SCRYPT_OCTETS_MAX, decrypt_pkcs8, encrypt_pkcs8,
-    is_encrypted_pem, private_key_from_pem, private_key_to_pem,
-};
+pub use self::key::{KeyType, PrivateKey, PublicKey};
+pub(crate) use self::lanes::sha256_each;
+pub use self::pkcs8::{Passphrase, encrypt_pkcs8, private_key_from_pem, private_key_to_pem};
+pub(crate) use self::pkcs8::{decrypt_pkcs8, is_encrypted_pem};
 
 /// Octets of a digest, of either hash.
-pub const DIGEST_OCTETS: usize = 32;
+pub(crate) const DIGEST_OCTETS: usize = 32;
 
 /// SHA-256 of `octets`, in one pass.
 ///
 /// ```
-/// let digest = namely_security::crypto::sha256(b"abc");
+/// let digest = namely_security::sha256(b"abc");
 /// assert_eq!(digest[..4], [0xba, 0x78, 0x16, 0xbf]);
 /// ```
 pub fn sha256(octets: &[u8]) -> [u8; DIGEST_OCTETS] {
@@ -72,7 +70,7 @@ impl fmt::Debug for Sha256 {
 /// without SHA instructions, not on those with them unless there are tens of thousands of octets.
 ///
 /// ```
-/// let digest = namely_security::crypto::blake3(b"abc");
+/// let digest = namely_security::blake3(b"abc");
 /// assert_eq!(digest[..4], [0x64, 0x37, 0xb3, 0xac]);
 /// ```
 pub fn blake3(octets: &[u8]) -> [u8; DIGEST_OCTETS] {
@@ -153,7 +151,7 @@ pub fn random<const N: usize>() -> Result<[u8; N], CryptoError> {
 }
 
 /// Returns true if two runs of octets are equal, in a time that does not tell where they differ.
-pub fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
 }
 

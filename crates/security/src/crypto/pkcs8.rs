@@ -14,13 +14,13 @@ const PLAIN_LABEL: &str = "PRIVATE KEY";
 const ENCRYPTED_LABEL: &str = "ENCRYPTED PRIVATE KEY";
 
 /// Rounds of PBKDF2-HMAC-SHA256 under which namely encrypts.
-pub const PBKDF2_ROUNDS: u32 = 210_000;
+pub(crate) const PBKDF2_ROUNDS: u32 = 210_000;
 
 /// Maximum rounds of PBKDF2 that a file may require: a few seconds of work.
-pub const PBKDF2_ROUNDS_MAX: u32 = 10_000_000;
+pub(crate) const PBKDF2_ROUNDS_MAX: u32 = 10_000_000;
 
 /// Maximum memory that a file may make scrypt take, in octets.
-pub const SCRYPT_OCTETS_MAX: u64 = 256 << 20;
+pub(crate) const SCRYPT_OCTETS_MAX: u64 = 256 << 20;
 
 /// The passphrase of a private key: wiped when dropped, never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub fn private_key_to_pem(
 }
 
 /// Returns true if PEM `text` holds an encrypted private key.
-pub fn is_encrypted_pem(text: &str) -> bool {
+pub(crate) fn is_encrypted_pem(text: &str) -> bool {
     text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
 }
 
@@ -107,7 +107,7 @@ pub fn encrypt_pkcs8(der: &[u8], passphrase: &Passphrase) -> Result<Vec<u8>, Cry
 /// # Errors
 /// [`CryptoError`]: the passphrase is wrong, the encryption is of a kind that namely does not read,
 /// or it wants more derivation work than namely does.
-pub fn decrypt_pkcs8(der: &[u8], passphrase: &Passphrase) -> Result<Zeroizing<Vec<u8>>, CryptoError> {
+pub(crate) fn decrypt_pkcs8(der: &[u8], passphrase: &Passphrase) -> Result<Zeroizing<Vec<u8>>, CryptoError> {
     let info = EncryptedPrivateKeyInfo::try_from(der).map_err(|_| CryptoError::BadPrivateKey)?;
     let EncryptionScheme::Pbes2(parameters) = &info.encryption_algorithm else {
         return Err(CryptoError::UnsupportedEncryption);

@@ -12,8 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use namely_wire::certificate::key_name_of_locator;
-use namely_wire::{Name, NameRef, ValidityPeriod};
+use namely_wire::{Name, NameRef, ValidityPeriod, key_name_of_locator};
 use zeroize::Zeroizing;
 
 use crate::certificate::{Certificate, identity_of, new_key_name};
@@ -122,7 +121,8 @@ impl KeyChain {
         }
     }
 
-    /// The key chain of the user: see [`default_folder`].
+    /// The key chain of the user: `$NAMELY_HOME/keys`, else `$XDG_DATA_HOME/namely/keys`, else
+    /// `$HOME/.local/share/namely/keys`.
     ///
     /// # Errors
     /// [`KeyChainError::NoHome`] if no home folder is known; otherwise as [`KeyChain::open`].
@@ -506,7 +506,7 @@ impl KeyChain {
 ///
 /// # Errors
 /// [`KeyChainError::NoHome`] if none of these variables is set.
-pub fn default_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, KeyChainError> {
+pub(crate) fn default_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, KeyChainError> {
     let folder = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     folder("NAMELY_HOME")
         .or_else(|| folder("XDG_DATA_HOME").map(|data| data.join("namely")))

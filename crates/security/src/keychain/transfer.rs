@@ -1,8 +1,7 @@
 //! Keys in and out of a key chain as SafeBags, the form in which NDN software exchanges them.
 
-use namely_wire::NameRef;
-use namely_wire::certificate::{SafeBagView, encode_safe_bag};
 use namely_wire::types::SAFE_BAG;
+use namely_wire::{NameRef, SafeBagView, encode_safe_bag};
 
 use super::{KeyChain, KeyChainError};
 use crate::certificate::Certificate;

@@ -12,7 +12,7 @@ use crate::certificate::Certificate;
 use crate::text::{CertificateFileError, read_bounded, read_certificate};
 
 /// Maximum octets of a policy file.
-pub const POLICY_FILE_OCTETS_MAX: u64 = 1 << 20;
+pub(crate) const POLICY_FILE_OCTETS_MAX: u64 = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

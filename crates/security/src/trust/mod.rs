@@ -14,13 +14,13 @@ use namely_wire::{Name, NameRef};
 use crate::certificate::{Certificate, identity_of};
 use crate::crypto::HmacKey;
 
-pub use self::file::{POLICY_FILE_OCTETS_MAX, PolicyFileError};
+pub use self::file::PolicyFileError;
 pub use self::pattern::{Pattern, PatternError};
 pub use self::rejection::{Rejection, Why};
 
 /// Longest chain of certificates, the signing key's included and the anchor not, unless a policy
 /// sets another.
-pub const CHAIN_DEPTH_MAX: usize = 5;
+pub(crate) const CHAIN_DEPTH_MAX: usize = 5;
 
 /// What is believed.
 #[derive(Clone, Debug)]
@@ -99,19 +99,19 @@ impl TrustPolicy {
     }
 
     /// Allows what `rule` says, besides what is allowed already.
-    pub fn add_rule(&mut self, rule: Rule) -> &mut Self {
+    pub(crate) fn add_rule(&mut self, rule: Rule) -> &mut Self {
         self.rules.push(rule);
         self
     }
 
     /// Sets whether a key may sign below its own identity, besides what the rules say.
-    pub fn set_hierarchical(&mut self, hierarchical: bool) -> &mut Self {
+    pub(crate) fn set_hierarchical(&mut self, hierarchical: bool) -> &mut Self {
         self.hierarchical = hierarchical;
         self
     }
 
     /// Sets the longest chain of certificates, the anchor not counted.
-    pub fn set_depth_max(&mut self, depth_max: usize) -> &mut Self {
+    pub(crate) fn set_depth_max(&mut self, depth_max: usize) -> &mut Self {
         self.depth_max = depth_max;
         self
     }
@@ -144,7 +144,7 @@ impl TrustPolicy {
     }
 
     /// Returns true if a key named `key_name` may sign `name`.
-    pub fn allows(&self, name: NameRef<'_>, key_name: NameRef<'_>) -> bool {
+    pub(crate) fn allows(&self, name: NameRef<'_>, key_name: NameRef<'_>) -> bool {
         self.allows_by_hierarchy(name, key_name)
             || self.rules.iter().any(|rule| {
                 let mut bindings = pattern::Bindings::new();

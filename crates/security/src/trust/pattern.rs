@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_longest_names_are_matched() {
-        let uri = "/a".repeat(namely_wire::name::COMPONENTS_MAX);
+        let uri = "/a".repeat(namely_wire::COMPONENTS_MAX);
         assert!(matches("/<x>/<>*/<x>", &uri));
         assert!(!matches("/<>*/b", &uri));
     }

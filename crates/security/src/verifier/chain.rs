@@ -8,8 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use namely_wire::certificate::key_name_of_locator;
-use namely_wire::{DataView, Name, NameRef, ValidityPeriod};
+use namely_wire::{DataView, Name, NameRef, ValidityPeriod, key_name_of_locator};
 
 use super::{NotYet, SignedPacket};
 use crate::certificate::Certificate;

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use namely_security::revocation::{Statement, Status, revocation_prefix};
-use namely_security::{TrustReason, Verified, Verifier};
+use namely_security::{Statement, Status, TrustReason, Verified, Verifier, revocation_prefix};
 use namely_transport::object::{
     Checked, Discovery, Object, ObjectError, OnBadSegment, Part, ReadOptions, SegmentVerifier,
 };

@@ -10,12 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use namely_security::command::has_right_parameters_digest;
-use namely_security::revocation::is_about_revocation;
-use namely_security::{Certificate, Signer};
+use namely_security::{Certificate, Signer, has_right_parameters_digest, is_about_revocation};
 use namely_transport::connection::{self, Connection, Incoming, OUTBOX_OCTETS_MAX, Outbox, Waker};
-use namely_wire::lp::CACHE_POLICY_NO_CACHE;
-use namely_wire::{InterestView, LpHeaders, NackReason, Name, NameRef, PACKET_OCTETS_MAX};
+use namely_wire::{
+    CACHE_POLICY_NO_CACHE, InterestView, LpHeaders, NackReason, Name, NameRef, PACKET_OCTETS_MAX,
+};
 
 use super::fetcher::{Job, Jobs};
 use super::misses::{Added, Misses, Ticket};

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use namely_security::validity::ALWAYS;
 use namely_security::{Certificate, Signer};
-use namely_wire::certificate::key_name_of_locator;
-use namely_wire::{Name, NameRef, ValidityPeriod};
+use namely_wire::{Name, NameRef, ValidityPeriod, key_name_of_locator};
 
 use super::check;
 use crate::error::BindError;
@@ -35,7 +34,7 @@ pub(super) struct Identity {
 
 impl Identity {
     /// The identity that was named, or the longest one above the prefix, by the certificate that is good for it at `now_ms`
-    /// ([`namely_security::keychain::KeyEntry::certificates_at`]).
+    /// ([`namely_security::KeyEntry::certificates_at`]).
     pub(super) fn find(prefix: &Name, source: &Source, now_ms: u64) -> Result<Self, BindError> {
         let chain = options::key_chain(source.keychain.as_ref())?;
         let entry = match &source.identity {

@@ -15,10 +15,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use namely_security::certificate::new_key_name;
-use namely_security::revocation::{Reason, RevocationError, Statement, Status, revocation_prefix};
 use namely_security::validity::UtcTime;
-use namely_security::{Certificate, HmacKey, KeyChain, KeyChainError, PrivateKey, Signer};
+use namely_security::{
+    Certificate, HmacKey, KeyChain, KeyChainError, PrivateKey, Reason, RevocationError, Signer, Statement,
+    Status, new_key_name, revocation_prefix,
+};
 use namely_wire::{DataView, Name, NameRef};
 
 use self::identity::{Identity, Source};

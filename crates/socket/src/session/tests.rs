@@ -1,6 +1,6 @@
 use namely_security::validity::ALWAYS;
-use namely_security::{KeyType, NewKey, ValidityPeriod};
-use namely_wire::certificate::CertificateName;
+use namely_security::{KeyType, NewKey};
+use namely_wire::{CertificateName, ValidityPeriod};
 
 use super::*;
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use namely_wire::face_uri::{Endpoint, FaceUri};
+use namely_wire::{Endpoint, FaceUri};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 

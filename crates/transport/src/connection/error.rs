@@ -4,8 +4,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use namely_wire::DecodeError;
-use namely_wire::face_uri::FaceUri;
+use namely_wire::{DecodeError, FaceUri};
 
 use crate::endpoint::{BadRouter, Candidate, NamedBy};
 

@@ -7,8 +7,7 @@ use std::io;
 
 use namely_datagrams::ethernet::Station;
 use namely_host::Waker;
-use namely_wire::PACKET_OCTETS_MAX;
-use namely_wire::face_uri::MacAddress;
+use namely_wire::{MacAddress, PACKET_OCTETS_MAX};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 

@@ -40,9 +40,8 @@ use std::time::{Duration, Instant};
 
 use namely_memif::RingFault;
 use namely_security::Signer;
-use namely_wire::face_uri::FaceUri;
 use namely_wire::mgmt::Scope;
-use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, NackReason};
+use namely_wire::{DataView, DecodeError, FaceUri, InterestView, LpHeaders, NackReason};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 

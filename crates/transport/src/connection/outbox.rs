@@ -6,8 +6,7 @@ use std::os::fd::AsFd;
 
 use namely_link::{Frame, LinkConfig, LinkKind, LinkSender, Outbound};
 use namely_memif::{Pushed, RingFault};
-use namely_wire::lp::{LpFraming, encode_lp_header};
-use namely_wire::{LpHeaders, LpView, PACKET_OCTETS_MAX};
+use namely_wire::{LpFraming, LpHeaders, LpView, PACKET_OCTETS_MAX, encode_lp_header};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 

@@ -2,11 +2,13 @@
 //! with the certificates that they take.
 
 use namely_host::clock::unix_ns;
-use namely_security::manifest::MANIFEST_KEYWORD;
-use namely_security::{MANIFEST_ENTRIES, TrustPolicy, Verdict, Verified, Verifier, manifest_name};
-use namely_wire::certificate::CertificateName;
+use namely_security::{
+    MANIFEST_ENTRIES, MANIFEST_KEYWORD, TrustPolicy, Verdict, Verified, Verifier, manifest_name,
+};
 use namely_wire::rdr::{METADATA_COMPONENT, Metadata, discovery_name};
-use namely_wire::{Component, ContentType, DataView, InterestBuilder, Name, NameRef, SignatureType, types};
+use namely_wire::{
+    CertificateName, Component, ContentType, DataView, InterestBuilder, Name, NameRef, SignatureType, types,
+};
 
 use super::{Object, ObjectError, ReadOptions, SignatureMode};
 use crate::connection::{Answer, Connection, ConnectionError};

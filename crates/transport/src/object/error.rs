@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
-use namely_security::manifest::{ManifestError, SegmentRejection};
-use namely_security::{CertificateError, Rejection};
+use namely_security::{CertificateError, ManifestError, Rejection, SegmentRejection};
 use namely_wire::{DecodeError, NackReason, Name};
 
 use crate::connection::ConnectionError;

@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 
 use namely_host::clock::unix_ns;
-use namely_security::manifest::SegmentFault;
 use namely_security::{
-    MANIFEST_ENTRIES, PacketOctets, Preparation, Prepared, Rejection, TrustReason, Verdict, Verified,
-    VerifiedManifest, Verifier, Why, manifest_index, manifest_name,
+    MANIFEST_ENTRIES, PacketOctets, Preparation, Prepared, Rejection, SegmentFault, TrustReason, Verdict,
+    Verified, VerifiedManifest, Verifier, Why, manifest_index, manifest_name,
 };
 use namely_wire::{ContentType, Name};
 

@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use namely_security::{Signer, sign_data};
-use namely_wire::lp::encode_lp_packet;
 use namely_wire::mgmt::{Block, ControlParameters, ControlResponse};
-use namely_wire::{DataBuilder, InterestView, LpHeaders, LpView, Name, tlv};
+use namely_wire::{DataBuilder, InterestView, LpHeaders, LpView, Name, encode_lp_packet, tlv};
 
 /// A router that accepts one client at a time on a Unix socket.
 pub(crate) struct ScriptedRouter {

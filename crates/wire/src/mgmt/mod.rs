@@ -7,7 +7,7 @@
 //! Follows NFD's management protocol as ndn-cxx encodes it (ControlCommand, StatusDataset, and the
 //! pages of each manager).
 
-pub mod numbers;
+pub(crate) mod numbers;
 
 mod block;
 mod faces;

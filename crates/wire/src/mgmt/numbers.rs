@@ -2,83 +2,83 @@
 //! (128 to 137 most of all), so each name says in which block it holds.
 #![allow(missing_docs, reason = "the names are NFD's; the structs that use them say what they mean")]
 
-pub const CONTROL_RESPONSE: u32 = 101;
-pub const STATUS_CODE: u32 = 102;
-pub const STATUS_TEXT: u32 = 103;
+pub(crate) const CONTROL_RESPONSE: u32 = 101;
+pub(crate) const STATUS_CODE: u32 = 102;
+pub(crate) const STATUS_TEXT: u32 = 103;
 
-pub const CONTROL_PARAMETERS: u32 = 104;
-pub const FACE_ID: u32 = 105;
-pub const COST: u32 = 106;
-pub const STRATEGY: u32 = 107;
-pub const FLAGS: u32 = 108;
-pub const EXPIRATION_PERIOD: u32 = 109;
-pub const ORIGIN: u32 = 111;
-pub const MASK: u32 = 112;
-pub const URI: u32 = 114;
-pub const LOCAL_URI: u32 = 129;
-pub const CAPACITY: u32 = 131;
-pub const COUNT: u32 = 132;
-pub const FACE_PERSISTENCY: u32 = 133;
-pub const BASE_CONGESTION_MARKING_INTERVAL: u32 = 135;
-pub const DEFAULT_CONGESTION_THRESHOLD: u32 = 136;
-pub const MTU: u32 = 137;
+pub(crate) const CONTROL_PARAMETERS: u32 = 104;
+pub(crate) const FACE_ID: u32 = 105;
+pub(crate) const COST: u32 = 106;
+pub(crate) const STRATEGY: u32 = 107;
+pub(crate) const FLAGS: u32 = 108;
+pub(crate) const EXPIRATION_PERIOD: u32 = 109;
+pub(crate) const ORIGIN: u32 = 111;
+pub(crate) const MASK: u32 = 112;
+pub(crate) const URI: u32 = 114;
+pub(crate) const LOCAL_URI: u32 = 129;
+pub(crate) const CAPACITY: u32 = 131;
+pub(crate) const COUNT: u32 = 132;
+pub(crate) const FACE_PERSISTENCY: u32 = 133;
+pub(crate) const BASE_CONGESTION_MARKING_INTERVAL: u32 = 135;
+pub(crate) const DEFAULT_CONGESTION_THRESHOLD: u32 = 136;
+pub(crate) const MTU: u32 = 137;
 
 /// The block of one entry of every dataset but the general status and the channel list.
-pub const ENTRY: u32 = 128;
-pub const CHANNEL_STATUS: u32 = 130;
-pub const FACE_QUERY_FILTER: u32 = 150;
-pub const FACE_EVENT_NOTIFICATION: u32 = 192;
-pub const FACE_EVENT_KIND: u32 = 193;
+pub(crate) const ENTRY: u32 = 128;
+pub(crate) const CHANNEL_STATUS: u32 = 130;
+pub(crate) const FACE_QUERY_FILTER: u32 = 150;
+pub(crate) const FACE_EVENT_NOTIFICATION: u32 = 192;
+pub(crate) const FACE_EVENT_KIND: u32 = 193;
 
 /// In FaceQueryFilter.
-pub const URI_SCHEME: u32 = 131;
+pub(crate) const URI_SCHEME: u32 = 131;
 /// In FaceStatus, FaceQueryFilter and FaceEventNotification.
-pub const FACE_SCOPE: u32 = 132;
+pub(crate) const FACE_SCOPE: u32 = 132;
 /// In FaceStatus, FaceQueryFilter and FaceEventNotification.
-pub const LINK_TYPE: u32 = 134;
+pub(crate) const LINK_TYPE: u32 = 134;
 
 /// In FibEntry.
-pub const NEXT_HOP_RECORD: u32 = 129;
+pub(crate) const NEXT_HOP_RECORD: u32 = 129;
 /// In RibEntry.
-pub const ROUTE: u32 = 129;
+pub(crate) const ROUTE: u32 = 129;
 /// In CsInfo.
-pub const N_HITS: u32 = 129;
+pub(crate) const N_HITS: u32 = 129;
 /// In CsInfo.
-pub const N_MISSES: u32 = 130;
+pub(crate) const N_MISSES: u32 = 130;
 
 /// In the general status.
-pub const NFD_VERSION: u32 = 128;
+pub(crate) const NFD_VERSION: u32 = 128;
 /// In the general status.
-pub const START_TIMESTAMP: u32 = 129;
+pub(crate) const START_TIMESTAMP: u32 = 129;
 /// In the general status.
-pub const CURRENT_TIMESTAMP: u32 = 130;
+pub(crate) const CURRENT_TIMESTAMP: u32 = 130;
 /// In the general status.
-pub const N_NAME_TREE_ENTRIES: u32 = 131;
+pub(crate) const N_NAME_TREE_ENTRIES: u32 = 131;
 /// In the general status.
-pub const N_FIB_ENTRIES: u32 = 132;
+pub(crate) const N_FIB_ENTRIES: u32 = 132;
 /// In the general status.
-pub const N_PIT_ENTRIES: u32 = 133;
+pub(crate) const N_PIT_ENTRIES: u32 = 133;
 /// In the general status.
-pub const N_MEASUREMENTS_ENTRIES: u32 = 134;
+pub(crate) const N_MEASUREMENTS_ENTRIES: u32 = 134;
 /// In the general status and in CsInfo.
-pub const N_CS_ENTRIES: u32 = 135;
+pub(crate) const N_CS_ENTRIES: u32 = 135;
 
 /// Namely's own: in ControlParameters of `cs/config` and in CsInfo. Even, so that others pass over
 /// it.
-pub const CS_POLICY: u32 = 204;
+pub(crate) const CS_POLICY: u32 = 204;
 
 /// In a counter of namely's `status/counters`.
-pub const COUNTER_LABEL: u32 = 200;
+pub(crate) const COUNTER_LABEL: u32 = 200;
 /// In a counter of namely's `status/counters`.
-pub const COUNTER_VALUE: u32 = 202;
+pub(crate) const COUNTER_VALUE: u32 = 202;
 
-pub const N_IN_INTERESTS: u32 = 144;
-pub const N_IN_DATA: u32 = 145;
-pub const N_OUT_INTERESTS: u32 = 146;
-pub const N_OUT_DATA: u32 = 147;
-pub const N_IN_BYTES: u32 = 148;
-pub const N_OUT_BYTES: u32 = 149;
-pub const N_IN_NACKS: u32 = 151;
-pub const N_OUT_NACKS: u32 = 152;
-pub const N_SATISFIED_INTERESTS: u32 = 153;
-pub const N_UNSATISFIED_INTERESTS: u32 = 154;
+pub(crate) const N_IN_INTERESTS: u32 = 144;
+pub(crate) const N_IN_DATA: u32 = 145;
+pub(crate) const N_OUT_INTERESTS: u32 = 146;
+pub(crate) const N_OUT_DATA: u32 = 147;
+pub(crate) const N_IN_BYTES: u32 = 148;
+pub(crate) const N_OUT_BYTES: u32 = 149;
+pub(crate) const N_IN_NACKS: u32 = 151;
+pub(crate) const N_OUT_NACKS: u32 = 152;
+pub(crate) const N_SATISFIED_INTERESTS: u32 = 153;
+pub(crate) const N_UNSATISFIED_INTERESTS: u32 = 154;

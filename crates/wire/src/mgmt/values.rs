@@ -121,7 +121,7 @@ impl RouteOrigin {
     /// An end host's router, on the router of its network.
     pub const CLIENT: RouteOrigin = RouteOrigin(65);
     /// Discovery of the network's router.
-    pub const AUTOCONF: RouteOrigin = RouteOrigin(66);
+    pub(crate) const AUTOCONF: RouteOrigin = RouteOrigin(66);
     /// The NLSR routing daemon.
     pub const NLSR: RouteOrigin = RouteOrigin(128);
     /// A Prefix Announcement.

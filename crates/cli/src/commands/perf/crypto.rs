@@ -6,8 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use namely_security::crypto::{KeyType, PrivateKey, blake3, sha256};
-use namely_security::{CryptoError, Signer, sign_data};
+use namely_security::{CryptoError, KeyType, PrivateKey, Signer, blake3, sha256, sign_data};
 use namely_wire::{DataBuilder, DataView, Name};
 use serde_json::json;
 

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use namely_security::crypto::{HmacKey, PrivateKey, sha256};
-use namely_security::{CryptoError, Signer};
+use namely_security::{CryptoError, HmacKey, PrivateKey, Signer, sha256};
 use namely_wire::types::SIGNATURE_VALUE;
 use namely_wire::{DataView, Name, SignatureInfo, SignatureType};
 

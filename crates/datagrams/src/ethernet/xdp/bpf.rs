@@ -5,7 +5,7 @@
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 use rustix::io::Errno;
 
 use super::QUEUES_MAX;

@@ -3,7 +3,7 @@
 //!
 //! Instructions are those of the kernel's `Documentation/bpf/standardization/instruction-set.rst`.
 
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 
 use super::super::ETHERTYPE;
 use super::super::frame::HEADER_OCTETS;

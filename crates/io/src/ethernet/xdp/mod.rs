@@ -17,7 +17,7 @@ use namely_datagrams::ethernet::frame::HEADER_OCTETS;
 use namely_datagrams::ethernet::monitor::Device;
 use namely_datagrams::ethernet::ring::Arrived;
 use namely_datagrams::ethernet::xdp::{self, Layout, Mode, Program, QUEUES_MAX, Receive};
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 

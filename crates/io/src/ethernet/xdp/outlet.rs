@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use namely_datagrams::ethernet::frame::{self, HEADER_OCTETS};
 use namely_datagrams::ethernet::xdp::{Transmit, kick};
 use namely_link::Frame;
-use namely_wire::face_uri::MacAddress;
+use namely_wire::MacAddress;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};

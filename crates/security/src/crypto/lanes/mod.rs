@@ -44,12 +44,7 @@ const K: [u32; 64] = [
 ];
 
 /// SHA-256 of each of `messages`.
-///
-/// ```
-/// use namely_security::crypto::{sha256, sha256_each};
-/// assert_eq!(sha256_each(&[b"abc", b"", b"abd"]), [sha256(b"abc"), sha256(b""), sha256(b"abd")]);
-/// ```
-pub fn sha256_each(messages: &[&[u8]]) -> Vec<[u8; DIGEST_OCTETS]> {
+pub(crate) fn sha256_each(messages: &[&[u8]]) -> Vec<[u8; DIGEST_OCTETS]> {
     let mut digests = vec![[0; DIGEST_OCTETS]; messages.len()];
     let mut waiting: Vec<usize> = (0..messages.len()).collect();
     // Lanes go on together: only messages of as many blocks fit beside each other.
