@@ -1,5 +1,6 @@
-//! Files that import each other in a circle cannot be read one after the other. Two may, where each is half of one thing;
-//! a larger circle fails here. What is listed below is not clean yet: it can only shrink.
+//! Files that import each other in a circle cannot be read one after the other. Two may, where each
+//! is half of one thing; a larger circle fails here. What is listed below is not clean yet: it can
+//! only shrink.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -89,7 +90,8 @@ fn code(text: &str) -> String {
     code.map(|line| line.replace("(in super::super)", "")).collect::<Vec<_>>().join("\n")
 }
 
-/// The paths that a `use` names, without their aliases: `a::{b, c::{self, d}}` gives `a::b`, `a::c`, `a::c::d`.
+/// The paths that a `use` names, without their aliases: `a::{b, c::{self, d}}` gives `a::b`,
+/// `a::c`, `a::c::d`.
 fn paths(tree: &str) -> Vec<Vec<String>> {
     fn expand(tree: &str, before: &[String], into: &mut Vec<Vec<String>>) {
         let (path, group) = match tree.split_once('{') {

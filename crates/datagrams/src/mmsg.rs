@@ -1,7 +1,8 @@
-//! Many datagrams in one system call: `recvmmsg(2)` and `sendmmsg(2)`, and several datagrams in one buffer:
-//! `UDP_SEGMENT` and `UDP_GRO` of udp(7).
+//! Many datagrams in one system call: `recvmmsg(2)` and `sendmmsg(2)`, and several datagrams in one
+//! buffer: `UDP_SEGMENT` and `UDP_GRO` of udp(7).
 //!
-//! It never keeps memory of its own: what is received lies in the caller's buffer, what is sent in the caller's slices.
+//! It never keeps memory of its own: what is received lies in the caller's buffer, what is sent in
+//! the caller's slices.
 #![allow(unsafe_code)]
 
 use std::io::IoSlice;
@@ -21,8 +22,8 @@ pub const MESSAGES_OUT_MAX: usize = 64;
 /// Room for one message: no datagram and no coalesced run is longer.
 const MESSAGE_OCTETS: usize = 64 << 10;
 
-/// From one message's room to the next. A little more than the room, so that the beginnings of short messages do not
-/// all fall into one set of the processor's cache.
+/// From one message's room to the next. A little more than the room, so that the beginnings of
+/// short messages do not all fall into one set of the processor's cache.
 const STRIDE_OCTETS: usize = MESSAGE_OCTETS + 128;
 
 /// The buffer that [`receive`] fills completely.
@@ -86,17 +87,18 @@ impl Received {
         })
     }
 
-    /// Whether the socket had no more.
+    /// Returns true if the socket had no more.
     pub fn is_last(&self) -> bool {
         self.count < self.room
     }
 }
 
-/// Lets the kernel hand over several datagrams of one peer as one message, cut by [`Received::datagrams`]. Kernels that
-/// cannot, do not.
+/// Lets the kernel hand over several datagrams of one peer as one message, cut by
+/// [`Received::datagrams`]. Kernels that cannot, do not.
 pub fn coalesce(socket: impl AsFd) {
     let on: libc::c_int = 1;
-    // SAFETY: the value is a live integer of the length given; the descriptor is borrowed, hence open.
+    // SAFETY: the value is a live integer of the length given; the descriptor is borrowed, hence
+    // open.
     let _ = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -108,8 +110,8 @@ pub fn coalesce(socket: impl AsFd) {
     };
 }
 
-/// Receives what is there, as far as `buffer` has room ([`RECEIVE_OCTETS`] make full use of it), without waiting. Senders
-/// are told `with_names` only.
+/// Receives what is there, as far as `buffer` has room ([`RECEIVE_OCTETS`] make full use of it),
+/// without waiting. Senders are told `with_names` only.
 ///
 /// # Errors
 /// [`Errno::AGAIN`] when nothing is there; otherwise what the system says.
@@ -132,9 +134,10 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8], with_names: bool) -> Result
             header.msg_namelen = mem::size_of::<Name>() as _;
         }
     }
-    // SAFETY: the first `room` headers point to slices, controls and names that live until the end of this function and
-    // have the lengths given; each slice points into a chunk of its own of `buffer`, borrowed mutably all the while. The
-    // kernel writes into nothing else, and any octets are a value of what it writes.
+    // SAFETY: the first `room` headers point to slices, controls and names that live until the end
+    // of this function and have the lengths given; each slice points into a chunk of its own of
+    // `buffer`, borrowed mutably all the while. The kernel writes into nothing else, and any octets
+    // are a value of what it writes.
     let count = check(unsafe {
         libc::recvmmsg(
             socket.as_fd().as_raw_fd(),
@@ -192,7 +195,8 @@ pub struct Outgoing<'a> {
     pub segment_octets: Option<u16>,
 }
 
-/// Sends the first [`MESSAGES_OUT_MAX`] messages, as far as the socket takes them, without waiting. Returns how many it took.
+/// Sends the first [`MESSAGES_OUT_MAX`] messages, as far as the socket takes them, without waiting.
+/// Returns how many it took.
 ///
 /// # Errors
 /// Why the first message was not taken.
@@ -216,8 +220,9 @@ pub fn send<'a>(socket: impl AsFd, messages: impl Iterator<Item = Outgoing<'a>>)
         }
         count += 1;
     }
-    // SAFETY: the first `count` headers point to slices, borrowed for `'a`, and to controls that live until the end of
-    // this function, with their lengths; neither was moved since. The kernel writes the lengths sent into the headers only.
+    // SAFETY: the first `count` headers point to slices, borrowed for `'a`, and to controls that
+    // live until the end of this function, with their lengths; neither was moved since. The kernel
+    // writes the lengths sent into the headers only.
     check(unsafe {
         libc::sendmmsg(
             socket.as_fd().as_raw_fd(),

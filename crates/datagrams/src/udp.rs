@@ -1,4 +1,5 @@
-//! Datagrams out of one socket: runs of equal length as one message (`UDP_SEGMENT`), and many messages by one call.
+//! Datagrams out of one socket: runs of equal length as one message (`UDP_SEGMENT`), and many
+//! messages by one call.
 //!
 //! It never waits, and keeps nothing of what it sends.
 
@@ -31,7 +32,7 @@ pub trait Datagram {
     /// Its octets, in order; slices may be empty.
     fn slices(&self) -> [&[u8]; SLICES_MAX];
 
-    /// Whether it leaves in a message of its own, so that it does not get lost with others.
+    /// Returns true if it leaves in a message of its own, so that it does not get lost with others.
     fn is_alone(&self) -> bool {
         false
     }
@@ -46,7 +47,8 @@ impl<P: AsRef<[u8]>> Datagram for Frame<P> {
         Frame::slices(self)
     }
 
-    /// A run of which one datagram is too long for the path may get lost as a whole: systems pass runs on uncut.
+    /// A run of which one datagram is too long for the path may get lost as a whole: systems pass
+    /// runs on uncut.
     fn is_alone(&self) -> bool {
         self.is_probe()
     }
@@ -81,8 +83,8 @@ impl Default for UdpSender {
 }
 
 impl UdpSender {
-    /// Sends datagrams from the front of `datagrams`, as far as a connected socket takes them by one system call. Returns
-    /// how many it took.
+    /// Sends datagrams from the front of `datagrams`, as far as a connected socket takes them by
+    /// one system call. Returns how many it took.
     ///
     /// # Errors
     /// Why the first datagram was not taken.
@@ -113,8 +115,8 @@ impl UdpSender {
         }
     }
 
-    /// The longest datagram that reaches the peer in one piece, octets, if it is another one than this told last. Asked
-    /// of the system when there is reason to.
+    /// The longest datagram that reaches the peer in one piece, octets, if it is another one than
+    /// this told last. Asked of the system when there is reason to.
     pub fn path_change(&mut self, socket: impl AsFd) -> Option<usize> {
         if !std::mem::take(&mut self.is_stale) {
             return None;
@@ -127,8 +129,8 @@ impl UdpSender {
         (before != Some(now)).then_some(now)
     }
 
-    /// The system refused a run of datagrams of `octets`: no more such runs. Whether that was the reason, and the same
-    /// datagrams may be sent one by one.
+    /// The system refused a run of datagrams of `octets`: no more such runs. Whether that was the
+    /// reason, and the same datagrams may be sent one by one.
     fn refuse(&mut self, socket: BorrowedFd<'_>, octets: usize, errno: Errno) -> bool {
         self.run_octets_max = match errno {
             // The kernel cuts runs but not datagrams: each must fit into the path's MTU.
@@ -142,9 +144,10 @@ impl UdpSender {
     }
 }
 
-/// Lets the kernel learn the MTU of the path of a connected socket (RFC 1191, RFC 8201): a datagram that fits into what is known
-/// of the path is not to be cut on the way; longer ones are cut here. So systems are set usually. Where a
-/// router cannot pass one, the socket's next call fails with [`Errno::MSGSIZE`], and the path's MTU is another.
+/// Lets the kernel learn the MTU of the path of a connected socket (RFC 1191, RFC 8201): a datagram
+/// that fits into what is known of the path is not to be cut on the way; longer ones are cut here.
+/// So systems are set usually. Where a router cannot pass one, the socket's next call fails with
+/// [`Errno::MSGSIZE`], and the path's MTU is another.
 pub fn discover_path(socket: impl AsFd) {
     let socket = socket.as_fd();
     // Where this is refused the system's setting holds.
@@ -152,7 +155,8 @@ pub fn discover_path(socket: impl AsFd) {
         .or_else(|_| sockopt::set_ipv6_mtu_discover(socket, sockopt::Ipv6PathMtuDiscovery::WANT));
 }
 
-/// The longest datagram that reaches the peer of a socket in one piece, octets; none where the system does not say.
+/// The longest datagram that reaches the peer of a socket in one piece, octets; `None` where the
+/// system does not say.
 pub fn path_octets(socket: impl AsFd) -> Option<usize> {
     let socket = socket.as_fd();
     let is_v4 = sockopt::socket_domain(socket).ok()? == AddressFamily::INET;
@@ -191,7 +195,8 @@ impl Run {
     }
 }
 
-/// Cuts datagrams of the given lengths, some of which are alone, into runs. Returns how many there are.
+/// Cuts datagrams of the given lengths, some of which are alone, into runs. Returns how many there
+/// are.
 fn cut(
     datagrams: impl Iterator<Item = (usize, bool)>,
     run_octets_max: usize,

@@ -5,13 +5,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors that a process needs beside its transports.
 const DESCRIPTORS_OTHER: u64 = 256;
 
-/// Raises this process's limit on descriptors so that `transports` fit, as far as the system allows; it is never
-/// lowered. Returns how many transports fit.
+/// Raises this process's limit on descriptors so that `transports` fit, as far as the system
+/// allows; it is never lowered. Returns how many transports fit.
 pub fn make_room_for(transports: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let wanted = wanted(&limit, transports as u64 + DESCRIPTORS_OTHER);
     let current = match wanted {
-        // Only the soft limit changes, and not beyond the hard one; if it stays, fewer transports fit.
+        // Only the soft limit changes, and not beyond the hard one; if it stays, fewer transports
+        // fit.
         Some(wanted) if setrlimit(Resource::Nofile, Rlimit { current: wanted, ..limit }).is_ok() => wanted,
         _ => limit.current,
     };

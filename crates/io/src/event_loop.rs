@@ -1,4 +1,5 @@
-//! The loop of one worker: sleep until a socket is ready or a timer is due, read, write what was queued, again.
+//! The loop of one worker: sleep until a socket is ready or a timer is due, read, write what was
+//! queued, again.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -79,7 +80,8 @@ impl<H: Handler> EventLoop<H> {
         self.faces.mailbox.waker().clone()
     }
 
-    /// Runs until the handler breaks. What was queued then is written as far as the sockets take it.
+    /// Runs until the handler breaks. What was queued then is written as far as the sockets take
+    /// it.
     ///
     /// # Errors
     /// Environment: the system cannot wait for sockets any more.

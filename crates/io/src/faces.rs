@@ -305,6 +305,8 @@ impl<H: Handler> Faces<H> {
             return;
         };
         let Some(source) = slot.source.take() else { return };
+        // From here on the id leads nowhere, and events of its descriptor that are ready already
+        // are passed over.
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id.index());
         if let Source::Transport(mut transport) = source {

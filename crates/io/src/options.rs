@@ -9,22 +9,25 @@ pub use namely_wire::mgmt::FacePersistency as Persistency;
 pub struct IoOptions {
     /// Most transports, listeners not counted; further peers are refused.
     pub faces_max: usize,
-    /// Most octets of memory that frames waiting on one transport take; further frames are dropped.
+    /// Maximum number of octets of memory that frames waiting on one transport take; further frames
+    /// are dropped.
     pub queue_octets_max: usize,
     /// The same over all transports.
     pub queue_octets_total_max: usize,
-    /// Most octets that are read from one stream in a turn, before others have theirs.
+    /// Maximum number of octets that are read from one stream in a turn, before others have theirs.
     pub read_octets_per_turn: usize,
-    /// Most datagrams that are read from one socket in a turn, before others have theirs.
+    /// Maximum number of datagrams that are read from one socket in a turn, before others have
+    /// theirs.
     pub read_datagrams_per_turn: usize,
     /// SO_SNDBUF of Unix and UDP sockets, octets. The kernel fits those of TCP to the path.
     pub send_buffer_octets: usize,
     /// SO_RCVBUF of Unix sockets, octets.
     pub stream_receive_buffer_octets: usize,
-    /// SO_RCVBUF of datagram sockets, octets: what a burst may hold while the loop is busy elsewhere.
+    /// SO_RCVBUF of datagram sockets, octets: what a burst may hold while the loop is busy
+    /// elsewhere.
     pub datagram_receive_buffer_octets: usize,
-    /// How long a worker that has nothing to do looks again and again before it sleeps, and the kernel looks at a
-    /// socket's device (SO_BUSY_POLL), us; 0: not at all.
+    /// How long a worker that has nothing to do looks again and again before it sleeps, and the
+    /// kernel looks at a socket's device (SO_BUSY_POLL), us; 0: not at all.
     pub busy_poll_us: u32,
     /// Limits on the incomplete messages of each face.
     pub reassembly: ReassemblyLimits,
@@ -63,7 +66,7 @@ pub struct UdpOptions {
 pub struct MemifOptions {
     /// What a peer that connects may have.
     pub interface: namely_memif::Options,
-    /// Most octets that the memory of all peers together may have, mapped here.
+    /// Maximum number of octets that the memory of all peers together may have, mapped here.
     pub mapped_octets_total_max: usize,
 }
 
@@ -80,29 +83,33 @@ pub enum Xdp {
     /// No.
     #[default]
     Off,
-    /// Where the driver has a place for the program and this process may load it, otherwise by AF_PACKET.
+    /// Where the driver has a place for the program and this process may load it, otherwise by
+    /// AF_PACKET.
     Auto,
-    /// All of them, through the kernel's generic place where the driver has none. A device that cannot be read so is not read.
+    /// All of them, through the kernel's generic place where the driver has none. A device that
+    /// cannot be read so is not read.
     On,
 }
 
 /// Links whose packets the worker that reads them hands to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DispatchedLinks {
-    /// The local or remote ends of their transports. An unspecified address stands for all with its port.
+    /// The local or remote ends of their transports. An unspecified address stands for all with its
+    /// port.
     pub links: Vec<FaceUri>,
-    /// The first worker reads these links and no other transport, if there are at least two workers.
+    /// The first worker reads these links and no other transport, if there are at least two
+    /// workers.
     pub own_worker: bool,
 }
 
 impl DispatchedLinks {
-    /// Whether a transport with these ends is on one of them.
+    /// Returns true if a transport with these ends is on one of them.
     pub fn has(&self, local: &FaceUri, remote: &FaceUri) -> bool {
         self.links.iter().any(|link| link == remote || link == local || is_any_with_port(link, local))
     }
 }
 
-/// Whether `link` stands for every address with the port of `local`.
+/// Returns true if `link` stands for every address with the port of `local`.
 fn is_any_with_port(link: &FaceUri, local: &FaceUri) -> bool {
     let (Some(any), Some(address)) = (link.address(), local.address()) else { return false };
     any.ip().is_unspecified()

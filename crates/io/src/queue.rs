@@ -161,8 +161,8 @@ impl<P: AsRef<[u8]>> WaitingFrames<P> {
         self.joined.push_back((now_ns, begins_packet));
     }
 
-    /// Moves frames from the front to `to`, which is empty: all of them where nothing waited for long, otherwise
-    /// about as many octets as [`TAKEN_OCTETS`].
+    /// Moves frames from the front to `to`, which is empty: all of them where nothing waited for
+    /// long, otherwise about as many octets as [`TAKEN_OCTETS`].
     pub(crate) fn take(&mut self, to: &mut FrameQueue<P>, config: &CodelConfig, now_ns: u64) -> Judged {
         let mut judged = Judged::default();
         let Some((first_ns, _)) = self.joined.front() else { return judged };

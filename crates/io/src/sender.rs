@@ -20,7 +20,7 @@ pub(crate) trait Sender<P>: Send {
     /// flushes the port itself.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Whether the receiving half watches the same descriptor.
+    /// Returns true if the receiving half watches the same descriptor.
     fn shares_descriptor(&self) -> bool {
         true
     }

@@ -216,7 +216,8 @@ impl<H: Handler> Faces<H> {
         } else {
             foreign.reader(id, port, || shared.new_reader())
         };
-        // Drops are counted by the link service.
+        // Reassembled packets lie in the reader's own buffer until the next call: they are kept
+        // before anything else runs. Drops are counted by the link service.
         let received = reader.link.receive(&view, remote, port.accepts(), now_ns).ok().flatten();
         let received = received.map(|packet| (keep(packet.packet), packet.headers));
         reader.settle(id, port, reassembly_timers);
@@ -280,6 +281,7 @@ impl<H: Handler> Faces<H> {
         while let Some(entry) = self.link_timers.first_entry()
             && entry.key().0 <= self.now_ns
         {
+            // The port may have been closed, or served by another worker: `tick` looks.
             let port = entry.remove();
             let (total, context) = self.send_context();
             let follow_up = port.tick(total, context, &mut self.charge);
@@ -329,6 +331,7 @@ impl<H: Handler> Faces<H> {
     pub(crate) fn flush_all(&mut self) {
         let mut ports = std::mem::take(&mut self.to_flush);
         for port in ports.drain(..) {
+            // One that has more to write enters the list anew, for the next turn.
             self.flush(&port);
         }
         if self.to_flush.is_empty() {
@@ -347,6 +350,7 @@ impl<H: Handler> Faces<H> {
             self.remove(id);
         }
         self.settle();
+        // Last: what is posted while faces close is dropped with the rest.
         self.mailbox.retire();
     }
 }

@@ -22,8 +22,8 @@ pub(crate) fn family_of(address: &SocketAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }
 }
 
-/// Sets the sizes of the kernel's buffers, past the system's limit if this process may. A smaller buffer than
-/// asked for is no error.
+/// Sets the sizes of the kernel's buffers, past the system's limit if this process may. A smaller
+/// buffer than asked for is no error.
 pub(crate) fn set_buffers(socket: impl AsFd, send_octets: usize, receive_octets: usize) {
     let socket = socket.as_fd();
     if sockopt::set_socket_send_buffer_size_force(socket, send_octets).is_err() {
@@ -34,8 +34,8 @@ pub(crate) fn set_buffers(socket: impl AsFd, send_octets: usize, receive_octets:
     }
 }
 
-/// Has the kernel look at the socket's device for some time before it waits. Devices that cannot be looked at, sockets that
-/// have none, and processes that may not ask for it do without.
+/// Has the kernel look at the socket's device for some time before it waits. Devices that cannot be
+/// looked at, sockets that have none, and processes that may not ask for it do without.
 pub(crate) fn busy_poll(socket: BorrowedFd<'_>, us: u32) {
     if us > 0 {
         let _ = SockRef::from(&socket).set_busy_poll(us);
@@ -83,8 +83,8 @@ pub(crate) fn watch(
         .map_err(OpenError::system("watching a socket"))
 }
 
-/// Changes what the loop waits for. The socket is watched already, so that this only fails when it is closed,
-/// which shows elsewhere.
+/// Changes what the loop waits for. The socket is watched already, so that this only fails when it
+/// is closed, which shows elsewhere.
 pub(crate) fn rewatch(epoll: impl AsFd, socket: impl AsFd, id: SourceId, interest: Interest) {
     let _ = epoll::modify(epoll, socket, EventData::new_u64(id.0), interest.flags());
 }

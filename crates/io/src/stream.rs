@@ -23,10 +23,12 @@ const READ_OCTETS_MIN: usize = 2 * namely_wire::LP_PACKET_OCTETS_MAX;
 /// Writes of one transport in one turn.
 const WRITES_PER_TURN_MAX: usize = 8;
 
-/// Packets that a stream gives in one turn, about: how much is read follows from how long its packets were in the turn before.
+/// Packets that a stream gives in one turn, about: how much is read follows from how long its
+/// packets were in the turn before.
 pub(crate) const PACKETS_PER_TURN: usize = 512;
 
-/// How much of a stream is read in a turn, so that tiny packets do not make turns longer than datagrams do.
+/// How much of a stream is read in a turn, so that tiny packets do not make turns longer than
+/// datagrams do.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// What [`PACKETS_PER_TURN`] packets take; 0 while nothing is known of them.
@@ -39,7 +41,7 @@ impl Pace {
         self.octets.clamp(least.min(most), most)
     }
 
-    /// Takes note that a turn read so many packets and octets.
+    /// Records that a turn read so many packets and octets.
     pub(crate) fn learn(&mut self, packets: u64, octets: u64) {
         if let Some(mean) = octets.checked_div(packets) {
             self.octets = (mean as usize).saturating_mul(PACKETS_PER_TURN);

@@ -1,4 +1,5 @@
-//! Ethernet between two loops on a veth pair, in a network namespace, however either end reads its device.
+//! Ethernet between two loops on a veth pair, in a network namespace, however either end reads its
+//! device.
 
 mod support;
 
@@ -19,7 +20,8 @@ fn pair() -> Option<Namespace> {
     add_pair(&namespace).then_some(namespace)
 }
 
-/// Runs `work` in such a namespace for AF_PACKET and AF_XDP at either end: the options of `va` and `vb`.
+/// Runs `work` in such a namespace for AF_PACKET and AF_XDP at either end: the options of `va` and
+/// `vb`.
 fn between(work: impl Fn(&Namespace, [IoOptions; 2]) + Sync) {
     for xdp in [[Xdp::Off; 2], [Xdp::On; 2], [Xdp::On, Xdp::Off], [Xdp::Off, Xdp::On]] {
         let Some(namespace) = pair() else { return };
@@ -233,7 +235,8 @@ fn a_device_that_is_removed_and_added_again_serves_its_transports_again() {
     });
 }
 
-/// Its old socket, which nobody waits for any more, takes nothing more; the new one takes everything.
+/// Its old socket, which nobody waits for any more, takes nothing more; the new one takes
+/// everything.
 #[test]
 fn a_transport_that_could_not_send_goes_on_when_its_device_has_another_mtu() {
     let Some(namespace) = pair() else { return };
@@ -285,7 +288,8 @@ fn octets_received() -> u64 {
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// Network cards fill short frames up, virtual devices do not, and NFD drops what is shorter than the standard has it.
+/// Network cards fill short frames up, virtual devices do not, and NFD drops what is shorter than
+/// the standard has it.
 #[test]
 fn short_frames_are_filled_up_to_the_least_length_of_a_frame() {
     between(|_, options| {
@@ -308,7 +312,8 @@ fn numbered(sender: u8, number: u8) -> Vec<u8> {
     octets
 }
 
-/// What arrives at each of the workers, as (sender, number), until there are so many or nothing comes any more.
+/// What arrives at each of the workers, as (sender, number), until there are so many or nothing
+/// comes any more.
 fn arrivals(workers: &[Loop], expected: usize) -> Vec<Vec<(u8, u8)>> {
     let mut arrived = vec![Vec::new(); workers.len()];
     let start = std::time::Instant::now();

@@ -1,4 +1,5 @@
-//! A device that keeps going and coming back while frames pass. Alone in its process, to see that nothing leaks.
+//! A device that keeps going and coming back while frames pass. Alone in its process, to see that
+//! nothing leaks.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! What is particular to devices that are read by AF_XDP. What they have in common with others is in `ethernet.rs`.
+//! What is particular to devices that are read by AF_XDP. What they have in common with others is
+//! in `ethernet.rs`.
 
 mod support;
 
@@ -14,7 +15,8 @@ use support::{Loop, PATIENCE, eventually, has_xdp, packet, reading};
 const A: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xa]);
 const B: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xb]);
 
-/// A namespace with a pair of devices, `va` with the address [`A`] and `vb` with [`B`], if they can be read by AF_XDP.
+/// A namespace with a pair of devices, `va` with the address [`A`] and `vb` with [`B`], if they can
+/// be read by AF_XDP.
 fn pair(more: &str) -> Option<Namespace> {
     let namespace = Namespace::new()?;
     let add = format!("link add va address {A} {more} type veth peer name vb address {B} {more}");

@@ -15,22 +15,22 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use support::{Event, Loop, eventually, packet};
 
-struct Place {
+struct SocketPath {
     _directory: tempfile::TempDir,
     path: PathBuf,
 }
 
-fn listening(options: IoOptions) -> (Place, Loop) {
+fn listening(options: IoOptions) -> (SocketPath, Loop) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("r.memif");
-    let place = Place { _directory: directory, path };
+    let place = SocketPath { _directory: directory, path };
     let io = Loop::start(options);
     let path = place.path.clone();
     io.with(move |io| io.listen_memif(&path, 0o600)).unwrap();
     (place, io)
 }
 
-impl Place {
+impl SocketPath {
     fn socket(&self) -> OwnedFd {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket =

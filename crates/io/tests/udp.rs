@@ -274,7 +274,7 @@ fn multicast(group: &str, same_host: bool) -> MulticastOptions {
     MulticastOptions { group: group.parse().unwrap(), interface: "lo".into(), same_host }
 }
 
-/// Two routers in one group on the loopback; none where this machine has no multicast there.
+/// Two routers in one group on the loopback; `None` where this machine has no multicast there.
 fn two_in_group(group: &str) -> Option<[(Loop, FaceTag); 2]> {
     let join = || {
         let io = Loop::start(IoOptions::default());

@@ -13,16 +13,16 @@ use namely_io::{CloseReason, DispatchedLinks, IoOptions, OpenError, SendError};
 use namely_wire::{DecodeError, FaceUri};
 use support::{Loop, eventually, packet, push};
 
-struct Place {
+struct SocketPath {
     _directory: tempfile::TempDir,
     path: PathBuf,
 }
 
-impl Place {
+impl SocketPath {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("r.sock");
-        Place { _directory: directory, path }
+        SocketPath { _directory: directory, path }
     }
 
     fn listen(&self, io: &Loop) -> Result<(), OpenError> {
@@ -37,8 +37,8 @@ impl Place {
     }
 }
 
-fn listening(options: IoOptions) -> (Place, Loop) {
-    let (place, io) = (Place::new(), Loop::start(options));
+fn listening(options: IoOptions) -> (SocketPath, Loop) {
+    let (place, io) = (SocketPath::new(), Loop::start(options));
     place.listen(&io).unwrap();
     (place, io)
 }
@@ -85,7 +85,7 @@ fn packets_arrive_whole_however_the_stream_is_cut() {
 
 #[test]
 fn a_megabyte_in_one_burst_is_sent_back_in_order() {
-    let (place, io) = (Place::new(), Loop::echo(IoOptions::default()));
+    let (place, io) = (SocketPath::new(), Loop::echo(IoOptions::default()));
     place.listen(&io).unwrap();
     let mut stream = place.connect();
     let octets: Vec<u8> = (0..400).flat_map(|n| packet(100 + n * 20, n as u8)).collect();
@@ -219,7 +219,7 @@ fn a_stale_socket_is_replaced_and_a_live_one_refused() {
 
 #[test]
 fn a_file_that_is_no_socket_is_left_alone() {
-    let place = Place::new();
+    let place = SocketPath::new();
     std::fs::write(&place.path, "precious").unwrap();
     let error = place.listen(&Loop::start(IoOptions::default())).unwrap_err();
     assert!(matches!(error, OpenError::NotASocket(_)), "{error}");
@@ -268,7 +268,7 @@ fn ports_of_closed_faces_reach_nobody() {
 
 #[test]
 fn new_transports_go_to_the_worker_that_reads_the_fewest() {
-    let (place, workers) = (Place::new(), Loop::workers(IoOptions::default(), 3));
+    let (place, workers) = (SocketPath::new(), Loop::workers(IoOptions::default(), 3));
     place.listen(&workers[0]).unwrap();
     let mut streams: Vec<UnixStream> = (0..9).map(|_| place.connect()).collect();
     for worker in &workers {
@@ -298,7 +298,7 @@ fn any_worker_sends_on_a_port_and_the_one_that_reads_it_goes_on_when_it_was_bloc
         stream_receive_buffer_octets: 64 << 10,
         ..IoOptions::default()
     };
-    let (place, workers) = (Place::new(), Loop::workers(options, 2));
+    let (place, workers) = (SocketPath::new(), Loop::workers(options, 2));
     place.listen(&workers[0]).unwrap();
     let mut stream = place.connect();
     let id = workers[0].accepted();
@@ -342,7 +342,7 @@ fn an_idle_loop_sleeps() {
 
 #[test]
 fn a_busy_stream_does_not_starve_the_others() {
-    let (place, io) = (Place::new(), Loop::echo(IoOptions::default()));
+    let (place, io) = (SocketPath::new(), Loop::echo(IoOptions::default()));
     place.listen(&io).unwrap();
     let (flooding, mut quiet) = (place.connect(), place.connect());
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -384,7 +384,7 @@ fn a_stream_of_tiny_packets_has_no_longer_turns_than_others() {
 
 #[test]
 fn a_worker_of_its_own_reads_dispatched_links_and_no_others() {
-    let (own, other) = (Place::new(), Place::new());
+    let (own, other) = (SocketPath::new(), SocketPath::new());
     let links = vec![FaceUri::Unix(own.path.display().to_string())];
     let dispatched = DispatchedLinks { links, own_worker: true };
     let workers = Loop::workers_with(IoOptions::default(), dispatched, 3);

@@ -1,14 +1,18 @@
-//! CoDel (RFC 8289): tells a queue that stands from one that only takes up a burst, by how long packets wait in it.
+//! CoDel (RFC 8289): tells a queue that stands from one that only absorbs a burst, by how long
+//! packets wait in it.
 //!
-//! A queue is judged as packets leave it. One in which packets waited longer than a target, for a whole interval, is
-//! bad; the sender hears of it, and as long as it stays bad, ever more often: after interval / √n. The first signals
-//! are congestion marks; a queue that stays bad all the same drops packets. All arithmetic is in integers.
+//! A queue is judged as packets leave it. One in which packets waited longer than a target, for a
+//! whole interval, is bad; the sender hears of it, and as long as it stays bad, ever more often:
+//! after interval / √n. The first signals are congestion marks; a queue that stays bad all the same
+//! drops packets. All arithmetic is in integers.
 
-/// Signals of one bad time that are marks; the following ones are drops. A bad time that goes on where an earlier one
-/// ended begins with marks again: consumers that obey marks but take a loss for a bad link would otherwise hear nothing.
+/// Signals of one bad time that are marks; the following ones are drops. A bad time that goes on
+/// where an earlier one ended begins with marks again: consumers that follow marks but take a loss
+/// for a bad link would otherwise hear nothing.
 pub const CODEL_MARKS_MAX: u32 = 8;
 
-/// A bad time that begins so many intervals after the last one goes on where that one ended (RFC 8289, 5.5).
+/// A bad time that begins so many intervals after the last one goes on where that one ended (RFC
+/// 8289, 5.5).
 const MEMORY_INTERVALS: u64 = 16;
 
 /// Settings of a queue's CoDel.
@@ -16,13 +20,15 @@ const MEMORY_INTERVALS: u64 = 16;
 pub struct CodelConfig {
     /// How long packets may wait in a queue that is good, ns (RFC 8289 `TARGET`).
     pub target_ns: u64,
-    /// How long a queue may be bad before anybody hears of it, ns (`INTERVAL`; NFD BaseCongestionMarkingInterval).
+    /// How long a queue may be bad before anybody hears of it, ns (`INTERVAL`; NFD
+    /// BaseCongestionMarkingInterval).
     pub interval_ns: u64,
     /// A queue that is not longer than this is good whatever it holds, octets (`MAXPACKET`; NFD
     /// DefaultCongestionThreshold).
     pub threshold_octets: usize,
-    /// Whether a queue that stays bad although it marked packets drops some. Where nothing gets lost on the way and
-    /// the queue is bounded, a drop only makes the other end ask again for what was there already.
+    /// Whether a queue that stays bad although it marked packets drops some. Where nothing gets
+    /// lost on the way and the queue is bounded, a drop only makes the other end ask again for what
+    /// was there already.
     pub drops: bool,
 }
 
@@ -46,7 +52,7 @@ pub enum Verdict {
 /// One queue's state.
 #[derive(Clone, Debug, Default)]
 pub struct Codel {
-    /// When the queue will have been bad for an interval, ns; none while it is good.
+    /// When the queue will have been bad for an interval, ns; `None` while it is good.
     bad_from_ns: Option<u64>,
     is_signalling: bool,
     next_signal_ns: u64,
@@ -57,7 +63,8 @@ pub struct Codel {
 }
 
 impl Codel {
-    /// Judges the packet at the head of a queue, which waited for `sojourn_ns` and leaves `queue_octets` behind it.
+    /// Judges the packet at the head of a queue, which waited for `sojourn_ns` and leaves
+    /// `queue_octets` behind it.
     pub fn on_leave(
         &mut self,
         config: &CodelConfig,
@@ -81,7 +88,7 @@ impl Codel {
         if signals < CODEL_MARKS_MAX || !config.drops { Verdict::Mark } else { Verdict::Drop }
     }
 
-    /// Whether packets waited too long, without a break of an interval.
+    /// Returns true if packets waited too long, without a break of an interval.
     fn is_bad(&mut self, config: &CodelConfig, sojourn_ns: u64, queue_octets: usize, now_ns: u64) -> bool {
         if sojourn_ns < config.target_ns || queue_octets <= config.threshold_octets {
             self.bad_from_ns = None;
@@ -193,8 +200,8 @@ mod tests {
         let first = signals(&mut codel, 0, 1000, |_| 50 * MS);
         signals(&mut codel, 1000, 1001, |_| 0);
         let again = signals(&mut codel, 1001, 1400, |_| 50 * MS);
-        // The first one had so many signals after the one it began with: the second's are as close together as its last
-        // ones, and marks come first again.
+        // The first one had so many signals after the one it began with: the second's are as close
+        // together as its last ones, and marks come first again.
         let marks = CODEL_MARKS_MAX as usize;
         assert!(first.len() > marks + 1);
         assert_eq!(again[0], (1101, Verdict::Mark));

@@ -35,9 +35,10 @@ pub enum LinkDrop {
     MisplacedField,
     /// Environment: the MTU leaves no room behind the header fields.
     MtuTooSmall,
-    /// Network: a packet was given up after the last retransmission.
+    /// Network: a packet was dropped after the last retransmission.
     RetransmissionsExhausted,
-    /// Network: a probe of the path's MTU was too long for it, or lost by chance: shorter ones came through.
+    /// Network: a probe of the path's MTU was too long for it, or lost by chance: shorter ones came
+    /// through.
     PathProbeLost,
     /// Network: the oldest unacknowledged frame had to make room.
     UnackedEvicted,
@@ -99,7 +100,7 @@ impl DropCounters {
         self.counts.iter().map(|(label, n)| (*label, *n))
     }
 
-    /// Whether nothing was dropped.
+    /// Returns true if nothing was dropped.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }

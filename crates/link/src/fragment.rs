@@ -1,10 +1,11 @@
-//! How a packet is cut into fragments.
+//! How a packet is cut into fragments (NDNLPv2, indexed fragmentation: FragIndex counts from 0, and
+//! Sequence rises by 1 from fragment to fragment).
 
 use core::ops::Range;
 
 use crate::counters::LinkDrop;
 
-/// Most fragments of one packet, sent or received: NFD's limit.
+/// Maximum number of fragments of one packet, sent or received: NFD's limit.
 pub const FRAGMENTS_MAX: u64 = 400;
 
 /// Smallest MTU, octets: NFD's. A packet of 8800 octets is then 339 fragments with reliability on.
@@ -21,8 +22,8 @@ pub(crate) struct FragmentPlan {
 }
 
 impl FragmentPlan {
-    /// A plan for a packet whose first fragment needs `first_header` octets of header, and each other one
-    /// `rest_header`.
+    /// A plan for a packet whose first fragment needs `first_header` octets of header, and each
+    /// other one `rest_header`.
     pub(crate) fn new(
         packet_octets: usize,
         mtu: usize,

@@ -7,8 +7,8 @@ use namely_wire::{LP_PACKET_OCTETS_MAX, LpFraming, LpHeaders, encode_lp_header, 
 
 use alloc::vec::Vec;
 
-/// Room for the header of a frame, octets: all fields of NDNLPv2 but acknowledgements take at most 144, and
-/// the rest carries acknowledgements.
+/// Room for the header of a frame, octets: all fields of NDNLPv2 but acknowledgements take at most
+/// 144, and the rest carries acknowledgements.
 pub const FRAME_HEADER_OCTETS_MAX: usize = 176;
 
 const _: () = assert!(FRAME_HEADER_OCTETS_MAX <= u8::MAX as usize);
@@ -43,7 +43,8 @@ impl fmt::Debug for FrameHeader {
     }
 }
 
-/// One octet of a packet that goes out changed (HopLimit), so that the shared packet itself need not change.
+/// One octet of a packet that goes out changed (HopLimit), so that the shared packet itself need
+/// not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patch {
     /// Where, from the packet's start.
@@ -73,8 +74,8 @@ pub(crate) struct Payload<P> {
 }
 
 impl<P: AsRef<[u8]>> Frame<P> {
-    /// The octets in the order of sending: header, packet up to the patched octet, that octet, the rest. Unused
-    /// slices are empty.
+    /// The octets in the order of sending: header, packet up to the patched octet, that octet, the
+    /// rest. Unused slices are empty.
     pub fn slices(&self) -> [&[u8]; 4] {
         let header = self.header.as_bytes();
         let Some(payload) = &self.payload else {
@@ -96,7 +97,7 @@ impl<P> Frame<P> {
         usize::from(self.header.length) + usize::from(self.padding_octets) + payload
     }
 
-    /// Whether it asks how long frames may be, and carries nothing.
+    /// Returns true if it asks how long frames may be, and carries nothing.
     pub fn is_probe(&self) -> bool {
         self.padding_octets > 0
     }
@@ -106,7 +107,8 @@ impl<P> Frame<P> {
         Frame { header: FrameHeader::EMPTY, padding_octets: 0, payload: Some(payload) }
     }
 
-    /// A frame of `octets` that asks its receiver to acknowledge it; none if that is too short or too long for one.
+    /// A frame of `octets` that asks its receiver to acknowledge it; `None` if that is too short or
+    /// too long for one.
     pub(crate) fn probe(tx_sequence: u64, octets: usize, scratch: &mut Vec<u8>) -> Option<Self> {
         scratch.clear();
         let padding_octets = encode_lp_probe(tx_sequence, octets, scratch)?;
@@ -115,7 +117,7 @@ impl<P> Frame<P> {
         Some(Frame { header, padding_octets: padding_octets as u16, payload: None })
     }
 
-    /// A frame with the given fields; none if they exceed [`FRAME_HEADER_OCTETS_MAX`].
+    /// A frame with the given fields; `None` if they exceed [`FRAME_HEADER_OCTETS_MAX`].
     pub(crate) fn with_header(
         headers: &LpHeaders,
         framing: &LpFraming,

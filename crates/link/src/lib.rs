@@ -1,15 +1,18 @@
 //! NDNLPv2 link service: what stands between network packets and the frames of one face.
 //!
-//! [`LinkService::send`] turns a network packet into link packets ([`Frame`]s: a few header octets and a range of
-//! the packet, which is never copied); [`LinkService::receive`] turns link packets into network packets. It fragments
-//! and reassembles, sends lost frames again where both ends want that, sets congestion marks, and finds out by probes how long
-//! frames may be where a path does not tell.
+//! [`LinkService::send`] turns a network packet into link packets ([`Frame`]s: a few header octets
+//! and a range of the packet, which is never copied); [`LinkService::receive`] turns link packets
+//! into network packets. It fragments and reassembles, sends lost frames again where both ends want
+//! that, sets congestion marks, and finds out by probes how long frames may be where a path does
+//! not tell.
 //!
-//! This crate never reads a clock, a socket or randomness: time comes in as nanoseconds of any monotonic clock, and
-//! frames go out through a closure. Everything a peer can make it keep is bounded; every drop has a reason
-//! ([`LinkDrop`]) and is counted under that reason's label.
+//! This crate never reads a clock, a socket or randomness: time comes in as nanoseconds of any
+//! monotonic clock, and frames go out through a closure. Everything a peer can make it keep is
+//! bounded; every drop has a reason ([`LinkDrop`]) and is counted under that reason's label.
 //!
-//! Follows NDNLPv2 as NFD implements it.
+//! Follows NDNLPv2 as NFD implements it; the feature of the specification is named at each rule:
+//! indexed fragmentation, network Nack, consumer-controlled forwarding, local cache policy,
+//! incoming face indication, congestion marking, link layer reliability, PIT tokens.
 #![no_std]
 #![forbid(unsafe_code)]
 

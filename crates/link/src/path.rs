@@ -1,21 +1,26 @@
-//! Which frames get through to the peer, found out by probes where nobody tells the MTU of the path (RFC 8899, RFC 4821).
+//! Which frames get through to the peer, found out by probes where nobody tells the MTU of the path
+//! (RFC 8899, RFC 4821).
 //!
-//! A probe is an IDLE link packet with a TxSequence, filled up to the length in question; whoever has it answers with an IDLE
-//! packet that carries the Ack. Only a difference is evidence: a long probe is lost, and in the same round a short one came
-//! through, [`FAILURES_MAX`] times. A peer that answers none is left alone, and the MTU as it is.
+//! A probe is an IDLE link packet with a TxSequence, filled up to the length in question; whoever
+//! has it answers with an IDLE packet that carries the Ack. Only a difference is evidence: a long
+//! probe is lost, and in the same round a short one came through, [`FAILURES_MAX`] times. A peer
+//! that answers none is left alone, and the MTU as it is.
 //!
-//! Nothing happens while no long packets are sent. There is at most one round at a time, of [`PROBES_MAX`] probes at most.
+//! Nothing happens while no long packets are sent. There is at most one round at a time, of
+//! [`PROBES_MAX`] probes at most.
 
 use alloc::vec::Vec;
 
-/// Frames up to this length are taken to get through everywhere, octets: BASE_PLPMTU of RFC 8899, section 5.1.2.
+/// Frames up to this length are taken to get through everywhere, octets: BASE_PLPMTU of RFC 8899,
+/// section 5.1.2.
 pub const PATH_OCTETS_BASE: usize = 1200;
 
-/// Most probes that wait for an answer.
+/// Maximum number of probes that wait for an answer.
 pub(crate) const PROBES_MAX: usize = 8;
 
-/// Rounds in which the short probe came through and the long one did not, after which the long ones count as lost:
-/// MAX_PROBES of RFC 8899. Also the rounds without any answer after which the peer is left alone.
+/// Rounds in which the short probe came through and the long one did not, after which the long ones
+/// count as lost: MAX_PROBES of RFC 8899. Also the rounds without any answer after which the peer
+/// is left alone.
 const FAILURES_MAX: u8 = 3;
 
 /// Rounds of one search.
@@ -27,7 +32,8 @@ const PRECISION_OCTETS: usize = 8;
 /// How long a round waits for answers, ns: PROBE_TIMER of RFC 8899, the least that it allows.
 const ROUND_NS: u64 = 1_000_000_000;
 
-/// Long packets are sent for so long before it is asked again whether they get through, ns: CONFIRMATION_TIMER.
+/// Long packets are sent for so long before it is asked again whether they get through, ns:
+/// CONFIRMATION_TIMER.
 const CONFIRM_NS: u64 = 15_000_000_000;
 
 /// A peer that answers no probe is asked again after so long, ns.
@@ -63,7 +69,8 @@ pub(crate) struct Path {
     found_octets: usize,
     phase: Phase,
     probes: Vec<Probe>,
-    /// Rounds of this phase that have ended, and those of them that only the short probe came through in.
+    /// Rounds of this phase that have ended, and those of them that only the short probe came
+    /// through in.
     rounds: u8,
     failures: u8,
     /// When the round ends.
@@ -141,8 +148,8 @@ impl Path {
         }
     }
 
-    /// Ends the round that is over, and begins the next one: `send` gets its probes, number and octets. Returns how many of
-    /// the last round's got lost though shorter ones came through.
+    /// Ends the round that is over, and begins the next one: `send` gets its probes, number and
+    /// octets. Returns how many of the last round's got lost though shorter ones came through.
     pub(crate) fn tick(&mut self, now_ns: u64, send: &mut impl FnMut(u64, usize)) -> u64 {
         if self.due_ns.is_none_or(|due_ns| due_ns > now_ns) {
             return 0;

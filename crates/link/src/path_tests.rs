@@ -1,4 +1,5 @@
-//! Two link services over a path that loses what is too long for it, or by chance, and tells nobody.
+//! Two link services over a path that loses what is too long for it, or by chance, and tells
+//! nobody.
 
 use alloc::vec::Vec;
 

@@ -1,7 +1,11 @@
 //! Reassembly of fragmented packets, per remote endpoint, in any order and within fixed memory.
 //!
-//! A message keeps the octets that continue its beginning in one buffer, and fragments that came early beside it; so
-//! nothing is ever reserved because a peer says how much will come.
+//! NDNLPv2, indexed fragmentation: the fragments of a packet have consecutive Sequences, so that
+//! Sequence - FragIndex, the Sequence of the first one, is the same for all of them and for no
+//! other packet of that sender. Headers of the network packet are on the first fragment.
+//!
+//! A message keeps the octets that continue its beginning in one buffer, and fragments that came
+//! early beside it; so nothing is ever reserved because a peer says how much will come.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -28,7 +32,7 @@ const SPARE_BUFFERS_MAX: usize = 4;
 pub struct ReassemblyLimits {
     /// Most incomplete messages; the oldest makes room.
     pub messages_max: usize,
-    /// Most octets of memory they take; the oldest make room.
+    /// Maximum number of octets of memory they take; the oldest make room.
     pub octets_max: usize,
     /// How long a message may wait for its next fragment, ns.
     pub timeout_ns: u64,
@@ -72,7 +76,8 @@ pub(crate) struct Reassembler<R> {
     limits: ReassemblyLimits,
     total: Arc<ReassemblyTotal>,
     messages: BTreeMap<Key<R>, Message>,
-    /// Messages from the one that waited longest: a message moves to the end when a fragment joins it.
+    /// Messages from the one that waited longest: a message moves to the end when a fragment joins
+    /// it.
     order: BTreeMap<u64, Key<R>>,
     next_stamp: u64,
     octets: usize,
@@ -106,13 +111,13 @@ impl<R: Ord + Copy> Reassembler<R> {
         }
     }
 
-    /// When the message that waited longest is given up, ns.
+    /// When the message that waited longest is dropped, ns.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let (_, key) = self.order.first_key_value()?;
         self.messages.get(key).map(|message| message.deadline_ns)
     }
 
-    /// Gives up messages that waited too long.
+    /// Drops messages that waited too long.
     pub(crate) fn expire(&mut self, now_ns: u64, drops: &mut DropCounters) {
         while self.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
             self.remove_oldest();
@@ -199,8 +204,8 @@ impl<R: Ord + Copy> Reassembler<R> {
         self.total.octets.fetch_sub(before, Ordering::Relaxed);
     }
 
-    /// Drops messages, the one that waited longest first, until the limits hold. The newest stays unless it is
-    /// alone.
+    /// Drops messages, the one that waited longest first, until the limits hold. The newest stays
+    /// unless it is alone.
     fn make_room(&mut self, newest: Key<R>, drops: &mut DropCounters) {
         while self.messages.len() > self.limits.messages_max
             || self.octets > self.limits.octets_max

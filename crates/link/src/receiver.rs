@@ -18,8 +18,8 @@ pub struct Accepts {
     pub local_fields: bool,
 }
 
-/// The receiving half of the link service of one face. It belongs to the one thread that reads the face. `R` tells
-/// remote endpoints apart on a link with several.
+/// The receiving half of the link service of one face. It belongs to the one thread that reads the
+/// face. `R` tells remote endpoints apart on a link with several.
 ///
 /// [`LinkReceiver::tick`] must be called at [`LinkReceiver::due_ns`].
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl<R: Ord + Copy> LinkReceiver<R> {
         &self.drops
     }
 
-    /// Whether anything was dropped since drops were last taken.
+    /// Returns true if anything was dropped since drops were last taken.
     #[inline]
     pub fn has_drops(&self) -> bool {
         !self.drops.is_empty()
@@ -66,7 +66,8 @@ impl<R: Ord + Copy> LinkReceiver<R> {
     /// Takes in a frame, which the sending half has seen ([`crate::LinkSender::on_arrival`]).
     /// Returns the network packet that is complete with it, if one is.
     ///
-    /// NDNLPv2, sections "Fragmentation and Reassembly" and "Network-Layer Packet".
+    /// NDNLPv2, packet format (a bare packet stands for its own Fragment; without one the link
+    /// packet is IDLE) and indexed fragmentation.
     ///
     /// # Errors
     /// Why the frame was dropped; counted. The face goes on as before.
@@ -122,7 +123,7 @@ impl<R: Ord + Copy> LinkReceiver<R> {
         self.reassembler.expire(now_ns, &mut self.drops);
     }
 
-    /// When [`LinkReceiver::tick`] has something to do, ns; none while nothing waits.
+    /// When [`LinkReceiver::tick`] has something to do, ns; `None` while nothing waits.
     #[inline]
     pub fn due_ns(&self) -> Option<u64> {
         self.reassembler.due_ns()
@@ -143,15 +144,19 @@ fn check(mut headers: LpHeaders, packet: &[u8], accepts: Accepts) -> Result<LpHe
     if packet.len() > PACKET_OCTETS_MAX {
         return Err(LinkDrop::MessageTooLarge);
     }
+    // Packet format: the Fragment, once complete, is an Interest or a Data.
     let typ = packet.first().map(|first| u32::from(*first));
     let is_interest = match typ.ok_or(LinkDrop::Malformed(DecodeError::Truncated))? {
         types::INTEREST => true,
         types::DATA => false,
         typ => return Err(LinkDrop::Malformed(DecodeError::UnexpectedType(typ))),
     };
+    // Consumer-controlled forwarding: for applications of this machine that were allowed to.
     if headers.next_hop_face_id.is_some() && !accepts.local_fields {
         return Err(LinkDrop::LocalFieldRefused);
     }
+    // Network Nack is on Interests alone, NextHopFaceId on Interests that are no Nack, and the
+    // local cache policy on Data alone.
     let is_request = is_interest && headers.nack.is_none();
     if headers.nack.is_some() && !is_interest
         || headers.next_hop_face_id.is_some() && !is_request
@@ -159,6 +164,7 @@ fn check(mut headers: LpHeaders, packet: &[u8], accepts: Accepts) -> Result<LpHe
     {
         return Err(LinkDrop::MisplacedField);
     }
+    // Incoming face indication is for the router to give, and ignored from peers.
     headers.incoming_face_id = None;
     Ok(headers)
 }

@@ -1,9 +1,9 @@
-//! Link reliability: frames carry TxSequence, the peer acknowledges what it got, and what it did not get goes
-//! again, up to [`RETRANSMISSIONS_MAX`] times (NFD `LpReliability`).
+//! NDNLPv2, link layer reliability: frames carry TxSequence, the peer acknowledges what it got, and
+//! what it did not get goes again, up to [`RETRANSMISSIONS_MAX`] times (NFD `LpReliability`).
 //!
-//! A frame counts as lost when [`LATER_ACKS_OF_LOSS`] frames sent after it were acknowledged, or after the
-//! retransmission timeout (RFC 6298). A frame that goes again gets a new TxSequence and keeps its Sequence, by which
-//! the receiver knows it if both arrive.
+//! A frame counts as lost when [`LATER_ACKS_OF_LOSS`] frames sent after it were acknowledged, or
+//! after the retransmission timeout (RFC 6298). A frame that goes again gets a new TxSequence and
+//! keeps its Sequence, by which the receiver knows it if both arrive.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -13,16 +13,16 @@ use namely_wire::{LpFraming, LpHeaders};
 use crate::counters::{DropCounters, LinkDrop};
 use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload};
 
-/// How often a lost frame goes again before its packet is given up.
+/// How often a lost frame goes again before its packet is dropped.
 pub const RETRANSMISSIONS_MAX: u8 = 3;
 
-/// Most frames that wait for an acknowledgement; the oldest is given up for a new one.
+/// Maximum number of frames that wait for an acknowledgement; the oldest makes room for a new one.
 pub const UNACKED_FRAMES_MAX: usize = 4096;
 
 /// Acknowledgements of frames sent later that make a frame lost.
 const LATER_ACKS_OF_LOSS: u8 = 3;
 
-/// Most acknowledgements that wait to be sent; the oldest is given up for a new one.
+/// Maximum number of acknowledgements that wait to be sent; the oldest makes room for a new one.
 const PENDING_ACKS_MAX: usize = 4096;
 
 /// How long an acknowledgement waits for a frame to ride on, ns.
@@ -149,7 +149,7 @@ impl<P: Clone> Reliability<P> {
         Frame::with_header(&outline.headers, &framing, payload(), scratch)
     }
 
-    /// Notes a received TxSequence, to be acknowledged.
+    /// Records a received TxSequence, to be acknowledged.
     pub(crate) fn on_tx_sequence(&mut self, tx_sequence: u64, now_ns: u64, drops: &mut DropCounters) {
         if self.pending_acks.is_empty() {
             self.acks_due_ns = now_ns.saturating_add(ACK_DELAY_NS);
@@ -164,7 +164,7 @@ impl<P: Clone> Reliability<P> {
         }
     }
 
-    /// Whether a frame with this Sequence came before.
+    /// Returns true if a frame with this Sequence came before.
     pub(crate) fn is_duplicate(&mut self, sequence: u64) -> bool {
         !self.recent.insert(sequence)
     }
@@ -305,7 +305,7 @@ struct RecentSequences {
 }
 
 impl RecentSequences {
-    /// Whether the number is new.
+    /// Returns true if the number is new.
     fn insert(&mut self, sequence: u64) -> bool {
         if !self.known.insert(sequence) {
             return false;

@@ -12,14 +12,15 @@ use crate::path::{PATH_OCTETS_BASE, Path};
 use crate::reliability::{Outline, Reliability};
 use crate::service::{LinkConfig, LinkKind, Outbound};
 
-/// The sending half of the link service of one face. Several threads may send on a face, one at a time: it belongs
-/// to the face's lock. `P` is a shared packet.
+/// The sending half of the link service of one face. Several threads may send on a face, one at a
+/// time: it belongs to the face's lock. `P` is a shared packet.
 ///
 /// [`LinkSender::tick`] must be called at [`LinkSender::due_ns`].
 #[derive(Debug)]
 pub struct LinkSender<P> {
     config: LinkConfig,
-    /// The longest frame to be sent, octets: that of the settings, or less where the path carries less.
+    /// The longest frame to be sent, octets: that of the settings, or less where the path carries
+    /// less.
     mtu: usize,
     /// Packets longer than this concern `path`.
     long_octets: usize,
@@ -35,8 +36,8 @@ pub struct LinkSender<P> {
 }
 
 impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
-    /// A sender. `first_sequence` should be random, so that a router that starts again is not taken for repeating
-    /// itself.
+    /// A sender. `first_sequence` should be random, so that a router that starts again is not taken
+    /// for repeating itself.
     pub fn new(config: LinkConfig, first_sequence: u64) -> Self {
         let mut sender = LinkSender {
             config,
@@ -77,8 +78,9 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         self.follow_path();
     }
 
-    /// Whether the MTU of the settings is what the system says of a path, and probes are to find out whether that is true. The
-    /// frames sent are shorter while it is not. Nothing is sent to a peer that no long packets go to.
+    /// Whether the MTU of the settings is what the system says of a path, and probes are to find
+    /// out whether that is true. The frames sent are shorter while it is not. Nothing is sent to a
+    /// peer that no long packets go to.
     pub fn discover_path(&mut self, is_wanted: bool) {
         match self.config.kind {
             LinkKind::Datagram { mtu } if is_wanted && mtu > PATH_OCTETS_BASE => {
@@ -91,7 +93,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         self.follow_path();
     }
 
-    /// The longest frame that is sent, octets; none on a stream.
+    /// The longest frame that is sent, octets; `None` on a stream.
     pub fn mtu(&self) -> Option<usize> {
         matches!(self.config.kind, LinkKind::Datagram { .. }).then_some(self.mtu)
     }
@@ -104,7 +106,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         }
     }
 
-    /// A packet of so many octets is sent, in one piece and past this link service or not: long ones are what a path is probed for.
+    /// A packet of so many octets is sent, in one piece and past this link service or not: long
+    /// ones are what a path is probed for.
     #[inline]
     pub fn note_packet(&mut self, octets: usize, now_ns: u64) {
         if octets > self.long_octets
@@ -134,7 +137,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         &self.drops
     }
 
-    /// The next packet is to get a congestion mark, since the face's queue stands; nothing where marks are off.
+    /// The next packet is to get a congestion mark, since the face's queue stands; nothing where
+    /// marks are off.
     pub fn mark_next(&mut self) {
         self.mark_next = self.config.marking;
     }
@@ -150,10 +154,12 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<(), LinkDrop> {
         let Outbound { mut headers, packet, hop_limit: patch } = outbound;
+        // Incoming face indication and consumer-controlled forwarding are not for this peer.
         if !self.config.local_fields {
             headers.incoming_face_id = None;
             headers.next_hop_face_id = None;
         }
+        // Congestion marking: 1 is NFD's mark.
         if core::mem::take(&mut self.mark_next) {
             self.congestion_marks += 1;
             headers.congestion_mark = Some(1);
@@ -198,6 +204,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         }
     }
 
+    /// Indexed fragmentation. Headers of the network packet go on the first fragment.
     fn send_fragments(
         &mut self,
         headers: LpHeaders,
@@ -266,7 +273,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         self.scratch.len()
     }
 
-    /// Takes note of what an arrived frame says to the reliability service. `emit` gets frames that its
+    /// Records what an arrived frame says to the reliability service. `emit` gets frames that its
     /// acknowledgements show to be lost.
     ///
     /// # Errors
@@ -297,7 +304,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         }
     }
 
-    /// Acknowledges an IDLE packet that asks for it, as whoever probes a path sends them. The answer is shorter.
+    /// Link layer reliability, without the service being on: acknowledges an IDLE packet that asks
+    /// for it, as whoever probes a path sends them. The answer is shorter.
     fn answer_probe(&mut self, view: &LpView<'_>, emit: &mut impl FnMut(Frame<P>)) {
         let is_stream = self.config.kind == LinkKind::Stream;
         let (None, Some(tx_sequence), false) = (view.fragment, view.tx_sequence, is_stream) else { return };
@@ -325,7 +333,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         }
     }
 
-    /// When [`LinkSender::tick`] has something to do, ns; none while nothing waits.
+    /// When [`LinkSender::tick`] has something to do, ns; `None` while nothing waits.
     #[inline]
     pub fn due_ns(&self) -> Option<u64> {
         let path = self.path.as_ref().and_then(|path| path.due_ns());

@@ -32,7 +32,8 @@ pub struct LinkConfig {
     pub local_fields: bool,
     /// Whether lost frames go again; datagrams between two only.
     pub reliability: bool,
-    /// When the queue of waiting frames is bad; whoever keeps the queue judges it ([`crate::Codel`]).
+    /// When the queue of waiting frames is bad; whoever keeps the queue judges it
+    /// ([`crate::Codel`]).
     pub codel: CodelConfig,
     /// Whether a bad queue is reported by congestion marks.
     pub marking: bool,
@@ -89,7 +90,8 @@ pub struct Delivered<'a> {
     pub packet: &'a [u8],
 }
 
-/// The link service of one face: both halves, for one thread. `P` is a shared packet, `R` tells remote endpoints apart on a link with several.
+/// The link service of one face: both halves, for one thread. `P` is a shared packet, `R` tells
+/// remote endpoints apart on a link with several.
 ///
 /// [`LinkService::tick`] must be called at [`LinkService::due_ns`].
 ///
@@ -105,7 +107,8 @@ pub struct Delivered<'a> {
 /// let mut packet = vec![6, 253, 4, 0];
 /// packet.resize(4 + 1024, 7);
 /// let mut frames = Vec::new();
-/// let outbound = Outbound { headers: LpHeaders::default(), packet: packet.clone(), hop_limit: None };
+/// let headers = LpHeaders::default();
+/// let outbound = Outbound { headers, packet: packet.clone(), hop_limit: None };
 /// here.send(outbound, 1, &mut |frame| frames.push(frame.slices().concat())).unwrap();
 /// assert_eq!(frames.len(), 3);
 ///
@@ -122,8 +125,8 @@ pub struct LinkService<P, R = ()> {
 }
 
 impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
-    /// A link service. `first_sequence` should be random, so that a router that starts again is not taken for
-    /// repeating itself.
+    /// A link service. `first_sequence` should be random, so that a router that starts again is not
+    /// taken for repeating itself.
     pub fn new(config: LinkConfig, total: Arc<ReassemblyTotal>, first_sequence: u64) -> Self {
         LinkService {
             sender: LinkSender::new(config, first_sequence),
@@ -136,7 +139,8 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         self.sender.config()
     }
 
-    /// Changes settings. Turning reliability off forgets what waits for acknowledgement; reassembly limits stay.
+    /// Changes settings. Turning reliability off forgets what waits for acknowledgement; reassembly
+    /// limits stay.
     pub fn reconfigure(&mut self, config: LinkConfig) {
         self.sender.reconfigure(config);
     }
@@ -146,13 +150,14 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         self.sender.discover_path(is_wanted);
     }
 
-    /// A packet that needs no fragments is sent past this link service ([`LinkSender::note_packet`]).
+    /// A packet that needs no fragments is sent past this link service
+    /// ([`LinkSender::note_packet`]).
     #[inline]
     pub fn note_packet(&mut self, octets: usize, now_ns: u64) {
         self.sender.note_packet(octets, now_ns);
     }
 
-    /// The longest frame that is sent, octets; none on a stream.
+    /// The longest frame that is sent, octets; `None` on a stream.
     pub fn mtu(&self) -> Option<usize> {
         self.sender.mtu()
     }
@@ -170,7 +175,8 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         }
     }
 
-    /// The next packet is to get a congestion mark, since the face's queue stands; nothing where marks are off.
+    /// The next packet is to get a congestion mark, since the face's queue stands; nothing where
+    /// marks are off.
     pub fn mark_next(&mut self) {
         self.sender.mark_next();
     }
@@ -188,8 +194,8 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         self.sender.send(outbound, now_ns, emit)
     }
 
-    /// Takes in a frame. `emit` gets frames that its acknowledgements show to be lost. Returns the network packet that
-    /// arrived with it, if one did.
+    /// Takes in a frame. `emit` gets frames that its acknowledgements show to be lost. Returns the
+    /// network packet that arrived with it, if one did.
     ///
     /// # Errors
     /// Why the frame was dropped; counted. The face goes on as before.
@@ -216,13 +222,13 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         }
     }
 
-    /// Does what is due: gives up incomplete messages, sends lost frames again, acknowledges.
+    /// Does what is due: drops incomplete messages, sends lost frames again, acknowledges.
     pub fn tick(&mut self, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
         self.receiver.tick(now_ns);
         self.sender.tick(now_ns, emit);
     }
 
-    /// When [`LinkService::tick`] has something to do, ns; none while nothing waits.
+    /// When [`LinkService::tick`] has something to do, ns; `None` while nothing waits.
     pub fn due_ns(&self) -> Option<u64> {
         self.receiver.due_ns().into_iter().chain(self.sender.due_ns()).min()
     }

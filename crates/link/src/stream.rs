@@ -3,10 +3,10 @@
 use namely_wire::tlv::read_header;
 use namely_wire::{DecodeError, LP_PACKET_OCTETS_MAX};
 
-/// Octets of the packet that starts `buf`, once all of it is there; none while more must be read.
+/// Octets of the packet that starts `buf`, once all of it is there; `None` while more must be read.
 ///
-/// An error means that the stream is out of step, or that its sender wants more memory than any packet takes.
-/// There is no way back into step: the connection must be closed.
+/// An error means that the stream is out of step, or that its sender wants more memory than any
+/// packet takes. There is no way back into step: the connection must be closed.
 ///
 /// ```
 /// use namely_link::stream::packet_octets;

@@ -254,7 +254,8 @@ fn the_packet_after_a_bad_queue_gets_a_mark_where_marks_are_on() {
     }
 }
 
-/// A link with a delay in one direction and a schedule of faults, driven by the services' own timers.
+/// A link with a delay in one direction and a schedule of faults, driven by the services' own
+/// timers.
 struct Network {
     ends: [Service; 2],
     /// (arrives, order, to which end, frame)

@@ -1,14 +1,16 @@
 //! Wakes a peer through its eventfd, without ever waiting for it.
 //!
-//! A write to an eventfd waits while its counter is full, unless the descriptor is set not to block. Counter and setting belong
-//! to the peer as much as to this end: it could fill the one and change the other between any check and the write. What
-//! the kernel itself counts up when an asynchronous request ends (`IOCB_FLAG_RESFD` of io_submit(2)) saturates and never waits. So
-//! a bell is rung by a request that ends at once: to read nothing from an empty memfd of one's own.
+//! A write to an eventfd waits while its counter is full, unless the descriptor is set not to
+//! block. Counter and setting belong to the peer as much as to this end: it could fill the one and
+//! change the other between any check and the write. What the kernel itself counts up when an
+//! asynchronous request ends (`IOCB_FLAG_RESFD` of io_submit(2)) saturates and never waits. So a
+//! bell is rung by a request that ends at once: to read nothing from an empty memfd of one's own.
 //!
 //! The invariants, on which each `unsafe` block below rests:
-//! 1. `context` came from io_setup(2) and is destroyed by nobody; the kernel takes it from any thread.
-//! 2. The kernel reads the structures that it is given during the call and keeps no pointer to them: a request is
-//!    copied, and this one reads no octets, so that it has no buffer.
+//! 1. `context` came from io_setup(2) and is destroyed by nobody; the kernel takes it from any
+//!    thread.
+//! 2. The kernel reads the structures that it is given during the call and keeps no pointer to
+//!    them: a request is copied, and this one reads no octets, so that it has no buffer.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
@@ -69,8 +71,9 @@ struct Bell {
 pub(crate) enum Waking {
     /// Never a wait, whatever the peer does.
     NeverWaits,
-    /// A write, on an eventfd that does not block as long as the peer does not change that. It takes half as long, and leaves the
-    /// kernel nothing to wait for when the process ends: taking down what asynchronous requests need takes 20 ms.
+    /// A write, on an eventfd that does not block as long as the peer does not change that. It
+    /// takes half as long, and leaves the kernel nothing to wait for when the process ends: taking
+    /// down what asynchronous requests need takes 20 ms.
     Writes,
 }
 
@@ -91,7 +94,8 @@ fn request(event: &OwnedFd) {
     }
 }
 
-/// The same where the system has no asynchronous requests: a peer that is quick enough can make this wait.
+/// The same where the system has no asynchronous requests: a peer that is quick enough can make
+/// this wait.
 fn ring_if_writable(event: &OwnedFd) {
     let mut fds = [PollFd::new(event, PollFlags::OUT)];
     if rustix::event::poll(&mut fds, Some(&Timespec::default())) == Ok(1) {
@@ -120,7 +124,8 @@ impl Bell {
         };
         let requests = [&raw const request];
         let submit = || {
-            // SAFETY: invariants 1 and 2; one pointer, to a request that lives until the call returns.
+            // SAFETY: invariants 1 and 2; one pointer, to a request that lives until the call
+            // returns.
             unsafe { libc::syscall(libc::SYS_io_submit, self.context, 1, requests.as_ptr()) == 1 }
         };
         let is_rung = submit() || {
@@ -128,6 +133,7 @@ impl Bell {
             self.take_back();
             submit()
         };
+        // Relaxed: it only spaces out the taking back, whoever counts.
         if self.rung.fetch_add(1, Ordering::Relaxed) % TAKEN_BACK == TAKEN_BACK - 1 {
             self.take_back();
         }
@@ -138,7 +144,8 @@ impl Bell {
     fn take_back(&self) {
         let mut ended = [Ended::default(); REQUESTS as usize];
         let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: invariant 1; the kernel writes at most as many structures as there is room for, and reads the time.
+        // SAFETY: invariant 1; the kernel writes at most as many structures as there is room for,
+        // and reads the time.
         unsafe {
             libc::syscall(
                 libc::SYS_io_getevents,

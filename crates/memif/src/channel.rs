@@ -1,4 +1,5 @@
-//! The control channel: messages over a connected SOCK_SEQPACKET socket, some of them with a file descriptor.
+//! The control channel: messages over a connected SOCK_SEQPACKET socket, some of them with a file
+//! descriptor.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -39,7 +40,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The next message and its descriptor; none if there is none now. Never waits.
+    /// The next message and its descriptor; `None` if there is none now. Never waits.
     ///
     /// # Errors
     /// [`Fault::Closed`] at the end of the channel; otherwise what is wrong with the message.
@@ -59,7 +60,8 @@ impl Channel {
                 Err(errno) => return Err(Fault::System(errno)),
             }
         };
-        // Descriptors that are not wanted are closed here; those that there was no room for, by the kernel.
+        // Descriptors that are not wanted are closed here; those that there was no room for, by the
+        // kernel.
         let mut fd = None;
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {

@@ -1,7 +1,7 @@
 //! From a connected control channel to an interface.
 //!
-//! The server begins with HELLO. The client answers with INIT, its memory, its rings and CONNECT, each after the ACK
-//! for the one before; CONNECTED ends it. Whatever else comes ends the channel.
+//! The server begins with HELLO. The client answers with INIT, its memory, its rings and CONNECT,
+//! each after the ACK for the one before; CONNECTED ends it. Whatever else comes ends the channel.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,7 +21,8 @@ use crate::options::{Budget, Options, RING_PAIRS_MAX, RING_SIZE_LOG2_MAX};
 use crate::ring::{End, Inward, Outward, Side};
 use crate::shm::{Region, RingMemory};
 
-/// How this end calls itself. Ends of this name mask interrupts as described at [`Receiver::sleep`].
+/// How this end calls itself. Ends of this name mask interrupts as described at
+/// [`Receiver::sleep`].
 pub(crate) const NAME: &str = "namely";
 
 /// Messages taken in one call.
@@ -44,7 +45,8 @@ pub enum Fault {
     BadSecret,
     /// The peer's: packets of a kind that cannot be NDN's.
     BadMode,
-    /// The peer's: memory that is not there or could be taken away, or a ring that does not lie in it.
+    /// The peer's: memory that is not there or could be taken away, or a ring that does not lie in
+    /// it.
     BadMemory,
     /// The peer's: more regions, rings, slots or octets than are admitted here.
     TooMuch,
@@ -112,7 +114,7 @@ enum Role {
         budget: Budget,
         has_init: bool,
     },
-    /// What is still to be sent, each with its descriptor; none before HELLO.
+    /// What is still to be sent, each with its descriptor; `None` before HELLO.
     Client {
         to_send: Option<VecDeque<(Message, Option<Passed>)>>,
     },
@@ -211,6 +213,8 @@ impl Handshake {
             }
             (Message::AddRing(ring), Some(fd)) if *has_init => self.add_ring(&ring, fd)?,
             (Message::Connect { .. }, _) if !self.s2m.is_empty() && !self.m2s.is_empty() => {
+                // Relaxed: the peer wrote the cookies before it sent this message, and a system
+                // call lies between. They prove nothing; a wrong one shows memory that is no ring.
                 let rings = || self.s2m.iter().chain(&self.m2s);
                 if rings().any(|end| end.memory.cookie().load(Ordering::Relaxed) != COOKIE) {
                     return Err(Fault::BadMemory);
@@ -380,7 +384,8 @@ impl AsFd for Handshake {
     }
 }
 
-/// An eventfd of the peer, which is written to without waiting. Anything else could make a write wait.
+/// An eventfd of the peer, which is written to without waiting. Anything else could make a write
+/// wait.
 fn check_event(event: &OwnedFd) -> Result<(), Fault> {
     use std::os::fd::AsRawFd;
     let target = std::fs::read_link(format!("/proc/self/fd/{}", event.as_raw_fd()));

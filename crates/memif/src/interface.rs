@@ -9,7 +9,8 @@ pub use crate::ring::{Arrived, Pushed};
 use crate::ring::{Inward, Outward, RingFault};
 use crate::shm::Region;
 
-/// A connected interface. Its parts may go to different threads; the memory is unmapped when the last of them is gone.
+/// A connected interface. Its parts may go to different threads; the memory is unmapped when the
+/// last of them is gone.
 #[derive(Debug)]
 pub struct Interface {
     /// Sends.
@@ -54,7 +55,8 @@ impl Receiver {
         Receiver { rings, regions, packet_octets_max, packet: Vec::new(), first: 0, masks, is_awake: false }
     }
 
-    /// Takes up to `packets_max` packets and hands a private copy of each to `deliver`, until that says false.
+    /// Takes up to `packets_max` packets and hands a private copy of each to `deliver`, until that
+    /// says false.
     ///
     /// # Errors
     /// The peer's: a ring that breaks the rules.
@@ -101,8 +103,9 @@ impl Receiver {
         Ok(received)
     }
 
-    /// Asks the peer not to wake this end: it looks by itself. Without effect if the peer is no namely, since others
-    /// (libmemif) do not order their index before their look at the flag, and a wake-up could be lost.
+    /// Asks the peer not to wake this end: it looks by itself. Without effect if the peer is no
+    /// namely, since others (libmemif) do not order their index before their look at the flag, and
+    /// a wake-up could be lost.
     pub fn stay_awake(&mut self) {
         if self.masks && !self.is_awake {
             self.is_awake = true;
@@ -110,7 +113,8 @@ impl Receiver {
         }
     }
 
-    /// Asks the peer to wake this end. False if something has come meanwhile: there is no sleeping then.
+    /// Asks the peer to wake this end. False if something has come meanwhile: there is no sleeping
+    /// then.
     pub fn sleep(&mut self) -> bool {
         if self.masks && self.is_awake {
             self.is_awake = false;
@@ -134,13 +138,14 @@ impl Sender {
         Sender { rings, regions }
     }
 
-    /// Octets of the peer's smallest buffer, if they are known by now: a packet that is not longer needs one only.
+    /// Octets of the peer's smallest buffer, if they are known by now: a packet that is not longer
+    /// needs one only.
     pub fn buffer_octets(&self) -> Option<u32> {
         self.rings.iter().filter_map(Outward::buffer_octets).min()
     }
 
-    /// Writes a packet, whose octets are `parts` in order, into the first ring that has room for it. Packets are in
-    /// order as long as the first ring has room.
+    /// Writes a packet, whose octets are `parts` in order, into the first ring that has room for
+    /// it. Packets are in order as long as the first ring has room.
     ///
     /// # Errors
     /// The peer's: a ring that breaks the rules.

@@ -1,4 +1,5 @@
-//! What wakes this end: packets in its rings, the end of the control channel, or its own other threads.
+//! What wakes this end: packets in its rings, the end of the control channel, or its own other
+//! threads.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -107,7 +108,8 @@ impl Link {
         let _ = self.channel.send(&message, None);
     }
 
-    /// Is woken by another eventfd too, reported as [`Ready::kicked`]; it outlives this link and nobody has to read it.
+    /// Is woken by another eventfd too, reported as [`Ready::kicked`]; it outlives this link and
+    /// nobody has to read it.
     pub fn watch(&self, eventfd: impl AsFd) -> Result<(), Errno> {
         epoll::add(&self.epoll, eventfd, EventData::new_u64(KICK), EventFlags::IN | EventFlags::ET)
     }

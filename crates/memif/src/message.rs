@@ -1,6 +1,8 @@
-//! The messages of the control channel (memif 2.0): 128 octets each, fields unaligned and in the host's byte order.
+//! The messages of the control channel (memif 2.0): 128 octets each, fields unaligned and in the
+//! host's byte order.
 //!
-//! A file descriptor goes with ADD_REGION (the memory) and with ADD_RING (the eventfd), and with nothing else.
+//! A file descriptor goes with ADD_REGION (the memory) and with ADD_RING (the eventfd), and with
+//! nothing else.
 
 use std::fmt;
 
@@ -47,8 +49,8 @@ impl<const OCTETS: usize> fmt::Debug for Text<OCTETS> {
     }
 }
 
-/// What packets are. Every NDN peer says [`Mode::ETHERNET`] and sends NDN packets without an Ethernet header
-/// (NDN-DPDK `iface/memifface`).
+/// What packets are. Every NDN peer says [`Mode::ETHERNET`] and sends NDN packets without an
+/// Ethernet header (NDN-DPDK `iface/memifface`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode(pub u8);
 

@@ -8,7 +8,8 @@ use crate::message::Text;
 /// Most rings in each direction.
 pub const RING_PAIRS_MAX: u16 = 8;
 
-/// Largest ring, log2 of its slots: libmemif's limit. Indexes of 16 bits can tell a full ring from an empty one.
+/// Largest ring, log2 of its slots: libmemif's limit. Indexes of 16 bits can tell a full ring from
+/// an empty one.
 pub const RING_SIZE_LOG2_MAX: u8 = 14;
 
 /// Settings of an interface. What a client asks for and what a server admits are of the same kind.
@@ -24,11 +25,12 @@ pub struct Options {
     pub ring_size_log2: u8,
     /// Client: octets of each slot's buffer.
     pub buffer_octets: u32,
-    /// Client: the server may make this end wait when it is woken, if it means to. Waking it then takes half as long.
+    /// Client: the server may make this end wait when it is woken, if it means to. Waking it then
+    /// takes half as long.
     pub trusts_server: bool,
-    /// Server: most regions of memory that a client may have.
+    /// Server: maximum number of regions of memory that a client may have.
     pub regions_max: u16,
-    /// Server: most octets of memory that a client may have mapped here.
+    /// Server: maximum number of octets of memory that a client may have mapped here.
     pub mapped_octets_max: usize,
     /// Longest packet received, octets; a longer one is counted and dropped.
     pub packet_octets_max: usize,
@@ -68,8 +70,10 @@ impl Budget {
         self.mapped.load(Ordering::Relaxed)
     }
 
-    /// Takes `octets` of the budget until the charge is dropped; none if it does not have as many.
+    /// Takes `octets` of the budget until the charge is dropped; `None` if it does not have as
+    /// many.
     pub(crate) fn charge(&self, octets: usize) -> Option<Charge> {
+        // Relaxed: the number alone decides, and no memory is reached because of it.
         let more = |mapped: usize| mapped.checked_add(octets).filter(|mapped| *mapped <= self.max);
         self.mapped.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
         Some(Charge { octets, mapped: self.mapped.clone() })

@@ -1,9 +1,10 @@
 //! Rings: one direction of packets, seen from either end.
 //!
-//! Slots are numbered by 16-bit counters that only grow (and wrap). The client owns the buffers of both directions. On
-//! a ring from client to server `head` says how far packets were written and `tail` how far they were read; on a ring
-//! from server to client `head` says how far empty buffers were given and `tail` how far packets were written to them.
-//! So the client always moves `head` and the server `tail`, and each end trusts its own copy only.
+//! Slots are numbered by 16-bit counters that only grow (and wrap). The client owns the buffers of
+//! both directions. On a ring from client to server `head` says how far packets were written and
+//! `tail` how far they were read; on a ring from server to client `head` says how far empty buffers
+//! were given and `tail` how far packets were written to them. So the client always moves `head`
+//! and the server `tail`, and each end trusts its own copy only.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -66,7 +67,8 @@ impl std::error::Error for RingFault {}
 /// Which end of a ring this is, and what it knows by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Side {
-    /// The end that owns the buffers: slot n has the one at `first + n * octets` of region `region`.
+    /// The end that owns the buffers: slot n has the one at `first + n * octets` of region
+    /// `region`.
     Client {
         region: u16,
         first: u32,
@@ -91,15 +93,17 @@ impl End {
         End { memory, event, side, next: 0 }
     }
 
-    /// At the client's end: names all buffers. Done before the server is told of the ring: it looks there for their size.
+    /// At the client's end: names all buffers. Done before the server is told of the ring: it looks
+    /// there for their size.
     pub(crate) fn lay_out(&self) {
         for slot in 0..self.memory.size() {
             self.memory.set_descriptor(slot, self.own(slot).unwrap_or_default());
         }
     }
 
-    /// At the client's receiving end: all buffers are the server's to fill. Done before the server is told of the ring, so that it may
-    /// send at once, and again when it is connected: libmemif sets the indexes of all rings to 0 before.
+    /// At the client's receiving end: all buffers are the server's to fill. Done before the server
+    /// is told of the ring, so that it may send at once, and again when it is connected: libmemif
+    /// sets the indexes of all rings to 0 before.
     pub(crate) fn give_all(&self) {
         self.publish(self.memory.size());
     }
@@ -117,10 +121,13 @@ impl End {
 
     /// At the receiving end: tells the other one whether to send interrupts.
     pub(crate) fn mask(&self, is_masked: bool) {
+        // Nothing is read because of it alone: where a wake-up depends on it, a fence stands beside
+        // it at both ends (`publish`, and `sleep` of the interface).
         self.memory.flags().store(if is_masked { RING_MASK_INTERRUPT } else { 0 }, Ordering::Relaxed);
     }
 
-    /// The other end's index.
+    /// The other end's index. Acquired: what the peer wrote before it published it, descriptors and
+    /// the octets that they show, is read after it.
     #[inline]
     fn theirs(&self) -> u16 {
         match self.side {
@@ -156,7 +163,8 @@ struct Piece {
     octets: usize,
 }
 
-/// A packet in the buffers of a ring. The peer can still change its octets, so that it is looked at in a copy only.
+/// A packet in the buffers of a ring. The peer can still change its octets, so that it is looked at
+/// in a copy only.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrived<'a> {
     regions: &'a [Arc<Region>],
@@ -214,7 +222,8 @@ impl Inward {
         if available > self.end.memory.size() { Err(RingFault::BadIndex) } else { Ok(available) }
     }
 
-    /// Whether there is something to read, other than the beginning of a packet that was seen already.
+    /// Returns true if there is something to read, other than the beginning of a packet that was
+    /// seen already.
     pub(crate) fn has_news(&self) -> bool {
         let theirs = self.end.theirs();
         theirs != self.end.next && !(self.is_partial && theirs == self.seen)
@@ -242,7 +251,8 @@ impl Inward {
                 available = self.available()?;
             }
             let Some((slots, octets)) = self.find_packet(regions, available, packet_octets_max)? else {
-                // None there, or its end is not: then no more came since, and it is looked at when more comes.
+                // None there, or its end is not: then no more came since, and it is looked at when
+                // more comes.
                 if self.available()? == available {
                     self.is_partial = available > 0;
                     break;
@@ -272,7 +282,8 @@ impl Inward {
         Ok(took)
     }
 
-    /// Finds where the next packet lies: its slots, and its octets unless it is too long. None if its end has not come yet.
+    /// Finds where the next packet lies: its slots, and its octets unless it is too long. `None` if
+    /// its end has not come yet.
     #[inline]
     fn find_packet(
         &mut self,
@@ -286,7 +297,8 @@ impl Inward {
             let slot = self.end.next.wrapping_add(n);
             let read = self.end.memory.descriptor(slot);
             let octets = read.octets as usize;
-            // A client knows its buffers; what the server may have written over that is not looked at.
+            // A client knows its buffers; what the server may have written over that is not looked
+            // at.
             let (region, offset) = match self.end.own(slot) {
                 Some(own) if octets <= own.octets as usize => (own.region, own.offset),
                 Some(_) => return Err(RingFault::BadRange),
@@ -309,7 +321,8 @@ impl Inward {
         if available == self.end.memory.size() { Err(RingFault::EndlessChain) } else { Ok(None) }
     }
 
-    /// Asks the processor for what lies in the slot that is so far ahead: the other end has it in its caches.
+    /// Asks the processor for what lies in the slot that is so far ahead: the other end has it in
+    /// its caches.
     #[inline]
     fn prefetch(&self, regions: &[Arc<Region>], ahead: u16) {
         let slot = self.end.next.wrapping_add(ahead);

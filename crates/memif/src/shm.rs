@@ -1,14 +1,16 @@
 //! Memory that another process maps too.
 //!
 //! The invariants, on which each `unsafe` block below rests:
-//! 1. `start..start + octets` is mapped readable and writable from [`Region::map`] to its drop, and nobody else unmaps
-//!    it: the pointer never leaves this module.
-//! 2. The pages stay. The file is a memfd whose size is at least `octets` and which carries `F_SEAL_SHRINK`, so that
-//!    no process can cut it; it is not on hugetlbfs, where a page can be missing when it is touched.
-//! 3. Nothing here makes a reference to plain octets of the region: another process may write there at any time. Words
-//!    are reached as atomics; octets are copied by pointer. What is copied may be torn; it is octets, of which any
-//!    value is valid, and callers look at their own copy only.
-//! 4. [`RingMemory`] holds an offset that is a multiple of 8 and whose whole ring lies inside its region.
+//! 1. `start..start + octets` is mapped readable and writable from [`Region::map`] to its drop, and
+//!    nobody else unmaps it: the pointer never leaves this module.
+//! 2. The pages stay. The file is a memfd whose size is at least `octets` and which carries
+//!    `F_SEAL_SHRINK`, so that no process can cut it; it is not on hugetlbfs, where a page can be
+//!    missing when it is touched.
+//! 3. Nothing here makes a reference to plain octets of the region: another process may write there
+//!    at any time. Words are reached as atomics; octets are copied by pointer. What is copied may
+//!    be torn; it is octets, of which any value is valid, and callers look at their own copy only.
+//! 4. [`RingMemory`] holds an offset that is a multiple of 8 and whose whole ring lies inside its
+//!    region.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
@@ -38,8 +40,8 @@ pub struct Region {
     _charge: Option<Charge>,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread, and by invariant 3 no thread holds a reference to what
-// another one (or another process) writes.
+// SAFETY: the mapping belongs to the process, not to a thread, and by invariant 3 no thread holds a
+// reference to what another one (or another process) writes.
 unsafe impl Send for Region {}
 // SAFETY: as above; each access is atomic or a copy of octets that may change at any time anyway.
 unsafe impl Sync for Region {}
@@ -58,7 +60,8 @@ impl Region {
     /// # Errors
     /// EPERM: it is not a memfd, or the peer could shrink it. EINVAL: it is shorter, or empty.
     pub(crate) fn map(fd: impl AsFd, octets: usize, charge: Option<Charge>) -> Result<Self, Errno> {
-        // Only memfds know seals at all; that also keeps away files whose pages come from somewhere else.
+        // Only memfds know seals at all; that also keeps away files whose pages come from somewhere
+        // else.
         let seals = rustix::fs::fcntl_get_seals(&fd).map_err(|_| Errno::PERM)?;
         let is_huge = rustix::fs::fstatfs(&fd)?.f_type as i128 == HUGETLBFS;
         if !seals.contains(SealFlags::SHRINK) || is_huge {
@@ -82,7 +85,7 @@ impl Region {
         self.octets
     }
 
-    /// Whether so many octets at `offset` lie inside.
+    /// Returns true if so many octets at `offset` lie inside.
     #[inline]
     pub(crate) fn has(&self, offset: usize, octets: usize) -> bool {
         offset.checked_add(octets).is_some_and(|end| end <= self.octets)
@@ -94,15 +97,16 @@ impl Region {
         if !self.has(offset, into.len()) {
             return false;
         }
-        // SAFETY: the source lies in the mapping (invariant 1, checked above), to which by invariant 3 no reference
-        // exists, hence `into` does not overlap it.
+        // SAFETY: the source lies in the mapping (invariant 1, checked above), to which by
+        // invariant 3 no reference exists, hence `into` does not overlap it.
         unsafe {
             std::ptr::copy_nonoverlapping(self.start.as_ptr().add(offset), into.as_mut_ptr(), into.len())
         };
         true
     }
 
-    /// Asks the processor for the first cache lines of what lies at `offset`, as far as it is inside, without waiting for them.
+    /// Asks the processor for the first cache lines of what lies at `offset`, as far as it is
+    /// inside, without waiting for them.
     #[inline]
     pub(crate) fn prefetch(&self, offset: usize, octets: usize) {
         for at in (0..octets.min(PREFETCHED_OCTETS)).step_by(CACHE_LINE_OCTETS) {
@@ -110,7 +114,8 @@ impl Region {
                 return;
             }
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the instruction reads nothing that a program could see and never faults, whatever the address.
+            // SAFETY: the instruction reads nothing that a program could see and never faults,
+            // whatever the address.
             unsafe {
                 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
                 _mm_prefetch::<_MM_HINT_T0>(self.start.as_ptr().wrapping_add(offset + at).cast());
@@ -124,8 +129,8 @@ impl Region {
         if !self.has(offset, from.len()) {
             return false;
         }
-        // SAFETY: the target lies in the mapping (invariant 1, checked above), to which by invariant 3 no reference
-        // exists, hence `from` does not overlap it.
+        // SAFETY: the target lies in the mapping (invariant 1, checked above), to which by
+        // invariant 3 no reference exists, hence `from` does not overlap it.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), self.start.as_ptr().add(offset), from.len()) };
         true
     }
@@ -133,8 +138,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: invariant 1: mapped once with this size, and `self` was the last to know the pointer.
-        // Unmapping what is mapped does not fail.
+        // SAFETY: invariant 1: mapped once with this size, and `self` was the last to know the
+        // pointer. Unmapping what is mapped does not fail.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.octets) };
     }
 }
@@ -173,7 +178,8 @@ impl RingMemory {
         RING_HEADER_OCTETS + (DESCRIPTOR_OCTETS << size_log2)
     }
 
-    /// The ring at `offset`; none if it is not wholly inside the region or its words would not be aligned.
+    /// The ring at `offset`; `None` if it is not wholly inside the region or its words would not be
+    /// aligned.
     pub(crate) fn new(region: Arc<Region>, offset: usize, size_log2: u8) -> Option<Self> {
         let fits = size_log2 <= crate::RING_SIZE_LOG2_MAX
             && offset.is_multiple_of(8)
@@ -189,8 +195,9 @@ impl RingMemory {
     #[inline]
     fn u16_at(&self, at: usize) -> &AtomicU16 {
         debug_assert!(at.is_multiple_of(2) && at + 2 <= RING_HEADER_OCTETS);
-        // SAFETY: invariant 4: the header lies in the mapping, which lives as long as `self.region`, hence as long as
-        // the reference; the start of a mapping and the offset are multiples of 8 and `at` of 2.
+        // SAFETY: invariant 4: the header lies in the mapping, which lives as long as
+        // `self.region`, hence as long as the reference; the start of a mapping and the offset are
+        // multiples of 8 and `at` of 2.
         unsafe { AtomicU16::from_ptr(self.region.start.as_ptr().add(self.offset + at).cast()) }
     }
 
@@ -198,8 +205,8 @@ impl RingMemory {
     fn half_of(&self, slot: u16, half: usize) -> &AtomicU64 {
         let slot = usize::from(slot & (self.size() - 1));
         let at = self.offset + RING_HEADER_OCTETS + slot * DESCRIPTOR_OCTETS + half * 8;
-        // SAFETY: invariant 4: slots up to the ring's size lie in the mapping, and the mask keeps `slot` below it;
-        // `at` is a multiple of 8; `half` is 0 or 1.
+        // SAFETY: invariant 4: slots up to the ring's size lie in the mapping, and the mask keeps
+        // `slot` below it; `at` is a multiple of 8; `half` is 0 or 1.
         unsafe { AtomicU64::from_ptr(self.region.start.as_ptr().add(at).cast()) }
     }
 
@@ -229,6 +236,9 @@ impl RingMemory {
     /// Reads a slot, each half once. Slots are numbered on and on; the ring wraps them.
     #[inline]
     pub(crate) fn descriptor(&self, slot: u16) -> Descriptor {
+        // Relaxed: the index that says that the slot may be read was acquired before. A peer that
+        // changes it all the same is seen to have said one thing or the other, and either is
+        // checked.
         let (first, second) = (self.half_of(slot, 0), self.half_of(slot, 1));
         let first = first.load(Ordering::Relaxed).to_ne_bytes();
         let second = second.load(Ordering::Relaxed).to_ne_bytes();
@@ -247,6 +257,7 @@ impl RingMemory {
         let [a, b, c, d] = descriptor.octets.to_ne_bytes();
         let first = [flags[0], flags[1], region[0], region[1], a, b, c, d];
         let [a, b, c, d] = descriptor.offset.to_ne_bytes();
+        // Relaxed: the index by which the peer learns of the slot is released afterwards.
         self.half_of(slot, 0).store(u64::from_ne_bytes(first), Ordering::Relaxed);
         self.half_of(slot, 1).store(u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]), Ordering::Relaxed);
     }

@@ -338,6 +338,7 @@ fn the_end_of_a_peer_shows_and_leaves_nothing_behind() {
         client.link.disconnect("enough");
         assert_eq!(server.link.check(), Err(Fault::Disconnected(Text::new("enough"))));
     }
-    // Tests of this file run beside this one; a leak would be several descriptors for each of the forty.
+    // Tests of this file run beside this one; a leak would be several descriptors for each of the
+    // forty.
     assert!(descriptors() < before + 100, "{} descriptors, {before} before", descriptors());
 }

@@ -98,7 +98,8 @@ impl DataPlane {
         Ok((plane, inbox))
     }
 
-    /// The face by which the router itself sends and receives: the next hop for management's prefixes.
+    /// The face by which the router itself sends and receives: the next hop for management's
+    /// prefixes.
     pub fn internal_face(&self) -> FaceId {
         self.shared.internal_face
     }
@@ -119,7 +120,8 @@ impl DataPlane {
             .unwrap_or_else(|| Err(ListenError(STOPPED.into())))
     }
 
-    /// Stops listening on an address that [`DataPlane::channels`] shows; false if there is none. Its faces stay.
+    /// Stops listening on an address that [`DataPlane::channels`] shows; false if there is none.
+    /// Its faces stay.
     pub fn stop_listening(&self, local: FaceUri) -> bool {
         // Workers help each other to listen on a network device.
         let stop = |index| self.call(index, |reply| Command::StopListening(local.clone(), reply));
@@ -127,8 +129,8 @@ impl DataPlane {
         stopped.contains(&Some(true))
     }
 
-    /// Makes a face. A persistent TCP face is made when the peer has accepted the connection, which this call
-    /// waits for; all others at once.
+    /// Makes a face. A persistent TCP face is made when the peer has accepted the connection, which
+    /// this call waits for; all others at once.
     ///
     /// # Errors
     /// [`CreateFaceError`] says whose fault it is.
@@ -142,8 +144,8 @@ impl DataPlane {
         made.unwrap_or(Err(CreateFaceError::Stopped))
     }
 
-    /// What NFD's datasets have no place for: whether a face is up, what waits to be sent, drops by reason
-    /// with those of the kernel, and who is at the other end. The internal face has no port.
+    /// What NFD's datasets have no place for: whether a face is up, what waits to be sent, drops by
+    /// reason with those of the kernel, and who is at the other end. The internal face has no port.
     pub fn port_status(&self, face: FaceId) -> Option<PortStatus> {
         let port = self.shared.port(face)?;
         Some(with_kernel_drops(port.status(), &namely_io::udp::kernel_drops()))
@@ -163,23 +165,25 @@ impl DataPlane {
         drops
     }
 
-    /// Sends a packet into the forwarder from the internal face. False if the data plane has stopped.
+    /// Sends a packet into the forwarder from the internal face. False if the data plane has
+    /// stopped.
     pub fn inject(&self, packet: impl Into<Packet>, headers: LpHeaders) -> bool {
         self.workers.send(LISTENING, Command::Inject(packet.into(), headers))
     }
 
-    /// Tells the data plane that something expires earlier than it knows: a route was added with an expiration.
+    /// Tells the data plane that something expires earlier than it knows: a route was added with an
+    /// expiration.
     pub fn refresh_timers(&self) {
         self.workers.send(LISTENING, Command::RefreshTimers);
     }
 
-    /// Whether every worker answers. Waits for the slowest.
+    /// Returns true if every worker answers. Waits for the slowest.
     pub fn answers(&self) -> bool {
         (0..self.workers.count()).all(|index| self.call(index, Command::Answer).is_some())
     }
 
-    /// Stops the data plane: what is queued is sent as far as sockets take it, then they close. Calls that wait
-    /// on other threads end as refused.
+    /// Stops the data plane: what is queued is sent as far as sockets take it, then they close.
+    /// Calls that wait on other threads end as refused.
     pub fn stop(&self) {
         for index in 0..self.workers.count() {
             self.workers.send(index, Command::Stop);
@@ -191,7 +195,7 @@ impl DataPlane {
         }
     }
 
-    /// Sends a command and waits for its answer; none if the data plane has stopped.
+    /// Sends a command and waits for its answer; `None` if the data plane has stopped.
     fn call<T>(&self, worker: usize, command: impl FnOnce(Reply<T>) -> Command) -> Option<T> {
         let (reply, answer) = sync_channel(1);
         if !self.workers.send(worker, command(reply)) {

@@ -1,9 +1,10 @@
-//! The software dispatcher (`IS-39`): packets of links that the system cannot spread over cores go from the worker that
-//! reads the link to the others, by their name or at random.
+//! The software dispatcher (`IS-39`): packets of links that the system cannot spread over cores go
+//! from the worker that reads the link to the others, by their name or at random.
 //!
-//! The reading worker does what must be done in the order of arrival: it reads the socket, and puts fragments together.
-//! What comes of that, one network packet, waits in the queue of another worker, which runs the forwarder and sends. By
-//! name, packets of one name keep their order; at random, nothing keeps any.
+//! The reading worker does what must be done in the order of arrival: it reads the socket, and puts
+//! fragments together. What comes of that, one network packet, waits in the queue of another
+//! worker, which runs the forwarder and sends. By name, packets of one name keep their order; at
+//! random, nothing keeps any.
 //!
 //! Each worker has one queue, with a limit: what finds no room is dropped and counted.
 
@@ -34,7 +35,7 @@ pub struct DispatcherOptions {
     pub links: DispatchedLinks,
     /// To whom.
     pub by: DispatchBy,
-    /// Most packets that wait for one worker; further ones are dropped.
+    /// Maximum number of packets that wait for one worker; further ones are dropped.
     pub queue_packets: usize,
 }
 
@@ -80,7 +81,8 @@ impl Queue {
         }
     }
 
-    /// Puts in what there is room for, in order, and wakes the worker if it may sleep. What is left stays in `batch`.
+    /// Puts in what there is room for, in order, and wakes the worker if it may sleep. What is left
+    /// stays in `batch`.
     fn put(&self, batch: &mut Vec<Dispatched>) {
         let mut packets = self.packets.lock();
         let (was_empty, room) = (packets.is_empty(), self.limit - packets.len());
@@ -110,7 +112,7 @@ impl Queue {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether more waits.
+    /// Returns true if more waits.
     pub(super) fn has_some(&self) -> bool {
         self.waiting.load(Ordering::Acquire) > 0
     }
@@ -146,7 +148,7 @@ impl Dispatcher {
         self.is_on
     }
 
-    /// Says who gets a packet. None: this worker itself, or nobody else is there.
+    /// Returns the worker that gets a packet; `None` if that is this one, or nobody else is there.
     pub(super) fn choose(&mut self, packet: &[u8]) -> Option<usize> {
         let spread = match self.by {
             DispatchBy::Name => self.hasher.hash_one(name_octets(packet)),

@@ -13,11 +13,12 @@ use namely_wire::mgmt::FaceEventNotification;
 
 use super::Packet;
 
-/// Most packets that wait for the control thread; a further one is dropped and counted.
+/// Maximum number of packets that wait for the control thread; a further one is dropped and
+/// counted.
 pub const CONTROL_PACKETS_MAX: usize = 1024;
 
-/// Most face events that wait for the control thread before peers are refused new faces. Events of the faces that
-/// exist are never lost.
+/// Maximum number of face events that wait for the control thread before peers are refused new
+/// faces. Events of the faces that exist are never lost.
 pub const CONTROL_EVENTS_MAX: usize = 4096;
 
 /// Something for the control thread.
@@ -38,7 +39,7 @@ pub struct ControlPacket {
     pub packet: Packet,
     /// Its headers: the PIT token belongs onto the answer.
     pub headers: LpHeaders,
-    /// The face it came from; none if the router itself asked.
+    /// The face it came from; `None` if the router itself asked.
     pub incoming: Option<FaceId>,
     /// Who is at that face's other end, if that is known.
     pub credentials: Option<Credentials>,
@@ -103,7 +104,8 @@ impl Inbox {
     /// Waits for the next event.
     ///
     /// # Errors
-    /// [`InboxError::TimedOut`], or [`InboxError::Stopped`] once everything that happened was taken.
+    /// [`InboxError::TimedOut`], or [`InboxError::Stopped`] once everything that happened was
+    /// taken.
     pub fn next(&self, timeout: Duration) -> Result<ControlEvent, InboxError> {
         let event = match self.receiver.try_recv() {
             Ok(event) => event,
@@ -113,7 +115,7 @@ impl Inbox {
                 RecvTimeoutError::Disconnected => InboxError::Stopped,
             })?,
         };
-        self.note(&event);
+        self.count_taken(&event);
         match event {
             // The data plane's last word.
             ControlEvent::Woken if self.waiting.is_stopped.load(Ordering::Acquire) => self.last(),
@@ -125,7 +127,7 @@ impl Inbox {
     pub fn try_next(&self) -> Option<ControlEvent> {
         match self.receiver.try_recv() {
             Ok(event) => {
-                self.note(&event);
+                self.count_taken(&event);
                 Some(event)
             }
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
@@ -142,7 +144,7 @@ impl Inbox {
         self.try_next().ok_or(InboxError::Stopped)
     }
 
-    fn note(&self, event: &ControlEvent) {
+    fn count_taken(&self, event: &ControlEvent) {
         match event {
             ControlEvent::Packet(_) => self.waiting.packets.fetch_sub(1, Ordering::Relaxed),
             ControlEvent::Face(_) => self.waiting.events.fetch_sub(1, Ordering::Relaxed),
@@ -182,7 +184,7 @@ impl Outbox {
         }
     }
 
-    /// Whether peers may have new faces: not while the control thread is far behind.
+    /// Returns true if peers may have new faces: not while the control thread is far behind.
     pub(super) fn has_room(&self) -> bool {
         self.waiting.events.load(Ordering::Relaxed) < CONTROL_EVENTS_MAX
     }

@@ -1,12 +1,13 @@
-//! The data plane: workers that own the receiving halves of faces, send on the ports of all, and move packets
-//! between them and the forwarder.
+//! The data plane: workers that own the receiving halves of faces, send on the ports of all, and
+//! move packets between them and the forwarder.
 //!
 //! The control thread asks for changes through a [`DataPlane`], in the words of `namely_mgmt` and
-//! `namely_wire::mgmt`, and hears of packets for management and of face events through an [`Inbox`]. The data plane never interprets a name and never answers management itself. Changing
+//! `namely_wire::mgmt`, and hears of packets for management and of face events through an
+//! [`Inbox`]. The data plane never interprets a name and never answers management itself. Changing
 //! and destroying a face waits for no worker.
 //!
-//! Tables are changed directly, through the shared [`Core`]; the data plane need not be told, except of new times
-//! at which something expires ([`DataPlane::refresh_timers`]).
+//! Tables are changed directly, through the shared [`Core`]; the data plane need not be told,
+//! except of new times at which something expires ([`DataPlane::refresh_timers`]).
 
 #[allow(unsafe_code, reason = "memory for packets; see ARCHITECTURE.md, Invariants")]
 mod buffers;

@@ -1,9 +1,10 @@
 //! Packets in buffers that are used again: at a steady rate nothing is allocated for a packet.
 //!
-//! A buffer has one of a few sizes. Each thread keeps two magazines of spare buffers of each size; full and empty
-//! magazines go to and from a depot that all threads share, so that buffers come back from a worker that only sends to
-//! one that only receives, at the cost of one lock for [`MAGAZINE_BUFFERS`] packets. All of this is bounded; what finds
-//! no room goes back to its [`Chunk`], and what finds no buffer takes one from there.
+//! A buffer has one of a few sizes. Each thread keeps two magazines of spare buffers of each size;
+//! full and empty magazines go to and from a depot that all threads share, so that buffers come
+//! back from a worker that only sends to one that only receives, at the cost of one lock for
+//! [`MAGAZINE_BUFFERS`] packets. All of this is bounded; what finds no room goes back to its
+//! [`Chunk`], and what finds no buffer takes one from there.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -15,17 +16,18 @@ use namely_forwarder::PacketBuf;
 use namely_io::Buffer;
 use parking_lot::Mutex;
 
-use super::buffers::{CHUNK_OCTETS_MAX, CHUNK_OCTETS_MIN, Chunk, HEADER_OCTETS, Shared, Spare};
+use super::buffers::{CHUNK_OCTETS_MAX, CHUNK_OCTETS_MIN, Chunk, HEADER_OCTETS, OwnedBuffer, SharedBuffer};
 
-/// Sizes of buffers with their headers, octets: about steps by half, so that a stored packet takes at most a half more
-/// than its length (the smallest ones aside), and odd multiples of a cache line, so that the beginnings of packets do
-/// not fight for the same few places of a cache. The last but one holds any packet that a link delivers.
+/// Sizes of buffers with their headers, octets: about steps by half, so that a stored packet takes
+/// at most a half more than its length (the smallest ones aside), and odd multiples of a cache
+/// line, so that the beginnings of packets do not fight for the same few places of a cache. The
+/// last but one holds any packet that a link delivers.
 const SIZES: [usize; 12] = [128, 320, 576, 1088, 1600, 2112, 3136, 4160, 6208, 8256, 9280, LONGEST];
 
 /// For what does not come from a network; longer packets there are not.
 const LONGEST: usize = (128 << 10) + 64;
 
-/// Spare buffers of a magazine.
+/// OwnedBuffer buffers of a magazine.
 const MAGAZINE_BUFFERS: usize = 64;
 
 /// Buffers that a thread takes from a chunk at once.
@@ -34,11 +36,12 @@ const TAKEN_AT_ONCE: usize = 8;
 /// Octets of spare buffers of one size that the depot holds at most.
 const DEPOT_OCTETS_MAX: usize = 16 << 20;
 
-/// A packet as the router keeps it: the one copy that it makes of what arrived. Clones share the octets.
+/// A packet as the router keeps it: the one copy that it makes of what arrived. Clones share the
+/// octets.
 #[derive(Clone)]
 pub struct Packet {
-    /// A buffer, longer than the packet or as long; none after the packet was dropped.
-    buffer: Option<Shared>,
+    /// A buffer, longer than the packet or as long; `None` after the packet was dropped.
+    buffer: Option<SharedBuffer>,
     /// Where the packet lies in it.
     start: u32,
     octets: u32,
@@ -53,11 +56,11 @@ impl Packet {
     }
 }
 
-/// Spare buffers of one size.
-type Magazine = Vec<Spare>;
+/// OwnedBuffer buffers of one size.
+type Magazine = Vec<OwnedBuffer>;
 
 #[derive(Default)]
-struct Spares {
+struct Reserve {
     loaded: Magazine,
     previous: Magazine,
 }
@@ -77,8 +80,9 @@ static DEPOTS: [Mutex<Depot>; SIZES.len()] = [const { Mutex::new(Depot::new()) }
 /// Buffers that came from chunks.
 static BUFFERS_MADE: AtomicU64 = AtomicU64::new(0);
 
-/// Whether huge pages are worth it. The system gives one in a tenth of the time that as many small pages take, but it
-/// may first have to move others' memory for it, or wait for a host that had taken back what its guest did not use.
+/// Whether huge pages are worth it. The system gives one in a tenth of the time that as many small
+/// pages take, but it may first have to move others' memory for it, or wait for a host that had
+/// taken back what its guest did not use.
 #[derive(Debug)]
 struct HugePages {
     /// Chunks that will go without, and how many went without the last time.
@@ -89,7 +93,8 @@ struct HugePages {
 /// The longest that a huge page may take, ns of this thread: about what as many small pages take.
 const HUGE_PAGE_NS_MAX: u64 = 500_000;
 
-/// Chunks that go without huge pages after one that took too long, at first and at most: twice as many each time.
+/// Chunks that go without huge pages after one that took too long, at first and at most: twice as
+/// many each time.
 const PAUSE_CHUNKS: (u32, u32) = (16, 1024);
 
 static HUGE_PAGES: Mutex<HugePages> = Mutex::new(HugePages { left: 0, pause: 0 });
@@ -117,7 +122,7 @@ fn thread_cpu_ns() -> u64 {
 }
 
 thread_local! {
-    static SPARES: RefCell<[Spares; SIZES.len()]> = RefCell::default();
+    static RESERVE: RefCell<[Reserve; SIZES.len()]> = RefCell::default();
 }
 
 /// How many buffers had to be taken from the memory of chunks since the process started.
@@ -172,9 +177,9 @@ impl Depot {
         place as u32
     }
 
-    /// Gives a buffer back to its chunk, and a chunk that has all of its buffers to the system, unless it is one of the
-    /// few small ones.
-    fn give_back(&mut self, spare: Spare) {
+    /// Gives a buffer back to its chunk, and a chunk that has all of its buffers to the system,
+    /// unless it is one of the few small ones.
+    fn give_back(&mut self, spare: OwnedBuffer) {
         let (_, number) = spare.place();
         let Some(slot) = self.chunks.get_mut(number as usize) else { return };
         let Some(chunk) = slot else { return };
@@ -189,9 +194,9 @@ impl Depot {
     }
 }
 
-impl Spares {
-    /// A buffer; none only when chunks have none to give, which does not happen.
-    fn take(&mut self, class: usize) -> Option<Spare> {
+impl Reserve {
+    /// A buffer; `None` only when chunks have none to give, which does not happen.
+    fn take(&mut self, class: usize) -> Option<OwnedBuffer> {
         if self.loaded.is_empty() {
             mem::swap(&mut self.loaded, &mut self.previous);
         }
@@ -213,7 +218,7 @@ impl Spares {
         taken
     }
 
-    fn give(&mut self, class: usize, buffer: Spare) {
+    fn give(&mut self, class: usize, buffer: OwnedBuffer) {
         if self.loaded.len() >= MAGAZINE_BUFFERS {
             mem::swap(&mut self.loaded, &mut self.previous);
         }
@@ -231,7 +236,7 @@ impl Spares {
 }
 
 /// What a thread that ends has goes back.
-impl Drop for Spares {
+impl Drop for Reserve {
     fn drop(&mut self) {
         for spare in self.loaded.drain(..).chain(self.previous.drain(..)) {
             let (class, _) = spare.place();
@@ -247,10 +252,10 @@ fn class_of(octets: usize) -> usize {
 }
 
 /// A buffer that nobody else has.
-fn take(class: usize) -> Spare {
-    let spare = SPARES.try_with(|spares| spares.borrow_mut()[class].take(class)).ok().flatten();
+fn take(class: usize) -> OwnedBuffer {
+    let spare = RESERVE.try_with(|spares| spares.borrow_mut()[class].take(class)).ok().flatten();
     // Of a thread that ends.
-    spare.unwrap_or_else(|| Spares::default().take(class).expect("chunks give a buffer or end the process"))
+    spare.unwrap_or_else(|| Reserve::default().take(class).expect("chunks give a buffer or end the process"))
 }
 
 impl From<&[u8]> for Packet {
@@ -326,10 +331,10 @@ impl fmt::Debug for Packet {
 impl Drop for Packet {
     #[inline]
     fn drop(&mut self) {
-        let Some(spare) = self.buffer.take().and_then(Shared::release) else { return };
+        let Some(spare) = self.buffer.take().and_then(SharedBuffer::release) else { return };
         let (class, _) = spare.place();
         let mut spare = Some(spare);
-        let kept = SPARES.try_with(|spares| {
+        let kept = RESERVE.try_with(|spares| {
             spare.take().into_iter().for_each(|spare| spares.borrow_mut()[class].give(class, spare));
         });
         // A thread that ends keeps nothing.
@@ -426,7 +431,8 @@ mod tests {
             dropped.recv().unwrap();
             made_later.push(buffers_made() - before);
         }
-        // The other thread keeps two magazines at most; other tests make a few buffers of other sizes meanwhile.
+        // The other thread keeps two magazines at most; other tests make a few buffers of other
+        // sizes meanwhile.
         assert!(made_later[0] >= 10 * MAGAZINE_BUFFERS as u64, "{made_later:?}");
         let at_most = made_later[0] + 3 * MAGAZINE_BUFFERS as u64 + 3000;
         assert!(made_later.iter().sum::<u64>() < at_most, "{made_later:?}");

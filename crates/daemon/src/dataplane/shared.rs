@@ -1,5 +1,5 @@
-//! What the workers and the control thread share: the core, the directory of faces, and what is said to the control
-//! thread.
+//! What the workers and the control thread share: the core, the directory of faces, and what is
+//! said to the control thread.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -133,8 +133,8 @@ impl DataPlaneShared {
         Ok(face)
     }
 
-    /// Ends a face, whose port was as given. Nothing if it has ended already: `port` says which face
-    /// is meant, as numbers are given again.
+    /// Ends a face, whose port was as given. Nothing if it has ended already: `port` says which
+    /// face is meant, as numbers are given again.
     pub(super) fn close_face(
         &self,
         id: FaceId,
@@ -263,7 +263,7 @@ impl DataPlaneShared {
         }
     }
 
-    /// The right to do what is due in the core; none while another worker does it.
+    /// The right to do what is due in the core; `None` while another worker does it.
     pub(super) fn try_expiry(&self) -> Option<MutexGuard<'_, Expiry>> {
         self.expiry.try_lock()
     }

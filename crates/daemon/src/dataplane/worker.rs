@@ -18,8 +18,8 @@ use super::{ListenError, ListenSpec, Packet};
 
 type Io = Faces<Worker>;
 
-/// How long a worker leaves to another what is due in the core, ns: no pending Interest is held longer past its
-/// time than that.
+/// How long a worker leaves to another what is due in the core, ns: no pending Interest is held
+/// longer past its time than that.
 const EXPIRY_SLACK_NS: u64 = 1_000_000;
 
 pub(super) struct Worker {
@@ -32,8 +32,9 @@ pub(super) struct Worker {
     taken: Vec<Dispatched>,
     /// Packets that were read in this turn and are not processed yet.
     batch: Batch<Packet>,
-    /// What the forwarder sent to the control thread, at most what one batch makes: given to it when the batch has ended and its
-    /// counters are added up, so that whoever asks for them finds his own Interest counted.
+    /// What the forwarder sent to the control thread, at most what one batch makes: given to it
+    /// when the batch has ended and its counters are added up, so that whoever asks for them finds
+    /// his own Interest counted.
     internal: Vec<ControlPacket>,
     /// The time for which this worker has set its timer for the core's sake.
     expire_due_ns: Option<u64>,
@@ -47,7 +48,8 @@ struct Connecting {
     reply: Reply<Result<FaceStatus, CreateFaceError>>,
 }
 
-/// The ports that this worker has sent on, so that no lock but the port's own is taken for a packet.
+/// The ports that this worker has sent on, so that no lock but the port's own is taken for a
+/// packet.
 struct Ports {
     shared: Arc<DataPlaneShared>,
     by_number: Vec<Option<Arc<Port>>>,
@@ -149,8 +151,8 @@ impl Worker {
         }
     }
 
-    /// Runs the packets that wait through the forwarder and sends what comes of them. Done before anything else may
-    /// change the faces that they came from, and before the worker sleeps.
+    /// Runs the packets that wait through the forwarder and sends what comes of them. Done before
+    /// anything else may change the faces that they came from, and before the worker sleeps.
     fn forward_batch(&mut self, io: &mut Io) {
         if self.batch.is_empty() {
             return;
@@ -358,7 +360,8 @@ impl Handler for Worker {
     }
 }
 
-/// Answers a command. Whoever asked may have stopped waiting; an answer that nobody takes is no fault.
+/// Answers a command. Whoever asked may have stopped waiting; an answer that nobody takes is no
+/// fault.
 fn answer<T>(reply: Reply<T>, value: T) {
     let _ = reply.send(value);
 }
@@ -395,7 +398,7 @@ impl Sink<'_> {
     }
 }
 
-/// Whether making the face ends only when the peer has answered.
+/// Returns true if making the face ends only when the peer has answered.
 fn is_waited_for(spec: &FaceSpec) -> bool {
     matches!(spec.remote, FaceUri::Tcp(_) | FaceUri::Memif { .. })
         && spec.persistency() != FacePersistency::Permanent

@@ -1,9 +1,10 @@
-//! Workers that share the frames of one device: each has a ring of its own, and the kernel chooses by the sender
-//! (`PACKET_FANOUT` of packet(7)).
+//! Workers that share the frames of one device: each has a ring of its own, and the kernel chooses
+//! by the sender (`PACKET_FANOUT` of packet(7)).
 //!
-//! The kernel's own hash does not do: it knows addresses and ports of IP only, so that all NDN frames have the same. A
-//! program of seven instructions hashes the source address instead. Whatever one station sends thus comes to one worker, in
-//! order, and the fragments of a packet come together there.
+//! The kernel's own hash does not do: it knows addresses and ports of IP only, so that all NDN
+//! frames have the same. A program of seven instructions hashes the source address instead.
+//! Whatever one station sends thus comes to one worker, in order, and the fragments of a packet
+//! come together there.
 
 use rustix::io::Errno;
 
@@ -13,7 +14,8 @@ use super::ring::{Instruction, Ring};
 /// Where the source address is, counted from the link header.
 const SOURCE_AT: u32 = 6;
 
-/// 2^32 divided by the golden ratio, as Fibonacci hashing has it: spreads addresses that differ in their last bits only.
+/// 2^32 divided by the golden ratio, as Fibonacci hashing has it: spreads addresses that differ in
+/// their last bits only.
 const MULTIPLIER: u32 = 0x9e37_79b9;
 
 /// The rings that share a device's frames.
@@ -24,7 +26,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Opens one more ring for a device that is up. It shares the device's frames from the moment that it gets any.
+    /// Opens one more ring for a device that is up. It shares the device's frames from the moment
+    /// that it gets any.
     pub fn open(&mut self, device: &Device, ring_octets: usize) -> Result<Ring, Errno> {
         let ring = Ring::open_deaf(device.index, device.mtu, ring_octets)?;
         match self.known {

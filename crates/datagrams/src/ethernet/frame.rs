@@ -1,7 +1,7 @@
 //! What is in an Ethernet frame: addresses, EtherType, one link packet, padding.
 //!
-//! NDN over Ethernet has EtherType 0x8624. A frame is filled up to 60 octets where the packet is shorter: the packet's own
-//! TLV-LENGTH says where it ends.
+//! NDN over Ethernet has EtherType 0x8624. A frame is filled up to 60 octets where the packet is
+//! shorter: the packet's own TLV-LENGTH says where it ends.
 
 use namely_link::stream::packet_octets;
 use namely_wire::MacAddress;
@@ -11,8 +11,8 @@ use super::ETHERTYPE;
 /// Destination, source, EtherType.
 pub const HEADER_OCTETS: usize = 14;
 
-/// Least octets behind the header (IEEE 802.3). Network cards see to that; virtual devices do not, and NFD drops shorter
-/// frames.
+/// Least octets behind the header (IEEE 802.3). Network cards see to that; virtual devices do not,
+/// and NFD drops shorter frames.
 const PAYLOAD_OCTETS_MIN: usize = 46;
 
 /// What must follow a packet of so many octets.

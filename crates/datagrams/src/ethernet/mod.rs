@@ -1,5 +1,5 @@
-//! Ethernet frames that carry link packets (EtherType 0x8624), by packet sockets and XDP sockets: devices, what arrives on
-//! them, what leaves.
+//! Ethernet frames that carry link packets (EtherType 0x8624), by packet sockets and XDP sockets:
+//! devices, what arrives on them, what leaves.
 //!
 //! A frame is one link packet or nothing. Devices are never made promiscuous.
 

@@ -1,7 +1,7 @@
 //! What the kernel says of a network device: rtnetlink(7).
 //!
-//! Notifications only say that something may have changed; what is true is then asked for. So nothing is lost when a
-//! burst of notifications is.
+//! Notifications only say that something may have changed; what is true is then asked for. So
+//! nothing is lost when a burst of notifications is.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -48,7 +48,7 @@ impl Monitor {
         Ok(Monitor { socket: open(libc::RTMGRP_LINK as u32)? })
     }
 
-    /// Whether anything may have changed since the last call.
+    /// Returns true if anything may have changed since the last call.
     pub fn take_changes(&self) -> bool {
         let mut is_changed = false;
         let mut octets = [0; 64];

@@ -1,8 +1,10 @@
-//! A socket for the frames of one device, whose memory the kernel shares: packet(7) with a receive ring (`TPACKET_V2`).
+//! A socket for the frames of one device, whose memory the kernel shares: packet(7) with a receive
+//! ring (`TPACKET_V2`).
 //!
-//! The kernel writes frame by frame into slots and marks each as ours; we read it and mark it as the kernel's again. No
-//! system call is made while there are frames. `TPACKET_V3` is not used: it hands over frames by blocks, when a block is full
-//! or its timer fires, which delays every last frame of a burst by up to a millisecond and more on older kernels.
+//! The kernel writes frame by frame into slots and marks each as ours; we read it and mark it as
+//! the kernel's again. No system call is made while there are frames. `TPACKET_V3` is not used: it
+//! hands over frames by blocks, when a block is full or its timer fires, which delays every last
+//! frame of a burst by up to a millisecond and more on older kernels.
 #![allow(unsafe_code)]
 
 use std::mem;
@@ -16,10 +18,12 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use super::ETHERTYPE;
 
-/// Memory is given to the kernel in blocks of so many octets, each of which it must find in one piece.
+/// Memory is given to the kernel in blocks of so many octets, each of which it must find in one
+/// piece.
 const BLOCK_OCTETS: usize = 64 << 10;
 
-/// What precedes a frame's octets in its slot: the slot's header, a link address, and alignment, as the kernel computes it.
+/// What precedes a frame's octets in its slot: the slot's header, a link address, and alignment, as
+/// the kernel computes it.
 const SLOT_HEADER_OCTETS: usize = align(libc::TPACKET2_HDRLEN + 16);
 
 /// Ethernet header and a VLAN tag.
@@ -111,9 +115,9 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Receives the NDN frames that the station `peer` sends to the station `own`, which the device hears beside its own
-    /// address as long as this lives. A device without a filter for several addresses takes in all frames meanwhile; no
-    /// others come here.
+    /// Receives the NDN frames that the station `peer` sends to the station `own`, which the device
+    /// hears beside its own address as long as this lives. A device without a filter for several
+    /// addresses takes in all frames meanwhile; no others come here.
     pub fn open_station(
         index: u32,
         mtu_octets: usize,
@@ -132,8 +136,8 @@ impl Ring {
         set(&self.socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
     }
 
-    /// Makes a group of rings that share the device's frames by what `program` returns for each. The ring is its first
-    /// member. Returns the group's number.
+    /// Makes a group of rings that share the device's frames by what `program` returns for each.
+    /// The ring is its first member. Returns the group's number.
     ///
     /// # Errors
     /// ENETDOWN or EINVAL when the device is down.
@@ -173,7 +177,8 @@ impl Ring {
             tp_frame_nr: layout.slots() as libc::c_uint,
         };
         set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        // SAFETY: a new mapping, at a place that the kernel chooses, takes nothing away from anybody.
+        // SAFETY: a new mapping, at a place that the kernel chooses, takes nothing away from
+        // anybody.
         let memory = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
@@ -191,8 +196,9 @@ impl Ring {
     /// Shows the next frame to `take`, and gives its slot back. False when there is none.
     pub fn receive(&mut self, take: impl FnOnce(Arrived<'_>)) -> bool {
         let offset = self.layout.offset(self.next);
-        // SAFETY: `offset` is that of a slot, so that a header of `tpacket2_hdr`, aligned as mappings and slots are, lies
-        // at it within the mapping. Its first field is the status, which both sides access as an atomic.
+        // SAFETY: `offset` is that of a slot, so that a header of `tpacket2_hdr`, aligned as
+        // mappings and slots are, lies at it within the mapping. Its first field is the status,
+        // which both sides access as an atomic.
         let (header, status) = unsafe {
             let header = self.memory.add(offset).cast::<libc::tpacket2_hdr>();
             (header, AtomicU32::from_ptr(header.cast::<u32>().as_ptr()))
@@ -201,12 +207,13 @@ impl Ring {
         if flags & libc::TP_STATUS_USER == 0 {
             return false;
         }
-        // SAFETY: the status says that the slot is ours: the kernel writes nothing into it until we set it back. Any
-        // octets are a value of this structure of integers.
+        // SAFETY: the status says that the slot is ours: the kernel writes nothing into it until we
+        // set it back. Any octets are a value of this structure of integers.
         let header = unsafe { header.read() };
         let start = usize::from(header.tp_mac).min(self.layout.slot_octets);
         let octets = (header.tp_snaplen as usize).min(self.layout.slot_octets - start);
-        // SAFETY: both are within the slot, which is ours until the status is set back below, after the last use.
+        // SAFETY: both are within the slot, which is ours until the status is set back below, after
+        // the last use.
         let octets = unsafe { std::slice::from_raw_parts(self.memory.add(offset + start).as_ptr(), octets) };
         take(Arrived {
             octets,
@@ -235,7 +242,8 @@ impl AsFd for Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and nothing that points into it outlives this value.
+        // SAFETY: it was mapped with this length, and nothing that points into it outlives this
+        // value.
         let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), self.layout.octets()) };
     }
 }
@@ -247,7 +255,8 @@ pub fn sending_socket(index: u32) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// A socket that sends whole frames on a device and receives those with NDN's EtherType by read(2), without shared memory.
+/// A socket that sends whole frames on a device and receives those with NDN's EtherType by read(2),
+/// without shared memory.
 pub fn plain_socket(index: u32) -> Result<OwnedFd, Errno> {
     let socket = socket()?;
     bind(&socket, index, ETHERTYPE)?;
@@ -343,7 +352,8 @@ fn set_program(
     program: &[Instruction],
 ) -> Result<(), Errno> {
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-    // The kernel copies what the pointer leads to, `len` instructions that the caller lends, and writes nothing there.
+    // The kernel copies what the pointer leads to, `len` instructions that the caller lends, and
+    // writes nothing there.
     set(socket, level, option, &program)
 }
 
@@ -351,8 +361,8 @@ fn set_program(
 fn get<T: Copy + Default>(socket: &OwnedFd, option: libc::c_int) -> Result<T, Errno> {
     let mut value = T::default();
     let mut octets = mem::size_of::<T>() as libc::socklen_t;
-    // SAFETY: value and length are live, and no more is written than the length says; any octets are a value of the
-    // integers that `T` is made of at each of the calls in this module.
+    // SAFETY: value and length are live, and no more is written than the length says; any octets
+    // are a value of the integers that `T` is made of at each of the calls in this module.
     check(unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

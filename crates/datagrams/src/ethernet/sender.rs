@@ -22,7 +22,8 @@ pub struct FrameSender {
 }
 
 impl FrameSender {
-    /// Sends to `to` as `from` on the device with the given index, which hears the group `to` is as long as this lives.
+    /// Sends to `to` as `from` on the device with the given index, which hears the group `to` is as
+    /// long as this lives.
     ///
     /// # Errors
     /// [`Errno::PERM`] without the right to open packet sockets, or what else the system says.
@@ -34,8 +35,8 @@ impl FrameSender {
         Ok(FrameSender { socket, header: frame::header(to, from) })
     }
 
-    /// Sends packets from the front of `packets`, a frame each, as far as the socket takes them by one system call. Returns
-    /// how many it took.
+    /// Sends packets from the front of `packets`, a frame each, as far as the socket takes them by
+    /// one system call. Returns how many it took.
     ///
     /// # Errors
     /// Why the first was not taken.

@@ -1,7 +1,7 @@
 //! A station of its own on a device: exchanges link packets with one other station.
 //!
-//! It has an address of its own beside the device's, so that the processes of a machine are several stations. The kernel
-//! hands over only what that other station sent to it.
+//! It has an address of its own beside the device's, so that the processes of a machine are several
+//! stations. The kernel hands over only what that other station sent to it.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -34,12 +34,12 @@ pub struct Looked {
 }
 
 impl Station {
-    /// A station with the address `own` that speaks with `peer` on the device `name`. Frames wait in a ring of about
-    /// `ring_octets`.
+    /// A station with the address `own` that speaks with `peer` on the device `name`. Frames wait
+    /// in a ring of about `ring_octets`.
     ///
     /// # Errors
-    /// [`Errno::NODEV`]: there is no such device with Ethernet addresses. [`Errno::NETDOWN`]: it is down. [`Errno::PERM`]:
-    /// packet sockets need CAP_NET_RAW. Otherwise what the system says.
+    /// [`Errno::NODEV`]: there is no such device with Ethernet addresses. [`Errno::NETDOWN`]: it is
+    /// down. [`Errno::PERM`]: packet sockets need CAP_NET_RAW. Otherwise what the system says.
     pub fn open(name: &str, peer: MacAddress, own: MacAddress, ring_octets: usize) -> Result<Self, Errno> {
         let device = monitor::device(name)?.ok_or(Errno::NODEV)?;
         if !device.is_up {
@@ -76,7 +76,8 @@ impl Station {
         self.sender.send(packets)
     }
 
-    /// Hands the packets that came to `take`, at most `packets_max` and as long as it says that there may be more.
+    /// Hands the packets that came to `take`, at most `packets_max` and as long as it says that
+    /// there may be more.
     ///
     /// # Errors
     /// [`Errno::MSGSIZE`]: a frame is longer than the device's were when this was opened.

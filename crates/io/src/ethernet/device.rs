@@ -118,7 +118,8 @@ fn cannot_listen(name: &str, errno: Errno) -> OpenError {
     }
 }
 
-/// How link services tell stations of a group apart: the link-local address that a station's own gives.
+/// How link services tell stations of a group apart: the link-local address that a station's own
+/// gives.
 fn remote(address: MacAddress) -> Remote {
     let [a, b, c, d, e, f] = address.0;
     let words = [[a ^ 2, b], [c, 0xff], [0xfe, d], [e, f]].map(u16::from_be_bytes);
@@ -131,7 +132,7 @@ struct DeviceListener<P> {
     link: Arc<Link<P>>,
     /// It was asked for, and is not one that helps it at another worker.
     is_first: bool,
-    /// What it receives; none if other workers receive everything.
+    /// What it receives; `None` if other workers receive everything.
     share: Option<Share>,
     /// Watches the three below.
     epoll: OwnedFd,
@@ -152,7 +153,8 @@ impl<H: Handler> Acceptor<H> for DeviceListener<H::Packet> {
     fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _: &mut [u8]) {
         let is_idle = self.receive(turn) == 0;
         if is_idle {
-            // What has fired would wake this worker again and again, whether or not the queue that it was for is still there.
+            // What has fired would wake this worker again and again, whether or not the queue that
+            // it was for is still there.
             let _ = rustix::io::read(&*self.timer, &mut [0; 8]);
         }
         self.flush_waiting(turn);
@@ -161,7 +163,8 @@ impl<H: Handler> Acceptor<H> for DeviceListener<H::Packet> {
             return;
         }
         if let Some(source) = &self.source {
-            // A device that goes down leaves an error behind, which would wake this worker again and again.
+            // A device that goes down leaves an error behind, which would wake this worker again
+            // and again.
             for socket in source.descriptors() {
                 let _ = sockopt::socket_error(socket);
             }

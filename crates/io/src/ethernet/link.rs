@@ -15,8 +15,8 @@ use crate::port::FacePort;
 /// What the listener of a device and its transports share.
 pub(crate) struct Link<P> {
     pub(super) name: String,
-    /// The transports by their remote address: stations and groups; none while one is being made. There are no more than
-    /// transports.
+    /// The transports by their remote address: stations and groups; `None` while one is being made.
+    /// There are no more than transports.
     ports: Mutex<HashMap<MacAddress, Option<Arc<FacePort<P>>>>>,
     /// The rings of the workers.
     pub(super) group: Mutex<Group>,

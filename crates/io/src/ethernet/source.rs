@@ -37,14 +37,14 @@ impl Source {
         }
     }
 
-    /// Whether it can be kept when the device changes so.
+    /// Returns true if it can be kept when the device changes so.
     pub(super) fn suits(&self, before: &Device, now: &Device) -> bool {
         let is_xdp = matches!(self, Source::Xdp { .. });
         before.index == now.index && before.mtu == now.mtu && (!is_xdp || before.address == now.address)
     }
 
-    /// Shows up to `max` frames of each socket to `take`. Returns how many there were, and how many the kernel dropped as far as
-    /// that is known.
+    /// Shows up to `max` frames of each socket to `take`. Returns how many there were, and how many
+    /// the kernel dropped as far as that is known.
     pub(super) fn receive(&mut self, max: usize, mut take: impl FnMut(Arrived<'_>)) -> (usize, u64) {
         match self {
             Source::Packet(ring) => {

@@ -10,7 +10,7 @@ use namely_wire::{FaceUri, MacAddress};
 use rustix::io::Errno;
 
 use super::link::Link;
-use super::xdp::{Outlet, Via, label};
+use super::xdp::{TransmitQueue, Via, label};
 use crate::error::{CloseReason, OpenError};
 use crate::faces::Handler;
 use crate::kind::{NewTransport, ReadContext, Receiver};
@@ -66,8 +66,8 @@ pub(super) fn sender<P>(
     let socket = FrameSender::open(device.index, remote, device.address)?;
     sockets::set_buffers(&socket, options.send_buffer_octets, 0);
     let via = Via { remote, header: frame::header(remote, device.address), mtu: device.mtu };
-    let outlet = link.sockets().outlet(remote);
-    Ok(EtherSender { socket, outlet, via, is_by_socket: true, is_blocked: false })
+    let transmit_queue = link.sockets().transmit_queue(remote);
+    Ok(EtherSender { socket, transmit_queue, via, is_by_socket: true, is_blocked: false })
 }
 
 /// The receiving half. The device's listener does the receiving.
@@ -97,11 +97,11 @@ impl<P> Drop for EtherReceiver<P> {
     }
 }
 
-/// The sending half: through an XDP socket of the device while there is one, otherwise through a packet socket of its own,
-/// which a group is joined by in either case.
+/// The sending half: through an XDP socket of the device while there is one, otherwise through a
+/// packet socket of its own, which a group is joined by in either case.
 pub(super) struct EtherSender {
     socket: FrameSender,
-    outlet: Option<Arc<Outlet>>,
+    transmit_queue: Option<Arc<TransmitQueue>>,
     via: Via,
     /// Whether the last flush went through the packet socket, and whether that took no more.
     is_by_socket: bool,
@@ -110,10 +110,11 @@ pub(super) struct EtherSender {
 
 impl<P: AsRef<[u8]>> Sender<P> for EtherSender {
     fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
-        // Who waits for the packet socket goes on there: whoever watches it must see the end of that.
+        // Who waits for the packet socket goes on there: whoever watches it must see the end of
+        // that.
         let is_waiting = self.is_by_socket && self.is_blocked;
-        if let (false, Some(outlet)) = (is_waiting, &self.outlet)
-            && let Some(flushed) = outlet.flush(&self.via, queue, sent)
+        if let (false, Some(transmit_queue)) = (is_waiting, &self.transmit_queue)
+            && let Some(flushed) = transmit_queue.flush(&self.via, queue, sent)
         {
             self.is_by_socket = false;
             return Ok(flushed);
@@ -136,8 +137,8 @@ impl<P: AsRef<[u8]>> Sender<P> for EtherSender {
 
 impl Drop for EtherSender {
     fn drop(&mut self) {
-        if let Some(outlet) = &self.outlet {
-            outlet.forget(self.via.remote);
+        if let Some(transmit_queue) = &self.transmit_queue {
+            transmit_queue.forget(self.via.remote);
         }
     }
 }
@@ -157,7 +158,7 @@ impl EtherSender {
                 }
                 Err(Errno::INTR) => (),
                 Err(Errno::AGAIN) => return Flushed::Blocked,
-                // When a device goes, its listener sees to it.
+                // When a device goes, its listener takes its faces down.
                 Err(errno) => {
                     queue.pop();
                     sent.drops.count(label(errno));

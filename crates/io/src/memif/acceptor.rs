@@ -18,14 +18,16 @@ use crate::options::Persistency;
 use crate::status::{Credentials, FaceState, Reach};
 use crate::unix::{self, ACCEPTS_PER_TURN_MAX, SocketFile, accept_failed, credentials};
 
-/// Applications that connected and have not brought everything yet. One more puts out the one that waited longest.
+/// Applications that connected and have not brought everything yet. One more puts out the one that
+/// waited longest.
 const HANDSHAKES_MAX: usize = 64;
 
 /// What the listening socket is known by among the handshakes.
 const LISTENER: u64 = u64::MAX;
 
 impl<H: Handler> Faces<H> {
-    /// Listens for memif clients on a path with the given file mode. A stale socket file is replaced.
+    /// Listens for memif clients on a path with the given file mode. A stale socket file is
+    /// replaced.
     ///
     /// # Errors
     /// As [`Faces::listen_unix`].

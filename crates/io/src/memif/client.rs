@@ -23,11 +23,13 @@ use crate::status::{FaceState, LinkInfo, Reach};
 use crate::tcp::refuses_on_demand;
 
 impl<H: Handler> Faces<H> {
-    /// Begins to connect to interface `id` of the memif server at `path`. [`Event::Up`](crate::Event::Up) tells of
-    /// success; a persistent transport that fails is [`Event::Closed`](crate::Event::Closed), a permanent one tries again.
+    /// Begins to connect to interface `id` of the memif server at `path`.
+    /// [`Event::Up`](crate::Event::Up) tells of success; a persistent transport that fails is
+    /// [`Event::Closed`](crate::Event::Closed), a permanent one tries again.
     ///
     /// # Errors
-    /// [`OpenError::TooManyFaces`], or what the system says at once, unless the transport is permanent.
+    /// [`OpenError::TooManyFaces`], or what the system says at once, unless the transport is
+    /// permanent.
     pub fn connect_memif(
         &mut self,
         path: &Path,
@@ -106,7 +108,8 @@ impl<H: Handler> Receiver<H> for Connection {
                 return Ok(());
             }
         };
-        // Watched for writing so far, as a connection that is being made; after success only the interface is.
+        // Watched for writing so far, as a connection that is being made; after success only the
+        // interface is.
         turn.rewatch(&handshake, Interest::Nothing);
         match handshake.proceed().map_err(CloseReason::Memif)? {
             Progress::Waiting(handshake) => {

@@ -1,11 +1,13 @@
-//! Shared memory with the memif protocol: faces of local applications, and faces to a packet processor that listens.
+//! Shared memory with the memif protocol: faces of local applications, and faces to a packet
+//! processor that listens.
 //!
-//! A face is one memif interface. Its frames are link packets, one in each memif packet, without an Ethernet header,
-//! which is what NDN-DPDK and applications on NDNgo exchange. What is longer than one of the peer's buffers is cut by
-//! NDNLPv2 (the face's MTU is that of a buffer), since not every peer takes packets that go on in a second buffer.
+//! A face is one memif interface. Its frames are link packets, one in each memif packet, without an
+//! Ethernet header, which is what NDN-DPDK and applications on NDNgo exchange. What is longer than
+//! one of the peer's buffers is cut by NDNLPv2 (the face's MTU is that of a buffer), since not
+//! every peer takes packets that go on in a second buffer.
 //!
-//! While the peer's ring is full nothing tells when it no longer is. The receiving half then looks again at growing
-//! intervals.
+//! While the peer's ring is full nothing tells when it no longer is. The receiving half then looks
+//! again at growing intervals.
 
 mod acceptor;
 mod client;
@@ -26,7 +28,8 @@ use crate::queue::FrameQueue;
 use crate::sender::{Flushed, Sender, Sent};
 use crate::status::{Carrier, Credentials, LinkInfo, Reach};
 
-/// MTU where the peer does not say how large its buffers are: theirs by default, in libmemif and NDN-DPDK.
+/// MTU where the peer does not say how large its buffers are: theirs by default, in libmemif and
+/// NDN-DPDK.
 const BUFFER_OCTETS_DEFAULT: usize = 2048;
 
 /// First and longest wait before a full ring is looked at again, ns.
@@ -83,7 +86,7 @@ fn info(remote: FaceUri, reach: Reach, mtu: usize, credentials: Option<Credentia
 }
 
 impl MemifReceiver {
-    /// Takes packets, and sees to it that what is left is not forgotten.
+    /// Takes packets, and ensures that what is left is not forgotten.
     fn take<H: Handler>(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         self.receiver.stay_awake();
         let budget = turn.options().read_datagrams_per_turn;
@@ -98,6 +101,7 @@ impl MemifReceiver {
             // In the next turn, after the others.
             turn.set_timer(Some(now_ns + 1));
         } else if self.common.is_blocked.load(Ordering::Acquire) {
+            // Nothing wakes this end when there is room: it looks again by its timer.
             turn.set_timer(Some(now_ns + self.retry_ns));
         }
         Ok(())
@@ -162,6 +166,7 @@ impl<P: AsRef<[u8]>> Sender<P> for MemifSender {
         }
         self.sender.publish();
         let is_blocked = flushed == Flushed::Blocked;
+        // The flag is set before the kick: whoever is woken by that finds it set.
         if !self.common.is_blocked.swap(is_blocked, Ordering::AcqRel) && is_blocked {
             // So that the receiving half begins to look.
             self.kick.kick();

@@ -24,8 +24,8 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             if state.state != FaceState::Up {
                 return FlushEnd::Done;
             }
-            // Without a writer, someone else writes just now, and will see what was queued: he looks
-            // at the queue again, under the lock, after he has put the writer back.
+            // Without a writer, someone else writes just now, and will see what was queued: he
+            // looks at the queue again, under the lock, after he has put the writer back.
             let Some(mut writer) = state.writer.take() else { return FlushEnd::Done };
             if writer.frames.is_empty() {
                 *charge -= state.refill(&mut writer, context.now_ns);

@@ -61,10 +61,13 @@ pub struct FacePort<P> {
     tag: OnceLock<FaceTag>,
     is_dispatched: bool,
     is_closed: AtomicBool,
+    /// These two are copies of what the lock protects, for the worker that reads without it. A
+    /// change of settings may reach it a packet later.
     local_fields: AtomicBool,
     is_reliable: AtomicBool,
     in_frames: AtomicU64,
     in_octets: AtomicU64,
+    /// When something last arrived, ns.
     pub(crate) active_ns: AtomicU64,
     /// The longest frame that the link carries, octets; 0 where only the configuration can tell.
     mtu: AtomicUsize,

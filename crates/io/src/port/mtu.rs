@@ -21,8 +21,8 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         }
     }
 
-    /// The path to the peer carries other frames in one piece than before. Fragments are made for it
-    /// from now on, unless management set another length.
+    /// The path to the peer carries other frames in one piece than before. Fragments are made for
+    /// it from now on, unless management set another length.
     pub(crate) fn follow_path(&self, octets: usize) {
         self.follow_path_with(&mut self.state.lock(), octets);
     }

@@ -133,7 +133,8 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
         Err(refused)
     }
 
-    /// Gives the writer what it is to write next. Returns the octets of memory of what was dropped instead.
+    /// Gives the writer what it is to write next. Returns the octets of memory of what was dropped
+    /// instead.
     pub(super) fn refill(&mut self, writer: &mut Writer<P>, now_ns: u64) -> isize {
         let judged = self.queue.take(&mut writer.frames, &self.link.config().codel, now_ns);
         if judged.marks {

@@ -1,4 +1,5 @@
-//! TCP: connections that peers open, and connections that this router opens and, where permanent, opens again.
+//! TCP: connections that peers open, and connections that this router opens and, where permanent,
+//! opens again.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -48,8 +49,8 @@ impl<H: Handler> Faces<H> {
         self.add_listener(Box::new(TcpAcceptor { socket }), uri(local))
     }
 
-    /// Begins to connect. [`crate::Event::Up`] tells of success; a persistent transport that fails is
-    /// [`crate::Event::Closed`], a permanent one tries again.
+    /// Begins to connect. [`crate::Event::Up`] tells of success; a persistent transport that fails
+    /// is [`crate::Event::Closed`], a permanent one tries again.
     ///
     /// # Errors
     /// [`OpenError::TooManyFaces`], or what the system says at once.
@@ -125,8 +126,8 @@ fn start(peer: &SocketAddr, local: Option<SocketAddr>) -> Result<OwnedFd, Errno>
     }
 }
 
-/// Settings of every connection; where the system refuses one, the connection does without it. The sizes of buffers
-/// are left to the kernel, which fits them to the path.
+/// Settings of every connection; where the system refuses one, the connection does without it. The
+/// sizes of buffers are left to the kernel, which fits them to the path.
 pub(crate) fn prepare(socket: impl AsFd) {
     let socket = socket.as_fd();
     let _ = sockopt::set_tcp_nodelay(socket, true);

@@ -1,8 +1,9 @@
 //! A UDP port on which peers make themselves known.
 //!
-//! A peer's first datagram makes a socket of its own, bound to the same port and connected to the peer: from then
-//! on the kernel keeps peers' datagrams apart, and a flood from one does not fill the queue of another. Only this
-//! process's user can share the port, and a second router is refused all the same.
+//! A peer's first datagram makes a socket of its own, bound to the same port and connected to the
+//! peer: from then on the kernel keeps peers' datagrams apart, and a flood from one does not fill
+//! the queue of another. Only this process's user can share the port, and a second router is
+//! refused all the same.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -44,8 +45,8 @@ impl<H: Handler> Faces<H> {
             rustix::net::bind(&socket, &address).map_err(|errno| bind_error(&uri_text, errno))?;
             Ok(socket)
         };
-        // The port will be shared between sockets of this process. So that nobody else already has it, it is first
-        // taken without sharing.
+        // The port will be shared between sockets of this process. So that nobody else already has
+        // it, it is first taken without sharing.
         let probe = open(false, address)?;
         let address = sockets::local_address(&probe).unwrap_or(address);
         drop(probe);
@@ -101,7 +102,8 @@ impl<H: Handler> Acceptor<H> for Channel<H::Packet> {
 }
 
 impl<P: Buffer> Channel<P> {
-    /// Hands a datagram to its peer's transport; a new one if the datagram is a packet, so that noise makes none.
+    /// Hands a datagram to its peer's transport; a new one if the datagram is a packet, so that
+    /// noise makes none.
     fn take<H: Handler<Packet = P>>(
         &self,
         turn: &mut AcceptContext<'_, H>,

@@ -11,7 +11,8 @@ use crate::sender::{Flushed, Sent};
 /// System calls of one transport in one turn; a failed datagram takes one.
 const WRITES_PER_TURN_MAX: usize = 64;
 
-/// Sends what waits, as far as the socket takes it. A datagram that the system refuses is dropped and counted.
+/// Sends what waits, as far as the socket takes it. A datagram that the system refuses is dropped
+/// and counted.
 pub(crate) fn flush<P: AsRef<[u8]>>(
     socket: &OwnedFd,
     queue: &mut FrameQueue<P>,

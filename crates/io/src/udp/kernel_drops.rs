@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-/// Drops by inode of the socket, of every UDP socket in this network namespace. Empty where the system does not
-/// show them. Reads files: not for the data path.
+/// Drops by inode of the socket, of every UDP socket in this network namespace. Empty where the
+/// system does not show them. Reads files: not for the data path.
 pub fn kernel_drops() -> HashMap<u64, u64> {
     ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"]
         .iter()

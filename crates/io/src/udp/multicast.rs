@@ -27,7 +27,8 @@ impl<H: Handler> Faces<H> {
     /// Joins a group on an interface.
     ///
     /// # Errors
-    /// [`OpenError::NoSuchInterface`], [`OpenError::BadAddress`] when the group is none, or what the system says.
+    /// [`OpenError::NoSuchInterface`], [`OpenError::BadAddress`] when the group is none, or what
+    /// the system says.
     pub fn open_multicast(
         &mut self,
         options: &MulticastOptions,
@@ -127,7 +128,8 @@ fn prepare_sender(
             SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))
         }
     };
-    // Routes of other interfaces must not decide where the group is. Where the system does not allow this, they do.
+    // Routes of other interfaces must not decide where the group is. Where the system does not
+    // allow this, they do.
     let _ = match group {
         SocketAddr::V4(_) => SockRef::from(sender).bind_device_by_index_v4(NonZeroU32::new(index)),
         SocketAddr::V6(_) => SockRef::from(sender).bind_device_by_index_v6(NonZeroU32::new(index)),
@@ -194,7 +196,7 @@ impl<P: AsRef<[u8]>> Sender<P> for GroupSender {
     }
 }
 
-/// Whether two addresses are one, their flow labels and scopes aside.
+/// Returns true if two addresses are one, their flow labels and scopes aside.
 fn is_same(a: &SocketAddr, b: &SocketAddr) -> bool {
     a.ip() == b.ip() && a.port() == b.port()
 }

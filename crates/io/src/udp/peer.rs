@@ -24,8 +24,8 @@ use crate::sockets;
 use crate::status::{Carrier, FaceState, LinkInfo, Reach};
 
 impl<H: Handler> Faces<H> {
-    /// Opens a transport to one peer. It sends from `local`, or else from the address of a channel from which the
-    /// peer can be reached, or else from a free port.
+    /// Opens a transport to one peer. It sends from `local`, or else from the address of a channel
+    /// from which the peer can be reached, or else from a free port.
     ///
     /// # Errors
     /// [`OpenError::TooManyFaces`], [`OpenError::BadAddress`], or what the system says.
@@ -51,7 +51,7 @@ impl<H: Handler> Faces<H> {
     }
 }
 
-/// Whether a channel's address is `local`, or `peer` can be reached from it.
+/// Returns true if a channel's address is `local`, or `peer` can be reached from it.
 fn suits(channel: &SocketAddr, peer: &SocketAddr, local: Option<SocketAddr>) -> bool {
     match local {
         Some(local) => *channel == local,

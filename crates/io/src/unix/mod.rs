@@ -28,8 +28,8 @@ impl<H: Handler> Faces<H> {
     /// Listens on a path with the given file mode. A stale socket file is replaced.
     ///
     /// # Errors
-    /// [`OpenError::InUse`] when another process listens there, [`OpenError::NotASocket`] when the path holds
-    /// something else; otherwise what the system says.
+    /// [`OpenError::InUse`] when another process listens there, [`OpenError::NotASocket`] when the
+    /// path holds something else; otherwise what the system says.
     pub fn listen_unix(&mut self, path: &Path, mode: u32) -> Result<FaceUri, OpenError> {
         let (socket, file) = listen(path, mode, SocketType::STREAM)?;
         let local = FaceUri::Unix(path.display().to_string());
@@ -114,8 +114,8 @@ pub(crate) fn refuses_permanent(persistency: Persistency) -> Option<&'static str
     (persistency == Persistency::Permanent).then_some("a connection that the peer opened cannot be permanent")
 }
 
-/// Whether accepting ends for this turn. Without file descriptors the listener rests: the connection stays in the
-/// queue, and the loop must not spin on it.
+/// Returns true if accepting ends for this turn. Without file descriptors the listener rests: the
+/// connection stays in the queue, and the loop must not spin on it.
 pub(crate) fn accept_failed<H: Handler>(
     turn: &mut AcceptContext<'_, H>,
     socket: &OwnedFd,

@@ -9,7 +9,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use crate::error::OpenError;
 use crate::sockets;
 
-/// A socket file that this process made. It is removed when dropped, unless another has taken its place.
+/// A socket file that this process made. It is removed when dropped, unless another has taken its
+/// place.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,

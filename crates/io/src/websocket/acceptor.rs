@@ -1,7 +1,8 @@
-//! The listener: takes up connections and brings their handshakes to an end.
+//! The listener: accepts connections and brings their handshakes to an end.
 //!
-//! Its descriptor is an epoll instance of its own, which watches the listening socket, the connections whose handshake
-//! is under way, and a timer for the oldest of them: the worker sees one source.
+//! Its descriptor is an epoll instance of its own, which watches the listening socket, the
+//! connections whose handshake is under way, and a timer for the oldest of them: the worker sees
+//! one source.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -67,7 +68,7 @@ impl WebSocketAcceptor {
         Ok(WebSocketAcceptor { epoll, socket, timer, local, pending: BTreeMap::new(), next: 0 })
     }
 
-    /// Takes up clients that connect.
+    /// Accepts clients that connect.
     fn take_up<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>) {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -130,7 +131,7 @@ impl WebSocketAcceptor {
         }
     }
 
-    /// Gives up connections that take too long.
+    /// Drops connections that take too long.
     fn expire<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>) {
         let mut fired = [0; 8];
         let _ = rustix::io::read(&self.timer, &mut fired);

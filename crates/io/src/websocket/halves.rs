@@ -24,8 +24,8 @@ use crate::status::{Carrier, FaceState, LinkInfo, Reach};
 use crate::stream::Pace;
 use crate::unix::refuses_permanent;
 
-/// The transport of a client whose handshake is done. It is never local, wherever it comes from: any page that a
-/// browser shows can connect (as in NFD).
+/// The transport of a client whose handshake is done. It is never local, wherever it comes from:
+/// any page that a browser shows can connect (as in NFD).
 pub(super) fn client<H: Handler>(wire: Wire, peer: SocketAddr, local: FaceUri) -> NewTransport<H> {
     let sender =
         Box::new(WebSocketSender { socket: wire.socket().clone(), outgoing: wire.outgoing().clone() });
@@ -57,7 +57,7 @@ pub(super) fn client<H: Handler>(wire: Wire, peer: SocketAddr, local: FaceUri) -
 
 struct WebSocketReceiver {
     connection: WebSocket<Wire>,
-    /// What the peer is told when the face ends; none when it knows, or cannot be told.
+    /// What the peer is told when the face ends; `None` when it knows, or cannot be told.
     farewell: Option<CloseCode>,
     pace: Pace,
 }

@@ -1,8 +1,8 @@
 //! WebSocket (RFC 6455): browser applications that connect. One binary message is one link packet.
 //!
-//! A face is made when the opening handshake is done, not before: until then a connection belongs to the listener,
-//! which bounds how many there are, how long each takes and how much it may send. There is no TLS here; a proxy in front
-//! of the router adds it.
+//! A face is made when the opening handshake is done, not before: until then a connection belongs
+//! to the listener, which bounds how many there are, how long each takes and how much it may send.
+//! There is no TLS here; a proxy in front of the router adds it.
 
 mod acceptor;
 mod halves;
@@ -37,7 +37,8 @@ pub const MESSAGE_OCTETS_MAX: usize = LP_PACKET_OCTETS_MAX;
 const READ_OCTETS: usize = 16 << 10;
 
 impl<H: Handler> Faces<H> {
-    /// Listens for WebSocket connections on an address. Port 0 takes a free one, which [`Faces::listeners`] shows.
+    /// Listens for WebSocket connections on an address. Port 0 takes a free one, which
+    /// [`Faces::listeners`] shows.
     ///
     /// # Errors
     /// [`OpenError::InUse`] when the port is taken; otherwise what the system says.

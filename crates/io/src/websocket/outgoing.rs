@@ -17,7 +17,8 @@ const MESSAGES_MAX: usize = 64;
 /// Writes in one turn.
 const WRITES_PER_TURN_MAX: usize = 8;
 
-/// Octets of control frames that wait for a half-written message; a peer that asks for more without reading is given up.
+/// Octets of control frames that wait for a half-written message; a peer that asks for more without
+/// reading is dropped.
 const CONTROL_OCTETS_MAX: usize = 1 << 10;
 
 /// The header of an unmasked binary message: RFC 6455, section 5.2.
@@ -69,7 +70,8 @@ impl Outgoing {
             self.control.extend_from_slice(octets);
             return Ok(());
         }
-        // Room for so little is always there, unless the peer reads nothing: then it need not be answered either.
+        // Room for so little is always there, unless the peer reads nothing: then it need not be
+        // answered either.
         match self.write_control(octets) {
             Ok(true) => Ok(()),
             Ok(false) => Err(io::ErrorKind::StorageFull.into()),
@@ -87,7 +89,8 @@ impl Outgoing {
         }
     }
 
-    /// Whether all of `octets` was written; a part would put the stream out of step, so that it must end.
+    /// Whether all of `octets` was written; a part would put the stream out of step, so that it
+    /// must end.
     fn write_control(&self, octets: &[u8]) -> Result<bool, Errno> {
         loop {
             match rustix::net::send(&self.socket, octets, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {

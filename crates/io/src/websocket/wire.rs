@@ -1,4 +1,5 @@
-//! The connection as the protocol's state machine sees it: reads within a budget, and writes of control frames.
+//! The connection as the protocol's state machine sees it: reads within a budget, and writes of
+//! control frames.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +18,8 @@ pub(super) struct Wire {
     outgoing: Arc<Mutex<Outgoing>>,
     /// Octets that may still be read.
     budget: usize,
-    /// What a read finds when the budget is used up: that there is nothing now, or that there was too much.
+    /// What a read finds when the budget is used up: that there is nothing now, or that there was
+    /// too much.
     at_end: io::ErrorKind,
 }
 
@@ -63,7 +65,8 @@ impl Read for Wire {
 }
 
 impl Write for Wire {
-    /// The answer to a handshake, a ping or a close: written at once or, behind a message that is half written, after it.
+    /// The answer to a handshake, a ping or a close: written at once or, behind a message that is
+    /// half written, after it.
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
         self.outgoing.lock().control(octets)?;
         Ok(octets.len())

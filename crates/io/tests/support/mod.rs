@@ -267,7 +267,7 @@ impl Loop {
         self.seen.try_iter().filter_map(frame).collect()
     }
 
-    /// Whether nothing has been seen.
+    /// Returns true if nothing has been seen.
     pub(crate) fn is_quiet_for(&self, wait: Duration) -> bool {
         self.seen.recv_timeout(wait).is_err()
     }
@@ -330,7 +330,7 @@ pub(crate) fn reading(xdp: Xdp) -> IoOptions {
     options
 }
 
-/// Whether a device can be read by AF_XDP; if not, the reason is printed.
+/// Returns true if a device can be read by AF_XDP; if not, the reason is printed.
 pub(crate) fn has_xdp(namespace: &namespace::Namespace, device: &'static str) -> bool {
     let listened = namespace.enter(|| Loop::start(reading(Xdp::On)).with(|io| io.listen_ethernet(device)));
     listened.inspect_err(|error| println!("skipped: AF_XDP: {error}")).is_ok()

@@ -31,7 +31,8 @@ impl Namespace {
         &self.name
     }
 
-    /// Runs `ip` with the words of `command`, in this namespace. False, with the reason printed, when it fails.
+    /// Runs `ip` with the words of `command`, in this namespace. False, with the reason printed,
+    /// when it fails.
     pub(crate) fn ip(&self, command: &str) -> bool {
         let arguments: Vec<&str> = ["-n", &self.name].into_iter().chain(command.split_whitespace()).collect();
         self.run("ip", &arguments)

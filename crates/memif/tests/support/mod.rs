@@ -97,8 +97,8 @@ pub(crate) fn heard_with_descriptor(socket: &OwnedFd) -> Option<(Message, Option
     Some((Message::decode(&octets[..received.bytes]).ok()?, fd))
 }
 
-/// A client that writes its memory itself: a ring of each direction with 2^`LOG2` slots, whose buffers of 64 octets
-/// follow.
+/// A client that writes its memory itself: a ring of each direction with 2^`LOG2` slots, whose
+/// buffers of 64 octets follow.
 pub(crate) struct RawClient {
     pub(crate) socket: OwnedFd,
     pub(crate) region: Region,

@@ -1,5 +1,6 @@
-//! The four requests of bpf(2) that a program and its map of sockets take. Nothing is pinned: program, map and the link to
-//! the device are descriptors, so that all of it goes with this process, however it ends.
+//! The four requests of bpf(2) that a program and its map of sockets take. Nothing is pinned:
+//! program, map and the link to the device are descriptors, so that all of it goes with this
+//! process, however it ends.
 #![allow(unsafe_code)]
 
 use std::mem;
@@ -89,7 +90,8 @@ impl Program {
     /// Has a device hand NDN frames to sockets; without any, all frames pass as before.
     ///
     /// # Errors
-    /// What the system says: that this process may not, that the driver cannot, that the device has another program.
+    /// What the system says: that this process may not, that the driver cannot, that the device has
+    /// another program.
     pub fn attach(index: u32, address: MacAddress, mode: Mode) -> Result<Self, Errno> {
         let map =
             MapCreate { map_type: BPF_MAP_TYPE_XSKMAP, key_size: 4, value_size: 4, max_entries: QUEUES_MAX };
@@ -107,7 +109,8 @@ impl Program {
         Ok(Program { map, _program: program, _link: link })
     }
 
-    /// Hands the frames of a receive queue to a socket of this device and queue, until that is closed.
+    /// Hands the frames of a receive queue to a socket of this device and queue, until that is
+    /// closed.
     ///
     /// # Errors
     /// What the system says.
@@ -120,7 +123,8 @@ impl Program {
             value: (&raw const value).expose_provenance() as u64,
             flags: 0,
         };
-        // SAFETY: key and value are live during the call, which reads the four octets of each that the map was made for.
+        // SAFETY: key and value are live during the call, which reads the four octets of each that
+        // the map was made for.
         unsafe { bpf(BPF_MAP_UPDATE_ELEM, &update) }.map(drop)
     }
 }
@@ -143,8 +147,8 @@ fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
         prog_ifindex: 0,
         expected_attach_type: BPF_XDP,
     };
-    // SAFETY: instructions and licence are live during the call, which copies as many instructions as the request says and
-    // the string up to its zero.
+    // SAFETY: instructions and licence are live during the call, which copies as many instructions
+    // as the request says and the string up to its zero.
     unsafe { descriptor(BPF_PROG_LOAD, &request) }
 }
 
@@ -153,13 +157,15 @@ fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
 /// # Safety
 /// As [`bpf`]; and the request is one that is answered so.
 unsafe fn descriptor<T: Copy>(request: libc::c_long, attributes: &T) -> Result<OwnedFd, Errno> {
-    // SAFETY: the caller's word; a descriptor that the kernel has just made is open and nobody else's.
+    // SAFETY: the caller's word; a descriptor that the kernel has just made is open and nobody
+    // else's.
     unsafe { bpf(request, attributes).map(|answer| OwnedFd::from_raw_fd(answer as libc::c_int)) }
 }
 
 /// # Safety
-/// `T` is what `union bpf_attr` has for the request, up to some member, and what its pointers lead to is live and as long as
-/// the request has it. The kernel takes members that are not given for zero.
+/// `T` is what `union bpf_attr` has for the request, up to some member, and what its pointers lead
+/// to is live and as long as the request has it. The kernel takes members that are not given for
+/// zero.
 unsafe fn bpf<T: Copy>(request: libc::c_long, attributes: &T) -> Result<libc::c_long, Errno> {
     // SAFETY: the structure is live and of the length given; for the rest, the caller's word.
     let answer =

@@ -1,9 +1,11 @@
-//! An XDP socket's memory, which it shares with the kernel: chunks for frames, and four rings that say whose each chunk is.
+//! An XDP socket's memory, which it shares with the kernel: chunks for frames, and four rings that
+//! say whose each chunk is.
 //!
-//! The first chunks are for frames that arrive, the others for frames that leave; no chunk ever changes sides. One that is for
-//! receiving is the kernel's from the time that it stands in the fill ring until the receive ring has it. One that is for
-//! sending is the kernel's from the transmit ring until the completion ring has it. [`Receive`] and [`Transmit`] have two
-//! rings each, so that they need no lock between them.
+//! The first chunks are for frames that arrive, the others for frames that leave; no chunk ever
+//! changes sides. One that is for receiving is the kernel's from the time that it stands in the
+//! fill ring until the receive ring has it. One that is for sending is the kernel's from the
+//! transmit ring until the completion ring has it. [`Receive`] and [`Transmit`] have two rings
+//! each, so that they need no lock between them.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -40,11 +42,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Least and most chunks of one side.
+    /// Minimum and maximum number of chunks of one side.
     const CHUNKS_MIN: usize = 64;
     const CHUNKS_MAX: usize = 16 << 10;
 
-    /// For frames of up to `frame_octets`, with about so many octets for those that arrive and those that leave.
+    /// For frames of up to `frame_octets`, with about so many octets for those that arrive and
+    /// those that leave.
     pub fn new(frame_octets: usize, receive_octets: usize, transmit_octets: usize) -> Self {
         let fits = |chunk: usize| frame_octets + HEADROOM_OCTETS <= chunk;
         let chunk_octets = if fits(2048) { 2048 } else { 4096 };
@@ -76,8 +79,9 @@ struct Mapping {
     octets: usize,
 }
 
-// SAFETY: the memory belongs to this value alone, the kernel aside, and is not tied to a thread. Whoever reaches it through a
-// shared reference has rules of their own, which the rest of this module keeps.
+// SAFETY: the memory belongs to this value alone, the kernel aside, and is not tied to a thread.
+// Whoever reaches it through a shared reference has rules of their own, which the rest of this
+// module keeps.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -86,7 +90,8 @@ impl Mapping {
     /// Memory of zeros.
     fn anonymous(octets: usize) -> Result<Self, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, at a place that the kernel chooses, takes nothing away from anybody.
+        // SAFETY: a new mapping, at a place that the kernel chooses, takes nothing away from
+        // anybody.
         let start = unsafe {
             rustix::mm::mmap_anonymous(std::ptr::null_mut(), octets, protection, MapFlags::PRIVATE)?
         };
@@ -105,12 +110,14 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and nothing that points into it outlives this value.
+        // SAFETY: it was mapped with this length, and nothing that points into it outlives this
+        // value.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.octets) };
     }
 }
 
-/// One end of a ring whose other end is the kernel's. `T` is what its entries are: integers that any octets are a value of.
+/// One end of a ring whose other end is the kernel's. `T` is what its entries are: integers that
+/// any octets are a value of.
 #[derive(Debug)]
 struct Ring<T> {
     mapping: Mapping,
@@ -119,7 +126,8 @@ struct Ring<T> {
     flags: Option<usize>,
     first: usize,
     entries: u32,
-    /// The entry that this end produces or consumes next. Both ends count on without end; the remainder is the place.
+    /// The entry that this end produces or consumes next. Both ends count on without end; the
+    /// remainder is the place.
     next: u32,
     entry: std::marker::PhantomData<T>,
 }
@@ -142,8 +150,8 @@ impl<T: Copy> Ring<T> {
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: `new` saw that the word is aligned and within the mapping, which is as long-lived as the reference. Both
-        // sides access it as an atomic.
+        // SAFETY: `new` saw that the word is aligned and within the mapping, which is as long-lived
+        // as the reference. Both sides access it as an atomic.
         unsafe { AtomicU32::from_ptr(self.mapping.start.add(offset).cast().as_ptr()) }
     }
 
@@ -159,8 +167,8 @@ impl<T: Copy> Ring<T> {
 
     fn place(&self) -> NonNull<T> {
         let place = (self.next & (self.entries - 1)) as usize;
-        // SAFETY: the place is below the number of entries (a power of two), for all of which `new` mapped room behind
-        // `first`, where `T` is aligned.
+        // SAFETY: the place is below the number of entries (a power of two), for all of which `new`
+        // mapped room behind `first`, where `T` is aligned.
         unsafe { self.mapping.start.add(self.first).cast::<T>().add(place) }
     }
 
@@ -168,12 +176,14 @@ impl<T: Copy> Ring<T> {
     fn take(&mut self) -> T {
         let place = self.place();
         self.next = self.next.wrapping_add(1);
-        // SAFETY: it is within the ring; the kernel does not write to an entry between producing and our consuming it,
-        // which is published later. Even otherwise any octets are a value of `T`.
+        // SAFETY: it is within the ring; the kernel does not write to an entry between producing
+        // and our consuming it, which is published later. Even otherwise any octets are a value of
+        // `T`.
         unsafe { place.read() }
     }
 
-    /// Adds an entry. Only where there is room: each ring has as many entries as its side has chunks.
+    /// Adds an entry. Only where there is room: each ring has as many entries as its side has
+    /// chunks.
     fn put(&mut self, entry: T) {
         let place = self.place();
         self.next = self.next.wrapping_add(1);
@@ -189,7 +199,8 @@ impl<T: Copy> Ring<T> {
     /// Shows the kernel what was put. Returns whether it must be told.
     fn publish_put(&self) -> bool {
         self.word(self.producer).store(self.next, Ordering::Release);
-        // The kernel asks to be told before it looks a last time: it must not miss what was put before we look.
+        // The kernel asks to be told before it looks a last time: it must not miss what was put
+        // before we look.
         fence(Ordering::SeqCst);
         let flags = self.flags.map_or(0, |flags| self.word(flags).load(Ordering::Relaxed));
         flags & XdpRingFlags::XDP_RING_NEED_WAKEUP.bits() != 0
@@ -275,7 +286,8 @@ pub struct Receive {
 }
 
 impl Receive {
-    /// Shows frames to `take`, as many as there are in `max` pieces. Returns how many pieces there were.
+    /// Shows frames to `take`, as many as there are in `max` pieces. Returns how many pieces there
+    /// were.
     pub fn receive(&mut self, max: usize, mut take: impl FnMut(Arrived<'_>)) -> usize {
         let count = (self.rx.available() as usize).min(max);
         if count == 0 {
@@ -287,13 +299,15 @@ impl Receive {
             let (start, octets) = (addr as usize, len as usize);
             let is_ours = (chunk as usize) < self.layout.receive_chunks * self.layout.chunk_octets;
             if !is_ours || octets > chunk as usize + self.layout.chunk_octets - start {
-                // The kernel gives back what it was given; a chunk that it did not have is not given to it.
+                // The kernel gives back what it was given; a chunk that it did not have is not
+                // given to it.
                 debug_assert!(false, "the kernel named {addr} with {len} octets");
                 continue;
             }
-            // SAFETY: the piece is within a chunk for receiving, as seen above, hence within the mapping. The receive ring
-            // has it, so that the kernel writes nothing there until it stands in the fill ring again, which is
-            // published below, after the last use. Nobody else here reads or writes chunks for receiving.
+            // SAFETY: the piece is within a chunk for receiving, as seen above, hence within the
+            // mapping. The receive ring has it, so that the kernel writes nothing there until it
+            // stands in the fill ring again, which is published below, after the last use. Nobody
+            // else here reads or writes chunks for receiving.
             let piece = unsafe { std::slice::from_raw_parts(self.umem.start.add(start).as_ptr(), octets) };
             self.assembly.add(piece, options.contains(XdpDescOptions::XDP_PKT_CONTD), &mut take);
             self.fill.put(chunk);
@@ -313,7 +327,7 @@ impl Receive {
         drops.saturating_sub(std::mem::replace(&mut self.drops, drops))
     }
 
-    /// Whether the device writes into the chunks itself.
+    /// Returns true if the device writes into the chunks itself.
     pub fn is_zero_copy(&self) -> bool {
         sockopt::xdp_options(&*self.socket)
             .is_ok_and(|options| options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
@@ -361,7 +375,8 @@ impl Transmit {
         }
     }
 
-    /// Copies a frame into chunks for the kernel. False if there are not enough; nothing is copied then.
+    /// Copies a frame into chunks for the kernel. False if there are not enough; nothing is copied
+    /// then.
     pub fn put(&mut self, parts: &[&[u8]]) -> bool {
         let octets: usize = parts.iter().map(|part| part.len()).sum();
         let chunks = octets.div_ceil(self.layout.chunk_octets);
@@ -381,9 +396,10 @@ impl Transmit {
                     continue;
                 }
                 let (now, later) = part.split_at(part.len().min(len - at));
-                // SAFETY: `at` and the octets copied end within the chunk, and the chunk, whose address `open` or `reap`
-                // put on the list of free ones, within the mapping. It is for sending and free, so that neither the
-                // kernel nor, behind `&mut self`, anybody else reads or writes there. `now` is memory of the caller's.
+                // SAFETY: `at` and the octets copied end within the chunk, and the chunk, whose
+                // address `open` or `reap` put on the list of free ones, within the mapping. It is
+                // for sending and free, so that neither the kernel nor, behind `&mut self`, anybody
+                // else reads or writes there. `now` is memory of the caller's.
                 unsafe {
                     let to = self.umem.start.add(chunk as usize + at);
                     std::ptr::copy_nonoverlapping(now.as_ptr(), to.as_ptr(), now.len());
@@ -412,8 +428,9 @@ impl Transmit {
 /// Has the kernel send what stands in the transmit ring, or a part of it.
 ///
 /// # Errors
-/// [`Errno::AGAIN`] or [`Errno::NOBUFS`] when it is not all, [`Errno::BUSY`] when the device refused a frame, which is lost;
-/// [`Errno::NETDOWN`] and [`Errno::NXIO`] when there is no device to send.
+/// [`Errno::AGAIN`] or [`Errno::NOBUFS`] when it is not all, [`Errno::BUSY`] when the device
+/// refused a frame, which is lost; [`Errno::NETDOWN`] and [`Errno::NXIO`] when there is no device
+/// to send.
 pub fn kick(socket: &OwnedFd) -> Result<(), Errno> {
     rustix::net::send(socket, &[], SendFlags::DONTWAIT).map(drop)
 }

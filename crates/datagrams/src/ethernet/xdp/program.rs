@@ -1,5 +1,6 @@
-//! What runs in the kernel for each frame that a device receives: NDN frames for this station and for groups go to the
-//! socket of their receive queue, everything else goes on as if there were no program.
+//! What runs in the kernel for each frame that a device receives: NDN frames for this station and
+//! for groups go to the socket of their receive queue, everything else goes on as if there were no
+//! program.
 //!
 //! Instructions are those of the kernel's `Documentation/bpf/standardization/instruction-set.rst`.
 
@@ -30,7 +31,8 @@ const ETHERTYPE_AT: i16 = 12;
 /// The frame goes on into the kernel's network stack.
 const XDP_PASS: i32 = 2;
 
-/// `bpf_redirect_map(map, key, flags)`; the last bits of the flags say what happens where the map has nothing.
+/// `bpf_redirect_map(map, key, flags)`; the last bits of the flags say what happens where the map
+/// has nothing.
 const REDIRECT_MAP: i32 = 51;
 
 /// The two halves of a wide load whose value stands for the map with the descriptor that it has.

@@ -1,11 +1,11 @@
 //! The XDP sockets of a device: which worker reads which of its queues, and who sends on them.
 //!
-//! There is one socket for each receive queue, read by one worker: with as many workers as queues each has its own, and with
-//! fewer queues than workers some do not read the device. Any worker sends on any of them, under the lock of its sending
-//! half; a transport keeps to one, so that its frames keep their order. No lock is held during a system call, but where a
-//! program is attached.
+//! There is one socket for each receive queue, read by one worker: with as many workers as queues
+//! each has its own, and with fewer queues than workers some do not read the device. Any worker
+//! sends on any of them, under the lock of its sending half; a transport keeps to one, so that its
+//! frames keep their order. No lock is held during a system call, but where a program is attached.
 
-mod outlet;
+mod transmit_queue;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,9 +24,10 @@ use rustix::io::Errno;
 use crate::options::{IoOptions, Xdp};
 use crate::sender::Sent;
 use crate::sockets;
-pub(super) use outlet::{Outlet, Via, label};
+pub(super) use transmit_queue::{TransmitQueue, Via, label};
 
-/// The kernel frees a queue a moment after the socket that had it is closed, as that of a router that was there before.
+/// The kernel frees a queue a moment after the socket that had it is closed, as that of a router
+/// that was there before.
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
@@ -66,7 +67,7 @@ impl Refusal {
 pub(super) struct Sockets {
     attached: Mutex<Option<Attached>>,
     /// By queue. They stay when the device goes, empty until it is back.
-    outlets: Mutex<BTreeMap<u32, Arc<Outlet>>>,
+    transmit_queues: Mutex<BTreeMap<u32, Arc<TransmitQueue>>>,
 }
 
 #[derive(Debug)]
@@ -85,8 +86,8 @@ pub(super) struct Share {
 }
 
 impl Sockets {
-    /// Opens a worker's share of a device's queues; there may be none. `timer` wakes that worker when something that
-    /// is to be sent waits.
+    /// Opens a worker's share of a device's queues; there may be none. `timer` wakes that worker
+    /// when something that is to be sent waits.
     ///
     /// # Errors
     /// What the device, its driver, the kernel or this process's rights do not allow.
@@ -119,11 +120,11 @@ impl Sockets {
         Ok(queues)
     }
 
-    /// The outlet that a transport to this address uses, if there is any.
-    pub(super) fn outlet(&self, remote: MacAddress) -> Option<Arc<Outlet>> {
-        let outlets = self.outlets.lock();
+    /// The transmit_queue that a transport to this address uses, if there is any.
+    pub(super) fn transmit_queue(&self, remote: MacAddress) -> Option<Arc<TransmitQueue>> {
+        let transmit_queues = self.transmit_queues.lock();
         let sum = remote.0.iter().fold(0, |sum, octet| sum + usize::from(*octet));
-        outlets.values().nth(sum.checked_rem(outlets.len())?).cloned()
+        transmit_queues.values().nth(sum.checked_rem(transmit_queues.len())?).cloned()
     }
 
     fn attach(&self, device: &Device, wanted: Xdp) -> Result<(), Refusal> {
@@ -148,7 +149,7 @@ impl Sockets {
     }
 
     fn detach_if_unused(&self) {
-        if !self.outlets.lock().values().any(|outlet| outlet.is_open()) {
+        if !self.transmit_queues.lock().values().any(|transmit_queue| transmit_queue.is_open()) {
             *self.attached.lock() = None;
         }
     }
@@ -187,9 +188,9 @@ impl Sockets {
             is_zero_copy,
             "AF_XDP reads the network device"
         );
-        let outlet = self.outlets.lock().entry(number).or_default().clone();
-        outlet.open(transmit, timer.clone());
-        Ok(Queue { receive, outlet })
+        let transmit_queue = self.transmit_queues.lock().entry(number).or_default().clone();
+        transmit_queue.open(transmit, timer.clone());
+        Ok(Queue { receive, transmit_queue })
     }
 }
 
@@ -206,11 +207,12 @@ fn refuse_too_many_queues(device: &Device) -> Result<(), Refusal> {
 #[derive(Debug)]
 pub(super) struct Queue {
     receive: Receive,
-    outlet: Arc<Outlet>,
+    transmit_queue: Arc<TransmitQueue>,
 }
 
 impl Queue {
-    /// Shows frames to `take`, as many as there are in `max` pieces. Returns how many pieces there were.
+    /// Shows frames to `take`, as many as there are in `max` pieces. Returns how many pieces there
+    /// were.
     pub(super) fn receive(&mut self, max: usize, take: impl FnMut(Arrived<'_>)) -> usize {
         self.receive.receive(max, take)
     }
@@ -222,13 +224,13 @@ impl Queue {
 
     /// Pieces of frames that count as sent and have not left.
     pub(super) fn pending(&self) -> u64 {
-        self.outlet.pending()
+        self.transmit_queue.pending()
     }
 
-    /// Addresses whose transports wait for this queue, and must be flushed. `sent` gets drops of frames that had been
-    /// counted as sent.
+    /// Addresses whose transports wait for this queue, and must be flushed. `sent` gets drops of
+    /// frames that had been counted as sent.
     pub(super) fn waiting(&self, sent: &mut Sent) -> Vec<MacAddress> {
-        self.outlet.waiting(sent)
+        self.transmit_queue.waiting(sent)
     }
 }
 
@@ -240,6 +242,6 @@ impl AsFd for Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.outlet.close();
+        self.transmit_queue.close();
     }
 }

@@ -16,7 +16,8 @@ use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
 use crate::queue::FrameQueue;
 use crate::sender::{Flushed, Sent};
 
-/// How long those wait for whom there was no room: the time in which a full ring leaves at 10 Gbit/s, and a half more.
+/// How long those wait for whom there was no room: the time in which a full ring leaves at 10
+/// Gbit/s, and a half more.
 const WAIT_NS: i64 = 1_000_000;
 
 /// How often one flush fills the chunks that are free.
@@ -34,7 +35,7 @@ pub(in super::super) struct Via {
 
 /// The way out of one queue. Empty while there is no socket.
 #[derive(Debug, Default)]
-pub(in super::super) struct Outlet {
+pub(in super::super) struct TransmitQueue {
     open: Mutex<Option<Open>>,
     /// Those who found no room.
     waiting: Mutex<BTreeSet<MacAddress>>,
@@ -50,7 +51,7 @@ struct Open {
     timer: Arc<OwnedFd>,
 }
 
-impl Outlet {
+impl TransmitQueue {
     pub(super) fn open(&self, transmit: Transmit, timer: Arc<OwnedFd>) {
         *self.open.lock() = Some(Open { transmit, timer });
     }
@@ -68,7 +69,8 @@ impl Outlet {
         self.open.lock().is_some()
     }
 
-    /// Sends frames from the front of a queue, as far as there is room. None if there is no socket: nothing happened then.
+    /// Sends frames from the front of a queue, as far as there is room. `None` if there is no
+    /// socket: nothing happened then.
     pub(in super::super) fn flush<P: AsRef<[u8]>>(
         &self,
         via: &Via,
@@ -106,7 +108,8 @@ impl Outlet {
         let mut before = None;
         for _ in 0..KICKS_MAX {
             match kick(socket) {
-                // When a device goes, its listener sees to it, and counts what stands in the ring.
+                // When a device goes, its listener takes its faces down, and counts what stands in
+                // the ring.
                 Ok(()) | Err(Errno::NETDOWN | Errno::NXIO) => return,
                 Err(Errno::INTR) => (),
                 // One that the device refused; the kernel is done with it.
@@ -142,8 +145,8 @@ impl Outlet {
         }
     }
 
-    /// Whom to flush, so that what waits leaves. They wait until they say that they do not. `sent` gets drops of frames
-    /// that had been counted as sent.
+    /// Whom to flush, so that what waits leaves. They wait until they say that they do not. `sent`
+    /// gets drops of frames that had been counted as sent.
     pub(super) fn waiting(&self, sent: &mut Sent) -> Vec<MacAddress> {
         if !self.is_anything.swap(false, Ordering::AcqRel) {
             return Vec::new();
