@@ -42,12 +42,14 @@ pub fn run(options: &Compare) -> Result<(), Error> {
     Ok(())
 }
 
-/// Prints what is no result: to standard output above tables, to standard error where JSON lines are alone.
+/// Prints what is no result: to standard output above tables, to standard error where JSON lines
+/// are alone.
 fn beside_results(options: &Compare, line: &str) {
     if options.json { eprintln!("{line}") } else { println!("{line}") }
 }
 
-/// The asked subjects, each once, in the order of [`SubjectName`]; the machine's ceiling always stands beside them.
+/// The asked subjects, each once, in the order of [`SubjectName`]; the machine's ceiling always
+/// stands beside them.
 fn subjects(names: &[SubjectName]) -> Vec<Box<dyn Subject>> {
     let wanted = |name: &&SubjectName| **name == SubjectName::Relay || names.contains(name);
     SubjectName::value_variants().iter().filter(wanted).flat_map(|name| subject::subjects(*name)).collect()
@@ -103,7 +105,8 @@ impl Run<'_> {
         let _link = scenario.is_ethernet().then(Link::make).transpose()?;
         for round in 0..self.options.runs() as usize {
             for turn in 0..subjects.len() {
-                // Each round starts with another subject, so that no one always follows the same one.
+                // Each round starts with another subject, so that no one always follows the same
+                // one.
                 let subject = subjects[(round + turn) % subjects.len()];
                 let samples = self.measure_once(subject, scenario, object.as_ref(), round)?;
                 results.add(scenario, subject.name(), &samples);
@@ -125,7 +128,8 @@ impl Run<'_> {
         self.dir.path().join("objects")
     }
 
-    /// One run; what a subject does wrong is said and counted, only an interruption or the environment ends all.
+    /// One run; what a subject does wrong is said and counted, only an interruption or the
+    /// environment ends all.
     fn measure_once(
         &self,
         subject: &dyn Subject,

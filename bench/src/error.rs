@@ -18,7 +18,8 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// A subject did something wrong: exited, answered garbage, delivered other octets than were published.
+    /// A subject did something wrong: exited, answered garbage, delivered other octets than were
+    /// published.
     Subject(String),
     /// A subject did not finish within its bound.
     TimedOut {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// An object to publish: one file in a directory of its own, so that a server of directories serves just it.
+/// An object to publish: one file in a directory of its own, so that a server of directories serves
+/// just it.
 #[derive(Clone, Debug)]
 pub struct Object {
     /// The file.
@@ -23,8 +24,8 @@ impl Object {
     /// The file's name in its directory.
     pub const FILE_NAME: &str = "data.bin";
 
-    /// Writes object `number` of `octets` octets below `base`. Its content does not compress and no two segments,
-    /// nor two objects, are alike.
+    /// Writes object `number` of `octets` octets below `base`. Its content does not compress and no
+    /// two segments, nor two objects, are alike.
     pub fn create(base: &Path, number: u32, octets: u64) -> Result<Self, Error> {
         let dir = base.join(format!("object-{number}-{octets}"));
         let path = dir.join(Self::FILE_NAME);
@@ -52,7 +53,8 @@ fn write_content(path: &Path, number: u32, octets: u64) -> std::io::Result<()> {
     out.flush()
 }
 
-/// An error of the subject, with the first differing offset, unless both files hold the same octets.
+/// An error of the subject, with the first differing offset, unless both files hold the same
+/// octets.
 pub fn expect_same(source: &Path, output: &Path) -> Result<(), Error> {
     let missing = |e| Error::Subject(format!("the fetch left no file: {e}"));
     let unreadable = |e| Error::environment(format!("cannot open {}", source.display()), e);

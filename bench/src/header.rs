@@ -13,7 +13,8 @@ use namely_interop::{Process, command};
 /// How long a program may take to say its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
-/// The lines above the figures. Programs are asked for their versions, with `dir` for what they write.
+/// The lines above the figures. Programs are asked for their versions, with `dir` for what they
+/// write.
 pub fn lines(
     options: &Compare,
     place: &Place,

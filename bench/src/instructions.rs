@@ -1,8 +1,8 @@
 //! `instructions`: what fixed work costs the core, in instructions, beside a snapshot.
 //!
-//! Instructions do not depend on how busy the machine is, so that a change of a few percent shows in one run. What
-//! is counted is the difference between doing the work twice as often and once: starting the program and
-//! making the tables cancels out.
+//! Instructions do not depend on how busy the machine is, so that a change of a few percent shows
+//! in one run. What is counted is the difference between doing the work twice as often and once:
+//! starting the program and making the tables cancels out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,8 @@ pub enum Work {
 /// How often work is done, and twice as often.
 const TIMES: u64 = 64 * BATCH as u64;
 
-/// How far above its snapshot a count may be, and how far below before it is said to be worth renewing; in percent.
+/// How far above its snapshot a count may be, and how far below before it is said to be worth
+/// renewing; in percent.
 const TOLERANCE_PERCENT: u64 = 3;
 
 /// ns of the core's clock for each packet.

@@ -1,14 +1,15 @@
 //! Side-by-side measurements of namely, its peers, and the machine itself.
 //!
-//! `compare` starts each subject's own router and its own file tools, one subject at a time, alternating within
-//! every round of one run and inside one network namespace, and reports medians. Every fetched file is compared
-//! with its source octet by octet; a fetch that fails is counted and shown, never left out.
+//! `compare` starts each subject's own router and its own file tools, one subject at a time,
+//! alternating within every round of one run and inside one network namespace, and reports medians.
+//! Every fetched file is compared with its source octet by octet; a fetch that fails is counted and
+//! shown, never left out.
 //!
-//! `tables` measures the forwarding core alone, `instructions` counts what fixed work costs it. The experiments of
-//! published systems are in `experiments`, on parts of this crate.
+//! `tables` measures the forwarding core alone, `instructions` counts what fixed work costs it. The
+//! experiments of published systems are in `experiments`, on parts of this crate.
 //!
-//! This crate never speaks for a subject: a rate is an object's size over the wall time of the client process, and
-//! CPU time is what the kernel accounts to each process.
+//! This crate never speaks for a subject: a rate is an object's size over the wall time of the
+//! client process, and CPU time is what the kernel accounts to each process.
 #![forbid(unsafe_code)]
 
 pub mod cli;

@@ -1,4 +1,5 @@
-//! An Ethernet link between two routers: a pair of virtual devices in the run's own network namespace.
+//! An Ethernet link between two routers: a pair of virtual devices in the run's own network
+//! namespace.
 
 use crate::error::Error;
 use crate::namespace::run;

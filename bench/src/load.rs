@@ -1,4 +1,5 @@
-//! Generated load: `namely perf` as server and client at a subject's router, the same for every subject.
+//! Generated load: `namely perf` as server and client at a subject's router, the same for every
+//! subject.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -19,7 +19,8 @@ pub enum Metric {
     CpuPerGibProducer,
     /// CPU time of the client for 1 GiB of payload.
     CpuPerGibConsumer,
-    /// From the producer's start to its first answer: what publishing costs before anything is fetched.
+    /// From the producer's start to its first answer: what publishing costs before anything is
+    /// fetched.
     PublishTime,
     /// Jain's index of the flows' goodput: 1 when all get the same, 1/n when one gets all.
     Fairness,
@@ -90,7 +91,8 @@ impl Metric {
         }
     }
 
-    /// Whether the samples of all runs are added up instead of summarised: one failure must not vanish in a median.
+    /// Whether the samples of all runs are added up instead of summarised: one failure must not
+    /// vanish in a median.
     pub fn is_total(self) -> bool {
         self == Metric::Failed
     }

@@ -18,8 +18,9 @@ pub enum Place {
     Loopback(String),
 }
 
-/// Moves this process into a network namespace of its own by starting it again inside one, when it may (root) and
-/// can (unshare from util-linux, ip from iproute2). Otherwise returns why it stays where it is.
+/// Moves this process into a network namespace of its own by starting it again inside one, when it
+/// may (root) and can (unshare from util-linux, ip from iproute2). Otherwise returns why it stays
+/// where it is.
 pub fn enter() -> Place {
     if env::var_os(MARK).is_some() {
         return match bring_up_loopback() {

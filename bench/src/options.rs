@@ -31,7 +31,8 @@ pub struct Compare {
     /// How long one fetch may take, seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,
-    /// Where objects, outputs and sockets go; memory (/dev/shm) when not given, so that no disk is measured
+    /// Where objects, outputs and sockets go; memory (/dev/shm) when not given, so that no disk is
+    /// measured
     #[arg(long)]
     pub dir: Option<PathBuf>,
     /// Stay in the present network namespace even if root

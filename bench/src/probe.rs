@@ -1,7 +1,7 @@
 //! Asks a router, over its Unix socket and in plain NDN packets, whether a producer answers yet.
 //!
-//! The same question to every subject: no tool's notion of "ready" is trusted. It costs one small packet in each
-//! content store.
+//! The same question to every subject: no tool's notion of "ready" is trusted. It costs one small
+//! packet in each content store.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -20,8 +20,9 @@ const ANSWER_WAIT: Duration = Duration::from_millis(100);
 /// Pause after an answer that was none, or a socket that was not there.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Waits until the metadata of the object `name` is answered through the router at `socket`, and returns the
-/// object's versioned name, which the metadata holds (realtime data retrieval, metadata content).
+/// Waits until the metadata of the object `name` is answered through the router at `socket`, and
+/// returns the object's versioned name, which the metadata holds (realtime data retrieval, metadata
+/// content).
 pub fn versioned_name(
     socket: &Path,
     name: &str,
@@ -66,7 +67,8 @@ fn parse(name: &str) -> Result<Name, Error> {
     name.parse().map_err(|e| Error::Usage(format!("{name} is not a name: {e}")))
 }
 
-/// Asks again and again, each time with another nonce, and returns the content of the Data that answers.
+/// Asks again and again, each time with another nonce, and returns the content of the Data that
+/// answers.
 fn answer(
     socket: &Path,
     what: &str,

@@ -1,4 +1,5 @@
-//! Finds installed programs: an environment variable first, then this program's own directory, then `PATH`.
+//! Finds installed programs: an environment variable first, then this program's own directory, then
+//! `PATH`.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Looks for any of `names`, with `variable` naming the file itself or a directory. `beside_self` also looks
-    /// where this program lies.
+    /// Looks for any of `names`, with `variable` naming the file itself or a directory.
+    /// `beside_self` also looks where this program lies.
     pub fn find(names: &'static [&'static str], variable: &'static str, beside_self: bool) -> Self {
         let named = env::var_os(variable).map(PathBuf::from);
         let own = env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_path_buf));

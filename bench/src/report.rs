@@ -80,7 +80,8 @@ fn cannot_print(e: io::Error) -> Error {
     Error::environment("cannot print the results", e)
 }
 
-/// A column: its heading, its metric, digits after the point, and whether the extremes stand beside the median.
+/// A column: its heading, its metric, digits after the point, and whether the extremes stand beside
+/// the median.
 struct Column(&'static str, Metric, usize, bool);
 
 fn columns(kind: Kind) -> &'static [Column] {

@@ -14,8 +14,8 @@ pub struct Pings {
 }
 
 impl Pings {
-    /// Reads what a ping tool printed: one round trip a line (the tools of NFD and NDNd, and the plain ping), or a
-    /// line of JSON with the percentiles (`namely ping`).
+    /// Reads what a ping tool printed: one round trip a line (the tools of NFD and NDNd, and the
+    /// plain ping), or a line of JSON with the percentiles (`namely ping`).
     pub fn read(output: &str) -> Self {
         output.lines().find_map(from_json).unwrap_or_else(|| {
             let round_trips = round_trips_us(output);
@@ -35,7 +35,8 @@ fn from_json(line: &str) -> Option<Pings> {
     Some(Pings { answered, p50_us: number("p50_us"), p99_us: number("p99_us") })
 }
 
-/// The round trips in lines that hold `time=0.25 ms` or `time=250 us`, in microseconds. Other lines are skipped.
+/// The round trips in lines that hold `time=0.25 ms` or `time=250 us`, in microseconds. Other lines
+/// are skipped.
 fn round_trips_us(output: &str) -> Vec<f64> {
     output.lines().filter_map(from_text).collect()
 }

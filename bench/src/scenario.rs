@@ -122,7 +122,8 @@ impl Scenario {
         matches!(self, Scenario::Udp2Routers | Scenario::Ether2Routers)
     }
 
-    /// Whether the two routers speak over Ethernet, not UDP. It takes a network namespace of its own.
+    /// Whether the two routers speak over Ethernet, not UDP. It takes a network namespace of its
+    /// own.
     pub fn is_ethernet(self) -> bool {
         self == Scenario::Ether2Routers
     }
@@ -137,8 +138,8 @@ impl Scenario {
         octets.div_ceil(self.segment_octets()).max(1)
     }
 
-    /// How many packets each router may cache. One number for every subject, so that memory is comparable: room for
-    /// a whole object in transfers, little in [`Scenario::Memory`].
+    /// How many packets each router may cache. One number for every subject, so that memory is
+    /// comparable: room for a whole object in transfers, little in [`Scenario::Memory`].
     pub fn cs_packets(self) -> u32 {
         if self == Scenario::Memory { 2048 } else { 65_535 }
     }
@@ -147,7 +148,8 @@ impl Scenario {
 /// How large the measurements are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Object size of the file scenarios, in octets; a quarter of it where segments are small or objects many.
+    /// Object size of the file scenarios, in octets; a quarter of it where segments are small or
+    /// objects many.
     pub object_octets: u64,
     /// How many distinct objects [`Scenario::Memory`] fetches.
     pub memory_objects: u32,

@@ -23,16 +23,16 @@ pub fn summarise(samples: &[f64]) -> Option<Summary> {
     Some(Summary { median, min, max, runs: sorted.len() })
 }
 
-/// The smallest sample that at least `percent` of all samples do not exceed (nearest rank); `None` when there are
-/// no samples.
+/// The smallest sample that at least `percent` of all samples do not exceed (nearest rank); `None`
+/// when there are no samples.
 pub fn percentile(samples: &[f64], percent: f64) -> Option<f64> {
     let sorted = sorted(samples);
     let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
 }
 
-/// Jain's fairness index of `shares`: their sum squared over their number times the sum of their squares; `None` when
-/// there are none, or nothing was shared.
+/// Jain's fairness index of `shares`: their sum squared over their number times the sum of their
+/// squares; `None` when there are none, or nothing was shared.
 pub fn jain(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

@@ -7,7 +7,8 @@ fn compare(arguments: &[&str]) -> Vec<serde_json::Value> {
     compare_anywhere(&[&["--no-namespace"], arguments].concat()).0
 }
 
-/// The same in a namespace of its own where that can be; returns also what was printed beside the results.
+/// The same in a namespace of its own where that can be; returns also what was printed beside the
+/// results.
 fn compare_anywhere(arguments: &[&str]) -> (Vec<serde_json::Value>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
         .args(["compare", "--quick", "--json"])

@@ -31,7 +31,8 @@ pub enum Command {
     /// Live video to many viewers, over TCP and over names: what the server has to do
     #[command(after_help = LINEAR_VIDEO_HELP)]
     LinearVideo(LinearVideo),
-    /// Containers with routers around a switch, built of network namespaces, and the transport's experiment on them
+    /// Containers with routers around a switch, built of network namespaces, and the transport's
+    /// experiment on them
     #[command(after_help = TOPOLOGY_HELP)]
     Topology(Topology),
     /// Draw bars from what `istack` or `namely perf` printed with --json

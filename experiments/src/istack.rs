@@ -1,9 +1,9 @@
-//! `istack`: the experiments of iStack (NSDI'24) on one machine: throughput against cores, with the dispatcher sharing a core or having its
-//! own (IS-46), goodput against payload (IS-48), processor and memory of fifteen consumers (IS-49). The headline comparison
-//! (IS-50) is `compare`'s.
+//! `istack`: the experiments of iStack (NSDI'24) on one machine: throughput against cores, with the
+//! dispatcher sharing a core or having its own (IS-46), goodput against payload (IS-48), processor
+//! and memory of fifteen consumers (IS-49). The headline comparison (IS-50) is `compare`'s.
 //!
-//! The load is `namely perf` over Unix sockets and UDP; the router is `namelyd` without content store, as in the paper. Each row
-//! starts everything afresh; rows alternate within a round.
+//! The load is `namely perf` over Unix sockets and UDP; the router is `namelyd` without content
+//! store, as in the paper. Each row starts everything afresh; rows alternate within a round.
 
 use std::fs;
 use std::path::Path;
@@ -49,7 +49,8 @@ struct Row {
     experiment: &'static str,
     what: &'static str,
     workers: u32,
-    /// The dispatcher over the consumers' link: none, sharing the workers' cores, or with a core of its own.
+    /// The dispatcher over the consumers' link: none, sharing the workers' cores, or with a core of
+    /// its own.
     dispatcher: Option<bool>,
     payload: u32,
     flows: u32,

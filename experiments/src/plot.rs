@@ -1,4 +1,5 @@
-//! `plot`: bars from the JSON lines of `istack`, and of `namely --json perf object`, `request` and `crypto`.
+//! `plot`: bars from the JSON lines of `istack`, and of `namely --json perf object`, `request` and
+//! `crypto`.
 //!
 //! Draws what it is given and nothing else: it never measures.
 

@@ -1,9 +1,11 @@
-//! `topology`: the setup of the transport's experiments (Sardara et al., ICN'18, section 6.1; row HT-34), built by one command
-//! from network namespaces: containers with a router each, joined by a switch, and one of the experiments on it.
+//! `topology`: the setup of the transport's experiments (Sardara et al., ICN'18, section 6.1; row
+//! HT-34), built by one command from network namespaces: containers with a router each, joined by a
+//! switch, and one of the experiments on it.
 //!
-//! A container is a namespace with `namelyd` and what runs on it; the switch is a bridge in one of its own. The experiment is
-//! table 1's asynchronous publication: an object that was cut, signed and published before is fetched by every consumer at
-//! once, beside a kernel TCP transfer on the same links. Content stores are off, so that each fetch crosses the network.
+//! A container is a namespace with `namelyd` and what runs on it; the switch is a bridge in one of
+//! its own. The experiment is table 1's asynchronous publication: an object that was cut, signed
+//! and published before is fetched by every consumer at once, beside a kernel TCP transfer on the
+//! same links. Content stores are off, so that each fetch crosses the network.
 //!
 //! Everything is gone when the command ends, however it ends but by SIGKILL.
 
@@ -209,7 +211,8 @@ impl<'a> Lab<'a> {
         self.dir.join(format!("{node}.sock"))
     }
 
-    /// A router that listens to its container's applications and to the network; a consumer's asks the producer's.
+    /// A router that listens to its container's applications and to the network; a consumer's asks
+    /// the producer's.
     fn configuration(&self, node: &str) -> String {
         let listen = match self.link {
             TopologyLink::Udp => format!("udp://{}:{UDP_PORT}", address(node)),
@@ -298,7 +301,8 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Every consumer fetches the object at once, by what `command` gives for its node and its output. The rates, Mbit/s.
+    /// Every consumer fetches the object at once, by what `command` gives for its node and its
+    /// output. The rates, Mbit/s.
     fn fetch(
         &self,
         object: &Object,

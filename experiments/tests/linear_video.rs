@@ -1,4 +1,5 @@
-//! The experiment itself, short and small: over names the server answers once what over TCP it answers each time.
+//! The experiment itself, short and small: over names the server answers once what over TCP it
+//! answers each time.
 
 mod common;
 

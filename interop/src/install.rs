@@ -34,8 +34,9 @@ pub(crate) fn python() -> Result<PathBuf, String> {
     PYTHON.get_or_init(|| environment("python", &sources().join("python/requirements.txt"))).clone()
 }
 
-/// The Python of a virtual environment with namely's own package, and with what its tests need. The package is built from
-/// this checkout as `pip install ./bindings/python` does it, but without optimization and without a registry.
+/// The Python of a virtual environment with namely's own package, and with what its tests need. The
+/// package is built from this checkout as `pip install ./bindings/python` does it, but without
+/// optimization and without a registry.
 ///
 /// # Panics
 /// If it cannot be built: that is nothing that this machine lacks.
@@ -61,7 +62,8 @@ pub fn python_package() -> Result<PathBuf, String> {
         .clone()
 }
 
-/// Installs what the file `requirements` lists into the virtual environment of `python`, if it is not there yet.
+/// Installs what the file `requirements` lists into the virtual environment of `python`, if it is
+/// not there yet.
 pub fn python_requirements(python: &Path, requirements: &Path) -> Result<(), String> {
     run(pip_install(python).arg(requirements), "pip install")
 }
@@ -107,8 +109,8 @@ pub(crate) fn node() -> Result<PathBuf, String> {
     .clone()
 }
 
-/// A program on NDNgo, the Go library of NDN-DPDK, that speaks memif (`interop/go`). The library comes from the Go module proxy, or
-/// from a checkout of NDN-DPDK that NDN_DPDK_DIR names.
+/// A program on NDNgo, the Go library of NDN-DPDK, that speaks memif (`interop/go`). The library
+/// comes from the Go module proxy, or from a checkout of NDN-DPDK that NDN_DPDK_DIR names.
 pub fn ndngo_memif() -> Result<PathBuf, String> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PROGRAM
@@ -123,7 +125,8 @@ pub fn ndngo_memif() -> Result<PathBuf, String> {
                 }
                 let go = || {
                     let mut go = Command::new("go");
-                    // What the library itself hashes to is not in go.sum: it may come from a checkout.
+                    // What the library itself hashes to is not in go.sum: it may come from a
+                    // checkout.
                     go.current_dir(folder).env("GOFLAGS", "-mod=mod");
                     go
                 };
@@ -140,8 +143,8 @@ pub fn ndngo_memif() -> Result<PathBuf, String> {
         .clone()
 }
 
-/// The bridge between shared memory and UDP on libmemif (`interop/c`), from the sources of libmemif in the checkout of VPP that
-/// VPP_DIR names.
+/// The bridge between shared memory and UDP on libmemif (`interop/c`), from the sources of libmemif
+/// in the checkout of VPP that VPP_DIR names.
 pub fn libmemif_bridge() -> Result<PathBuf, String> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PROGRAM
@@ -164,8 +167,8 @@ pub fn libmemif_bridge() -> Result<PathBuf, String> {
         .clone()
 }
 
-/// The folder `target/interop/<name>`, made by `install` unless it was made before from the same `inputs`. A lock on a
-/// file lets one process install while others wait.
+/// The folder `target/interop/<name>`, made by `install` unless it was made before from the same
+/// `inputs`. A lock on a file lets one process install while others wait.
 fn once(
     name: &str,
     inputs: &[&Path],
@@ -199,7 +202,8 @@ fn locked(base: &Path, name: &str) -> Result<File, String> {
     Ok(lock)
 }
 
-/// Copies programs that changed; the new file takes the old one's place in one step, since another test may be reading it.
+/// Copies programs that changed; the new file takes the old one's place in one step, since another
+/// test may be reading it.
 fn copy_programs(source: &Path, folder: &Path) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("cannot copy the programs in {}: {e}", source.display());
     for entry in fs::read_dir(source).map_err(failed)? {

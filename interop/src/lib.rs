@@ -1,9 +1,10 @@
-//! What the interoperability tests stand on: other people's NDN software, installed once under the target
-//! directory, routers on their own sockets and ports, and processes that always end.
+//! What the interoperability tests stand on: other people's NDN software, installed once under the
+//! target directory, routers on their own sockets and ports, and processes that always end.
 //!
-//! Never installs anything outside the target directory, never touches the user's keys, and signals only
-//! processes that it started. What is missing on this machine (Python, Node.js, a package registry, NFD, NDNd)
-//! makes a test print `skipped: <why>` and pass; with `NAMELY_INTEROP_REQUIRED=1` it fails instead.
+//! Never installs anything outside the target directory, never touches the user's keys, and signals
+//! only processes that it started. What is missing on this machine (Python, Node.js, a package
+//! registry, NFD, NDNd) makes a test print `skipped: <why>` and pass; with
+//! `NAMELY_INTEROP_REQUIRED=1` it fails instead.
 #![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};

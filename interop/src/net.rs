@@ -45,7 +45,8 @@ impl Net {
         found.map(|(_, name)| name.as_str()).expect("a node of this network")
     }
 
-    /// Runs `ip` with the words of `command`, in which `{a}` stands for the namespace of the node `a`.
+    /// Runs `ip` with the words of `command`, in which `{a}` stands for the namespace of the node
+    /// `a`.
     ///
     /// # Errors
     /// What it said.

@@ -1,4 +1,5 @@
-//! python-ndn and NDNts, as programs under `interop/python` and `interop/node` with the same subcommands.
+//! python-ndn and NDNts, as programs under `interop/python` and `interop/node` with the same
+//! subcommands.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -86,8 +87,9 @@ impl Peer {
         key
     }
 
-    /// Starts a producer and waits until its prefix is registered. `args` is `produce` or `serve-files` with its options
-    /// but for the router, the command key and the place of the certificate.
+    /// Starts a producer and waits until its prefix is registered. `args` is `produce` or
+    /// `serve-files` with its options but for the router, the command key and the place of the
+    /// certificate.
     pub fn produce(
         &self,
         world: &World,

@@ -40,8 +40,9 @@ pub struct Outcome {
 }
 
 impl Process {
-    /// Starts `command` as `what`, in its own process group so that Ctrl-C reaches only this program.
-    /// Standard error goes to a log in `dir`; standard output too unless `output` names a file.
+    /// Starts `command` as `what`, in its own process group so that Ctrl-C reaches only this
+    /// program. Standard error goes to a log in `dir`; standard output too unless `output` names a
+    /// file.
     ///
     /// # Errors
     /// The environment's: a file that cannot be made, a program that cannot be started.
@@ -123,8 +124,9 @@ impl Process {
         family(self.child.id()).into_iter().filter_map(rss_mib).sum()
     }
 
-    /// CPU time of all its threads so far. The total of `stat` counts threads that have ended but is rounded down to
-    /// clock ticks; the threads' own `schedstat` is exact but forgets ended ones: the larger of both is closest.
+    /// CPU time of all its threads so far. The total of `stat` counts threads that have ended but
+    /// is rounded down to clock ticks; the threads' own `schedstat` is exact but forgets ended
+    /// ones: the larger of both is closest.
     pub fn cpu_time(&self) -> Duration {
         cpu_time(self.child.id())
     }
@@ -259,8 +261,8 @@ fn new_log(what: &str, dir: &Path) -> Result<(File, PathBuf), ProcessError> {
     kept.map_err(|e| ProcessError::environment(format!("cannot create a log in {}", dir.display()), e))
 }
 
-/// A command without standard input, with `dir` as its home: no subject reads or writes the user's own keys and
-/// settings.
+/// A command without standard input, with `dir` as its home: no subject reads or writes the user's
+/// own keys and settings.
 pub fn command(program: &Path, dir: &Path) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).env("HOME", dir).current_dir(dir);

@@ -1,9 +1,10 @@
 //! Parsers of what the kernel says about processes (proc(5)).
 
-/// CPU time of all threads of a process, dead ones included, in clock ticks: fields 14 (utime) and 15 (stime) of
-/// `/proc/PID/stat`.
+/// CPU time of all threads of a process, dead ones included, in clock ticks: fields 14 (utime) and
+/// 15 (stime) of `/proc/PID/stat`.
 pub fn cpu_ticks(stat: &str) -> Option<u64> {
-    // The second field is the program's name in parentheses and may itself hold spaces and parentheses.
+    // The second field is the program's name in parentheses and may itself hold spaces and
+    // parentheses.
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;

@@ -12,7 +12,8 @@ use crate::world::{World, program, text};
 /// How long a router may take to listen.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// How often a router is started: another process may have taken the port that was free a moment ago.
+/// How often a router is started: another process may have taken the port that was free a moment
+/// ago.
 const STARTS: usize = 3;
 
 /// The kind of connection to a router.
@@ -40,8 +41,9 @@ pub struct Router {
 }
 
 impl Router {
-    /// `namelyd` with a Unix socket, shared memory, TCP, UDP and WebSocket. Holders of the keys of `certificates` may register any prefix and
-    /// manage; users of the Unix socket may register any prefix, as by default.
+    /// `namelyd` with a Unix socket, shared memory, TCP, UDP and WebSocket. Holders of the keys of
+    /// `certificates` may register any prefix and manage; users of the Unix socket may register any
+    /// prefix, as by default.
     pub fn namelyd(world: &World, certificates: &[&Path]) -> Self {
         let socket = world.path("namely.sock");
         start(
@@ -75,8 +77,9 @@ impl Router {
         ))
     }
 
-    /// `namelyd` in a network namespace, with a Unix socket, and Ethernet on a device: unicast, and NFD's group. Holders of
-    /// the keys of `certificates` may register any prefix and manage. `xdp` says whether the device is read by AF_XDP.
+    /// `namelyd` in a network namespace, with a Unix socket, and Ethernet on a device: unicast, and
+    /// NFD's group. Holders of the keys of `certificates` may register any prefix and manage. `xdp`
+    /// says whether the device is read by AF_XDP.
     pub fn namelyd_on_ethernet(
         world: &World,
         namespace: &str,
@@ -92,14 +95,15 @@ impl Router {
         Self::namelyd_listening(world, Some(namespace), &format!("dev://{device}"), &more)
     }
 
-    /// `namelyd` in a network namespace, with a Unix socket, and UDP on all its addresses. Holders of the keys of `certificates` may
-    /// register any prefix and manage.
+    /// `namelyd` in a network namespace, with a Unix socket, and UDP on all its addresses. Holders
+    /// of the keys of `certificates` may register any prefix and manage.
     pub fn namelyd_on_udp(world: &World, namespace: &str, certificates: &[&Path]) -> Self {
         let more = authorization(certificates);
         Self::namelyd_listening(world, Some(namespace), "udp://0.0.0.0:6363", &more)
     }
 
-    /// `namelyd` with a Unix socket, and shared memory. Returns the path of the latter's control socket, too.
+    /// `namelyd` with a Unix socket, and shared memory. Returns the path of the latter's control
+    /// socket, too.
     pub fn namelyd_with_memif(world: &World) -> (Self, PathBuf) {
         let memif = world.path("namely.memif");
         let router = Self::namelyd_listening(world, None, &format!("memif://{}", memif.display()), "");
@@ -144,8 +148,8 @@ impl Router {
         Err(format!("NFD has no Ethernet faces (built without libpcap?): {}", process.errors_text().trim()))
     }
 
-    /// NDNd with a Unix socket, if it is installed (on the PATH, or where NDND_BIN says). It always listens on all
-    /// addresses, so it runs in a network namespace of its own.
+    /// NDNd with a Unix socket, if it is installed (on the PATH, or where NDND_BIN says). It always
+    /// listens on all addresses, so it runs in a network namespace of its own.
     pub fn ndnd(world: &World) -> Result<Self, String> {
         let ndnd = find("ndnd", "NDND_BIN")?;
         let isolation = isolation()?;

@@ -36,7 +36,8 @@ pub struct Finished {
 }
 
 impl Running {
-    /// Starts `command` as `what`, with a standard input that stays open; standard error goes to a file in `dir`.
+    /// Starts `command` as `what`, with a standard input that stays open; standard error goes to a
+    /// file in `dir`.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -122,7 +123,8 @@ impl Running {
         Finished { status, lines, errors: self.errors_text() }
     }
 
-    /// Ends it: SIGTERM, and SIGKILL if that does not help. Returns its status if it ended by itself in time.
+    /// Ends it: SIGTERM, and SIGKILL if that does not help. Returns its status if it ended by
+    /// itself in time.
     pub fn stop(&mut self) -> Option<ExitStatus> {
         self.process.end()
     }

@@ -78,7 +78,8 @@ impl World {
         Running::start("namely", self.namely_command(args), self.dir())
     }
 
-    /// Starts `namely --router ROUTER serve DIRECTORY ARGS` and waits until the prefix is registered.
+    /// Starts `namely --router ROUTER serve DIRECTORY ARGS` and waits until the prefix is
+    /// registered.
     pub fn serve(&self, router: &str, directory: &Path, args: &[&str]) -> Running {
         let mut command = self.command(program("namely"));
         command.args(["--router", router, "serve"]).arg(directory).args(args);
@@ -87,8 +88,8 @@ impl World {
         server
     }
 
-    /// Starts `namely --router ROUTER put ARGS` with the file `input` as its standard input, and waits until it is
-    /// published.
+    /// Starts `namely --router ROUTER put ARGS` with the file `input` as its standard input, and
+    /// waits until it is published.
     pub fn put(&self, router: &str, input: &Path, args: &[&str]) -> Running {
         let mut command = self.command("/bin/sh");
         let script = "input=$1; shift; exec \"$@\" < \"$input\"";
@@ -135,8 +136,8 @@ pub fn programs() -> &'static Path {
     })
 }
 
-/// Builds the programs beside this test. Cargo does nothing when they are up to date, and its own lock lets several
-/// tests ask for it at once.
+/// Builds the programs beside this test. Cargo does nothing when they are up to date, and its own
+/// lock lets several tests ask for it at once.
 fn build() -> Result<PathBuf, String> {
     let folder = profile_dir()?;
     let target = target_dir()?;

@@ -1,4 +1,5 @@
-//! `namelyd` and NFD over Ethernet, in two network namespaces that a veth pair joins: unicast and multicast, both ways.
+//! `namelyd` and NFD over Ethernet, in two network namespaces that a veth pair joins: unicast and
+//! multicast, both ways.
 
 use namely_interop::{ETHER_GROUP, Link, Net, Router, World, eventually, or_skip};
 use serde_json::Value;
@@ -33,8 +34,8 @@ fn face(world: &World, router: &str, remote: &str) -> String {
     find().expect("it was there")
 }
 
-/// Serves a file at one router and fetches it at the other, by a route over `face` there. Segments of 8000 octets cross in
-/// fragments.
+/// Serves a file at one router and fetches it at the other, by a route over `face` there. Segments
+/// of 8000 octets cross in fragments.
 fn fetch_across(world: &World, from: &str, to: &str, face: &str, prefix: &str) {
     let folder = world.path(&prefix[1..]);
     let file = world.payload(&format!("{}/f", &prefix[1..]), 300_000, 5);

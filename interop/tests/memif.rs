@@ -1,5 +1,6 @@
-//! Shared memory with memif of others. Applications on NDNgo, the library of NDN-DPDK: its memif is gomemif, and it sends link
-//! packets with PIT tokens and fragments. And libmemif, the library of FD.io, in both roles, as a bridge to a router over UDP.
+//! Shared memory with memif of others. Applications on NDNgo, the library of NDN-DPDK: its memif is
+//! gomemif, and it sends link packets with PIT tokens and fragments. And libmemif, the library of
+//! FD.io, in both roles, as a bridge to a router over UDP.
 
 use std::net::UdpSocket;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The MTU of a path that no end's own device tells: routers in two network namespaces, and between them one that forwards IP to a
-//! link with a smaller MTU (row HT-13).
+//! The MTU of a path that no end's own device tells: routers in two network namespaces, and between
+//! them one that forwards IP to a link with a smaller MTU (row HT-13).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -175,8 +175,8 @@ fn a_producer_may_cut_objects_to_the_mtu_of_the_path_and_ask_for_it() {
     });
 }
 
-/// Where the IP router's refusals are filtered nobody tells the path's MTU. What gets lost is found out by probes: the fetch goes on after
-/// seconds, and later ones lose nothing.
+/// Where the IP router's refusals are filtered nobody tells the path's MTU. What gets lost is found
+/// out by probes: the fetch goes on after seconds, and later ones lose nothing.
 #[test]
 fn over_a_path_that_does_not_tell_its_mtu_a_face_finds_it_by_itself() {
     let Some(net) = or_skip(net()) else { return };

@@ -1,5 +1,5 @@
-//! namely's tools over routers: namely's own, NFD and NDNd. One set of expectations; the subject is chosen when the test
-//! runs, and one that is not installed is said to be absent.
+//! namely's tools over routers: namely's own, NFD and NDNd. One set of expectations; the subject is
+//! chosen when the test runs, and one that is not installed is said to be absent.
 
 use std::path::Path;
 
@@ -124,7 +124,8 @@ fn a_name_without_a_route_fails(subject: &Subject) {
     });
 }
 
-/// A router that does not know probes of a path takes them for idle packets: it says nothing of them, and nothing changes.
+/// A router that does not know probes of a path takes them for idle packets: it says nothing of
+/// them, and nothing changes.
 #[test]
 fn probes_of_a_path_mean_nothing_to_nfd() {
     let (world, far) = (World::new(), World::new());

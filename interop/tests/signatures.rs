@@ -121,8 +121,8 @@ fn it_verifies_what_namely_signs(peer: &Peer) {
     }
 }
 
-/// namely asks, the peer issues; then the peer asks and namely issues. Each signs with the issued certificate's key, and
-/// the other believes it by the issuer alone.
+/// namely asks, the peer issues; then the peer asks and namely issues. Each signs with the issued
+/// certificate's key, and the other believes it by the issuer alone.
 fn certificates_are_issued_across(peer: &Peer) {
     for kind in ["rsa", "ecdsa", "ed25519"] {
         let world = World::new();

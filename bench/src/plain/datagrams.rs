@@ -1,7 +1,9 @@
-//! Sockets of datagrams between two relays, UDP or Ethernet frames: one system call for each, as plain programs send and receive.
+//! Sockets of datagrams between two relays, UDP or Ethernet frames: one system call for each, as
+//! plain programs send and receive.
 //!
-//! A frame has NDN's EtherType, as the routers' have, and is filled up to the least that Ethernet has; its payload therefore
-//! begins with its length. Frames of other stations, and for others, are not taken.
+//! A frame has NDN's EtherType, as the routers' have, and is filled up to the least that Ethernet
+//! has; its payload therefore begins with its length. Frames of other stations, and for others, are
+//! not taken.
 
 use std::fmt;
 use std::io::{self, IoSlice};

@@ -12,8 +12,9 @@ use namely_wire::MacAddress;
 /// What a source and a relay print, on a line of its own, once they listen.
 pub const READY: &str = "ready\n";
 
-/// Where a socket is: `unix:///path`, `tcp://127.0.0.1:6000`, `udp://127.0.0.1:6000`, `ether://eth0` for whoever sends to that
-/// device, or `ether://eth0/02:00:00:00:00:01` for one station beyond it.
+/// Where a socket is: `unix:///path`, `tcp://127.0.0.1:6000`, `udp://127.0.0.1:6000`,
+/// `ether://eth0` for whoever sends to that device, or `ether://eth0/02:00:00:00:00:01` for one
+/// station beyond it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// A Unix stream socket.

@@ -1,8 +1,10 @@
-//! The machine's own ceiling: processes that only copy octets between sockets, with no names and no packets.
+//! The machine's own ceiling: processes that only copy octets between sockets, with no names and no
+//! packets.
 //!
-//! A source serves one file (or echoes), a relay copies from its upstream to its client, a sink writes to a file:
-//! the same sockets and the same copies of payload as producer, router and consumer. They run as hidden
-//! subcommands, so that each is a process of its own as its counterpart is.
+//! A source serves one file (or echoes), a relay copies from its upstream to its client, a sink
+//! writes to a file: the same sockets and the same copies of payload as producer, router and
+//! consumer. They run as hidden subcommands, so that each is a process of its own as its
+//! counterpart is.
 
 pub mod datagrams;
 pub mod endpoint;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::datagrams::{Peer, Socket};
 use super::endpoint::{Endpoint, Listener, READY, Stream};
 
-/// Datagrams under way between two relays: less than a default socket buffer holds, so none is lost.
+/// Datagrams under way between two relays: less than a default socket buffer holds, so none is
+/// lost.
 const DATAGRAMS_UNDER_WAY_MAX: u32 = 8;
 
 /// A datagram that takes longer than this on one machine is lost, and the copy with it.
@@ -18,7 +19,8 @@ const DATA: u8 = 1;
 const END: u8 = 2;
 const CREDIT: u8 = 3;
 
-/// Copies from `upstream` to everyone who connects to `listen`, `unit` octets at a time. Ends only by a signal.
+/// Copies from `upstream` to everyone who connects to `listen`, `unit` octets at a time. Ends only
+/// by a signal.
 pub fn relay(listen: &Endpoint, upstream: &Endpoint, unit: usize) -> io::Result<()> {
     let unit = unit.max(1);
     if listen.is_datagrams() {
@@ -30,7 +32,8 @@ pub fn relay(listen: &Endpoint, upstream: &Endpoint, unit: usize) -> io::Result<
     io::stdout().write_all(READY.as_bytes())?;
     loop {
         let client = listener.accept()?;
-        // One client at a time, on a thread that stays: the kernel forgets how exactly an ended thread was charged.
+        // One client at a time, on a thread that stays: the kernel forgets how exactly an ended
+        // thread was charged.
         let copied = if upstream.is_datagrams() {
             copy_from_datagrams(upstream, client, unit)
         } else {
@@ -59,7 +62,8 @@ fn copy(mut from: Stream, mut to: Stream, unit: usize) -> io::Result<()> {
     }
 }
 
-/// The relay next to the client: asks the other relay, and returns credit for every half window it copied.
+/// The relay next to the client: asks the other relay, and returns credit for every half window it
+/// copied.
 fn copy_from_datagrams(upstream: &Endpoint, mut client: Stream, unit: usize) -> io::Result<()> {
     let (socket, peer) = Socket::to(upstream)?;
     socket.wait_at_most(Some(DATAGRAM_WAIT))?;
@@ -136,7 +140,8 @@ mod tests {
     use crate::files::{Object, expect_same};
     use crate::plain::ends;
 
-    /// Copies `octets` octets through `relays`, of which each listens at the first and gets from the second.
+    /// Copies `octets` octets through `relays`, of which each listens at the first and gets from
+    /// the second.
     fn copies_unchanged(octets: u64, unit: usize, relays: &[(Endpoint, Endpoint)], source: Endpoint) {
         let dir = tempfile::tempdir().expect("temporary directory");
         let object = Object::create(dir.path(), 7, octets).expect("object");

@@ -1,7 +1,7 @@
 //! What is compared: a router and the file tools that its users have, behind one interface.
 //!
-//! A subject only says how its programs are started; what is measured, how often and for how long is the same for
-//! all of them and decided elsewhere.
+//! A subject only says how its programs are started; what is measured, how often and for how long
+//! is the same for all of them and decided elsewhere.
 
 mod namely;
 mod ndn_tools;

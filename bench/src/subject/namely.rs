@@ -1,5 +1,5 @@
-//! namely: `namelyd`, `namely serve`, `namely get`, `namely ping`; the same with BLAKE3 manifests, and with AF_XDP on
-//! Ethernet; and `namelyd` with ndn-tools, which isolates the router.
+//! namely: `namelyd`, `namely serve`, `namely get`, `namely ping`; the same with BLAKE3 manifests,
+//! and with AF_XDP on Ethernet; and `namelyd` with ndn-tools, which isolates the router.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,8 @@ use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::{Kind, Scenario, Transport};
 use namely_interop::{Process, command};
 
-/// Its content store has a limit in octets too; as with the peers, only the limit in packets shall bind.
+/// Its content store has a limit in octets too; as with the peers, only the limit in packets shall
+/// bind.
 const CS_OCTETS_MAX: &str = "1GiB";
 
 /// namelyd with its own tools or with ndn-tools.
@@ -80,8 +81,9 @@ impl Namely {
         Ok(router)
     }
 
-    /// A configuration file where one is needed: for the face over Ethernet, and over TCP, where the router takes
-    /// registrations by signature only, so that the producer gets a key and the router its certificate.
+    /// A configuration file where one is needed: for the face over Ethernet, and over TCP, where
+    /// the router takes registrations by signature only, so that the producer gets a key and the
+    /// router its certificate.
     fn configuration(&self, site: &Site<'_>, index: usize) -> Result<Option<PathBuf>, Error> {
         let text = match site.scenario {
             scenario if scenario.is_ethernet() => {

@@ -1,5 +1,5 @@
-//! The file and ping tools of ndn-tools (ndnputchunks, ndncatchunks, ndnping; newer names ndnserve and ndnget),
-//! which work with NFD and NDNd alike.
+//! The file and ping tools of ndn-tools (ndnputchunks, ndncatchunks, ndnping; newer names ndnserve
+//! and ndnget), which work with NFD and NDNd alike.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -116,7 +116,8 @@ pub(super) fn client(program: &Path, site: &Site<'_>, uri: &str) -> Command {
     command
 }
 
-/// The fixed window that is fastest: on UDP a larger one overruns the sockets' buffers and costs seconds.
+/// The fixed window that is fastest: on UDP a larger one overruns the sockets' buffers and costs
+/// seconds.
 fn window(scenario: Scenario) -> u32 {
     if scenario.has_two_routers() { 8 } else { 64 }
 }

@@ -180,8 +180,9 @@ impl Subject for Ndnd {
     }
 }
 
-/// The content store's limit holds for each thread. Where memory is measured they share the limit; elsewhere each
-/// must have room for a whole object, because Data without NDNd's own PIT token is kept by several threads.
+/// The content store's limit holds for each thread. Where memory is measured they share the limit;
+/// elsewhere each must have room for a whole object, because Data without NDNd's own PIT token is
+/// kept by several threads.
 fn cs_packets_per_thread(scenario: Scenario) -> u32 {
     match scenario.kind() {
         Kind::Memory => scenario.cs_packets() / FORWARDING_THREADS,
@@ -195,8 +196,8 @@ fn face_id(created: &str) -> Option<u64> {
     after.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// NDNd's defaults (eight forwarding threads) but for: where it listens; how much it caches; registration over TCP,
-/// which is off; and the size of datagrams.
+/// NDNd's defaults (eight forwarding threads) but for: where it listens; how much it caches;
+/// registration over TCP, which is off; and the size of datagrams.
 fn configuration(site: &Site<'_>, index: usize, mtu: u32) -> String {
     format!(
         "core: {{log_level: ERROR}}

@@ -1,4 +1,5 @@
-//! The machine's own ceiling as a subject: plain processes in the places of producer, router and consumer.
+//! The machine's own ceiling as a subject: plain processes in the places of producer, router and
+//! consumer.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

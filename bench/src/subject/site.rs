@@ -17,7 +17,8 @@ pub const PREFIX: &str = "/bench";
 /// Why most subjects take no part where applications share memory with their router.
 pub(super) const NO_SHARED_MEMORY: &str = "it has no shared memory";
 
-/// What the command line calls a subject; one name may stand for several ways to use the same programs.
+/// What the command line calls a subject; one name may stand for several ways to use the same
+/// programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum SubjectName {
     /// namelyd with namely serve and namely get, and with ndn-tools
@@ -50,7 +51,8 @@ pub trait Subject {
     /// Why it takes no part in `scenario`; `None` when it does.
     fn unsupported(&self, scenario: Scenario) -> Option<&'static str>;
 
-    /// Starts the routers of `site`'s scenario and connects them; returns when they take applications.
+    /// Starts the routers of `site`'s scenario and connects them; returns when they take
+    /// applications.
     fn start(&self, site: &Site<'_>) -> Result<Network, Error>;
 
     /// Publishes an object; returns when its first packet is answered.
@@ -92,7 +94,8 @@ impl Site<'_> {
         if self.scenario.has_two_routers() { 2 } else { 1 }
     }
 
-    /// Where applications reach router `index`: the scenario's transport, spelled with `tcp_scheme`.
+    /// Where applications reach router `index`: the scenario's transport, spelled with
+    /// `tcp_scheme`.
     pub fn application_uri(&self, index: usize, tcp_scheme: &str) -> String {
         match self.scenario.transport() {
             Transport::Unix => self.unix_uri(index),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use namely_forwarder::Batch;
 
-/// Packets between two readings of the clock where a case says nothing else: as many as the router's
-/// workers give to the core at once.
+/// Packets between two readings of the clock where a case says nothing else: as many as the
+/// router's workers give to the core at once.
 pub const BATCH: usize = Batch::<Arc<[u8]>>::PACKETS_MAX;
 
 /// One measured situation. The names on the command line and in the output are fixed.

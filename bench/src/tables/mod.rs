@@ -1,8 +1,10 @@
-//! `tables`: the forwarding core alone, without I/O: exchanges a second, time of a lookup, octets of an entry.
+//! `tables`: the forwarding core alone, without I/O: exchanges a second, time of a lookup, octets
+//! of an entry.
 //!
-//! Each scenario runs in a process of its own, so that resident memory is that of its tables only. Names are
-//! spread evenly over all routes: no lookup profits from an earlier one. Packets are written into the buffers of
-//! a pool just before they are given to the core, as a receiving socket would, and outside the timed part.
+//! Each scenario runs in a process of its own, so that resident memory is that of its tables only.
+//! Names are spread evenly over all routes: no lookup profits from an earlier one. Packets are
+//! written into the buffers of a pool just before they are given to the core, as a receiving socket
+//! would, and outside the timed part.
 
 mod case;
 mod options;

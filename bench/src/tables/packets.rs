@@ -1,5 +1,5 @@
-//! Packets with as many distinct names as one likes, without encoding each: a template whose name is overwritten
-//! in place, in buffers that are used again once the core has let go of them.
+//! Packets with as many distinct names as one likes, without encoding each: a template whose name
+//! is overwritten in place, in buffers that are used again once the core has let go of them.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ const NETWORKS: u64 = 4096;
 
 /// The names of routes and the names under them.
 ///
-/// A route is `/net-NNNN/node-NNNNNNNN`, and for half of them `/svc-NNNNNNNN` below that: 25 or 39 octets. A
-/// packet's name goes on with constant components and ends in a number of its own.
+/// A route is `/net-NNNN/node-NNNNNNNN`, and for half of them `/svc-NNNNNNNN` below that: 25 or 39
+/// octets. A packet's name goes on with constant components and ends in a number of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
     /// How many routes there are.
@@ -80,7 +80,8 @@ impl Template {
         Template { nonce: Some(position(&octets, &NONCE)), ..Template::new(octets, names) }
     }
 
-    /// A Data with [`DATA_CONTENT_OCTETS`] of content and an empty digest: the core does not check it.
+    /// A Data with [`DATA_CONTENT_OCTETS`] of content and an empty digest: the core does not check
+    /// it.
     pub fn data(names: Names) -> Self {
         let name = names.example();
         let unsigned = DataBuilder::new(name.as_name())
@@ -141,8 +142,8 @@ impl Ring {
         Ring { template, buffers, at: 0 }
     }
 
-    /// The packet whose name has `number`, in a buffer that nobody else holds. A ring whose buffers are all held
-    /// grows.
+    /// The packet whose name has `number`, in a buffer that nobody else holds. A ring whose buffers
+    /// are all held grows.
     pub fn packet(&mut self, number: u64, nonce: u64) -> Arc<[u8]> {
         for _ in 0..self.buffers.len() {
             let at = self.at;

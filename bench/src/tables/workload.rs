@@ -157,7 +157,8 @@ impl Worker<'_> {
         }
     }
 
-    /// `count` exchanges: Interests with new names, and Data for as many of those that have waited the longest.
+    /// `count` exchanges: Interests with new names, and Data for as many of those that have waited
+    /// the longest.
     pub fn exchange(&mut self, count: u64) {
         let mut left = count;
         while left > 0 {
@@ -173,7 +174,8 @@ impl Worker<'_> {
         let batch = self.bench.case.batch;
         for start in (0..count).step_by(batch) {
             for _ in start..count.min(start + batch as u64) {
-                // A step that is coprime to nearly every size: names in no order that caches could profit from.
+                // A step that is coprime to nearly every size: names in no order that caches could
+                // profit from.
                 let packet = self.interest(self.nonce.wrapping_mul(0x9e37_79b9_7f4a_7c15) % cached);
                 self.batch.push(self.downstream, Received::bare(packet));
             }
@@ -181,7 +183,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Asks for `count` new names in a way that ends right after the content store: for a face that is gone.
+    /// Asks for `count` new names in a way that ends right after the content store: for a face that
+    /// is gone.
     pub fn ask_uncached(&mut self, count: u64) {
         let headers = LpHeaders { next_hop_face_id: Some(u64::from(u32::MAX)), ..LpHeaders::default() };
         let batch = self.bench.case.batch;
@@ -256,7 +259,8 @@ struct Done {
     count: u64,
     /// Wall time in the core.
     ns: u64,
-    /// CPU time in the core: what the work cost, even when other programs had the processor in between.
+    /// CPU time in the core: what the work cost, even when other programs had the processor in
+    /// between.
     cpu_ns: u64,
 }
 

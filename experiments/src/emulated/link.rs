@@ -1,5 +1,6 @@
-//! A link emulated in user space: datagrams pass between two UDP sockets at a rate, after a delay, through a queue of limited
-//! length, and some are lost. For kernels without netem, and the same on every machine.
+//! A link emulated in user space: datagrams pass between two UDP sockets at a rate, after a delay,
+//! through a queue of limited length, and some are lost. For kernels without netem, and the same on
+//! every machine.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +14,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
 use socket2::SockRef;
 
-/// Octets that the kernel may hold for a socket of ours: the emulated queue shall drop, not the socket's.
+/// Octets that the kernel may hold for a socket of ours: the emulated queue shall drop, not the
+/// socket's.
 const SOCKET_OCTETS: usize = 8 << 20;
 
 /// Largest datagram.

@@ -1,7 +1,9 @@
-//! `emulated`: fetches that share one emulated link, with the real routers, sockets and clients (HT-26, HT-27): how much of the link they
-//! use, how fairly they share it, how long its queue gets. The simulator has the same path (docs/experiments/congestion.md).
+//! `emulated`: fetches that share one emulated link, with the real routers, sockets and clients
+//! (HT-26, HT-27): how much of the link they use, how fairly they share it, how long its queue
+//! gets. The simulator has the same path (docs/experiments/congestion.md).
 //!
-//! Two `namelyd` are joined by UDP through [`link`]; `namely serve` is beyond it, consumer sockets on this side.
+//! Two `namelyd` are joined by UDP through [`link`]; `namely serve` is beyond it, consumer sockets
+//! on this side.
 
 pub mod link;
 

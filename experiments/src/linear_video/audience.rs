@@ -1,4 +1,5 @@
-//! Viewers: which channel each watches, drawn by popularity and switched now and then, and how each plays.
+//! Viewers: which channel each watches, drawn by popularity and switched now and then, and how each
+//! plays.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,8 @@ pub(crate) struct Habits {
     pub(crate) length: Duration,
     /// Factor of bit rates.
     pub(crate) scale: f64,
-    /// Qualities that viewers watch, the best ones; each viewer picks one when it tunes in. One: all have the bandwidth for the best.
+    /// Qualities that viewers watch, the best ones; each viewer picks one when it tunes in. One:
+    /// all have the bandwidth for the best.
     pub(crate) qualities: usize,
 }
 
@@ -118,8 +120,8 @@ pub(crate) fn watch(viewer: u64, habits: &Habits, source: &mut dyn Source) -> Se
     seen
 }
 
-/// Plays one channel until `until`: the first segment once it is there, each next one a segment's length later; one that
-/// is not there in time stalls the picture.
+/// Plays one channel until `until`: the first segment once it is there, each next one a segment's
+/// length later; one that is not there in time stalls the picture.
 fn stay(
     channel: usize,
     quality: usize,

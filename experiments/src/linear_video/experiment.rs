@@ -1,4 +1,5 @@
-//! One run: origin, server, what is between, audience; each a process of its own, and what the server had to do.
+//! One run: origin, server, what is between, audience; each a process of its own, and what the
+//! server had to do.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

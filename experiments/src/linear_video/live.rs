@@ -1,5 +1,6 @@
-//! A live channel as HLS has it (RFC 8216): a playlist of the latest segments, and segments of a fixed length. Pure: time is
-//! given as milliseconds since the Unix epoch, and every program that knows it agrees on what is on air.
+//! A live channel as HLS has it (RFC 8216): a playlist of the latest segments, and segments of a
+//! fixed length. Pure: time is given as milliseconds since the Unix epoch, and every program that
+//! knows it agrees on what is on air.
 
 use std::fmt::Write;
 

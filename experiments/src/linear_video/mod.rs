@@ -1,8 +1,9 @@
-//! Live video to many viewers, over TCP and over names: what the server has to do (HT-32; figures 7 and 8 of Sardara,
-//! Muscariello and Compagno, ICN'18, scaled). docs/experiments/linear-video.md has the results and how to make them.
+//! Live video to many viewers, over TCP and over names: what the server has to do (HT-32; figures 7
+//! and 8 of Sardara, Muscariello and Compagno, ICN'18, scaled). docs/experiments/linear-video.md
+//! has the results and how to make them.
 //!
-//! Every part is a process of its own: the origin, the server (a caching HTTP proxy, or the egress gateway with a
-//! producer socket for each channel), the router, the audience.
+//! Every part is a process of its own: the origin, the server (a caching HTTP proxy, or the egress
+//! gateway with a producer socket for each channel), the router, the audience.
 
 mod audience;
 mod experiment;

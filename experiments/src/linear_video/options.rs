@@ -47,7 +47,8 @@ pub(super) struct Experiment {
     /// Factor of the bit rates (1, 2.5, 4 and 6 Mbit/s).
     #[arg(long, value_name = "FACTOR", default_value_t = 0.2)]
     pub(super) scale: f64,
-    /// How many qualities viewers are spread over: with 1 all have the bandwidth for the best, as adaptive players take it.
+    /// How many qualities viewers are spread over: with 1 all have the bandwidth for the best, as
+    /// adaptive players take it.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=4))]
     pub(super) qualities: u64,
 }

@@ -1,6 +1,6 @@
-//! The origin: an HTTP server that makes playlists and segments of every channel while they are on air, and counts what
-//! it is asked for. `/<channel>/<quality>/live.m3u8` and `/<channel>/<quality>/<number>.ts`; a Host of `ch<channel>` stands for the
-//! first part too.
+//! The origin: an HTTP server that makes playlists and segments of every channel while they are on
+//! air, and counts what it is asked for. `/<channel>/<quality>/live.m3u8` and
+//! `/<channel>/<quality>/<number>.ts`; a Host of `ch<channel>` stands for the first part too.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,4 +1,5 @@
-//! An audience as a process: one thread and one client of its own for each viewer, over TCP or over names.
+//! An audience as a process: one thread and one client of its own for each viewer, over TCP or over
+//! names.
 
 use std::net::SocketAddr;
 use std::thread;

@@ -1,6 +1,6 @@
-//! The random numbers that numpy's default generator yields, so that a trace is the published one to the
-//! last key: PCG64 (O'Neill, XSL-RR output), bounded integers by Lemire's method, normal deviates by the
-//! ziggurat of 256 layers (Marsaglia and Tsang).
+//! The random numbers that numpy's default generator yields, so that a trace is the published one
+//! to the last key: PCG64 (O'Neill, XSL-RR output), bounded integers by Lemire's method, normal
+//! deviates by the ziggurat of 256 layers (Marsaglia and Tsang).
 
 /// PCG's multiplier for 128 bits.
 const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
@@ -85,8 +85,8 @@ impl Pcg64 {
 
 /// `Generator.standard_normal`.
 pub(super) struct Normal {
-    /// Per layer: the bound below which a point is surely under the curve, the width of one step, and the
-    /// height of the curve at the layer's edge.
+    /// Per layer: the bound below which a point is surely under the curve, the width of one step,
+    /// and the height of the curve at the layer's edge.
     layers: [(u64, f64, f64); 256],
 }
 

@@ -1,13 +1,13 @@
 //! Request traces for cache policies: those of the published hit ratios, key by key.
 //!
 //! - independent references: keys of Zipf popularity;
-//! - segmented objects: consumers that fetch objects of Zipf popularity and log-normal length, eight segments
-//!   at a time, interleaved at random;
+//! - segmented objects: consumers that fetch objects of Zipf popularity and log-normal length,
+//!   eight segments at a time, interleaved at random;
 //! - the same with a share of fetches of objects that nobody asks for again (a scan);
 //! - the same with a popularity that changes: every so many requests, some objects swap ranks.
 //!
-//! Three thousand objects are few: another seed changes a hit ratio by several points. So each trace starts
-//! the generator in the state that it had in the published run.
+//! Three thousand objects are few: another seed changes a hit ratio by several points. So each
+//! trace starts the generator in the state that it had in the published run.
 
 use super::numpy::{Normal, Pcg64};
 

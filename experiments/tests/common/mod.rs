@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// `namely-experiments`; none, after saying why, if the programs that it runs are not built beside it.
+/// `namely-experiments`; none, after saying why, if the programs that it runs are not built beside
+/// it.
 pub(crate) fn experiments_beside_programs() -> Option<&'static Path> {
     let own = Path::new(env!("CARGO_BIN_EXE_namely-experiments"));
     let built = |name| own.parent().is_some_and(|dir| dir.join(name).is_file());

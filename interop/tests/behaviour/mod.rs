@@ -1,4 +1,5 @@
-//! What every peer must be able to do with namely, whatever library it is built on and however it connects.
+//! What every peer must be able to do with namely, whatever library it is built on and however it
+//! connects.
 #![allow(dead_code, reason = "each test program uses the part that its peer has")]
 
 use std::path::Path;
@@ -50,8 +51,9 @@ pub(crate) fn an_object_crosses_namelyd(producer: &Peer, consumer: &Peer, link: 
     assert_eq!(fetched["signature_types"], json!({"5": 102}), "metadata and segments are signed");
 }
 
-/// A peer fetches a file that namely serves; the file's server registers over the same kind of link. Segments are either
-/// each signed, or by digest with a manifest that this peer does not know: their metadata is signed in both cases.
+/// A peer fetches a file that namely serves; the file's server registers over the same kind of
+/// link. Segments are either each signed, or by digest with a manifest that this peer does not
+/// know: their metadata is signed in both cases.
 pub(crate) fn it_fetches_a_served_file(peer: &Peer, link: Link, key_type: &str, segment_octets: &str) {
     let number = signature_type(key_type).to_string();
     for sign in ["packet", "manifest"] {
@@ -75,7 +77,8 @@ pub(crate) fn it_fetches_a_served_file(peer: &Peer, link: Link, key_type: &str, 
     }
 }
 
-/// namely fetches an object that a peer produces, over the same kind of link. Under the wrong key nothing is left.
+/// namely fetches an object that a peer produces, over the same kind of link. Under the wrong key
+/// nothing is left.
 pub(crate) fn namely_fetches_its_object(peer: &Peer, link: Link, segment_octets: &str) {
     let world = World::new();
     let key = peer.new_command_key(&world, "ecdsa");
@@ -96,8 +99,8 @@ pub(crate) fn namely_fetches_its_object(peer: &Peer, link: Link, segment_octets:
     assert_eq!(got[0]["name"], json!(producer.name));
 }
 
-/// Objects under every signature type: namely believes those of trusted keys, and says no to the rest unless told to be
-/// content with less.
+/// Objects under every signature type: namely believes those of trusted keys, and says no to the
+/// rest unless told to be content with less.
 pub(crate) fn namely_fetches_every_signature_type(peer: &Peer) {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
@@ -127,7 +130,8 @@ pub(crate) fn namely_fetches_every_signature_type(peer: &Peer) {
     }
 }
 
-/// The consumer trusts the issuer only, and fetches the producer's certificate by name: in both directions.
+/// The consumer trusts the issuer only, and fetches the producer's certificate by name: in both
+/// directions.
 pub(crate) fn certificates_are_fetched_by_name(peer: &Peer) {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
@@ -182,7 +186,8 @@ fn signature_type(kind: &str) -> u64 {
     number
 }
 
-/// Commands: what a user of the Unix socket may do, what holders of keys may, and what nobody else may.
+/// Commands: what a user of the Unix socket may do, what holders of keys may, and what nobody else
+/// may.
 pub(crate) fn commands_are_obeyed_for_users_and_known_keys_only(peer: &Peer) {
     let world = World::new();
     let keys = ["rsa", "ecdsa", "ed25519"].map(|kind| peer.new_command_key(&world, kind));

@@ -1,4 +1,5 @@
-//! Comments have at most 100 columns. A table or a link that cannot be broken counts too: say it otherwise.
+//! Comments have at most 100 columns. A table or a link that cannot be broken counts too: say it
+//! otherwise.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ use super::root;
 const COLUMNS_MAX: usize = 100;
 
 /// Lines that are longer still. It may only shrink.
-const LONG_MAX: usize = 1307;
+const LONG_MAX: usize = 762;
 
 /// Folders that hold nothing of ours, or what is made.
 const LEFT_OUT: [&str; 4] = ["target", ".git", "node_modules", "corpus"];

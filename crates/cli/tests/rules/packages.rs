@@ -1,5 +1,5 @@
-//! The packages of others are as deny.toml allows: their licences, their sources, and no version twice but those
-//! that it names. Also that it allows nothing that is not there.
+//! The packages of others are as deny.toml allows: their licences, their sources, and no version
+//! twice but those that it names. Also that it allows nothing that is not there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,15 +56,16 @@ fn deny() -> Deny {
     toml::from_str(&file).expect("deny.toml is well formed")
 }
 
-/// The packages of others that are built for the targets of deny.toml. (`cargo metadata` would name some that are
-/// optional and not asked for.)
+/// The packages of others that are built for the targets of deny.toml. (`cargo metadata` would name
+/// some that are optional and not asked for.)
 fn packages(deny: &Deny) -> BTreeSet<Package> {
     let mut arguments = vec!["tree", "--workspace", "--prefix", "none", "--format", "{p}|{l}"];
     arguments.extend(deny.graph.targets.iter().flat_map(|target| ["--target", target]));
     let printed = cargo(&arguments);
     let package = |line: &str| {
         let (what, license) = line.trim_end_matches(" (*)").split_once('|')?;
-        // Those of the workspace have their folder behind the version; procedural macros say that they are.
+        // Those of the workspace have their folder behind the version; procedural macros say that
+        // they are.
         let mut words = what.trim_end_matches(" (proc-macro)").split(' ');
         let (name, version, None) = (words.next()?, words.next()?, words.next()) else { return None };
         let (version, license) = (version.trim_start_matches('v').to_owned(), license.to_owned());
@@ -75,8 +76,9 @@ fn packages(deny: &Deny) -> BTreeSet<Package> {
     packages
 }
 
-/// Returns true if what is `allowed` satisfies an SPDX expression, and records which of it was needed: alternatives
-/// joined by OR (or, as it was written once, a slash), each of parts joined by AND.
+/// Returns true if what is `allowed` satisfies an SPDX expression, and records which of it was
+/// needed: alternatives joined by OR (or, as it was written once, a slash), each of parts joined by
+/// AND.
 fn is_satisfied(expression: &str, allowed: &BTreeSet<String>, used: &mut BTreeSet<String>) -> bool {
     let mut words: Vec<String> = Vec::new();
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");

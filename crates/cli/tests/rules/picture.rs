@@ -1,7 +1,7 @@
 //! docs/imports.svg, the picture of which crate imports which, is what the manifests say.
 //!
-//! Crates stand in layers, each above all that it imports. An arrow that follows from others is left out: if a
-//! imports b and b imports c, nothing is drawn from a to c.
+//! Crates stand in layers, each above all that it imports. An arrow that follows from others is
+//! left out: if a imports b and b imports c, nothing is drawn from a to c.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
