@@ -2,22 +2,22 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that a process needs beside its transports.
+/// Descriptors that a process needs beside its faces.
 const DESCRIPTORS_OTHER: u64 = 256;
 
-/// Raises this process's limit on descriptors so that `transports` fit, as far as the system
-/// allows; it is never lowered. Returns how many transports fit.
-pub fn make_room_for(transports: usize) -> usize {
+/// Raises this process's limit on descriptors so that `faces` fit, as far as the system
+/// allows; it is never lowered. Returns how many faces fit.
+pub fn make_room_for(faces: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
-    let wanted = wanted(&limit, transports as u64 + DESCRIPTORS_OTHER);
+    let wanted = wanted(&limit, faces as u64 + DESCRIPTORS_OTHER);
     let current = match wanted {
-        // Only the soft limit changes, and not beyond the hard one; if it stays, fewer transports
+        // Only the soft limit changes, and not beyond the hard one; if it stays, fewer faces
         // fit.
         Some(wanted) if setrlimit(Resource::Nofile, Rlimit { current: wanted, ..limit }).is_ok() => wanted,
         _ => limit.current,
     };
     let fit = current.map_or(u64::MAX, |current| current.saturating_sub(DESCRIPTORS_OTHER));
-    usize::try_from(fit).unwrap_or(usize::MAX).min(transports)
+    usize::try_from(fit).unwrap_or(usize::MAX).min(faces)
 }
 
 /// The soft limit to set, if it should change. None stands for infinity, as in [`Rlimit`].

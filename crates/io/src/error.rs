@@ -4,7 +4,7 @@ use std::fmt;
 
 use rustix::io::Errno;
 
-/// Why a listener or transport was not opened.
+/// Why a listener or face was not opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
     /// Environment: another process listens there.
@@ -24,7 +24,7 @@ pub enum OpenError {
     NoSuchInterface(String),
     /// Caller: the two addresses are not of one IP version, or an address is of the wrong sort.
     BadAddress(String),
-    /// Environment: as many transports as the settings allow.
+    /// Environment: as many faces as the settings allow.
     TooManyFaces,
     /// Environment: the system refused.
     System {
@@ -82,7 +82,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Why a transport closed by itself.
+/// Why a face closed by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// The peer closed the connection.

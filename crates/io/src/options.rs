@@ -7,12 +7,12 @@ pub use namely_wire::mgmt::FacePersistency as Persistency;
 /// Settings of an event loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoOptions {
-    /// Most transports, listeners not counted; further peers are refused.
+    /// Maximum number of faces, listeners not counted; further peers are refused.
     pub faces_max: usize,
-    /// Maximum number of octets of memory that frames waiting on one transport take; further frames
+    /// Maximum number of octets of memory that frames waiting on one face take; further frames
     /// are dropped.
     pub queue_octets_max: usize,
-    /// The same over all transports.
+    /// The same over all faces.
     pub queue_octets_total_max: usize,
     /// Maximum number of octets that are read from one stream in a turn, before others have theirs.
     pub read_octets_per_turn: usize,
@@ -43,25 +43,25 @@ pub struct IoOptions {
     pub ethernet: EthernetOptions,
 }
 
-/// Settings of TCP transports.
+/// Settings of TCP faces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOptions {
     /// How long connecting may take, ns.
     pub connect_timeout_ns: u64,
-    /// First wait before a permanent transport connects again, ns; doubled after each failure.
+    /// First wait before a permanent face connects again, ns; doubled after each failure.
     pub reconnect_ns_min: u64,
-    /// Longest wait before a permanent transport connects again, ns.
+    /// Longest wait before a permanent face connects again, ns.
     pub reconnect_ns_max: u64,
 }
 
-/// Settings of UDP transports.
+/// Settings of UDP faces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpOptions {
-    /// An on-demand transport that receives nothing for this long is closed, ns.
+    /// An on-demand face that receives nothing for this long is closed, ns.
     pub idle_ns: u64,
 }
 
-/// Settings of shared-memory transports.
+/// Settings of shared-memory faces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemifOptions {
     /// What a peer that connects may have.
@@ -70,7 +70,7 @@ pub struct MemifOptions {
     pub mapped_octets_total_max: usize,
 }
 
-/// Settings of Ethernet transports.
+/// Settings of Ethernet faces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EthernetOptions {
     /// Whether devices are read by AF_XDP.
@@ -94,16 +94,16 @@ pub enum Xdp {
 /// Links whose packets the worker that reads them hands to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DispatchedLinks {
-    /// The local or remote ends of their transports. An unspecified address stands for all with its
+    /// The local or remote ends of their faces. An unspecified address stands for all with its
     /// port.
     pub links: Vec<FaceUri>,
-    /// The first worker reads these links and no other transport, if there are at least two
+    /// The first worker reads these links and no other face, if there are at least two
     /// workers.
     pub own_worker: bool,
 }
 
 impl DispatchedLinks {
-    /// Returns true if a transport with these ends is on one of them.
+    /// Returns true if a face with these ends is on one of them.
     pub fn has(&self, local: &FaceUri, remote: &FaceUri) -> bool {
         self.links.iter().any(|link| link == remote || link == local || is_any_with_port(link, local))
     }
@@ -118,7 +118,7 @@ fn is_any_with_port(link: &FaceUri, local: &FaceUri) -> bool {
         && std::mem::discriminant(link) == std::mem::discriminant(local)
 }
 
-/// A UDP multicast transport.
+/// A UDP multicast face.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MulticastOptions {
     /// Group and port, such as 224.0.23.170:56363.

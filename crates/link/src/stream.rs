@@ -5,8 +5,9 @@ use namely_wire::{DecodeError, LP_PACKET_OCTETS_MAX};
 
 /// Octets of the packet that starts `buf`, once all of it is there; `None` while more must be read.
 ///
-/// An error means that the stream is out of step, or that its sender wants more memory than any
-/// packet takes. There is no way back into step: the connection must be closed.
+/// # Errors
+/// Peer: the stream is out of step, or its sender wants more memory than any packet takes. There is
+/// no way back into step: the connection must be closed.
 ///
 /// ```
 /// use namely_link::stream::packet_octets;

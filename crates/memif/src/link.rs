@@ -63,11 +63,17 @@ impl Link {
     }
 
     /// What happened since it was last asked.
+    ///
+    /// # Errors
+    /// Environment: the system cannot say.
     pub fn ready(&self) -> Result<Ready, Errno> {
         self.wait(Duration::ZERO)
     }
 
     /// The same, after waiting for it for `at_most`. Returns early on a signal.
+    ///
+    /// # Errors
+    /// Environment: the system cannot wait.
     pub fn wait(&self, at_most: Duration) -> Result<Ready, Errno> {
         let timeout = Timespec {
             tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
@@ -110,6 +116,9 @@ impl Link {
 
     /// Is woken by another eventfd too, reported as [`Ready::kicked`]; it outlives this link and
     /// nobody has to read it.
+    ///
+    /// # Errors
+    /// Environment: the system refused.
     pub fn watch(&self, eventfd: impl AsFd) -> Result<(), Errno> {
         epoll::add(&self.epoll, eventfd, EventData::new_u64(KICK), EventFlags::IN | EventFlags::ET)
     }

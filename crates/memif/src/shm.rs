@@ -48,6 +48,9 @@ unsafe impl Sync for Region {}
 
 impl Region {
     /// New memory of `octets` octets, zeroed and sealed, and the descriptor to pass on.
+    ///
+    /// # Errors
+    /// Environment: the system has no memory or descriptor to give.
     pub fn create(octets: usize) -> Result<(Self, OwnedFd), Errno> {
         let fd = rustix::fs::memfd_create("namely-memif", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         rustix::fs::ftruncate(&fd, octets as u64)?;

@@ -28,6 +28,10 @@ pub struct Group {
 impl Group {
     /// Opens one more ring for a device that is up. It shares the device's frames from the moment
     /// that it gets any.
+    ///
+    /// # Errors
+    /// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
+    /// `NETDOWN` where the device is not up.
     pub fn open(&mut self, device: &Device, ring_octets: usize) -> Result<Ring, Errno> {
         let ring = Ring::open_deaf(device.index, device.mtu, ring_octets)?;
         match self.known {

@@ -58,6 +58,9 @@ impl FrameError {
 }
 
 /// Reads a frame, from its destination address on.
+///
+/// # Errors
+/// Peer: [`FrameError`], whose label is that of the drop.
 pub fn parse(frame: &[u8]) -> Result<NdnFrame<'_>, FrameError> {
     let (header, payload) = frame.split_first_chunk::<HEADER_OCTETS>().ok_or(FrameError::TooShort)?;
     let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;

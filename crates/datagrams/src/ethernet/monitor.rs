@@ -70,6 +70,9 @@ impl AsFd for Monitor {
 }
 
 /// The device with this name, if there is one that has Ethernet addresses.
+///
+/// # Errors
+/// Environment: the system does not answer. That there is no such device is no error.
 pub fn device(name: &str) -> Result<Option<Device>, Errno> {
     let socket = open(0)?;
     rustix::net::send(&socket, &request(name), SendFlags::empty())?;

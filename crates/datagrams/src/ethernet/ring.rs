@@ -99,6 +99,9 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// Receives the NDN frames that the device with the given index gets.
+    ///
+    /// # Errors
+    /// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
     pub fn open(index: u32, mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
         let ring = Self::new(mtu_octets, ring_octets)?;
         bind(&ring.socket, index, ETHERTYPE)?;
@@ -106,6 +109,9 @@ impl Ring {
     }
 
     /// The same, but nothing is received before [`Ring::listen`].
+    ///
+    /// # Errors
+    /// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
     pub fn open_deaf(index: u32, mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
         let ring = Self::new(mtu_octets, ring_octets)?;
         // "Return 0": of each frame no octet is let in.
@@ -118,6 +124,9 @@ impl Ring {
     /// Receives the NDN frames that the station `peer` sends to the station `own`, which the device
     /// hears beside its own address as long as this lives. A device without a filter for several
     /// addresses takes in all frames meanwhile; no others come here.
+    ///
+    /// # Errors
+    /// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
     pub fn open_station(
         index: u32,
         mtu_octets: usize,
@@ -132,6 +141,9 @@ impl Ring {
     }
 
     /// Ends the deafness of [`Ring::open_deaf`].
+    ///
+    /// # Errors
+    /// Environment: the system refused.
     pub fn listen(&self) -> Result<(), Errno> {
         set(&self.socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
     }
@@ -249,6 +261,9 @@ impl Drop for Ring {
 }
 
 /// A socket that receives nothing and sends whole frames, with their Ethernet headers, on a device.
+///
+/// # Errors
+/// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
 pub fn sending_socket(index: u32) -> Result<OwnedFd, Errno> {
     let socket = socket()?;
     bind(&socket, index, 0)?;
@@ -257,6 +272,9 @@ pub fn sending_socket(index: u32) -> Result<OwnedFd, Errno> {
 
 /// A socket that sends whole frames on a device and receives those with NDN's EtherType by read(2),
 /// without shared memory.
+///
+/// # Errors
+/// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
 pub fn plain_socket(index: u32) -> Result<OwnedFd, Errno> {
     let socket = socket()?;
     bind(&socket, index, ETHERTYPE)?;
@@ -294,6 +312,9 @@ fn between(peer: MacAddress, own: MacAddress) -> [Instruction; 10] {
 }
 
 /// Has the device hear a group for as long as the socket is open.
+///
+/// # Errors
+/// Environment: the system refused, or the device is gone (`NODEV`).
 pub fn join(socket: &OwnedFd, index: u32, group: MacAddress) -> Result<(), Errno> {
     member(socket, index, libc::PACKET_MR_MULTICAST, group)
 }

@@ -31,7 +31,7 @@ use crate::status::Remote;
 const TURNS_PER_LOOK: u32 = 16;
 
 impl<H: Handler> Faces<H> {
-    /// Listens on a device: each station that sends to it gets an on-demand transport.
+    /// Listens on a device: each station that sends to it gets an on-demand face.
     ///
     /// # Errors
     /// [`OpenError::NoSuchInterface`], [`OpenError::InUse`] when it is listened on already,
@@ -44,7 +44,7 @@ impl<H: Handler> Faces<H> {
         Ok(FaceUri::Device(name.into()))
     }
 
-    /// Opens a transport to a station or a group on a device.
+    /// Opens a face to a station or a group on a device.
     ///
     /// # Errors
     /// [`OpenError::BadAddress`] when there is one already, [`OpenError::TooManyFaces`], and as

@@ -24,11 +24,11 @@ use crate::tcp::refuses_on_demand;
 
 impl<H: Handler> Faces<H> {
     /// Begins to connect to interface `id` of the memif server at `path`.
-    /// [`Event::Up`](crate::Event::Up) tells of success; a persistent transport that fails is
+    /// [`Event::Up`](crate::Event::Up) tells of success; a persistent face that fails is
     /// [`Event::Closed`](crate::Event::Closed), a permanent one tries again.
     ///
     /// # Errors
-    /// [`OpenError::TooManyFaces`], or what the system says at once, unless the transport is
+    /// [`OpenError::TooManyFaces`], or what the system says at once, unless the face is
     /// permanent.
     pub fn connect_memif(
         &mut self,

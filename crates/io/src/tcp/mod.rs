@@ -49,7 +49,7 @@ impl<H: Handler> Faces<H> {
         self.add_listener(Box::new(TcpAcceptor { socket }), uri(local))
     }
 
-    /// Begins to connect. [`crate::Event::Up`] tells of success; a persistent transport that fails
+    /// Begins to connect. [`crate::Event::Up`] tells of success; a persistent face that fails
     /// is [`crate::Event::Closed`], a permanent one tries again.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ use crate::sockets;
 use crate::tcp::bind_error;
 
 impl<H: Handler> Faces<H> {
-    /// Listens on an address: each peer gets an on-demand transport. Port 0 takes a free one, which
+    /// Listens on an address: each peer gets an on-demand face. Port 0 takes a free one, which
     /// [`Faces::listeners`] shows.
     ///
     /// # Errors

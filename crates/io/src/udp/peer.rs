@@ -24,7 +24,7 @@ use crate::sockets;
 use crate::status::{Carrier, FaceState, LinkInfo, Reach};
 
 impl<H: Handler> Faces<H> {
-    /// Opens a transport to one peer. It sends from `local`, or else from the address of a channel
+    /// Opens a face to one peer. It sends from `local`, or else from the address of a channel
     /// from which the peer can be reached, or else from a free port.
     ///
     /// # Errors
