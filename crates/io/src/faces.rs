@@ -283,8 +283,8 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Ends a transport that failed, or takes it down if it comes back by itself.
-    pub(crate) fn lose(&mut self, port: Arc<Port<H>>, reason: CloseReason) {
+    /// Ends a transport, and tells why.
+    pub(crate) fn end(&mut self, port: Arc<Port<H>>, reason: CloseReason) {
         let Some(id) = port.id() else { return };
         let status = port.status();
         self.remove(id);

@@ -38,8 +38,8 @@
 //!
 //! `port` (sending) and `reassembly` (receiving) know no worker; `mailbox` and `shared` know ports;
 //! `faces` and `kind` need each other, since a worker holds receivers and these are given the
-//! worker; the kinds, `serve` and `event_loop` stand on them. A test keeps circles of imports out
-//! (`tests/imports.rs`).
+//! worker; the kinds, `serve` and `event_loop` stand on them. A test of the workspace keeps circles
+//! out (`crates/cli/tests/imports.rs`).
 #![deny(unsafe_code)]
 
 mod buffer;

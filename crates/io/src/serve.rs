@@ -108,7 +108,7 @@ impl<H: Handler> Faces<H> {
                 return self.take_down(port, reason);
             }
         }
-        self.lose(port.clone(), reason);
+        self.end(port.clone(), reason);
     }
 
     /// Takes a transport up again.
