@@ -61,11 +61,11 @@ pub struct Config {
     /// Maximum number of names that have a strategy of their own. When full, a new choice is
     /// refused.
     pub strategy_choices_max: usize,
-    /// Maximum number of prefixes that strategies remember something of. When full, a further one is
-    /// forwarded as if nothing were remembered, which is counted.
+    /// Maximum number of prefixes that strategies remember something of. When full, a further one
+    /// is forwarded as if nothing were remembered, which is counted.
     pub strategy_prefixes_max: usize,
-    /// Maximum number of faces that they remember for each prefix. When full, a further one counts as
-    /// never measured.
+    /// Maximum number of faces that they remember for each prefix. When full, a further one counts
+    /// as never measured.
     pub strategy_faces_max: usize,
     /// Maximum number of Nonces remembered after their Interest is gone. When full, the oldest is
     /// forgotten.

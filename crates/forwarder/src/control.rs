@@ -64,6 +64,10 @@ pub struct PitStatus {
 /// Faces.
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Adds a face.
+    ///
+    /// # Errors
+    ///
+    /// [`FaceError::TableFull`] if `faces_max` faces exist.
     pub fn face_register(&self, spec: FaceSpec) -> Result<FaceId, FaceError> {
         self.faces.register(spec)
     }
@@ -71,6 +75,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Removes a face with its next hops, routes and bindings; Interests pending on it are no
     /// longer answered. Never waits for packets that hold it; what is many is cleared by later
     /// calls of [`Forwarder::expire`], and no packet goes to the face from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`FaceError::NotFound`] if there is no such face, [`FaceError::Permanent`] for
+    /// [`FaceId::LOCAL`].
     pub fn face_release(&self, face: FaceId) -> Result<Released, FaceError> {
         let (key, released) = self.faces.release(face)?;
         match released {
@@ -93,6 +102,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Enables or disables IncomingFaceId and NextHopFaceId on a face.
+    ///
+    /// # Errors
+    ///
+    /// [`FaceError::NotFound`] if there is no such face.
     pub fn face_set_local_fields(&self, face: FaceId, enabled: bool) -> Result<(), FaceError> {
         self.faces.set_local_fields(face, enabled)
     }
@@ -125,6 +138,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 /// Routes.
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Adds a next hop to the FIB, or changes its cost. [`FaceId::LOCAL`] leads to the BPT.
+    ///
+    /// # Errors
+    ///
+    /// [`FibError`]: there is no such face, or a limit of the FIB is reached.
     pub fn fib_add_nexthop(&self, name: NameRef<'_>, face: FaceId, cost: u64) -> Result<(), FibError> {
         let key = self.key_of(face).ok_or(FibError::NoFace)?;
         self.enter_nexthop(name, key, cost)
@@ -174,6 +191,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Adds a route or renews the one with the same name, face and origin. The FIB has changed when
     /// this returns. The route's ExpirationPeriod begins at `now_ns`.
+    ///
+    /// # Errors
+    ///
+    /// [`RibError`]: there is no such face, or a limit of the RIB or of the FIB is reached. Nothing
+    /// has changed then.
     pub fn rib_register(&self, name: &Name, route: &Route, now_ns: u64) -> Result<(), RibError> {
         let key = self.key_of(FaceId(route.face_id)).ok_or(RibError::NoFace)?;
         self.enter_route(name, key, route, now_ns)
@@ -214,6 +236,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 /// Bindings.
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Binds a prefix to an application's face (`IS-06`, `IS-07`).
+    ///
+    /// # Errors
+    ///
+    /// [`BindError`]: the prefix overlaps one that is bound, there is no such face or it may not
+    /// bind, or `bindings_max` prefixes are bound.
     pub fn bpt_bind(&self, face: FaceId, prefix: &Name) -> Result<Bound, BindError> {
         let hold = self.faces.hold(face).ok_or(BindError::NoFace)?;
         if hold.layer() != FaceLayer::Upper {
@@ -248,6 +275,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 /// Strategies and the content store.
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Chooses the strategy for a prefix, by its name with or without version.
+    ///
+    /// # Errors
+    ///
+    /// [`StrategyError::Unknown`] if no strategy has this name, [`StrategyError::TableFull`] if
+    /// `strategy_choices_max` prefixes have a choice of their own.
     pub fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<Name, StrategyError> {
         let kind = StrategyKind::from_name(strategy).ok_or(StrategyError::Unknown)?;
         with_key(&self.hasher, prefix, |key| self.strategies.set(key, kind))?;
@@ -255,6 +287,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Removes a prefix's own choice; returns true if there was one.
+    ///
+    /// # Errors
+    ///
+    /// [`StrategyError::Root`] for `/`, whose choice can be changed alone.
     pub fn strategy_unset(&self, prefix: NameRef<'_>) -> Result<bool, StrategyError> {
         with_key(&self.hasher, prefix, |key| self.strategies.unset(key))
     }

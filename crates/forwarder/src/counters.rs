@@ -9,6 +9,7 @@ pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     pub(crate) fn add(&self, n: u64) {
+        // Relaxed here and below: a count orders nothing else.
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 

@@ -79,6 +79,9 @@ impl<R: RawMutex> DeadNonces<R> {
     pub(crate) fn contains(&self, name_hash: u64, nonce: [u8; 4], now_ns: u64) -> bool {
         let key = key(name_hash, nonce);
         let part = self.part(key);
+        // A Nonce that another worker adds at this moment may be missed, as if this Interest had
+        // come before it. Acquire pairs with the Release of `add`: one that was added is not
+        // missed.
         part.len.load(Ordering::Acquire) > 0 && part.ring.lock().contains(key, now_ns)
     }
 

@@ -194,6 +194,9 @@ impl FaceCell {
             if state & RELEASED != 0 || generation.is_some_and(|generation| generation != own) {
                 return None;
             }
+            // One exchange for check and count: a face that is released in between gets no user.
+            // Acquire pairs with the Release of `register`: who holds sees this registration's
+            // spec.
             match self.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(own),
                 Err(now) => state = now,
@@ -202,6 +205,8 @@ impl FaceCell {
     }
 
     fn put(&self) {
+        // Pairs with the Acquire of `is_free`: all that this user did comes before the cell's next
+        // face.
         self.state.fetch_sub(1, Ordering::Release);
     }
 
@@ -213,6 +218,8 @@ impl FaceCell {
     /// Registers a face in a free cell, under the table's lock.
     fn register(&self, spec: FaceSpec) -> u32 {
         let generation = ((self.state.load(Ordering::Relaxed) >> 32) as u32).wrapping_add(1);
+        // The state last, and with Release: it lets `hold` in. Until then the cell is this
+        // thread's, which has the table's lock, so the rest is Relaxed.
         self.spec.store(spec.pack(), Ordering::Relaxed);
         self.counters.reset();
         self.state.store(u64::from(generation) << 32 | 1, Ordering::Release);
@@ -224,6 +231,8 @@ impl FaceCell {
         let mut state = self.state.load(Ordering::Relaxed);
         while state & RELEASED == 0 {
             let next = (state | RELEASED) - 1;
+            // In one step with the end of this user, so that the last `put` finds the bit set and
+            // nobody frees the cell twice.
             match self.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
                     let released = if next & USERS == 0 { Released::Freed } else { Released::Orphaned };

@@ -48,6 +48,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// A forwarder with no routes and only the face `local`. `seed` keys the name hashes and the
     /// Nonces it adds: secret and different for each router, all of its bits random; the same in a
     /// simulation that is to repeat itself.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`]: a limit of 0 where one is needed, one that is too large, or no memory for
+    /// the tables.
     pub fn new(config: Config, seed: u128) -> Result<Self, ConfigError> {
         config.check()?;
         Forwarder::with_hasher(config, NameHasher::new(seed))
@@ -122,6 +127,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// The next random number: the same in each run for the same seed and the same packets.
     pub(crate) fn next_random(&self) -> u64 {
+        // Relaxed: each caller gets a number of its own, and nothing follows from their order.
         mix(self.random.fetch_add(STEP, Ordering::Relaxed))
     }
 

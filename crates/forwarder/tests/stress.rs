@@ -101,6 +101,11 @@ impl Scene {
         faces.iter().for_each(|face| fw.fib_add_nexthop(prefix.as_name(), *face, face.0).unwrap());
         let strategy: Name = "/multicast".parse().unwrap();
         fw.strategy_set(name(1).as_name(), strategy.as_name()).unwrap();
+        // Both remember things under the one prefix of the FIB.
+        for (i, strategy) in [(2, "/asf"), (3, "/fast-route")] {
+            let strategy: Name = strategy.parse().unwrap();
+            fw.strategy_set(name(i).as_name(), strategy.as_name()).unwrap();
+        }
         let (now_ns, passing) = (AtomicU64::new(MS), AtomicU64::new(0));
         Scene { fw, now_ns, faces, passing, over: AtomicBool::new(false) }
     }

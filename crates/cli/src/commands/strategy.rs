@@ -57,7 +57,7 @@ impl List {
 pub struct Set {
     /// The name prefix.
     prefix: Name,
-    /// best-route, multicast, asf, or a strategy's full name.
+    /// A strategy's short name, as multicast or asf, or its full name.
     strategy: String,
 }
 

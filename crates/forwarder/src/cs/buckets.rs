@@ -95,6 +95,7 @@ impl<R> Bucket<R> {
     }
 }
 
+/// Release pairs with the Acquire of [`Bucket::find`]: who follows the id finds the entry filled.
 fn set(slot: &AtomicU64, tag: Tag, id: Id) {
     slot.store(u64::from(tag.0) << 32 | u64::from(id), Ordering::Release);
 }
@@ -218,6 +219,7 @@ impl<'a, R: RawMutex> Locked<'a, R> {
     pub(super) fn push(&self, spot: &Spot<'a>, id: Id) -> bool {
         let slot = spot.slot.or_else(|| {
             let (more, bucket) = self.table.more.take()?;
+            // Relaxed: readers without the lock follow no link; seeing one they take the lock.
             bucket.more.store(self.first.more(), Ordering::Relaxed);
             self.first.more.store(more, Ordering::Relaxed);
             bucket.slots.first()

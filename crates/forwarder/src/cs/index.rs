@@ -50,10 +50,10 @@ const BLOCKS_MIN: usize = 1 << 20;
 /// it slower.
 const PREFIXES_PER_DATA: usize = 4;
 
-/// Slots of a bucket that are taken on average when a table is as full as it is made for. Those
-/// that do not fit are a wait for memory that was not prefetched. Of a thousand buckets with two on
-/// average one needs more than its own; with four, fifty, but few names have four prefixes that no
-/// other one has.
+/// Slots of a bucket, of seven, that are taken on average when a table is as full as it is made
+/// for. Those that do not fit are a wait for memory that was not prefetched. Of a thousand buckets
+/// with two on average one needs more than its own; with four, fifty, but few names have four
+/// prefixes that no other one has.
 const NAMES_PER_BUCKET: usize = 2;
 const PREFIXES_PER_BUCKET: usize = 4;
 
@@ -330,6 +330,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
             self.give(id, entry, reserve);
             return Inserted::Renewed(handle);
         }
+        // Before it can be found: a reader that comes by the slot finds the Data in the entry.
         let generation = entry.put(cached);
         if !self.join(&locked, &spot, number, WHOLE, id) {
             drop(locked);
@@ -399,6 +400,8 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     /// Takes a Data out, by its owner.
     pub(super) fn remove(&self, id: Id, reserve: &Reserve) -> Option<Cached<B>> {
         let entry = self.entries.get(id)?;
+        // Out of all lists first, the Data last: a reader that still finds the entry is answered
+        // from it, or finds it empty. The entry is free only then.
         let mut place = id;
         for level in 0..usize::from(entry.components.load(Relaxed)) {
             place = self.next_place(place, level);
@@ -412,6 +415,8 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     /// Takes the links at `place` out of their list.
     fn leave(&self, level: usize, place: LinkPlace) {
         let Some(link) = self.link(place, level) else { return };
+        // Relaxed: the bucket was set before the Data could have an owner, and its neighbours
+        // change under the bucket's lock alone.
         let Some(locked) = self.table(level).lock(link.bucket.load(Relaxed)) else { return };
         let (newer, older) = (link.newer.load(Relaxed), link.older.load(Relaxed));
         match self.link(newer, level) {

@@ -51,6 +51,8 @@ impl<T: Pooled> Nodes<T> {
     pub(super) fn take(&self) -> Option<(Id, &T)> {
         let mut head = self.free.load(Ordering::Acquire);
         while let Some(item) = self.get(head as u32) {
+            // If another worker takes the item meanwhile, this may be anything; but then the count
+            // in the upper half of the head has changed, and the exchange fails.
             let next = item.next_free().load(Ordering::Relaxed);
             match self.swing(head, next) {
                 Ok(_) => return Some((head as u32, item)),
@@ -101,6 +103,7 @@ impl<T: Pooled> Nodes<T> {
 
     fn swing(&self, head: u64, to: Id) -> Result<u64, u64> {
         let new = ((head >> 32).wrapping_add(1) << 32) | u64::from(to);
+        // Release publishes the item's link to the next one who takes it, whose Acquire sees it.
         self.free.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire)
     }
 

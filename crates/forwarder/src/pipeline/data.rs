@@ -1,4 +1,6 @@
 //! A Data arrives: PIT, content store, and the downstream faces.
+//!
+//! Sections are those of NFD's developer guide, where the pipelines of a Data are 4.3.
 
 use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
@@ -16,6 +18,7 @@ use crate::prefix_table::Key;
 use crate::strategy::MemoryId;
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end.
     pub(crate) fn receive_data(
         &self,
         context: &BatchContext<'_, R>,
@@ -28,12 +31,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let now_ns = context.now_ns;
         let Received { packet, headers } = received;
         let view = DataView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
+        // Scope control: what a non-local face sends for /localhost is dropped.
         if is_localhost(view.name) && !ingress.is_local() {
             return Err(DropReason::Scope);
         }
         let mut digest = None;
         let mut satisfied = Satisfied::new();
         let mut more = self.take_satisfied(context, &view, hashes, &mut digest, &mut satisfied);
+        // The Data Unsolicited pipeline (guide 4.3.2).
         if satisfied.is_empty() {
             if !self.memory.is_empty() {
                 self.after_late_data(ingress, Key::new(view.name, hashes), now_ns);
@@ -42,6 +47,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 return Err(DropReason::Unsolicited);
             }
         }
+        // NDNLPv2, Caching Policy.
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.cs.refuse();
         } else {
@@ -91,9 +97,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Tells the strategies that remember, and has the Data sent to each downstream of the entries with its own token, but not back where
-    /// it came from unless that link is ad hoc. A face that waits at two entries with one token
-    /// gets one Data.
+    /// Tells the strategies that remember, and has the Data sent to each downstream of the entries
+    /// with its own token, but not back where it came from unless that link is ad hoc. A face that
+    /// waits at two entries with one token gets one Data.
     fn answer<'t>(
         &self,
         context: &'t BatchContext<'_, R>,
@@ -132,8 +138,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Ends a satisfied entry. Its Nonces need remembering only if the Data may turn stale while
-    /// the Interest still loops: otherwise the cache would answer it.
+    /// Ends a satisfied entry: the Interest Finalize pipeline (guide 4.2.6). Its Nonces need
+    /// remembering only if the Data may turn stale while the Interest still loops: otherwise the
+    /// cache would answer it.
     fn finish_satisfied(&self, entry: &PitEntry<B>, view: &DataView<'_>, now_ns: u64) {
         let fresh_ns = view.freshness_ms.saturating_mul(1_000_000);
         if entry.must_be_fresh() && fresh_ns < self.config.dead_nonce_lifetime_ns {

@@ -25,9 +25,10 @@ const SWEPT_PER_TURN_MAX: usize = 256;
 const RIB_RETRY_NS: u64 = 10_000_000;
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Ends pending Interests and routes whose time is over, and returns when to call again; `None`
-    /// if nothing waits. A pending Interest ends within about a millisecond after its lifetime,
-    /// silently. `out` is for strategies that send on a timer; the present ones do not.
+    /// Ends pending Interests (guide 4.2.6, Interest Finalize) and routes whose time is over, runs
+    /// the timers of strategies, and returns when to call again; `None` if nothing waits. A pending
+    /// Interest ends within about a millisecond after its lifetime, silently. `out` is for
+    /// strategies that send on a timer; the present ones do not.
     pub fn expire(&self, now_ns: u64, _out: &mut impl Output<B>) -> Option<u64> {
         let mut budget = EXPIRED_PER_CALL_MAX;
         let reserve = Reserve::new(0);

@@ -34,8 +34,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         decided.unwrap_or_else(|| (kind.after_receive_interest(pending), MemoryId::NONE))
     }
 
-    /// Data from `ingress` satisfied an entry. `hashes` are those of its name, which begins with the
-    /// entry's.
+    /// Data from `ingress` satisfied an entry. `hashes` are those of its name, which begins with
+    /// the entry's.
     #[cold]
     pub(super) fn after_data(
         &self,
@@ -56,8 +56,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Data came that no pending Interest requested: a slower upstream's answer, or unsolicited.
     #[cold]
     pub(super) fn after_late_data(&self, ingress: &FaceHold<'_>, key: Key<'_>, now_ns: u64) {
-        let matched = self.fib.longest_match(key);
-        let Some(mut locked) = self.memory.lock_prefix(matched.prefix_hash) else { return };
+        let kind = self.strategies.find(key);
+        if !kind.remembers() {
+            return;
+        }
+        let prefix_hash = self.fib.longest_match(key).prefix_hash;
+        let Some(mut locked) = self.memory.lock_prefix(kind, prefix_hash) else { return };
         let has_prefix = |hash| (0..=key.hashes.len()).any(|n| key.hashes.hash(n) == hash);
         locked.run(now_ns, 0, &|| self.next_random(), |memory, hook| {
             memory.after_late_data(ingress.key(), &has_prefix, hook);

@@ -1,4 +1,7 @@
 //! An Interest arrives: scope, hop limit, loop detection, content store, PIT, strategy.
+//!
+//! The sections named at the rules are those of NFD's developer guide, where the pipelines of an
+//! Interest are 4.2, and of the NDN packet format v0.3 and NDNLPv2.
 
 use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
@@ -63,6 +66,8 @@ impl<B> Arrived<'_, B> {
 }
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// The Incoming Interest pipeline (NFD developer guide 4.2.1) from the checks that need no
+    /// table to the sending of the Interest (4.2.5, Outgoing Interest).
     pub(crate) fn receive_interest(
         &self,
         context: &BatchContext<'_, R>,
@@ -74,16 +79,23 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         ingress.count(Packets::InInterests);
         let Received { packet, headers } = received;
         let view = InterestView::parse(packet.as_ref()).map_err(|_| DropReason::Malformed)?;
-        // Packet spec, `interest.rst`: an Interest that arrives with HopLimit 0 is dropped.
+        // Packet format, Interest, HopLimit: an Interest that arrives with HopLimit 0 is dropped.
         if view.hop_limit == Some(0) {
             return Err(DropReason::HopLimit);
         }
+        // Guide 4.2.1, scope control: what a non-local face sends for /localhost is dropped.
         if is_localhost(view.name) && !ingress.is_local() {
             return Err(DropReason::Scope);
         }
+        // NDNLPv2, Consumer Controlled Forwarding: a packet with NextHopFaceId is dropped unless
+        // the feature is enabled on the face.
         if headers.next_hop_face_id.is_some() && !ingress.local_fields() {
             return Err(DropReason::NextHopRefused);
         }
+        // Filled in place by the functions below: returned through three of them, its 300 octets
+        // are copied each time, which is 70 instructions for an answer from the content store. It
+        // is used when nothing borrows the packet any more, so that the last upstream gets the
+        // packet itself.
         let mut forwarding = None;
         let mut process = |packet: &B, view: &InterestView<'_>| {
             let interest = InterestKey::new(view, hashes);
@@ -143,6 +155,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         let now_ns = context.now_ns;
+        // Packet format, Interest, InterestLifetime: 4 s unless the Interest has another; a router
+        // may keep it shorter.
         let lifetime_ms = interest.view.lifetime_or_default_ms().min(self.config.interest_lifetime_ms_max);
         let arrived = Arrived {
             ingress,
@@ -154,6 +168,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             now_ns,
             reserve: &context.reserve,
         };
+        // Guide 4.2.1, loop detection by the dead-nonce list: the entry that saw the Nonce may be
+        // gone. Before the content store, so that a looping Interest never gets an answer twice.
         if self.dead_nonces.contains(interest.hashes.whole(), arrived.nonce, now_ns) {
             return self.refuse_loop(&arrived, out);
         }
@@ -188,6 +204,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
+    /// The ContentStore Hit pipeline (guide 4.2.3).
     fn answer_from_cache(
         &self,
         context: &BatchContext<'_, R>,
@@ -203,7 +220,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.send_data(arrived.ingress, arrived.headers.pit_token, packet, data, out);
     }
 
-    /// Enters the Interest in the PIT; `forwarding` becomes the decision of the strategy.
+    /// The ContentStore Miss pipeline (guide 4.2.4): enters the Interest in the PIT and lets the
+    /// strategy decide, which `forwarding` becomes.
     fn insert_pending<'t>(
         &self,
         context: &'t BatchContext<'_, R>,
@@ -246,6 +264,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 return self.refuse(arrived, refusal, out);
             }
         }
+        // Packet format, Interest, HopLimit: decremented by each router that forwards.
         *hop_limit = arrived.hop_limit_out().map(|limit| (arrived.interest.view.hop_limit_offset, limit));
         Ok(())
     }
@@ -295,7 +314,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Finds or makes the PIT entry and enters the downstream.
+    /// Finds or makes the PIT entry and enters the downstream: an Interest of the same name,
+    /// selectors and hint is aggregated (guide 4.2.1).
     fn insert_or_join(&self, arrived: &Arrived<'_, B>) -> Result<LockedEntry<'_, B, R>, Refusal> {
         let record = arrived.in_record();
         let Arrived { packet, interest, now_ns, reserve, .. } = *arrived;
@@ -310,7 +330,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(locked)
     }
 
-    /// Enters or renews the out-record of an upstream; false if the entry has too many.
+    /// The part of the Outgoing Interest pipeline (guide 4.2.5) that is done under the entry's
+    /// lock: enters or renews the out-record of an upstream; false if the entry has too many.
     fn record_sending(
         &self,
         entry: &mut PitEntry<B>,
@@ -403,6 +424,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Err(reason)
     }
 
+    /// The Interest Loop pipeline (guide 4.2.2).
     fn refuse_loop(&self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> Result<(), DropReason> {
         let (token, packet) = (arrived.headers.pit_token, arrived.packet.clone());
         self.send_nack(arrived.ingress, token, packet, NackReason::Duplicate, out);
@@ -425,8 +447,9 @@ impl From<PitFull> for Refusal {
     }
 }
 
-/// Returns true if the Interest's Nonce is one that the pending entry has seen. On a point-to-point
-/// link the same Nonce from the same face is a retransmission, not a loop.
+/// Returns true if the Interest's Nonce is one that the pending entry has seen (guide 4.2.1,
+/// duplicate Nonces). On a point-to-point link the same Nonce from the same face is a
+/// retransmission, not a loop.
 fn has_looped<B>(entry: &PitEntry<B>, arrived: &Arrived<'_, B>) -> bool {
     let (ingress, nonce) = (arrived.ingress.key(), arrived.nonce);
     let from_same = entry.in_records.iter().any(|record| record.face == ingress && record.nonce == nonce);

@@ -1,4 +1,7 @@
 //! What happens to a packet, from the face it came from to the faces it goes to.
+//!
+//! Rules name the section of NFD's developer guide (revision 11) that they follow: 4.2 for
+//! Interests, 4.3 for Data, 4.4 for Nacks; or the page of the NDN packet format v0.3 or of NDNLPv2.
 
 mod amend;
 mod data;
@@ -20,7 +23,8 @@ use crate::forwarder::Forwarder;
 use crate::packet::{Outgoing, Output, PacketBuf};
 use crate::pit::{InRecord, PitEntry};
 
-/// `/localhost` as the octets of a name: packets under it stay on this host.
+/// Namespace-based scope control: `/localhost` as the octets of a name: packets under it stay on
+/// this host.
 const LOCALHOST: &[u8] = b"\x08\x09localhost";
 
 /// `/localhop`: Interests under it go one hop.
@@ -74,8 +78,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.emit(face, Packets::OutData, Outgoing { packet, headers, hop_limit: None }, out);
     }
 
-    /// Refuses the Interest in `packet`. On a link with several peers a Nack would refuse it for
-    /// all of them, so there it is not sent.
+    /// Refuses the Interest in `packet` (guide 4.4.2, Outgoing Nack; NDNLPv2, Network Nack). On a
+    /// link with several peers a Nack would refuse it for all of them, so there it is not sent.
     fn send_nack(
         &self,
         face: &FaceHold<'_>,
@@ -103,7 +107,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Remembers the Nonces that a finished entry was sent with.
+    /// Remembers the Nonces that a finished entry was sent with: the insertion into the dead-nonce
+    /// list of the Interest Finalize pipeline (guide 4.2.6).
     fn record_dead_nonces(&self, entry: &PitEntry<B>, now_ns: u64) {
         if entry.out_records.is_empty() {
             return;

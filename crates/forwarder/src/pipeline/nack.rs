@@ -1,4 +1,6 @@
 //! A Nack arrives from upstream.
+//!
+//! Sections are those of NFD's developer guide, where the pipelines of a Nack are 4.4.
 
 use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
@@ -14,6 +16,8 @@ use crate::pit::PitEntry;
 use crate::strategy::{MemoryId, NackVerdict, StrategyKind};
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// The Incoming Nack pipeline (guide 4.4.1): a Nack counts only where the Interest was sent
+    /// with that Nonce, and not on links with several peers, of which one alone refuses.
     pub(crate) fn receive_nack(
         &self,
         context: &BatchContext<'_, R>,
@@ -68,7 +72,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(())
     }
 
-    /// Tells every downstream that still waits.
+    /// Tells every downstream that still waits (guide 4.4.2, Outgoing Nack) and ends the entry
+    /// (4.2.6).
     fn nack_all(&self, entry: &PitEntry<B>, reason: NackReason, now_ns: u64, out: &mut impl Output<B>) {
         self.counters.unsatisfied.add(1);
         self.record_dead_nonces(entry, now_ns);

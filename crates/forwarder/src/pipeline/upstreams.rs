@@ -49,6 +49,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         arrived: &Arrived<'_, B>,
         routing: &mut Routing<'t>,
     ) -> Result<(), DropReason> {
+        // NDNLPv2, Consumer Controlled Forwarding.
         if let Some(id) = arrived.headers.next_hop_face_id {
             let face = context.hold(FaceId(id)).ok_or(DropReason::NextHopGone)?;
             // A privileged application says where its Interest goes, even back or one hop further
@@ -71,7 +72,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(())
     }
 
-    /// The next hops of the name, or of the first name of the forwarding hint that has any.
+    /// The next hops of the name, or of the first name of the forwarding hint that has any (guide,
+    /// "FIB lookup"; packet format, Interest, ForwardingHint).
     fn nexthops(&self, interest: &InterestKey<'_>) -> NextHops {
         if interest.view.forwarding_hint_value.is_none() {
             return self.fib.longest_match(interest.key());
@@ -99,6 +101,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if !may_go(arrived, &face) || routing.upstreams.iter().any(|known| known.key() == key) {
             return;
         }
+        // Packet format, Interest, HopLimit: one that has come to 0 reaches local applications
+        // only.
         if arrived.hop_limit_out() == Some(0) && !face.is_local() {
             routing.hop_limited = true;
             return;
@@ -107,7 +111,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 }
 
-/// Returns true if scope and link allow the Interest to leave through `face`.
+/// Returns true if scope and link allow the Interest to leave through `face`: not back where it
+/// came from unless the link is ad hoc, not to another host under `/localhost`, and under
+/// `/localhop` only if it is of this host (guide 4.2.5, Outgoing Interest).
 fn may_go<B>(arrived: &Arrived<'_, B>, face: &FaceHold<'_>) -> bool {
     let (name, ingress) = (arrived.interest.view.name, arrived.ingress);
     if face.key() == ingress.key() && face.link_type() != LinkType::AdHoc {

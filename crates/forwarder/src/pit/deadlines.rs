@@ -57,6 +57,9 @@ impl<R: RawMutex> Deadlines<R> {
         let mut wheel = group.wheel.lock();
         let tick = wheel.set(local, deadline_ns, now_ns);
         let due_ns = tick << TICK_SHIFT;
+        // Under the wheel's lock, so no later time overwrites an earlier one. Release pairs with
+        // the Acquire of `pop_due`: who calls it after this packet sees that there is something to
+        // do.
         if due_ns < group.due_ns.load(Ordering::Relaxed) {
             group.due_ns.store(due_ns, Ordering::Release);
         }
@@ -66,6 +69,7 @@ impl<R: RawMutex> Deadlines<R> {
     /// Takes one id whose timer has fired.
     pub(super) fn pop_due(&self, now_ns: u64) -> Option<Id> {
         self.groups.iter().enumerate().find_map(|(g, group)| {
+            // Without the lock: workers that have nothing to do here do not wait for each other.
             if group.due_ns.load(Ordering::Acquire) > now_ns {
                 return None;
             }

@@ -143,6 +143,7 @@ impl<R: RawMutex> Ids<R> {
                     self.stripes[usize::from(own)].list.lock()
                 }
             };
+            // Relaxed: the links of a free list are read under its lock alone.
             link.next.store(list.head, Ordering::Relaxed);
             list.head = id;
             self.stripes[usize::from(own)].count(u32::MAX);
@@ -214,6 +215,8 @@ impl<R: RawMutex> Ids<R> {
             if first >= end || link(first).is_none() {
                 return None;
             }
+            // Release pairs with the Acquire of `end`: below the end that a walk reads all was
+            // made.
             match self.fresh.compare_exchange_weak(first, end, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => break end,
                 Err(now) => first = now,

@@ -226,9 +226,14 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             self.give_back(prepared, reserve);
             return Err(PitFull::Face);
         }
+        // Before the entry is linked, and taken back after it was unlinked: a length is never
+        // missing while there is an entry. A Data that reads the count a moment earlier came before
+        // the Interest.
         if interest.view.can_be_prefix {
             self.prefix_lengths[interest.components].fetch_add(1, Ordering::Relaxed);
         }
+        // Locked before it can be found: whoever finds it waits until it has its timer and the
+        // out-records that the strategy makes.
         let mut state = slot.state.lock();
         state.entry = Some(PitEntry::new(packet.clone(), interest, record, slot.link.stripe()));
         slot.hash.store(hash, Ordering::Relaxed);
@@ -329,6 +334,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         if state.serial != key.serial || !state.entry.as_ref().is_some_and(condition) {
             return None;
         }
+        // Unlinked under both locks, and freed after both: nobody walks over an id that is used
+        // again.
         self.unlink(&mut bucket, key.id, slot);
         let entry = state.take()?;
         drop(state);
@@ -420,6 +427,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             self.set_timer(&mut locked, expires_at_ns, now_ns);
             return Some(Expired::Nothing);
         }
+        // The order is bucket, then entry: so the entry is released, and looked at again under
+        // both.
         drop(locked);
         let entry = self.take_if(key, |entry| is_over(entry.expires_at_ns, now_ns), reserve);
         Some(entry.map_or(Expired::Nothing, Expired::Entry))
@@ -472,6 +481,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     ) -> Option<LockedEntry<'_, B, R>> {
         let mut id = head;
         while let Some(slot) = self.slot(id) {
+            // Relaxed: hash and link are written under the bucket's lock, which the caller holds.
             if slot.hash.load(Ordering::Relaxed) == hash {
                 let state = slot.state.lock();
                 if state.entry.as_ref().is_some_and(&mut matches) {

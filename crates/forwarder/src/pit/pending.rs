@@ -66,6 +66,7 @@ impl PendingByFace {
         let Some(slot) = self.slots.get_or_make(face.slot as usize, || Pending(AtomicU64::new(0))) else {
             return 0;
         };
+        // Relaxed: generation and count are one word, and nothing else depends on it.
         let mut state = slot.0.load(Ordering::Relaxed);
         loop {
             let generation = (state >> 32) as u32;

@@ -17,6 +17,8 @@ pub(super) const WORDS: usize = 8;
 pub(super) struct Block([AtomicU64; WORDS]);
 
 impl Block {
+    // Relaxed: the fences of the version lock order words against it, and among themselves no order
+    // is needed.
     pub(super) fn word(&self, i: usize) -> u64 {
         self.0[i].load(Relaxed)
     }

@@ -25,9 +25,12 @@ impl Version {
     /// What `read` returns for a state without a writer. Writers hold `control`.
     pub(super) fn read<R: RawMutex, C, T>(&self, control: &Mutex<R, C>, read: impl Fn() -> T) -> T {
         for _ in 0..ATTEMPTS {
+            // Acquire pairs with the Release at the end of a write: what `read` sees is no older.
             let before = self.0.load(Ordering::Acquire);
             if before.is_multiple_of(2) {
                 let seen = read();
+                // No read of `read` moves behind the second look at the version; if one has seen a
+                // word of a writer, so does the look, by the fence of `write`.
                 fence(Ordering::Acquire);
                 if self.0.load(Ordering::Relaxed) == before {
                     return seen;

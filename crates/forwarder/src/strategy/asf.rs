@@ -4,14 +4,14 @@
 //! - A new Interest goes to the next hop of the smallest smoothed RTT. Next hops that were never
 //!   measured come after those that were, those whose last Interests were not answered after them,
 //!   and equals in the order of their costs.
-//! - A retransmission goes to the best next hop that is not waited for, and when all are, to the one
-//!   used longest ago, each no sooner than its suppression interval allows.
+//! - A retransmission goes to the best next hop that is not waited for, and when all are, to the
+//!   one used longest ago, each no sooner than its suppression interval allows.
 //! - In the background, at first within [`FIRST_PROBE_NS_MAX`] and then every [`PROBING_NS`], a new
 //!   Interest goes with another Nonce to one more next hop: one that was never measured, else a
 //!   random one, the better the likelier (n + 1 - rank, of n).
-//! - One Interest at a time is timed for each next hop. [`TIMEOUTS_MAX`] of them in a row without an
-//!   answer within the retransmission timeout, or one Nack, make it count as timed out until Data
-//!   comes from it again.
+//! - One Interest at a time is timed for each next hop. [`TIMEOUTS_MAX`] of them in a row without
+//!   an answer within the retransmission timeout, or one Nack, make it count as timed out until
+//!   Data comes from it again.
 //!
 //! NFD keeps a satisfied PIT entry for 50 ms so that slower answers are still measured. Here the
 //! entry goes at once, and a late answer is told by the hash of the name that is being timed: it is

@@ -1,5 +1,5 @@
-//! Best route (NFD's version 5): the cheapest next hop first; a retransmission tries the next one that was
-//! not used, then the one used longest ago.
+//! Best route (NFD's version 5): the cheapest next hop first; a retransmission tries the next one
+//! that was not used, then the one used longest ago.
 
 use super::suppression::{Retransmission, decide};
 use super::{Pending, Strategy, Verdict};
@@ -10,17 +10,11 @@ impl Strategy for BestRoute {
     type Memory = ();
 
     fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
-        let choice = match decide(pending) {
-            Retransmission::Suppress => return Verdict::Suppress,
-            Retransmission::New if pending.upstreams.is_empty() => return Verdict::NoUpstream,
-            Retransmission::New => Some(0),
-            Retransmission::Forward => unused(pending).or_else(|| pending.used_earliest()),
-        };
-        choice.map_or(Verdict::Suppress, Verdict::forward_to)
+        match decide(pending) {
+            Retransmission::Suppress => Verdict::Suppress,
+            Retransmission::New if pending.upstreams.is_empty() => Verdict::NoUpstream,
+            Retransmission::New => Verdict::forward_to(0),
+            Retransmission::Forward => pending.unused_or_earliest(),
+        }
     }
-}
-
-/// The cheapest upstream that holds no unexpired out-record.
-fn unused(pending: &Pending<'_>) -> Option<usize> {
-    pending.upstreams.iter().position(|upstream| pending.is_unused(upstream))
 }

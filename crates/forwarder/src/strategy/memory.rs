@@ -1,5 +1,5 @@
-//! What strategies remember: a record for each prefix of the FIB that a strategy with memory has
-//! forwarded under, with a list of faces in it. (NFD calls its table of this measurements.)
+//! What strategies remember: a record for each strategy with memory and each prefix of the FIB that
+//! it has forwarded under, with a list of faces in it. (NFD calls its table of this measurements.)
 //!
 //! **Bounds.** At most `strategy_prefixes_max` records, and in each at most `strategy_faces_max`
 //! faces; both are allocated when a prefix or face is first met, not for each packet. What finds no
@@ -25,6 +25,7 @@ use super::{FibChange, StrategyKind};
 use crate::config::ConfigError;
 use crate::counters::Counter;
 use crate::faces::FaceKey;
+use crate::hash::mix;
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -72,8 +73,8 @@ impl MemoryId {
 
 /// What a strategy remembers of one prefix.
 pub(crate) trait Memory: Sized {
-    /// An empty memory with room for `faces_max` faces; `None` if there is nothing to remember or no
-    /// memory for it.
+    /// An empty memory with room for `faces_max` faces; `None` if there is nothing to remember or
+    /// no memory for it.
     fn new(faces_max: usize) -> Option<Self>;
 }
 
@@ -168,7 +169,8 @@ struct Part<R> {
     due_ns: AtomicU64,
 }
 
-/// The records of a part, by the hash of their prefix and by their number, which counts from 1.
+/// The records of a part, by the key of prefix and strategy and by their number, which counts from
+/// 1.
 #[derive(Default)]
 struct Table {
     ids: BTreeMap<u64, Id>,
@@ -179,7 +181,7 @@ struct Table {
 }
 
 struct Record {
-    prefix_hash: u64,
+    key: u64,
     generation: u8,
     /// What the strategy remembers; `None` while the record is free.
     memory: Option<AnyMemory>,
@@ -228,43 +230,40 @@ impl<R: RawMutex> StrategyMemory<R> {
         self.full.value()
     }
 
-    /// The record of a prefix for `kind`, under its lock; made if there is room for it, and emptied
-    /// if it was another strategy's.
+    /// The record of a prefix and strategy, under its lock; made if there is room for it.
     pub(crate) fn lock_or_make(
         &self,
         kind: StrategyKind,
         prefix_hash: u64,
         now_ns: u64,
     ) -> Option<LockedMemory<'_, R>> {
-        let part = prefix_hash as usize % self.parts.len();
-        let mut table = self.parts[part].table.lock();
-        let id = match table.ids.get(&prefix_hash) {
+        let (number, key) = self.find(kind, prefix_hash);
+        let part = &self.parts[number];
+        let mut table = part.table.lock();
+        let id = match table.ids.get(&key) {
             Some(id) => *id,
-            None => self.make(&mut table, kind, prefix_hash)?,
+            None => self.make(&mut table, kind, key)?,
         };
-        let record = table.record(id)?;
-        if record.memory.as_ref().is_none_or(|memory| memory.kind() != kind) {
-            let memory = AnyMemory::new(kind, self.faces_max);
-            (record.memory, record.timer_ns) = (memory, u64::MAX);
-        }
-        if record.memory.is_none() {
-            self.full.add(1);
-            return None;
-        }
-        record.idle_at_ns = now_ns.saturating_add(LIFETIME_NS);
-        Some(LockedMemory { table, part: &self.parts[part], number: part, id, full: &self.full })
+        table.record(id)?.idle_at_ns = now_ns.saturating_add(LIFETIME_NS);
+        Some(LockedMemory { table, part, number, id, full: &self.full })
+    }
+
+    /// The part and the key of a record. Two strategies that are chosen below one prefix of the FIB
+    /// have a record each.
+    fn find(&self, kind: StrategyKind, prefix_hash: u64) -> (usize, u64) {
+        (prefix_hash as usize % self.parts.len(), prefix_hash ^ mix(kind as u64))
     }
 
     /// Makes a record; `None`, and counted, without room or memory for it.
     #[cold]
-    fn make(&self, table: &mut Table, kind: StrategyKind, prefix_hash: u64) -> Option<Id> {
+    fn make(&self, table: &mut Table, kind: StrategyKind, key: u64) -> Option<Id> {
         // Counted before it is made, so that parts together stay within the limit.
         let one_more = |len: u32| ((len as usize) < self.prefixes_max).then_some(len + 1);
         if self.len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err() {
             self.full.add(1);
             return None;
         }
-        let id = AnyMemory::new(kind, self.faces_max).and_then(|memory| table.insert(prefix_hash, memory));
+        let id = AnyMemory::new(kind, self.faces_max).and_then(|memory| table.insert(key, memory));
         if id.is_none() {
             self.len.fetch_sub(1, Ordering::Relaxed);
             self.full.add(1);
@@ -283,24 +282,26 @@ impl<R: RawMutex> StrategyMemory<R> {
         Some(LockedMemory { table, part, number: id.part(), id: id.id(), full: &self.full })
     }
 
-    /// The record of a prefix under its lock, if there is one.
-    pub(crate) fn lock_prefix(&self, prefix_hash: u64) -> Option<LockedMemory<'_, R>> {
-        let number = prefix_hash as usize % self.parts.len();
+    /// The record of a prefix and strategy under its lock, if there is one.
+    pub(crate) fn lock_prefix(&self, kind: StrategyKind, prefix_hash: u64) -> Option<LockedMemory<'_, R>> {
+        let (number, key) = self.find(kind, prefix_hash);
         let part = &self.parts[number];
         let table = part.table.lock();
-        let id = *table.ids.get(&prefix_hash)?;
+        let id = *table.ids.get(&key)?;
         Some(LockedMemory { table, part, number, id, full: &self.full })
     }
 
-    /// Tells the strategy of a prefix that its next hops have changed.
+    /// Tells the strategies that remember a prefix that its next hops have changed.
     pub(crate) fn fib_changed(&self, prefix_hash: u64, change: FibChange) {
         if self.is_empty() {
             return;
         }
-        if let Some(mut locked) = self.lock_prefix(prefix_hash)
-            && let Some(memory) = locked.record().and_then(|record| record.memory.as_mut())
-        {
-            memory.fib_changed(change);
+        for kind in StrategyKind::all().filter(|kind| kind.remembers()) {
+            if let Some(mut locked) = self.lock_prefix(kind, prefix_hash)
+                && let Some(memory) = locked.record().and_then(|record| record.memory.as_mut())
+            {
+                memory.fib_changed(change);
+            }
         }
     }
 
@@ -338,7 +339,7 @@ impl Table {
     }
 
     /// Puts a memory into a free record; `None` if there is none and no memory for one.
-    fn insert(&mut self, prefix_hash: u64, memory: AnyMemory) -> Option<Id> {
+    fn insert(&mut self, key: u64, memory: AnyMemory) -> Option<Id> {
         if self.wheel.is_none() {
             self.wheel = Wheel::with_room(0).ok();
         }
@@ -350,7 +351,7 @@ impl Table {
                 // So that giving back never needs memory.
                 self.free.try_reserve(self.records.len() + 1).ok()?;
                 self.records.push(Record {
-                    prefix_hash: 0,
+                    key: 0,
                     generation: 0,
                     memory: None,
                     timer_ns: u64::MAX,
@@ -362,8 +363,8 @@ impl Table {
             None => return None,
         };
         let record = self.record(id)?;
-        (record.prefix_hash, record.memory, record.timer_ns) = (prefix_hash, Some(memory), u64::MAX);
-        self.ids.insert(prefix_hash, id);
+        (record.key, record.memory, record.timer_ns) = (key, Some(memory), u64::MAX);
+        self.ids.insert(key, id);
         Some(id)
     }
 }
@@ -406,8 +407,8 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         Some(result)
     }
 
-    /// Sets the wheel anew if it would fire too late. One that fires too early is set again then: so
-    /// an exchange that ends in time touches no wheel.
+    /// Sets the wheel anew if it would fire too late. One that fires too early is set again then:
+    /// so an exchange that ends in time touches no wheel.
     fn set_wheel(&mut self, now_ns: u64) {
         let Table { records, wheel, .. } = &mut *self.table;
         let Some((record, wheel)) = records.get_mut(self.id as usize - 1).zip(wheel.as_mut()) else { return };
@@ -417,6 +418,8 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         }
         record.timer_tick = wheel.set(self.id, due_ns, now_ns);
         let at_ns = record.timer_tick << TICK_SHIFT;
+        // Under the part's lock; Release pairs with the Acquire of `run_timers`, which looks
+        // without it.
         if at_ns < self.part.due_ns.load(Ordering::Relaxed) {
             self.part.due_ns.store(at_ns, Ordering::Release);
         }
@@ -436,13 +439,13 @@ impl<R: RawMutex> LockedMemory<'_, R> {
             return false;
         }
         (record.memory, record.generation) = (None, record.generation.wrapping_add(1));
-        let prefix_hash = record.prefix_hash;
+        let key = record.key;
         let tick = core::mem::take(&mut record.timer_tick);
         let Table { ids, free, wheel, .. } = &mut *self.table;
         if let Some(wheel) = wheel.as_mut().filter(|_| tick != 0) {
             wheel.remove(self.id);
         }
-        ids.remove(&prefix_hash);
+        ids.remove(&key);
         free.push(self.id);
         true
     }

@@ -15,9 +15,11 @@
 mod asf;
 mod best_route;
 mod choice;
+mod fast_route;
 mod memory;
 mod multicast;
 mod registry;
+mod round_robin;
 mod rtt;
 mod suppression;
 
@@ -33,8 +35,8 @@ pub(crate) use memory::{Hook, Memory, MemoryId, STRATEGY_FACES_MAX, STRATEGY_PRE
 pub use registry::DEFAULT_STRATEGY;
 pub(crate) use registry::StrategyKind;
 
-/// A next hop that this Interest may go to: scope, hop limit and the face it came from allow it. Cheapest
-/// first.
+/// A next hop that this Interest may go to: scope, hop limit and the face it came from allow it.
+/// Cheapest first.
 #[derive(Debug)]
 pub(crate) struct Upstream<'a> {
     pub(crate) face: FaceHold<'a>,
@@ -81,6 +83,13 @@ impl Pending<'_> {
         self.out_record(upstream.key()).is_none_or(|record| record.expires_at_ns <= self.now_ns)
     }
 
+    /// Where a retransmission goes: to the cheapest upstream that is not waited for, or else to the
+    /// one used longest ago.
+    pub(crate) fn unused_or_earliest(&self) -> Verdict {
+        let unused = self.upstreams.iter().position(|upstream| self.is_unused(upstream));
+        unused.or_else(|| self.used_earliest()).map_or(Verdict::Suppress, Verdict::forward_to)
+    }
+
     /// The upstream whose latest sending is longest ago.
     pub(crate) fn used_earliest(&self) -> Option<usize> {
         let upstreams = self.upstreams.iter().enumerate();
@@ -120,8 +129,8 @@ pub(crate) enum NackVerdict {
     Wait,
     /// All downstreams are told.
     TellAll(NackReason),
-    /// The one upstream left is itself a downstream: only it is told, so that two routers do not wait for
-    /// each other.
+    /// The one upstream left is itself a downstream: only it is told, so that two routers do not
+    /// wait for each other.
     TellOne(FaceKey, NackReason),
 }
 
@@ -166,9 +175,9 @@ pub(crate) trait Strategy {
     ) {
     }
 
-    /// Data from `face` came when no Interest was pending for it any more: the answer of an upstream
-    /// that was slower than another. `has_prefix` tells whether a hash is that of a prefix of its
-    /// name, or of the whole.
+    /// Data from `face` came when no Interest was pending for it any more: the answer of an
+    /// upstream that was slower than another. `has_prefix` tells whether a hash is that of a prefix
+    /// of its name, or of the whole.
     fn after_late_data(
         &self,
         _face: FaceKey,
@@ -190,8 +199,8 @@ pub(crate) trait Strategy {
     /// A next hop of the prefix was added or removed. The control path has no time to give.
     fn fib_changed(&self, _change: FibChange, _memory: &mut Self::Memory) {}
 
-    /// What becomes of the Nacks that a pending Interest has. `is_downstream` returns true if a face
-    /// waits for an answer.
+    /// What becomes of the Nacks that a pending Interest has. `is_downstream` returns true if a
+    /// face waits for an answer.
     fn judge_nacks(&self, out_records: &OutRecords, is_downstream: &dyn Fn(FaceKey) -> bool) -> NackVerdict {
         combine_nacks(out_records, is_downstream)
     }

@@ -6,7 +6,6 @@ use namely_wire::{Name, NameRef};
 
 use super::memory::{Hook, Memory};
 use super::{FibChange, NackVerdict, Pending, Strategy, Verdict};
-use super::{asf, best_route, multicast};
 use crate::faces::FaceKey;
 use crate::pit::{OutRecord, OutRecords};
 use crate::prefix_table::Pair;
@@ -26,7 +25,7 @@ macro_rules! strategies {
 
         /// What the strategy of a prefix remembers of it.
         pub(crate) enum AnyMemory {
-            $($kind(<$module::$kind as Strategy>::Memory)),*
+            $($kind(<super::$module::$kind as Strategy>::Memory)),*
         }
 
         /// Runs a hook of the strategy that a memory belongs to.
@@ -34,7 +33,7 @@ macro_rules! strategies {
             ($any:expr, $strategy:ident, $own:ident => $call:expr) => {
                 match $any {
                     $(AnyMemory::$kind($own) => {
-                        let $strategy = &$module::$kind;
+                        let $strategy = &super::$module::$kind;
                         $call
                     }),*
                 }
@@ -46,7 +45,7 @@ macro_rules! strategies {
             ($which:expr, $strategy:ident => $call:expr) => {
                 match $which {
                     $(StrategyKind::$kind => {
-                        let $strategy = &$module::$kind;
+                        let $strategy = &super::$module::$kind;
                         $call
                     }),*
                 }
@@ -61,20 +60,13 @@ macro_rules! strategies {
                     $(StrategyKind::$kind => AnyMemory::$kind(Memory::new(faces_max)?)),*
                 })
             }
-
-            /// The strategy that remembers it.
-            pub(super) fn kind(&self) -> StrategyKind {
-                match self {
-                    $(AnyMemory::$kind(_) => StrategyKind::$kind),*
-                }
-            }
         }
 
         impl StrategyKind {
             /// Returns true if the strategy remembers anything.
             pub(crate) fn remembers(self) -> bool {
                 match self {
-                    $(StrategyKind::$kind => size_of::<<$module::$kind as Strategy>::Memory>() > 0),*
+                    $(StrategyKind::$kind => size_of::<<super::$module::$kind as Strategy>::Memory>() > 0),*
                 }
             }
         }
@@ -85,6 +77,8 @@ strategies! {
     best_route::BestRoute, "best-route", 5;
     multicast::Multicast, "multicast", 4;
     asf::Asf, "asf", 5;
+    round_robin::RoundRobin, "round-robin", 1;
+    fast_route::FastRoute, "fast-route", 1;
 }
 
 /// The strategy of `/` unless another is chosen, by the last component of its name.
@@ -93,6 +87,11 @@ pub const DEFAULT_STRATEGY: &str = STRATEGIES[0].1;
 impl StrategyKind {
     /// The strategy of `/` unless another is chosen.
     pub(super) const DEFAULT: StrategyKind = STRATEGIES[0].0;
+
+    /// All of them.
+    pub(super) fn all() -> impl Iterator<Item = StrategyKind> {
+        STRATEGIES.iter().map(|(kind, ..)| *kind)
+    }
 
     /// The strategy that `name` names: in full or by its last component, and with the implemented
     /// version or without one.
@@ -214,10 +213,7 @@ mod tests {
     #[test]
     fn only_those_that_remember_something_have_a_memory() {
         for (kind, ..) in STRATEGIES {
-            assert_eq!(
-                AnyMemory::new(*kind, 4).map(|memory| memory.kind()),
-                kind.remembers().then_some(*kind)
-            );
+            assert_eq!(AnyMemory::new(*kind, 4).is_some(), kind.remembers());
         }
         assert!(!StrategyKind::DEFAULT.remembers());
     }

@@ -1,6 +1,7 @@
 //! Behaviour of the forwarding core, seen from its faces.
 
 mod asf;
+mod baselines;
 mod batches;
 mod bench;
 mod caching;

@@ -51,7 +51,11 @@ impl fmt::Debug for PolicyModel {
 }
 
 impl PolicyModel {
-    /// An empty cache of `keys_max` keys, at least 1. Errors: [`ConfigError::OutOfMemory`].
+    /// An empty cache of `keys_max` keys, at least 1.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::OutOfMemory`].
     pub fn new(policy: CsPolicy, keys_max: usize) -> Result<Self, ConfigError> {
         Ok(PolicyModel {
             policy: AnyPolicy::new(policy, keys_max)?,

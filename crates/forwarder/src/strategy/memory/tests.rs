@@ -62,13 +62,13 @@ fn faces_are_remembered_up_to_the_limit_and_one_more_is_counted() {
 fn a_record_that_is_not_used_goes_and_who_refers_to_it_finds_nothing() {
     let records = records(1);
     let id = use_prefix(&records, 1, SECOND).unwrap();
-    assert!(records.lock(id).is_some() && records.lock_prefix(1).is_some());
+    assert!(records.lock(id).is_some() && records.lock_prefix(ASF, 1).is_some());
     let end_ns = SECOND + LIFETIME_NS;
     let next_ns = records.run_timers(end_ns - 1, 100, &random).unwrap();
     assert!((end_ns..end_ns + (1 << TICK_SHIFT)).contains(&next_ns));
     assert!(records.lock(id).is_some());
     assert_eq!(records.run_timers(next_ns, 100, &random), None);
-    assert!(records.is_empty() && records.lock(id).is_none() && records.lock_prefix(1).is_none());
+    assert!(records.is_empty() && records.lock(id).is_none() && records.lock_prefix(ASF, 1).is_none());
     let other = use_prefix(&records, 2, next_ns).unwrap();
     assert_eq!((other.id(), other == id), (id.id(), false), "the same number, used again");
     assert!(records.lock(id).is_none() && records.lock(other).is_some());
@@ -96,18 +96,21 @@ fn a_timer_fires_at_its_time_and_an_earlier_one_moves_it() {
     drop(locked);
     let next_ns = records.run_timers(5 * SECOND - 1, 10, &random).unwrap();
     assert!((5 * SECOND..5 * SECOND + (1 << TICK_SHIFT)).contains(&next_ns));
-    let fired = |records: &Records| records.lock_prefix(1).unwrap().record().unwrap().timer_ns == u64::MAX;
+    let fired =
+        |records: &Records| records.lock_prefix(ASF, 1).unwrap().record().unwrap().timer_ns == u64::MAX;
     assert!(!fired(&records));
     let next_ns = records.run_timers(next_ns, 10, &random).unwrap();
     assert!(fired(&records) && next_ns > 9 * SECOND, "then the record's own end is what is left");
 }
 
 #[test]
-fn another_strategy_starts_with_an_empty_memory_and_one_without_memory_gets_none() {
+fn each_strategy_has_a_record_of_its_own_and_one_without_memory_none() {
     let records = records(4);
+    let ids = [ASF, StrategyKind::FastRoute, ASF].map(|kind| records.lock_or_make(kind, 1, 0).unwrap().id());
+    assert_eq!((ids[0] == ids[2], ids[0] == ids[1], records.len()), (true, false, 2));
     assert!(records.lock_or_make(StrategyKind::BestRoute, 1, 0).is_none());
     assert!(AsfMemory::new(usize::MAX).is_none(), "no memory for so many faces");
-    assert_eq!(records.len(), 0);
+    assert_eq!(records.len(), 2);
 }
 
 #[derive(Clone, Debug)]
@@ -147,7 +150,7 @@ proptest! {
                 }
             }
             prop_assert_eq!((records.len(), records.full()), (model.len(), full));
-            prop_assert!(model.iter().all(|(hash, _)| records.lock_prefix(*hash).is_some()));
+            prop_assert!(model.iter().all(|(hash, _)| records.lock_prefix(ASF, *hash).is_some()));
         }
     }
 }

@@ -1,0 +1,46 @@
+//! Round robin, a baseline (`VI-28`): new Interests of a prefix go to its next hops in turn. A
+//! retransmission tries one that is not waited for, then the one used longest ago, as in best
+//! route.
+
+use super::best_route::BestRoute;
+use super::memory::{Hook, Memory};
+use super::suppression::{Retransmission, decide};
+use super::{Pending, Strategy, Verdict};
+
+pub(crate) struct RoundRobin;
+
+/// What round robin remembers of a prefix: Interests that it has sent.
+pub(crate) struct Turn(u64);
+
+impl Memory for Turn {
+    fn new(_faces_max: usize) -> Option<Self> {
+        Some(Turn(0))
+    }
+}
+
+impl Strategy for RoundRobin {
+    type Memory = Turn;
+
+    fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
+        BestRoute.after_receive_interest(pending)
+    }
+
+    fn after_receive_interest_with(
+        &self,
+        pending: &mut Pending<'_>,
+        turn: &mut Turn,
+        _hook: &mut Hook<'_>,
+    ) -> Verdict {
+        let hops = pending.upstreams.len() as u64;
+        match decide(pending) {
+            Retransmission::Suppress => Verdict::Suppress,
+            Retransmission::New if hops == 0 => Verdict::NoUpstream,
+            Retransmission::New => {
+                let next = turn.0 % hops;
+                turn.0 = turn.0.wrapping_add(1);
+                Verdict::forward_to(next as usize)
+            }
+            Retransmission::Forward => pending.unused_or_earliest(),
+        }
+    }
+}

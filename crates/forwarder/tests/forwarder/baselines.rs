@@ -1,0 +1,79 @@
+//! Round robin and fast route, the baselines (`VI-28`), seen from the faces of a router.
+
+use crate::bench::*;
+use namely_forwarder::FaceId;
+use namely_wire::NackReason;
+
+/// A router with a consumer and three next hops of `/a` under a strategy.
+fn bench(strategy: &str) -> (Bench, FaceId, [FaceId; 3]) {
+    let bench = Bench::new();
+    let (consumer, hops) = (bench.app(), [(); 3].map(|()| bench.remote()));
+    hops.iter().zip(0..).for_each(|(face, cost)| bench.route("/a", *face, cost));
+    bench.strategy("/a", strategy);
+    (bench, consumer, hops)
+}
+
+#[test]
+fn round_robin_takes_the_next_hops_in_turn_and_a_retransmission_takes_an_unused_one() {
+    let (mut bench, consumer, hops) = bench("/round-robin");
+    let ask = |bench: &Bench, uri: &str| faces(&bench.receive(consumer, interest(uri).build()));
+    let asked: Vec<FaceId> = (0..7).flat_map(|i| ask(&bench, &format!("/a/{i}"))).collect();
+    assert_eq!(asked, [hops[0], hops[1], hops[2], hops[0], hops[1], hops[2], hops[0]]);
+    assert!(ask(&bench, "/a/6").is_empty());
+    bench.advance_ms(10);
+    assert_eq!(ask(&bench, "/a/6"), [hops[1]]);
+    assert_eq!(ask(&bench, "/a/7"), [hops[1]], "it takes no turn of the others");
+    bench.fw.fib_remove_nexthop(name("/a").as_name(), hops[0]);
+    let asked: Vec<FaceId> = (8..12).flat_map(|i| ask(&bench, &format!("/a/{i}"))).collect();
+    assert_eq!(asked.iter().filter(|face| **face == hops[1]).count(), 2);
+    assert_eq!(asked.iter().filter(|face| **face == hops[2]).count(), 2);
+}
+
+/// Exchanges under `/a`, from a number on, that `who` answers.
+fn exchanges(bench: &Bench, consumer: FaceId, range: std::ops::Range<u32>, who: FaceId) -> Vec<Vec<FaceId>> {
+    range
+        .map(|i| {
+            let uri = format!("/a/{i}");
+            let asked = faces(&bench.receive(consumer, interest(&uri).build()));
+            assert_eq!(faces(&bench.receive(who, data(&uri))), [consumer]);
+            asked
+        })
+        .collect()
+}
+
+#[test]
+fn fast_route_stays_with_who_answered_first_and_probes_every_1024_interests() {
+    let (bench, consumer, hops) = bench("/localhost/nfd/strategy/fast-route/v=1");
+    let asked = exchanges(&bench, consumer, 0..1024, hops[1]);
+    assert_eq!(asked[0], hops, "the first goes to all");
+    assert!(asked[1..].iter().all(|asked| *asked == [hops[1]]));
+    let asked = exchanges(&bench, consumer, 1024..1025, hops[1]).remove(0);
+    assert!(asked.len() == 2 && asked.contains(&hops[1]), "the 1024th since then is a probe: {asked:?}");
+    let asked = exchanges(&bench, consumer, 1025..2048, hops[1]);
+    assert!(asked.iter().all(|asked| *asked == [hops[1]]), "the probe was not answered first");
+    let uri = "/a/probed";
+    let asked = faces(&bench.receive(consumer, interest(uri).build()));
+    let other = asked.into_iter().find(|face| *face != hops[1]).unwrap();
+    assert_eq!(faces(&bench.receive(other, data(uri))), [consumer]);
+    assert!(bench.receive(hops[1], data(uri)).is_empty(), "too late");
+    assert_eq!(exchanges(&bench, consumer, 3000..3002, other), [[other], [other]]);
+}
+
+#[test]
+fn fast_route_starts_anew_after_a_nack_a_timeout_or_the_end_of_its_next_hop() {
+    let (mut bench, consumer, hops) = bench("/fast-route");
+    let ask = |bench: &Bench, uri: &str| bench.receive(consumer, interest(uri).lifetime_ms(100).build());
+    exchanges(&bench, consumer, 0..2, hops[0]);
+    let sent = ask(&bench, "/a/nacked");
+    assert_eq!(faces(&sent), [hops[0]]);
+    bench.nack(hops[0], sent[0].1.packet.clone(), NackReason::Congestion);
+    assert_eq!(faces(&ask(&bench, "/a/anew")), hops);
+    assert_eq!(faces(&bench.receive(hops[2], data("/a/anew"))), [consumer]);
+    assert_eq!(faces(&ask(&bench, "/a/lost")), [hops[2]]);
+    bench.advance_ms(200);
+    bench.expire();
+    assert_eq!(faces(&ask(&bench, "/a/after")), hops);
+    assert_eq!(faces(&bench.receive(hops[1], data("/a/after"))), [consumer]);
+    bench.fw.fib_remove_nexthop(name("/a").as_name(), hops[1]);
+    assert_eq!(faces(&ask(&bench, "/a/removed")), [hops[0], hops[2]]);
+}
