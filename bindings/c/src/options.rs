@@ -5,7 +5,7 @@ use namely_socket::OptionSpec;
 use namely_socket::options::{Kind, OPTIONS};
 
 use crate::failure::{Errno, Failure};
-use crate::socket::{State, find};
+use crate::socket::{SocketState, find};
 use crate::types::*;
 
 /// The number of each option, which never changes, and its name in the other bindings.
@@ -51,10 +51,10 @@ pub(crate) fn set(number: c_int, level: c_int, option: c_int, value: &[u8]) -> R
     let socket = find(number)?;
     let mut state = socket.state();
     match &mut *state {
-        State::NewConsumer(options) => options.set(spec.name, &text)?,
-        State::NewProducer(options) => options.set(spec.name, &text)?,
-        State::Consumer(consumer) => consumer.set_option(spec.name, &text)?,
-        State::Producer(producer) => producer.set_option(spec.name, &text)?,
+        SocketState::NewConsumer(options) => options.set(spec.name, &text)?,
+        SocketState::NewProducer(options) => options.set(spec.name, &text)?,
+        SocketState::Consumer(consumer) => consumer.set_option(spec.name, &text)?,
+        SocketState::Producer(producer) => producer.set_option(spec.name, &text)?,
     }
     Ok(())
 }
@@ -64,10 +64,10 @@ pub(crate) fn get(number: c_int, level: c_int, option: c_int, room: &mut [u8]) -
     let spec = spec(level, option)?;
     let socket = find(number)?;
     let text = match &*socket.state() {
-        State::NewConsumer(options) => options.get(spec.name)?,
-        State::NewProducer(options) => options.get(spec.name)?,
-        State::Consumer(consumer) => consumer.option(spec.name)?,
-        State::Producer(producer) => producer.option(spec.name)?,
+        SocketState::NewConsumer(options) => options.get(spec.name)?,
+        SocketState::NewProducer(options) => options.get(spec.name)?,
+        SocketState::Consumer(consumer) => consumer.option(spec.name)?,
+        SocketState::Producer(producer) => producer.option(spec.name)?,
     };
     let value = octets_of(spec.kind, &text, room.len())?;
     let short =

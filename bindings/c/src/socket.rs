@@ -32,11 +32,11 @@ pub(crate) struct Socket {
     pub(crate) objects: Objects,
     /// Requests that the program has received and not answered.
     pub(crate) requests: Requests,
-    state: Mutex<State>,
+    state: Mutex<SocketState>,
 }
 
 /// How far a socket is.
-pub(crate) enum State {
+pub(crate) enum SocketState {
     NewConsumer(Box<ConsumerOptions>),
     NewProducer(Box<ProducerOptions>),
     Consumer(Arc<Consumer>),
@@ -53,7 +53,8 @@ macro_rules! failures {
     ($($error:ty),* $(,)?) => {
         $(impl From<$error> for Failure {
             fn from(error: $error) -> Self {
-                Failure::new(error.errno(), error.to_string())
+                let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+                Failure::new(error.errno(), format!("{error}{hint}"))
             }
         })*
     };
@@ -64,11 +65,16 @@ failures!(
     namely_socket::CallError,
     namely_socket::FetchError,
     namely_socket::PublishError,
-    namely_socket::OptionError,
     namely_socket::RecvError,
     namely_socket::SendError,
     namely_socket::PushError,
 );
+
+impl From<namely_socket::OptionError> for Failure {
+    fn from(error: namely_socket::OptionError) -> Self {
+        Failure::new(error.errno(), error.to_string())
+    }
+}
 
 /// `icn_socket`.
 pub(crate) fn open(domain: c_int, kind: c_int, protocol: c_int) -> Result<c_int, Failure> {
@@ -85,10 +91,10 @@ pub(crate) fn open(domain: c_int, kind: c_int, protocol: c_int) -> Result<c_int,
     };
     let state = match kind & !ICN_NONBLOCK {
         SOCK_CONS if consumes => {
-            State::NewConsumer(Box::new(ConsumerOptions { reliable, ..ConsumerOptions::default() }))
+            SocketState::NewConsumer(Box::new(ConsumerOptions { reliable, ..ConsumerOptions::default() }))
         }
         SOCK_PROD if !consumes => {
-            State::NewProducer(Box::new(ProducerOptions { reliable, ..ProducerOptions::default() }))
+            SocketState::NewProducer(Box::new(ProducerOptions { reliable, ..ProducerOptions::default() }))
         }
         SOCK_CONS => return Err(Failure::new(libc::EPROTOTYPE, "SOCK_CONS takes CONS_REL or CONS_UNREL")),
         SOCK_PROD => return Err(Failure::new(libc::EPROTOTYPE, "SOCK_PROD takes PROD_REL or PROD_UNREL")),
@@ -112,18 +118,18 @@ pub(crate) fn bind(number: c_int, prefix: Name) -> Result<(), Failure> {
     let socket = SOCKETS.get(number)?;
     let mut state = socket.state();
     let bound = match &*state {
-        State::NewConsumer(options) => {
-            State::Consumer(Arc::new(Consumer::bind(prefix, (**options).clone())?))
+        SocketState::NewConsumer(options) => {
+            SocketState::Consumer(Arc::new(Consumer::bind(prefix, (**options).clone())?))
         }
-        State::NewProducer(options) => {
-            State::Producer(Arc::new(Producer::bind(prefix, (**options).clone())?))
+        SocketState::NewProducer(options) => {
+            SocketState::Producer(Arc::new(Producer::bind(prefix, (**options).clone())?))
         }
-        State::Consumer(_) | State::Producer(_) => return Err(Errno(libc::EISCONN).into()),
+        SocketState::Consumer(_) | SocketState::Producer(_) => return Err(Errno(libc::EISCONN).into()),
     };
     match &bound {
-        State::Consumer(consumer) => socket.watch(consumer.as_fd()),
-        State::Producer(producer) => socket.watch(producer.as_fd()),
-        State::NewConsumer(_) | State::NewProducer(_) => {}
+        SocketState::Consumer(consumer) => socket.watch(consumer.as_fd()),
+        SocketState::Producer(producer) => socket.watch(producer.as_fd()),
+        SocketState::NewConsumer(_) | SocketState::NewProducer(_) => {}
     }
     *state = bound;
     Ok(())
@@ -133,9 +139,9 @@ pub(crate) fn bind(number: c_int, prefix: Name) -> Result<(), Failure> {
 pub(crate) fn close(number: c_int) -> Result<(), Failure> {
     let socket = SOCKETS.remove(number)?;
     match &*socket.state() {
-        State::Consumer(consumer) => consumer.close(),
-        State::Producer(producer) => producer.close(),
-        State::NewConsumer(_) | State::NewProducer(_) => {}
+        SocketState::Consumer(consumer) => consumer.close(),
+        SocketState::Producer(producer) => producer.close(),
+        SocketState::NewConsumer(_) | SocketState::NewProducer(_) => {}
     }
     // Whoever waits for its descriptor looks again, and finds that it is gone.
     socket.waker.wake();
@@ -150,9 +156,9 @@ pub(crate) fn find(number: c_int) -> Result<Arc<Socket>, Failure> {
 /// `icn_getsockname`.
 pub(crate) fn prefix(number: c_int) -> Result<Name, Failure> {
     match &*find(number)?.state() {
-        State::Consumer(consumer) => Ok(consumer.local_prefix().clone()),
-        State::Producer(producer) => Ok(producer.local_prefix().clone()),
-        State::NewConsumer(_) | State::NewProducer(_) => Err(Errno(libc::ENOTCONN).into()),
+        SocketState::Consumer(consumer) => Ok(consumer.local_prefix().clone()),
+        SocketState::Producer(producer) => Ok(producer.local_prefix().clone()),
+        SocketState::NewConsumer(_) | SocketState::NewProducer(_) => Err(Errno(libc::ENOTCONN).into()),
     }
 }
 
@@ -160,8 +166,8 @@ pub(crate) fn prefix(number: c_int) -> Result<Name, Failure> {
 pub(crate) fn descriptor(number: c_int) -> Result<c_int, Failure> {
     let socket = find(number)?;
     match &*socket.state() {
-        State::Consumer(_) | State::Producer(_) => Ok(socket.descriptor.as_raw_fd()),
-        State::NewConsumer(_) | State::NewProducer(_) => Err(Errno(libc::ENOTCONN).into()),
+        SocketState::Consumer(_) | SocketState::Producer(_) => Ok(socket.descriptor.as_raw_fd()),
+        SocketState::NewConsumer(_) | SocketState::NewProducer(_) => Err(Errno(libc::ENOTCONN).into()),
     }
 }
 
@@ -178,34 +184,34 @@ pub(crate) fn check_flags(flags: c_int, known: c_int) -> Result<(), Failure> {
 }
 
 impl Socket {
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, SocketState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What it is bound as.
     pub(crate) fn role(&self) -> Result<Role, Failure> {
         match &*self.state() {
-            State::Consumer(consumer) => Ok(Role::Consumer(consumer.clone())),
-            State::Producer(producer) => Ok(Role::Producer(producer.clone())),
-            State::NewConsumer(_) | State::NewProducer(_) => Err(Errno(libc::ENOTCONN).into()),
+            SocketState::Consumer(consumer) => Ok(Role::Consumer(consumer.clone())),
+            SocketState::Producer(producer) => Ok(Role::Producer(producer.clone())),
+            SocketState::NewConsumer(_) | SocketState::NewProducer(_) => Err(Errno(libc::ENOTCONN).into()),
         }
     }
 
     /// The bound consumer that it is.
     pub(crate) fn consumer(&self) -> Result<Arc<Consumer>, Failure> {
         match &*self.state() {
-            State::Consumer(consumer) => Ok(consumer.clone()),
-            State::NewConsumer(_) => Err(Errno(libc::ENOTCONN).into()),
-            State::NewProducer(_) | State::Producer(_) => Err(Errno(libc::EOPNOTSUPP).into()),
+            SocketState::Consumer(consumer) => Ok(consumer.clone()),
+            SocketState::NewConsumer(_) => Err(Errno(libc::ENOTCONN).into()),
+            SocketState::NewProducer(_) | SocketState::Producer(_) => Err(Errno(libc::EOPNOTSUPP).into()),
         }
     }
 
     /// The bound producer that it is.
     pub(crate) fn producer(&self) -> Result<Arc<Producer>, Failure> {
         match &*self.state() {
-            State::Producer(producer) => Ok(producer.clone()),
-            State::NewProducer(_) => Err(Errno(libc::ENOTCONN).into()),
-            State::NewConsumer(_) | State::Consumer(_) => Err(Errno(libc::EOPNOTSUPP).into()),
+            SocketState::Producer(producer) => Ok(producer.clone()),
+            SocketState::NewProducer(_) => Err(Errno(libc::ENOTCONN).into()),
+            SocketState::NewConsumer(_) | SocketState::Consumer(_) => Err(Errno(libc::EOPNOTSUPP).into()),
         }
     }
 

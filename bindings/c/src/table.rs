@@ -1,8 +1,8 @@
-//! The sockets of the process by their numbers: a table of [`ICN_SOCKETS_MAX`] places.
+//! The sockets of the process by their numbers: a table of [`ICN_SOCKETS_MAX`] slots.
 //!
-//! A number holds a place and how often the place was given up, so that the number of a closed socket stays unknown
-//! (EBADF) when its place has another one. A child of fork never waits for a lock that a thread of its parent held:
-//! whose process a place belongs to is read before the lock is taken.
+//! A number holds a slot and how often the slot was released, so that the number of a closed socket stays unknown
+//! (EBADF) when its slot has another one. A child of fork never waits for a lock that a thread of its parent held:
+//! whose process a slot belongs to is read before the lock is taken.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -10,18 +10,18 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use crate::failure::Errno;
 use crate::types::ICN_SOCKETS_MAX;
 
-const PLACE_BITS: u32 = ICN_SOCKETS_MAX.trailing_zeros();
+const SLOT_BITS: u32 = ICN_SOCKETS_MAX.trailing_zeros();
 const _: () = assert!(ICN_SOCKETS_MAX.is_power_of_two());
 
-/// How often a place is given up before a number comes again.
-const ROUNDS: u32 = 1 << (31 - PLACE_BITS);
+/// How often a slot is released before a number comes again.
+const ROUNDS: u32 = 1 << (31 - SLOT_BITS);
 
 /// A table of things that belong to the process that put them there.
 pub(crate) struct Table<T> {
-    places: [Place<T>; ICN_SOCKETS_MAX],
+    slots: [TableSlot<T>; ICN_SOCKETS_MAX],
 }
 
-struct Place<T> {
+struct TableSlot<T> {
     /// The process that uses it, 0 if none does.
     process: AtomicU32,
     held: Mutex<Held<T>>,
@@ -35,24 +35,24 @@ struct Held<T> {
 impl<T> Table<T> {
     pub(crate) const fn new() -> Self {
         // Numbers begin at one round, so that none is 0, 1 or 2: a descriptor passed by mistake is not a socket.
-        let places =
-            [const { Place { process: AtomicU32::new(0), held: Mutex::new(Held { round: 1, item: None }) } };
-                ICN_SOCKETS_MAX];
-        Table { places }
+        let slots = [const {
+            TableSlot { process: AtomicU32::new(0), held: Mutex::new(Held { round: 1, item: None }) }
+        }; ICN_SOCKETS_MAX];
+        Table { slots }
     }
 
-    /// Puts `item` into a free place; its number. EMFILE if there is none.
+    /// Puts `item` into a free slot; returns its number. EMFILE if there is none.
     pub(crate) fn insert(&self, item: T) -> Result<i32, Errno> {
-        for (i, place) in self.places.iter().enumerate() {
-            if place.process.load(Ordering::Acquire) != 0 {
+        for (i, slot) in self.slots.iter().enumerate() {
+            if slot.process.load(Ordering::Acquire) != 0 {
                 continue;
             }
-            // A lock that is held is another thread's that takes the place, here or in the parent before a fork.
-            let Some(mut held) = try_lock(&place.held) else { continue };
+            // A lock that is held is another thread's that takes the slot, here or in the parent before a fork.
+            let Some(mut held) = try_lock(&slot.held) else { continue };
             if held.item.is_none() {
                 held.item = Some(Arc::new(item));
-                place.process.store(std::process::id(), Ordering::Release);
-                return Ok((held.round << PLACE_BITS | i as u32) as i32);
+                slot.process.store(std::process::id(), Ordering::Release);
+                return Ok((held.round << SLOT_BITS | i as u32) as i32);
             }
         }
         Err(Errno(libc::EMFILE))
@@ -69,25 +69,25 @@ impl<T> Table<T> {
         let mut held = self.find(number)?;
         let item = held.item.take().ok_or(Errno(libc::EBADF))?;
         held.round = if held.round + 1 < ROUNDS { held.round + 1 } else { 1 };
-        let (_, place) = self.place(number)?;
-        place.process.store(0, Ordering::Release);
+        let (_, slot) = self.slot(number)?;
+        slot.process.store(0, Ordering::Release);
         Ok(item)
     }
 
-    fn place(&self, number: i32) -> Result<(u32, &Place<T>), Errno> {
+    fn slot(&self, number: i32) -> Result<(u32, &TableSlot<T>), Errno> {
         let number = u32::try_from(number).map_err(|_| Errno(libc::EBADF))?;
-        let place = &self.places[number as usize % ICN_SOCKETS_MAX];
-        Ok((number >> PLACE_BITS, place))
+        let slot = &self.slots[number as usize % ICN_SOCKETS_MAX];
+        Ok((number >> SLOT_BITS, slot))
     }
 
     fn find(&self, number: i32) -> Result<MutexGuard<'_, Held<T>>, Errno> {
-        let (round, place) = self.place(number)?;
-        match place.process.load(Ordering::Acquire) {
+        let (round, slot) = self.slot(number)?;
+        match slot.process.load(Ordering::Acquire) {
             0 => return Err(Errno(libc::EBADF)),
             process if process != std::process::id() => return Err(Errno(libc::EBADFD)),
             _ => {}
         }
-        let held = place.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let held = slot.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if held.round == round { Ok(held) } else { Err(Errno(libc::EBADF)) }
     }
 }
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(*table.get(first).unwrap(), "first");
         assert_eq!(*table.remove(first).unwrap(), "first");
         let second = table.insert("second").unwrap();
-        assert_ne!(first, second, "the same place, another number");
+        assert_ne!(first, second, "the same slot, another number");
         assert_eq!(table.get(first).unwrap_err(), Errno(libc::EBADF));
         assert_eq!(table.remove(first).unwrap_err(), Errno(libc::EBADF));
         assert_eq!(*table.get(second).unwrap(), "second");
@@ -149,7 +149,7 @@ mod tests {
     fn what_belongs_to_another_process_is_not_given_out() {
         let table = Table::new();
         let number = table.insert(()).unwrap();
-        table.places[0].process.store(std::process::id() + 1, Ordering::Release);
+        table.slots[0].process.store(std::process::id() + 1, Ordering::Release);
         assert_eq!(table.get(number).unwrap_err(), Errno(libc::EBADFD));
         assert_eq!(table.remove(number).unwrap_err(), Errno(libc::EBADFD));
     }

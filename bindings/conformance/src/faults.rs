@@ -186,7 +186,7 @@ impl Producer for Faulty {
 
     fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox) {
         let answers = |wire: &&Vec<u8>| {
-            DataView::parse(wire).is_ok_and(|data| namely_transport::matching::answers(interest, &data))
+            DataView::parse(wire).is_ok_and(|data| namely_transport::answers(interest, &data))
         };
         if let Some(wire) = self.instead.iter().find(answers) {
             outbox.send(headers, wire);

@@ -23,7 +23,7 @@ pub struct Binding {
 }
 
 /// Where cases run.
-pub struct Place<'a> {
+pub struct Environment<'a> {
     /// The connector: `unix`, `memif`, `tcp`, `udp`, `ethernet`, `nfd`, `ndnd`.
     pub connector: &'static str,
     /// The router's address.
@@ -50,7 +50,7 @@ pub struct Report {
 }
 
 /// Runs `cases`: producers by `producers`, consumers by `consumers`.
-pub fn run(cases: &[Case], producers: &Binding, consumers: &Binding, place: &Place<'_>) -> Report {
+pub fn run(cases: &[Case], producers: &Binding, consumers: &Binding, place: &Environment<'_>) -> Report {
     let mut report = Report::default();
     let mut session = Session { producers, consumers, place, drivers: HashMap::new(), started: 0 };
     for (number, case) in cases.iter().enumerate() {
@@ -79,7 +79,7 @@ pub fn run(cases: &[Case], producers: &Binding, consumers: &Binding, place: &Pla
 struct Session<'a> {
     producers: &'a Binding,
     consumers: &'a Binding,
-    place: &'a Place<'a>,
+    place: &'a Environment<'a>,
     /// Running drivers by who they are, with their features.
     drivers: HashMap<String, (Driver, Vec<String>)>,
     started: usize,

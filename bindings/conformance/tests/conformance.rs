@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use namely_conformance::case::{Case, parse};
-use namely_conformance::run::{Binding, Place, run};
+use namely_conformance::run::{Binding, Environment, run};
 use namely_interop::{Link, Net, Router, World, or_skip, programs, python_package};
 
 /// Above the prefixes of all cases; the drivers have a key for it.
@@ -98,7 +98,8 @@ fn every_case_at(
     let certificate = world.namely_key(PREFIX, "ed25519");
     let Some(router) = or_skip(start(&world, &certificate)) else { return };
     let (cases, bindings, home) = (cases(), bindings(), world.path("namely"));
-    let place = Place { connector, router: uri(&router), home: &home, dir: world.dir(), prefix: PREFIX };
+    let place =
+        Environment { connector, router: uri(&router), home: &home, dir: world.dir(), prefix: PREFIX };
     let pairs = bindings.iter().zip(bindings.iter().cycle().skip(1));
     let mixed = pairs.filter(|(one, other)| connector == "unix" && one.name != other.name);
     let mut failed = Vec::new();

@@ -22,7 +22,12 @@ pub(crate) trait Fault: Display {
     /// As a system call would say it.
     fn errno(&self) -> i32;
 
-    /// Whether the call goes on, and only the wait for it ended.
+    /// What the caller can do about it, if there is something to say.
+    fn hint(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns true if the call goes on, and only the wait for it ended.
     fn is_interim(&self) -> bool {
         false
     }
@@ -36,7 +41,8 @@ impl Failure {
 
     /// The failure of what was done with the object `name`.
     pub(crate) fn of(error: &impl Fault, name: Option<&str>) -> Self {
-        Failure { errno: error.errno(), message: error.to_string(), name: name.map(Into::into) }
+        let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+        Failure { errno: error.errno(), message: format!("{error}{hint}"), name: name.map(Into::into) }
     }
 
     /// The same, of the object `name`.
@@ -62,6 +68,10 @@ impl Fault for CallError {
         CallError::errno(self)
     }
 
+    fn hint(&self) -> Option<&'static str> {
+        CallError::hint(self)
+    }
+
     fn is_interim(&self) -> bool {
         matches!(self, CallError::TimedOut | CallError::Interrupted)
     }
@@ -74,6 +84,10 @@ macro_rules! faults {
                 $error::errno(self)
             }
 
+            fn hint(&self) -> Option<&'static str> {
+                $error::hint(self)
+            }
+
             fn is_interim(&self) -> bool {
                 matches!(self, $error::Call(call) if call.is_interim())
             }
@@ -82,8 +96,18 @@ macro_rules! faults {
             fn errno(&self) -> i32 {
                 $plain::errno(self)
             }
+
+            fn hint(&self) -> Option<&'static str> {
+                $plain::hint(self)
+            }
         })*
     };
 }
 
-faults!(FetchError, RecvError; BindError, OptionError, PublishError, PushError, SendError);
+faults!(FetchError, RecvError; BindError, PublishError, PushError, SendError);
+
+impl Fault for OptionError {
+    fn errno(&self) -> i32 {
+        OptionError::errno(self)
+    }
+}

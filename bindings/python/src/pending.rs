@@ -51,12 +51,12 @@ impl<T: Into<Value> + Send, E: Fault + From<CallError> + Send> Call for Of<T, E>
 /// A call under way. Given up when it is dropped.
 #[pyclass(frozen, generic, module = "namely._native")]
 pub(crate) struct Pending {
-    call: Mutex<State>,
+    call: Mutex<CallState>,
     /// The longest wait unless another is asked for: the socket's `timeout_ms`.
     timeout: Option<Duration>,
 }
 
-enum State {
+enum CallState {
     Running(Box<dyn Call>),
     Over(Result<Value, Failure>),
     Taken,
@@ -74,22 +74,22 @@ impl Pending {
         E: Fault + From<CallError> + Send + 'static,
     {
         let call: Box<dyn Call> = Box::new(Of { call, name: name.map(Into::into) });
-        Pending { call: Mutex::new(State::Running(call)), timeout }
+        Pending { call: Mutex::new(CallState::Running(call)), timeout }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CallState> {
         self.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The result after waiting for at most `timeout`, if it is there then.
     fn wait_for(&self, timeout: Duration) -> Option<Result<Value, Failure>> {
         let mut state = self.state();
-        if let State::Running(call) = &mut *state {
+        if let CallState::Running(call) = &mut *state {
             let result = call.wait(timeout)?;
-            *state = State::Over(result);
+            *state = CallState::Over(result);
         }
-        match std::mem::replace(&mut *state, State::Taken) {
-            State::Over(result) => Some(result),
+        match std::mem::replace(&mut *state, CallState::Taken) {
+            CallState::Over(result) => Some(result),
             _ => Some(Err(Failure::new(Errno::INVAL, "the result was taken before"))),
         }
     }
@@ -114,11 +114,11 @@ impl Pending {
     /// Whether the result is there. If not, `bell` says `key` once it is.
     fn arm(&self, bell: &Bell, key: u64) -> bool {
         let mut state = self.state();
-        let State::Running(call) = &mut *state else { return true };
+        let CallState::Running(call) = &mut *state else { return true };
         let waker = Waker::from(Arc::new(Ring { bell: bell.shared.clone(), key }));
         match call.poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(result) => {
-                *state = State::Over(result);
+                *state = CallState::Over(result);
                 true
             }
             Poll::Pending => false,

@@ -288,9 +288,11 @@ socket!(Producer, ProducerOptions, {
     ) -> PyResult<(String, u64, Option<String>)> {
         let (server, trust) = server;
         let trust = match trust {
-            Some(text) => text
-                .parse()
-                .map_err(|()| Failure::new(Errno::INVAL, format!("nobody is trusted by '{text}'")))?,
+            Some(text) => {
+                let mut options = ConsumerOptions::default();
+                options.set("trust", &text).map_err(|error| Failure::of(&error, None))?;
+                options.trust
+            }
             None => Trust::default(),
         };
         let timeout = seconds(Some(timeout), None).unwrap_or(Duration::from_secs(u32::MAX.into()));

@@ -1,4 +1,5 @@
-//! What the commands that fetch share: options of their socket, the progress bar, and how a fetch fails.
+//! What the commands that fetch share: options of their socket, the progress bar, and how a fetch
+//! fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +80,7 @@ pub fn bind_failure(error: BindError) -> Failure {
                 Errno::ACCESS => Exit::Refused,
                 _ => Exit::Failed,
             };
-            Failure::new(exit, other.to_string())
+            Failure { hint: other.hint().map(Into::into), ..Failure::new(exit, other.to_string()) }
         }
     }
 }
@@ -179,6 +180,9 @@ pub fn get_failure(error: GetError) -> Failure {
         return nack_failure(&name.to_string(), *reason);
     }
     let failure = Failure::new(exit, error.to_string());
+    if let Some(FetchError::Call(CallError::RouterLost)) = error.fetch_error() {
+        return failure.hint("start it again with `namely up`");
+    }
     let Some(hint) = error.hint() else { return failure };
     // The library says what to do, and the command how.
     let option = match &error {

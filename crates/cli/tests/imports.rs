@@ -13,41 +13,10 @@ const CRATES: [&str; 6] =
 const CIRCLE_FILES_MAX: usize = 2;
 
 /// Circles that are still there: a crate, and its files that are in one.
-const KNOWN: [(&str, &[&str]); 2] = [
-    (
-        "crates/socket/src",
-        &[
-            "consumer/datagram.rs",
-            "consumer/error.rs",
-            "consumer/into.rs",
-            "consumer/job.rs",
-            "consumer/mod.rs",
-            "consumer/range.rs",
-            "consumer/revocation.rs",
-            "consumer/role.rs",
-            "consumer/shared.rs",
-            "consumer/stream.rs",
-            "engine.rs",
-            "error.rs",
-            "inbox.rs",
-            "options.rs",
-            "options/error.rs",
-            "pending.rs",
-            "producer/fetcher.rs",
-            "producer/mod.rs",
-            "producer/push.rs",
-            "producer/request.rs",
-            "producer/role.rs",
-            "producer/shared.rs",
-            "producer/writer.rs",
-            "sleep.rs",
-        ],
-    ),
-    (
-        "bindings/c/src",
-        &["abi.rs", "lib.rs", "messages.rs", "objects.rs", "options.rs", "poll.rs", "socket.rs"],
-    ),
-];
+const KNOWN: [(&str, &[&str]); 1] = [(
+    "bindings/c/src",
+    &["abi.rs", "lib.rs", "messages.rs", "objects.rs", "options.rs", "poll.rs", "socket.rs"],
+)];
 
 /// A file's path from the folder of sources, and what it imports of the same crate.
 type Imports = BTreeMap<String, BTreeSet<String>>;

@@ -5,8 +5,8 @@ mod common;
 use std::fs;
 
 use common::Home;
+use namely_transport::connection::{Candidate, NamedBy};
 use namely_transport::connection::{Connection, Options};
-use namely_transport::endpoint::{Candidate, NamedBy};
 
 /// A home whose router offers shared memory beside its socket, and the router's place among the children.
 fn usual() -> (Home, usize) {

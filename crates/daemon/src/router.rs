@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use namely_mgmt::Policy;
-use namely_transport::paths;
+use namely_transport::{listen_socket, memif_beside};
 use namely_wire::FaceUri;
 use namely_wire::mgmt::Scope;
 
@@ -197,7 +197,7 @@ fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
     match (uri, uri.address()) {
         (FaceUri::Unix(path), _) => {
             let path = PathBuf::from(path);
-            if path == paths::listen_socket() {
+            if path == listen_socket() {
                 make_default_directory(&path)
                     .map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
             }
@@ -205,7 +205,7 @@ fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
         }
         (FaceUri::Memif { path, .. }, _) => {
             let path = PathBuf::from(path);
-            if path == paths::memif_beside(&paths::listen_socket()) {
+            if path == memif_beside(&listen_socket()) {
                 make_default_directory(&path)
                     .map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
             }

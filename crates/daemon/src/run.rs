@@ -82,7 +82,7 @@ fn announce(listening: &[FaceUri]) {
     for uri in listening {
         say(&format!("listening on {uri}"));
     }
-    let default = namely_transport::paths::listen_socket();
+    let default = namely_transport::listen_socket();
     let is_default =
         |uri: &&FaceUri| matches!(uri, FaceUri::Unix(path) if default.as_os_str() == path.as_str());
     let is_for_applications = |uri: &&FaceUri| {

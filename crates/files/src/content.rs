@@ -20,9 +20,10 @@ pub(crate) enum Content {
     Memory(Vec<u8>),
 }
 
-/// What changes when a file changes. Not the inode's own time: that changes too when a file loses its name, and
-/// what was begun to be fetched may be fetched to the end. Who changes a file and sets its time back deceives the
-/// server; a client then finds that segments and manifest do not agree.
+/// What changes when a file changes. Not the inode's own time: that changes too when a file loses
+/// its name, and what was begun to be fetched may be fetched to the end. Who changes a file and
+/// sets its time back deceives the server; a client then finds that segments and manifest do not
+/// agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) mtime_ns: u64,
@@ -76,15 +77,16 @@ impl Content {
         }
     }
 
-    /// Appends exactly `octets` from `offset` on. Whatever was appended to `out` when this fails is no content.
+    /// Appends exactly `octets` from `offset` on. Whatever was appended to `out` when this fails is
+    /// no content.
     pub(crate) fn read(&self, offset: u64, octets: usize, out: &mut Vec<u8>) -> Result<(), ReadError> {
         let start = out.len();
         out.resize(start + octets, 0);
         self.read_into(offset, &mut [IoSliceMut::new(&mut out[start..])])
     }
 
-    /// Fills all of `parts`, one after the other, with what lies from `offset` on. When this fails, what they hold is
-    /// no content.
+    /// Fills all of `parts`, one after the other, with what lies from `offset` on. When this fails,
+    /// what they hold is no content.
     pub(crate) fn read_into(&self, offset: u64, parts: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
         match self {
             Content::Memory(content) => {
@@ -109,7 +111,7 @@ impl Content {
         }
     }
 
-    /// Whether it is still what it was.
+    /// Returns true if it is still what it was.
     pub(crate) fn is_unchanged(&self) -> bool {
         match self {
             Content::Memory(_) => true,

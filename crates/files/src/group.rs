@@ -3,7 +3,7 @@
 use std::io::IoSliceMut;
 
 use namely_security::{MANIFEST_ENTRIES, Manifest, ManifestError};
-use namely_transport::segment::SegmentWriter;
+use namely_transport::publish::SegmentWriter;
 use namely_wire::NameRef;
 
 use crate::content::{Content, ReadError};
@@ -36,8 +36,8 @@ impl Source<'_> {
     }
 }
 
-/// A group that is being read: a few segments at a time, so that making a manifest does not hold up the segments
-/// that are asked for meanwhile. Content is read to where it is hashed and sent from.
+/// A group that is being read: a few segments at a time, so that making a manifest does not hold up
+/// the segments that are asked for meanwhile. Content is read to where it is hashed and sent from.
 #[derive(Debug)]
 pub(crate) struct GroupBuilder {
     index: u64,
@@ -68,8 +68,8 @@ impl Packets {
 }
 
 impl GroupBuilder {
-    /// Group `index` of `source`; it must exist. `room` is memory to use, whatever it holds: memory that was just
-    /// used costs no page faults.
+    /// Group `index` of `source`; it must exist. `room` is memory to use, whatever it holds: memory
+    /// that was just used costs no page faults.
     pub(crate) fn new(index: u64, source: &Source<'_>, mut room: Vec<u8>) -> Self {
         let first = index * MANIFEST_ENTRIES;
         let end = source.segments.min(first + MANIFEST_ENTRIES);

@@ -1,23 +1,23 @@
-//! One version of an object, served from its content: segments written where they will be sent from, manifests
-//! made when they are asked for.
+//! One version of an object, served from its content: segments written where they will be sent
+//! from, manifests made when they are asked for.
 
 use std::collections::VecDeque;
 
 use namely_security::{CryptoError, MANIFEST_ENTRIES, ManifestError, Signer, sign_data};
 use namely_transport::connection::Outbox;
 use namely_transport::publish::Signing;
-use namely_transport::segment::{SegmentWriter, segment_count, segment_name};
+use namely_transport::publish::{SegmentWriter, segment_count, segment_name};
 use namely_wire::{Component, DataBuilder, LpHeaders, Name, NameRef, PACKET_OCTETS_MAX};
 
 use crate::content::{Content, ReadError};
 use crate::group::{CHUNK_SEGMENTS, Group, GroupBuilder, GroupError, Source};
 
-/// Manifests of one object that are kept with the digests they list; the one used longest ago gives way. Several
-/// clients at different places of a large file each need their own.
+/// Manifests of one object that are kept with the digests they list; the one used longest ago gives
+/// way. Several clients at different places of a large file each need their own.
 pub(crate) const GROUPS_MAX: usize = 16;
 
-/// Of these, groups whose content is kept too: a client asks for a manifest one group ahead of its segments, and
-/// another client may be a little behind.
+/// Of these, groups whose content is kept too: a client asks for a manifest one group ahead of its
+/// segments, and another client may be a little behind.
 const GROUPS_KEPT_MAX: usize = 3;
 
 /// How objects are cut and signed.
@@ -115,7 +115,7 @@ impl PublishedObject {
         self.segments - 1
     }
 
-    /// Whether all segments fit their packets.
+    /// Returns true if all segments fit their packets.
     pub(crate) fn fits(&self) -> bool {
         self.writer.octets(self.last_segment(), self.segment_octets) <= PACKET_OCTETS_MAX
     }
@@ -244,7 +244,7 @@ impl PublishedObject {
     }
 }
 
-/// Whether `component` is the keyword before a manifest's number.
+/// Returns true if `component` is the keyword before a manifest's number.
 pub(crate) fn is_manifest_keyword(component: &Component<'_>) -> bool {
     *component == Component::keyword(namely_security::MANIFEST_KEYWORD)
 }

@@ -1,5 +1,5 @@
-//! One object published from a stream of octets, such as standard input: from memory if it is small, else from an
-//! unnamed temporary file.
+//! One object published from a stream of octets, such as standard input: from memory if it is
+//! small, else from an unnamed temporary file.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -25,8 +25,11 @@ pub const MEMORY_OCTETS_MAX: usize = 64 << 20;
 pub struct Input(Content);
 
 impl Input {
-    /// Reads `input` to its end. What exceeds `memory_octets_max` goes to a temporary file in `spool_directory`
-    /// that has no name and is gone when the process is.
+    /// Reads `input` to its end. What exceeds `memory_octets_max` goes to a temporary file in
+    /// `spool_directory` that has no name and is gone when the process is.
+    ///
+    /// # Errors
+    /// The input or the spool file cannot be read or written.
     pub fn read(input: &mut dyn Read, memory_octets_max: usize, spool_directory: &Path) -> io::Result<Self> {
         let mut memory = Vec::new();
         input.take(memory_octets_max as u64 + 1).read_to_end(&mut memory)?;
@@ -47,7 +50,7 @@ impl Input {
         self.0.octets()
     }
 
-    /// Whether it is kept in memory.
+    /// Returns true if it is kept in memory.
     pub fn is_in_memory(&self) -> bool {
         matches!(self.0, Content::Memory(_))
     }
@@ -97,6 +100,9 @@ pub struct Put {
 
 impl Put {
     /// Publishes `input`; `signer` signs metadata, and manifests or segments.
+    ///
+    /// # Errors
+    /// [`ServeError::SegmentSize`], or the first packets cannot be signed.
     pub fn new(input: Input, options: PutOptions, signer: Signer) -> Result<Self, ServeError> {
         let octets_max = segment_octets_max(&options.name);
         let packaging = Packaging {
@@ -142,7 +148,8 @@ impl Put {
         self
     }
 
-    /// Answers for `certificates` instead, the first of each key that is asked for by its key's name.
+    /// Answers for `certificates` instead, the first of each key that is asked for by its key's
+    /// name.
     pub fn set_certificates(&mut self, certificates: Vec<Certificate>) {
         self.certificates = certificates;
     }

@@ -1,8 +1,8 @@
 //! The directory that is served: opens what lies in it and nothing else.
 //!
-//! The kernel resolves a path beneath the directory (`openat2`, RESOLVE_BENEATH): neither `..` nor a symbolic link
-//! leads out, also while somebody moves directories about. Where that call is not available, paths with
-//! symbolic links are refused altogether.
+//! The kernel resolves a path beneath the directory (`openat2`, RESOLVE_BENEATH): neither `..` nor
+//! a symbolic link leads out, also while somebody moves directories about. Where that call is not
+//! available, paths with symbolic links are refused altogether.
 
 use std::ffi::OsStr;
 use std::io;
@@ -118,8 +118,9 @@ impl Root {
         openat(&self.directory, ".", flags, Mode::empty())
     }
 
-    /// The listing of the directory `opened`, which is at `components`: files and directories whose names a client
-    /// can ask for, in the order of their names. None if it takes more than `octets_max`.
+    /// The listing of the directory `opened`, which is at `components`: files and directories whose
+    /// names a client can ask for, in the order of their names. None if it takes more than
+    /// `octets_max`.
     pub(crate) fn listing<'a>(
         &self,
         opened: &Opened,

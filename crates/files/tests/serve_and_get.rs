@@ -1,4 +1,5 @@
-//! Files served and fetched: every size, every kind of change, every refusal, and what is left on disk.
+//! Files served and fetched: every size, every kind of change, every refusal, and what is left on
+//! disk.
 
 mod common;
 
@@ -443,7 +444,8 @@ fn a_listing_cannot_lead_out_of_the_target() {
 fn directories_are_followed_as_deep_as_the_limit_and_no_deeper() {
     let site = Site::new(8000);
     let depth_max = namely_files::get::DEPTH_MAX;
-    // A path of a server has as many components at most, so the last directory is one that it serves.
+    // A path of a server has as many components at most, so the last directory is one that it
+    // serves.
     let deepest: std::path::PathBuf = std::iter::repeat_n("d", depth_max).collect();
     fs::create_dir_all(site.served(".").join(&deepest)).unwrap();
     fs::write(site.served("d/f"), "x").unwrap();

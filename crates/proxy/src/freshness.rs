@@ -1,5 +1,5 @@
-//! For how long caches may answer with a response: Cache-Control and Expires as a shared cache reads them (RFC 9111,
-//! 4.2.1 and 5.2.2), since every router on the way is one. Pure.
+//! For how long caches may answer with a response: Cache-Control and Expires as a shared cache
+//! reads them (RFC 9111, 4.2.1 and 5.2.2), since every router on the way is one. Pure.
 
 use std::time::Duration;
 
@@ -12,9 +12,11 @@ pub const FRESHNESS_MAX: Duration = Duration::from_secs(86_400);
 /// What caches may do with a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// It is for one client only (private, no-store, Set-Cookie, Vary on who asks): it must not become an object.
+    /// It is for one client only (private, no-store, Set-Cookie, Vary on who asks): it must not
+    /// become an object.
     Private,
-    /// It may be kept, and answers for so long without asking the origin again; zero: ask each time.
+    /// It may be kept, and answers for so long without asking the origin again; zero: ask each
+    /// time.
     For(Duration),
 }
 
@@ -54,8 +56,8 @@ fn is_cacheable(status: StatusCode) -> bool {
     matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
-/// Whether the response depends on request headers that no name carries. Encodings and languages are asked for in one way
-/// only, so that all get the same.
+/// Returns true if the response depends on request headers that no name carries. Encodings and
+/// languages are asked for in one way only, so that all get the same.
 fn varies_by_client(headers: &HeaderMap) -> bool {
     list(headers, &header::VARY).any(|name| {
         !matches!(&*name, "accept-encoding" | "accept-language" | "accept" | "origin" | "user-agent")

@@ -1,5 +1,5 @@
-//! The head of a response as it stands before the body in a named object: an HTTP/1.1 status line and headers
-//! (RFC 9112), of which only those that hold for every client are kept. Pure.
+//! The head of a response as it stands before the body in a named object: an HTTP/1.1 status line
+//! and headers (RFC 9112), of which only those that hold for every client are kept. Pure.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ pub const HEAD_OCTETS_MAX: usize = 4096;
 /// Most headers of a head.
 pub const HEADERS_MAX: usize = 64;
 
-/// Headers that do not go into an object: those of one connection (RFC 9110, 7.6.1), those of one client, and the length, which
-/// follows from the object's.
+/// Headers that do not go into an object: those of one connection (RFC 9110, 7.6.1), those of one
+/// client, and the length, which follows from the object's.
 const DROPPED: [HeaderName; 16] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
@@ -93,6 +93,9 @@ impl Head {
     }
 
     /// The head's octets; the body follows them.
+    ///
+    /// # Errors
+    /// The head is larger than one may be.
     pub fn encode(&self) -> Result<Vec<u8>, HeadError> {
         let mut out = format!("HTTP/1.1 {}\r\n", self.status.as_str()).into_bytes();
         for (name, value) in &self.headers {
@@ -106,8 +109,11 @@ impl Head {
         if fits { Ok(out) } else { Err(HeadError::TooLarge) }
     }
 
-    /// Reads the head at the start of an object, and where the body begins. `octets` are the object's first
-    /// [`HEAD_OCTETS_MAX`], or all of a shorter one.
+    /// Reads the head at the start of an object, and where the body begins. `octets` are the
+    /// object's first [`HEAD_OCTETS_MAX`], or all of a shorter one.
+    ///
+    /// # Errors
+    /// The octets are no head, or a larger one than may be.
     pub fn decode(octets: &[u8]) -> Result<(Self, usize), HeadError> {
         let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut lines);

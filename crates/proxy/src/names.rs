@@ -1,7 +1,8 @@
 //! Which name an HTTP resource has, and back (docs/proxy.md). Pure; knows no socket.
 //!
-//! `http://host:port/a/b%20c?x=1` is `<prefix>/host:port/a/b c/32=query/x=1`: one component for each path segment, percent-decoded,
-//! so that a name prefix is a folder of the site. An empty segment is an empty component, so that `/a` and `/a/` differ.
+//! `http://host:port/a/b%20c?x=1` is `<prefix>/host:port/a/b c/32=query/x=1`: one component for
+//! each path segment, percent-decoded, so that a name prefix is a folder of the site. An empty
+//! segment is an empty component, so that `/a` and `/a/` differ.
 
 use std::fmt;
 
@@ -40,6 +41,9 @@ impl fmt::Display for UrlError {
 impl std::error::Error for UrlError {}
 
 /// The name of what `uri` is below `prefix`. `host` is the request's Host, for a URI without one.
+///
+/// # Errors
+/// The URL has no host or path that a name can stand for, or the name would be too long.
 pub fn name_of(prefix: NameRef<'_>, uri: &Uri, host: Option<&str>) -> Result<Name, UrlError> {
     let authority = match (uri.authority(), host) {
         (Some(authority), _) => authority.as_str(),
@@ -55,6 +59,9 @@ pub fn name_of(prefix: NameRef<'_>, uri: &Uri, host: Option<&str>) -> Result<Nam
 }
 
 /// The name of `uri`'s path and query below the name of a site.
+///
+/// # Errors
+/// The path cannot be a name, or the name would be too long.
 pub fn below(site: NameRef<'_>, uri: &Uri) -> Result<Name, UrlError> {
     let mut name = site.to_name();
     let path = uri.path();
@@ -76,7 +83,8 @@ fn authority_text(authority: &Authority) -> String {
     }
 }
 
-/// Path and query of the resource that `rest`, the components after the site's, name; none if no URL has that name.
+/// Path and query of the resource that `rest`, the components after the site's, name; none if no
+/// URL has that name.
 pub fn path_and_query<'a>(rest: impl IntoIterator<Item = Component<'a>>) -> Option<String> {
     let mut text = String::new();
     let mut components = rest.into_iter();

@@ -17,7 +17,8 @@ pub enum Part {
     Unsatisfiable,
 }
 
-/// The part of a body of `octets` that a request with headers `wanted` is for, when the response has headers `have`.
+/// The part of a body of `octets` that a request with headers `wanted` is for, when the response
+/// has headers `have`.
 pub fn part(wanted: &HeaderMap, have: &HeaderMap, octets: u64) -> Part {
     let text = |headers: &HeaderMap, name| {
         headers.get(name).and_then(|value| value.to_str().ok().map(str::to_owned))
@@ -36,7 +37,8 @@ pub fn part(wanted: &HeaderMap, have: &HeaderMap, octets: u64) -> Part {
     parse(&range, octets).unwrap_or(Part::Whole)
 }
 
-/// A Range header's single range; none if it is malformed, of another unit or of several ranges, and so ignored.
+/// A Range header's single range; none if it is malformed, of another unit or of several ranges,
+/// and so ignored.
 fn parse(range: &str, octets: u64) -> Option<Part> {
     let (unit, set) = range.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
@@ -62,7 +64,8 @@ fn parse(range: &str, octets: u64) -> Option<Part> {
     Some(if range.start < range.end { Part::Octets(range) } else { Part::Unsatisfiable })
 }
 
-/// Whether the client has what the response is already (If-None-Match, else If-Modified-Since): 304.
+/// Returns true if the client has what the response is already (If-None-Match, else
+/// If-Modified-Since): 304.
 pub fn is_known(wanted: &HeaderMap, have: &HeaderMap) -> bool {
     let text = |headers: &HeaderMap, name| {
         headers.get(name).and_then(|value| value.to_str().ok().map(str::to_owned))

@@ -1,6 +1,7 @@
-//! What drives a socket: its connection, its role and a bounded queue of orders. Usually a thread of its own does. A
-//! call that waits anyway may drive instead, as long as nobody else has to ([`Engine::drive_here`]): then no packet
-//! passes from one thread to another. It never runs an application's code on a thread of its own.
+//! What drives a socket: its connection, its role and a bounded queue of orders. Usually a thread
+//! of its own does. A call that waits anyway may drive instead, as long as nobody else has to
+//! ([`Engine::drive_here`]): then no packet passes from one thread to another. It never runs an
+//! application's code on a thread of its own.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -23,7 +24,8 @@ pub(crate) trait Role: Send + 'static {
     /// Takes an order.
     fn order(&mut self, order: Self::Order, connection: &mut Connection);
 
-    /// Sends what may go out now; returns when to poll again at the latest, by the connection's clock.
+    /// Sends what may go out now; returns when to poll again at the latest, by the connection's
+    /// clock.
     fn poll(&mut self, connection: &mut Connection) -> u64;
 
     /// Takes a packet in.
@@ -50,7 +52,8 @@ pub(crate) struct Engine<R: Role> {
     orders: SyncSender<R::Order>,
     ends: Arc<Ends>,
     waker: Waker,
-    /// Orders are sent under this lock: who stops driving looks for orders under it too, so that none is left over.
+    /// Orders are sent under this lock: who stops driving looks for orders under it too, so that
+    /// none is left over.
     driver: Mutex<DrivenBy<R>>,
     process: rustix::process::Pid,
 }
@@ -147,7 +150,8 @@ impl<R: Role> Engine<R> {
         if !matches!(driven, DrivenBy::Nobody(_)) {
             return Ok(());
         }
-        // The driver follows once there is a thread, so that it is not lost with one that cannot be had.
+        // The driver follows once there is a thread, so that it is not lost with one that cannot be
+        // had.
         let (hand_over, taken) = sync_channel::<Box<Driver<R>>>(1);
         let run = move || {
             if let Ok(driver) = taken.recv() {
@@ -227,8 +231,8 @@ impl<R: Role> Engine<R> {
         if rustix::process::getpid() == self.process { Ok(()) } else { Err(CallError::Forked) }
     }
 
-    /// Closes the socket and waits for its thread; what waits on it ends as cancelled. In a process that forked it does
-    /// nothing: the socket is the parent's.
+    /// Closes the socket and waits for its thread; what waits on it ends as cancelled. In a process
+    /// that forked it does nothing: the socket is the parent's.
     pub(crate) fn close(&self) {
         if self.check_process().is_err() {
             return;

@@ -1,6 +1,6 @@
-//! What can go wrong, one enum for each operation. `errno()` says the same as a number, in every binding.
+//! What can go wrong, one enum for each operation. `errno()` says the same as a number, in every
+//! binding.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -59,6 +59,17 @@ impl CallError {
             CallError::System(errno) => errno.raw_os_error(),
         }
     }
+
+    /// What the caller can do about it, if there is something to say.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            CallError::Interrupted => Some("call again"),
+            CallError::Forked => Some("bind another one in the child"),
+            CallError::QueueFull => Some("wait for some of them"),
+            CallError::RouterLost => Some("bind again once it runs"),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for CallError {
@@ -66,18 +77,13 @@ impl fmt::Display for CallError {
         match self {
             CallError::WouldBlock => f.write_str("nothing is there yet"),
             CallError::TimedOut => f.write_str("not in time"),
-            CallError::Interrupted => f.write_str("interrupted by a signal; call again"),
+            CallError::Interrupted => f.write_str("interrupted by a signal"),
             CallError::Closed => f.write_str("the socket is closed"),
             CallError::Forked => {
-                f.write_str("the process forked after this socket was made: only the parent may use it; ")?;
-                f.write_str("bind another one in the child")
+                f.write_str("the process forked after this socket was made: only the parent may use it")
             }
-            CallError::QueueFull => {
-                f.write_str("too many calls are under way on this socket; wait for some of them")
-            }
-            CallError::RouterLost => {
-                f.write_str("the router went away and did not come back; bind again once it runs")
-            }
+            CallError::QueueFull => f.write_str("too many calls are under way on this socket"),
+            CallError::RouterLost => f.write_str("the router went away and did not come back"),
             CallError::System(errno) => write!(f, "the system refused: {errno}"),
         }
     }
@@ -116,13 +122,14 @@ pub enum BindError {
     System(io::Error),
     /// Caller: the process has as many producers as it may (`EMFILE`).
     TooManyProducers,
-    /// Caller: the output buffers of all producers would be larger than a process may have (`ENOBUFS`).
+    /// Caller: the output buffers of all producers would be larger than a process may have
+    /// (`ENOBUFS`).
     BufferTooLarge {
         /// What is left, octets.
         octets_max: usize,
     },
-    /// Environment: the certificate of the identity, or the session's, which ends with it, has ended, and the key chain
-    /// has no newer one (`EKEYEXPIRED`).
+    /// Environment: the certificate of the identity, or the session's, which ends with it, has
+    /// ended, and the key chain has no newer one (`EKEYEXPIRED`).
     Ended {
         /// The certificate.
         certificate: Name,
@@ -166,6 +173,24 @@ impl BindError {
             BindError::Certificate(_) => errno::KEYREJECTED,
         }
     }
+
+    /// What the caller can do about it, if there is something to say.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            BindError::Connection(error) | BindError::Register(CommandError::Connection(error)) => {
+                error.hint()
+            }
+            BindError::Register(error) => error.hint(),
+            BindError::TooManyProducers => Some("close some of them"),
+            BindError::BufferTooLarge { .. } => Some("lower option buffer_octets, or close a producer"),
+            BindError::Ended { .. } => Some(
+                "have a newer one issued for the identity (`namely cert issue`) and take it in with \
+                 `namely cert import FILE`",
+            ),
+            BindError::NoStore => Some("set option store"),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for BindError {
@@ -186,25 +211,20 @@ impl fmt::Display for BindError {
             BindError::Register(error) => with_hint(f, error, error.hint()),
             BindError::System(error) => write!(f, "the system refused: {error}"),
             BindError::TooManyProducers => {
-                write!(f, "this process has {PRODUCERS_MAX} producers already: close some of them")
+                write!(f, "this process has {PRODUCERS_MAX} producers already")
             }
-            BindError::BufferTooLarge { octets_max } => write!(
-                f,
-                "the output buffers of this process have {octets_max} octets left: lower buffer_octets, or close a \
-                 producer"
-            ),
+            BindError::BufferTooLarge { octets_max } => {
+                write!(f, "the output buffers of this process have {octets_max} octets left")
+            }
             BindError::Ended { certificate, not_after_s } => write!(
                 f,
-                "nothing is signed any more: certificate {certificate} ended on {}; have a newer one issued for the \
-                 identity (`namely cert issue`) and take it in with `namely cert import FILE`",
+                "nothing is signed any more: certificate {certificate} ended on {}",
                 UtcTime(*not_after_s)
             ),
             BindError::NoSharedKey => {
                 f.write_str("suite hmac needs the key that is shared with the consumers")
             }
-            BindError::NoStore => {
-                f.write_str("a reliable producer needs a directory for what it publishes: set option store")
-            }
+            BindError::NoStore => f.write_str("a reliable producer needs a directory for what it publishes"),
             BindError::Store(error) => error.fmt(f),
             BindError::Certificate(error) => write!(f, "the session's certificate: {error}"),
         }
@@ -222,7 +242,8 @@ pub enum FetchError {
     Call(CallError),
     /// Peer, network or caller: why it could not be read.
     Object(ObjectError),
-    /// Network: this segment did not come, and the consumer is unreliable (`ENODATA`). A stream goes on behind it.
+    /// Network: this segment did not come, and the consumer is unreliable (`ENODATA`). A stream
+    /// goes on behind it.
     Lost {
         /// The segment.
         segment: Name,
@@ -232,8 +253,8 @@ pub enum FetchError {
         /// The certificate.
         certificate: Name,
     },
-    /// Peer or network: nobody who may say so said that the certificate is not revoked, and option `revocation` is
-    /// `require` (`EKEYREJECTED`).
+    /// Peer or network: nobody who may say so said that the certificate is not revoked, and option
+    /// `revocation` is `require` (`EKEYREJECTED`).
     NotKnownGood {
         /// The certificate.
         certificate: Name,
@@ -254,10 +275,11 @@ impl FetchError {
     }
 
     /// What the caller can do about it, if there is something to say.
-    pub fn hint(&self) -> Option<Cow<'static, str>> {
+    pub fn hint(&self) -> Option<&'static str> {
         match self {
+            FetchError::Call(error) => error.hint(),
             FetchError::Object(error) => error.hint(),
-            FetchError::NotKnownGood { .. } => Some("option revocation can be check or off".into()),
+            FetchError::NotKnownGood { .. } => Some("option revocation can be check or off"),
             _ => None,
         }
     }
@@ -322,6 +344,17 @@ impl PublishError {
             PublishError::Key(error) => error.errno(),
         }
     }
+
+    /// What the caller can do about it, if there is something to say.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            PublishError::Call(error) => error.hint(),
+            PublishError::Exists(_) => Some("publish another version"),
+            PublishError::TooLong { .. } => Some("publish an object and reply with its name"),
+            PublishError::Key(error) => error.hint(),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for PublishError {
@@ -331,12 +364,11 @@ impl fmt::Display for PublishError {
             PublishError::Call(error) => error.fmt(f),
             PublishError::Make(error) => error.fmt(f),
             PublishError::Exists(name) => {
-                write!(f, "{name} is published already and stays as it is: publish another version")
+                write!(f, "{name} is published already and stays as it is")
             }
             PublishError::TooLong { octets } => write!(
                 f,
-                "one packet has to answer, and it would have {octets} octets, more than {PACKET_OCTETS_MAX}: publish \
-                 an object and reply with its name"
+                "one packet has to answer, and it would have {octets} octets, more than {PACKET_OCTETS_MAX}"
             ),
             PublishError::Store(error @ StoreError::Full { .. }) => write!(f, "{error}: raise store_octets"),
             PublishError::Store(error) => error.fmt(f),
@@ -373,7 +405,8 @@ fn with_hint(f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display, hint: Option<
     }
 }
 
-/// Whether the process has no descriptor left, which is nothing that keys or routers could do anything about.
+/// Returns true if the process has no descriptor left, which is nothing that keys or routers could
+/// do anything about.
 fn is_short_of_descriptors(error: &io::Error) -> bool {
     error.raw_os_error() == Some(errno::MFILE)
 }

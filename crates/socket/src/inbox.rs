@@ -1,4 +1,5 @@
-//! What came and waits for the application: bounded, taken by any thread, with a descriptor for event loops.
+//! What came and waits for the application: bounded, taken by any thread, with a descriptor for
+//! event loops.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -15,13 +16,13 @@ use crate::readiness::Readiness;
 /// The queue.
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<Items<T>>,
     /// Lent by `AsFd`; readable when a take would not wait.
     fd: OwnedFd,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct Items<T> {
     items: VecDeque<T>,
     waiting: Vec<Waker>,
     readiness: Readiness,
@@ -32,11 +33,11 @@ impl<T> Inbox<T> {
     pub(crate) fn new() -> Result<Self, Errno> {
         let readiness = Readiness::new()?;
         let fd = readiness.duplicate()?;
-        let state = State { items: VecDeque::new(), waiting: Vec::new(), readiness, closed: None };
+        let state = Items { items: VecDeque::new(), waiting: Vec::new(), readiness, closed: None };
         Ok(Inbox { state: Mutex::new(state), fd })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, Items<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -82,7 +83,7 @@ impl<T> Inbox<T> {
     }
 }
 
-impl<T> State<T> {
+impl<T> Items<T> {
     fn take(&mut self) -> Option<Result<T, CallError>> {
         if let Some(why) = self.closed {
             return Some(Err(why));

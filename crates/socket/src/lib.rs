@@ -1,10 +1,10 @@
-//! Sockets on which a name replaces an address: a [`Consumer`] fetches what is named below its prefix, a [`Producer`]
-//! publishes there. The transport cuts, names, signs, serves, fetches, verifies and paces (docs/sockets.md, rows HT-02 to
-//! HT-26).
+//! Sockets on which a name replaces an address: a [`Consumer`] fetches what is named below its
+//! prefix, a [`Producer`] publishes there. The transport cuts, names, signs, serves, fetches,
+//! verifies and paces (docs/sockets.md, rows HT-02 to HT-26).
 //!
-//! Each socket has one thread that owns its link to the router; calls come from any thread, wait, poll or are awaited.
-//! It never runs an application's code on its own threads, and never hands out what was not verified unless it was
-//! asked to.
+//! Each socket has one thread that owns its link to the router; calls come from any thread, wait,
+//! poll or are awaited. It never runs an application's code on its own threads, and never hands out
+//! what was not verified unless it was asked to.
 //!
 //! ```no_run
 //! use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions};
@@ -31,10 +31,11 @@ mod producer;
 mod readiness;
 mod session;
 mod sleep;
+mod trust;
 
 pub use self::consumer::{
     Consumer, ConsumerStats, DATAGRAMS_MAX, Datagram, FETCHES_MAX, Flow, ObjectInfo, ObjectStream,
-    READ_AHEAD_OCTETS, REVOCATIONS_MAX, Received, RecvError, SendError, Sink, VERIFY_THREADS_MAX,
+    REVOCATIONS_MAX, Received, RecvError, SendError, Sink,
 };
 pub use self::errno::errno_name;
 pub use self::error::{BindError, CallError, FetchError, PublishError};
@@ -42,7 +43,7 @@ pub use self::names::{application_name, network_name};
 pub use self::namespace::{NAME_OCTETS_MAX, NameError, PREFIX_COMPONENTS_MAX, PREFIX_OCTETS_MAX};
 pub use self::options::{
     BufferPolicy, ConsumerOptions, ManifestUse, OnBadSegment, OptionError, OptionSpec, ProducerOptions,
-    PublishOptions, Revocation, Suite, Trust,
+    PublishOptions, READ_AHEAD_OCTETS, Revocation, Suite, Trust, VERIFY_THREADS_MAX,
 };
 pub use self::pending::Pending;
 pub use self::producer::{

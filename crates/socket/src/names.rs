@@ -1,6 +1,7 @@
-//! Names of applications and names of the network (HT-09). An application has its own names: URLs, DOIs, URNs, keys of
-//! a database. Under a prefix each of them is one component, so that they need no routes of their own, cannot clash
-//! with each other, and both ends find one from the other without a table to look it up in.
+//! Names of applications and names of the network (HT-09). An application has its own names: URLs,
+//! DOIs, URNs, keys of a database. Under a prefix each of them is one component, so that they need
+//! no routes of their own, cannot clash with each other, and both ends find one from the other
+//! without a table to look it up in.
 
 use namely_wire::types::{GENERIC_COMPONENT, KEYWORD_COMPONENT};
 use namely_wire::{Component, Name, NameRef};
@@ -20,6 +21,9 @@ const APPLICATION: Component<'static> = Component { typ: KEYWORD_COMPONENT, valu
 /// assert_eq!(application_name(&prefix, name.as_name()).as_deref(), Some("doi:10.1000/182"));
 /// # Ok::<(), namely_socket::NameError>(())
 /// ```
+///
+/// # Errors
+/// The name would be longer than [`crate::NAME_OCTETS_MAX`].
 pub fn network_name(prefix: &Name, application: &str) -> Result<Name, NameError> {
     let name = prefix.join(APPLICATION).join_generic(application);
     namespace::check_name(prefix, name.as_name())?;

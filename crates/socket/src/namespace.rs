@@ -10,8 +10,8 @@ pub const PREFIX_OCTETS_MAX: usize = 255;
 /// Components of a prefix that can be bound.
 pub const PREFIX_COMPONENTS_MAX: usize = 32;
 
-/// Octets of a name that is asked for or published, as it is encoded: leaves room in each packet for more components,
-/// a signature and content.
+/// Octets of a name that is asked for or published, as it is encoded: leaves room in each packet
+/// for more components, a signature and content.
 pub const NAME_OCTETS_MAX: usize = 2048;
 
 /// A name that a socket does not take; the caller's fault.

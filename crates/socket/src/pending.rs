@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use crate::error::CallError;
 use crate::sleep;
 
-/// The result of a call that was started and is not over yet. A future that needs no particular runtime. Dropping
-/// it gives the call up.
+/// The result of a call that was started and is not over yet. A future that needs no particular
+/// runtime. Dropping it gives the call up.
 #[derive(Debug)]
 pub struct Pending<T> {
     shared: Arc<Shared<T>>,
@@ -25,12 +25,12 @@ pub(crate) struct Promise<T> {
 
 #[derive(Debug)]
 struct Shared<T> {
-    state: Mutex<State<T>>,
-    given_up: AtomicBool,
+    state: Mutex<CallState<T>>,
+    abandoned: AtomicBool,
 }
 
 #[derive(Debug)]
-enum State<T> {
+enum CallState<T> {
     Running(Option<Waker>),
     Done(T),
     Cancelled,
@@ -40,14 +40,14 @@ enum State<T> {
 /// Both ends of a call.
 pub(crate) fn call<T>() -> (Promise<T>, Pending<T>) {
     let shared =
-        Arc::new(Shared { state: Mutex::new(State::Running(None)), given_up: AtomicBool::new(false) });
+        Arc::new(Shared { state: Mutex::new(CallState::Running(None)), abandoned: AtomicBool::new(false) });
     (Promise { shared: shared.clone() }, Pending { shared })
 }
 
 impl<T> Shared<T> {
-    fn end(&self, with: State<T>) {
+    fn end(&self, with: CallState<T>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Running(waker) = &mut *state {
+        if let CallState::Running(waker) = &mut *state {
             let waker = waker.take();
             *state = with;
             drop(state);
@@ -61,36 +61,42 @@ impl<T> Shared<T> {
 impl<T> Promise<T> {
     /// Brings the result.
     pub(crate) fn complete(self, result: T) {
-        self.shared.end(State::Done(result));
+        self.shared.end(CallState::Done(result));
     }
 
-    /// Whether nobody waits for the result any more.
-    pub(crate) fn is_given_up(&self) -> bool {
-        self.shared.given_up.load(Ordering::Relaxed)
+    /// Returns true if nobody waits for the result any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.shared.abandoned.load(Ordering::Relaxed)
     }
 }
 
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
-        self.shared.end(State::Cancelled);
+        self.shared.end(CallState::Cancelled);
     }
 }
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        self.shared.given_up.store(true, Ordering::Relaxed);
+        self.shared.abandoned.store(true, Ordering::Relaxed);
     }
 }
 
 impl<T, E: From<CallError>> Pending<Result<T, E>> {
-    /// The result, waited for. A signal ends the wait with `EINTR`, time with `ETIMEDOUT`; the call goes on then, and
-    /// may be waited for again.
+    /// The result, waited for. A signal ends the wait with `EINTR`, time with `ETIMEDOUT`; the call
+    /// goes on then, and may be waited for again.
+    ///
+    /// # Errors
+    /// What the call ended with; `ETIMEDOUT` and `EINTR` if only the wait did.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<T, E> {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         sleep::wait(self, until).unwrap_or_else(|stopped| Err(stopped.into()))
     }
 
     /// The result, if it is there; `EAGAIN` until then.
+    ///
+    /// # Errors
+    /// What the call ended with, or `EAGAIN`.
     pub fn try_take(&mut self) -> Result<T, E> {
         match Pin::new(self).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => result,
@@ -104,11 +110,11 @@ impl<T, E: From<CallError>> Future for Pending<Result<T, E>> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *state, State::Taken) {
-            State::Done(result) => Poll::Ready(result),
-            State::Cancelled | State::Taken => Poll::Ready(Err(CallError::Closed.into())),
-            State::Running(_) => {
-                *state = State::Running(Some(context.waker().clone()));
+        match std::mem::replace(&mut *state, CallState::Taken) {
+            CallState::Done(result) => Poll::Ready(result),
+            CallState::Cancelled | CallState::Taken => Poll::Ready(Err(CallError::Closed.into())),
+            CallState::Running(_) => {
+                *state = CallState::Running(Some(context.waker().clone()));
                 Poll::Pending
             }
         }

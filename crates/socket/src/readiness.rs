@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use namely_host::Waker;
 use rustix::io::Errno;
 
-/// Level-triggered; its owner sets it under the lock of what it tells about, and nobody has to read it.
+/// Level-triggered; its owner sets it under the lock of what it tells about, and nobody has to read
+/// it.
 #[derive(Debug)]
 pub(crate) struct Readiness {
     waker: Waker,

@@ -1,4 +1,5 @@
-//! How a thread waits for a future: on a descriptor of its own, so that a time limit and a signal end the wait (EINTR).
+//! How a thread waits for a future: on a descriptor of its own, so that a time limit and a signal
+//! end the wait (EINTR).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,8 +17,9 @@ thread_local! {
     static WAKER: Option<Waker> = Waker::new().ok();
 }
 
-/// Waits until `future` is ready, `until` at most. A signal that this thread handles ends the wait, whatever SA_RESTART
-/// says, as on a socket with a receive timeout. The future may be waited for again.
+/// Waits until `future` is ready, `until` at most. A signal that this thread handles ends the wait,
+/// whatever SA_RESTART says, as on a socket with a receive timeout. The future may be waited for
+/// again.
 pub(crate) fn wait<F: Future + Unpin>(
     future: &mut F,
     until: Option<Instant>,

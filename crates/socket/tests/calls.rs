@@ -81,8 +81,9 @@ fn after_a_fork_only_the_parent_may_publish() {
 /// Runs `child` in a child process and returns its exit status.
 #[allow(unsafe_code, reason = "there is no safe fork")]
 fn forked(child: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child runs on this thread alone, does no more than `child`, which waits for no other thread and holds no
-    // lock that another one may hold, and ends by `_exit` without running destructors or handlers of its parent.
+    // SAFETY: the child runs on this thread alone, does no more than `child`, which waits for no
+    // other thread and holds no lock that another one may hold, and ends by `_exit` without running
+    // destructors or handlers of its parent.
     unsafe {
         match libc::fork() {
             0 => libc::_exit(child()),
@@ -105,6 +106,7 @@ fn this_thread() -> libc::pthread_t {
 /// Sends SIGUSR1 to a thread.
 #[allow(unsafe_code, reason = "there is no safe signal to a thread")]
 fn signal(thread: libc::pthread_t) {
-    // SAFETY: the thread has not been joined yet, so that its name is valid; the signal has a handler.
+    // SAFETY: the thread has not been joined yet, so that its name is valid; the signal has a
+    // handler.
     unsafe { libc::pthread_kill(thread, SIGUSR1) };
 }

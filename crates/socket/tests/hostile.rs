@@ -1,4 +1,5 @@
-//! Content that is not what it should be, and producers that do not do what they should: each is an error with a name.
+//! Content that is not what it should be, and producers that do not do what they should: each is an
+//! error with a name.
 
 mod common;
 
@@ -62,7 +63,8 @@ fn damaged(mut wire: Vec<u8>) -> Vec<u8> {
     wire
 }
 
-/// Fetches `/p/o`, of which the producer damages segment 5 so many times. A router of its own has nothing in its cache.
+/// Fetches `/p/o`, of which the producer damages segment 5 so many times. A router of its own has
+/// nothing in its cache.
 fn with_corrupt(
     signing: Signing,
     policy: OnBadSegment,
@@ -215,9 +217,9 @@ fn manifests_and_metadata_that_lie_are_refused() {
         if interest.name == manifest.as_name() {
             return Some(short.clone());
         }
-        let lie = lies.iter().find(|wire| {
-            namely_transport::matching::answers(interest, &namely_wire::DataView::parse(wire).unwrap())
-        });
+        let lie = lies
+            .iter()
+            .find(|wire| namely_transport::answers(interest, &namely_wire::DataView::parse(wire).unwrap()));
         lie.cloned().or_else(|| [&honest, &more].iter().find_map(|publication| answer(publication, interest)))
     });
     let consumer = bound(&world, |_| {});
@@ -314,7 +316,8 @@ fn too_large_an_object_too_long_a_prefix_and_too_many_fetches_are_refused() {
     }
 }
 
-/// Content whose segments are signed with RSA, by a key whose certificate comes only once `enough` segments were asked for.
+/// Content whose segments are signed with RSA, by a key whose certificate comes only once `enough`
+/// segments were asked for.
 struct Slow {
     world: World,
     segments: usize,

@@ -1,5 +1,5 @@
-//! Fetching objects from a producer at the other end of a socket pair, on the calling thread: what is believed, what is
-//! not, and what people are told.
+//! Fetching objects from a producer at the other end of a socket pair, on the calling thread: what
+//! is believed, what is not, and what people are told.
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
@@ -279,7 +279,8 @@ fn a_manifest_that_lies_is_refused_though_it_is_well_signed() {
         &signer,
     )
     .unwrap();
-    // Manifest 1 under the name of manifest 0; one that lists nothing; one that lists other digests.
+    // Manifest 1 under the name of manifest 0; one that lists nothing; one that lists other
+    // digests.
     let wrong_place = {
         let manifest = Manifest::new(1, ManifestHash::Sha256);
         let name = manifest_name(object.as_name(), 0);

@@ -1,5 +1,5 @@
-//! Synchronous production (HT-22, HT-25): what nothing published answers reaches the application, and its answer goes to
-//! those who wait.
+//! Synchronous production (HT-22, HT-25): what nothing published answers reaches the application,
+//! and its answer goes to those who wait.
 
 mod common;
 

@@ -9,7 +9,8 @@ use common::{World, content, name};
 use namely_security::KeyType;
 use namely_socket::{CallError, Producer, ProducerOptions, PushError, PushOptions};
 
-/// 100 MB as issue 4 asks where code is optimized; unoptimized code takes a quarter, so that tests stay short.
+/// 100 MB as issue 4 asks where code is optimized; unoptimized code takes a quarter, so that tests
+/// stay short.
 const UPLOAD_OCTETS: usize = if cfg!(debug_assertions) { 25_000_000 } else { 100_000_000 };
 
 fn options(world: &World) -> PushOptions {

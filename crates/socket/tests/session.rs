@@ -1,4 +1,5 @@
-//! Sessions (HT-06, HT-10, HT-11): a producer's namespace, route, key and certificate from bind to close.
+//! Sessions (HT-06, HT-10, HT-11): a producer's namespace, route, key and certificate from bind to
+//! close.
 
 mod common;
 
@@ -208,7 +209,7 @@ fn a_socket_whose_identity_ends_signs_nothing_until_the_key_chain_has_a_newer_ce
     eventually(|| publish(1).err());
     let refused = publish(2).unwrap_err();
     assert_eq!(refused.errno(), 127, "{refused}");
-    assert!(refused.to_string().contains("`namely cert import FILE`"), "{refused}");
+    assert!(refused.hint().unwrap().contains("`namely cert import FILE`"), "{refused}");
     let consumer = world.consumer("/p");
     consumer.set_option("timeout_ms", "1000").unwrap();
     assert_eq!(consumer.fetch(&name("/p/site/s/o").join_version(1)).unwrap_err().errno(), 127);
@@ -342,13 +343,13 @@ fn suite_manifest_name_and_freshness_are_chosen_for_each_publication() {
                 continue; // Nobody vouches for segments that carry no digest either.
             }
             let object = name(&format!("/p/{i}/{manifest}"));
-            let how = PublishOptions {
+            let mut how = PublishOptions {
                 suite: Some(suite),
-                manifest: Some(manifest.parse().unwrap()),
                 freshness_ms: Some(1 + i as u64),
                 version: Some(5),
                 ..PublishOptions::default()
             };
+            how.set("manifest", manifest).unwrap();
             let published = producer.publish(&object, &content(30_000), &how).unwrap();
             assert_eq!(published.name, object.join_version(5));
             let consumer = match suite {

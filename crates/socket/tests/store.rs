@@ -1,5 +1,5 @@
-//! The output buffer behind a socket (HT-24): what memory drops is read back from the store, survives a restart, and is
-//! lost only where that was chosen.
+//! The output buffer behind a socket (HT-24): what memory drops is read back from the store,
+//! survives a restart, and is lost only where that was chosen.
 
 mod common;
 
@@ -281,7 +281,8 @@ fn what_had_expired_when_the_process_was_killed_is_asked_for_again_of_the_next()
         producer.deny(&request).unwrap();
         assert_eq!(asker.join().unwrap(), 2);
     });
-    // Its segments are there as before, and what is published again is fresh for as long as it says.
+    // Its segments are there as before, and what is published again is fresh for as long as it
+    // says.
     assert_eq!(consumer.fetch(&published[0]).unwrap(), content(1_000_000));
     let version = published[0].as_name().last().unwrap().version();
     let how = PublishOptions { version, ..PublishOptions::default() };

@@ -1,4 +1,5 @@
-//! Several threads verify what one fetch brings: nothing else changes, and none of them is left over.
+//! Several threads verify what one fetch brings: nothing else changes, and none of them is left
+//! over.
 
 mod common;
 
@@ -18,7 +19,8 @@ use namely_wire::Name;
 
 const OCTETS: usize = 120_000;
 
-/// An object whose first piece comes only once so many others were asked for, so that these wait to be verified.
+/// An object whose first piece comes only once so many others were asked for, so that these wait to
+/// be verified.
 struct Late {
     world: World,
     policy: TrustPolicy,
@@ -114,7 +116,8 @@ fn every_suite_is_verified_alike_by_one_thread_and_by_several() {
             Signing::Manifest(ManifestHash::Sha256),
             Signing::Manifest(ManifestHash::Blake3),
         ] {
-            // Who checks only digests of packets finds none there; and one suite with the other hash is enough.
+            // Who checks only digests of packets finds none there; and one suite with the other
+            // hash is enough.
             if signing == Signing::Manifest(ManifestHash::Blake3) && suite != "ed25519" {
                 continue;
             }

@@ -11,28 +11,28 @@ use namely_wire::{FaceUri, FaceUriError};
 use crate::paths;
 
 /// Environment variable that names the router; what the caller names goes before it.
-pub const ROUTER_VARIABLE: &str = "NAMELY_ROUTER";
+pub(crate) const ROUTER_VARIABLE: &str = "NAMELY_ROUTER";
 
 /// The variable that clients of NFD and NDNd read.
-pub const NDN_TRANSPORT_VARIABLE: &str = "NDN_CLIENT_TRANSPORT";
+const NDN_TRANSPORT_VARIABLE: &str = "NDN_CLIENT_TRANSPORT";
 
 /// What of the process's surroundings decides where a router is; passed in, so that tests need not
 /// change the process's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub(crate) struct Surroundings {
     /// `NAMELY_ROUTER`.
-    pub namely_router: Option<String>,
+    pub(crate) namely_router: Option<String>,
     /// `NDN_CLIENT_TRANSPORT`.
-    pub ndn_client_transport: Option<String>,
+    pub(crate) ndn_client_transport: Option<String>,
     /// `HOME`.
-    pub home: Option<PathBuf>,
+    pub(crate) home: Option<PathBuf>,
     /// The usual places of Unix sockets, in the order to try.
-    pub sockets: Vec<PathBuf>,
+    pub(crate) sockets: Vec<PathBuf>,
 }
 
 impl Surroundings {
     /// Those of this process.
-    pub fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         Surroundings {
             namely_router: text(ROUTER_VARIABLE),
@@ -77,7 +77,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Whether it is no more than what the router at the next place may offer too.
+    /// Returns true if it is no more than what the router at the next place may offer too.
     pub(crate) fn is_offer(&self) -> bool {
         matches!(self.uri, FaceUri::Memif { .. }) && self.named_by == NamedBy::UsualPlace
     }
@@ -121,7 +121,7 @@ impl std::error::Error for BadRouter {}
 ///
 /// # Errors
 /// [`BadRouter`]: the first of these that names a router names none to which a client can connect.
-pub fn candidates(
+pub(crate) fn candidates(
     caller: Option<&str>,
     surroundings: &Surroundings,
     read: impl Fn(&Path) -> Option<String>,

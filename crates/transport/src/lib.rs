@@ -1,20 +1,39 @@
-//! Fetching and publishing named objects, congestion control, and a client's connection to any router.
+//! What fetching and publishing named objects takes, congestion control, and a client's connection
+//! to any router.
 //!
-//! State machines ([`fetch`], [`congestion`], [`publish`]) take time and packets and give back actions: they never read a clock or a socket. The
-//! [`connection`] does the I/O: one blocking, poll-based link to a router that speaks NDNLPv2 (namelyd, NFD,
-//! NDNd), which reconnects and registers its prefixes again.
+//! State machines ([`fetch`], [`object`], [`congestion`], [`publish`]) take time and packets and
+//! return actions: they never read a clock or a socket, and never wait. The [`connection`] does the
+//! I/O: one blocking, poll-based link to a router that speaks NDNLPv2 (namelyd, NFD, NDNd), which
+//! reconnects and registers its prefixes again. `namely_socket` drives the former over the latter.
 //!
 //! This crate knows no particular router, and no file.
+//!
+//! ```
+//! use namely_security::Signer;
+//! use namely_transport::publish::{Options, Publication};
+//! use namely_wire::{InterestBuilder, InterestView, Name};
+//!
+//! let name: Name = "/lab/run7".parse().expect("a name");
+//! let signer = Signer::digest_sha256();
+//! let object = Publication::new(name.as_name(), 1, b"content", &Options::default(), &signer)?;
+//! let interest = InterestBuilder::new(name.join_version(1).join_segment(0)).build();
+//! assert!(object.answer(&InterestView::parse(&interest).expect("an Interest")).is_some());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod congestion;
 pub mod connection;
-pub mod endpoint;
+mod endpoint;
 pub mod fetch;
-pub mod matching;
-pub mod nonce;
+mod matching;
+mod nonce;
 pub mod object;
-pub mod paths;
+mod paths;
 pub mod publish;
-pub mod segment;
+mod segment;
 pub mod serve;
+
+pub use self::matching::answers;
+pub use self::nonce::Nonces;
+pub use self::paths::{listen_socket, memif_beside};

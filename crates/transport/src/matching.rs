@@ -1,10 +1,11 @@
-//! Whether a Data answers an Interest (packet spec, `interest.rst`). A match is by name and digest, never by a
-//! token: a router may hand over anything.
+//! Whether a Data answers an Interest (packet spec, `interest.rst`). A match is by name and digest,
+//! never by a token: a router may hand over anything.
 
 use namely_security::sha256;
 use namely_wire::{DataView, InterestView};
 
-/// Whether `data` may answer `interest`. MustBeFresh is the caches' affair: a Data does not say how old it is.
+/// Returns true if `data` may answer `interest`. MustBeFresh is the caches' affair: a Data does not
+/// say how old it is.
 pub fn answers(interest: &InterestView<'_>, data: &DataView<'_>) -> bool {
     let Some(digest) = interest.implicit_digest() else {
         return match interest.can_be_prefix {

@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 
 /// The socket of a router that runs as root.
-pub const SYSTEM_SOCKET: &str = "/run/namely/namely.sock";
+const SYSTEM_SOCKET: &str = "/run/namely/namely.sock";
 
 /// Sockets of other routers on Linux: NFD, where older NFD releases put it, NDNd.
-pub const OTHER_SOCKETS: [&str; 3] = ["/run/nfd/nfd.sock", "/run/nfd.sock", "/run/ndnd/ndnd.sock"];
+const OTHER_SOCKETS: [&str; 3] = ["/run/nfd/nfd.sock", "/run/nfd.sock", "/run/ndnd/ndnd.sock"];
 
 /// The socket that a router of this user listens on by default.
 pub fn listen_socket() -> PathBuf {
@@ -23,7 +23,7 @@ pub fn memif_beside(socket: &Path) -> PathBuf {
 
 /// The sockets that a client tries, in order: this user's router, the system's, then those of other
 /// routers.
-pub fn client_sockets() -> Vec<PathBuf> {
+pub(crate) fn client_sockets() -> Vec<PathBuf> {
     client_sockets_of(uid(), runtime_dir())
 }
 

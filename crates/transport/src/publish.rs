@@ -1,8 +1,9 @@
-//! Publishing an object from memory: cut into segments that fit a packet size, named, signed one by one or by
-//! manifest (HT-12, HT-14), and handed to whoever keeps them: a [`Publication`] in memory, or the output buffer of a
-//! socket. No I/O.
+//! Publishing an object from memory: cut into segments that fit a packet size, named, signed one by
+//! one or by manifest (HT-12, HT-14), and handed to whoever keeps them: a [`Publication`] in
+//! memory, or the output buffer of a socket. No I/O.
 //!
-//! For what does not fit in memory see `namely-files`, which makes segments when they are asked for.
+//! For what does not fit in memory see `namely-files`, which makes segments when they are asked
+//! for.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,14 +15,15 @@ use namely_wire::rdr::{Metadata, discovery_name, metadata_name};
 use namely_wire::{DataBuilder, DataView, InterestView, Name, NameRef, PACKET_OCTETS_MAX, SignatureType};
 
 use crate::matching::answers;
-use crate::segment::{SegmentWriter, segment_count, segment_name};
+pub use crate::segment::{SegmentGap, SegmentWriter, segment_count, segment_name};
 
 /// Largest packet made unless another size is asked for: routers that take no link packet above
 /// [`PACKET_OCTETS_MAX`] still pass it with a PIT token of any length and a mark.
 pub const PACKET_OCTETS_DEFAULT: usize = PACKET_OCTETS_MAX - 64;
 
-/// Content of a segment unless another size is asked for, octets: eight chunks of BLAKE3, which are hashed side by side. Seven and
-/// a piece of one take three times as long. What a packet adds to it leaves 500 octets of a packet for a long name or signature.
+/// Content of a segment unless another size is asked for, octets: eight chunks of BLAKE3, which are
+/// hashed side by side. Seven and a piece of one take three times as long. What a packet adds to it
+/// leaves 500 octets of a packet for a long name or signature.
 pub const SEGMENT_OCTETS_DEFAULT: usize = 8192;
 
 /// Segments hashed together.
@@ -87,8 +89,12 @@ pub struct Published {
     pub segments: u64,
 }
 
-/// Publishes `content` as `name`, version `version`: hands each packet with its name to `sink` as it is made. The
-/// metadata comes last, so that nobody finds an object before it is whole. An error of `sink` ends it.
+/// Publishes `content` as `name`, version `version`: hands each packet with its name to `sink` as
+/// it is made. The metadata comes last, so that nobody finds an object before it is whole. An error
+/// of `sink` ends it.
+///
+/// # Errors
+/// A packet would be too large or cannot be signed; or `emit` fails.
 pub fn publish<E: From<PublishError>>(
     name: NameRef<'_>,
     version: u64,
@@ -202,6 +208,9 @@ pub struct Publication {
 
 impl Publication {
     /// Publishes `content` as `name`, version `version`.
+    ///
+    /// # Errors
+    /// A packet would be too large, or cannot be signed.
     pub fn new(
         name: NameRef<'_>,
         version: u64,
@@ -255,8 +264,9 @@ fn pieces(content: &[u8], segment_octets: usize) -> impl Iterator<Item = &[u8]> 
     empty.into_iter().chain(content.chunks(segment_octets))
 }
 
-/// The most payload with which every packet keeps to the size asked for. More segments take longer numbers,
-/// which leave less room; so the longest number that the object could need is reckoned with.
+/// The most payload with which every packet keeps to the size asked for. More segments take longer
+/// numbers, which leave less room; so the longest number that the object could need is reckoned
+/// with.
 fn segment_octets(
     object: &Name,
     content_octets: usize,

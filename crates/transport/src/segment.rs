@@ -1,5 +1,5 @@
-//! The packets of segmented objects, written in place: Data that a manifest vouches for, and the Interests that
-//! ask for numbered pieces.
+//! The packets of segmented objects, written in place: Data that a manifest vouches for, and the
+//! Interests that ask for numbered pieces.
 
 use std::ops::Range;
 
@@ -8,18 +8,19 @@ use namely_wire::tlv::{Writer, nni_octets, tlv_octets};
 use namely_wire::types::*;
 use namely_wire::{Name, NameRef, SignatureInfo};
 
-/// How many segments of `segment_octets` an object of `octets` takes: at least one, so that an empty object has
-/// a name and a signature too. `segment_octets` of 0 counts as 1.
+/// How many segments of `segment_octets` an object of `octets` takes: at least one, so that an
+/// empty object has a name and a signature too. `segment_octets` of 0 counts as 1.
 pub fn segment_count(octets: u64, segment_octets: u64) -> u64 {
     octets.div_ceil(segment_octets.max(1)).max(1)
 }
 
-/// LENGTH of a Content takes up to so many octets more than that of an empty one, and so does that of its Data.
+/// LENGTH of a Content takes up to so many octets more than that of an empty one, and so does that
+/// of its Data.
 const CONTENT_HEADER_OCTETS_MAX: usize = 16;
 
 /// Where the Content goes in a packet that was laid out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gap {
+pub struct SegmentGap {
     signed_from: usize,
     /// The Content's octets.
     pub content: Range<usize>,
@@ -38,8 +39,8 @@ pub struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// For the object with the versioned name `object`. FinalBlockId goes into each segment once the last one
-    /// is known.
+    /// For the object with the versioned name `object`. FinalBlockId goes into each segment once
+    /// the last one is known.
     pub fn new(
         object: NameRef<'_>,
         last_segment: Option<u64>,
@@ -103,8 +104,8 @@ impl SegmentWriter {
         }
     }
 
-    /// The most Content with which every segment up to `last_segment` takes at most `packet_octets_max`; none if
-    /// not even empty segments fit.
+    /// The most Content with which every segment up to `last_segment` takes at most
+    /// `packet_octets_max`; none if not even empty segments fit.
     pub fn content_octets_max(&self, last_segment: u64, packet_octets_max: usize) -> Option<usize> {
         let empty = self.octets(last_segment, 0);
         let room = packet_octets_max.checked_sub(empty)?;
@@ -112,23 +113,24 @@ impl SegmentWriter {
         (0..=room).rev().find(|content| self.octets(last_segment, *content) <= packet_octets_max)
     }
 
-    /// Writes the Data of `segment` into `packet`, which has as many octets as [`SegmentWriter::octets`] says: all
-    /// but the Content, whose place is returned, and the SignatureValue. The Content may then come straight from
-    /// where it is read, and [`SegmentWriter::complete`] does the rest.
-    pub fn lay_out(&self, segment: u64, content_octets: usize, packet: &mut [u8]) -> Gap {
+    /// Writes the Data of `segment` into `packet`, which has as many octets as
+    /// [`SegmentWriter::octets`] says: all but the Content, whose place is returned, and the
+    /// SignatureValue. The Content may then come straight from where it is read, and
+    /// [`SegmentWriter::complete`] does the rest.
+    pub fn lay_out(&self, segment: u64, content_octets: usize, packet: &mut [u8]) -> SegmentGap {
         let mut w = Writer::with_capacity(self.octets(segment, 0) + CONTENT_HEADER_OCTETS_MAX);
         let signed_from = self.write_front(segment, content_octets, &mut w);
         let (front, rest) = packet.split_at_mut(w.len());
         front.copy_from_slice(w.as_bytes());
         let behind = &mut rest[content_octets..][..self.signature_info.len()];
         behind.copy_from_slice(&self.signature_info);
-        Gap { signed_from, content: w.len()..w.len() + content_octets }
+        SegmentGap { signed_from, content: w.len()..w.len() + content_octets }
     }
 
-    /// Completes packets that [`SegmentWriter::lay_out`] began and whose Content is in its place; they lie one behind the other
-    /// in `packets`, each with its octets and its gap in `laid_out`. Returns the digests of the signed portions, which are
-    /// computed together.
-    pub fn complete(&self, packets: &mut [u8], laid_out: &[(usize, Gap)]) -> Vec<[u8; 32]> {
+    /// Completes packets that [`SegmentWriter::lay_out`] began and whose Content is in its place;
+    /// they lie one behind the other in `packets`, each with its octets and its gap in `laid_out`.
+    /// Returns the digests of the signed portions, which are computed together.
+    pub fn complete(&self, packets: &mut [u8], laid_out: &[(usize, SegmentGap)]) -> Vec<[u8; 32]> {
         let mut rest = &packets[..];
         let mut portions = Vec::with_capacity(laid_out.len());
         for (octets, gap) in laid_out {
@@ -148,8 +150,8 @@ impl SegmentWriter {
         digests
     }
 
-    /// Makes the packets of a run of segments from `first` on, with `contents`. Returns each with the digest of its signed
-    /// portion; these are computed together.
+    /// Makes the packets of a run of segments from `first` on, with `contents`. Returns each with
+    /// the digest of its signed portion; these are computed together.
     pub fn make(&self, first: u64, contents: &[&[u8]]) -> Vec<(Vec<u8>, [u8; 32])> {
         let mut packets = Vec::with_capacity(contents.len());
         for (segment, content) in (first..).zip(contents) {
@@ -174,7 +176,8 @@ impl SegmentWriter {
         out.extend_from_slice(value);
     }
 
-    /// What comes before the Content's octets. Returns where the signed portion begins, counted from here.
+    /// What comes before the Content's octets. Returns where the signed portion begins, counted
+    /// from here.
     fn write_front(&self, segment: u64, content_octets: usize, w: &mut Writer) -> usize {
         let start = w.len();
         w.header(DATA, self.value_octets(segment, content_octets));
@@ -191,9 +194,10 @@ impl SegmentWriter {
         w.raw(&self.meta_info).header(CONTENT, content_octets);
     }
 
-    /// Appends the Data of `segment` to `out`. `fill` must append exactly `content_octets`. `digest` is the
-    /// digest of the signed portion if it is known already; otherwise it is computed. Returns it. When `fill`
-    /// fails, what was appended is of no use and the caller truncates it.
+    /// Appends the Data of `segment` to `out`. `fill` must append exactly `content_octets`.
+    /// `digest` is the digest of the signed portion if it is known already; otherwise it is
+    /// computed. Returns it. When `fill` fails, what was appended is of no use and the caller
+    /// truncates it.
     pub fn write<E>(
         &self,
         segment: u64,

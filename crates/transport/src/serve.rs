@@ -32,6 +32,9 @@ impl Producer for Publication {
 
 /// Registers the producer's prefixes. It is asked already while the last of them are being
 /// registered.
+///
+/// # Errors
+/// The router is gone, refuses, or does not answer.
 pub fn register(connection: &mut Connection, producer: &mut dyn Producer) -> Result<(), CommandError> {
     for prefix in producer.prefixes() {
         connection.register(&prefix, &mut |incoming, outbox| {
@@ -45,6 +48,9 @@ pub fn register(connection: &mut Connection, producer: &mut dyn Producer) -> Res
 
 /// Answers until `go_on`, asked several times a second, says no. Answers leave in the order of the
 /// Interests, all those of one turn in one write.
+///
+/// # Errors
+/// The router went away and did not come back.
 pub fn serve(
     connection: &mut Connection,
     producer: &mut dyn Producer,

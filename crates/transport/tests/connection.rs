@@ -110,7 +110,8 @@ fn a_refused_registration_says_what_the_router_said() {
     router.kill();
 }
 
-/// Commands of one key that come over two connections may overtake each other, and a router takes them in ascending order only.
+/// Commands of one key that come over two connections may overtake each other, and a router takes
+/// them in ascending order only.
 #[test]
 fn a_command_signed_by_key_that_another_overtook_is_signed_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -287,7 +288,8 @@ fn a_router_is_reached_over_tcp_and_udp_and_packets_of_any_size_pass() {
     let token = LpHeaders { pit_token: PitToken::new(&[7; 32]), ..LpHeaders::default() };
     client.outbox().send(&token, &largest);
     client.turn(0, &mut |_, _| {}).unwrap();
-    // With its token it is longer than a datagram may be, so it comes in two; sent back, they are one again.
+    // With its token it is longer than a datagram may be, so it comes in two; sent back, they are
+    // one again.
     let mut datagram = vec![0; 10_000];
     for _ in 0..2 {
         let (octets, from) = router.recv_from(&mut datagram).unwrap();

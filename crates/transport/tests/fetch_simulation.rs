@@ -1,5 +1,5 @@
-//! `Fetch` over a simulated path: seeded, so that a failure can be repeated. The path is a queue with a rate in
-//! front of a delay; it may lose, repeat, reorder and mark.
+//! `Fetch` over a simulated path: seeded, so that a failure can be repeated. The path is a queue
+//! with a rate in front of a delay; it may lose, repeat, reorder and mark.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -236,7 +236,8 @@ fn two_percent_loss_on_a_path_of_ten_milliseconds_keeps_the_rate_up() {
     let path = PathModel { rtt_ns: 10 * MS, service_ns: 30_000, lost: 20, ..CLEAN };
     for seed in 1..6 {
         let outcome = run(path, 20_000, Options::default(), seed, None);
-        // Fixed windows of 32, which do best among the peers there, cannot exceed 32 * 30 us / 10 ms = 0.096.
+        // Fixed windows of 32, which do best among the peers there, cannot exceed 32 * 30 us / 10
+        // ms = 0.096.
         assert!(utilisation(path, 20_000, &outcome) > 0.5, "seed {seed}: {} ns", outcome.ended_ns);
         assert!(outcome.counters.timeouts <= 2, "losses are found by overtaking: {:?}", outcome.counters);
     }

@@ -1,5 +1,5 @@
-//! Objects published from memory: cut to size (HT-12), signed one by one or by manifest (HT-14), found and
-//! verified.
+//! Objects published from memory: cut to size (HT-12), signed one by one or by manifest (HT-14),
+//! found and verified.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! `namely perf`: generated load through a router, measured: a server that answers everything below its prefix, and
-//! a client that asks at a window or at a rate.
+//! `namely perf`: generated load through a router, measured: a server that answers everything below
+//! its prefix, and a client that asks at a window or at a rate.
 //!
-//! Both ends do as little for a packet as they can (templates, no allocation, one write for a batch), because they
-//! are there to measure what is between them.
+//! Both ends do as little for a packet as they can (templates, no allocation, one write for a
+//! batch), because they are there to measure what is between them.
 
 mod client;
 mod crypto;
@@ -27,7 +27,8 @@ const PREFIX: &str = "/perf";
 /// Payload of an answer unless told otherwise, octets: what file servers of NDN use.
 const PAYLOAD_OCTETS: usize = 8000;
 
-/// Largest payload of an answer, octets: it leaves room for a name and a signature in the largest packet.
+/// Largest payload of an answer, octets: it leaves room for a name and a signature in the largest
+/// packet.
 const PAYLOAD_OCTETS_MAX: usize = 8600;
 
 /// Most connections of one process.

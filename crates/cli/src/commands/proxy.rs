@@ -1,4 +1,5 @@
-//! `namely proxy`: HTTP through named data. `ingress` answers browsers, players and `curl`; `egress` asks origins.
+//! `namely proxy`: HTTP through named data. `ingress` answers browsers, players and `curl`;
+//! `egress` asks origins.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

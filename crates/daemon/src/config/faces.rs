@@ -2,7 +2,7 @@
 
 use namely_io::IoOptions;
 use namely_link::CodelConfig;
-use namely_transport::paths;
+use namely_transport::{listen_socket, memif_beside};
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, Name};
 use serde::de::Error;
@@ -87,9 +87,9 @@ impl Default for Faces {
 /// The user's sockets, and TCP and UDP on loopback only: other machines come in when someone says
 /// so.
 fn default_listeners() -> Vec<FaceUri> {
-    let path = paths::listen_socket();
+    let path = listen_socket();
     let socket = FaceUri::Unix(path.to_string_lossy().into_owned());
-    let memif = FaceUri::Memif { path: paths::memif_beside(&path).to_string_lossy().into_owned(), id: 0 };
+    let memif = FaceUri::Memif { path: memif_beside(&path).to_string_lossy().into_owned(), id: 0 };
     ["tcp4://127.0.0.1:6363", "udp4://127.0.0.1:6363"].iter().filter_map(|uri| uri.parse().ok()).fold(
         vec![socket, memif],
         |mut listeners, uri| {

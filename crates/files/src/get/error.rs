@@ -70,7 +70,8 @@ pub enum GetError {
         /// What came.
         octets: u64,
     },
-    /// The producer's: a directory's listing is malformed, or names a file that no directory can hold.
+    /// The producer's: a directory's listing is malformed, or names a file that no directory can
+    /// hold.
     Listing {
         /// The listing.
         name: Name,
@@ -127,8 +128,8 @@ impl GetError {
             GetError::Interrupted { part, kept_octets, .. } if *kept_octets > 0 => Some(
                 format!("{kept_octets} verified octets are in {}: resume the fetch", part.display()).into(),
             ),
-            GetError::Fetch(error) => error.hint(),
-            GetError::Interrupted { error, .. } => error.hint(),
+            GetError::Fetch(error) => error.hint().map(Cow::from),
+            GetError::Interrupted { error, .. } => error.hint().map(Cow::from),
             GetError::NoSpace { kept_octets: 0, .. } => Some("nothing is left behind".into()),
             GetError::NoSpace { kept_octets, .. } => {
                 Some(format!("{kept_octets} verified octets are kept: make room and resume the fetch").into())

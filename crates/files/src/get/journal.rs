@@ -10,9 +10,10 @@
 //! sha256 5e88…
 //! ```
 //!
-//! The first `octets` octets of the partial file are the verified content of the first `segments` segments.
-//! A process that is killed leaves the system's cache as it is, so what it wrote is there; a machine that stops
-//! does not. So a journal of another boot counts only if the file had been synchronised before.
+//! The first `octets` octets of the partial file are the verified content of the first `segments`
+//! segments. A process that is killed leaves the system's cache as it is, so what it wrote is
+//! there; a machine that stops does not. So a journal of another boot counts only if the file had
+//! been synchronised before.
 
 use std::fmt::Write as _;
 
@@ -74,7 +75,8 @@ impl Journal {
         })
     }
 
-    /// Whether a partial file of `file_octets` can be gone on with for `object`, on a machine in boot `boot`.
+    /// Returns true if a partial file of `file_octets` can be gone on with for `object`, on a
+    /// machine in boot `boot`.
     pub(super) fn is_usable(&self, object: &Name, file_octets: u64, boot: &str) -> bool {
         let is_there = self.synced || (!boot.is_empty() && self.boot == boot);
         self.object == *object && self.octets <= file_octets && is_there

@@ -1,7 +1,7 @@
 //! Fetching files: verified, streamed to disk, and under the final name only when complete.
 //!
-//! Works with namely's file server, with others that speak the ndn6-file-server protocol, and with any segmented
-//! object; a [`Consumer`] finds and verifies them.
+//! Works with namely's file server, with others that speak the ndn6-file-server protocol, and with
+//! any segmented object; a [`Consumer`] finds and verifies them.
 
 mod error;
 mod journal;
@@ -27,7 +27,8 @@ pub use self::tree::{DEPTH_MAX, TreeGot, TreeProgress, get_tree};
 pub struct GetOptions {
     /// Whether a partial file is gone on with.
     pub resume: bool,
-    /// Whether the file is on the disk, not only in the system's cache, when it gets its final name.
+    /// Whether the file is on the disk, not only in the system's cache, when it gets its final
+    /// name.
     pub sync: bool,
 }
 
@@ -73,12 +74,12 @@ pub fn get(
     get_object(consumer, &object, target, options, watch)
 }
 
-/// Fetches an object that was found to the path `target`, which is replaced if it exists. A target that is no
-/// regular file, such as a pipe or `/dev/null`, is written as it is.
+/// Fetches an object that was found to the path `target`, which is replaced if it exists. A target
+/// that is no regular file, such as a pipe or `/dev/null`, is written as it is.
 ///
 /// # Errors
-/// It does not come or is not believed; it is another version by now; the target cannot be written. What is left
-/// behind for a later fetch: [`GetError::Interrupted`], [`GetError::NoSpace`].
+/// It does not come or is not believed; it is another version by now; the target cannot be written.
+/// What is left behind for a later fetch: [`GetError::Interrupted`], [`GetError::NoSpace`].
 pub fn get_object(
     consumer: &Consumer,
     object: &Object,
@@ -215,7 +216,8 @@ fn failure(error: io::Error, path: PathBuf, object: &Object) -> GetError {
     }
 }
 
-/// The file's time is that of the producer's, where that is told; a tree that is fetched again is compared by it.
+/// The file's time is that of the producer's, where that is told; a tree that is fetched again is
+/// compared by it.
 fn set_time(file: &std::fs::File, object: &Object) {
     let mtime_ns = object.metadata.as_ref().and_then(|metadata| metadata.mtime_ns);
     let time = mtime_ns.and_then(|ns| SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(ns)));

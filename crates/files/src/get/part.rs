@@ -21,7 +21,8 @@ pub const PART_SUFFIX: &str = ".namely-part";
 /// What is appended to the partial file's name for its journal.
 const JOURNAL_SUFFIX: &str = ".journal";
 
-/// Octets gathered before they are written, few enough to be in the processor's cache still; the journal follows.
+/// Octets gathered before they are written, few enough to be in the processor's cache still; the
+/// journal follows.
 const WRITE_OCTETS: usize = 256 << 10;
 
 /// A partial file.
@@ -44,8 +45,8 @@ pub(super) struct PartFile {
 }
 
 impl PartFile {
-    /// Opens the partial file of `target`. When `resume` is set and it holds the beginning of `object`, that
-    /// beginning is kept. `group`: segments that one manifest vouches for.
+    /// Opens the partial file of `target`. When `resume` is set and it holds the beginning of
+    /// `object`, that beginning is kept. `group`: segments that one manifest vouches for.
     pub(super) fn open(target: &Path, object: &Object, group: u64, resume: bool) -> Result<Self, GetError> {
         let path = suffixed(target, PART_SUFFIX);
         let journal_path = suffixed(&path, JOURNAL_SUFFIX);
@@ -140,8 +141,8 @@ impl PartFile {
         let _ = std::fs::remove_file(&self.journal_path);
     }
 
-    /// The fetch ended early: keeps what a later one can go on with, and says how many octets; nothing else is
-    /// left behind.
+    /// The fetch ended early: keeps what a later one can go on with, and says how many octets;
+    /// nothing else is left behind.
     pub(super) fn abandon(mut self) -> u64 {
         if self.flush().is_err() {
             // Some of the buffer may have been written; it is fetched again.

@@ -45,9 +45,10 @@ pub struct TreeGot {
     pub failed: Vec<(Name, GetError)>,
 }
 
-/// Fetches the directory `name` into the directory `target`, which is made if there is none. One file that
-/// cannot be fetched does not keep the others: see [`TreeGot::failed`]. With [`GetOptions::resume`] files that are
-/// there with the producer's size and time are not fetched again.
+/// Fetches the directory `name` into the directory `target`, which is made if there is none. One
+/// file that cannot be fetched does not keep the others: see [`TreeGot::failed`]. With
+/// [`GetOptions::resume`] files that are there with the producer's size and time are not fetched
+/// again.
 ///
 /// # Errors
 /// [`GetError::NotDirectory`], or what would end every further fetch too.
@@ -97,8 +98,8 @@ struct Directory {
     depth: usize,
 }
 
-/// Makes the directory; its entries, as the producer lists them. A name that is more than one path component is
-/// refused by the listing's decoder.
+/// Makes the directory; its entries, as the producer lists them. A name that is more than one path
+/// component is refused by the listing's decoder.
 fn enter(consumer: &Consumer, directory: &Directory) -> Result<Vec<(String, bool)>, GetError> {
     if directory.depth > DEPTH_MAX {
         return Err(GetError::TooDeep { name: directory.name.clone() });
@@ -165,7 +166,7 @@ fn get_one(
     Ok(())
 }
 
-/// Whether the file at `path` has the size and time that the producer tells.
+/// Returns true if the file at `path` has the size and time that the producer tells.
 fn is_there(path: &Path, object: &Object) -> bool {
     let (Ok(file), Some(metadata)) = (fs::symlink_metadata(path), &object.metadata) else { return false };
     let time = |ns| SystemTime::UNIX_EPOCH + Duration::from_nanos(ns);

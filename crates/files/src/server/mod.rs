@@ -1,7 +1,8 @@
 //! A directory served by name: the ndn6-file-server protocol, with manifests (`docs/files.md`).
 //!
-//! Files are read when they are asked for, never whole. A file's version is its modification time; a file that
-//! changes has a new version, and the old one is answered no longer: no object ever mixes two states of a file.
+//! Files are read when they are asked for, never whole. A file's version is its modification time;
+//! a file that changes has a new version, and the old one is answered no longer: no object ever
+//! mixes two states of a file.
 
 mod request;
 #[cfg(test)]
@@ -15,8 +16,8 @@ use std::path::{Path, PathBuf};
 use namely_host::clock;
 use namely_security::{Certificate, CryptoError, ManifestHash, Signer, sign_data};
 use namely_transport::connection::Outbox;
+use namely_transport::publish::SegmentWriter;
 use namely_transport::publish::{PACKET_OCTETS_DEFAULT, SEGMENT_OCTETS_DEFAULT, Signing};
-use namely_transport::segment::SegmentWriter;
 use namely_transport::serve::Producer;
 use namely_wire::rdr::{LISTING_COMPONENT, Metadata, metadata_name};
 use namely_wire::{ContentType, DataBuilder, InterestView, LpHeaders, Name, NameRef, PACKET_OCTETS_MAX};
@@ -29,8 +30,8 @@ use crate::root::{Denied, LISTING_OCTETS_MAX, Opened, Root};
 /// Versions of files that are kept open; the one used longest ago is closed.
 pub const OBJECTS_MAX: usize = 64;
 
-/// Octets of content that are kept between hashing and sending, over all objects. One object may exceed it by
-/// itself, by four groups of 240 segments at most.
+/// Octets of content that are kept between hashing and sending, over all objects. One object may
+/// exceed it by itself, by four groups of 240 segments at most.
 pub const KEPT_OCTETS_MAX: usize = 32 << 20;
 
 /// How a directory is served.
@@ -150,6 +151,9 @@ impl From<Unavailable> for Refusal {
 
 impl FileServer {
     /// Serves `directory`; `signer` signs metadata, and manifests or segments.
+    ///
+    /// # Errors
+    /// The directory cannot be opened, or the segments would not fit a packet.
     pub fn new(directory: &Path, options: ServeOptions, signer: Signer) -> Result<Self, ServeError> {
         let root = Root::open(directory, options.links_lead_out)
             .map_err(|error| ServeError::Root { path: directory.to_owned(), error })?;
@@ -180,7 +184,8 @@ impl FileServer {
         self
     }
 
-    /// Answers for `certificates` instead, the first of each key that is asked for by its key's name.
+    /// Answers for `certificates` instead, the first of each key that is asked for by its key's
+    /// name.
     pub fn set_certificates(&mut self, certificates: Vec<Certificate>) {
         self.certificates = certificates;
     }
@@ -245,7 +250,8 @@ impl FileServer {
         }
     }
 
-    /// Makes the objects used longest ago forget what they keep beyond the limit; not the one in use.
+    /// Makes the objects used longest ago forget what they keep beyond the limit; not the one in
+    /// use.
     fn keep_within_bounds(&mut self, in_use: &[u8]) {
         let mut kept: usize = self.objects.values().map(|entry| entry.object.octets_kept()).sum();
         while kept > KEPT_OCTETS_MAX {
@@ -302,7 +308,8 @@ impl FileServer {
             ..Metadata::default()
         };
         if opened.is_directory() && !request.is_listing() {
-            // The listing's name, as in ndn6-file-server: clients go on with it without asking for `32=ls`.
+            // The listing's name, as in ndn6-file-server: clients go on with it without asking for
+            // `32=ls`.
             let mut name = self.prefix.join_name(request.path_name());
             name.push(LISTING_COMPONENT);
             metadata.name = name.join_version(Mark::of(&stat).mtime_ns);
@@ -392,7 +399,8 @@ impl Producer for FileServer {
         let Err(refusal) = self.answer_request(&request, headers, outbox) else { return };
         tracing::debug!(name = %interest.name, ?refusal, "not answered");
         self.count(&refusal);
-        // Who looks for something learns that it is not there; who asks for a segment waits in vain.
+        // Who looks for something learns that it is not there; who asks for a segment waits in
+        // vain.
         if matches!(request, Request::Discovery { .. }) && !matches!(refusal, Refusal::Gone) {
             match self.send_metadata(&request, ContentType::Nack, &[], headers, outbox) {
                 Ok(()) => self.counters.not_found += 1,
@@ -402,7 +410,8 @@ impl Producer for FileServer {
     }
 }
 
-/// The prefixes to be asked under: the object's or directory's, and those of keys that lie elsewhere.
+/// The prefixes to be asked under: the object's or directory's, and those of keys that lie
+/// elsewhere.
 pub(crate) fn prefixes(prefix: &Name, certificates: &[Certificate]) -> Vec<Name> {
     let mut prefixes = vec![prefix.clone()];
     for certificate in certificates {
@@ -427,8 +436,8 @@ pub(crate) fn certificate<'a>(
     })
 }
 
-/// The most content of a segment whose name is that of a file right below `prefix`, with a few octets for its
-/// own name. Files with longer names may need smaller segments.
+/// The most content of a segment whose name is that of a file right below `prefix`, with a few
+/// octets for its own name. Files with longer names may need smaller segments.
 pub fn segment_octets_max(prefix: &Name) -> usize {
     let name = prefix.join_generic([0; 32]).join_version(u64::MAX);
     let writer = SegmentWriter::new(name.as_name(), Some(u64::MAX), u64::MAX, ManifestHash::Sha256);

@@ -40,8 +40,8 @@ pub(crate) enum Part {
 }
 
 impl<'a> Request<'a> {
-    /// Reads the name of `interest`. A trailing implicit digest is set aside: whoever the answer passes on its way
-    /// checks it.
+    /// Reads the name of `interest`. A trailing implicit digest is set aside: whoever the answer
+    /// passes on its way checks it.
     pub(crate) fn parse(interest: &InterestView<'a>, prefix: NameRef<'_>) -> Option<Self> {
         let name = match interest.implicit_digest() {
             Some(_) => interest.name.without_last(1),
@@ -81,7 +81,7 @@ impl<'a> Request<'a> {
         self.path_name().components()
     }
 
-    /// Whether a directory's listing is meant.
+    /// Returns true if a directory's listing is meant.
     pub(crate) fn is_listing(&self) -> bool {
         let (Request::Discovery { listing, .. } | Request::Packet { listing, .. }) = self;
         *listing

@@ -7,7 +7,8 @@ use namely_wire::InterestBuilder;
 use super::*;
 use crate::published::GROUPS_MAX;
 
-/// A server of a directory with `files` files of `octets` each, cut into segments of `segment_octets`.
+/// A server of a directory with `files` files of `octets` each, cut into segments of
+/// `segment_octets`.
 struct Subject {
     _directory: tempfile::TempDir,
     server: FileServer,
@@ -79,7 +80,8 @@ fn manifests_are_kept_up_to_the_limit_and_made_again_beyond_it() {
 
 #[test]
 fn content_is_kept_up_to_the_limit_and_the_object_used_longest_ago_forgets_first() {
-    // Each object keeps two groups of 1.9 MB after its first manifest: the one made and the one under way.
+    // Each object keeps two groups of 1.9 MB after its first manifest: the one made and the one
+    // under way.
     let mut subject = Subject::new(20, 240 * 8000 * 2, 8000);
     for file in 0..20 {
         let object = subject.discover(file);

@@ -1,5 +1,6 @@
-//! The gateway that asks origins: what nobody has published yet is fetched once by HTTP and published, so that caches
-//! answer the next who asks. It asks only the origins that it was given, and sends them nothing that a client sent.
+//! The gateway that asks origins: what nobody has published yet is fetched once by HTTP and
+//! published, so that caches answer the next who asks. It asks only the origins that it was given,
+//! and sends them nothing that a client sent.
 
 mod origin;
 mod site;
@@ -20,7 +21,8 @@ use self::site::Site;
 /// Requests to origins at once; what comes beyond is refused as congestion.
 pub const REQUESTS_MAX: usize = 64;
 
-/// Resources of a site whose version is remembered; the oldest is forgotten, and gets a new version when it is asked for again.
+/// Resources of a site whose version is remembered; the oldest is forgotten, and gets a new version
+/// when it is asked for again.
 pub const RESOURCES_MAX: usize = 65_536;
 
 /// How origins are asked, and what of them is published.
@@ -57,7 +59,8 @@ pub struct Counters {
     pub published: AtomicU64,
     /// Responses that are for one client only, and requests that origins did not answer.
     pub unusable: AtomicU64,
-    /// Interests refused: names of no URL, versions that are gone, more than [`REQUESTS_MAX`] at once.
+    /// Interests refused: names of no URL, versions that are gone, more than [`REQUESTS_MAX`] at
+    /// once.
     pub refused: AtomicU64,
 }
 
@@ -101,6 +104,9 @@ pub struct Egress {
 
 impl Egress {
     /// A gateway without sites.
+    ///
+    /// # Errors
+    /// The system has no threads or certificates to begin with.
     pub fn new(options: EgressOptions) -> Result<Self, EgressError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -115,6 +121,9 @@ impl Egress {
     }
 
     /// Serves the site that `producer` is bound to from `origin`.
+    ///
+    /// # Errors
+    /// The origin is no URL that is supported, or the system has no thread for it.
     pub fn add(&mut self, producer: Producer, origin: &Uri) -> Result<(), EgressError> {
         let base = origin::base(origin).ok_or_else(|| EgressError::Origin(origin.clone()))?;
         let host = producer.local_prefix().components().last().map(|c| HeaderValue::from_bytes(c.value));

@@ -60,8 +60,8 @@ impl Origin {
         Ok(Origin { client: Client::builder(TokioExecutor::new()).build(connector), options })
     }
 
-    /// What the origin at `base` answers to GET for `path` (with its query) of the site `host`, which need not be what the
-    /// origin is reached by.
+    /// What the origin at `base` answers to GET for `path` (with its query) of the site `host`,
+    /// which need not be what the origin is reached by.
     pub(super) async fn get(
         &self,
         base: &Uri,

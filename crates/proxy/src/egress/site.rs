@@ -1,4 +1,5 @@
-//! A site: what its producer is asked for and does not have is fetched from the origin and published.
+//! A site: what its producer is asked for and does not have is fetched from the origin and
+//! published.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -47,10 +48,10 @@ type Waiting = (Request, Option<u64>);
 
 /// What is known of a site's resources.
 #[derive(Default)]
-struct Resources(Mutex<State>);
+struct Resources(Mutex<ResourceTable>);
 
 #[derive(Default)]
-struct State {
+struct ResourceTable {
     versions: Versions,
     /// Who waits for a resource that the origin is being asked for.
     waiting: HashMap<Name, Vec<Waiting>>,
@@ -88,7 +89,8 @@ impl Drop for Site {
     }
 }
 
-/// What a request is for: a resource's newest version, or a version that was published and has left the buffer.
+/// What a request is for: a resource's newest version, or a version that was published and has left
+/// the buffer.
 fn resource(asked: NameRef<'_>) -> (Name, Option<u64>) {
     let mut name = Name::new();
     for component in asked.components() {
@@ -153,7 +155,8 @@ fn object(parts: &Parts, response: Response<Bytes>) -> (Vec<u8>, Duration) {
     }
 }
 
-/// What is published in place of a response that there is not: it answers those who wait, and nobody later.
+/// What is published in place of a response that there is not: it answers those who wait, and
+/// nobody later.
 fn apology(parts: &Parts, status: StatusCode, why: &str) -> (Vec<u8>, Duration) {
     count(&parts.counters.unusable, 1);
     let mut content = Head::text(status).encode().unwrap_or_default();
@@ -162,7 +165,7 @@ fn apology(parts: &Parts, status: StatusCode, why: &str) -> (Vec<u8>, Duration) 
     (content, Duration::ZERO)
 }
 
-/// Whether it was published.
+/// Returns true if it was published.
 fn publish(parts: &Parts, name: &Name, version: u64, content: &[u8], freshness: Duration) -> bool {
     let how =
         PublishOptions { version: Some(version), expires: Some(freshness), ..PublishOptions::default() };
@@ -186,7 +189,7 @@ fn refuse(parts: &Parts, request: Request, reason: NackReason) {
 }
 
 impl Resources {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ResourceTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -214,7 +217,8 @@ impl Resources {
         self.state().waiting.remove(name).unwrap_or_default()
     }
 
-    /// The version of `content`: the one it had when it was seen last, or a new one, later than all before.
+    /// The version of `content`: the one it had when it was seen last, or a new one, later than all
+    /// before.
     fn version_of(&self, name: &Name, content: &[u8]) -> u64 {
         let digest = blake3::hash(content);
         let versions = &mut self.state().versions;

@@ -1,4 +1,5 @@
-//! Bodies: octets read by a blocking thread, handed to the client piece by piece as it takes them in.
+//! Bodies: octets read by a blocking thread, handed to the client piece by piece as it takes them
+//! in.
 
 use std::convert::Infallible;
 use std::io::Read;
@@ -22,7 +23,8 @@ const PIECES: usize = 4;
 
 pub(super) type Body = BoxBody<Bytes, BodyBroken>;
 
-/// The object could not be read to its end: the connection is cut, so that the client does not take a part for the whole.
+/// The object could not be read to its end: the connection is cut, so that the client does not take
+/// a part for the whole.
 #[derive(Debug)]
 pub(super) struct BodyBroken;
 

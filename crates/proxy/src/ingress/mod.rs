@@ -1,5 +1,6 @@
-//! The gateway that HTTP clients ask: each GET and HEAD becomes a named fetch, whose verified octets are streamed to
-//! the client. It never answers with what was not verified, and never holds a whole body.
+//! The gateway that HTTP clients ask: each GET and HEAD becomes a named fetch, whose verified
+//! octets are streamed to the client. It never answers with what was not verified, and never holds
+//! a whole body.
 
 mod body;
 mod respond;
@@ -31,9 +32,11 @@ pub const REQUEST_OCTETS_MAX: usize = 16 * 1024;
 /// Which names requests are for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sites {
-    /// Every host, named below this prefix by the request's URL or Host: what a browser's proxy setting needs.
+    /// Every host, named below this prefix by the request's URL or Host: what a browser's proxy
+    /// setting needs.
     All(Name),
-    /// One site, whose name this is, whatever host the request names: what a link to the gateway needs.
+    /// One site, whose name this is, whatever host the request names: what a link to the gateway
+    /// needs.
     One(Name),
 }
 
@@ -98,6 +101,9 @@ pub(crate) struct Gateway {
 
 impl Ingress {
     /// Listens on `address` (port 0: any) and answers from what `consumer` fetches.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or the system has no thread.
     pub fn start(address: SocketAddr, sites: Sites, consumer: Consumer) -> Result<Self, IngressError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)

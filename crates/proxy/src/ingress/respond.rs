@@ -25,25 +25,25 @@ const PARTIAL: [header::HeaderName; 3] = [header::RANGE, header::IF_NONE_MATCH, 
 
 /// An object that holds a response: its head, and where in the object its body is.
 struct Held {
-    stream: Place,
+    stream: AdmittedStream,
     head: Head,
     body_at: u64,
     body_octets: u64,
 }
 
 /// A stream, and its place among those that the socket takes.
-struct Place {
+struct AdmittedStream {
     stream: ObjectStream,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Read for Place {
+impl Read for AdmittedStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.stream.read(into)
     }
 }
 
-impl Seek for Place {
+impl Seek for AdmittedStream {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.stream.seek(to)
     }
@@ -116,7 +116,7 @@ fn open(
     if head_first {
         stream.set_limit(HEAD_OCTETS_MAX as u64);
     }
-    let mut stream = Place { stream, _permit: permit };
+    let mut stream = AdmittedStream { stream, _permit: permit };
     let mut start = Vec::with_capacity(HEAD_OCTETS_MAX);
     stream
         .by_ref()

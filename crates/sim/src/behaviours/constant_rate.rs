@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use namely_forwarder::Received;
-use namely_transport::segment::PieceInterest;
+use namely_transport::fetch::PieceInterest;
 use namely_wire::{DataView, Name};
 
 use crate::behaviour::{Behaviour, Context};

@@ -1,8 +1,8 @@
 //! Fetches a file with the client's own window, loss detection and congestion control.
 
 use namely_forwarder::Received;
+use namely_transport::fetch::PieceInterest;
 use namely_transport::fetch::{Arrival, Counters, Failure, Fetch, Options, Taken};
-use namely_transport::segment::PieceInterest;
 use namely_wire::{DataView, InterestView, Name};
 
 use crate::behaviour::{Behaviour, Context};

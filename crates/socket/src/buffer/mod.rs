@@ -1,7 +1,9 @@
-//! The output buffer of a producer: packets by name, in memory under a limit of octets, and on disk behind it (HT-24).
+//! The output buffer of a producer: packets by name, in memory under a limit of octets, and on disk
+//! behind it (HT-24).
 //!
-//! [`Buffer`] is one ordered index over both layers, without I/O: it says of an Interest which packet answers it and
-//! where that is. What memory drops stays in the index if the store has it, and is forgotten if not.
+//! [`Buffer`] is one ordered index over both layers, without I/O: it says of an Interest which
+//! packet answers it and where that is. What memory drops stays in the index if the store has it,
+//! and is forgotten if not.
 
 mod order;
 #[cfg(test)]
@@ -11,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use namely_transport::matching::answers;
+use namely_transport::answers;
 use namely_wire::types::VERSION_COMPONENT;
 use namely_wire::{DataView, InterestView, NameRef};
 
@@ -48,7 +50,7 @@ pub(crate) enum Found {
 /// The packets of one producer.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    index: BTreeMap<Arc<[u8]>, Place>,
+    index: BTreeMap<Arc<[u8]>, IndexEntry>,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
     order: Order,
@@ -59,7 +61,7 @@ pub(crate) struct Buffer {
 
 /// Where a packet is: in memory, on disk, or both.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct IndexEntry {
     slot: Option<u32>,
     disk: Option<Location>,
     /// From then on it answers no Interest that must be fresh; never, if there is none.
@@ -87,8 +89,8 @@ impl Buffer {
         }
     }
 
-    /// Adds the packet `name`, which may be on disk too. Others give way to it; one longer than the whole memory is
-    /// kept on disk only, or not at all.
+    /// Adds the packet `name`, which may be on disk too. Others give way to it; one longer than the
+    /// whole memory is kept on disk only, or not at all.
     pub(crate) fn insert(&mut self, name: NameRef<'_>, packet: Packet, disk: Option<Location>) {
         let key = match self.index.get_key_value(name.as_bytes()) {
             Some((key, _)) => key.clone(),
@@ -122,8 +124,8 @@ impl Buffer {
         }
     }
 
-    /// Adds a packet that is on disk only, as found when a store is opened, and that expires at `expires_ns`; it takes the
-    /// place of an older one of that name.
+    /// Adds a packet that is on disk only, as found when a store is opened, and that expires at
+    /// `expires_ns`; it takes the place of an older one of that name.
     pub(crate) fn insert_stored(&mut self, name: &[u8], disk: Location, expires_ns: Option<u64>) {
         let place = self.index.entry(Arc::from(name)).or_default();
         (place.disk, place.expires_ns) = (Some(disk), expires_ns);
@@ -143,8 +145,8 @@ impl Buffer {
         }
     }
 
-    /// Forgets what lay in file `file` of the store, which is gone; what of it is in memory stays there. How many
-    /// packets the file had.
+    /// Forgets what lay in file `file` of the store, which is gone; what of it is in memory stays
+    /// there. How many packets the file had.
     pub(crate) fn remove_file(&mut self, file: u64) -> usize {
         let mut gone = 0;
         self.index.retain(|_, place| {
@@ -154,12 +156,13 @@ impl Buffer {
         gone
     }
 
-    /// Whether some packet is below `prefix`.
+    /// Returns true if some packet is below `prefix`.
     pub(crate) fn has_below(&self, prefix: NameRef<'_>) -> bool {
         self.first_below(prefix.as_bytes()).is_some()
     }
 
-    /// What answers `interest` at `now_ns`: of a prefix the newest version, and of that the first packet in the order of names.
+    /// What answers `interest` at `now_ns`: of a prefix the newest version, and of that the first
+    /// packet in the order of names.
     pub(crate) fn find(&mut self, interest: &InterestView<'_>, now_ns: u64) -> Option<Found> {
         let bare = match interest.implicit_digest() {
             Some(_) => interest.name.without_last(1),
@@ -198,15 +201,16 @@ impl Buffer {
         self.index.len()
     }
 
-    fn first_below(&self, prefix: &[u8]) -> Option<(&Arc<[u8]>, &Place)> {
+    fn first_below(&self, prefix: &[u8]) -> Option<(&Arc<[u8]>, &IndexEntry)> {
         let from = (Bound::Included(prefix), Bound::Unbounded);
         self.index.range::<[u8], _>(from).next().filter(|(name, _)| name.starts_with(prefix))
     }
 
-    fn newest_below(&self, prefix: NameRef<'_>) -> Option<Place> {
+    fn newest_below(&self, prefix: NameRef<'_>) -> Option<IndexEntry> {
         let prefix = prefix.as_bytes();
         let (first, place) = self.first_below(prefix)?;
-        // Names are ordered as their octets are, and numbers in their shortest form as the numbers are.
+        // Names are ordered as their octets are, and numbers in their shortest form as the numbers
+        // are.
         const VERSION: u8 = VERSION_COMPONENT as u8;
         if first.get(prefix.len()) != Some(&VERSION) {
             return Some(*place);
@@ -218,8 +222,9 @@ impl Buffer {
         self.first_below(&last[..prefix.len() + version.as_bytes().len()]).map(|(_, place)| *place)
     }
 
-    /// The packet below `bare` with the digest asked for; else the first on disk, where nobody knows it yet.
-    fn with_digest(&self, interest: &InterestView<'_>, bare: NameRef<'_>) -> Option<Place> {
+    /// The packet below `bare` with the digest asked for; else the first on disk, where nobody
+    /// knows it yet.
+    fn with_digest(&self, interest: &InterestView<'_>, bare: NameRef<'_>) -> Option<IndexEntry> {
         let from = (Bound::Included(bare.as_bytes()), Bound::Unbounded);
         let within =
             self.index.range::<[u8], _>(from).take_while(|(name, _)| name.starts_with(bare.as_bytes()));
@@ -259,7 +264,7 @@ impl Buffer {
     }
 }
 
-/// Whether `packet`, a Data, answers `interest`.
+/// Returns true if `packet`, a Data, answers `interest`.
 pub(crate) fn is_answer(interest: &InterestView<'_>, packet: &[u8]) -> bool {
     DataView::parse(packet).is_ok_and(|data| answers(interest, &data))
 }

@@ -13,7 +13,8 @@ pub(super) struct Rank {
     event: u64,
 }
 
-/// Packets in the order in which they give way. Every operation takes the logarithm of their number.
+/// Packets in the order in which they give way. Every operation takes the logarithm of their
+/// number.
 #[derive(Debug)]
 pub(super) struct Order {
     policy: BufferPolicy,

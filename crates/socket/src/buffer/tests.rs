@@ -200,7 +200,8 @@ impl Model {
         names.retain(|name| if prefix { asked.is_prefix_of(name.as_name()) } else { *name == asked });
         names.sort_by_key(|name| {
             let version = name.as_name().component(asked.len()).and_then(|c| c.version());
-            // Versions come from the newest to the oldest, all behind names that are no versions and sort first.
+            // Versions come from the newest to the oldest, all behind names that are no versions
+            // and sort first.
             (version.is_some(), std::cmp::Reverse(version), (*name).clone())
         });
         let found = (*names.first()?).clone();

@@ -1,27 +1,25 @@
-//! Datagrams: one Interest, one Data (HT-07, IS-21). Nothing is repeated. Answers are verified on a thread that the first
-//! datagram starts, and wait for the application in a bounded queue.
+//! Datagrams: one Interest, one Data (HT-07, IS-21). Nothing is repeated. Answers are verified on a
+//! thread that the first datagram starts, and wait for the application in a bounded queue.
 
-use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use namely_security::sha256;
 use namely_transport::connection::Answer;
 use namely_transport::object::{Discovery, ObjectError};
-use namely_wire::{ContentType, InterestBuilder, Name, PACKET_OCTETS_MAX};
+use namely_wire::{InterestBuilder, Name, PACKET_OCTETS_MAX};
 
 use super::error::{RecvError, SendError};
 use super::job::{FetchParams, Job};
+use super::replies::{Received, Reply, To};
 use super::role::Order;
 use super::shared::Shared;
 use crate::error::{CallError, FetchError};
-use crate::inbox::Inbox;
 use crate::namespace;
-use crate::pending::Promise;
 
-/// Datagrams sent on one socket whose answers were not taken yet; a further one is refused with `ENOBUFS`.
+/// Datagrams sent on one socket whose answers were not taken yet; a further one is refused with
+/// `ENOBUFS`.
 pub const DATAGRAMS_MAX: usize = 256;
 
 /// What is asked for: one Interest. What is none is as the socket's options say.
@@ -48,99 +46,6 @@ impl Datagram {
     /// The same with parameters.
     pub fn with_parameters(self, parameters: impl Into<Vec<u8>>) -> Self {
         Datagram { parameters: Some(parameters.into()), ..self }
-    }
-}
-
-/// A verified answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// The Data's name.
-    pub name: Name,
-    /// Its content.
-    pub content: Vec<u8>,
-    /// Its ContentType.
-    pub content_type: ContentType,
-    /// The key that vouches for it, if one does.
-    pub signer: Option<Name>,
-    /// From sending the Interest to receiving the Data.
-    pub rtt: Duration,
-}
-
-/// What the application gets.
-pub(super) type Outcome = Result<Received, RecvError>;
-
-/// The datagrams of one consumer.
-pub(super) struct Datagrams {
-    pub(super) inbox: Inbox<Outcome>,
-    /// Sent, and the answer not taken.
-    open: AtomicUsize,
-    replies: Mutex<Replies>,
-    came: Condvar,
-}
-
-#[derive(Default)]
-struct Replies {
-    queue: VecDeque<Reply>,
-    started: bool,
-    closed: bool,
-}
-
-struct Reply {
-    name: Name,
-    answer: Result<Answer, CallError>,
-    to: To,
-}
-
-/// Where an answer goes.
-pub(super) enum To {
-    Inbox,
-    Caller(Promise<Outcome>),
-}
-
-impl Datagrams {
-    pub(super) fn new() -> std::io::Result<Self> {
-        Ok(Datagrams {
-            inbox: Inbox::new()?,
-            open: AtomicUsize::new(0),
-            replies: Mutex::default(),
-            came: Condvar::new(),
-        })
-    }
-
-    /// Whoever waits is told.
-    pub(super) fn close(&self) {
-        self.inbox.close(CallError::Closed);
-        self.replies.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
-        self.came.notify_all();
-    }
-
-    /// An answer was taken: there is room for another datagram.
-    pub(super) fn taken(&self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    fn reply(&self, reply: Reply) {
-        self.replies.lock().unwrap_or_else(PoisonError::into_inner).queue.push_back(reply);
-        self.came.notify_one();
-    }
-
-    fn next(&self) -> Option<Reply> {
-        let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if replies.closed {
-                return None;
-            }
-            if let Some(reply) = replies.queue.pop_front() {
-                return Some(reply);
-            }
-            replies = self.came.wait(replies).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-impl AsFd for Datagrams {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.inbox.as_fd()
     }
 }
 

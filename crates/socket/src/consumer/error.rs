@@ -18,7 +18,8 @@ pub enum SendError {
         /// The octets that the Interest would have.
         octets: usize,
     },
-    /// The socket does not take it; `ENOBUFS` when [`super::DATAGRAMS_MAX`] answers are awaited already.
+    /// The socket does not take it; `ENOBUFS` when [`super::DATAGRAMS_MAX`] answers are awaited
+    /// already.
     Call(CallError),
 }
 
@@ -29,7 +30,8 @@ pub enum RecvError {
     Send(SendError),
     /// The call ended before there was one.
     Call(CallError),
-    /// Peer or network: it was asked for, and this came of it: no answer, a refusal, or one that is not believed.
+    /// Peer or network: it was asked for, and this came of it: no answer, a refusal, or one that is
+    /// not believed.
     Failed {
         /// The name that was asked for.
         name: Name,
@@ -47,6 +49,15 @@ impl SendError {
             SendError::Call(error) => error.errno(),
         }
     }
+
+    /// What the caller can do about it, if there is something to say.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            SendError::Name(_) => None,
+            SendError::TooLong { .. } => Some("send fewer parameters, or push the content"),
+            SendError::Call(error) => error.hint(),
+        }
+    }
 }
 
 impl RecvError {
@@ -58,17 +69,24 @@ impl RecvError {
             RecvError::Failed { error, .. } => error.errno(),
         }
     }
+
+    /// What the caller can do about it, if there is something to say.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            RecvError::Send(error) => error.hint(),
+            RecvError::Call(error) => error.hint(),
+            RecvError::Failed { error, .. } => error.hint(),
+        }
+    }
 }
 
 impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SendError::Name(error) => error.fmt(f),
-            SendError::TooLong { octets } => write!(
-                f,
-                "an Interest of {octets} octets does not fit a packet of {PACKET_OCTETS_MAX}: send fewer parameters, \
-                 or push the content"
-            ),
+            SendError::TooLong { octets } => {
+                write!(f, "an Interest of {octets} octets does not fit a packet of {PACKET_OCTETS_MAX}")
+            }
             SendError::Call(error) => error.fmt(f),
         }
     }

@@ -1,21 +1,21 @@
-//! Threads that help one that verifies pieces: they prepare what waits in its [`VerifyQueue`] and believe nothing.
+//! Threads that help one that verifies pieces: they prepare what waits in its [`VerifyQueue`] and
+//! believe nothing.
 //!
-//! They belong to the fetch that called them: they start when more waits than its own thread gets to, end when there
-//! was nothing to do for a while, and are gone when it is over, however it ends: they are scoped threads. All that
-//! share one [`Helpers`] have no more than its limit at once.
+//! They belong to the fetch that called them: they start when more waits than its own thread gets
+//! to, end when there was nothing to do for a while, and are gone when it is over, however it ends:
+//! they are scoped threads. All that share one [`Helpers`] have no more than its limit at once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Scope};
 
 use super::queue::VerifyQueue;
-
-/// Maximum number of threads that verify for one socket, the fetch's own included.
-pub const VERIFY_THREADS_MAX: usize = 64;
+use crate::options::VERIFY_THREADS_MAX;
 
 /// Maximum number of threads that verify where the options do not say how many.
 const VERIFY_THREADS_DEFAULT: usize = 4;
 
-/// Number of threads that verify where the options do not say: one for each processor of this process.
+/// Number of threads that verify where the options do not say: one for each processor of this
+/// process.
 fn threads_default() -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(VERIFY_THREADS_DEFAULT)
 }
@@ -28,8 +28,9 @@ pub(super) struct Helpers {
 }
 
 impl Helpers {
-    /// Runs `check`, which takes pieces out of `queue` in their order, with its thread and as many helpers as make
-    /// `threads` (0: the default) with it. It gets what calls one of them. The queue is closed afterwards.
+    /// Runs `check`, which takes pieces out of `queue` in their order, with its thread and as many
+    /// helpers as make `threads` (0: the default) with it. It gets what calls one of them. The
+    /// queue is closed afterwards.
     pub(super) fn with<E: Send, R>(
         &self,
         queue: &VerifyQueue<E>,

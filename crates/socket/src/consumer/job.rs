@@ -1,5 +1,6 @@
-//! Fetches one object: finds it, verifies its pieces in runs as they come, hands them over. A job runs on a thread of its
-//! own while the socket's thread drives, or on a caller's thread that drives too ([`Here`]).
+//! Fetches one object: finds it, verifies its pieces in runs as they come, hands them over. A job
+//! runs on a thread of its own while the socket's thread drives, or on a caller's thread that
+//! drives too ([`Here`]).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -22,11 +23,15 @@ use crate::engine::Here;
 use crate::error::{CallError, FetchError};
 use crate::options::{ConsumerOptions, Revocation};
 
-/// Maximum number of segments of a stream that are requested ahead of what was verified, however small they are.
+/// Maximum number of segments of a stream that are requested ahead of what was verified, however
+/// small they are.
 const STREAM_SPAN_MAX: usize = 512;
 
 /// Octets of a segment where nobody says how large they are.
 pub(super) const SEGMENT_OCTETS: u64 = SEGMENT_OCTETS_DEFAULT as u64;
+
+/// A whole object is put together in memory that is set aside at once up to this size.
+pub(super) const SET_ASIDE_OCTETS_MAX: u64 = 64 << 20;
 
 /// Maximum number of certificates fetched for one object.
 const CERTIFICATES_MAX: usize = 16;
@@ -164,7 +169,8 @@ impl<'a> Job<'a> {
         job
     }
 
-    /// Asks a router on this host to tell from where Data come (IncomingFaceId), unless others use the socket too.
+    /// Asks a router on this host to tell from where Data come (IncomingFaceId), unless others use
+    /// the socket too.
     pub(super) fn ask_for_origins(&mut self) -> Result<(), FetchError> {
         let Some(here) = &mut self.here else { return Ok(()) };
         Ok(here.with_connection(|connection| connection.ask_for_origins())?)
@@ -270,7 +276,8 @@ impl<'a> Job<'a> {
                 }
             }
             sink.flush()?;
-            // In this order: what was given back is in the queue before anybody requests further pieces.
+            // In this order: what was given back is in the queue before anybody requests further
+            // pieces.
             queue.hand_over(next);
             if preparation.as_ref() != Some(&verifier.preparation().cloned()) {
                 preparation = Some(verifier.preparation().cloned());

@@ -7,6 +7,7 @@ mod into;
 mod job;
 mod queue;
 mod range;
+mod replies;
 mod revocation;
 mod role;
 mod shared;
@@ -23,31 +24,29 @@ use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMod
 use namely_wire::Name;
 use namely_wire::rdr::Metadata;
 
-pub use self::datagram::{DATAGRAMS_MAX, Datagram, Received};
-use self::datagram::{Outcome, To};
+pub use self::datagram::{DATAGRAMS_MAX, Datagram};
 pub use self::error::{RecvError, SendError};
-pub use self::helpers::VERIFY_THREADS_MAX;
 pub use self::into::{Flow, Sink};
-use self::job::{Content, ContentSink, FetchParams, Job};
+use self::job::{Content, ContentSink, FetchParams, Job, SET_ASIDE_OCTETS_MAX};
+pub use self::replies::Received;
+use self::replies::{Outcome, To};
 pub use self::revocation::REVOCATIONS_MAX;
 use self::role::ConsumerRole;
 pub use self::shared::FETCHES_MAX;
 use self::shared::Shared;
 pub use self::stats::ConsumerStats;
 use self::stats::Counts;
-pub use self::stream::{ObjectStream, READ_AHEAD_OCTETS};
+pub use self::stream::ObjectStream;
 use crate::engine::Engine;
 use crate::error::{BindError, CallError, FetchError};
 use crate::namespace;
 use crate::options::{self, ConsumerOptions, For, OptionError};
 use crate::pending::{Pending, Promise, call};
 use crate::sleep;
+use crate::trust;
 
-/// A whole object is put together in memory that is set aside at once up to this size.
-const SET_ASIDE_OCTETS_MAX: u64 = 64 << 20;
-
-/// A socket that fetches. It may be used by several threads at once; dropping it closes it. Its descriptor is readable
-/// when [`Consumer::recv`] would not wait.
+/// A socket that fetches. It may be used by several threads at once; dropping it closes it. Its
+/// descriptor is readable when [`Consumer::recv`] would not wait.
 pub struct Consumer {
     shared: Arc<Shared>,
     router: String,
@@ -94,26 +93,27 @@ impl ObjectInfo {
 }
 
 impl Consumer {
-    /// A socket that may ask for what is named below `prefix` (at most [`crate::PREFIX_OCTETS_MAX`] octets and
-    /// [`crate::PREFIX_COMPONENTS_MAX`] components; HT-05, IS-23). Its face at the router is its own until it is closed
-    /// (IS-20).
+    /// A socket that may ask for what is named below `prefix` (at most [`crate::PREFIX_OCTETS_MAX`]
+    /// octets and [`crate::PREFIX_COMPONENTS_MAX`] components; HT-05, IS-23). Its face at the
+    /// router is its own until it is closed (IS-20).
     ///
     /// # Errors
     /// The prefix is too long, trust or key chain cannot be used, or no router answers.
     pub fn bind(prefix: Name, options: ConsumerOptions) -> Result<Self, BindError> {
         namespace::check_prefix(&prefix)?;
-        let policy = options.trust.policy(options.keychain.as_ref())?;
+        let policy = trust::policy(&options.trust, options.keychain.as_ref())?;
         let connection = Connection::find(options.router.as_deref(), connection::Options::default())?;
         Self::with(prefix, options, policy, connection)
     }
 
-    /// [`Consumer::bind`] over a connection that is there already, such as one end of a socket pair.
+    /// [`Consumer::bind`] over a connection that is there already, such as one end of a socket
+    /// pair.
     ///
     /// # Errors
     /// As [`Consumer::bind`].
     pub fn over(connection: Connection, prefix: Name, options: ConsumerOptions) -> Result<Self, BindError> {
         namespace::check_prefix(&prefix)?;
-        let policy = options.trust.policy(options.keychain.as_ref())?;
+        let policy = trust::policy(&options.trust, options.keychain.as_ref())?;
         Self::with(prefix, options, policy, connection)
     }
 
@@ -131,20 +131,31 @@ impl Consumer {
         Ok(Consumer { shared: Arc::new(shared), router })
     }
 
-    /// Fetches the object `name`, its newest version if it names none: verified, whole, at most `object_octets_max`.
-    /// Waits as long as option `timeout_ms` says.
+    /// Fetches the object `name`, its newest version if it names none: verified, whole, at most
+    /// `object_octets_max`. Waits as long as option `timeout_ms` says.
+    ///
+    /// # Errors
+    /// [`FetchError::Name`] outside the prefix; [`FetchError::Object`] if it is not found, does not
+    /// come, or is not believed; [`FetchError::Revoked`]; [`FetchError::Call`] if the call ends
+    /// before.
     pub fn fetch(&self, name: &Name) -> Result<Vec<u8>, FetchError> {
         let timeout = self.shared.options().timeout;
         self.fetch_async(name)?.wait(timeout)
     }
 
     /// [`Consumer::fetch`], waiting for `timeout` at most.
+    ///
+    /// # Errors
+    /// As [`Consumer::fetch`].
     pub fn fetch_timeout(&self, name: &Name, timeout: Duration) -> Result<Vec<u8>, FetchError> {
         self.fetch_async(name)?.wait(Some(timeout))
     }
 
-    /// [`Consumer::fetch`] as a future, which is also a call that can be tried and waited for again. Dropping it ends the
-    /// fetch. `ENOBUFS` when [`FETCHES_MAX`] are under way.
+    /// [`Consumer::fetch`] as a future, which is also a call that can be tried and waited for
+    /// again. Dropping it ends the fetch. `ENOBUFS` when [`FETCHES_MAX`] are under way.
+    ///
+    /// # Errors
+    /// The call cannot begin; what ends it later is the result's error.
     pub fn fetch_async(&self, name: &Name) -> Result<Pending<Result<Vec<u8>, FetchError>>, FetchError> {
         let octets_max = self.shared.options().object_octets_max;
         self.start(name, move |job, name| {
@@ -158,8 +169,8 @@ impl Consumer {
         })
     }
 
-    /// Finds the object `name`: its newest version if it names none. On the calling thread, which drives the socket
-    /// meanwhile unless others use it too.
+    /// Finds the object `name`: its newest version if it names none. On the calling thread, which
+    /// drives the socket meanwhile unless others use it too.
     ///
     /// # Errors
     /// As [`Consumer::fetch`].
@@ -169,13 +180,15 @@ impl Consumer {
         Job::here(&self.shared, params, &stopped).find(name)
     }
 
-    /// Fetches `part` of `object` into `sink`, verified and in order, however large it is: a fetch that was interrupted
-    /// goes on where the sink's content ends. `watch` is called about ten times a second, and when all is there; it may
-    /// end the fetch. On the calling thread, which drives the socket meanwhile unless others use it too; the threads
-    /// that option `verify_threads` allows help it.
+    /// Fetches `part` of `object` into `sink`, verified and in order, however large it is: a fetch
+    /// that was interrupted goes on where the sink's content ends. `watch` is called about ten
+    /// times a second, and when all is there; it may end the fetch. On the calling thread, which
+    /// drives the socket meanwhile unless others use it too; the threads that option
+    /// `verify_threads` allows help it.
     ///
     /// # Errors
-    /// [`ObjectError::Sink`] and [`ObjectError::Stopped`] as `sink` and `watch` say; otherwise as [`Consumer::fetch`].
+    /// [`ObjectError::Sink`] and [`ObjectError::Stopped`] as `sink` and `watch` say; otherwise as
+    /// [`Consumer::fetch`].
     pub fn fetch_into(
         &self,
         object: &Object,
@@ -187,43 +200,66 @@ impl Consumer {
         into::fetch(&self.shared, (object, part), sink, watch)
     }
 
-    /// What is known of the object `name`: its newest version, size, and what vouches for it. Of its content nothing is
-    /// fetched.
+    /// What is known of the object `name`: its newest version, size, and what vouches for it. Of
+    /// its content nothing is fetched.
+    ///
+    /// # Errors
+    /// As [`Consumer::fetch`].
     pub fn stat(&self, name: &Name) -> Result<ObjectInfo, FetchError> {
         let timeout = self.shared.options().timeout;
         self.stat_async(name)?.wait(timeout)
     }
 
     /// [`Consumer::stat`], waiting for `timeout` at most.
+    ///
+    /// # Errors
+    /// As [`Consumer::fetch`].
     pub fn stat_timeout(&self, name: &Name, timeout: Duration) -> Result<ObjectInfo, FetchError> {
         self.stat_async(name)?.wait(Some(timeout))
     }
 
     /// [`Consumer::stat`] as a future.
+    ///
+    /// # Errors
+    /// As [`Consumer::fetch_async`].
     pub fn stat_async(&self, name: &Name) -> Result<Pending<Result<ObjectInfo, FetchError>>, FetchError> {
         self.start(name, |job, name| job.find(&name).map(|object| ObjectInfo::of(&object)))
     }
 
-    /// The object `name` as a stream of verified octets that begins before all of it is there (SOCK_STREAM). At most
-    /// `read_ahead_octets` wait verified and as many are asked for ahead of them, however slowly it is read.
+    /// The object `name` as a stream of verified octets that begins before all of it is there
+    /// (SOCK_STREAM). At most `read_ahead_octets` wait verified and as many are asked for ahead of
+    /// them, however slowly it is read.
+    ///
+    /// # Errors
+    /// As [`Consumer::fetch`]; what goes wrong later is an error of `read`.
     pub fn stream(&self, name: &Name) -> Result<ObjectStream, FetchError> {
         let timeout = self.shared.options().timeout;
         self.stream_async(name)?.wait(timeout)
     }
 
     /// [`Consumer::stream`] as a future.
+    ///
+    /// # Errors
+    /// As [`Consumer::fetch_async`].
     pub fn stream_async(&self, name: &Name) -> Result<Pending<Result<ObjectStream, FetchError>>, FetchError> {
         self.opened(name, true)
     }
 
-    /// The object `name`, found: [`Consumer::stream`], but that nothing of its content is asked for before it is read. For who
-    /// reads only parts of it, by [`ObjectStream::read_range`] or after a seek.
+    /// The object `name`, found: [`Consumer::stream`], but that nothing of its content is asked for
+    /// before it is read. For who reads only parts of it, by [`ObjectStream::read_range`] or after
+    /// a seek.
+    ///
+    /// # Errors
+    /// As [`Consumer::stream`].
     pub fn open(&self, name: &Name) -> Result<ObjectStream, FetchError> {
         let timeout = self.shared.options().timeout;
         self.open_async(name)?.wait(timeout)
     }
 
     /// [`Consumer::open`] as a future.
+    ///
+    /// # Errors
+    /// As [`Consumer::fetch_async`].
     pub fn open_async(&self, name: &Name) -> Result<Pending<Result<ObjectStream, FetchError>>, FetchError> {
         self.opened(name, false)
     }
@@ -240,42 +276,65 @@ impl Consumer {
         Ok(pending)
     }
 
-    /// Sends one Interest and does not wait for its answer, which [`Consumer::recv`] brings (HT-07).
+    /// Sends one Interest and does not wait for its answer, which [`Consumer::recv`] brings
+    /// (HT-07).
+    ///
+    /// # Errors
+    /// The name, the length, or [`DATAGRAMS_MAX`] answers that are awaited already.
     pub fn send(&self, datagram: &Datagram) -> Result<(), SendError> {
         datagram::send(&self.shared, datagram, To::Inbox)
     }
 
-    /// The next answer to what was sent, verified; also when it is that there is none. Waits as long as option `timeout_ms`
-    /// says.
+    /// The next answer to what was sent, verified; also when it is that there is none. Waits as
+    /// long as option `timeout_ms` says.
+    ///
+    /// # Errors
+    /// [`RecvError::Failed`] if nothing came that is believed; [`RecvError::Call`] if the call ends
+    /// before.
     pub fn recv(&self) -> Result<Received, RecvError> {
         let timeout = self.shared.options().timeout;
         self.recv_until(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
     }
 
     /// [`Consumer::recv`], waiting for `timeout` at most.
+    ///
+    /// # Errors
+    /// As [`Consumer::recv`].
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Received, RecvError> {
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
     /// [`Consumer::recv`] without waiting: `EAGAIN` if nothing is there.
+    ///
+    /// # Errors
+    /// As [`Consumer::recv`].
     pub fn try_recv(&self) -> Result<Received, RecvError> {
         self.shared.engine.check_process()?;
         self.taken(self.shared.datagrams.inbox.try_take()?)
     }
 
     /// [`Consumer::recv`] as a future.
+    ///
+    /// # Errors
+    /// As [`Consumer::recv`].
     pub async fn recv_async(&self) -> Result<Received, RecvError> {
         self.shared.engine.check_process()?;
         self.taken(self.shared.datagrams.inbox.take().await?)
     }
 
     /// Sends one Interest and waits for its answer.
+    ///
+    /// # Errors
+    /// As [`Consumer::send`] and [`Consumer::recv`].
     pub fn request(&self, datagram: &Datagram) -> Result<Received, RecvError> {
         let timeout = self.shared.options().timeout;
         self.request_async(datagram)?.wait(timeout)
     }
 
     /// [`Consumer::request`] as a future.
+    ///
+    /// # Errors
+    /// As [`Consumer::send`].
     pub fn request_async(&self, datagram: &Datagram) -> Result<Pending<Outcome>, SendError> {
         let (promise, pending) = call();
         datagram::send(&self.shared, datagram, To::Caller(promise))?;
@@ -297,7 +356,11 @@ impl Consumer {
         self.shared.counts.read()
     }
 
-    /// Sets option `name` of [`options::OPTIONS`]; calls that were made before keep the value that they had.
+    /// Sets option `name` of [`options::OPTIONS`]; calls that were made before keep the value that
+    /// they had.
+    ///
+    /// # Errors
+    /// There is no such option, it does not take `value`, or only before bind.
     pub fn set_option(&self, name: &str, value: &str) -> Result<(), OptionError> {
         let spec = options::find(name, For::Consumer)?;
         if spec.before_bind {
@@ -307,6 +370,9 @@ impl Consumer {
     }
 
     /// The value of option `name`, as text.
+    ///
+    /// # Errors
+    /// There is no such option.
     pub fn option(&self, name: &str) -> Result<String, OptionError> {
         self.shared.options().get(name)
     }
@@ -346,7 +412,7 @@ impl Consumer {
         let (params, name) = (self.params(name)?, name.clone());
         let (promise, pending): (Promise<Result<T, FetchError>>, _) = call();
         self.shared.spawn(move |shared| {
-            let stopped = || promise.is_given_up().then_some(CallError::Closed);
+            let stopped = || promise.is_abandoned().then_some(CallError::Closed);
             let done = work(&mut Job::new(&shared, params, &stopped), name);
             drop(shared);
             promise.complete(done);

@@ -1,17 +1,17 @@
-//! The queue between who receives Data as the window brings them and who verifies them in order (HT-19): pieces by
-//! number, at most [`namely_transport::fetch::Options::span_max`], because no further ones are requested before
-//! earlier ones were handed over.
+//! The queue between who receives Data as the window brings them and who verifies them in order
+//! (HT-19): pieces by number, at most [`namely_transport::fetch::Options::span_max`], because no
+//! further ones are requested before earlier ones were handed over.
 //!
 //! What costs most of verifying them, digests and signatures, is done ahead and in any order
-//! (`namely_security::prepared`): by the thread that verifies, which takes them in runs, and by helpers
-//! ([`super::helpers`]) when more wait than that thread gets to. A helper has its pieces out of here meanwhile, and
-//! they still count as waiting: the slot of each stays [`Slot::Out`] until it is put back, so that nobody takes a
-//! later piece first.
+//! (`namely_security::prepared`): by the thread that verifies, which takes them in runs, and by
+//! helpers ([`super::helpers`]) when more wait than that thread gets to. A helper has its pieces
+//! out of here meanwhile, and they still count as waiting: the slot of each stays [`Slot::Out`]
+//! until it is put back, so that nobody takes a later piece first.
 //!
-//! Everything is under one lock but three words: `handed` and `news` are read by who requests pieces, on each turn;
-//! a release of the writer and an acquire of the reader make what was written before visible, and who reads too early
-//! reads again on the next turn, for which it is woken. `over` is set under the lock, so that no helper misses it
-//! between its look and its wait.
+//! Everything is under one lock but three words: `handed` and `news` are read by who requests
+//! pieces, on each turn; a release of the writer and an acquire of the reader make what was written
+//! before visible, and who reads too early reads again on the next turn, for which it is woken.
+//! `over` is set under the lock, so that no helper misses it between its look and its wait.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,7 +27,8 @@ pub(super) const RUN_MAX: usize = 32;
 /// Pieces prepared at once out of their turn: as many as processors hash side by side.
 pub(super) const AHEAD_RUN: usize = 16;
 
-/// Digests of pieces are computed out of their turn when so many wait: fewer are done in the time that waking a thread takes.
+/// Digests of pieces are computed out of their turn when so many wait: fewer are done in the time
+/// that waking a thread takes.
 pub(super) const AHEAD_DIGESTS: usize = 128;
 
 /// How long a thread waits for pieces before it looks whether somebody still waits for the result.
@@ -219,9 +220,10 @@ impl<E> VerifyQueue<E> {
         self.ready.notify_all();
     }
 
-    /// Takes the next pieces in order, at most [`RUN_MAX`]. If the next one is not there, prepares some that came
-    /// behind it; if there is none of these either, waits for `wait` at most. Calls `help` when more wait to be prepared
-    /// than this thread takes and nobody else is there to do it. Keeps the memory `used` for packets to come.
+    /// Takes the next pieces in order, at most [`RUN_MAX`]. If the next one is not there, prepares
+    /// some that came behind it; if there is none of these either, waits for `wait` at most. Calls
+    /// `help` when more wait to be prepared than this thread takes and nobody else is there to do
+    /// it. Keeps the memory `used` for packets to come.
     pub(super) fn take(&self, wait: Duration, used: &mut Vec<Vec<u8>>, help: &dyn Fn()) -> Result<Taken, E> {
         let mut state = self.lock();
         used.truncate(SPARE_MAX - state.spare.len());
@@ -246,7 +248,8 @@ impl<E> VerifyQueue<E> {
                 drop(self.done(work));
                 return Ok(Taken::Prepared);
             }
-            // A helper that has the next piece needs no packet to go on: it is waited for in any case.
+            // A helper that has the next piece needs no packet to go on: it is waited for in any
+            // case.
             if waited || (wait.is_zero() && !is_next_out) {
                 return Ok(Taken::Nothing);
             }
@@ -438,7 +441,8 @@ impl<E> Pieces<E> {
         run
     }
 
-    /// Takes out the unprepared pieces that are in turn: the first one alone, since it says what can be done ahead of others.
+    /// Takes out the unprepared pieces that are in turn: the first one alone, since it says what
+    /// can be done ahead of others.
     fn unprepared_run(&mut self) -> Option<(Ahead, Vec<Vec<u8>>)> {
         let run_max = if matches!(self.ahead, Ahead::Unknown) { 1 } else { RUN_MAX };
         let mut packets = Vec::new();

@@ -5,8 +5,7 @@ use std::sync::OnceLock;
 use namely_transport::object::{Object, Part};
 use namely_wire::PACKET_OCTETS_MAX;
 
-use super::SET_ASIDE_OCTETS_MAX;
-use super::job::{Content, ContentSink, Job};
+use super::job::{Content, ContentSink, Job, SET_ASIDE_OCTETS_MAX};
 use crate::error::{CallError, FetchError};
 
 /// An object that was found, and what was learned of it since.
@@ -40,8 +39,9 @@ impl Found {
         Found { object, learned: OnceLock::new() }
     }
 
-    /// Where the octets from `from` to before `end` are ([`u64::MAX`]: to the object's end). Of an object without metadata, as
-    /// one is that was asked for by its version, the first segment says how it is cut, verified like all others.
+    /// Where the octets from `from` to before `end` are ([`u64::MAX`]: to the object's end). Of an
+    /// object without metadata, as one is that was asked for by its version, the first segment says
+    /// how it is cut, verified like all others.
     pub(super) fn place(&self, job: &mut Job<'_>, from: u64, end: u64) -> Result<RangePart, FetchError> {
         let described = self.object.metadata.as_ref().and_then(|metadata| metadata.segment_size_octets);
         let described = described.filter(|octets| *octets > 0);

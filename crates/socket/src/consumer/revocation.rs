@@ -1,4 +1,5 @@
-//! Whether certificates are revoked: asked by name, remembered for a while (docs/sockets.md, Sessions and revocation).
+//! Whether certificates are revoked: asked by name, remembered for a while (docs/sockets.md,
+//! Sessions and revocation).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +10,8 @@ use namely_wire::Name;
 use crate::error::FetchError;
 use crate::options::Revocation;
 
-/// Certificates of which a consumer remembers whether they are revoked; the one that is asked again soonest gives way.
+/// Certificates of which a consumer remembers whether they are revoked; the one that is asked again
+/// soonest gives way.
 pub const REVOCATIONS_MAX: usize = 256;
 
 /// How long the word that a certificate is good holds: its sender says it anew each second.

@@ -1,4 +1,5 @@
-//! What drives a consumer: Interests as windows allow, single Interests, and what comes. It verifies nothing.
+//! What drives a consumer: Interests as windows allow, single Interests, and what comes. It
+//! verifies nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

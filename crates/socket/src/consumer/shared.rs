@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use namely_security::{TrustPolicy, Verifier};
+use namely_transport::Nonces;
 use namely_transport::connection::{Answer, ConnectionError};
-use namely_transport::nonce::Nonces;
 use namely_transport::object::Express;
 use namely_wire::{FaceUri, InterestBuilder, Name};
 
-use super::datagram::Datagrams;
 use super::helpers::Helpers;
 use super::queue::LOOK;
+use super::replies::Datagrams;
 use super::revocation::Revocations;
 use super::role::{ConsumerRole, Order};
 use super::stats::Counts;
@@ -21,8 +21,8 @@ use crate::error::CallError;
 use crate::options::ConsumerOptions;
 use crate::pending::call;
 
-/// Fetches and streams under way on one socket, each with a thread; a further one is refused with `ENOBUFS`. A stream that begins
-/// anew somewhere else may have two for a moment.
+/// Fetches and streams under way on one socket, each with a thread; a further one is refused with
+/// `ENOBUFS`. A stream that begins anew somewhere else may have two for a moment.
 pub const FETCHES_MAX: usize = 64;
 
 /// Verifiers kept with the certificates that they know.
@@ -142,7 +142,8 @@ impl Drop for FetchSlot {
     }
 }
 
-/// Requests single packets for a thread that may wait: by way of who drives the socket, or driving it itself.
+/// Requests single packets for a thread that may wait: by way of who drives the socket, or driving
+/// it itself.
 pub(super) struct Asker<'s, 'a> {
     pub(super) shared: &'s Shared,
     pub(super) stopped: &'s dyn Fn() -> Option<CallError>,

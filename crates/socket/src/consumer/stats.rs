@@ -50,7 +50,8 @@ counts! {
     lost,
     /// The most pieces of one object that waited to be verified.
     backlog_most,
-    /// The most threads that helped to verify at once, besides those of the fetches (`verify_threads`).
+    /// The most threads that helped to verify at once, besides those of the fetches
+    /// (`verify_threads`).
     verify_helpers_most,
     /// Certificates asked whether they are revoked.
     revocations_checked,

@@ -1,4 +1,5 @@
-//! An object as a stream: verified octets as they come, in order, with a bounded read-ahead (SOCK_STREAM, IS-26).
+//! An object as a stream: verified octets as they come, in order, with a bounded read-ahead
+//! (SOCK_STREAM, IS-26).
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,10 +15,6 @@ use crate::error::{CallError, FetchError};
 use crate::inbox::Inbox;
 use crate::pending::{Pending, Promise, call};
 use crate::sleep;
-
-/// Octets of a stream that are verified and wait to be read, unless option `read_ahead_octets` says less or more; as many again
-/// are asked for and not verified.
-pub const READ_AHEAD_OCTETS: usize = 4 << 20;
 
 /// A seek forward of so many octets at most reads them away instead of asking anew.
 const SKIP_OCTETS_MAX: u64 = 1 << 20;
@@ -114,10 +111,12 @@ impl ContentSink for Filler<'_> {
     }
 }
 
-/// An object that is being read: `io::Read` and `io::Seek`. An error of `read` has a [`FetchError`] inside. Dropping it ends
-/// the fetch. On an unreliable consumer a segment that is lost for good is an error ([`FetchError::Lost`]), and the next read
-/// goes on behind it. A seek asks for nothing, the next read or [`ObjectStream::begin`] does, and [`ObjectStream::read_range`] asks for
-/// what it reads only. Its descriptor is readable when `read` would not wait, and is another one once it began anew.
+/// An object that is being read: `io::Read` and `io::Seek`. An error of `read` has a [`FetchError`]
+/// inside. Dropping it ends the fetch. On an unreliable consumer a segment that is lost for good is
+/// an error ([`FetchError::Lost`]), and the next read goes on behind it. A seek asks for nothing,
+/// the next read or [`ObjectStream::begin`] does, and [`ObjectStream::read_range`] asks for what it
+/// reads only. Its descriptor is readable when `read` would not wait, and is another one once it
+/// began anew.
 pub struct ObjectStream {
     shared: Arc<Shared>,
     params: FetchParams,
@@ -163,7 +162,7 @@ pub(super) fn open(
 ) -> Result<(), FetchError> {
     let pipe = Arc::new(Pipe::new(params.read_ahead).map_err(|error| CallError::from_io(&error))?);
     shared.spawn(move |shared| {
-        let stopped = || promise.is_given_up().then_some(CallError::Closed);
+        let stopped = || promise.is_abandoned().then_some(CallError::Closed);
         let found = Job::new(&shared, params, &stopped).find(&name);
         let found = match found {
             Ok(object) => Arc::new(Found::new(object)),
@@ -224,12 +223,16 @@ impl ObjectStream {
         &self.found.object.name
     }
 
-    /// Whether the next read may ask anew, and so change the descriptor.
+    /// Returns true if the next read may ask anew, and so change the descriptor.
     pub fn begins_anew(&self) -> bool {
         !self.begun || self.anew || self.sought.is_some()
     }
 
-    /// Asks for what the next read reads, if that was not done, without waiting for it: for who waits for the descriptor first.
+    /// Asks for what the next read reads, if that was not done, without waiting for it: for who
+    /// waits for the descriptor first.
+    ///
+    /// # Errors
+    /// The socket was closed, or has as many fetches as it may.
     pub fn begin(&mut self) -> io::Result<()> {
         self.arrive().map(drop)
     }
@@ -239,8 +242,8 @@ impl ObjectStream {
         self.found.object.octets()
     }
 
-    /// Ends reading before octet `end`, as [`Read::take`] would: segments behind it are not asked for by a fetch that begins
-    /// later. [`u64::MAX`]: no limit.
+    /// Ends reading before octet `end`, as [`Read::take`] would: segments behind it are not asked
+    /// for by a fetch that begins later. [`u64::MAX`]: no limit.
     pub fn set_limit(&mut self, end: u64) {
         if end > self.limit && self.bounded {
             // What lies behind the old limit was not asked for.
@@ -250,13 +253,21 @@ impl ObjectStream {
         self.limit = end;
     }
 
-    /// The `octets` octets from `from` on, wherever the stream is: fewer if the object ends before. Only the segments that
-    /// hold them are asked for, and the manifests that vouch for these. Waits as the consumer's option `timeout_ms` said.
+    /// The `octets` octets from `from` on, wherever the stream is: fewer if the object ends before.
+    /// Only the segments that hold them are asked for, and the manifests that vouch for these.
+    /// Waits as the consumer's option `timeout_ms` said.
+    ///
+    /// # Errors
+    /// As [`Consumer::fetch`](crate::Consumer::fetch).
     pub fn read_range(&self, from: u64, octets: usize) -> Result<Vec<u8>, FetchError> {
         self.read_range_async(from, octets)?.wait(self.timeout)
     }
 
-    /// [`ObjectStream::read_range`] as a future, which is also a call that can be tried and waited for again.
+    /// [`ObjectStream::read_range`] as a future, which is also a call that can be tried and waited
+    /// for again.
+    ///
+    /// # Errors
+    /// The call cannot begin.
     pub fn read_range_async(
         &self,
         from: u64,
@@ -271,7 +282,7 @@ impl ObjectStream {
         }
         let (found, params) = (self.found.clone(), self.params);
         self.shared.spawn(move |shared| {
-            let stopped = || promise.is_given_up().then_some(CallError::Closed);
+            let stopped = || promise.is_abandoned().then_some(CallError::Closed);
             let mut job = Job::new(&shared, params, &stopped);
             let read = found.place(&mut job, from, end).and_then(|RangePart { part, skip, .. }| {
                 let mut range = Range::new(skip, end - from);
@@ -286,11 +297,17 @@ impl ObjectStream {
     }
 
     /// [`Read::read`], waiting for `timeout` at most.
+    ///
+    /// # Errors
+    /// As [`Read::read`].
     pub fn read_timeout(&mut self, buf: &mut [u8], timeout: Duration) -> io::Result<usize> {
         self.read_until(buf, Instant::now().checked_add(timeout))
     }
 
     /// [`Read::read`] without waiting: [`io::ErrorKind::WouldBlock`] if nothing is there.
+    ///
+    /// # Errors
+    /// As [`Read::read`].
     pub fn try_read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if !self.arrive()? {
             return Ok(0);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Kind, OPTIONS};
+use super::table::{Kind, OPTIONS};
 use crate::errno;
 
 /// An option that cannot be set so; the caller's fault.

@@ -1,47 +1,16 @@
-//! What must not hold up the socket's thread, on a thread of its own: packets are read from the store, statements about
-//! certificates signed, and the session's certificates renewed.
+//! What must not hold up the socket's thread, on a thread of its own: packets are read from the
+//! store, statements about certificates signed, and the session's certificates renewed.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use namely_wire::{InterestView, LpHeaders};
 
+use super::jobs::Job;
 use super::shared::Shared;
 use crate::buffer::{Found, is_answer};
 use crate::session::{Renewal, Session};
 use namely_store::Location;
-
-/// Packets that are being read, or wait to be.
-pub(crate) const READS_MAX: usize = 1024;
-
-/// One thing to do.
-pub(super) enum Job {
-    /// The packet at `location` answers `interest`, if it is what it seems.
-    Read { location: Location, interest: Box<[u8]>, headers: LpHeaders },
-    /// `interest` asks whether a certificate is revoked.
-    Statement { interest: Box<[u8]>, headers: LpHeaders },
-}
-
-/// Where jobs are handed over.
-pub(super) struct Jobs(Mutex<Option<SyncSender<Job>>>);
-
-impl Jobs {
-    pub(super) fn new() -> (Self, Receiver<Job>) {
-        let (sender, receiver) = sync_channel(READS_MAX);
-        (Jobs(Mutex::new(Some(sender))), receiver)
-    }
-
-    /// Whether there was room.
-    pub(super) fn hand_over(&self, job: Job) -> bool {
-        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sender.as_ref().is_some_and(|sender| sender.try_send(job).is_ok())
-    }
-
-    /// No more: the thread ends.
-    pub(super) fn close(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
-}
 
 /// The thread.
 pub(super) fn run(jobs: &Receiver<Job>, shared: &Arc<Shared>, session: &Arc<Session>) {
@@ -74,7 +43,7 @@ fn read(shared: &Shared, location: Location, interest: &[u8], headers: LpHeaders
             tracing::warn!(%error, "a packet cannot be read from its store");
             return shared.count(|stats| stats.dropped_damaged += 1);
         }
-        // Its file was given up meanwhile.
+        // Its file was dropped meanwhile.
         None => return shared.count(|stats| stats.dropped_unanswerable += 1),
     };
     if !is_answer(&interest, &packet) {
@@ -97,23 +66,5 @@ fn state(shared: &Shared, session: &Session, interest: &[u8], headers: LpHeaders
         Some(Found::Memory(record)) => shared.answer(headers, record, |stats| stats.certificates += 1),
         Some(Found::Disk(location)) => read(shared, location, interest.wire, headers),
         None => shared.count(|stats| stats.dropped_unanswerable += 1),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jobs_are_taken_up_to_the_limit() {
-        let job = || Job::Statement { interest: Box::default(), headers: LpHeaders::default() };
-        let (jobs, receiver) = Jobs::new();
-        assert!((0..READS_MAX).all(|_| jobs.hand_over(job())));
-        assert!(!jobs.hand_over(job()));
-        drop(receiver.recv().unwrap());
-        assert!(jobs.hand_over(job()) && !jobs.hand_over(job()));
-        jobs.close();
-        assert!(!jobs.hand_over(job()));
-        assert_eq!(receiver.iter().count(), READS_MAX, "what was taken is done");
     }
 }

@@ -1,5 +1,6 @@
-//! Interests that nothing published answers: they wait for the application, or for whoever publishes what they ask for
-//! (HT-22). A state machine without I/O; bounded by `requests_max` names, [`WAITERS_MAX`] Interests each.
+//! Interests that nothing published answers: they wait for the application, or for whoever
+//! publishes what they ask for (HT-22). A state machine without I/O; bounded by `requests_max`
+//! names, [`WAITERS_MAX`] Interests each.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -99,7 +100,7 @@ impl Misses {
         None
     }
 
-    /// Whether [`Misses::take`] has one.
+    /// Returns true if [`Misses::take`] has one.
     pub(super) fn is_waiting(&mut self) -> bool {
         while let Some(ticket) = self.queue.front() {
             if self.by_name.get(&ticket.key).is_some_and(|miss| miss.id == ticket.id) {
@@ -110,7 +111,8 @@ impl Misses {
         false
     }
 
-    /// Who waits for a Data named `name`: they are answered. Their miss is over, unless the application has it.
+    /// Who waits for a Data named `name`: they are answered. Their miss is over, unless the
+    /// application has it.
     pub(super) fn satisfy(&mut self, name: NameRef<'_>, answered: &mut dyn FnMut(LpHeaders)) {
         if self.by_name.is_empty() {
             return;

@@ -1,9 +1,11 @@
-//! Producer sockets: they publish below their prefix, and answer what is asked for from what was published (HT-21, HT-25);
-//! what was not reaches the application, which replies (HT-22).
+//! Producer sockets: they publish below their prefix, and answer what is asked for from what was
+//! published (HT-21, HT-25); what was not reaches the application, which replies (HT-22).
 
 mod fetcher;
+mod jobs;
 mod misses;
 mod push;
+mod push_interest;
 mod request;
 mod role;
 mod shared;
@@ -67,9 +69,12 @@ pub struct Published {
 }
 
 impl Producer {
-    /// A socket that may publish below `prefix`, which is registered with the router until it is closed (HT-06, IS-22) and
-    /// must not overlap that of another producer of this process. With option `store` it goes on with what was published
-    /// before.
+    /// A socket that may publish below `prefix`, which is registered with the router until it is
+    /// closed (HT-06, IS-22) and must not overlap that of another producer of this process. With
+    /// option `store` it goes on with what was published before.
+    ///
+    /// # Errors
+    /// The prefix, the key, the store or the router: see [`BindError`].
     pub fn bind(prefix: Name, options: ProducerOptions) -> Result<Self, BindError> {
         namespace::check_prefix(&prefix)?;
         let signer = session::command_signer(&prefix, &options);
@@ -92,7 +97,7 @@ impl Producer {
         let kept = options.store.as_deref().filter(|_| options.reliable);
         let session = Arc::new(Session::open(&prefix, &options, kept)?);
         let router = connection.uri().to_string();
-        let (jobs, receiver) = fetcher::Jobs::new();
+        let (jobs, receiver) = jobs::Jobs::new();
         let shared = Shared::new(prefix.clone(), &options, buffer, store, connection.waker(), jobs)?;
         let shared = Arc::new(shared);
         shared.fix(&session.certificates());
@@ -118,9 +123,13 @@ impl Producer {
         })
     }
 
-    /// Publishes `content` as `name`: cuts, hashes and signs it on the caller's thread, and answers who waits for it. From
-    /// then on it is served without the application. A version that is published already stays as it is: with other
-    /// content it is refused, with the same it is published afresh.
+    /// Publishes `content` as `name`: cuts, hashes and signs it on the caller's thread, and answers
+    /// who waits for it. From then on it is served without the application. A version that is
+    /// published already stays as it is: with other content it is refused, with the same it is
+    /// published afresh.
+    ///
+    /// # Errors
+    /// The name, the key, the store, or a version that is there already: see [`PublishError`].
     pub fn publish(
         &self,
         name: &Name,
@@ -169,7 +178,8 @@ impl Producer {
         }
     }
 
-    /// Whether the segment `name` of a version that is published again is there already; an error if it differs.
+    /// Whether the segment `name` of a version that is published again is there already; an error
+    /// if it differs.
     fn is_there(&self, object: &Name, name: &Name, wire: &[u8]) -> Result<bool, PublishError> {
         if name.len() != object.len() + 1 || !object.is_prefix_of(name.as_name()) {
             return Ok(false);
@@ -193,7 +203,8 @@ impl Producer {
         if content(&old) == content(wire) { Ok(true) } else { Err(PublishError::Exists(object.clone())) }
     }
 
-    /// How packets are made and who signs them: what `how` leaves open is as the socket's options say.
+    /// How packets are made and who signs them: what `how` leaves open is as the socket's options
+    /// say.
     fn packaging(&self, how: &PublishOptions) -> Result<(publish::Options, Signer), PublishError> {
         let (made, suite) = {
             let options = self.options();
@@ -208,18 +219,28 @@ impl Producer {
         Ok((made, signer))
     }
 
-    /// The next Interest that nothing published answers; waits as long as `timeout_ms` says (HT-22).
+    /// The next Interest that nothing published answers; waits as long as `timeout_ms` says
+    /// (HT-22).
+    ///
+    /// # Errors
+    /// The call ended before there was one.
     pub fn recv(&self) -> Result<Request, CallError> {
         let timeout = self.options().timeout;
         self.next_request(Queue::Requests, timeout)
     }
 
     /// [`Producer::recv`], waiting for `timeout` at most.
+    ///
+    /// # Errors
+    /// As [`Producer::recv`].
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Request, CallError> {
         self.next_request(Queue::Requests, Some(timeout))
     }
 
     /// [`Producer::recv`] without waiting: `EAGAIN` if there is none.
+    ///
+    /// # Errors
+    /// As [`Producer::recv`].
     pub fn try_recv(&self) -> Result<Request, CallError> {
         self.try_request(Queue::Requests)
     }
@@ -233,6 +254,9 @@ impl Producer {
     }
 
     /// [`Producer::recv`] as a future.
+    ///
+    /// # Errors
+    /// As [`Producer::recv`].
     pub fn recv_async(&self) -> Result<Requests<'_>, CallError> {
         self.engine.check_process()?;
         Ok(self.requests(Queue::Requests))
@@ -248,8 +272,11 @@ impl Producer {
         sleep::wait(&mut self.requests(queue), until)?
     }
 
-    /// Answers `request` with `content`: who asks for the newest version of an object gets a new one, others one packet of
-    /// the name that they asked for.
+    /// Answers `request` with `content`: who asks for the newest version of an object gets a new
+    /// one, others one packet of the name that they asked for.
+    ///
+    /// # Errors
+    /// As [`Producer::publish`].
     pub fn reply(&self, request: &Request, content: &[u8], how: &PublishOptions) -> Result<(), PublishError> {
         if request.is_discovery() {
             return self.publish(&request.object(), content, how).map(drop);
@@ -258,12 +285,18 @@ impl Producer {
     }
 
     /// Answers `request` with the signed word that there is no such thing: who asks gets `ENOENT`.
+    ///
+    /// # Errors
+    /// As [`Producer::publish`].
     pub fn deny(&self, request: &Request) -> Result<(), PublishError> {
         let how = PublishOptions { freshness_ms: Some(DENIAL_FRESHNESS_MS), ..PublishOptions::default() };
         self.reply_packet(request, &[], ContentType::Nack, &how)
     }
 
     /// Refuses `request`: who asks is told so by the network, without a signature.
+    ///
+    /// # Errors
+    /// The socket was closed, or the process forked.
     pub fn refuse(&self, request: Request, reason: NackReason) -> Result<(), CallError> {
         self.engine.check_process()?;
         request.refuse(reason);
@@ -285,7 +318,8 @@ impl Producer {
         if wire.len() > PACKET_OCTETS_MAX {
             return Err(PublishError::TooLong { octets: wire.len() });
         }
-        // An answer of the moment is not kept on disk, and that there is none not longer than it is fresh.
+        // An answer of the moment is not kept on disk, and that there is none not longer than it is
+        // fresh.
         let expires = (content_type == ContentType::Nack).then(|| Duration::from_millis(made.freshness_ms));
         Ok(self.shared.put(wire, false, expires)?)
     }
@@ -300,20 +334,23 @@ impl Producer {
         &self.router
     }
 
-    /// The largest packet that reaches the router in one piece, octets: longer ones go in fragments. Over UDP it follows the
-    /// path (HT-13), over Ethernet it is the interface's; elsewhere it is the longest that there is.
+    /// The largest packet that reaches the router in one piece, octets: longer ones go in
+    /// fragments. Over UDP it follows the path (HT-13), over Ethernet it is the interface's;
+    /// elsewhere it is the longest that there is.
     pub fn path_octets(&self) -> usize {
         self.shared.path_octets.load(Ordering::Relaxed)
     }
 
-    /// The newest certificate of this session's key (HT-10, HT-11); none where no key signs. While the socket is bound it is
-    /// renewed as soon as two thirds of its time have passed and the key chain has a certificate of the identity that ends
-    /// later; with none, publishing ends with it ([`BindError::Ended`]).
+    /// The newest certificate of this session's key (HT-10, HT-11); none where no key signs. While
+    /// the socket is bound it is renewed as soon as two thirds of its time have passed and the key
+    /// chain has a certificate of the identity that ends later; with none, publishing ends with it
+    /// ([`BindError::Ended`]).
     pub fn certificate(&self) -> Option<Certificate> {
         self.session.certificate()
     }
 
-    /// The last second of [`Producer::certificate`], s since the Unix epoch; none where no key signs.
+    /// The last second of [`Producer::certificate`], s since the Unix epoch; none where no key
+    /// signs.
     pub fn certificate_ends_s(&self) -> Option<u64> {
         self.certificate().map(|certificate| certificate.validity().not_after_s)
     }
@@ -324,6 +361,9 @@ impl Producer {
     }
 
     /// Sets option `name` of [`options::OPTIONS`]; what was published before stays as it is.
+    ///
+    /// # Errors
+    /// There is no such option, it does not take `value`, or only before bind.
     pub fn set_option(&self, name: &str, value: &str) -> Result<(), OptionError> {
         let spec = options::find(name, For::Producer)?;
         if spec.before_bind {
@@ -333,6 +373,9 @@ impl Producer {
     }
 
     /// The value of option `name`, as text.
+    ///
+    /// # Errors
+    /// There is no such option.
     pub fn option(&self, name: &str) -> Result<String, OptionError> {
         match name {
             "path_octets" => Ok(self.path_octets().to_string()),
@@ -341,15 +384,16 @@ impl Producer {
         }
     }
 
-    /// Closes the socket: the router forgets the prefix, the namespace is free, and whoever waits on it gets `ECANCELED`.
-    /// The session ends with it and its certificate is revoked, unless the producer is reliable: then it goes on at
-    /// the next bind with the same store.
+    /// Closes the socket: the router forgets the prefix, the namespace is free, and whoever waits
+    /// on it gets `ECANCELED`. The session ends with it and its certificate is revoked, unless the
+    /// producer is reliable: then it goes on at the next bind with the same store.
     pub fn close(&self) {
         let is_reliable = self.options().reliable;
         self.end(!is_reliable);
     }
 
-    /// Closes the socket and revokes the session's certificate (HT-10): nobody is to believe any more what it signed.
+    /// Closes the socket and revokes the session's certificate (HT-10): nobody is to believe any
+    /// more what it signed.
     pub fn revoke(&self) {
         self.end(true);
     }

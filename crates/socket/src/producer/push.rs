@@ -1,6 +1,6 @@
-//! Reverse pull (HT-08): a client that has something for a server publishes it below its own prefix and sends the
-//! server an Interest with the object's signed metadata; the server pulls the object like any other, and answers with
-//! a receipt.
+//! Reverse pull (HT-08): a client that has something for a server publishes it below its own prefix
+//! and sends the server an Interest with the object's signed metadata; the server pulls the object
+//! like any other, and answers with a receipt.
 //!
 //! ```text
 //! client                                                       server
@@ -19,17 +19,14 @@ use namely_transport::connection::ConnectionError;
 use namely_transport::object::ObjectError;
 use namely_wire::rdr::Metadata;
 use namely_wire::tlv::{Reader, Writer};
-use namely_wire::types::KEYWORD_COMPONENT;
-use namely_wire::{Component, DataView, DecodeError, InterestView, NackReason, Name, NameRef};
+use namely_wire::{DataView, DecodeError, NackReason, Name};
 
+use super::push_interest::PUSH;
 use super::shared::Queue;
 use super::{Producer, PublishOptions, Request};
 use crate::consumer::{Consumer, Datagram, Received, RecvError, SendError};
 use crate::error::{BindError, CallError, FetchError, PublishError};
 use crate::options::{ConsumerOptions, Trust};
-
-/// The component behind a server's prefix.
-const PUSH: Component<'static> = Component { typ: KEYWORD_COMPONENT, value: b"push" };
 
 /// InterestLifetime of a push; it is sent again until the receipt comes.
 const LIFETIME: Duration = Duration::from_secs(2);
@@ -37,13 +34,6 @@ const LIFETIME: Duration = Duration::from_secs(2);
 // TYPE numbers from the range for applications.
 const TLV_OCTETS: u32 = 0xf701;
 const TLV_DIGEST: u32 = 0xf703;
-
-/// Whether `interest` pushes something to a producer bound to `prefix`.
-pub(super) fn is_push(interest: &InterestView<'_>, prefix: NameRef<'_>) -> bool {
-    interest.application_parameters.is_some()
-        && interest.name.component(prefix.len()) == Some(PUSH)
-        && interest.name.len() == prefix.len() + 2
-}
 
 /// How something is pushed.
 #[derive(Clone, Debug)]
@@ -79,8 +69,12 @@ pub struct Receipt {
 }
 
 impl Producer {
-    /// Publishes `content` as `name`, below this socket's prefix, and has the server bound to `server` pull it. Waits
-    /// for the receipt, which is verified.
+    /// Publishes `content` as `name`, below this socket's prefix, and has the server bound to
+    /// `server` pull it. Waits for the receipt, which is verified.
+    ///
+    /// # Errors
+    /// It cannot be published, no server takes it, or the receipt is not to be believed: see
+    /// [`PushError`].
     pub fn push(
         &self,
         server: &Name,
@@ -125,18 +119,28 @@ impl Producer {
         Ok(Receipt { name: published.name, octets, signer: receipt.signer })
     }
 
-    /// The next thing that a client wants to push to this socket's prefix; waits as long as `timeout_ms` says.
+    /// The next thing that a client wants to push to this socket's prefix; waits as long as
+    /// `timeout_ms` says.
+    ///
+    /// # Errors
+    /// The call ended before there was one.
     pub fn accept_push(&self) -> Result<Pushed, CallError> {
         let timeout = self.options().timeout;
         self.accept_until(|| self.next_request(Queue::Pushes, timeout))
     }
 
     /// [`Producer::accept_push`], waiting for `timeout` at most.
+    ///
+    /// # Errors
+    /// As [`Producer::accept_push`].
     pub fn accept_push_timeout(&self, timeout: Duration) -> Result<Pushed, CallError> {
         self.accept_until(|| self.next_request(Queue::Pushes, Some(timeout)))
     }
 
     /// [`Producer::accept_push`] without waiting: `EAGAIN` if there is nothing.
+    ///
+    /// # Errors
+    /// As [`Producer::accept_push`].
     pub fn try_accept_push(&self) -> Result<Pushed, CallError> {
         self.accept_until(|| self.try_request(Queue::Pushes))
     }
@@ -204,7 +208,11 @@ impl Pushed {
         self.metadata.size_octets
     }
 
-    /// Fetches it by `consumer`, whose prefix and trust decide what may be pulled, and gives the client its receipt.
+    /// Fetches it by `consumer`, whose prefix and trust decide what may be pulled, and gives the
+    /// client its receipt.
+    ///
+    /// # Errors
+    /// As [`Consumer::fetch`].
     pub fn pull(self, consumer: &Consumer, producer: &Producer) -> Result<Vec<u8>, FetchError> {
         let content = consumer.fetch(&self.metadata.name)?;
         let receipt = encode_receipt(content.len() as u64, sha256(&content));
@@ -269,6 +277,19 @@ impl PushError {
             PushError::Receipt(FetchError::Revoked { .. }) => crate::errno::KEYREVOKED,
             PushError::Receipt(_) => crate::errno::KEYREJECTED,
             PushError::Differs | PushError::Encoding(_) => crate::errno::BADMSG,
+        }
+    }
+
+    /// What the caller can do about it, if there is something to say.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            PushError::Publish(error) => error.hint(),
+            PushError::Trust(error) => error.hint(),
+            PushError::Connection(error) => error.hint(),
+            PushError::Send(error) => error.hint(),
+            PushError::Call(error) => error.hint(),
+            PushError::Receipt(error) => error.hint(),
+            PushError::Refused(_) | PushError::Differs | PushError::Encoding(_) => None,
         }
     }
 }

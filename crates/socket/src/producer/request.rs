@@ -13,7 +13,8 @@ use super::misses::Ticket;
 use super::shared::{Queue, Shared};
 use crate::error::CallError;
 
-/// An Interest that nothing published answers. Dropping it lets those who wait for it go on waiting in vain.
+/// An Interest that nothing published answers. Dropping it lets those who wait for it go on waiting
+/// in vain.
 pub struct Request {
     ticket: Ticket,
     interest: Arc<[u8]>,
@@ -36,13 +37,15 @@ impl Request {
         self.interest().application_parameters
     }
 
-    /// Whether it asks which version of an object is the newest: a reply publishes the object then.
+    /// Returns true if it asks which version of an object is the newest: a reply publishes the
+    /// object then.
     pub fn is_discovery(&self) -> bool {
         let interest = self.interest();
         interest.can_be_prefix && interest.name.last() == Some(METADATA_COMPONENT)
     }
 
-    /// The name to publish under: that of the object whose newest version is asked for, or what was asked for.
+    /// The name to publish under: that of the object whose newest version is asked for, or what was
+    /// asked for.
     pub fn object(&self) -> Name {
         self.name().without_last(self.is_discovery().into()).to_name()
     }

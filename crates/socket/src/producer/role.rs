@@ -68,7 +68,8 @@ impl Role for ProducerRole {
     }
 }
 
-/// Registers what the socket answers for: its prefix, and where the identity's certificates are if that is elsewhere.
+/// Registers what the socket answers for: its prefix, and where the identity's certificates are if
+/// that is elsewhere.
 pub(super) fn register(
     connection: &mut Connection,
     prefix: &Name,
@@ -80,7 +81,8 @@ pub(super) fn register(
     Ok(registered)
 }
 
-/// Registers the names of the keys whose certificates the socket answers for, but where it is asked already.
+/// Registers the names of the keys whose certificates the socket answers for, but where it is asked
+/// already.
 fn register_certificates(connection: &mut Connection, shared: &Shared, registered: &mut Vec<Name>) {
     for key_name in shared.key_names() {
         if registered.iter().any(|known| known.is_prefix_of(key_name.as_name())) {

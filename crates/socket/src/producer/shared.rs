@@ -1,7 +1,9 @@
-//! What a producer's threads share: the output buffer, the Interests that wait, and the answers on their way.
+//! What a producer's threads share: the output buffer, the Interests that wait, and the answers on
+//! their way.
 //!
-//! Whether a packet is there and whether somebody waits for it are one question under one lock: an Interest that comes
-//! while its Data is being published is answered either from the buffer or by the publication, and never by neither.
+//! Whether a packet is there and whether somebody waits for it are one question under one lock: an
+//! Interest that comes while its Data is being published is answered either from the buffer or by
+//! the publication, and never by neither.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,9 +18,9 @@ use namely_wire::{
     CACHE_POLICY_NO_CACHE, InterestView, LpHeaders, NackReason, Name, NameRef, PACKET_OCTETS_MAX,
 };
 
-use super::fetcher::{Job, Jobs};
+use super::jobs::{Job, Jobs};
 use super::misses::{Added, Misses, Ticket};
-use super::push;
+use super::push_interest::is_push;
 use crate::buffer::{Buffer, Found, Packet, is_answer};
 use crate::error::CallError;
 use crate::options::ProducerOptions;
@@ -49,7 +51,8 @@ pub struct ProducerStats {
     pub refused: u64,
     /// How often an application's thread was woken for a miss; hits never do.
     pub wakeups: u64,
-    /// Dropped: outside the prefix, a digest that nothing has, or parameters that do not fit their digest.
+    /// Dropped: outside the prefix, a digest that nothing has, or parameters that do not fit their
+    /// digest.
     pub dropped_unanswerable: u64,
     /// Refused with congestion: `requests_max` names wait already.
     pub dropped_requests_full: u64,
@@ -59,7 +62,8 @@ pub struct ProducerStats {
     pub dropped_reads_full: u64,
     /// Packets of the store that are damaged or cannot be read.
     pub dropped_damaged: u64,
-    /// Octets that were cut off the store's end when it was opened: the last process ended while it wrote them.
+    /// Octets that were cut off the store's end when it was opened: the last process ended while it
+    /// wrote them.
     pub dropped_torn_octets: u64,
     /// Packets that memory dropped; without a store they are gone.
     pub evicted: u64,
@@ -114,7 +118,7 @@ impl ProducerStats {
 /// The state behind one producer.
 pub(super) struct Shared {
     pub(super) prefix: Name,
-    state: Mutex<State>,
+    state: Mutex<ProducerState>,
     /// None without one, and after the socket was closed.
     pub(super) store: Mutex<Option<Store>>,
     pub(super) evicts: bool,
@@ -127,7 +131,7 @@ pub(super) struct Shared {
     started: Instant,
 }
 
-pub(super) struct State {
+pub(super) struct ProducerState {
     pub(super) buffer: Buffer,
     /// Certificates, the newest of each key first: not subject to any limit of the buffer.
     fixed: Vec<(Certificate, Packet)>,
@@ -146,7 +150,8 @@ pub(super) struct State {
     stats: ProducerStats,
 }
 
-/// What NDNLPv2 adds to an answer, octets: its own header, a PIT token of 32 octets, a congestion mark.
+/// What NDNLPv2 adds to an answer, octets: its own header, a PIT token of 32 octets, a congestion
+/// mark.
 const LINK_HEADER_OCTETS: usize = 48;
 
 /// A miss that the application takes: its ticket, and the Interest.
@@ -170,7 +175,7 @@ impl Shared {
     ) -> std::io::Result<Self> {
         let ready = Readiness::new()?;
         let ready_fd = ready.duplicate()?;
-        let mut state = State {
+        let mut state = ProducerState {
             buffer,
             fixed: Vec::new(),
             identity: None,
@@ -206,7 +211,7 @@ impl Shared {
         self.path_octets.store(octets, Ordering::Relaxed);
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, ProducerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -293,7 +298,7 @@ impl Shared {
         }
     }
 
-    fn hand_over(&self, state: &mut State, job: Job) {
+    fn hand_over(&self, state: &mut ProducerState, job: Job) {
         if !self.jobs.hand_over(job) {
             state.stats.dropped_reads_full += 1;
         }
@@ -302,7 +307,7 @@ impl Shared {
     /// Lets `interest` wait; whom to tell of it.
     fn miss(
         &self,
-        state: &mut State,
+        state: &mut ProducerState,
         interest: &InterestView<'_>,
         headers: LpHeaders,
         now_ns: u64,
@@ -319,8 +324,8 @@ impl Shared {
         }
         let lifetime_ns = interest.lifetime_or_default_ms().saturating_mul(1_000_000);
         let until_ns = now_ns.saturating_add(state.pending_ns.unwrap_or(u64::MAX).min(lifetime_ns));
-        let is_push = push::is_push(interest, self.prefix.as_name());
-        let queue = if is_push { &mut state.pushes } else { &mut state.misses };
+        let queue =
+            if is_push(interest, self.prefix.as_name()) { &mut state.pushes } else { &mut state.misses };
         match queue.add(interest, headers, until_ns) {
             Added::New => {
                 state.ready.set(true);
@@ -336,8 +341,8 @@ impl Shared {
         BTreeMap::new()
     }
 
-    /// The next miss of `queue`. If there is none and a `context` is given, its task is woken by the next one; `call` is
-    /// the number of the call that waits, until [`Shared::forget`].
+    /// The next miss of `queue`. If there is none and a `context` is given, its task is woken by
+    /// the next one; `call` is the number of the call that waits, until [`Shared::forget`].
     pub(super) fn poll_miss(
         &self,
         queue: Queue,
@@ -370,13 +375,14 @@ impl Shared {
     }
 
     /// Makes the descriptor unreadable once nothing waits.
-    fn lower(&self, state: &mut State) {
+    fn lower(&self, state: &mut ProducerState) {
         if !state.misses.is_waiting() && !state.pushes.is_waiting() {
             state.ready.set(false);
         }
     }
 
-    /// Puts packets into the buffer, each with its place on disk if it has one, and answers who waits for them.
+    /// Puts packets into the buffer, each with its place on disk if it has one, and answers who
+    /// waits for them.
     pub(super) fn insert<'a>(
         &self,
         packets: impl Iterator<Item = (NameRef<'a>, Packet, Option<namely_store::Location>)>,
@@ -384,7 +390,7 @@ impl Shared {
         let mut state = self.state();
         let mut late = 0;
         for (name, packet, location) in packets {
-            let State { misses, pushes, answers, .. } = &mut *state;
+            let ProducerState { misses, pushes, answers, .. } = &mut *state;
             for queue in [misses, pushes] {
                 queue.satisfy(name, &mut |headers| {
                     late += 1;
@@ -476,8 +482,9 @@ impl Shared {
     }
 }
 
-impl State {
-    /// The newest certificate that answers `interest`, by its name or its key's: who asks for less wants something else.
+impl ProducerState {
+    /// The newest certificate that answers `interest`, by its name or its key's: who asks for less
+    /// wants something else.
     fn certificate(&self, interest: &InterestView<'_>) -> Option<&(Certificate, Packet)> {
         let name = match interest.implicit_digest() {
             Some(_) => interest.name.without_last(1),

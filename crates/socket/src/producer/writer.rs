@@ -1,4 +1,5 @@
-//! Packets on their way into the buffer, a batch at a time: first to the store, then visible to those who ask.
+//! Packets on their way into the buffer, a batch at a time: first to the store, then visible to
+//! those who ask.
 
 use std::time::Duration;
 
@@ -56,8 +57,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// All packets were taken: they are there, and on the disk if they are to be. The last of them counts as fresh for
-    /// `expires` only.
+    /// All packets were taken: they are there, and on the disk if they are to be. The last of them
+    /// counts as fresh for `expires` only.
     pub(super) fn finish(&mut self, expires: Option<Duration>) -> Result<(), StoreError> {
         let at_ns = expires.map(|expires| self.shared.now_ns().saturating_add(expires.as_nanos() as u64));
         self.flush(expires.map_or(0, |expires| unix_ms().saturating_add(expires.as_millis() as u64)))?;
@@ -72,7 +73,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Stores and shows what was taken, the last of which expires at `expires_ms`, ms since the Unix epoch; 0: never.
+    /// Stores and shows what was taken, the last of which expires at `expires_ms`, ms since the
+    /// Unix epoch; 0: never.
     fn flush(&mut self, expires_ms: u64) -> Result<(), StoreError> {
         let batch = std::mem::take(&mut self.batch);
         self.batch_octets = 0;
@@ -130,7 +132,8 @@ impl<'a> Writer<'a> {
 }
 
 impl Shared {
-    /// Puts a single packet into memory, and on the disk if `durable`; who waits for it is answered.
+    /// Puts a single packet into memory, and on the disk if `durable`; who waits for it is
+    /// answered.
     pub(super) fn put(
         &self,
         packet: Vec<u8>,

@@ -8,7 +8,8 @@ use namely_wire::{Name, NameRef, ValidityPeriod, key_name_of_locator};
 
 use super::check;
 use crate::error::BindError;
-use crate::options::{self, ProducerOptions};
+use crate::options::ProducerOptions;
+use crate::trust;
 
 /// Where an identity is looked for.
 #[derive(Clone, Debug)]
@@ -33,10 +34,10 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The identity that was named, or the longest one above the prefix, by the certificate that is good for it at `now_ms`
-    /// ([`namely_security::KeyEntry::certificates_at`]).
+    /// The identity that was named, or the longest one above the prefix, by the certificate that is
+    /// good for it at `now_ms` ([`namely_security::KeyEntry::certificates_at`]).
     pub(super) fn find(prefix: &Name, source: &Source, now_ms: u64) -> Result<Self, BindError> {
-        let chain = options::key_chain(source.keychain.as_ref())?;
+        let chain = trust::key_chain(source.keychain.as_ref())?;
         let entry = match &source.identity {
             Some(identity) => chain.key(Some(identity.as_name()))?,
             None => chain

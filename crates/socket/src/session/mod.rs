@@ -1,9 +1,11 @@
-//! The session of a bound producer (HT-10, HT-11): a key of its own, which its identity vouches for and which can vouch
-//! for nothing outside the prefix; its certificates are revoked when the session ends.
+//! The session of a bound producer (HT-10, HT-11): a key of its own, which its identity vouches for
+//! and which can vouch for nothing outside the prefix; its certificates are revoked when the
+//! session ends.
 //!
-//! A certificate of the session ends with that of the identity. The key stays: once the key chain has a newer certificate
-//! of the identity, the session's key gets a newer one too, and what it signed before, which names the key and no
-//! certificate, stays good under it. Nothing is signed while the newest has ended.
+//! A certificate of the session ends with that of the identity. The key stays: once the key chain
+//! has a newer certificate of the identity, the session's key gets a newer one too, and what it
+//! signed before, which names the key and no certificate, stays good under it. Nothing is signed
+//! while the newest has ended.
 
 mod identity;
 mod pool;
@@ -32,13 +34,15 @@ use namely_host::clock::unix_ms;
 /// IssuerId of session certificates.
 const ISSUER_ID: &str = "session";
 
-/// For how long a statement that a certificate is good is given out again, and for how long it is fresh, ms.
+/// For how long a statement that a certificate is good is given out again, and for how long it is
+/// fresh, ms.
 pub(crate) const STATEMENT_MS: u64 = 1_000;
 
 /// FreshnessPeriod of a revocation record, ms: an hour.
 const RECORD_FRESHNESS_MS: u64 = 3_600_000;
 
-/// The shortest time between two looks into the key chain for a newer certificate of the identity, ms.
+/// The shortest time between two looks into the key chain for a newer certificate of the identity,
+/// ms.
 const LOOK_MS_MIN: u64 = 1_000;
 
 /// The longest time without asking whether to look: the clock may have been set, and keys made.
@@ -53,13 +57,13 @@ pub(crate) struct Session {
     prefix: Name,
     source: Source,
     shared_key: Option<(Name, HmacKey)>,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     /// Where session keys outlive the process: a reliable producer's.
     kept: Option<KeyChain>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SessionState {
     identity: Option<Identity>,
     keys: Vec<SessionKey>,
 }
@@ -96,7 +100,8 @@ pub(crate) enum Renewal {
 }
 
 impl Session {
-    /// Opens the session of a producer bound to `prefix`; `store` is where a reliable one goes on with the last.
+    /// Opens the session of a producer bound to `prefix`; `store` is where a reliable one goes on
+    /// with the last.
     pub(crate) fn open(
         prefix: &Name,
         options: &ProducerOptions,
@@ -112,7 +117,7 @@ impl Session {
             prefix: prefix.clone(),
             source,
             shared_key: options.shared_key.clone(),
-            state: Mutex::new(State { identity, keys: Vec::new() }),
+            state: Mutex::new(SessionState { identity, keys: Vec::new() }),
             kept,
         };
         session.resume(now_ms)?;
@@ -120,11 +125,11 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes up the keys that the last session with this store left. One whose certificates have all ended, or that
-    /// another key issued, gets a new one: what it signed is in the store.
+    /// Takes up the keys that the last session with this store left. One whose certificates have
+    /// all ended, or that another key issued, gets a new one: what it signed is in the store.
     fn resume(&self, now_ms: u64) -> Result<(), BindError> {
         let mut state = self.state();
-        let State { identity: Some(identity), keys } = &mut *state else { return Ok(()) };
+        let SessionState { identity: Some(identity), keys } = &mut *state else { return Ok(()) };
         let Some(kept) = &self.kept else { return Ok(()) };
         if identity.check(now_ms).is_err() {
             return Ok(());
@@ -161,7 +166,7 @@ impl Session {
         };
         let now_ms = unix_ms();
         let mut state = self.state();
-        let State { identity, keys } = &mut *state;
+        let SessionState { identity, keys } = &mut *state;
         if let Some(known) = keys.iter().find(|known| known.key.public().key_type() == key_type) {
             known.check(now_ms)?;
             return Ok(known.signer.clone());
@@ -186,8 +191,8 @@ impl Session {
         self.state().keys.first().map(|key| key.newest().clone())
     }
 
-    /// What the socket answers for besides what is published, the newest first: the session's certificates and the
-    /// identity's.
+    /// What the socket answers for besides what is published, the newest first: the session's
+    /// certificates and the identity's.
     pub(crate) fn certificates(&self) -> Vec<Certificate> {
         let state = self.state();
         let of_session = state.keys.iter().flat_map(|key| key.certificates.iter().rev());
@@ -202,8 +207,8 @@ impl Session {
         state.identity.as_ref().map_or_else(Signer::digest_sha256, |identity| identity.issuer.clone())
     }
 
-    /// Gives the session's keys newer certificates if it is time to and the key chain has a certificate of the identity
-    /// that ends later. Reads files: not for the socket's thread.
+    /// Gives the session's keys newer certificates if it is time to and the key chain has a
+    /// certificate of the identity that ends later. Reads files: not for the socket's thread.
     pub(crate) fn renew(&self) -> Renewal {
         self.renew_at(unix_ms())
     }
@@ -217,7 +222,7 @@ impl Session {
             Ok(identity)
         });
         let mut state = self.state();
-        let State { identity, keys } = &mut *state;
+        let SessionState { identity, keys } = &mut *state;
         let mut renewal = Renewal::Missing;
         match found {
             Ok(found) => {
@@ -247,11 +252,11 @@ impl Session {
         rest.map_or(LOOK_MAX, |rest| rest.min(LOOK_MAX))
     }
 
-    /// The statement that answers a question for `name`: that the certificate it is about is good. None when the name
-    /// is about no key of this session.
+    /// The statement that answers a question for `name`: that the certificate it is about is good.
+    /// None when the name is about no key of this session.
     pub(crate) fn statement(&self, name: NameRef<'_>) -> Option<Arc<Vec<u8>>> {
         let mut state = self.state();
-        let State { identity, keys } = &mut *state;
+        let SessionState { identity, keys } = &mut *state;
         let is_meant = |issued: &&mut Issued| {
             revocation_prefix(issued.certificate.name()).is_ok_and(|prefix| prefix.is_prefix_of(name))
         };
@@ -268,7 +273,8 @@ impl Session {
         Some(wire)
     }
 
-    /// Ends the session: a record for each of its certificates says that it is revoked. The keys are gone.
+    /// Ends the session: a record for each of its certificates says that it is revoked. The keys
+    /// are gone.
     pub(crate) fn revoke(&self) -> Vec<Vec<u8>> {
         let statement = Statement { status: Status::Revoked(Reason::Superseded), time_ms: unix_ms() };
         let mut state = self.state();
@@ -287,7 +293,7 @@ impl Session {
             .collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -331,7 +337,8 @@ impl SessionKey {
         check(self.newest(), now_ms)
     }
 
-    /// Gets a certificate that ends as late as the one of `identity`; those that have ended are forgotten.
+    /// Gets a certificate that ends as late as the one of `identity`; those that have ended are
+    /// forgotten.
     fn renew(&mut self, identity: &Identity, kept: Option<&KeyChain>, now_ms: u64) -> Result<(), BindError> {
         let certificate = issue(self.newest().key_name(), &self.key, identity, now_ms)?;
         if let Some(kept) = kept {
@@ -393,14 +400,15 @@ fn check(certificate: &Certificate, now_ms: u64) -> Result<(), BindError> {
     Err(BindError::Ended { certificate: certificate.name().to_name(), not_after_s })
 }
 
-/// Who signs the commands of a producer: the identity that signs for its prefix, which a router on another machine has
-/// to know; else nobody, which is enough for one on the same machine.
+/// Who signs the commands of a producer: the identity that signs for its prefix, which a router on
+/// another machine has to know; else nobody, which is enough for one on the same machine.
 pub(crate) fn command_signer(prefix: &Name, options: &ProducerOptions) -> Signer {
     Identity::find(prefix, &Source::of(options), unix_ms())
         .map_or_else(|_| Signer::digest_sha256(), |identity| identity.issuer)
 }
 
-/// Answers at `router` for `record`, of a session bound to `prefix` that ended, as long as the process lives.
+/// Answers at `router` for `record`, of a session bound to `prefix` that ended, as long as the
+/// process lives.
 pub(crate) fn announce(
     router: &str,
     prefix: &Name,
@@ -413,7 +421,7 @@ pub(crate) fn announce(
     revocation_responder::announce(router, revocation_responder::Record { prefix, wire: record }, commands)
 }
 
-/// Whether a cache that has got `certificate` now would give it up as stale before it ends.
+/// Returns true if a cache that has got `certificate` now would give it up as stale before it ends.
 pub(crate) fn is_cacheable(certificate: &Certificate) -> bool {
     let ends_ms = certificate.validity().not_after_s.saturating_mul(1_000);
     unix_ms().saturating_add(certificate.validity().certificate_freshness_ms()) <= ends_ms

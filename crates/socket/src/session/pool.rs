@@ -1,5 +1,5 @@
-//! Which namespaces the producers of this process have, and how much memory is set aside for each (HT-10): what one
-//! namespace keeps never takes room from another.
+//! Which namespaces the producers of this process have, and how much memory is set aside for each
+//! (HT-10): what one namespace keeps never takes room from another.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -38,7 +38,8 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Takes `prefix` at `router`, which must not lie in that of another producer there, nor the other's in it.
+    /// Takes `prefix` at `router`, which must not lie in that of another producer there, nor the
+    /// other's in it.
     pub(crate) fn take(router: &FaceUri, prefix: &Name, buffer_octets: usize) -> Result<Self, BindError> {
         let router = network(router);
         let mut pool = pool();
@@ -68,8 +69,8 @@ impl Drop for Lease {
     }
 }
 
-/// The router at `uri`, by whichever of its local addresses it is reached: its Unix socket and its shared memory lie
-/// beside each other.
+/// The router at `uri`, by whichever of its local addresses it is reached: its Unix socket and its
+/// shared memory lie beside each other.
 fn network(uri: &FaceUri) -> String {
     match uri {
         FaceUri::Unix(path) | FaceUri::Memif { path, .. } => {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use namely_security::Signer;
+use namely_transport::answers;
 use namely_transport::connection::{Connection, ConnectionError, Incoming, Options, Outbox, Packet};
-use namely_transport::matching::answers;
 use namely_wire::{DataView, Name};
 
 use crate::engine::{Engine, Role};
@@ -14,7 +14,8 @@ use crate::error::BindError;
 /// Records that a process answers for at each router; the oldest gives way.
 pub(crate) const RECORDS_MAX: usize = 1024;
 
-/// Routers, and keys that sign commands to them, that records are announced at; a further one is not told.
+/// Routers, and keys that sign commands to them, that records are announced at; a further one is
+/// not told.
 const ROUTERS_MAX: usize = 64;
 
 /// A router, and the key that signs commands to it.

@@ -67,7 +67,8 @@ fn a_session_looks_for_a_newer_certificate_at_two_thirds_and_then_ever_sooner() 
     let session = world.open(&world.options()).unwrap();
     assert_eq!(session.renew_at(world.after(590)), Renewal::NotDue);
     assert!(session.rest() > Duration::from_secs(50) && session.rest() <= LOOK_MAX);
-    // There is none: it looks again when a third of the rest has passed, and each second in the end.
+    // There is none: it looks again when a third of the rest has passed, and each second in the
+    // end.
     let mut looks = Vec::new();
     for seconds in 600..=905 {
         if session.renew_at(world.after(seconds)) == Renewal::Missing {
@@ -125,7 +126,7 @@ fn nothing_is_signed_once_the_identity_has_ended() {
     for check in [identity.check(world.after(901)), key.check(world.after(901))] {
         let error = check.unwrap_err();
         assert_eq!(error.errno(), crate::errno::KEYEXPIRED);
-        assert!(error.to_string().contains("`namely cert import FILE`"), "{error}");
+        assert!(error.hint().unwrap().contains("`namely cert import FILE`"), "{error}");
     }
     // A key chain in which it has ended already.
     let past = ValidityPeriod { not_before_s: 1, not_after_s: 2 };

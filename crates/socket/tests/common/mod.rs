@@ -44,7 +44,8 @@ impl World {
         World { dir, router, config }
     }
 
-    /// A router that is reached over TCP and UDP too, where it takes commands that the key of `/p` signed.
+    /// A router that is reached over TCP and UDP too, where it takes commands that the key of `/p`
+    /// signed.
     pub(crate) fn over_ip() -> Self {
         let dir = tempfile::tempdir().unwrap();
         add_key(dir.path(), "/p", KeyType::Ed25519);

@@ -1,16 +1,18 @@
 //! A rate control after BBR (Cardwell et al., ACM Queue 2016; draft-ietf-ccwg-bbr): it asks at the
 //! rate at which Data came lately, and keeps outstanding about what the empty path holds.
 //!
-//! It measures two things, and never both at once: the greatest rate at which Data came within the last ten round trips,
-//! and the least round trip. Their product is what the path holds. At the start the rate doubles
-//! each round trip until it brings no more Data; then the queue drains; then the rate goes up by a quarter for one
-//! round trip, down by as much for the next, and stays for six, over and over. If the least round trip has not been
-//! seen again for five seconds, half of the window is given up for 200 ms, so that the queue empties and it is. Who comes while
-//! others' queue stands takes it for a part of the path: so three quarters are given up when the start is over, and half once more
-//! whenever that brought a lesser round trip.
+//! It measures two things, and never both at once: the greatest rate at which Data came within the
+//! last ten round trips, and the least round trip. Their product is what the path holds. At the
+//! start the rate doubles each round trip until it brings no more Data; then the queue drains; then
+//! the rate goes up by a quarter for one round trip, down by as much for the next, and stays for
+//! six, over and over. If the least round trip has not been seen again for five seconds, half of
+//! the window is given up for 200 ms, so that the queue empties and it is. Who comes while others'
+//! queue stands takes it for a part of the path: so three quarters are given up when the start is
+//! over, and half once more whenever that brought a lesser round trip.
 //!
-//! Loss by itself changes nothing, so a bad link costs what it loses and no more; loss with a long queue, loss beyond 15 %,
-//! a router's mark and a queue that stands lower the window, which then grows by a packet each round trip.
+//! Loss by itself changes nothing, so a bad link costs what it loses and no more; loss with a long
+//! queue, loss beyond 15 %, a router's mark and a queue that stands lower the window, which then
+//! grows by a packet each round trip.
 
 use super::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 
@@ -26,13 +28,15 @@ const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Round trips for which the greatest rate is remembered.
 const RATE_ROUNDS: u64 = 10;
 
-/// How long the least round trip is believed without being seen again (draft-ietf-ccwg-bbr, `ProbeRTTInterval`).
+/// How long the least round trip is believed without being seen again (draft-ietf-ccwg-bbr,
+/// `ProbeRTTInterval`).
 const RTT_NS: u64 = 5_000_000_000;
 
 /// For how long the window is small when the least round trip is looked for.
 const RTT_PROBE_NS: u64 = 200_000_000;
 
-/// How long after a look that found a lesser round trip the next one is: what was found may not be the least.
+/// How long after a look that found a lesser round trip the next one is: what was found may not be
+/// the least.
 const RTT_PROBE_AGAIN_NS: u64 = 1_000_000_000;
 
 /// Share of the window that is left then.
@@ -41,15 +45,16 @@ const RTT_PROBE_SHARE: f64 = 0.5;
 /// The same when the start is over: what was measured then is most likely others' queue.
 const RTT_PROBE_SHARE_FIRST: f64 = 0.25;
 
-/// Growth of the rate below which a round trip of the start brought nothing, and how many such end it.
+/// Growth of the rate below which a round trip of the start brought nothing, and how many such end
+/// it.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 
 /// What a mark leaves of the window.
 const BETA: f64 = 0.7;
 
-/// Packets by which that grows back each round trip: more for the small than for the great, in proportion, so that
-/// flows become equal.
+/// Packets by which that grows back each round trip: more for the small than for the great, in
+/// proportion, so that flows become equal.
 const CAP_GROWTH: f64 = 1.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +67,7 @@ enum Phase {
 
 /// The controller.
 #[derive(Clone, Copy, Debug)]
-pub struct Bbr {
+pub(super) struct Bbr {
     phase: Phase,
     phase_from_ns: u64,
     window_max: f64,
@@ -86,7 +91,7 @@ pub struct Bbr {
 
 impl Bbr {
     /// A window of at most `window_max` packets.
-    pub fn new(window_max: usize) -> Self {
+    pub(super) fn new(window_max: usize) -> Self {
         Bbr {
             phase: Phase::Startup,
             phase_from_ns: 0,
@@ -121,7 +126,7 @@ impl Bbr {
         self.phase_from_ns = now_ns;
     }
 
-    /// Takes in the Data's sample; says whether a round trip is over.
+    /// Takes in the Data's sample; returns true if a round trip is over.
     fn measure(&mut self, path: &Path) -> bool {
         let sample = &path.sample;
         let round_over = sample.delivered_before >= self.round_ends_delivered;
@@ -276,7 +281,8 @@ mod tests {
             Simulated { bbr: Bbr::new(1000), now_ns: 0, delivered: 0 }
         }
 
-        /// `count` Data come at `rate`, each after `rtt_ns`; as many are outstanding as fit the path then.
+        /// `count` Data come at `rate`, each after `rtt_ns`; as many are outstanding as fit the
+        /// path then.
         fn come(&mut self, count: u64, rate: f64, rtt_ns: u64) {
             for _ in 0..count {
                 self.now_ns += (1e9 / rate) as u64;

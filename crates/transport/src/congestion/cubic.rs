@@ -1,5 +1,5 @@
-//! CUBIC (RFC 9438), with three changes for named data, where one window may draw on caches and producers at
-//! different distances, and where many paths have no loss at all.
+//! CUBIC (RFC 9438), with three changes for named data, where one window may draw on caches and
+//! producers at different distances, and where many paths have no loss at all.
 //!
 //! - Growth stops where the queue that the window builds costs a fixed delay, and a queue that stands so long for a whole round trip
 //!   is congestion ([`Signal::Queue`]): the window falls to a little less than what the path holds without it, so that all who share the
@@ -22,31 +22,35 @@ const BETA_MARK: f64 = 0.85;
 /// Scale of the cubic curve, packets per second cubed (RFC 9438, 5).
 const C: f64 = 0.4;
 
-/// What a standing queue that no router marked leaves of the window: a tenth less than the path holds without it, so that it is
-/// empty for a moment and the least round trip is seen anew. At least half.
+/// What a standing queue that no router marked leaves of the window: a tenth less than the path
+/// holds without it, so that it is empty for a moment and the least round trip is seen anew. At
+/// least half.
 const QUEUE_SHARE: f64 = 0.9;
 const QUEUE_SHARE_MIN: f64 = 0.5;
 
-/// How often one standing queue is answered though that does not make it shorter: what is lost counts as outstanding until it is
-/// found, so the first answer may leave more than the path holds.
+/// How often one standing queue is answered though that does not make it shorter: what is lost
+/// counts as outstanding until it is found, so the first answer may leave more than the path holds.
 const QUEUE_ANSWERS: u32 = 2;
 
 /// What exceeds the least round trip by this, or by a sixteenth of it, has waited in a queue.
 const EMPTY_NS: u64 = 2_000_000;
 
-/// If no Data came without waiting for so long, the least round trip is looked for. Less than the time for which one is remembered.
+/// If no Data came without waiting for so long, the least round trip is looked for. Less than the
+/// time for which one is remembered.
 const PROBE_EVERY_NS: u64 = 5_000_000_000;
 
-/// For how long the window is small then, so that all who look see each other's room, or two round trips; and what is left of it.
+/// For how long the window is small then, so that all who look see each other's room, or two round
+/// trips; and what is left of it.
 const PROBE_NS: u64 = 200_000_000;
 const PROBE_SHARE: f64 = 0.5;
 
-/// How long after a probe that found a lesser round trip the next one is: what was found may not be the least.
+/// How long after a probe that found a lesser round trip the next one is: what was found may not be
+/// the least.
 const PROBE_AGAIN_NS: u64 = 1_000_000_000;
 
 /// The controller.
 #[derive(Clone, Copy, Debug)]
-pub struct Cubic {
+pub(super) struct Cubic {
     window: f64,
     window_max: f64,
     slow_start: bool,
@@ -74,7 +78,7 @@ pub struct Cubic {
 
 impl Cubic {
     /// A window of at most `window_max` packets.
-    pub fn new(window_max: usize) -> Self {
+    pub(super) fn new(window_max: usize) -> Self {
         let window_max = (window_max as f64).max(WINDOW_MIN);
         let window = WINDOW_INITIAL.min(window_max);
         Cubic {
@@ -157,7 +161,8 @@ impl CongestionControl for Cubic {
         if self.probe_until_ns.is_some() {
             return;
         }
-        // The rest of the window comes back by a packet each Data: a burst would fill the queue at once.
+        // The rest of the window comes back by a packet each Data: a burst would fill the queue at
+        // once.
         self.allowed += 1.0;
         if path.is_queue(path.rtt_recent_ns) {
             if self.slow_start {
@@ -200,7 +205,8 @@ impl CongestionControl for Cubic {
         if kept == 1.0 {
             return false;
         }
-        // Two decreases in a row from ever lower windows: others want a share, so aim lower (RFC 9438, 4.7).
+        // Two decreases in a row from ever lower windows: others want a share, so aim lower (RFC
+        // 9438, 4.7).
         let fast_convergence = if self.window < self.plateau { (1.0 + BETA) / 2.0 } else { 1.0 };
         if std::mem::take(&mut self.slow_start) {
             self.begin_probe(path, 0);

@@ -1,16 +1,18 @@
-//! How many Interests may be outstanding, and how fast they go out: congestion control, without I/O.
+//! How many Interests may be outstanding, and how fast they go out: congestion control, without
+//! I/O.
 //!
-//! [`crate::fetch::Fetch`] tells a [`CongestionControl`] of each Data and, at most once a round trip, of
-//! congestion; the controller answers with a window in packets and, if it paces, with a rate.
+//! [`crate::fetch::Fetch`] tells a [`CongestionControl`] of each Data and, at most once a round
+//! trip, of congestion; the controller answers with a window in packets and, if it paces, with a
+//! rate.
 //!
 //! | word | controller | reacts to |
 //! | --- | --- | --- |
-//! | `cubic` | [`Cubic`] | marks, loss with a queue, its own queue |
-//! | `raaqm` | [`Raaqm`] | delay |
-//! | `bbr` | [`Bbr`] | the rate at which Data come; marks |
-//! | `nbcc` | [`NbCc`] | marks and loss |
-//! | `aimd` | [`Aimd`] | marks and loss |
-//! | `fixed:N` | [`Fixed`] | nothing |
+//! | `cubic` | `Cubic` | marks, loss with a queue, its own queue |
+//! | `raaqm` | `Raaqm` | delay |
+//! | `bbr` | `Bbr` | the rate at which Data come; marks |
+//! | `nbcc` | `NbCc` | marks and loss |
+//! | `aimd` | `Aimd` | marks and loss |
+//! | `fixed:N` | `Fixed` | nothing |
 
 mod bbr;
 mod cubic;
@@ -19,35 +21,37 @@ mod raaqm;
 
 use std::fmt::Debug;
 
-pub use self::bbr::Bbr;
-pub use self::cubic::Cubic;
-pub use self::nbcc::NbCc;
-pub use self::raaqm::Raaqm;
+use self::bbr::Bbr;
+use self::cubic::Cubic;
+use self::nbcc::NbCc;
+use self::raaqm::Raaqm;
 
 /// Share of lost packets above which loss means congestion, whatever the queue looks like.
 const LOSS_MAX: f64 = 0.15;
 
-/// How long a standing queue may be that consumers make: this, or a quarter of the empty path's round trip. More than the
-/// time for which a busy host keeps a process waiting, which looks the same.
+/// How long a standing queue may be that consumers make: this, or a quarter of the empty path's
+/// round trip. More than the time for which a busy host keeps a process waiting, which looks the
+/// same.
 const QUEUE_NS: u64 = 25_000_000;
 
 /// The smallest window: one to wait for, one on its way.
-pub const WINDOW_MIN: f64 = 2.0;
+const WINDOW_MIN: f64 = 2.0;
 
 /// The window before anything is known of the path (as RFC 6928 has it for TCP).
-pub const WINDOW_INITIAL: f64 = 10.0;
+const WINDOW_INITIAL: f64 = 10.0;
 
 /// What was measured of the path so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Path {
     /// Now.
     pub now_ns: u64,
-    /// The least round trip of the last seconds: the path without queues, as far as known. 0: none measured.
+    /// The least round trip of the last seconds: the path without queues, as far as known. 0: none
+    /// measured.
     pub rtt_min_ns: u64,
     /// The least of the latest few round trips: tells a queue as soon as it grows.
     pub rtt_recent_ns: u64,
-    /// The least round trip within the last full round trip: what exceeds `rtt_min_ns` is a standing queue, and not
-    /// a host that was busy for a moment.
+    /// The least round trip within the last full round trip: what exceeds `rtt_min_ns` is a
+    /// standing queue, and not a host that was busy for a moment.
     pub rtt_round_ns: u64,
     /// The smoothed round trip.
     pub rtt_smoothed_ns: u64,
@@ -70,23 +74,26 @@ pub struct Sample {
     pub rate: f64,
     /// There was too little to ask for then, so that the path may carry more than this rate.
     pub starved: bool,
-    /// [`Path::delivered`] when its Interest went out: a round trip is over when this passes what it was at its start.
+    /// [`Path::delivered`] when its Interest went out: a round trip is over when this passes what
+    /// it was at its start.
     pub delivered_before: u64,
 }
 
 impl Path {
-    /// Whether Data wait longer than consumers may make them, if their round trip is `rtt_ns`.
+    /// Returns true if Data wait longer than consumers may make them, if their round trip is
+    /// `rtt_ns`.
     fn is_queue(&self, rtt_ns: u64) -> bool {
         rtt_ns.saturating_sub(self.rtt_min_ns) > QUEUE_NS.max(self.rtt_min_ns / 4)
     }
 
-    /// Whether all Data of the last full round trip waited longer than that: a queue that stands.
-    pub fn has_queue(&self) -> bool {
+    /// Returns true if all Data of the last full round trip waited longer than that: a queue that
+    /// stands.
+    pub(crate) fn has_queue(&self) -> bool {
         self.is_queue(self.rtt_round_ns)
     }
 
-    /// Share of the window that the path holds without its queue. Round trips vary by themselves: up to a quarter
-    /// more is no queue.
+    /// Share of the window that the path holds without its queue. Round trips vary by themselves:
+    /// up to a quarter more is no queue.
     fn share_without_queue(&self) -> f64 {
         if 4 * self.rtt_round_ns <= 5 * self.rtt_min_ns {
             return 1.0;
@@ -102,8 +109,8 @@ pub enum Signal {
     Mark,
     /// A packet was lost: perhaps a full queue, perhaps a bad link.
     Loss,
-    /// Data waited too long for a whole round trip ([`Path::has_queue`]), and no router said so: what CoDel (RFC 8289) would mark at the
-    /// queue, seen from this end.
+    /// Data waited too long for a whole round trip ([`Path::has_queue`]), and no router said so:
+    /// what CoDel (RFC 8289) would mark at the queue, seen from this end.
     Queue,
 }
 
@@ -120,13 +127,14 @@ pub trait CongestionControl: Debug + Send {
     /// A Data came. `limited`: the window was full, so it is the window that limits the rate.
     fn on_data(&mut self, path: &Path, limited: bool);
 
-    /// Congestion. Whether it is answered: then what other packets of this round trip say is the same congestion, and not told.
+    /// Congestion. Whether it is answered: then what other packets of this round trip say is the
+    /// same congestion, and not told.
     fn on_congestion(&mut self, path: &Path, signal: Signal) -> bool;
 }
 
 /// A window that never changes.
 #[derive(Clone, Copy, Debug)]
-pub struct Fixed(pub usize);
+struct Fixed(usize);
 
 impl CongestionControl for Fixed {
     fn window(&self) -> usize {
@@ -142,7 +150,7 @@ impl CongestionControl for Fixed {
 
 /// Additive increase, multiplicative decrease: one packet more each round trip, half on congestion.
 #[derive(Clone, Copy, Debug)]
-pub struct Aimd {
+struct Aimd {
     window: f64,
     slow_start_max: f64,
     window_max: f64,
@@ -150,7 +158,7 @@ pub struct Aimd {
 
 impl Aimd {
     /// A window of at most `window_max` packets.
-    pub fn new(window_max: usize) -> Self {
+    fn new(window_max: usize) -> Self {
         let window_max = (window_max as f64).max(WINDOW_MIN);
         Aimd { window: WINDOW_INITIAL.min(window_max), slow_start_max: f64::INFINITY, window_max }
     }
@@ -181,17 +189,17 @@ impl CongestionControl for Aimd {
 /// A controller by name, for command lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// [`Fixed`], with this window.
+    /// A window of so many packets that never changes.
     Fixed(usize),
-    /// [`Aimd`].
+    /// Additive increase, multiplicative decrease.
     Aimd,
-    /// [`Cubic`].
+    /// CUBIC (RFC 9438), for Interests.
     Cubic,
-    /// [`Raaqm`].
+    /// Remote adaptive active queue management: by delay.
     Raaqm,
-    /// [`Bbr`].
+    /// BBR, by the rate at which Data come.
     Bbr,
-    /// [`NbCc`].
+    /// NB-CC: by marks and loss.
     NbCc,
 }
 
@@ -200,7 +208,7 @@ impl Algorithm {
     pub const WORDS: [&'static str; 6] = ["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:N"];
 
     /// A controller of this kind whose window stays at or below `window_max`.
-    pub fn controller(self, window_max: usize) -> Box<dyn CongestionControl> {
+    pub(crate) fn controller(self, window_max: usize) -> Box<dyn CongestionControl> {
         match self {
             Algorithm::Fixed(window) => Box::new(Fixed(window.min(window_max))),
             Algorithm::Aimd => Box::new(Aimd::new(window_max)),

@@ -1,22 +1,23 @@
-//! NB-CC's rule for consumers (NB-Cache, ToN'21; NB-16): each unmarked Data adds one packet to the window, a mark
-//! halves it, and at most once within a round trip.
+//! NB-CC's rule for consumers (NB-Cache, ToN'21; NB-16): each unmarked Data adds one packet to the
+//! window, a mark halves it, and at most once within a round trip.
 //!
-//! The window doubles each round trip until a router speaks, so the rule wants routers that mark. The paper's do so
-//! lazily: only when a store is congested and no other interface is left. The paper says nothing of loss; here loss
-//! halves the window as a mark does, because a router that drops has no other voice.
+//! The window doubles each round trip until a router speaks, so the rule wants routers that mark.
+//! The paper's do so lazily: only when a store is congested and no other interface is left. The
+//! paper says nothing of loss; here loss halves the window as a mark does, because a router that
+//! drops has no other voice.
 
 use super::{CongestionControl, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 
 /// The controller.
 #[derive(Clone, Copy, Debug)]
-pub struct NbCc {
+pub(super) struct NbCc {
     window: f64,
     window_max: f64,
 }
 
 impl NbCc {
     /// A window of at most `window_max` packets.
-    pub fn new(window_max: usize) -> Self {
+    pub(super) fn new(window_max: usize) -> Self {
         let window_max = (window_max as f64).max(WINDOW_MIN);
         NbCc { window: WINDOW_INITIAL.min(window_max), window_max }
     }

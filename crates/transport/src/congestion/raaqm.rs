@@ -1,14 +1,17 @@
-//! RAAQM: remote adaptive active queue management at the receiver, the delay-based control of the (h)ICN transport
-//! (HT-26; Carofiglio et al., ICP and RAAQM).
+//! RAAQM: remote adaptive active queue management at the receiver, the delay-based control of the
+//! (h)ICN transport (HT-26; Carofiglio et al., ICP and RAAQM).
 //!
-//! Each Data adds γ/W to the window W, as AIMD does. Before there is any loss, the consumer plays the queue manager of
-//! the path itself: with a probability that rises with the round trip between its least and its greatest,
-//! p = p_min + Δp · (RTT − RTT_min) / (RTT_max − RTT_min), a Data multiplies the window by β.
+//! Each Data adds γ/W to the window W, as AIMD does. Before there is any loss, the consumer plays
+//! the queue manager of the path itself: with a probability that rises with the round trip between
+//! its least and its greatest, p = p_min + Δp · (RTT − RTT_min) / (RTT_max − RTT_min), a Data
+//! multiplies the window by β.
 //!
-//! What differs here: Δp is a tenth of 0.2, with which a window that fills the path shrinks before the queue is as long as
-//! a packet, and two flows leave a tenth of the link unused. RTT_min is the least of the last seconds, not of 30 samples, so that a queue that stands for longer
-//! than these is still seen. RTT_max − RTT_min is at least [`SPAN_NS_MIN`], so that a queue of a packet or two is not the
-//! whole scale. Loss counts as for [`super::Cubic`]: without a queue it says nothing. A mark multiplies by β.
+//! What differs here: Δp is a tenth of 0.2, with which a window that fills the path shrinks before
+//! the queue is as long as a packet, and two flows leave a tenth of the link unused. RTT_min is the
+//! least of the last seconds, not of 30 samples, so that a queue that stands for longer than these
+//! is still seen. RTT_max − RTT_min is at least [`SPAN_NS_MIN`], so that a queue of a packet or two
+//! is not the whole scale. Loss counts as for [`super::Cubic`]: without a queue it says nothing. A
+//! mark multiplies by β.
 
 use super::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 
@@ -32,19 +35,20 @@ const SPAN_NS_MIN: u64 = 25_000_000;
 
 /// The controller.
 #[derive(Clone, Copy, Debug)]
-pub struct Raaqm {
+pub(super) struct Raaqm {
     window: f64,
     window_max: f64,
     slow_start: bool,
     rtts_ns: [u64; SAMPLES],
     samples: usize,
-    /// State of the generator that decides: it is fed with the round trips, which are as random as the path.
+    /// State of the generator that decides: it is fed with the round trips, which are as random as
+    /// the path.
     dice: u64,
 }
 
 impl Raaqm {
     /// A window of at most `window_max` packets.
-    pub fn new(window_max: usize) -> Self {
+    pub(super) fn new(window_max: usize) -> Self {
         let window_max = (window_max as f64).max(WINDOW_MIN);
         Raaqm {
             window: WINDOW_INITIAL.min(window_max),

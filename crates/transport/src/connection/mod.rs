@@ -55,7 +55,8 @@ pub use self::outbox::{OUTBOX_OCTETS_MAX, Outbox};
 pub use self::receiver::Counters;
 use self::receiver::Receiver;
 use self::registration::{Context, Registrations};
-use crate::endpoint::{self, Candidate, NamedBy, Surroundings};
+use crate::endpoint::{self, Surroundings};
+pub use crate::endpoint::{BadRouter, Candidate, NamedBy};
 use crate::nonce::Nonces;
 pub use namely_host::Waker;
 

@@ -1,29 +1,34 @@
 //! Round-trip times, and what follows from them: when to take silence for loss.
 //!
-//! Smoothing and the timeout are RFC 6298's. One fetch may be answered by caches and producers at several
-//! distances, so early loss detection goes by the longest recent round trip, not by the average.
+//! Smoothing and the timeout are RFC 6298's. One fetch may be answered by caches and producers at
+//! several distances, so early loss detection goes by the longest recent round trip, not by the
+//! average.
 
 /// The retransmission timeout before any round trip is known (RFC 6298, 2.1).
 const RTO_INITIAL_NS: u64 = 1_000_000_000;
 
-/// Bounds of the timeout without backoff. The lower one is above most pauses of a busy host's scheduler or disk;
-/// real loss is found earlier, by the Data that overtake it, but for the last segment's.
+/// Bounds of the timeout without backoff. The lower one is above most pauses of a busy host's
+/// scheduler or disk; real loss is found earlier, by the Data that overtake it, but for the last
+/// segment's.
 const RTO_NS: (u64, u64) = (500_000_000, 60_000_000_000);
 
-/// What backoff makes of the timeout at most: in silence only single Interests go out, which harms nobody.
+/// What backoff makes of the timeout at most: in silence only single Interests go out, which harms
+/// nobody.
 const BACKED_OFF_NS_MAX: u64 = 2_000_000_000;
 
 /// Doublings after which the timeout has reached its limit whatever it was.
 const BACKOFF_MAX: u32 = 8;
 
-/// How often the time is doubled for which a repeated Interest is waited for: more would hold up all that comes after it.
+/// How often the time is doubled for which a repeated Interest is waited for: more would hold up
+/// all that comes after it.
 const RETRY_DOUBLINGS: u32 = 2;
 
-/// Of how many latest round trips the least tells the queue: few, so that a growing queue is seen at once; more
-/// than one, so that jitter is not taken for a queue.
+/// Of how many latest round trips the least tells the queue: few, so that a growing queue is seen
+/// at once; more than one, so that jitter is not taken for a queue.
 const RECENT: usize = 16;
 
-/// Least time after which an overtaken Interest counts as lost: caches answer out of order within this.
+/// Least time after which an overtaken Interest counts as lost: caches answer out of order within
+/// this.
 const EARLY_NS_MIN: u64 = 20_000_000;
 
 /// How long a least round trip is remembered: paths change.
@@ -73,8 +78,8 @@ impl Extreme {
 }
 
 impl Rtt {
-    /// A round trip of an Interest that was sent once. When it begins a new round: since when Interests were sent whose Data the one
-    /// that is over consists of.
+    /// A round trip of an Interest that was sent once. When it begins a new round: since when
+    /// Interests were sent whose Data the one that is over consists of.
     pub(super) fn sample(&mut self, rtt_ns: u64, now_ns: u64) -> Option<u64> {
         let rtt_ns = rtt_ns.max(1);
         if self.smoothed_ns == 0 {
@@ -128,8 +133,9 @@ impl Rtt {
         (patient_ns.max(EARLY_NS_MIN) << self.patience).min(self.timeout_ns().max(EARLY_NS_MIN))
     }
 
-    /// The same for one that was sent more than once, `attempts` times by now: from the fourth on longer, up to the timeout. Routers
-    /// hold back what is repeated too soon, and a queue that is full stays so for a while.
+    /// The same for one that was sent more than once, `attempts` times by now: from the fourth on
+    /// longer, up to the timeout. Routers hold back what is repeated too soon, and a queue that is
+    /// full stays so for a while.
     pub(super) fn retry_ns(&self, attempts: u8) -> u64 {
         let doublings = u32::from(attempts).saturating_sub(3).min(RETRY_DOUBLINGS);
         (self.early_ns() << doublings).min(self.timeout_ns().max(EARLY_NS_MIN))

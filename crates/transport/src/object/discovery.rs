@@ -1,5 +1,5 @@
-//! Finds an object: its newest version by RDR metadata, or what answers to its prefix; and verifies single packets,
-//! with the certificates that they take.
+//! Finds an object: its newest version by RDR metadata, or what answers to its prefix; and verifies
+//! single packets, with the certificates that they take.
 
 use namely_host::clock::unix_ns;
 use namely_security::{
@@ -16,8 +16,8 @@ use crate::connection::{Answer, Connection, ConnectionError};
 /// Certificates fetched for one packet at most: a chain, and a few that turned out to be others.
 const CERTIFICATES_MAX: usize = 16;
 
-/// How often metadata is asked for before the object is looked for without. A producer that has none stays
-/// silent, so each attempt costs a lifetime.
+/// How often metadata is asked for before the object is looked for without. A producer that has
+/// none stays silent, so each attempt costs a lifetime.
 const DISCOVERY_ATTEMPTS: u32 = 2;
 
 const MANIFEST_COMPONENT: Component<'static> =
@@ -25,7 +25,8 @@ const MANIFEST_COMPONENT: Component<'static> =
 
 /// Requests one packet at a time.
 pub trait Express {
-    /// Sends `interest`, again and again for `attempts` times its lifetime; see [`Connection::express_retrying`].
+    /// Sends `interest`, again and again for `attempts` times its lifetime; see
+    /// [`Connection::express_retrying`].
     ///
     /// # Errors
     /// The router is gone, or `interest` is not one.
@@ -129,7 +130,8 @@ impl<'a> Discovery<'a> {
         }
     }
 
-    /// Finds what answers to `name` as a prefix: an object without metadata, or a dataset of a router.
+    /// Finds what answers to `name` as a prefix: an object without metadata, or a dataset of a
+    /// router.
     ///
     /// # Errors
     /// As [`Discovery::find`].
@@ -162,13 +164,14 @@ impl<'a> Discovery<'a> {
         Ok(self.object_of_segment(&parsed(&wire, object)?))
     }
 
-    /// The object that `data` is a segment of. Nothing of the packet is believed yet but its place: it is
-    /// fetched again, and verified then.
+    /// The object that `data` is a segment of. Nothing of the packet is believed yet but its place:
+    /// it is fetched again, and verified then.
     fn object_of_segment(&mut self, data: &DataView<'_>) -> Object {
         let last = data.final_block_id.and_then(|last| last.segment());
         let object = unknown(data.name.without_last(1).to_name());
         match last {
-            // Where origins count, a segment that no key signed can only be vouched for by a manifest.
+            // Where origins count, a segment that no key signed can only be vouched for by a
+            // manifest.
             Some(last) if self.verifier.policy().is_authenticating() && self.has_manifests(data) => {
                 let segments = Some(last.saturating_add(1));
                 Object { segments, signature_mode: SignatureMode::Manifests, ..object }
@@ -177,8 +180,9 @@ impl<'a> Discovery<'a> {
         }
     }
 
-    /// Whether manifests vouch for the object that `data` is a segment of: taken for granted of a digest; a segment
-    /// without any signature may as well be of an object that nobody vouches for.
+    /// Returns true if manifests vouch for the object that `data` is a segment of: taken for
+    /// granted of a digest; a segment without any signature may as well be of an object that nobody
+    /// vouches for.
     fn has_manifests(&mut self, data: &DataView<'_>) -> bool {
         match data.signature_type {
             SignatureType::DigestSha256 => true,
@@ -228,8 +232,8 @@ impl<'a> Discovery<'a> {
         })
     }
 
-    /// Metadata is signed with a key even where only digests of segments are to be checked: then it is taken as
-    /// it is, like everything else of which nobody checks the origin.
+    /// Metadata is signed with a key even where only digests of segments are to be checked: then it
+    /// is taken as it is, like everything else of which nobody checks the origin.
     fn verified_metadata(&mut self, wire: Vec<u8>) -> Result<Verified, ObjectError> {
         if self.verifier.policy().is_authenticating() {
             return self.verified(wire);

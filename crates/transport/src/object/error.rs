@@ -1,6 +1,6 @@
-//! Why an object could not be read: which name, which key. [`ObjectError::hint`] says what can be done about it.
+//! Why an object could not be read: which name, which key. [`ObjectError::hint`] says what can be
+//! done about it.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -94,13 +94,13 @@ impl From<ConnectionError> for ObjectError {
 
 impl ObjectError {
     /// What the caller can do about it, if there is something to say.
-    pub fn hint(&self) -> Option<Cow<'static, str>> {
+    pub fn hint(&self) -> Option<&'static str> {
         match self {
             ObjectError::Refused { reason: NackReason::NoRoute, .. } => Some(
                 "`namely route list` shows where the router can go; add one with `namely route add`".into(),
             ),
             ObjectError::NoCertificate { fault: None, .. } => {
-                Some("import it with `namely cert import`, or have it served".into())
+                Some("import it with `namely cert import`, or have it served")
             }
             _ => None,
         }

@@ -1,8 +1,9 @@
 //! The order in which the pieces of an object are asked for.
 //!
-//! Under manifests each manifest is asked for one whole group of segments ahead of the first segment it covers:
-//! manifest 0, then for each group g the manifest g+1 and the segments of g. So a manifest is there, verified,
-//! before its segments come, and nobody waits for it. Pieces are numbered in that order.
+//! Under manifests each manifest is asked for one whole group of segments ahead of the first
+//! segment it covers: manifest 0, then for each group g the manifest g+1 and the segments of g. So
+//! a manifest is there, verified, before its segments come, and nobody waits for it. Pieces are
+//! numbered in that order.
 
 use std::ops::Range;
 
@@ -27,13 +28,14 @@ pub(super) enum Piece {
 pub(super) enum Layout {
     /// Segments alone; piece numbers are segment numbers.
     Plain,
-    /// Segments under manifests: groups `first_group..groups`, of the first one without its first `skipped` segments;
-    /// `segments` segments in all.
+    /// Segments under manifests: groups `first_group..groups`, of the first one without its first
+    /// `skipped` segments; `segments` segments in all.
     Manifests { first_group: u64, groups: u64, segments: u64, skipped: u64 },
 }
 
 impl Layout {
-    /// Of `part` of `object`. A part that ends early is laid out like an object that does: without the manifests behind it.
+    /// Of `part` of `object`. A part that ends early is laid out like an object that does: without
+    /// the manifests behind it.
     pub(super) fn of(object: &Object, part: Part) -> Self {
         match (object.signature_mode, object.segments) {
             (SignatureMode::Manifests, Some(segments)) => {
@@ -51,7 +53,8 @@ impl Layout {
         Layout::Manifests { first_group, groups, segments, skipped }
     }
 
-    /// The piece numbers, of an object of `segments`; `first_segment` is where a plain layout starts.
+    /// The piece numbers, of an object of `segments`; `first_segment` is where a plain layout
+    /// starts.
     pub(super) fn pieces(&self, first_segment: u64, segments: u64) -> Range<u64> {
         match *self {
             Layout::Plain => first_segment..segments,
@@ -63,7 +66,8 @@ impl Layout {
         }
     }
 
-    /// Pieces before the first segment of the first group: its manifest, and the next one if there is one.
+    /// Pieces before the first segment of the first group: its manifest, and the next one if there
+    /// is one.
     fn ahead(first_group: u64, groups: u64) -> u64 {
         1 + u64::from(first_group < groups - 1)
     }

@@ -1,9 +1,11 @@
-//! What fetching a named object takes, without I/O: [`Discovery`] finds its newest version, [`SegmentRequester`]
-//! says which Interests go out and when, [`SegmentVerifier`] which of the pieces that come are believed.
+//! What fetching a named object takes, without I/O: [`Discovery`] finds its newest version,
+//! [`SegmentRequester`] says which Interests go out and when, [`SegmentVerifier`] which of the
+//! pieces that come are believed.
 //!
-//! Finding follows RDR (`<name>/32=metadata`); an object without metadata is found by its prefix. Verification is
-//! by manifest where the producer has them, else packet by packet; the certificates that the verifier lacks are
-//! fetched by name. `namely_socket::Consumer` drives these; nothing here waits, writes or starts a thread.
+//! Finding follows RDR (`<name>/32=metadata`); an object without metadata is found by its prefix.
+//! Verification is by manifest where the producer has them, else packet by packet; the certificates
+//! that the verifier lacks are fetched by name. `namely_socket::Consumer` drives these; nothing
+//! here waits, writes or starts a thread.
 
 mod discovery;
 mod error;
@@ -20,7 +22,7 @@ pub use self::discovery::{Discovery, Express};
 pub use self::error::ObjectError;
 pub use self::progress::Progress;
 pub use self::requester::SegmentRequester;
-pub use self::verifier::{CORRUPT_MAX, Checked, OnBadSegment, SegmentVerifier};
+pub use self::verifier::{Checked, OnBadSegment, SegmentVerifier};
 use crate::fetch;
 
 /// How objects are read.
@@ -79,7 +81,8 @@ impl Object {
 pub struct Part {
     /// The first segment that is wanted.
     pub first: u64,
-    /// The number after that of the last one: what lies behind is not asked for. No end: [`u64::MAX`].
+    /// The number after that of the last one: what lies behind is not asked for. No end:
+    /// [`u64::MAX`].
     pub end: u64,
 }
 

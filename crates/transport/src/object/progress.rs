@@ -30,8 +30,9 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Share of the Data that came from the content store of the first router, 0 to 1; none when the router does
-    /// not tell. Data carry no sign of caches farther away, so these count as not cached.
+    /// Share of the Data that came from the content store of the first router, 0 to 1; none when
+    /// the router does not tell. Data carry no sign of caches farther away, so these count as not
+    /// cached.
     pub fn cache_share(&self) -> Option<f64> {
         (self.origin_told > 0).then(|| self.from_cache as f64 / self.origin_told as f64)
     }

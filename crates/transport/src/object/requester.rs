@@ -1,5 +1,6 @@
-//! SegmentRequester for the pieces of an object: which, in what order and how fast. No verification: what comes is taken on trust
-//! until somebody says that it is corrupt, so that the price of a signature does not slow the Interests (HT-19).
+//! SegmentRequester for the pieces of an object: which, in what order and how fast. No
+//! verification: what comes is taken on trust until somebody says that it is corrupt, so that the
+//! price of a signature does not slow the Interests (HT-19).
 
 use std::convert::Infallible;
 
@@ -15,8 +16,8 @@ use crate::segment::PieceInterest;
 /// The IncomingFaceId of Data from a router's content store (NFD reserves it, and namelyd follows).
 const FACE_OF_CONTENT_STORE: u64 = 254;
 
-/// Requests the pieces of one object. They are numbered in the order in which they are requested: segments, and the
-/// manifests that list them.
+/// Requests the pieces of one object. They are numbered in the order in which they are requested:
+/// segments, and the manifests that list them.
 #[derive(Debug)]
 pub struct SegmentRequester {
     object: Name,
@@ -128,7 +129,8 @@ impl SegmentRequester {
         self.fetch.on_corrupt(number);
     }
 
-    /// Records that `last` is the last segment, as a verified one says. Only of objects whose end is not known.
+    /// Records that `last` is the last segment, as a verified one says. Only of objects whose end
+    /// is not known.
     ///
     /// # Errors
     /// [`ObjectError::Fetch`] if the end is known already and another one.
@@ -146,7 +148,8 @@ impl SegmentRequester {
         self.fetch.expire(now_ns);
     }
 
-    /// When to [`SegmentRequester::send_interests`] and [`SegmentRequester::expire`] again, if no packet comes before.
+    /// When to [`SegmentRequester::send_interests`] and [`SegmentRequester::expire`] again, if no
+    /// packet comes before.
     pub fn next_timeout_ns(&mut self) -> u64 {
         self.fetch.next_timeout_ns()
     }
@@ -159,7 +162,8 @@ impl SegmentRequester {
     /// Returns why the fetch has failed, if it has.
     ///
     /// # Errors
-    /// [`ObjectError::Refused`] by the router; [`ObjectError::Fetch`] after too much silence or too many attempts.
+    /// [`ObjectError::Refused`] by the router; [`ObjectError::Fetch`] after too much silence or too
+    /// many attempts.
     pub fn check(&self) -> Result<(), ObjectError> {
         self.fetch.failure().map_or(Ok(()), |failure| Err(self.failed(failure)))
     }
@@ -169,7 +173,8 @@ impl SegmentRequester {
         self.fetch.counters()
     }
 
-    /// What is known here of how far it is; the octets and segments handed over are for the caller to add.
+    /// What is known here of how far it is; the octets and segments handed over are for the caller
+    /// to add.
     pub fn progress(&self, now_ns: u64) -> Progress {
         Progress {
             elapsed_ns: now_ns.saturating_sub(self.started_ns.unwrap_or(now_ns)),
@@ -204,7 +209,8 @@ impl SegmentRequester {
         self.layout.number(piece)
     }
 
-    /// Counts a Data by its origin; returns true if the router says that it came from its content store.
+    /// Counts a Data by its origin; returns true if the router says that it came from its content
+    /// store.
     fn count_origin(&mut self, headers: &LpHeaders) -> bool {
         let Some(face) = headers.incoming_face_id else { return false };
         let from_cache = face == FACE_OF_CONTENT_STORE;

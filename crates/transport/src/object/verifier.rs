@@ -13,9 +13,9 @@ use super::layout::{Layout, Piece};
 use super::{Object, ObjectError, Part, SignatureMode};
 use crate::fetch::Failure;
 
-/// How often one piece may come and be wrong before the fetch fails: a damaged copy in a cache is worked
-/// around, a producer that makes wrong packets is not.
-pub const CORRUPT_MAX: u32 = 3;
+/// How often one piece may come and be wrong before the fetch fails: a damaged copy in a cache is
+/// worked around, a producer that makes wrong packets is not.
+const CORRUPT_MAX: u32 = 3;
 
 /// Manifests kept: those of the group under way and of the next one, and a spare.
 const MANIFESTS_MAX: usize = 3;
@@ -23,7 +23,7 @@ const MANIFESTS_MAX: usize = 3;
 /// What becomes of a segment that is not what it should be (HT-20).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnBadSegment {
-    /// It is requested again, [`CORRUPT_MAX`] times in all.
+    /// It is requested again, three times in all.
     #[default]
     Refetch,
     /// It is handed over all the same, as unverified. A manifest never is.
@@ -125,18 +125,10 @@ impl SegmentVerifier {
         }
     }
 
-    /// What can be done ahead of pieces that are still to be checked, as far as those say that were.
+    /// What can be done ahead of pieces that are still to be checked, as far as those say that
+    /// were.
     pub fn preparation(&self) -> Option<&Preparation> {
         self.preparation.as_ref()
-    }
-
-    /// Prepares `run`, pieces in order, for [`SegmentVerifier::check`]: what manifests list is hashed together, which is
-    /// faster.
-    pub fn prepare<B: PacketOctets>(&self, run: impl IntoIterator<Item = B>) -> Vec<Prepared<B>> {
-        match &self.preparation {
-            Some(preparation @ Preparation::Digests(_)) => Prepared::each(preparation, run),
-            _ => run.into_iter().map(Prepared::from).collect(),
-        }
     }
 
     /// Checks piece `number`, under manifests the one after the last that was believed.
@@ -248,8 +240,8 @@ impl SegmentVerifier {
         self.bad(number, accepted, damaged, ObjectError::Untrusted(rejection))
     }
 
-    /// What becomes of a piece that is not believed: if it is damaged, another copy may be better, unless that was tried
-    /// often enough.
+    /// What becomes of a piece that is not believed: if it is damaged, another copy may be better,
+    /// unless that was tried often enough.
     fn bad<B: PacketOctets>(
         &mut self,
         number: u64,

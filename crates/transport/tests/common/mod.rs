@@ -29,7 +29,8 @@ impl ScriptedRouter {
         Self::start_with(path, vec![code], respond)
     }
 
-    /// The same with a code for each registration of a connection; the last holds for all further ones.
+    /// The same with a code for each registration of a connection; the last holds for all further
+    /// ones.
     pub(crate) fn start_with(path: &Path, codes: Vec<u64>, respond: Respond) -> Self {
         let _ = std::fs::remove_file(path);
         let listener = UnixListener::bind(path).unwrap();

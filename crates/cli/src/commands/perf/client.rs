@@ -6,8 +6,8 @@ use std::sync::{Barrier, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use namely_transport::Nonces;
 use namely_transport::connection::{Answer, Connection, Options};
-use namely_transport::nonce::Nonces;
 use namely_wire::{DataView, InterestBuilder, Name};
 use serde_json::Value;
 
@@ -54,7 +54,8 @@ pub struct Client {
     /// Interests of each flow under way at once [default: 64; at a rate 4096].
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WINDOW_MAX)))]
     window: Option<u32>,
-    /// Interests a second of all flows together, whether or not they are answered; nothing is asked for twice.
+    /// Interests a second of all flows together, whether or not they are answered; nothing is asked
+    /// for twice.
     #[arg(long, value_name = "PPS", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     rate: Option<u64>,
     /// Flows, each with a connection and a thread of its own.
@@ -111,7 +112,8 @@ impl Client {
         outcome(&summary.total, &self.prefix)
     }
 
-    /// The base of a flow's names: `<prefix>/<flow>/<session>`, and what the options ask for beyond that.
+    /// The base of a flow's names: `<prefix>/<flow>/<session>`, and what the options ask for beyond
+    /// that.
     fn base(&self, flow: u16, session: u32) -> Result<Name, Failure> {
         let head = self.prefix.join_generic(flow.to_string());
         let id = format!("{session:08x}");
@@ -163,7 +165,8 @@ impl Client {
         Ok((plan, outstanding))
     }
 
-    /// Asks once before anything is measured, so that a wrong prefix is told at once; the payload's size.
+    /// Asks once before anything is measured, so that a wrong prefix is told at once; the payload's
+    /// size.
     fn probe(&self, connection: &mut Connection, session: u32) -> Result<usize, Failure> {
         let name = self.base(0, session)?.join_generic(u64::MAX.to_be_bytes());
         let interest = InterestBuilder::new(name).lifetime_ms(self.lifetime.max(1000));

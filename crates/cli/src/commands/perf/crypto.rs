@@ -1,4 +1,5 @@
-//! `namely perf crypto`: what signing, verifying and hashing a packet costs, in a loop and one at a time (HT-29, HT-31).
+//! `namely perf crypto`: what signing, verifying and hashing a packet costs, in a loop and one at a
+//! time (HT-29, HT-31).
 
 use std::hint::black_box;
 use std::sync::Arc;

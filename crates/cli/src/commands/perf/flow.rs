@@ -1,9 +1,9 @@
-//! One flow of a client: what it asks for and when, what an answer is worth, and what it counts. Without I/O and
-//! without a clock: the client's thread brings time and packets.
+//! One flow of a client: what it asks for and when, what an answer is worth, and what it counts.
+//! Without I/O and without a clock: the client's thread brings time and packets.
 
 use hdrhistogram::Histogram;
+use namely_transport::Nonces;
 use namely_transport::connection::{Incoming, Outbox, Packet};
-use namely_transport::nonce::Nonces;
 use namely_wire::{DataView, LpHeaders};
 
 use super::outstanding::Outstanding;
@@ -13,7 +13,8 @@ use super::signing::Checker;
 /// Longest latency that is told from longer ones.
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
 
-/// At a rate, Interests that are due within this time leave together: waking up for each would be the load itself.
+/// At a rate, Interests that are due within this time leave together: waking up for each would be
+/// the load itself.
 const PACE_NS: u64 = 100_000;
 
 /// How a flow asks.
@@ -154,7 +155,8 @@ impl Flow {
     pub(super) fn take(&mut self, incoming: &Incoming<'_>, outbox: &mut Outbox) {
         match incoming.packet {
             Packet::Data(data) => self.take_data(&data, incoming, outbox),
-            // It stays under way until its time is over: asking again at once would only be refused again.
+            // It stays under way until its time is over: asking again at once would only be refused
+            // again.
             Packet::Nack(interest, _) => {
                 let number = self.plan.template.number(interest.name);
                 let ours = number.is_some_and(|number| self.outstanding.has(number));
@@ -186,7 +188,8 @@ impl Flow {
         }
     }
 
-    /// Ends the wait for what was not answered in time: with a window it is asked for again, at a rate it is lost.
+    /// Ends the wait for what was not answered in time: with a window it is asked for again, at a
+    /// rate it is lost.
     pub(super) fn expire(&mut self, now_ns: u64, outbox: &mut Outbox) {
         while let Some(number) = self.outstanding.overdue(now_ns) {
             self.tally.timeouts += 1;

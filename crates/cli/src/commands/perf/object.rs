@@ -1,5 +1,5 @@
-//! `namely perf object`: what a whole object costs from publishing to verified content, by suite, manifest and way of
-//! production, over sockets and the router (HT-27, HT-28).
+//! `namely perf object`: what a whole object costs from publishing to verified content, by suite,
+//! manifest and way of production, over sockets and the router (HT-27, HT-28).
 
 use std::io;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use super::sample::Sample;
 use super::signing::payload;
 use crate::commands::Context;
 use crate::failure::Failure;
+use crate::fetching::bind_failure;
 use crate::output::Cell;
 
 /// Where objects and their producer's certificate are.
@@ -333,7 +334,7 @@ impl Keys {
         };
         options.suite = suite.suite();
         options.buffer_octets = buffer_octets;
-        Producer::bind(prefix, options).map_err(failed)
+        Producer::bind(prefix, options).map_err(bind_failure)
     }
 
     pub(super) fn consumer(
@@ -350,7 +351,7 @@ impl Keys {
         if suite == Signed::None {
             options.trust = Trust::Policy(Box::new(TrustPolicy::insecure_accept_all()));
         }
-        Consumer::bind(prefix, options).map_err(failed)
+        Consumer::bind(prefix, options).map_err(bind_failure)
     }
 }
 

@@ -1,7 +1,8 @@
-//! The Interests under way of one flow: a fixed number of places, found by number, in the order of their deadlines.
+//! The Interests under way of one flow: a fixed number of places, found by number, in the order of
+//! their deadlines.
 //!
-//! All Interests of a flow have one lifetime, so that the order of sending is the order of the deadlines: a list
-//! through the places, from which any one leaves at the same cost.
+//! All Interests of a flow have one lifetime, so that the order of sending is the order of the
+//! deadlines: a list through the places, from which any one leaves at the same cost.
 
 /// No place.
 const NONE: u32 = u32::MAX;
@@ -16,7 +17,7 @@ enum Numbers {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct InterestSlot {
     /// The number asked for last.
     number: u64,
     waiting: bool,
@@ -29,7 +30,7 @@ struct Place {
 /// What is asked for and not answered yet.
 #[derive(Debug)]
 pub(super) struct Outstanding {
-    places: Vec<Place>,
+    places: Vec<InterestSlot>,
     numbers: Numbers,
     /// Places to take; for cyclic numbers the next is found by walking.
     free: Vec<u32>,
@@ -54,7 +55,7 @@ impl Outstanding {
     }
 
     fn with(window: u32, places: u32, numbers: Numbers, free: Vec<u32>) -> Self {
-        let place = |i| Place {
+        let place = |i| InterestSlot {
             number: u64::from(i),
             waiting: false,
             first_sent_ns: 0,
@@ -80,7 +81,7 @@ impl Outstanding {
         self.count
     }
 
-    /// Whether there is no room for another.
+    /// Returns true if there is no room for another.
     pub(super) fn is_full(&self) -> bool {
         self.count >= self.window
     }
@@ -137,7 +138,7 @@ impl Outstanding {
         Some(self.places[at as usize].first_sent_ns)
     }
 
-    /// Whether `number` is under way.
+    /// Returns true if `number` is under way.
     pub(super) fn has(&self, number: u64) -> bool {
         self.place_of(number).is_some()
     }
@@ -173,7 +174,7 @@ impl Outstanding {
     }
 
     fn unlink(&mut self, at: u32) {
-        let Place { before, after, .. } = self.places[at as usize];
+        let InterestSlot { before, after, .. } = self.places[at as usize];
         match self.places.get_mut(before as usize) {
             Some(place) => place.after = after,
             None => self.first = after,

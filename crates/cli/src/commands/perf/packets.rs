@@ -1,5 +1,5 @@
-//! The packets of a measurement, written from templates: an Interest is a copy with its number and Nonce put in, a
-//! Data the name that was asked for before a tail that is always the same.
+//! The packets of a measurement, written from templates: an Interest is a copy with its number and
+//! Nonce put in, a Data the name that was asked for before a tail that is always the same.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ use super::signing::Signing;
 /// Octets of the number that ends a name.
 const NUMBER_OCTETS: usize = 8;
 
-/// FreshnessPeriod of generated Data, ms: longer than a measured second, so that `--cached` is answered by caches
-/// that look at it.
+/// FreshnessPeriod of generated Data, ms: longer than a measured second, so that `--cached` is
+/// answered by caches that look at it.
 const FRESHNESS_MS: u64 = 60_000;
 
 /// The Interests of one flow: the same but for the number that ends the name, and the Nonce.

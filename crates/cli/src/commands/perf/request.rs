@@ -1,4 +1,5 @@
-//! `namely perf request`: the round trip of one packet that is made and signed when it is asked for, and verified (HT-30).
+//! `namely perf request`: the round trip of one packet that is made and signed when it is asked
+//! for, and verified (HT-30).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,6 +1,7 @@
 //! Means with their confidence, as the tables of the (h)ICN transport's paper have them.
 
-/// Quantiles of Student's t for 99 % two-sided, by degrees of freedom from 1 (Abramowitz and Stegun, table 26.10).
+/// Quantiles of Student's t for 99 % two-sided, by degrees of freedom from 1 (Abramowitz and
+/// Stegun, table 26.10).
 const T99: [f64; 30] = [
     63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012, 2.977, 2.947,
     2.921, 2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779, 2.771, 2.763, 2.756, 2.750,

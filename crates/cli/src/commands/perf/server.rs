@@ -27,7 +27,8 @@ pub struct Server {
     #[arg(long, value_name = "OCTETS", default_value_t = PAYLOAD_OCTETS as u64,
         value_parser = clap::value_parser!(u64).range(0..=PAYLOAD_OCTETS_MAX as u64))]
     payload: u64,
-    /// How to sign: the default costs nothing at either end, so that the router is what is measured.
+    /// How to sign: the default costs nothing at either end, so that the router is what is
+    /// measured.
     #[arg(long, value_name = "HOW", default_value = "null")]
     sign: SignWith,
     /// Connections to the router; a client's flow n is answered on connection n if there is one.

@@ -1,5 +1,5 @@
-//! How generated Data are signed and checked. The keys are part of the program and no secret: they are there to
-//! cost what signatures cost, not to prove anything.
+//! How generated Data are signed and checked. The keys are part of the program and no secret: they
+//! are there to cost what signatures cost, not to prove anything.
 
 use std::sync::Arc;
 
@@ -86,7 +86,8 @@ impl Signing {
         }
     }
 
-    /// Appends SignatureValue to the Data whose signed portion begins at `signed_from` and ends with `out`.
+    /// Appends SignatureValue to the Data whose signed portion begins at `signed_from` and ends
+    /// with `out`.
     pub(super) fn append_value(&self, signed_from: usize, out: &mut Vec<u8>) -> Result<(), CryptoError> {
         let header = [SIGNATURE_VALUE as u8, self.value_octets() as u8];
         match self {
@@ -106,7 +107,8 @@ impl Signing {
     }
 }
 
-/// The payload of `octets` that servers send: the same octets each time, so that a client can tell a changed one.
+/// The payload of `octets` that servers send: the same octets each time, so that a client can tell
+/// a changed one.
 pub(super) fn payload(octets: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut payload = Vec::with_capacity(octets + 8);
@@ -134,7 +136,7 @@ impl Checker {
         Ok(Checker { payload: payload(PAYLOAD_OCTETS_MAX), hmac, ed25519: ed25519()? })
     }
 
-    /// Whether `data` is what a server sends, signed as it says.
+    /// Returns true if `data` is what a server sends, signed as it says.
     pub(super) fn is_right(&self, data: &DataView<'_>) -> bool {
         let (signed, value) = (&[data.signed_portion][..], data.signature_value);
         let signature = match data.signature_type {

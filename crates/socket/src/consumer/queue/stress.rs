@@ -1,5 +1,6 @@
-//! Several threads prepare the pieces of one object while others bring them, in any order, and one checks them. Also under
-//! ThreadSanitizer (`.ci/run tsan`), for as long as `NAMELY_STRESS_MS` says.
+//! Several threads prepare the pieces of one object while others bring them, in any order, and one
+//! checks them. Also under ThreadSanitizer (`.ci/run tsan`), for as long as `NAMELY_STRESS_MS`
+//! says.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -44,7 +45,8 @@ impl Chance {
     }
 }
 
-/// Brings pieces as the window lets it, a few at a time and out of order, until the queue is closed. Some are lost for good.
+/// Brings pieces as the window lets it, a few at a time and out of order, until the queue is
+/// closed. Some are lost for good.
 fn bring(queue: &VerifyQueue<()>, again: &Mutex<VecDeque<u64>>, seed: u64) {
     let (mut chance, mut asked) = (Chance(seed), 0);
     let mut fresh: Vec<(u64, Vec<u8>)> = Vec::new();

@@ -1,0 +1,108 @@
+//! Answers to datagrams: those that wait to be verified, and those that wait for the application.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use namely_transport::connection::Answer;
+use namely_wire::{ContentType, Name};
+
+use super::error::RecvError;
+use crate::error::CallError;
+use crate::inbox::Inbox;
+use crate::pending::Promise;
+
+/// A verified answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The Data's name.
+    pub name: Name,
+    /// Its content.
+    pub content: Vec<u8>,
+    /// Its ContentType.
+    pub content_type: ContentType,
+    /// The key that vouches for it, if one does.
+    pub signer: Option<Name>,
+    /// From sending the Interest to receiving the Data.
+    pub rtt: Duration,
+}
+
+/// What the application gets.
+pub(super) type Outcome = Result<Received, RecvError>;
+
+/// The datagrams of one consumer.
+pub(super) struct Datagrams {
+    pub(super) inbox: Inbox<Outcome>,
+    /// Sent, and the answer not taken.
+    pub(super) open: AtomicUsize,
+    pub(super) replies: Mutex<Replies>,
+    came: Condvar,
+}
+
+#[derive(Default)]
+pub(super) struct Replies {
+    queue: VecDeque<Reply>,
+    pub(super) started: bool,
+    closed: bool,
+}
+
+pub(super) struct Reply {
+    pub(super) name: Name,
+    pub(super) answer: Result<Answer, CallError>,
+    pub(super) to: To,
+}
+
+/// Where an answer goes.
+pub(super) enum To {
+    Inbox,
+    Caller(Promise<Outcome>),
+}
+
+impl Datagrams {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Datagrams {
+            inbox: Inbox::new()?,
+            open: AtomicUsize::new(0),
+            replies: Mutex::default(),
+            came: Condvar::new(),
+        })
+    }
+
+    /// Whoever waits is told.
+    pub(super) fn close(&self) {
+        self.inbox.close(CallError::Closed);
+        self.replies.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.came.notify_all();
+    }
+
+    /// An answer was taken: there is room for another datagram.
+    pub(super) fn taken(&self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn reply(&self, reply: Reply) {
+        self.replies.lock().unwrap_or_else(PoisonError::into_inner).queue.push_back(reply);
+        self.came.notify_one();
+    }
+
+    pub(super) fn next(&self) -> Option<Reply> {
+        let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if replies.closed {
+                return None;
+            }
+            if let Some(reply) = replies.queue.pop_front() {
+                return Some(reply);
+            }
+            replies = self.came.wait(replies).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl AsFd for Datagrams {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inbox.as_fd()
+    }
+}

@@ -1,0 +1,412 @@
+//! The table of options: name, text and field of each.
+
+use std::fmt;
+
+use namely_transport::object::OnBadSegment;
+use namely_wire::PACKET_OCTETS_MAX;
+
+use super::error::OptionError;
+use super::fields::{ConsumerOptions, ProducerOptions};
+use super::text::{OptionText, Words};
+use super::values::{ManifestUse, Revocation, Suite, VERIFY_THREADS_MAX};
+use crate::buffer::BufferPolicy;
+
+/// Which sockets have an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// Both.
+    Both,
+    /// Consumers.
+    Consumer,
+    /// Producers.
+    Producer,
+}
+
+/// What text an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// One of these words; one that ends in `:` is followed by something.
+    Choice(&'static [&'static str]),
+    /// `true` or `false`.
+    Flag,
+    /// A whole number within these bounds.
+    Number {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+    /// A whole number that can be read and not be set.
+    ReadOnly,
+}
+
+/// One option.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// Which sockets have it.
+    pub on: For,
+    /// What text it takes.
+    pub kind: Kind,
+    /// Its value unless another is set, as text; empty: none.
+    pub default: &'static str,
+    /// True if it can be set only before bind.
+    pub before_bind: bool,
+    /// What it is.
+    pub about: &'static str,
+    of_consumer: Option<Field<ConsumerOptions>>,
+    of_producer: Option<Field<ProducerOptions>>,
+}
+
+/// The field that an option is, of `O`.
+struct Field<O> {
+    set: fn(&mut O, &OptionSpec, &str) -> Result<(), OptionError>,
+    get: fn(&O) -> String,
+}
+
+impl<O> Clone for Field<O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<O> Copy for Field<O> {}
+
+impl<O> fmt::Debug for Field<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Field")
+    }
+}
+
+/// The field at a path below the options.
+macro_rules! field {
+    ($($field:ident).+) => {
+        Field {
+            set: |options, spec, value| {
+                options.$($field).+ = parsed(spec, value)?;
+                Ok(())
+            },
+            get: |options| options.$($field).+.text(),
+        }
+    };
+}
+
+const fn spec(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    about: &'static str,
+    of: (Option<Field<ConsumerOptions>>, Option<Field<ProducerOptions>>),
+) -> OptionSpec {
+    let on = match of {
+        (Some(_), Some(_)) => For::Both,
+        (Some(_), None) => For::Consumer,
+        _ => For::Producer,
+    };
+    OptionSpec { name, on, kind, default, before_bind: false, about, of_consumer: of.0, of_producer: of.1 }
+}
+
+const fn both(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    about: &'static str,
+    (consumer, producer): (Field<ConsumerOptions>, Field<ProducerOptions>),
+) -> OptionSpec {
+    spec(name, kind, default, about, (Some(consumer), Some(producer)))
+}
+
+const fn consumer(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    about: &'static str,
+    field: Field<ConsumerOptions>,
+) -> OptionSpec {
+    spec(name, kind, default, about, (Some(field), None))
+}
+
+const fn producer(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    about: &'static str,
+    field: Field<ProducerOptions>,
+) -> OptionSpec {
+    spec(name, kind, default, about, (None, Some(field)))
+}
+
+/// Of a bound producer, which says what it is.
+const fn read_only(name: &'static str, about: &'static str) -> OptionSpec {
+    let field = Field {
+        set: |_: &mut ProducerOptions, spec, value| {
+            Err(OptionError::Bad { option: spec.name, value: value.into() })
+        },
+        get: |_| "0".into(),
+    };
+    producer(name, Kind::ReadOnly, "0", about, field)
+}
+
+const fn before(spec: OptionSpec) -> OptionSpec {
+    OptionSpec { before_bind: true, ..spec }
+}
+
+const fn words<T: Words>() -> Kind {
+    Kind::Choice(T::WORDS)
+}
+
+const ANY_NUMBER: Kind = Kind::Number { min: 0, max: u64::MAX };
+const SOME: Kind = Kind::Number { min: 1, max: u64::MAX };
+const TRUST: Kind = Kind::Choice(&["user", "policy:", "anchor:", "digest", "insecure"]);
+const CONGESTION: Kind = Kind::Choice(&["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:"]);
+const MTU: Kind = Kind::Choice(&["off", "path"]);
+const PACKET_OCTETS: Kind = Kind::Number { min: 256, max: PACKET_OCTETS_MAX as u64 };
+
+const FOLLOWS_PATH: Field<ProducerOptions> = Field {
+    set: |options, spec, value| {
+        options.follows_path = match value {
+            "off" => false,
+            "path" => true,
+            _ => return Err(OptionError::Bad { option: spec.name, value: value.into() }),
+        };
+        Ok(())
+    },
+    get: |options| if options.follows_path { "path" } else { "off" }.into(),
+};
+
+/// Every option, in the order of the documentation.
+pub const OPTIONS: &[OptionSpec] = &[
+    before(both(
+        "router",
+        Kind::Text,
+        "",
+        "address of the router; empty: the usual places",
+        (field!(router), field!(router)),
+    )),
+    before(both(
+        "keychain",
+        Kind::Text,
+        "",
+        "folder of the key chain; empty: the user's",
+        (field!(keychain), field!(keychain)),
+    )),
+    before(producer(
+        "identity",
+        Kind::Text,
+        "",
+        "who signs; empty: the longest identity above the prefix",
+        field!(identity),
+    )),
+    before(consumer(
+        "trust",
+        TRUST,
+        "user",
+        "whom to believe: the user's keys and anchors, a policy file, one more anchor's file, digests, anything",
+        field!(trust),
+    )),
+    consumer(
+        "congestion",
+        CONGESTION,
+        "cubic",
+        "how fetches follow the network",
+        field!(read.fetch.congestion),
+    ),
+    consumer("window_max", SOME, "1024", "largest window of a fetch, packets", field!(read.fetch.window_max)),
+    consumer("lifetime_ms", SOME, "2000", "InterestLifetime, ms", field!(read.lifetime_ms)),
+    consumer(
+        "retries",
+        SOME,
+        "3",
+        "how often metadata and certificates are asked for",
+        field!(read.attempts),
+    ),
+    consumer(
+        "reliable",
+        Kind::Flag,
+        "true",
+        "whether what is lost is asked for again; if not, a gap is an error, and a stream goes on behind it",
+        field!(reliable),
+    ),
+    consumer(
+        "on_bad_segment",
+        words::<OnBadSegment>(),
+        "refetch",
+        "what becomes of a segment that is not believed",
+        field!(on_bad_segment),
+    ),
+    consumer(
+        "revocation",
+        words::<Revocation>(),
+        "check",
+        "refuse what is revoked, or also what nobody calls good, or nothing",
+        field!(revocation),
+    ),
+    consumer(
+        "backlog_segments",
+        SOME,
+        "2048",
+        "segments of an object that may wait to be verified",
+        field!(backlog_segments),
+    ),
+    consumer(
+        "verify_threads",
+        Kind::Number { min: 0, max: VERIFY_THREADS_MAX as u64 },
+        "0",
+        "threads that verify an object, its own included, and more than one only while much waits; 0: one for each processor, 4 at most",
+        field!(verify_threads),
+    ),
+    consumer(
+        "read_ahead_octets",
+        SOME,
+        "4194304",
+        "octets that a stream asks for ahead of its reader; as many again wait verified",
+        field!(read_ahead_octets),
+    ),
+    consumer(
+        "can_be_prefix",
+        Kind::Flag,
+        "false",
+        "whether Data with longer names may answer datagrams",
+        field!(can_be_prefix),
+    ),
+    consumer(
+        "must_be_fresh",
+        Kind::Flag,
+        "false",
+        "whether stale Data may not answer datagrams",
+        field!(must_be_fresh),
+    ),
+    both(
+        "timeout_ms",
+        ANY_NUMBER,
+        "0",
+        "the longest a call waits, ms; 0: as long as the fetch goes on",
+        (field!(timeout), field!(timeout)),
+    ),
+    consumer(
+        "object_octets_max",
+        SOME,
+        "1073741824",
+        "the largest object that is fetched whole, octets",
+        field!(object_octets_max),
+    ),
+    producer(
+        "manifest",
+        words::<ManifestUse>(),
+        "sha256",
+        "whether manifests vouch for segments, and with which hash",
+        field!(manifest),
+    ),
+    producer("suite", words::<Suite>(), "ed25519", "how what is published is signed", field!(suite)),
+    producer(
+        "packet_octets_max",
+        PACKET_OCTETS,
+        "8736",
+        "largest packet made, octets",
+        field!(packet_octets_max),
+    ),
+    producer(
+        "mtu",
+        MTU,
+        "off",
+        "whether packets are made no longer than the path to the router carries whole",
+        FOLLOWS_PATH,
+    ),
+    read_only("path_octets", "largest packet that the path carries whole; 0: not bound"),
+    read_only(
+        "certificate_ends_s",
+        "last second of the session's certificate, s since the Unix epoch; 0: not bound, or no key signs",
+    ),
+    producer("segment_octets", SOME, "8192", "most content in a segment, octets", field!(segment_octets)),
+    producer("freshness_ms", ANY_NUMBER, "10000", "FreshnessPeriod of segments, ms", field!(freshness_ms)),
+    before(producer(
+        "reliable",
+        Kind::Flag,
+        "false",
+        "whether everything published is kept in the store; otherwise what does not fit is lost",
+        field!(reliable),
+    )),
+    before(producer(
+        "buffer_octets",
+        ANY_NUMBER,
+        "67108864",
+        "memory of the output buffer, octets",
+        field!(buffer_octets),
+    )),
+    before(producer(
+        "buffer_policy",
+        words::<BufferPolicy>(),
+        "lru",
+        "which packets leave memory first",
+        field!(buffer_policy),
+    )),
+    before(producer(
+        "store",
+        Kind::Text,
+        "",
+        "directory behind the output buffer; empty: none",
+        field!(store),
+    )),
+    before(producer("store_octets", SOME, "1073741824", "limit of the store, octets", field!(store_octets))),
+    before(producer(
+        "requests_max",
+        SOME,
+        "256",
+        "names that wait for the application",
+        field!(requests_max),
+    )),
+    before(producer(
+        "pending_ms",
+        ANY_NUMBER,
+        "0",
+        "the longest an Interest waits for the application, ms; 0: its lifetime",
+        field!(pending_ms),
+    )),
+];
+
+/// `value` as what `spec` takes.
+pub(super) fn parsed<T: OptionText>(spec: &OptionSpec, value: &str) -> Result<T, OptionError> {
+    let bad = || OptionError::Bad { option: spec.name, value: value.into() };
+    if let Kind::Number { min, max } = spec.kind
+        && !value.parse().is_ok_and(|number: u64| (min..=max).contains(&number))
+    {
+        return Err(bad());
+    }
+    T::of_text(value).ok_or_else(bad)
+}
+
+/// The specification of option `name` on such a socket.
+pub(crate) fn find(name: &str, on: For) -> Result<&'static OptionSpec, OptionError> {
+    let is = |spec: &&OptionSpec| spec.name == name && (spec.on == on || spec.on == For::Both);
+    OPTIONS.iter().find(is).ok_or_else(|| OptionError::Unknown(name.into()))
+}
+
+macro_rules! by_name {
+    ($($options:ident: $on:ident in $field:ident),*) => {
+        $(impl $options {
+            /// Sets option `name` to what `value` says.
+            ///
+            /// # Errors
+            /// There is no such option, or it does not take `value`.
+            pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
+                let spec = find(name, For::$on)?;
+                let field = spec.$field.ok_or_else(|| OptionError::Unknown(name.into()))?;
+                (field.set)(self, spec, value)
+            }
+
+            /// The value of option `name`, as text.
+            ///
+            /// # Errors
+            /// There is no such option.
+            pub fn get(&self, name: &str) -> Result<String, OptionError> {
+                let field = find(name, For::$on)?.$field.ok_or_else(|| OptionError::Unknown(name.into()))?;
+                Ok((field.get)(self))
+            }
+        })*
+    };
+}
+
+by_name!(ConsumerOptions: Consumer in of_consumer, ProducerOptions: Producer in of_producer);
