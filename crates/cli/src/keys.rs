@@ -28,18 +28,6 @@ pub fn key_chain() -> Result<KeyChain, Failure> {
     KeyChain::open_default().map_err(key_failure)
 }
 
-/// The signer of commands to routers: the default identity's key, if there is one that needs no passphrase;
-/// else a digest, which a router on the same host accepts from its users.
-pub fn command_signer() -> Result<Signer, Failure> {
-    let Ok(chain) = KeyChain::open_default() else { return Ok(Signer::digest_sha256()) };
-    match chain.key(None) {
-        Ok(entry) if !entry.encrypted => {
-            Ok(chain.signer(None, None).unwrap_or_else(|_| Signer::digest_sha256()))
-        }
-        _ => Ok(Signer::digest_sha256()),
-    }
-}
-
 /// The signer of Data named `name`: the key of the longest identity above it. Without one, says how to make it;
 /// `digest` asks for none.
 pub fn data_signer(name: &Name, digest: bool) -> Result<Signer, Failure> {

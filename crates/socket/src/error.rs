@@ -6,7 +6,7 @@ use std::io;
 
 use namely_security::validity::UtcTime;
 use namely_security::{CertificateError, KeyChainError, PolicyFileError, Why};
-use namely_transport::connection::{CommandError, ConnectionError, NoRouter};
+use namely_transport::connection::{CommandError, ConnectionError};
 use namely_transport::fetch::Failure;
 use namely_transport::object::ObjectError;
 use namely_transport::publish;
@@ -160,8 +160,8 @@ impl BindError {
                 errno::MFILE
             }
             BindError::KeyChain(_) | BindError::Policy(_) | BindError::Anchor(_) => errno::KEYREJECTED,
-            BindError::Connection(error) => of_connection(error),
-            BindError::Register(CommandError::Connection(error)) => of_connection(error),
+            BindError::Connection(error) => error.errno(),
+            BindError::Register(CommandError::Connection(error)) => error.errno(),
             BindError::Register(_) => errno::ACCESS,
             BindError::System(error) => error.raw_os_error().unwrap_or(errno::IO),
             BindError::TooManyProducers => errno::MFILE,
@@ -411,23 +411,9 @@ fn is_short_of_descriptors(error: &io::Error) -> bool {
     error.raw_os_error() == Some(errno::MFILE)
 }
 
-fn of_connection(error: &ConnectionError) -> i32 {
-    match error {
-        ConnectionError::BadRouter(_) | ConnectionError::BadInterest(_) => errno::INVAL,
-        ConnectionError::NoRouter(NoRouter { tried })
-            if tried.iter().any(|(_, error)| is_short_of_descriptors(error)) =>
-        {
-            errno::MFILE
-        }
-        ConnectionError::NoRouter(_) => errno::CONNREFUSED,
-        ConnectionError::Lost { .. } => errno::NOTCONN,
-        ConnectionError::System(error) => error.raw_os_error().unwrap_or(errno::IO),
-    }
-}
-
 fn of_object(error: &ObjectError) -> i32 {
     match error {
-        ObjectError::Connection(error) => of_connection(error),
+        ObjectError::Connection(error) => error.errno(),
         ObjectError::Refused { reason: NackReason::NoRoute, .. } => errno::NETUNREACH,
         ObjectError::Fetch { failure: Failure::EndMoved { .. }, .. } => errno::BADMSG,
         ObjectError::Refused { .. } | ObjectError::NoAnswer { .. } | ObjectError::Fetch { .. } => {

@@ -1,14 +1,15 @@
 //! `namely cs`: the content store.
 
 use clap::{Args, Subcommand};
+use namely_client::CsChanges;
 use namely_wire::Name;
-use namely_wire::mgmt::{Command, ControlParameters, cs_flags};
+use namely_wire::mgmt::cs_flags;
 use serde_json::json;
 
 use super::Context;
 use super::face::Switch;
 use crate::failure::Failure;
-use crate::router::Router;
+use crate::router::connect;
 
 /// Show, configure and erase the content store.
 #[derive(Debug, Subcommand)]
@@ -39,7 +40,7 @@ pub struct Info {}
 
 impl Info {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let info = Router::connect(ctx)?.cs_info()?;
+        let info = connect(ctx)?.cs_info()?;
         // NFD does not say.
         let policy = info.policy.as_deref().unwrap_or("-");
         let on = |bit| if info.flags & bit != 0 { "on" } else { "off" };
@@ -86,24 +87,20 @@ pub struct Config {
 
 impl Config {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let mut parameters = ControlParameters {
+        let changes = CsChanges {
             capacity: self.capacity,
-            cs_policy: self.policy.clone(),
-            ..Default::default()
+            admit: self.admit.map(Switch::is_on),
+            serve: self.serve.map(Switch::is_on),
+            policy: self.policy.clone(),
         };
-        for (switch, bit) in [(self.admit, cs_flags::ENABLE_ADMIT), (self.serve, cs_flags::ENABLE_SERVE)] {
-            let Some(switch) = switch else { continue };
-            *parameters.mask.get_or_insert(0) |= bit;
-            *parameters.flags.get_or_insert(0) |= if switch == Switch::On { bit } else { 0 };
-        }
-        let now = Router::connect(ctx)?.command(Command::CsConfig, &parameters)?;
-        let capacity = now.capacity.unwrap_or_default();
+        let now = connect(ctx)?.configure_cs(&changes)?;
+        let capacity = now.capacity;
         ctx.out.answer(
-            || match &now.cs_policy {
+            || match &now.policy {
                 Some(policy) => format!("capacity {capacity} packets, policy {policy}"),
                 None => format!("capacity {capacity} packets"),
             },
-            || json!({"capacity": capacity, "flags": now.flags, "policy": now.cs_policy}),
+            || json!({"capacity": capacity, "flags": now.flags, "policy": now.policy}),
         );
         Ok(())
     }
@@ -122,21 +119,7 @@ pub struct Erase {
 
 impl Erase {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let mut router = Router::connect(ctx)?;
-        let mut erased = 0;
-        loop {
-            let left = self.count.map(|c| c - erased);
-            let parameters =
-                ControlParameters { name: Some(self.prefix.clone()), count: left, ..Default::default() };
-            let answer = router.command(Command::CsErase, &parameters)?;
-            let count = answer.count.unwrap_or_default();
-            erased += count;
-            // The router erases a bounded number at a time; Capacity in its answer says that more may remain.
-            let more = answer.capacity.is_some() && count > 0;
-            if !more || self.count.is_some_and(|c| erased >= c) {
-                break;
-            }
-        }
+        let erased = connect(ctx)?.erase_cs(&self.prefix, self.count)?;
         ctx.out.answer(
             || format!("{erased} packets erased below {}", self.prefix),
             || json!({"prefix": self.prefix.to_string(), "erased": erased}),

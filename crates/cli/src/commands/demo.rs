@@ -25,7 +25,7 @@ use crate::failure::{Exit, Failure, io_failure};
 use crate::fetching::{Watch, bind_failure, get_failure, rate_text, summary_json};
 use crate::keys::key_failure;
 use crate::output::{Cell, octets_text};
-use crate::router::{Router as Management, command_failure, connection_failure};
+use crate::router::{command_failure, connection_failure};
 
 /// Serve a real file on one router and fetch it through another, verified.
 #[derive(Debug, Args)]
@@ -213,7 +213,7 @@ fn fetch(
 
 /// Packets that a router's content store has served.
 fn hits(router: &str) -> Result<u64, Failure> {
-    Ok(Management::connect_to(router)?.cs_info()?.hits)
+    Ok(namely_client::Client::find(Some(router), namely_client::default_signer())?.cs_info()?.hits)
 }
 
 fn same(a: &Path, b: &Path) -> Result<(), Failure> {

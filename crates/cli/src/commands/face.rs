@@ -1,16 +1,14 @@
 //! `namely face`: list, create, change, destroy and watch faces.
 
 use clap::{Args, Subcommand, ValueEnum};
-use namely_wire::mgmt::{
-    Command, ControlParameters, FaceEventNotification, FacePersistency, FaceQueryFilter, FaceStatus,
-    face_flags,
-};
+use namely_client::FaceProperties;
+use namely_wire::mgmt::{FaceEventNotification, FacePersistency, FaceQueryFilter, FaceStatus, face_flags};
 use serde_json::json;
 
 use super::Context;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::output::{Cell, octets_text};
-use crate::router::Router;
+use crate::router::connect;
 
 /// List, create, change and destroy faces.
 #[derive(Debug, Subcommand)]
@@ -59,7 +57,7 @@ impl List {
             uri: self.remote.clone(),
             ..FaceQueryFilter::default()
         };
-        let mut router = Router::connect(ctx)?;
+        let mut router = connect(ctx)?;
         let faces: Vec<FaceStatus> = if filter == FaceQueryFilter::default() {
             router.faces()?
         } else {
@@ -122,6 +120,13 @@ pub enum Switch {
     On,
 }
 
+impl Switch {
+    /// Returns true for [`Switch::On`].
+    pub fn is_on(self) -> bool {
+        self == Switch::On
+    }
+}
+
 /// A face's changeable properties.
 #[derive(Debug, Args)]
 pub struct Properties {
@@ -147,18 +152,13 @@ fn parse_persistency(word: &str) -> Result<FacePersistency, String> {
 }
 
 impl Properties {
-    fn fill(&self, parameters: &mut ControlParameters) {
-        parameters.face_persistency = self.persistency;
-        parameters.mtu = self.mtu;
-        let switches = [
-            (self.local_fields, face_flags::LOCAL_FIELDS),
-            (self.reliability, face_flags::LINK_RELIABILITY),
-            (self.congestion_marking, face_flags::CONGESTION_MARKING),
-        ];
-        for (switch, bit) in switches {
-            let Some(switch) = switch else { continue };
-            *parameters.mask.get_or_insert(0) |= bit;
-            *parameters.flags.get_or_insert(0) |= if switch == Switch::On { bit } else { 0 };
+    fn properties(&self) -> FaceProperties {
+        FaceProperties {
+            persistency: self.persistency,
+            mtu: self.mtu,
+            reliability: self.reliability.map(Switch::is_on),
+            congestion_marking: self.congestion_marking.map(Switch::is_on),
+            local_fields: self.local_fields.map(Switch::is_on),
         }
     }
 }
@@ -169,8 +169,8 @@ impl Properties {
     after_help = "Examples:\n  namely face create udp://192.0.2.7\n  namely face create tcp://router.example:6363 --persistency permanent\n  namely face create 'ether://[02:00:00:00:00:01]' --local dev://eth0"
 )]
 pub struct Create {
-    /// The remote end: udp://host[:port], tcp://host[:port], ether://[address] with --local, or memif:///path, where a
-    /// program such as VPP listens for shared memory.
+    /// The remote end: udp://host[:port], tcp://host[:port], ether://[address] with --local, or
+    /// memif:///path, where a program such as VPP listens for shared memory.
     uri: String,
     /// The local end, where it matters: dev://interface for ether.
     #[arg(long, value_name = "URI")]
@@ -181,14 +181,8 @@ pub struct Create {
 
 impl Create {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let mut parameters = ControlParameters {
-            uri: Some(self.uri.clone()),
-            local_uri: self.local.clone(),
-            ..Default::default()
-        };
-        self.properties.fill(&mut parameters);
-        let mut router = Router::connect(ctx)?;
-        let created = router.create_face(&parameters)?;
+        let (local, properties) = (self.local.as_deref(), self.properties.properties());
+        let created = connect(ctx)?.create_face(&self.uri, local, &properties)?;
         ctx.out.answer(
             || {
                 format!(
@@ -216,11 +210,9 @@ pub struct Update {
 
 impl Update {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let mut router = Router::connect(ctx)?;
+        let mut router = connect(ctx)?;
         let id = router.find_face(&self.face)?;
-        let mut parameters = ControlParameters { face_id: Some(id), ..Default::default() };
-        self.properties.fill(&mut parameters);
-        router.command(Command::FacesUpdate, &parameters)?;
+        router.update_face(id, &self.properties.properties())?;
         ctx.out.answer(|| format!("face {id} changed"), || json!({"face_id": id}));
         Ok(())
     }
@@ -236,10 +228,9 @@ pub struct Destroy {
 
 impl Destroy {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let mut router = Router::connect(ctx)?;
+        let mut router = connect(ctx)?;
         let id = router.find_face(&self.face)?;
-        router
-            .command(Command::FacesDestroy, &ControlParameters { face_id: Some(id), ..Default::default() })?;
+        router.destroy_face(id)?;
         ctx.out.answer(|| format!("face {id} destroyed"), || json!({"face_id": id}));
         Ok(())
     }
@@ -256,13 +247,17 @@ pub struct Events {
 
 impl Events {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let mut router = Router::connect(ctx)?;
-        router.face_events(self.count.unwrap_or(u64::MAX), |seq, event| {
+        let mut router = connect(ctx)?;
+        let mut last = None;
+        for _ in 0..self.count.unwrap_or(u64::MAX) {
+            let Some((seq, event)) = router.next_face_event(last, None)? else { break };
             ctx.out.answer(
                 || format!("{seq} face {} {} {}", event.face_id, event.kind, event.uri),
-                || event_json(seq, event),
+                || event_json(seq, &event),
             );
-        })
+            last = Some(seq);
+        }
+        Ok(())
     }
 }
 
@@ -276,10 +271,4 @@ fn event_json(seq: u64, event: &FaceEventNotification) -> serde_json::Value {
         "scope": event.face_scope.as_str(),
         "persistency": event.face_persistency.as_str(),
     })
-}
-
-/// A face that does not exist.
-pub fn no_such_face(face: &str) -> Failure {
-    Failure::new(Exit::NotFound, format!("there is no face {face}"))
-        .hint("`namely face list` shows the faces")
 }

@@ -38,7 +38,7 @@ impl Pingserver {
     /// Answers until it is stopped.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
-        let options = Options { signer: crate::keys::command_signer()?, ..Options::for_server() };
+        let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
         let mut connection =
             Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
         let prefix = self.prefix.join(Component::generic(b"ping"));

@@ -34,7 +34,7 @@ impl Poke {
     /// Registers the name, waits for one Interest and answers it.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let wire = self.data()?;
-        let options = Options { signer: crate::keys::command_signer()?, ..Options::for_server() };
+        let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
         let mut connection =
             Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
         connection.register(&self.name, &mut |_, _| {}).map_err(command_failure)?;

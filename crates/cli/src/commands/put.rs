@@ -53,7 +53,7 @@ impl Put {
         let mut publication = Publication::new(input, options, signer.clone())
             .map_err(|e| Failure::failed(e.to_string()))?
             .with_certificates(keys::certificates_for(&self.name)?);
-        let options = Options { signer: keys::command_signer()?, ..Options::for_server() };
+        let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
         let mut connection =
             Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
         register(&mut connection, &mut publication).map_err(command_failure)?;

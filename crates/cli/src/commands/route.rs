@@ -1,14 +1,17 @@
 //! `namely route`: routes of the RIB, and what the FIB makes of them.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
+use namely_client::RouteOptions;
 use namely_wire::Name;
-use namely_wire::mgmt::{Command, ControlParameters, FibEntry, RibEntry, RouteOrigin, route_flags};
+use namely_wire::mgmt::{FibEntry, RibEntry, RouteOrigin, route_flags};
 use serde_json::json;
 
 use super::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
-use crate::router::Router;
+use crate::router::connect;
 
 /// List, add and remove routes.
 #[derive(Debug, Subcommand)]
@@ -42,7 +45,7 @@ pub struct List {}
 
 impl List {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let entries: Vec<RibEntry> = Router::connect(ctx)?.rib()?;
+        let entries: Vec<RibEntry> = connect(ctx)?.rib()?;
         let rows: Vec<Vec<Cell>> =
             entries.iter().flat_map(|e| e.routes.iter().map(move |r| route_row(&e.prefix, r))).collect();
         ctx.out.table(&["prefix", "face id", "origin", "cost", "flags", "expires ms"], &rows);
@@ -70,7 +73,7 @@ pub struct Fib {}
 
 impl Fib {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let entries: Vec<FibEntry> = Router::connect(ctx)?.fib()?;
+        let entries: Vec<FibEntry> = connect(ctx)?.fib()?;
         let rows: Vec<Vec<Cell>> = entries
             .iter()
             .flat_map(|e| {
@@ -121,20 +124,16 @@ pub struct Add {
 
 impl Add {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let mut router = Router::connect(ctx)?;
+        let mut router = connect(ctx)?;
         let face = router.find_or_create_face(&self.which.next_hop)?;
-        let flags = if self.no_inherit { 0 } else { route_flags::CHILD_INHERIT }
-            | if self.capture { route_flags::CAPTURE } else { 0 };
-        let parameters = ControlParameters {
-            name: Some(self.which.prefix.clone()),
-            face_id: Some(face),
-            origin: Some(self.which.origin),
-            cost: Some(self.cost),
-            flags: Some(flags),
-            expiration_period_ms: self.expires.map(|s| s.saturating_mul(1000)),
-            ..Default::default()
+        let options = RouteOptions {
+            origin: self.which.origin,
+            cost: self.cost,
+            child_inherit: !self.no_inherit,
+            capture: self.capture,
+            expires: self.expires.map(Duration::from_secs),
         };
-        router.command(Command::RibRegister, &parameters)?;
+        router.add_route(&self.which.prefix, face, &options)?;
         let prefix = &self.which.prefix;
         ctx.out.answer(
             || format!("{prefix} goes to face {face}"),
@@ -154,15 +153,9 @@ pub struct Remove {
 
 impl Remove {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let mut router = Router::connect(ctx)?;
+        let mut router = connect(ctx)?;
         let face = router.find_face(&self.which.next_hop)?;
-        let parameters = ControlParameters {
-            name: Some(self.which.prefix.clone()),
-            face_id: Some(face),
-            origin: Some(self.which.origin),
-            ..Default::default()
-        };
-        router.command(Command::RibUnregister, &parameters)?;
+        router.remove_route(&self.which.prefix, face, self.which.origin)?;
         let prefix = &self.which.prefix;
         ctx.out.answer(
             || format!("{prefix} no longer goes to face {face}"),

@@ -75,7 +75,7 @@ impl Serve {
         let mut server = FileServer::new(&self.dir, options, signer.clone())
             .map_err(|e| Failure::failed(e.to_string()))?
             .with_certificates(keys::certificates_for(&self.prefix)?);
-        let options = Options { signer: keys::command_signer()?, ..Options::for_server() };
+        let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
         let mut connection =
             Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
         register(&mut connection, &mut server).map_err(command_failure)?;

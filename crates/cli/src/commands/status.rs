@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
-use crate::router::Router;
+use crate::router::connect;
 
 /// Show what the router is doing.
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub struct Status {
 impl Status {
     /// Prints the general status and a summary of faces, routes and the content store.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let mut router = Router::connect(ctx)?;
+        let mut router = connect(ctx)?;
         if self.counters {
             let row = |counter: &Counter| {
                 vec![counter.label.as_str().into(), counter.face_id.into(), counter.value.into()]
@@ -30,6 +30,7 @@ impl Status {
             ctx.out.table(&["counter", "face id", "value"], &rows);
             return Ok(());
         }
+        let uri = router.router().to_string();
         let general = router.status()?;
         let cs = router.cs_info()?;
         let faces = router.faces()?;
@@ -37,7 +38,7 @@ impl Status {
         let up_s = general.current_ms.saturating_sub(general.start_ms) / 1000;
         let text = || {
             [
-                format!("router      {} at {}", general.version, router.uri()),
+                format!("router      {} at {}", general.version, uri),
                 format!("up          {}", duration_text(up_s)),
                 format!("faces       {}", faces.len()),
                 format!("routes      {routes}"),
@@ -63,7 +64,7 @@ impl Status {
         };
         let value = || {
             json!({
-                "version": general.version, "router": router.uri(), "up_s": up_s, "faces": faces.len(), "routes": routes,
+                "version": general.version, "router": uri, "up_s": up_s, "faces": faces.len(), "routes": routes,
                 "fib_entries": general.fib_entries, "pit_entries": general.pit_entries,
                 "cs": {"entries": cs.entries, "capacity": cs.capacity, "hits": cs.hits, "misses": cs.misses, "policy": cs.policy},
                 "in": {"interests": general.in_interests, "data": general.in_data, "nacks": general.in_nacks},

@@ -2,13 +2,13 @@
 
 use clap::{Args, Subcommand};
 use namely_wire::Name;
-use namely_wire::mgmt::{Command, ControlParameters, StrategyChoice, strategy_name};
+use namely_wire::mgmt::StrategyChoice;
 use serde_json::json;
 
 use super::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
-use crate::router::Router;
+use crate::router::connect;
 
 /// List, set and unset strategies.
 #[derive(Debug, Subcommand)]
@@ -39,7 +39,7 @@ pub struct List {}
 
 impl List {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let choices: Vec<StrategyChoice> = Router::connect(ctx)?.strategies()?;
+        let choices: Vec<StrategyChoice> = connect(ctx)?.strategies()?;
         let rows: Vec<Vec<Cell>> = choices
             .iter()
             .map(|c| vec![c.prefix.to_string().into(), c.strategy.to_string().into()])
@@ -63,15 +63,7 @@ pub struct Set {
 
 impl Set {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let no_name = || Failure::failed(format!("{} is not the name of a strategy", self.strategy));
-        let strategy = strategy_name(&self.strategy).ok_or_else(no_name)?;
-        let parameters = ControlParameters {
-            name: Some(self.prefix.clone()),
-            strategy: Some(strategy),
-            ..Default::default()
-        };
-        let answer = Router::connect(ctx)?.command(Command::StrategyChoiceSet, &parameters)?;
-        let strategy = answer.strategy.map_or_else(|| self.strategy.clone(), |n| n.to_string());
+        let strategy = connect(ctx)?.set_strategy(&self.prefix, &self.strategy)?.to_string();
         ctx.out.answer(
             || format!("{} is forwarded by {strategy}", self.prefix),
             || json!({"prefix": self.prefix.to_string(), "strategy": strategy}),
@@ -90,8 +82,7 @@ pub struct Unset {
 
 impl Unset {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let parameters = ControlParameters { name: Some(self.prefix.clone()), ..Default::default() };
-        Router::connect(ctx)?.command(Command::StrategyChoiceUnset, &parameters)?;
+        connect(ctx)?.unset_strategy(&self.prefix)?;
         ctx.out.answer(
             || format!("{} has no strategy of its own now", self.prefix),
             || json!({"prefix": self.prefix.to_string()}),

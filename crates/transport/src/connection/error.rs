@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use namely_wire::{DecodeError, FaceUri};
+use rustix::io::Errno;
 
 use crate::endpoint::{BadRouter, Candidate, NamedBy};
 
@@ -71,6 +72,24 @@ impl fmt::Display for NoRouter {
 }
 
 impl ConnectionError {
+    /// The number by which a system call would tell it.
+    pub fn errno(&self) -> i32 {
+        let is_short_of_descriptors =
+            |error: &io::Error| error.raw_os_error() == Some(Errno::MFILE.raw_os_error());
+        let errno = match self {
+            ConnectionError::BadRouter(_) | ConnectionError::BadInterest(_) => Errno::INVAL,
+            ConnectionError::NoRouter(NoRouter { tried })
+                if tried.iter().any(|(_, error)| is_short_of_descriptors(error)) =>
+            {
+                Errno::MFILE
+            }
+            ConnectionError::NoRouter(_) => Errno::CONNREFUSED,
+            ConnectionError::Lost { .. } => Errno::NOTCONN,
+            ConnectionError::System(error) => Errno::from_io_error(error).unwrap_or(Errno::IO),
+        };
+        errno.raw_os_error()
+    }
+
     /// What the person can do about it, if anything.
     pub fn hint(&self) -> Option<&'static str> {
         match self {

@@ -98,7 +98,7 @@ impl Client {
             Nonces::from_system().map_err(|e| Failure::failed(format!("no random numbers: {e}")))?.next(),
         );
         let connect = |_| {
-            let options = Options { signer: crate::keys::command_signer()?, ..Options::default() };
+            let options = Options { signer: namely_client::default_signer(), ..Options::default() };
             Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)
         };
         let mut connections = (0..self.flows).map(connect).collect::<Result<Vec<_>, _>>()?;

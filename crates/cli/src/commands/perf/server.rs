@@ -81,7 +81,7 @@ impl Server {
 
     /// A connection with its prefix: the first has all names, each further one those of its flow.
     fn connect(&self, ctx: &Context<'_>, flow: u16, template: &DataTemplate) -> Result<Connection, Failure> {
-        let options = Options { signer: crate::keys::command_signer()?, ..Options::for_server() };
+        let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
         let router = ctx.global.router.as_deref();
         let mut connection = Connection::find(router, options).map_err(connection_failure)?;
         let prefix = match flow {

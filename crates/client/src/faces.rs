@@ -1,0 +1,210 @@
+//! Faces and channels (NFD Face Management).
+
+use std::time::{Duration, Instant};
+
+use namely_transport::connection::{Answer, CommandError};
+use namely_wire::mgmt::{
+    Block, ChannelStatus, Command, ControlParameters, Dataset, EventRequest, FaceEventNotification,
+    FacePersistency, FaceQueryFilter, FaceStatus, face_flags, status_code,
+};
+use namely_wire::{DataView, DecodeError, Endpoint, FaceUri, InterestBuilder, types};
+
+use crate::{Client, ClientError, flags};
+
+/// Longest lifetime of an Interest that waits for the next face event.
+const EVENT_LIFETIME: Duration = Duration::from_secs(60);
+
+/// What of a face can be changed; `None` leaves it as it is, or as the router makes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaceProperties {
+    /// When the face goes away.
+    pub persistency: Option<FacePersistency>,
+    /// Largest link packet, octets.
+    pub mtu: Option<u64>,
+    /// Whether lost link packets are sent again.
+    pub reliability: Option<bool>,
+    /// Whether a long send queue marks packets.
+    pub congestion_marking: Option<bool>,
+    /// Whether NextHopFaceId, IncomingFaceId and CachePolicy are understood.
+    pub local_fields: Option<bool>,
+}
+
+impl FaceProperties {
+    fn parameters(&self) -> ControlParameters {
+        let (mask, flags) = flags(&[
+            (self.local_fields, face_flags::LOCAL_FIELDS),
+            (self.reliability, face_flags::LINK_RELIABILITY),
+            (self.congestion_marking, face_flags::CONGESTION_MARKING),
+        ]);
+        let (face_persistency, mtu) = (self.persistency, self.mtu);
+        ControlParameters { face_persistency, mtu, mask, flags, ..Default::default() }
+    }
+}
+
+/// A face that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreatedFace {
+    /// FaceId.
+    pub face_id: u64,
+    /// Its remote URI in the router's canonical form.
+    pub uri: String,
+    /// Whether it was there before.
+    pub existed: bool,
+}
+
+impl Client {
+    /// All faces (`faces/list`).
+    ///
+    /// # Errors
+    /// See [`ClientError`]: the router is gone, refuses, does not answer, or answers nonsense.
+    pub fn faces(&mut self) -> Result<Vec<FaceStatus>, ClientError> {
+        self.entries(Dataset::FacesList)
+    }
+
+    /// The faces that `filter` matches (`faces/query`).
+    ///
+    /// # Errors
+    /// As of [`Client::faces`].
+    pub fn query_faces(&mut self, filter: &FaceQueryFilter) -> Result<Vec<FaceStatus>, ClientError> {
+        self.filtered(Dataset::FacesQuery, filter)
+    }
+
+    /// Where the router listens for new faces (`faces/channels`).
+    ///
+    /// # Errors
+    /// As of [`Client::faces`].
+    pub fn channels(&mut self) -> Result<Vec<ChannelStatus>, ClientError> {
+        self.entries(Dataset::FacesChannels)
+    }
+
+    /// Creates a face to `remote`, from `local` where that matters, or finds the one that is there
+    /// (`faces/create`). A host name is looked up here, because it means what it means to the
+    /// caller.
+    ///
+    /// # Errors
+    /// [`ClientError::BadFaceUri`] and [`ClientError::Lookup`]: an address is none.
+    /// [`ClientError::Command`]: the router refuses, or cannot.
+    pub fn create_face(
+        &mut self,
+        remote: &str,
+        local: Option<&str>,
+        properties: &FaceProperties,
+    ) -> Result<CreatedFace, ClientError> {
+        let uri = canonical(remote)?;
+        let local_uri = local.map(canonical).transpose()?;
+        let parameters = ControlParameters { uri: Some(uri.clone()), local_uri, ..properties.parameters() };
+        let (response, existed) = match self.connection.command(Command::FacesCreate, &parameters) {
+            Ok(response) => (response, false),
+            // The answer to a conflict describes the face that is there.
+            Err(CommandError::Refused(refused))
+                if refused.code == status_code::CONFLICT && !refused.body.is_empty() =>
+            {
+                (refused, true)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let face = response.parameters().map_err(ClientError::Malformed)?.unwrap_or_default();
+        let face_id = face.face_id.ok_or(ClientError::Malformed(DecodeError::Truncated))?;
+        Ok(CreatedFace { face_id, uri: face.uri.unwrap_or(uri), existed })
+    }
+
+    /// Changes a face (`faces/update`).
+    ///
+    /// # Errors
+    /// [`ClientError::Command`]: there is no such face, or its properties cannot be set so.
+    pub fn update_face(
+        &mut self,
+        face_id: u64,
+        properties: &FaceProperties,
+    ) -> Result<ControlParameters, ClientError> {
+        let parameters = ControlParameters { face_id: Some(face_id), ..properties.parameters() };
+        self.command(Command::FacesUpdate, &parameters)
+    }
+
+    /// Destroys a face, if it is there (`faces/destroy`).
+    ///
+    /// # Errors
+    /// [`ClientError::Command`]: the router refuses.
+    pub fn destroy_face(&mut self, face_id: u64) -> Result<(), ClientError> {
+        let parameters = ControlParameters { face_id: Some(face_id), ..Default::default() };
+        self.command(Command::FacesDestroy, &parameters).map(drop)
+    }
+
+    /// The FaceId of a face given by number or by remote URI.
+    ///
+    /// # Errors
+    /// [`ClientError::NoSuchFace`]: no face has that URI. A number is not looked up.
+    pub fn find_face(&mut self, face: &str) -> Result<u64, ClientError> {
+        if let Ok(face_id) = face.parse() {
+            return Ok(face_id);
+        }
+        let faces = self.faces()?;
+        let wanted = canonical(face)?;
+        let found = faces.iter().find(|status| status.uri == wanted || status.uri == face);
+        found.map(|status| status.face_id).ok_or_else(|| ClientError::NoSuchFace(face.into()))
+    }
+
+    /// Like [`Client::find_face`]; a URI without a face gets one.
+    ///
+    /// # Errors
+    /// As of [`Client::create_face`].
+    pub fn find_or_create_face(&mut self, face: &str) -> Result<u64, ClientError> {
+        match face.parse() {
+            Ok(face_id) => Ok(face_id),
+            Err(_) => Ok(self.create_face(face, None, &FaceProperties::default())?.face_id),
+        }
+    }
+
+    /// Waits for the face event behind the one numbered `after`, for `timeout` at most, or for
+    /// ever; without `after` for the newest one. `None` if there was none in time (`faces/events`).
+    ///
+    /// # Errors
+    /// [`ClientError::Connection`]: the router is gone. [`ClientError::Malformed`]: its
+    /// notification cannot be read.
+    pub fn next_face_event(
+        &mut self,
+        after: Option<u64>,
+        timeout: Option<Duration>,
+    ) -> Result<Option<(u64, FaceEventNotification)>, ClientError> {
+        let scope = self.connection.scope();
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let lifetime = left.unwrap_or(EVENT_LIFETIME).min(EVENT_LIFETIME);
+            if lifetime.is_zero() {
+                return Ok(None);
+            }
+            let interest = match after {
+                Some(number) => InterestBuilder::new(EventRequest::name(scope, number + 1)),
+                None => InterestBuilder::new(EventRequest::prefix(scope)).can_be_prefix().must_be_fresh(),
+            };
+            let interest = interest.lifetime_ms(lifetime.as_millis().max(1) as u64);
+            let reply = match self.connection.express(&interest)? {
+                Answer::Data(reply) => reply,
+                Answer::Nack(reason) => return Err(ClientError::Refused(reason)),
+                // Nobody answers until there is an event.
+                Answer::Timeout => continue,
+            };
+            let view = DataView::parse(&reply.wire).map_err(ClientError::Malformed)?;
+            let number = view.name.last().and_then(|c| c.number(types::SEQUENCE_NUM_COMPONENT));
+            let number = number.ok_or(ClientError::Malformed(DecodeError::Truncated))?;
+            let event = FaceEventNotification::decode(view.content).map_err(ClientError::Malformed)?;
+            return Ok(Some((number, event)));
+        }
+    }
+}
+
+/// The form in which routers take and list a URI: with family, numeric address and port.
+fn canonical(uri: &str) -> Result<String, ClientError> {
+    let parsed: FaceUri = uri.parse().map_err(|error| ClientError::BadFaceUri { uri: uri.into(), error })?;
+    let address = |endpoint: &Endpoint| {
+        let found = namely_host::lookup(endpoint);
+        let addresses = found.map_err(|error| ClientError::Lookup { uri: uri.into(), error })?;
+        Ok::<_, ClientError>(addresses.first().map_or_else(|| endpoint.clone(), |a| Endpoint::Address(*a)))
+    };
+    Ok(match &parsed {
+        FaceUri::Tcp(endpoint) => FaceUri::Tcp(address(endpoint)?).to_string(),
+        FaceUri::Udp(endpoint) => FaceUri::Udp(address(endpoint)?).to_string(),
+        other => other.to_string(),
+    })
+}

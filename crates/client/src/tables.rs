@@ -1,0 +1,134 @@
+//! Strategies, the content store, status and counters (NFD Strategy Choice, CS and Forwarder Status
+//! Management).
+
+use namely_wire::mgmt::{
+    Command, ControlParameters, Counter, CsInfo, Dataset, FaceQueryFilter, GeneralStatus, StrategyChoice,
+    cs_flags, strategy_name,
+};
+use namely_wire::{DecodeError, Name};
+
+use crate::{Client, ClientError, flags};
+
+/// What of the content store is to change; `None` leaves it as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CsChanges {
+    /// Maximum number of packets.
+    pub capacity: Option<u64>,
+    /// Whether new Data may enter.
+    pub admit: Option<bool>,
+    /// Whether stored Data may answer.
+    pub serve: Option<bool>,
+    /// What leaves first; namely's router only.
+    pub policy: Option<String>,
+}
+
+/// How the content store is configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CsConfig {
+    /// Maximum number of packets.
+    pub capacity: u64,
+    /// Flags: see [`cs_flags`]; `None` if the router does not say.
+    pub flags: Option<u64>,
+    /// What leaves first; `None` if the router does not say.
+    pub policy: Option<String>,
+}
+
+impl Client {
+    /// Which strategy forwards below which prefix (`strategy-choice/list`).
+    ///
+    /// # Errors
+    /// See [`ClientError`]: the router is gone, refuses, does not answer, or answers nonsense.
+    pub fn strategies(&mut self) -> Result<Vec<StrategyChoice>, ClientError> {
+        self.entries(Dataset::StrategyChoiceList)
+    }
+
+    /// Chooses the strategy below `prefix` by its full name or a short one such as `multicast`, and
+    /// returns its full name (`strategy-choice/set`).
+    ///
+    /// # Errors
+    /// [`ClientError::BadStrategy`]: `strategy` is no name. [`ClientError::Command`]: the router has
+    /// no such strategy, or refuses.
+    pub fn set_strategy(&mut self, prefix: &Name, strategy: &str) -> Result<Name, ClientError> {
+        let strategy = strategy_name(strategy).ok_or_else(|| ClientError::BadStrategy(strategy.into()))?;
+        let parameters = ControlParameters {
+            name: Some(prefix.clone()),
+            strategy: Some(strategy.clone()),
+            ..Default::default()
+        };
+        let answer = self.command(Command::StrategyChoiceSet, &parameters)?;
+        Ok(answer.strategy.unwrap_or(strategy))
+    }
+
+    /// Takes back the choice at `prefix`, if there is one (`strategy-choice/unset`).
+    ///
+    /// # Errors
+    /// [`ClientError::Command`]: the router refuses; the choice at `/` stays.
+    pub fn unset_strategy(&mut self, prefix: &Name) -> Result<(), ClientError> {
+        let parameters = ControlParameters { name: Some(prefix.clone()), ..Default::default() };
+        self.command(Command::StrategyChoiceUnset, &parameters).map(drop)
+    }
+
+    /// Capacity, contents and hits of the content store (`cs/info`).
+    ///
+    /// # Errors
+    /// As of [`Client::strategies`].
+    pub fn cs_info(&mut self) -> Result<CsInfo, ClientError> {
+        let entries = self.entries(Dataset::CsInfo)?;
+        entries.into_iter().next().ok_or(ClientError::Malformed(DecodeError::Truncated))
+    }
+
+    /// Changes the content store, and returns how it is configured then (`cs/config`).
+    ///
+    /// # Errors
+    /// [`ClientError::Command`]: the router has no such policy, or refuses.
+    pub fn configure_cs(&mut self, changes: &CsChanges) -> Result<CsConfig, ClientError> {
+        let (mask, flags) =
+            flags(&[(changes.admit, cs_flags::ENABLE_ADMIT), (changes.serve, cs_flags::ENABLE_SERVE)]);
+        let (capacity, cs_policy) = (changes.capacity, changes.policy.clone());
+        let parameters = ControlParameters { capacity, cs_policy, mask, flags, ..Default::default() };
+        let now = self.command(Command::CsConfig, &parameters)?;
+        let capacity = now.capacity.unwrap_or_default();
+        Ok(CsConfig { capacity, flags: now.flags, policy: now.cs_policy })
+    }
+
+    /// Erases stored Data below `prefix`, `count` packets (1 or more) at most, and returns how many
+    /// (`cs/erase`).
+    ///
+    /// # Errors
+    /// [`ClientError::Command`]: the router refuses; what was erased before stays erased.
+    pub fn erase_cs(&mut self, prefix: &Name, count: Option<u64>) -> Result<u64, ClientError> {
+        let mut erased = 0;
+        loop {
+            let left = count.map(|count| count - erased);
+            let name = Some(prefix.clone());
+            let parameters = ControlParameters { name, count: left, ..Default::default() };
+            let answer = self.command(Command::CsErase, &parameters)?;
+            let gone = answer.count.unwrap_or_default().min(left.unwrap_or(u64::MAX));
+            erased += gone;
+            // The router erases a bounded number at a time; Capacity in its answer says that more
+            // may remain.
+            let may_be_more = answer.capacity.is_some() && gone > 0;
+            if !may_be_more || count.is_some_and(|count| erased >= count) {
+                return Ok(erased);
+            }
+        }
+    }
+
+    /// What the router is and does on the whole (`status/general`).
+    ///
+    /// # Errors
+    /// As of [`Client::strategies`].
+    pub fn status(&mut self) -> Result<GeneralStatus, ClientError> {
+        let content = self.dataset(Dataset::StatusGeneral, &FaceQueryFilter::default())?;
+        GeneralStatus::decode(&content).map_err(ClientError::Malformed)
+    }
+
+    /// What was dropped and why, of the router and of each face (`status/counters`); namely's
+    /// router only.
+    ///
+    /// # Errors
+    /// As of [`Client::strategies`].
+    pub fn counters(&mut self) -> Result<Vec<Counter>, ClientError> {
+        self.entries(Dataset::StatusCounters)
+    }
+}

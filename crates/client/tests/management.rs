@@ -1,0 +1,234 @@
+//! The management client over the real router: what one call changes another one shows.
+
+use std::time::Duration;
+
+use namely_client::{Client, ClientError, CsChanges, FaceProperties, RouteOptions};
+use namely_daemon::Router;
+use namely_daemon::config::Config;
+use namely_security::Signer;
+use namely_transport::connection::{Answer, CommandError};
+use namely_wire::mgmt::{
+    FaceEventKind, FacePersistency, FaceQueryFilter, RouteOrigin, face_flags, route_flags, strategy_name,
+};
+use namely_wire::{FaceUri, InterestBuilder, Name};
+
+/// A router on a Unix socket in a directory of its own.
+struct World {
+    dir: tempfile::TempDir,
+    router: Option<Router>,
+}
+
+impl World {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        let socket = dir.path().join("namely.sock");
+        config.faces.listen = vec![FaceUri::Unix(socket.to_str().unwrap().into())];
+        config.faces.multicast.clear();
+        World { router: Some(Router::start(config).unwrap()), dir }
+    }
+
+    fn uri(&self) -> String {
+        format!("unix://{}", self.dir.path().join("namely.sock").display())
+    }
+
+    fn client(&self) -> Client {
+        Client::find(Some(&self.uri()), Signer::digest_sha256()).unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(router) = self.router.take() {
+            router.stop();
+        }
+    }
+}
+
+fn name(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+#[test]
+fn faces_are_created_found_changed_and_destroyed() {
+    let world = World::new();
+    let mut client = world.client();
+    assert_eq!(client.router().to_string(), world.uri());
+    let permanent = FaceProperties { persistency: Some(FacePersistency::Permanent), ..Default::default() };
+    let made = client.create_face("udp://localhost:16301", None, &permanent).unwrap();
+    assert!(!made.existed && made.uri.ends_with(":16301"), "{made:?}");
+    let again = client.create_face(&made.uri, None, &permanent).unwrap();
+    assert_eq!((again.face_id, again.existed), (made.face_id, true));
+    assert_eq!(client.find_face(&made.uri).unwrap(), made.face_id);
+    assert_eq!(client.find_or_create_face("udp://localhost:16301").unwrap(), made.face_id);
+
+    let changes =
+        FaceProperties { reliability: Some(true), congestion_marking: Some(false), ..Default::default() };
+    client.update_face(made.face_id, &changes).unwrap();
+    let filter = FaceQueryFilter { face_id: Some(made.face_id), ..Default::default() };
+    let [face] = &client.query_faces(&filter).unwrap()[..] else { panic!("one face has the number") };
+    assert_eq!(face.face_persistency, FacePersistency::Permanent);
+    let changed = face_flags::LINK_RELIABILITY | face_flags::CONGESTION_MARKING;
+    assert_eq!(face.flags & changed, face_flags::LINK_RELIABILITY);
+
+    client.destroy_face(made.face_id).unwrap();
+    assert!(client.faces().unwrap().iter().all(|face| face.face_id != made.face_id));
+    let gone = client.find_face(&made.uri).unwrap_err();
+    assert!(matches!(&gone, ClientError::NoSuchFace(face) if *face == made.uri), "{gone}");
+    let channels = client.channels().unwrap();
+    assert!(channels.iter().any(|channel| channel.local_uri == world.uri()), "{channels:?}");
+}
+
+#[test]
+fn what_is_no_face_is_refused_before_the_router_hears_of_it() {
+    let world = World::new();
+    let mut client = world.client();
+    let properties = FaceProperties::default();
+    let before = client.status().unwrap().in_interests;
+    let bad = client.create_face("udp:/nowhere", None, &properties).unwrap_err();
+    assert!(matches!(bad, ClientError::BadFaceUri { .. }), "{bad}");
+    let unknown = client.create_face("udp4://127.0.0.1.nip.invalid", None, &properties).unwrap_err();
+    assert!(matches!(unknown, ClientError::Lookup { .. }), "{unknown}");
+    assert!(client.status().unwrap().in_interests - before <= 1, "but for the question itself");
+    let before = client.status().unwrap().in_interests;
+    let bad = client.set_strategy(&name("/"), "/%").unwrap_err();
+    assert!(matches!(bad, ClientError::BadStrategy(_)), "{bad}");
+    assert!(client.status().unwrap().in_interests - before <= 1);
+}
+
+#[test]
+fn routes_are_added_listed_in_rib_and_fib_and_removed() {
+    let world = World::new();
+    let mut client = world.client();
+    let face = client.find_or_create_face("udp4://127.0.0.1:16302").unwrap();
+    let options = RouteOptions {
+        cost: 7,
+        capture: true,
+        expires: Some(Duration::from_secs(600)),
+        ..Default::default()
+    };
+    client.add_route(&name("/far"), face, &options).unwrap();
+    let rib = client.rib().unwrap();
+    let entry = rib.iter().find(|entry| entry.prefix == name("/far")).unwrap();
+    let route = entry.routes.iter().find(|route| route.face_id == face).unwrap();
+    let (inherit, capture) = (route_flags::CHILD_INHERIT, route_flags::CAPTURE);
+    assert_eq!((route.origin, route.cost), (RouteOrigin::STATIC, 7));
+    assert_eq!(route.flags, inherit | capture);
+    assert!(matches!(route.expiration_period_ms, Some(1..=600_000)), "{route:?}");
+    let fib = client.fib().unwrap();
+    let entry = fib.iter().find(|entry| entry.prefix == name("/far")).unwrap();
+    assert!(entry.next_hops.iter().any(|hop| hop.face_id == face && hop.cost == 7));
+    client.remove_route(&name("/far"), face, RouteOrigin::STATIC).unwrap();
+    assert!(client.rib().unwrap().iter().all(|entry| entry.prefix != name("/far")));
+
+    let absent = client.add_route(&name("/far"), 1 << 40, &RouteOptions::default()).unwrap_err();
+    let ClientError::Command(CommandError::Refused(refused)) = absent else { panic!("{absent}") };
+    assert!(!refused.is_ok(), "{refused:?}");
+}
+
+#[test]
+fn strategies_are_chosen_and_taken_back() {
+    let world = World::new();
+    let mut client = world.client();
+    let multicast = strategy_name("multicast").unwrap();
+    let chosen = client.set_strategy(&name("/live"), "multicast").unwrap();
+    assert_eq!(client.set_strategy(&name("/live"), &multicast.to_string()).unwrap(), chosen);
+    assert!(multicast.is_prefix_of(chosen.as_name()), "{chosen} is a version of it");
+    let choices = client.strategies().unwrap();
+    let live = choices.iter().find(|choice| choice.prefix == name("/live")).unwrap();
+    assert_eq!(live.strategy, chosen);
+    client.unset_strategy(&name("/live")).unwrap();
+    assert!(client.strategies().unwrap().iter().all(|choice| choice.prefix != name("/live")));
+    let none = client.set_strategy(&name("/live"), "nonesuch").unwrap_err();
+    assert_eq!(none.errno(), rustix::io::Errno::NOENT.raw_os_error(), "{none}");
+}
+
+#[test]
+fn the_content_store_is_configured_shown_and_erased() {
+    let world = World::new();
+    let mut client = world.client();
+    let changes = CsChanges {
+        capacity: Some(123),
+        serve: Some(false),
+        policy: Some("arc".into()),
+        ..Default::default()
+    };
+    let config = client.configure_cs(&changes).unwrap();
+    assert_eq!((config.capacity, config.policy.as_deref()), (123, Some("arc")));
+    let info = client.cs_info().unwrap();
+    assert_eq!((info.capacity, info.policy.as_deref()), (123, Some("arc")));
+    assert_eq!(info.flags, namely_wire::mgmt::cs_flags::ENABLE_ADMIT);
+    assert_eq!(client.erase_cs(&name("/"), None).unwrap(), info.entries);
+    let none = client.erase_cs(&name("/"), Some(0)).unwrap_err();
+    assert_eq!(none.errno(), rustix::io::Errno::INVAL.raw_os_error(), "{none}");
+}
+
+#[test]
+fn status_and_counters_count_what_the_connection_does() {
+    let world = World::new();
+    let mut client = world.client();
+    let interest = InterestBuilder::new(name("/nowhere"));
+    let answer = client.connection().express(&interest).unwrap();
+    assert!(matches!(answer, Answer::Nack(_)), "{answer:?}");
+    let status = client.status().unwrap();
+    assert!(status.version.contains("namely") && status.out_nacks >= 1, "{status:?}");
+    let counters = client.counters().unwrap();
+    let no_route = counters.iter().find(|counter| counter.label == "forwarder.no_route").unwrap();
+    assert!(no_route.value >= 1 && no_route.face_id.is_none());
+}
+
+#[test]
+fn a_dataset_of_several_segments_arrives_whole() {
+    let world = World::new();
+    let mut client = world.client();
+    let face = client.find_or_create_face("udp4://127.0.0.1:16303").unwrap();
+    let prefixes: Vec<Name> = (0..300).map(|i| name(&format!("/long/{i:0>60}"))).collect();
+    for prefix in &prefixes {
+        client.add_route(prefix, face, &RouteOptions::default()).unwrap();
+    }
+    let rib = client.rib().unwrap();
+    let found: std::collections::HashSet<_> = rib.iter().map(|entry| &entry.prefix).collect();
+    assert!(prefixes.iter().all(|prefix| found.contains(prefix)), "of {}", rib.len());
+}
+
+#[test]
+fn face_events_come_one_after_the_other() {
+    let world = World::new();
+    let (mut client, mut other) = (world.client(), world.client());
+    let properties = FaceProperties::default();
+    let first = other.create_face("udp4://127.0.0.1:16304", None, &properties).unwrap();
+    let wait = Some(Duration::from_secs(20));
+    let (mut number, mut event) = client.next_face_event(None, wait).unwrap().unwrap();
+    while event.face_id != first.face_id {
+        (number, event) = client.next_face_event(Some(number), wait).unwrap().unwrap();
+    }
+    assert_eq!(event.kind, FaceEventKind::Created);
+    other.destroy_face(first.face_id).unwrap();
+    let (next, event) = client.next_face_event(Some(number), wait).unwrap().unwrap();
+    assert_eq!((next, event.face_id), (number + 1, first.face_id));
+    assert_eq!(event.kind, FaceEventKind::Destroyed);
+    let soon = Some(Duration::from_millis(50));
+    assert_eq!(client.next_face_event(Some(next), soon).unwrap(), None);
+}
+
+#[test]
+fn without_a_router_the_error_says_how_to_start_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let uri = format!("unix://{}", dir.path().join("none.sock").display());
+    let error = Client::find(Some(&uri), Signer::digest_sha256()).unwrap_err();
+    assert!(error.to_string().contains(&uri), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("namely up")));
+    assert_eq!(error.errno(), rustix::io::Errno::CONNREFUSED.raw_os_error());
+}
+
+#[test]
+fn a_router_that_went_away_is_an_error_and_no_wait() {
+    let mut world = World::new();
+    let mut client = world.client();
+    client.status().unwrap();
+    world.router.take().unwrap().stop();
+    let lost = client.status().unwrap_err();
+    assert!(matches!(lost, ClientError::Connection(_)), "{lost}");
+    let lost = client.unset_strategy(&name("/live")).unwrap_err();
+    assert!(matches!(lost, ClientError::Connection(_)), "{lost}");
+}
