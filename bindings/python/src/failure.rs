@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use namely_client::ClientError;
 use namely_socket::{
     BindError, CallError, FetchError, OptionError, PublishError, PushError, RecvError, SendError,
 };
@@ -60,6 +61,16 @@ impl From<Failure> for PyErr {
                 .and_then(|from_errno| from_errno.call1((failure.errno, failure.message, failure.name)));
             exception.map_or_else(|error| error, PyErr::from_value)
         })
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let message = match error.hint() {
+            Some(hint) => format!("{error}; {hint}"),
+            None => error.to_string(),
+        };
+        Failure { errno: error.errno(), message, name: None }
     }
 }
 

@@ -1,4 +1,5 @@
-//! `namely._native`: the sockets of `namely-socket` as Python classes, below the Python of `python/namely`, which is what
+//! `namely._native`: the sockets of `namely-socket` and the management client of `namely-client` as
+//! Python classes, below the Python of `python/namely`, which is what
 //! applications import (docs/python.md).
 //!
 //! Every wait releases the interpreter. It never calls into Python from a thread of the sockets, and has no logic that
@@ -6,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod failure;
+mod management;
 mod names;
 mod pending;
 mod producing;
@@ -19,6 +21,8 @@ use pyo3::prelude::*;
 /// The compiled part of the package; see `_native.pyi`.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::management::Router;
     #[pymodule_export]
     use super::names::{canonical, components, join, listing};
     #[pymodule_export]

@@ -1,6 +1,6 @@
 """Named Data Networking for Python: sockets on which a name replaces an address.
 
-A `Consumer` fetches what is named below its prefix, verified; a `Producer` publishes there. `namely.aio` has both for
+A `Consumer` fetches what is named below its prefix, verified; a `Producer` publishes there. A `Router` manages a router. `namely.aio` has both sockets for
 asyncio, and `namely.filesystem` lets fsspec, pandas and uproot read by name. What goes wrong is an exception of
 `namely.errors`, all of them `OSError`s.
 """
@@ -40,6 +40,7 @@ from namely.errors import (
     VersionExists,
     WouldBlock,
 )
+from namely.management import Router
 from namely.names import canonical, components, join
 from namely.sockets import (
     Certificate,
@@ -90,6 +91,7 @@ __all__ = [
     "Receipt",
     "Received",
     "Request",
+    "Router",
     "RouterRefused",
     "RouterUnreachable",
     "SegmentLost",
