@@ -127,6 +127,11 @@ impl Connection {
     /// Sends a command and waits for its response; repeated when none comes. The response is not
     /// verified: it is the word of the router that this connection leads to. Other packets that
     /// come meanwhile are dropped.
+    ///
+    /// # Errors
+    /// [`CommandError::Refused`] and [`CommandError::Nack`]: the router does not carry it out.
+    /// [`CommandError::NoAnswer`], [`CommandError::BadAnswer`]: it does not answer, or not in the
+    /// protocol. Otherwise there is no router, or no signature.
     pub fn command(
         &mut self,
         command: Command,
@@ -159,6 +164,9 @@ impl Connection {
     /// Asks the router to say of each packet where it came from (IncomingFaceId), so that the share
     /// that its content store answered can be told. Asked once of each router, and waited for a
     /// moment only: a router that does not do it, or not over this kind of face, goes on as before.
+    ///
+    /// # Errors
+    /// [`ConnectionError`]: the router is gone. That it refuses is no error.
     pub fn ask_for_origins(&mut self) -> Result<(), ConnectionError> {
         if !self.local || self.origins_asked == Some(self.epoch) {
             return Ok(());

@@ -47,6 +47,9 @@ pub struct Expression {
 
 impl Expression {
     /// Sends the Interest `wire` once and waits for its lifetime.
+    ///
+    /// # Errors
+    /// `wire` is no Interest.
     pub fn once(wire: Vec<u8>, now_ns: u64) -> Result<Self, DecodeError> {
         Self::new(wire, None, 1, now_ns)
     }
@@ -54,6 +57,9 @@ impl Expression {
     /// Sends `wire`, which is `interest` with a Nonce, and waits for `attempts` lifetimes. It goes
     /// out again after half a second, a second, and so on, with new Nonces; a Nack for congestion
     /// or a duplicate counts as no answer.
+    ///
+    /// # Errors
+    /// `wire` is no Interest.
     pub fn repeated(
         wire: Vec<u8>,
         interest: InterestBuilder,
@@ -122,6 +128,9 @@ impl Expression {
 impl Connection {
     /// Sends `interest` with a fresh Nonce and waits for its answer, at most its lifetime. Other
     /// packets that come meanwhile are dropped: it is for clients that only ask.
+    ///
+    /// # Errors
+    /// [`ConnectionError`]: the router is gone. A Nack and no answer are answers.
     pub fn express(&mut self, interest: &InterestBuilder) -> Result<Answer, ConnectionError> {
         let expression = Expression::once(self.fresh(interest), self.now_ns());
         self.exchange_one(expression, &mut |_, _| {})
@@ -130,6 +139,9 @@ impl Connection {
     /// [`Connection::express`] for `attempts` times the Interest's lifetime. It goes out again
     /// after half a second, a second, and so on, each time with a new Nonce; a Nack for congestion
     /// or a duplicate counts as no answer.
+    ///
+    /// # Errors
+    /// As of [`Connection::express`].
     pub fn express_retrying(
         &mut self,
         interest: &InterestBuilder,
@@ -139,6 +151,9 @@ impl Connection {
     }
 
     /// The same; `handler` gets the other packets.
+    ///
+    /// # Errors
+    /// As of [`Connection::express`].
     pub fn express_retrying_beside(
         &mut self,
         interest: &InterestBuilder,
@@ -151,6 +166,9 @@ impl Connection {
 
     /// Sends the Interest `wire` as it is (a signed one, say) and waits for its answer, at most its
     /// lifetime; `handler` gets the other packets. After a reconnection it is sent again.
+    ///
+    /// # Errors
+    /// [`ConnectionError::BadInterest`]: `wire` is no Interest; else as of [`Connection::express`].
     pub fn express_wire(
         &mut self,
         wire: &[u8],

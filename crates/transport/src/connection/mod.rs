@@ -157,6 +157,10 @@ struct Retry {
 impl Connection {
     /// Connects to the router at the address `router`, or to the first that is found in the order
     /// of [`endpoint::candidates`].
+    ///
+    /// # Errors
+    /// [`ConnectionError::NoRouter`]: none was reached. [`ConnectionError::BadRouter`]: what names
+    /// one is no address.
     pub fn find(router: Option<&str>, options: Options) -> Result<Self, ConnectionError> {
         let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
         let candidates = endpoint::candidates(router, &Surroundings::of_process(), read)
@@ -165,6 +169,9 @@ impl Connection {
     }
 
     /// Connects to the first of `candidates` that accepts.
+    ///
+    /// # Errors
+    /// [`ConnectionError::NoRouter`]: none accepts.
     pub fn open(candidates: Vec<Candidate>, options: Options) -> Result<Self, ConnectionError> {
         let mut tried = Vec::new();
         for candidate in candidates {
@@ -180,12 +187,18 @@ impl Connection {
     }
 
     /// Connects to the router at `uri`.
+    ///
+    /// # Errors
+    /// [`ConnectionError::NoRouter`]: it does not accept.
     pub fn to(uri: FaceUri, options: Options) -> Result<Self, ConnectionError> {
         Self::open(vec![Candidate { uri, named_by: NamedBy::Caller }], options)
     }
 
     /// Speaks over a stream that is connected already, such as one end of a socket pair. It cannot
     /// reconnect, and the other end need not be a router.
+    ///
+    /// # Errors
+    /// [`ConnectionError::System`]: the stream cannot be prepared, or no descriptor is left.
     pub fn from_stream(stream: UnixStream) -> Result<Self, ConnectionError> {
         let connected = connect::stream(stream.into(), true).map_err(ConnectionError::System)?;
         let options = Options { reconnect: Duration::ZERO, ..Options::default() };
@@ -276,6 +289,10 @@ impl Connection {
     /// `handler`, and writes what the handler queued. Returns early on a signal, and when its
     /// [`Waker`] is used. While the outbox is full no packets are taken in, so a router that does
     /// not read slows its own requests down.
+    ///
+    /// # Errors
+    /// [`ConnectionError::Lost`]: the router went away, and did not come back in the time that the
+    /// options give it.
     pub fn turn(
         &mut self,
         deadline_ns: u64,

@@ -104,6 +104,9 @@ impl Outbox {
 
     /// Queues a packet that `fill` appends in place; it must append exactly `octets`. When it
     /// fails, or appends another number of octets, nothing is queued.
+    ///
+    /// # Errors
+    /// What `fill` fails with.
     pub fn compose<E>(
         &mut self,
         headers: &LpHeaders,

@@ -29,7 +29,7 @@ pub(super) struct Registrations {
 #[derive(Debug)]
 struct Entry {
     prefix: Name,
-    state: State,
+    state: Registration,
     attempts: u32,
     /// Whether the router took it once: from then on failures are repaired, not reported.
     established: bool,
@@ -38,7 +38,7 @@ struct Entry {
 }
 
 #[derive(Debug)]
-enum State {
+enum Registration {
     /// To be asked for at this time.
     Wanted { at_ns: u64 },
     /// Asked for by this Interest; given up at the deadline.
@@ -62,7 +62,7 @@ impl Registrations {
     /// Wants `prefix`, once.
     fn add(&mut self, prefix: &Name) {
         if self.entries.iter().all(|entry| entry.prefix != *prefix) {
-            let state = State::Wanted { at_ns: 0 };
+            let state = Registration::Wanted { at_ns: 0 };
             self.entries.push(Entry {
                 prefix: prefix.clone(),
                 state,
@@ -73,7 +73,7 @@ impl Registrations {
         }
     }
 
-    fn remove(&mut self, prefix: &Name) -> Option<State> {
+    fn remove(&mut self, prefix: &Name) -> Option<Registration> {
         let i = self.entries.iter().position(|entry| entry.prefix == *prefix)?;
         Some(self.entries.remove(i).state)
     }
@@ -81,7 +81,7 @@ impl Registrations {
     /// All prefixes are to be registered with a new router.
     pub(super) fn restart(&mut self) {
         for entry in &mut self.entries {
-            entry.state = State::Wanted { at_ns: 0 };
+            entry.state = Registration::Wanted { at_ns: 0 };
             entry.attempts = 0;
         }
     }
@@ -104,7 +104,7 @@ impl Registrations {
             Packet::Interest(_) => return false,
         };
         let asked = |entry: &&mut Entry| match &entry.state {
-            State::Asked { interest, .. } => {
+            Registration::Asked { interest, .. } => {
                 InterestView::parse(interest).is_ok_and(|interest| interest.name == name)
             }
             _ => false,
@@ -122,12 +122,12 @@ impl Registrations {
 
 impl Entry {
     fn poll(&mut self, context: &mut Context<'_>, outbox: &mut Outbox) {
-        if let State::Asked { deadline_ns, .. } = self.state
+        if let Registration::Asked { deadline_ns, .. } = self.state
             && context.now_ns >= deadline_ns
         {
             self.finish(Err(CommandError::NoAnswer), context.now_ns, context.datagrams);
         }
-        if self.due_ns() > context.now_ns || matches!(self.state, State::Asked { .. }) {
+        if self.due_ns() > context.now_ns || matches!(self.state, Registration::Asked { .. }) {
             return;
         }
         let parameters = ControlParameters { name: Some(self.prefix.clone()), ..Default::default() };
@@ -144,9 +144,9 @@ impl Entry {
                 self.attempts += 1;
                 self.may_be_overtaken = context.commands.may_be_overtaken();
                 let deadline_ns = context.now_ns.saturating_add(LIFETIME_NS);
-                self.state = State::Asked { interest, deadline_ns };
+                self.state = Registration::Asked { interest, deadline_ns };
             }
-            Err(error) => self.state = State::Failed(CommandError::Signing(error)),
+            Err(error) => self.state = Registration::Failed(CommandError::Signing(error)),
         }
     }
 
@@ -156,30 +156,30 @@ impl Entry {
                 self.attempts = 0;
                 self.established = true;
                 let refresh_at_ns = if datagrams { now_ns.saturating_add(REFRESH_NS) } else { u64::MAX };
-                State::Registered { refresh_at_ns }
+                Registration::Registered { refresh_at_ns }
             }
             Err(error) if self.established => {
                 tracing::warn!(prefix = %self.prefix, %error, "the prefix is not registered again yet");
-                State::Wanted { at_ns: now_ns.saturating_add(PAUSE_NS) }
+                Registration::Wanted { at_ns: now_ns.saturating_add(PAUSE_NS) }
             }
             Err(CommandError::Refused(refused))
                 if refused.code == FORBIDDEN && self.may_be_overtaken && self.attempts < COMMAND_ATTEMPTS =>
             {
-                State::Wanted { at_ns: now_ns.saturating_add(OVERTAKEN_PAUSE_NS) }
+                Registration::Wanted { at_ns: now_ns.saturating_add(OVERTAKEN_PAUSE_NS) }
             }
             Err(CommandError::NoAnswer) if self.attempts < COMMAND_ATTEMPTS => {
-                State::Wanted { at_ns: now_ns }
+                Registration::Wanted { at_ns: now_ns }
             }
-            Err(error) => State::Failed(error),
+            Err(error) => Registration::Failed(error),
         };
     }
 
     fn due_ns(&self) -> u64 {
         match self.state {
-            State::Wanted { at_ns } => at_ns,
-            State::Asked { deadline_ns, .. } => deadline_ns,
-            State::Registered { refresh_at_ns } => refresh_at_ns,
-            State::Failed(_) => u64::MAX,
+            Registration::Wanted { at_ns } => at_ns,
+            Registration::Asked { deadline_ns, .. } => deadline_ns,
+            Registration::Registered { refresh_at_ns } => refresh_at_ns,
+            Registration::Failed(_) => u64::MAX,
         }
     }
 }
@@ -188,6 +188,9 @@ impl Connection {
     /// Registers `prefix` with the router, so that Interests for it come here, and waits until the
     /// router took it; `handler` gets the packets that come meanwhile. From then on the prefix is
     /// registered again by itself whenever the connection was made anew.
+    ///
+    /// # Errors
+    /// [`CommandError`]: the router refuses, or does not answer. The prefix is not kept then.
     pub fn register(
         &mut self,
         prefix: &Name,
@@ -196,8 +199,8 @@ impl Connection {
         self.registrations.add(prefix);
         loop {
             match self.registrations.entries.iter().find(|entry| entry.prefix == *prefix) {
-                Some(Entry { state: State::Registered { .. }, .. }) | None => return Ok(()),
-                Some(Entry { state: State::Failed(_), .. }) => break,
+                Some(Entry { state: Registration::Registered { .. }, .. }) | None => return Ok(()),
+                Some(Entry { state: Registration::Failed(_), .. }) => break,
                 Some(_) => {}
             }
             if let Err(error) = self.turn(u64::MAX, handler) {
@@ -206,12 +209,15 @@ impl Connection {
             }
         }
         match self.registrations.remove(prefix) {
-            Some(State::Failed(error)) => Err(error),
+            Some(Registration::Failed(error)) => Err(error),
             _ => Ok(()),
         }
     }
 
     /// Tells the router that `prefix` is served no longer.
+    ///
+    /// # Errors
+    /// [`CommandError`]: the router refuses, or does not answer. The prefix is forgotten anyway.
     pub fn unregister(&mut self, prefix: &Name) -> Result<(), CommandError> {
         self.registrations.remove(prefix);
         let parameters = ControlParameters { name: Some(prefix.clone()), ..Default::default() };
@@ -220,7 +226,7 @@ impl Connection {
 
     /// Whether all prefixes are registered with the router as it is now.
     pub fn is_registered(&self) -> bool {
-        let registered = |entry: &Entry| matches!(entry.state, State::Registered { .. });
+        let registered = |entry: &Entry| matches!(entry.state, Registration::Registered { .. });
         self.registrations.entries.iter().all(registered)
     }
 }
