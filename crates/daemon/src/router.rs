@@ -1,7 +1,7 @@
 //! A running router: the data plane, the control thread, and what they share.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -194,29 +194,14 @@ fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
 }
 
 fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
-    match (uri, uri.address()) {
-        (FaceUri::Unix(path), _) => {
-            let path = PathBuf::from(path);
-            if path == listen_socket() {
-                make_default_directory(&path)
-                    .map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
-            }
-            Ok(ListenSpec::Unix { path, mode: config.faces.unix_mode })
-        }
-        (FaceUri::Memif { path, .. }, _) => {
-            let path = PathBuf::from(path);
-            if path == memif_beside(&listen_socket()) {
-                make_default_directory(&path)
-                    .map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
-            }
-            Ok(ListenSpec::Memif { path, mode: config.faces.unix_mode })
-        }
-        (FaceUri::Tcp(_), Some(address)) => Ok(ListenSpec::Tcp(address)),
-        (FaceUri::Udp(_), Some(address)) => Ok(ListenSpec::Udp(address)),
-        (FaceUri::Ws(_), Some(address)) => Ok(ListenSpec::WebSocket(address)),
-        (FaceUri::Device(interface), _) => Ok(ListenSpec::Ethernet(interface.clone())),
-        _ => Err(wrong_configuration(format!("cannot listen on {uri}"))),
+    let spec = ListenSpec::new(uri, config.faces.unix_mode)
+        .ok_or_else(|| wrong_configuration(format!("cannot listen on {uri}")))?;
+    let default = listen_socket();
+    let is_default = |path: &&Path| *path == default || *path == memif_beside(&default);
+    if let Some(path) = spec.path().filter(is_default) {
+        make_default_directory(path).map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
     }
+    Ok(spec)
 }
 
 /// Makes the directory of the default socket. In a place where everybody may write, another user's

@@ -3,6 +3,7 @@
 mod comments;
 mod packages;
 mod picture;
+mod recipes;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -6,6 +6,8 @@ use namely_wire::mgmt::FacePersistency;
 use namely_wire::{Endpoint, FaceUri, Name};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 
+use crate::dataplane::ListenSpec;
+
 /// A name URI.
 pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
     NameText::deserialize(deserializer).map(|text| text.0)
@@ -162,18 +164,18 @@ pub(crate) fn check_log_filter(text: &str) -> Result<(), String> {
     }
 }
 
-/// Whether a router can listen on `uri`.
+/// Returns `uri` if a router can listen on it.
+///
+/// # Errors
+/// What can be written instead.
 pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
-    match &uri {
-        FaceUri::Unix(_) | FaceUri::Memif { id: 0, .. } => Ok(uri),
-        FaceUri::Tcp(Endpoint::Address(_)) | FaceUri::Ws(Endpoint::Address(_)) => Ok(uri),
-        FaceUri::Udp(Endpoint::Address(address)) if !address.ip().is_multicast() => Ok(uri),
-        FaceUri::Device(_) => Ok(uri),
-        _ => Err(format!(
-            "cannot listen on `{uri}`: write unix:///path, memif:///path, tcp://ADDRESS:PORT, udp://ADDRESS:PORT, ws://ADDRESS:PORT or \
-             dev://INTERFACE (numeric; multicast groups go under faces.multicast)"
-        )),
+    if ListenSpec::new(&uri, 0).is_some() {
+        return Ok(uri);
     }
+    let uris = ListenSpec::URIS;
+    Err(format!(
+        "cannot listen on `{uri}`: write {uris} (numeric; multicast groups go under faces.multicast)"
+    ))
 }
 
 /// Whether `uri` can be a neighbour's.

@@ -1,8 +1,11 @@
-//! What the router can be asked to listen on.
+//! What the router can be asked to listen on: how it is written, and how it is opened. The one place
+//! that knows it of every kind of face.
 
 use std::fmt;
+use std::path::Path;
 
-use namely_wire::MacAddress;
+use namely_io::{Faces, Handler, OpenError};
+use namely_wire::{Endpoint, FaceUri, MacAddress};
 
 /// Something to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +41,52 @@ pub enum ListenSpec {
         /// The group.
         group: MacAddress,
     },
+}
+
+impl ListenSpec {
+    /// How the addresses are written that a router can listen on.
+    pub(crate) const URIS: &str = "unix:///path, memif:///path, tcp://ADDRESS:PORT, udp://ADDRESS:PORT, \
+        ws://ADDRESS:PORT or dev://INTERFACE";
+
+    /// What listening on `uri` is, with `mode` for the file of a socket that has one; `None` if a
+    /// router cannot listen on it.
+    pub(crate) fn new(uri: &FaceUri, mode: u32) -> Option<Self> {
+        match uri {
+            FaceUri::Unix(path) => Some(ListenSpec::Unix { path: path.into(), mode }),
+            FaceUri::Memif { path, id: 0 } => Some(ListenSpec::Memif { path: path.into(), mode }),
+            FaceUri::Tcp(Endpoint::Address(address)) => Some(ListenSpec::Tcp(*address)),
+            FaceUri::Udp(Endpoint::Address(address)) if !address.ip().is_multicast() => {
+                Some(ListenSpec::Udp(*address))
+            }
+            FaceUri::Ws(Endpoint::Address(address)) => Some(ListenSpec::WebSocket(*address)),
+            FaceUri::Device(interface) => Some(ListenSpec::Ethernet(interface.clone())),
+            _ => None,
+        }
+    }
+
+    /// The socket file, of what has one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            ListenSpec::Unix { path, .. } | ListenSpec::Memif { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Opens it at a worker; `None` for a group, which is one face and no listener.
+    ///
+    /// # Errors
+    /// The environment's: an address in use, a device that is not there.
+    pub(super) fn open<H: Handler>(&self, io: &mut Faces<H>) -> Option<Result<FaceUri, OpenError>> {
+        Some(match self {
+            ListenSpec::Unix { path, mode } => io.listen_unix(path, *mode),
+            ListenSpec::Memif { path, mode } => io.listen_memif(path, *mode),
+            ListenSpec::Tcp(address) => io.listen_tcp(*address),
+            ListenSpec::Udp(address) => io.listen_udp(*address),
+            ListenSpec::WebSocket(address) => io.listen_websocket(*address),
+            ListenSpec::Ethernet(interface) => io.listen_ethernet(interface),
+            ListenSpec::Multicast(_) | ListenSpec::EthernetGroup { .. } => return None,
+        })
+    }
 }
 
 /// Why the router does not listen; always the environment's or the configuration's fault.

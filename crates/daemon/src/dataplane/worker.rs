@@ -245,20 +245,16 @@ impl Worker {
     }
 
     fn listen(&mut self, io: &mut Io, spec: &ListenSpec) -> Result<FaceUri, ListenError> {
-        let opened = match spec {
-            ListenSpec::Unix { path, mode } => io.listen_unix(path, *mode),
-            ListenSpec::Memif { path, mode } => io.listen_memif(path, *mode),
-            ListenSpec::Tcp(address) => io.listen_tcp(*address),
-            ListenSpec::Udp(address) => io.listen_udp(*address),
-            ListenSpec::WebSocket(address) => io.listen_websocket(*address),
-            ListenSpec::Ethernet(interface) => io.listen_ethernet(interface),
-            ListenSpec::Multicast(options) => return self.open_group(io, |io| io.open_multicast(options)),
+        match spec {
+            ListenSpec::Multicast(options) => self.open_group(io, |io| io.open_multicast(options)),
             ListenSpec::EthernetGroup { interface, group } => {
-                return self
-                    .open_group(io, |io| io.open_ethernet(interface, *group, FacePersistency::Permanent));
+                self.open_group(io, |io| io.open_ethernet(interface, *group, FacePersistency::Permanent))
             }
-        };
-        opened.map_err(|error| ListenError(error.to_string()))
+            listener => {
+                let opened = listener.open(io).ok_or_else(|| ListenError("no listener".to_owned()))?;
+                opened.map_err(|error| ListenError(error.to_string()))
+            }
+        }
     }
 
     /// Makes the face of a group.

@@ -1,0 +1,119 @@
+//! The recipes of CONTRIBUTING.md are true: what they name exists, and an existing example of each
+//! touches no other file than they list.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::root;
+
+/// A recipe, and how its example is found in the sources.
+struct Recipe {
+    title: &'static str,
+    /// Identifiers that only the example brings.
+    words: &'static [&'static str],
+    /// What is the example's own, and what it bounds or others choose of it.
+    own: &'static [&'static str],
+    /// The most places that there may be.
+    places_max: usize,
+}
+
+const RECIPES: [Recipe; 5] = [
+    Recipe {
+        title: "### A face kind",
+        words: &["websocket", "WebSocket", "Ws", "listen_websocket", "WEBSOCKET_PORT", "BadWebSocket"],
+        own: &["crates/io/src/websocket/"],
+        places_max: 4,
+    },
+    Recipe {
+        title: "### A strategy",
+        words: &["asf", "Asf"],
+        own: &["crates/forwarder/src/strategy/asf"],
+        places_max: 2,
+    },
+    Recipe {
+        title: "### A cache policy",
+        words: &["sieve", "Sieve"],
+        own: &["crates/forwarder/src/cs/policy/sieve"],
+        places_max: 1,
+    },
+    Recipe {
+        title: "### A command",
+        words: &["Peek"],
+        own: &["crates/cli/src/commands/peek.rs"],
+        places_max: 2,
+    },
+    Recipe {
+        title: "### A limit",
+        words: &["dead_nonces_max"],
+        own: &["crates/forwarder/src/forwarder.rs", "crates/sim/src/node.rs"],
+        places_max: 3,
+    },
+];
+
+fn contributing() -> String {
+    fs::read_to_string(root().join("CONTRIBUTING.md")).expect("CONTRIBUTING.md is there")
+}
+
+/// The numbered places of a recipe.
+fn places(text: &str, title: &str) -> BTreeSet<String> {
+    let after = text.split_once(title).unwrap_or_else(|| panic!("no recipe '{title}'")).1;
+    let recipe = after.split("\n###").next().unwrap_or_default();
+    let place = |line: &str| {
+        let (number, rest) = line.split_once(". `")?;
+        number.parse::<u32>().ok()?;
+        Some(rest.split_once('`')?.0.to_owned())
+    };
+    recipe.lines().filter_map(place).collect()
+}
+
+/// Returns true if a line of code, tests apart, has one of `words`.
+fn has_word(source: &str, words: &[&str]) -> bool {
+    let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let mut identifiers =
+        code.lines().filter(is_code).flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'));
+    identifiers.any(|identifier| words.contains(&identifier))
+}
+
+/// Adds the sources below `folder` that have one of the recipe's words.
+fn search(folder: &Path, recipe: &Recipe, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).expect("a folder of the sources").flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !matches!(name.as_str(), "tests" | "examples" | "target") {
+                search(&path, recipe, found);
+            }
+        } else if name.ends_with(".rs") && name != "tests.rs" {
+            let place = path.strip_prefix(root()).expect("below the root").display().to_string();
+            let is_own = recipe.own.iter().any(|own| place.starts_with(own));
+            if !is_own && has_word(&fs::read_to_string(&path).expect("UTF-8"), recipe.words) {
+                found.insert(place);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_example_of_each_recipe_touches_what_the_recipe_lists_and_nothing_else() {
+    let text = contributing();
+    for recipe in &RECIPES {
+        let mut found = BTreeSet::new();
+        search(&root().join("crates"), recipe, &mut found);
+        let listed = places(&text, recipe.title);
+        assert_eq!(found, listed, "{}: what its example touches, and what is listed", recipe.title);
+        assert!(listed.len() <= recipe.places_max, "{}: at most {}", recipe.title, recipe.places_max);
+    }
+}
+
+#[test]
+fn every_path_that_the_recipes_name_exists() {
+    let text = contributing();
+    let paths: Vec<&str> =
+        text.split('`').skip(1).step_by(2).filter(|word| word.starts_with("crates/")).collect();
+    assert!(paths.len() > 12, "the recipes name paths");
+    for path in paths {
+        assert!(root().join(path).exists(), "CONTRIBUTING.md names {path}");
+    }
+}
