@@ -5,12 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use namely_wire::FaceUri;
+use namely_wire::mgmt::FacePersistency;
 
 use crate::buffer::Buffer;
 use crate::error::CloseReason;
 use crate::faces::{Event, Faces, Handler, WorkerMessage};
 use crate::id::SourceId;
-use crate::options::{IoOptions, Persistency};
+use crate::options::IoOptions;
 use crate::port::FacePort;
 use crate::sender::Sender;
 use crate::sockets::{self, Interest};
@@ -74,7 +75,7 @@ pub(crate) struct NewTransport<H: Handler> {
     pub(crate) sender: Box<dyn Sender<H::Packet>>,
     pub(crate) info: LinkInfo,
     pub(crate) local: FaceUri,
-    pub(crate) persistency: Persistency,
+    pub(crate) persistency: FacePersistency,
     pub(crate) state: FaceState,
 }
 

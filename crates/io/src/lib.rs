@@ -77,8 +77,7 @@ pub use faces::{Event, Faces, Handler};
 pub use namely_host::Waker;
 pub use namely_memif::{RING_PAIRS_MAX as MEMIF_RINGS_MAX, RING_SIZE_LOG2_MAX as MEMIF_RING_SIZE_LOG2_MAX};
 pub use options::{
-    DispatchedLinks, EthernetOptions, IoOptions, MemifOptions, MulticastOptions, Persistency, TcpOptions,
-    UdpOptions, Xdp,
+    DispatchedLinks, EthernetOptions, IoOptions, MemifOptions, MulticastOptions, TcpOptions, UdpOptions, Xdp,
 };
 pub use port::{FacePort, SendError};
 pub use shared::WORKERS_MAX;

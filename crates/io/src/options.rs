@@ -2,7 +2,6 @@
 
 use namely_link::ReassemblyLimits;
 use namely_wire::FaceUri;
-pub use namely_wire::mgmt::FacePersistency as Persistency;
 
 /// Settings of an event loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

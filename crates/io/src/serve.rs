@@ -5,6 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use namely_link::LinkDrop;
+use namely_wire::mgmt::FacePersistency;
 use namely_wire::{LpHeaders, LpView};
 
 use crate::buffer::Buffer;
@@ -12,7 +13,6 @@ use crate::error::CloseReason;
 use crate::faces::{Event, Faces, Handler, Source, WorkerMessage};
 use crate::id::SourceId;
 use crate::kind::{AcceptContext, Acceptor, ReadContext, Receiver};
-use crate::options::Persistency;
 use crate::port::{FacePort, PortRequest};
 use crate::sender::Sender;
 use crate::sockets::{self, Interest};
@@ -98,7 +98,7 @@ impl<H: Handler> Faces<H> {
     /// Ends a transport that failed, or takes it down if it comes back by itself.
     pub(crate) fn fail(&mut self, port: &Arc<FacePort<H::Packet>>, reason: CloseReason, handler: &mut H) {
         let Some(id) = port.id().filter(|id| self.port(*id).is_some()) else { return };
-        if port.persistency() == Persistency::Permanent {
+        if port.persistency() == FacePersistency::Permanent {
             let mut comes_back = false;
             self.serve(id, handler, |receiver, turn| {
                 comes_back = receiver.take_down(turn);

@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 
 use namely_link::DropCounters;
 use namely_wire::FaceUri;
-
-use crate::options::Persistency;
+use namely_wire::mgmt::FacePersistency;
 
 /// Who sent a frame, on a link with several peers.
 pub(crate) type Remote = Option<SocketAddr>;
@@ -93,8 +92,8 @@ pub struct PortStatus {
     pub frame_octets_max: Option<usize>,
     /// Whether it can send.
     pub state: FaceState,
-    /// Persistency.
-    pub persistency: Persistency,
+    /// FacePersistency.
+    pub persistency: FacePersistency,
     /// The peer's user, on Unix sockets.
     pub credentials: Option<Credentials>,
     /// Octets that wait to be sent.
@@ -129,5 +128,5 @@ pub(crate) struct LinkInfo {
     /// An on-demand face goes when nothing arrived for this long, ns.
     pub(crate) idle_ns: Option<u64>,
     /// Why a face of this kind cannot have a persistency.
-    pub(crate) refuses: fn(Persistency) -> Option<&'static str>,
+    pub(crate) refuses: fn(FacePersistency) -> Option<&'static str>,
 }

@@ -6,7 +6,8 @@ mod support;
 use std::time::Duration;
 
 use namely_io::ethernet::DEFAULT_GROUP;
-use namely_io::{CloseReason, FaceState, FaceTag, IoOptions, OpenError, Persistency, Xdp};
+use namely_io::{CloseReason, FaceState, FaceTag, IoOptions, OpenError, Xdp};
+use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, MacAddress};
 use support::namespace::Namespace;
 use support::{Event, Loop, eventually, packet};
@@ -40,7 +41,8 @@ fn add_pair(namespace: &Namespace) -> bool {
 }
 
 fn open(io: &Loop, device: &'static str, remote: MacAddress) -> Result<FaceTag, OpenError> {
-    let persistency = if remote.is_group() { Persistency::Permanent } else { Persistency::Persistent };
+    let persistency =
+        if remote.is_group() { FacePersistency::Permanent } else { FacePersistency::Persistent };
     io.open(move |io| io.open_ethernet(device, remote, persistency))
 }
 
@@ -65,7 +67,7 @@ fn a_station_that_sends_gets_a_transport_and_frames_pass_both_ways() {
         let [(a, a_id), (b, b_id)] = known(options);
         let status = b.status(b_id).unwrap();
         assert_eq!((status.remote, status.local), (FaceUri::Ether(A), FaceUri::Device("vb".into())));
-        assert_eq!((status.persistency, status.mtu), (Persistency::OnDemand, Some(1500)));
+        assert_eq!((status.persistency, status.mtu), (FacePersistency::OnDemand, Some(1500)));
         assert!(status.expires_ns.is_some());
         assert_eq!(a.status(a_id).unwrap().remote, FaceUri::Ether(B));
         for octets in [0, 10, 44, 45, 1000, 1496] {
@@ -155,7 +157,7 @@ fn a_group_hears_its_members_and_tells_them_apart() {
         a.send(unicast, &packet(10, 1));
         eventually(|| b.listener_drops("ether_no_face") == 2);
         assert!(a.is_quiet_for(Duration::ZERO) && b.is_quiet_for(Duration::ZERO), "nobody hears itself");
-        let on_demand = support::port(a_id).unwrap().set_persistency(Persistency::OnDemand);
+        let on_demand = support::port(a_id).unwrap().set_persistency(FacePersistency::OnDemand);
         assert!(on_demand.is_err());
     });
 }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use namely_io::ethernet::DEFAULT_GROUP;
-use namely_io::{IoOptions, Persistency, Xdp};
+use namely_io::{IoOptions, Xdp};
 use namely_wire::MacAddress;
+use namely_wire::mgmt::FacePersistency;
 use support::namespace::Namespace;
 use support::{Loop, PATIENCE, packet};
 
@@ -54,9 +55,10 @@ fn comes_back(namespace: &Namespace, options: IoOptions) {
     namespace.enter(|| {
         let [a, b] = [options; 2].map(Loop::start);
         b.with(|io| io.listen_ethernet("vb")).unwrap();
-        let ids = [B, DEFAULT_GROUP]
-            .map(|remote| a.open(move |io| io.open_ethernet("va", remote, Persistency::Permanent)).unwrap());
-        b.open(|io| io.open_ethernet("vb", DEFAULT_GROUP, Persistency::Permanent)).unwrap();
+        let ids = [B, DEFAULT_GROUP].map(|remote| {
+            a.open(move |io| io.open_ethernet("va", remote, FacePersistency::Permanent)).unwrap()
+        });
+        b.open(|io| io.open_ethernet("vb", DEFAULT_GROUP, FacePersistency::Permanent)).unwrap();
         passes(&a, &ids, &b);
         let before = descriptors();
         let stop = AtomicBool::new(false);

@@ -7,8 +7,9 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use namely_io::ethernet::DEFAULT_GROUP;
-use namely_io::{FaceTag, IoOptions, Persistency, Xdp};
+use namely_io::{FaceTag, IoOptions, Xdp};
 use namely_wire::MacAddress;
+use namely_wire::mgmt::FacePersistency;
 use support::namespace::Namespace;
 use support::{Loop, PATIENCE, eventually, has_xdp, packet, reading};
 
@@ -25,7 +26,8 @@ fn pair(more: &str) -> Option<Namespace> {
 }
 
 fn open(io: &Loop, device: &'static str, remote: MacAddress) -> FaceTag {
-    let persistency = if remote.is_group() { Persistency::Permanent } else { Persistency::Persistent };
+    let persistency =
+        if remote.is_group() { FacePersistency::Permanent } else { FacePersistency::Persistent };
     io.open(move |io| io.open_ethernet(device, remote, persistency)).unwrap()
 }
 

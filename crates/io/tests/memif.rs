@@ -8,9 +8,10 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use namely_io::{CloseReason, IoOptions, OpenError, Persistency};
+use namely_io::{CloseReason, IoOptions, OpenError};
 use namely_memif::{Handshake, Interface, Options, Progress, Pushed};
 use namely_wire::FaceUri;
+use namely_wire::mgmt::FacePersistency;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use support::{Event, Loop, eventually, packet};
@@ -228,7 +229,7 @@ fn a_face_to_a_server_that_listens_comes_up_and_goes_with_it() {
     let (place, server) = listening(IoOptions::default());
     let client = Loop::start(IoOptions::default());
     let path = place.path.clone();
-    let id = client.open(move |io| io.connect_memif(&path, 7, Persistency::Persistent)).unwrap();
+    let id = client.open(move |io| io.connect_memif(&path, 7, FacePersistency::Persistent)).unwrap();
     assert!(matches!(client.next_event(), Event::Up(up) if up == id));
     let at_server = server.accepted();
     client.send(id, &packet(9, 9));
@@ -245,10 +246,10 @@ fn a_permanent_face_waits_for_its_server_and_comes_back_with_it() {
     let path = directory.path().join("r.memif");
     let client = Loop::start(IoOptions::default());
     let asked = path.clone();
-    let gone = client.open(move |io| io.connect_memif(&asked, 0, Persistency::Persistent));
+    let gone = client.open(move |io| io.connect_memif(&asked, 0, FacePersistency::Persistent));
     assert!(matches!(gone, Err(OpenError::System { .. })), "{gone:?}");
     let asked = path.clone();
-    let id = client.open(move |io| io.connect_memif(&asked, 0, Persistency::Permanent)).unwrap();
+    let id = client.open(move |io| io.connect_memif(&asked, 0, FacePersistency::Permanent)).unwrap();
     for n in 1..=2 {
         let server = Loop::start(IoOptions::default());
         let listening = path.clone();

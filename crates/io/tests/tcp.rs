@@ -6,8 +6,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use namely_io::{CloseReason, FaceState, IoOptions, OpenError, Persistency, TcpOptions};
+use namely_io::{CloseReason, FaceState, IoOptions, OpenError, TcpOptions};
 use namely_wire::DecodeError;
+use namely_wire::mgmt::FacePersistency;
 use support::{Event, Loop, PATIENCE, packet, push};
 
 const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
@@ -26,7 +27,7 @@ fn quick() -> IoOptions {
     IoOptions { tcp, ..IoOptions::default() }
 }
 
-fn connect(io: &Loop, peer: SocketAddr, persistency: Persistency) -> namely_io::FaceTag {
+fn connect(io: &Loop, peer: SocketAddr, persistency: FacePersistency) -> namely_io::FaceTag {
     io.open(move |io| io.connect_tcp(peer, None, persistency)).unwrap()
 }
 
@@ -39,15 +40,15 @@ fn a_peer_connects_and_packets_pass_both_ways() {
     let status = io.status(id).unwrap();
     assert_eq!(status.local.address(), Some(address));
     assert_eq!(status.remote.address(), stream.local_addr().ok());
-    assert_eq!(status.persistency, Persistency::OnDemand);
+    assert_eq!(status.persistency, FacePersistency::OnDemand);
     stream.write_all(&packet(8796, 1)).unwrap();
     assert_eq!(io.next_frame(), (id, packet(8796, 1)));
     io.send(id, &packet(8796, 2));
     let mut octets = vec![0; 8800];
     stream.read_exact(&mut octets).unwrap();
     assert_eq!(octets, packet(8796, 2));
-    assert!(support::port(id).unwrap().set_persistency(Persistency::Permanent).is_err());
-    assert!(support::port(id).unwrap().set_persistency(Persistency::Persistent).is_ok());
+    assert!(support::port(id).unwrap().set_persistency(FacePersistency::Permanent).is_err());
+    assert!(support::port(id).unwrap().set_persistency(FacePersistency::Persistent).is_ok());
 }
 
 #[test]
@@ -70,7 +71,7 @@ fn a_second_listener_on_the_port_is_refused() {
 fn the_router_connects() {
     let listener = TcpListener::bind(SocketAddr::from(ANY_PORT)).unwrap();
     let io = Loop::start(IoOptions::default());
-    let id = connect(&io, listener.local_addr().unwrap(), Persistency::Persistent);
+    let id = connect(&io, listener.local_addr().unwrap(), FacePersistency::Persistent);
     assert!(matches!(io.next_event(), Event::Up(up) if up == id));
     let (mut stream, peer) = listener.accept().unwrap();
     assert_eq!(io.status(id).unwrap().local.address(), Some(peer));
@@ -84,7 +85,7 @@ fn the_router_connects() {
 fn a_refused_connection_closes_a_persistent_transport_and_says_why() {
     let closed_port = TcpListener::bind(SocketAddr::from(ANY_PORT)).unwrap().local_addr().unwrap();
     let io = Loop::start(IoOptions::default());
-    let id = connect(&io, closed_port, Persistency::Persistent);
+    let id = connect(&io, closed_port, FacePersistency::Persistent);
     assert_eq!(io.closed(id).0, CloseReason::System(rustix::io::Errno::CONNREFUSED));
 }
 
@@ -94,7 +95,7 @@ fn a_permanent_transport_waits_for_its_peer_and_finds_it_again() {
     let address = reserved.local_addr().unwrap();
     drop(reserved);
     let io = Loop::start(quick());
-    let id = connect(&io, address, Persistency::Permanent);
+    let id = connect(&io, address, FacePersistency::Permanent);
     assert!(matches!(io.next_event(), Event::Down(down, _) if down == id));
     assert_eq!(io.status(id).unwrap().state, FaceState::Down);
     assert!(io.with(move |io| push(io, id, support::frame(&packet(10, 1)))).is_err());
@@ -125,7 +126,7 @@ fn a_peer_that_does_not_answer_is_given_up_after_the_timeout() {
     let address = SocketAddr::try_from(rustix::net::getsockname(&busy).unwrap()).unwrap();
     let _queued = TcpStream::connect(address).unwrap();
     let io = Loop::start(quick());
-    let id = connect(&io, address, Persistency::Persistent);
+    let id = connect(&io, address, FacePersistency::Persistent);
     assert_eq!(io.closed(id).0, CloseReason::ConnectTimeout);
 }
 

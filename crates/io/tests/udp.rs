@@ -5,8 +5,9 @@ mod support;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use namely_io::{CloseReason, FaceTag, IoOptions, MulticastOptions, OpenError, Persistency, UdpOptions};
+use namely_io::{CloseReason, FaceTag, IoOptions, MulticastOptions, OpenError, UdpOptions};
 use namely_wire::FaceUri;
+use namely_wire::mgmt::FacePersistency;
 use support::namespace::Namespace;
 use support::{Event, Loop, PATIENCE, Seen, eventually, packet, push};
 
@@ -54,7 +55,7 @@ fn each_peer_gets_its_own_transport_from_the_port_it_called() {
         let status = io.status(id).unwrap();
         assert_eq!(status.remote.address(), socket.local_addr().ok());
         assert_eq!(status.local.address(), Some(router));
-        assert_eq!(status.persistency, Persistency::OnDemand);
+        assert_eq!(status.persistency, FacePersistency::OnDemand);
         assert!(status.expires_ns.is_some());
         socket.send(&packet(8796, fill)).unwrap();
         assert_eq!(io.next_frame(), (id, packet(8796, fill)));
@@ -109,7 +110,7 @@ fn the_router_calls_from_its_own_port_and_an_answer_comes_to_the_same_transport(
     let socket = UdpSocket::bind(loopback()).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let address = socket.local_addr().unwrap();
-    let id = io.open(move |io| io.open_udp(address, None, Persistency::Persistent)).unwrap();
+    let id = io.open(move |io| io.open_udp(address, None, FacePersistency::Persistent)).unwrap();
     io.send(id, &packet(10, 1));
     let mut octets = [0; 100];
     let (length, from) = socket.recv_from(&mut octets).unwrap();
@@ -123,7 +124,7 @@ fn without_a_channel_a_free_port_is_used() {
     let io = Loop::start(IoOptions::default());
     let socket = UdpSocket::bind(loopback()).unwrap();
     let address = socket.local_addr().unwrap();
-    let id = io.open(move |io| io.open_udp(address, None, Persistency::Permanent)).unwrap();
+    let id = io.open(move |io| io.open_udp(address, None, FacePersistency::Permanent)).unwrap();
     assert!(io.status(id).unwrap().local.address().unwrap().port() > 0);
 }
 
@@ -135,7 +136,7 @@ fn a_peer_that_is_gone_ends_an_on_demand_transport_and_no_other() {
     io.send(on_demand, &packet(10, 1));
     assert_eq!(io.closed(on_demand).0, CloseReason::System(rustix::io::Errno::CONNREFUSED));
     let gone = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
-    let permanent = io.open(move |io| io.open_udp(gone, None, Persistency::Permanent)).unwrap();
+    let permanent = io.open(move |io| io.open_udp(gone, None, FacePersistency::Permanent)).unwrap();
     for _ in 0..3 {
         io.send(permanent, &packet(10, 1));
     }
@@ -151,7 +152,7 @@ fn an_idle_on_demand_transport_goes_and_a_persistent_one_stays() {
     let udp = UdpOptions { idle_ns: 100_000_000 };
     let (io, router) = listening(IoOptions { udp, ..IoOptions::default() });
     let (kept, kept_id) = known(&io, router);
-    support::port(kept_id).unwrap().set_persistency(Persistency::Persistent).unwrap();
+    support::port(kept_id).unwrap().set_persistency(FacePersistency::Persistent).unwrap();
     let (_socket, id) = known(&io, router);
     assert_eq!(io.closed(id).0, CloseReason::Idle);
     kept.send(&packet(10, 1)).unwrap();
@@ -228,7 +229,7 @@ fn many_datagrams_leave_in_order() {
 fn datagrams_of_mixed_lengths_leave_and_arrive_whole_and_in_order() {
     let (io, router) = listening(IoOptions::default());
     let echo = Loop::echo(IoOptions::default());
-    let id = echo.open(move |io| io.open_udp(router, None, Persistency::Persistent)).unwrap();
+    let id = echo.open(move |io| io.open_udp(router, None, FacePersistency::Persistent)).unwrap();
     echo.send(id, &packet(10, 0));
     let far = io.accepted();
     assert_eq!(io.next_frame(), (far, packet(10, 0)));
@@ -294,7 +295,7 @@ fn hears_others_and_not_itself(group: &str) {
     assert!(a.is_quiet_for(Duration::from_millis(50)) && b.is_quiet_for(Duration::from_millis(50)));
     let status = a.status(a_id).unwrap();
     assert_eq!(status.local, FaceUri::Device("lo".into()));
-    assert_eq!(status.persistency, Persistency::Permanent);
+    assert_eq!(status.persistency, FacePersistency::Permanent);
 }
 
 #[test]

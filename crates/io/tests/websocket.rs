@@ -2,12 +2,13 @@
 
 mod support;
 
+use namely_wire::mgmt::FacePersistency;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use namely_io::websocket::{HANDSHAKE_OCTETS_MAX, HANDSHAKES_MAX, MESSAGE_OCTETS_MAX};
-use namely_io::{CloseReason, FaceTag, IoOptions, Persistency};
+use namely_io::{CloseReason, FaceTag, IoOptions};
 use support::{Loop, PATIENCE, packet};
 use tungstenite::protocol::frame::Frame;
 use tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
@@ -59,7 +60,7 @@ fn a_message_is_a_link_packet_in_both_directions() {
     assert_eq!(status.local.to_string(), format!("ws://{address}"));
     let near = client.get_ref().local_addr().unwrap();
     assert_eq!(status.remote.to_string(), format!("wsclient://{near}"));
-    assert_eq!(status.persistency, Persistency::OnDemand);
+    assert_eq!(status.persistency, FacePersistency::OnDemand);
     for octets in [1, 100, 200, 8000] {
         client.send(Message::binary(packet(octets, 1))).unwrap();
         assert_eq!(io.next_frame(), (id, packet(octets, 1)));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use namely_security::{CommandRefusal, CommandVerifier, Pattern, Rule, TrustPolicy, Why};
+use namely_security::{CommandRefusal, CommandVerifier, Pattern, RejectionReason, Rule, TrustPolicy};
 use namely_wire::InterestView;
 use namely_wire::mgmt::Command;
 
@@ -116,7 +116,7 @@ fn describe(act: Act<'_>) -> String {
 
 fn label(refusal: &CommandRefusal) -> &'static str {
     match refusal {
-        CommandRefusal::NotTrusted(rejection) if rejection.why == Why::NotSigned => "not_signed",
+        CommandRefusal::NotTrusted(rejection) if rejection.why == RejectionReason::NotSigned => "not_signed",
         refusal => refusal.label(),
     }
 }
@@ -124,7 +124,7 @@ fn label(refusal: &CommandRefusal) -> &'static str {
 fn text(refusal: &CommandRefusal) -> String {
     match refusal {
         // The name of a command ends in octets that tell a person nothing.
-        CommandRefusal::NotTrusted(rejection) if rejection.why == Why::NotSigned => {
+        CommandRefusal::NotTrusted(rejection) if rejection.why == RejectionReason::NotSigned => {
             "the command is not signed: sign it with a key that the router's configuration names, or \
              use its Unix socket"
                 .into()

@@ -11,7 +11,7 @@ use std::fmt;
 use namely_wire::{InterestView, Name, SignatureInfoView};
 
 use crate::crypto::{constant_time_eq, sha256};
-use crate::trust::{Rejection, TrustPolicy, Why};
+use crate::trust::{Rejection, RejectionReason, TrustPolicy};
 use crate::verified::TrustReason;
 use crate::verifier::{NotYet, Verifier};
 
@@ -71,9 +71,9 @@ impl CommandVerifier {
         now_ns: u64,
     ) -> Result<TrustReason, CommandRefusal> {
         let reject = |why| CommandRefusal::NotTrusted(Box::new(Rejection::of(interest.name, why)));
-        let info = interest.signature_info().map_err(|e| reject(Why::Malformed(e)))?;
+        let info = interest.signature_info().map_err(|e| reject(RejectionReason::Malformed(e)))?;
         let (Some(info), Some(value)) = (info, interest.signature_value) else {
-            return Err(reject(Why::NotSigned));
+            return Err(reject(RejectionReason::NotSigned));
         };
         if !has_right_parameters_digest(interest) {
             return Err(CommandRefusal::BadParametersDigest);
@@ -329,7 +329,7 @@ mod tests {
         let CommandRefusal::NotTrusted(rejection) = verify(&mut verifier, &plain, NOW_MS).unwrap_err() else {
             panic!()
         };
-        assert_eq!(rejection.why, Why::NotSigned);
+        assert_eq!(rejection.why, RejectionReason::NotSigned);
         let digest = command(&Signer::digest_sha256(), NOW_MS);
         assert_eq!(verify(&mut verifier, &digest, NOW_MS).unwrap_err().label(), "not_trusted");
     }

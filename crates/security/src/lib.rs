@@ -64,15 +64,18 @@ pub use crypto::{
     CryptoError, HmacKey, KeyType, Passphrase, PrivateKey, PublicKey, Sha256, blake3, encrypt_pkcs8,
     private_key_from_pem, private_key_to_pem, random, sha256,
 };
-pub use keychain::{KeyChain, KeyChainError, KeyEntry, Listing, NewKey, SafeBag};
+pub use keychain::{KeyChain, KeyChainError, KeyEntry, KeyListing, NewKey, SafeBag};
 pub use manifest::{
     MANIFEST_ENTRIES, MANIFEST_KEYWORD, Manifest, ManifestError, ManifestHash, SegmentFault,
     SegmentRejection, VerifiedManifest, manifest_index, manifest_name,
 };
 pub use prepared::{Preparation, Prepared};
-pub use revocation::{Reason, RevocationError, Statement, Status, is_about_revocation, revocation_prefix};
+pub use revocation::{
+    RevocationError, RevocationReason, RevocationStatement, RevocationStatus, is_about_revocation,
+    revocation_prefix,
+};
 pub use signer::{Signer, sign_data, sign_interest};
 pub use text::{CertificateFileError, read_certificate};
-pub use trust::{Pattern, PatternError, PolicyFileError, Rejection, Rule, TrustPolicy, Why};
+pub use trust::{Pattern, PatternError, PolicyFileError, Rejection, RejectionReason, Rule, TrustPolicy};
 pub use verified::{Chain, ManifestTrust, PacketOctets, TrustReason, Verified};
 pub use verifier::{CANDIDATES_MAX, NeedCertificate, VALIDATED_MAX, Verdict, Verifier};

@@ -7,7 +7,7 @@
 //! none has `/nack/<timestamp>` behind it and ContentType Nack. Both are asked for by
 //! [`revocation_prefix`] with CanBePrefix and MustBeFresh. Whether the key that signed a statement
 //! is trusted at all, the [`Verifier`](crate::Verifier) says; which of the trusted keys may make
-//! it, [`Statement::read`].
+//! it, [`RevocationStatement::read`].
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ const TLV_NACK_REASON: u32 = 204;
 
 /// Why a certificate was revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum RevocationReason {
     /// 0: not said.
     Unspecified,
     /// 1: others have the key.
@@ -45,40 +45,44 @@ pub enum Reason {
     Other(u64),
 }
 
-impl Reason {
+impl RevocationReason {
     /// The number in RevocationReason.
     pub fn number(self) -> u64 {
         match self {
-            Reason::Unspecified => 0,
-            Reason::KeyCompromise => 1,
-            Reason::IssuerCompromise => 2,
-            Reason::Superseded => 4,
-            Reason::Other(n) => n,
+            RevocationReason::Unspecified => 0,
+            RevocationReason::KeyCompromise => 1,
+            RevocationReason::IssuerCompromise => 2,
+            RevocationReason::Superseded => 4,
+            RevocationReason::Other(n) => n,
         }
     }
 
     /// The reason of a number.
     pub fn from_number(n: u64) -> Self {
-        let known =
-            [Reason::Unspecified, Reason::KeyCompromise, Reason::IssuerCompromise, Reason::Superseded];
-        known.into_iter().find(|reason| reason.number() == n).unwrap_or(Reason::Other(n))
+        let known = [
+            RevocationReason::Unspecified,
+            RevocationReason::KeyCompromise,
+            RevocationReason::IssuerCompromise,
+            RevocationReason::Superseded,
+        ];
+        known.into_iter().find(|reason| reason.number() == n).unwrap_or(RevocationReason::Other(n))
     }
 }
 
 /// What is said of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum RevocationStatus {
     /// It is not revoked.
     Good,
     /// It is not to be believed any more.
-    Revoked(Reason),
+    Revoked(RevocationReason),
 }
 
 /// A statement about one certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Statement {
+pub struct RevocationStatement {
     /// What it says.
-    pub status: Status,
+    pub status: RevocationStatus,
     /// When that was so, ms since the Unix epoch.
     pub time_ms: u64,
 }
@@ -101,7 +105,7 @@ pub fn is_about_revocation(name: NameRef<'_>, identity: NameRef<'_>) -> bool {
     identity.is_prefix_of(name) && name.component(identity.len()) == Some(REVOKE)
 }
 
-impl Statement {
+impl RevocationStatement {
     /// The signed Data that says this of `certificate`. `issuer` is the key that issued it; an
     /// owner may revoke, but not call good, a key by that key itself. Caches may give it for
     /// `freshness_ms`.
@@ -117,15 +121,15 @@ impl Statement {
         let publisher = CertificateName::parse(certificate.name())?.issuer_id();
         let mut name = revocation_prefix(certificate.name())?.join(publisher);
         let (content_type, code) = match self.status {
-            Status::Revoked(reason) => (ContentType::Blob, (TLV_REASON, reason.number())),
-            Status::Good => {
+            RevocationStatus::Revoked(reason) => (ContentType::Blob, (TLV_REASON, reason.number())),
+            RevocationStatus::Good => {
                 name = name.join(NACK).join_number(TIMESTAMP_COMPONENT, self.time_ms);
                 (ContentType::Nack, (TLV_NACK_REASON, 0))
             }
         };
         let mut content = Writer::new();
         content.nni(TLV_TIMESTAMP, self.time_ms);
-        if let Status::Revoked(_) = self.status {
+        if let RevocationStatus::Revoked(_) = self.status {
             content.tlv(TLV_PUBLIC_KEY_HASH, &sha256(certificate.public_key().spki()));
         }
         content.nni(code.0, code.1);
@@ -150,7 +154,7 @@ impl Statement {
         }
         let (statement, key_hash) = decode(data.content())?;
         let is_nack = data.content_type() == ContentType::Nack && behind == Some(3);
-        if is_nack != (statement.status == Status::Good) {
+        if is_nack != (statement.status == RevocationStatus::Good) {
             return Err(RevocationError::OtherName(data.name().to_name()));
         }
         if key_hash.is_some_and(|hash| hash != sha256(certificate.public_key().spki())) {
@@ -162,27 +166,27 @@ impl Statement {
         let of_owner = signer.as_ref().is_some_and(|signer| signer.as_name() == certificate.key_name());
         match statement.status {
             _ if of_issuer => Ok(statement),
-            Status::Revoked(_) if of_owner => Ok(statement),
+            RevocationStatus::Revoked(_) if of_owner => Ok(statement),
             _ => Err(RevocationError::OtherSigner(signer.unwrap_or_default())),
         }
     }
 }
 
-fn decode(content: &[u8]) -> Result<(Statement, Option<&[u8]>), RevocationError> {
+fn decode(content: &[u8]) -> Result<(RevocationStatement, Option<&[u8]>), RevocationError> {
     let (mut time_ms, mut key_hash, mut status) = (None, None, None);
     let mut reader = Reader::new(content);
     while let Some(tlv) = reader.next_tlv()? {
         match tlv.typ {
             TLV_TIMESTAMP => time_ms = Some(tlv.nni()?),
             TLV_PUBLIC_KEY_HASH => key_hash = Some(tlv.value),
-            TLV_REASON => status = Some(Status::Revoked(Reason::from_number(tlv.nni()?))),
-            TLV_NACK_REASON if tlv.nni()? == 0 => status = Some(Status::Good),
+            TLV_REASON => status = Some(RevocationStatus::Revoked(RevocationReason::from_number(tlv.nni()?))),
+            TLV_NACK_REASON if tlv.nni()? == 0 => status = Some(RevocationStatus::Good),
             typ => ignore_unknown(typ)?,
         }
     }
     let time_ms = time_ms.ok_or(DecodeError::Missing(TLV_TIMESTAMP))?;
     let status = status.ok_or(DecodeError::Missing(TLV_REASON))?;
-    Ok((Statement { status, time_ms }, key_hash))
+    Ok((RevocationStatement { status, time_ms }, key_hash))
 }
 
 /// Why something is no statement about a certificate.

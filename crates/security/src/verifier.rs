@@ -39,7 +39,7 @@ use crate::certificate::{Certificate, CertificateError};
 use crate::crypto::{constant_time_eq, sha256_of};
 use crate::manifest::ManifestHash;
 use crate::prepared::{Done, Preparation, Prepared};
-use crate::trust::{Mode, Rejection, TrustPolicy, Why};
+use crate::trust::{Mode, Rejection, RejectionReason, TrustPolicy};
 use crate::verified::{PacketOctets, Spans, TrustReason, Verified};
 
 use self::chain::Chains;
@@ -127,7 +127,8 @@ impl Verifier {
         if self.policy.mode == Mode::AcceptAll {
             return Ok(TrustReason::Unchecked);
         }
-        let info = view.signature_info().map_err(|e| Rejection::of(view.name, Why::Malformed(e)))?;
+        let info =
+            view.signature_info().map_err(|e| Rejection::of(view.name, RejectionReason::Malformed(e)))?;
         let parts = [view.signed_portion];
         let packet = SignedPacket { name: view.name, info, parts: &parts, value: view.signature_value, done };
         match self.policy.mode {
@@ -152,15 +153,16 @@ impl Verifier {
 
     fn verify_packet(&mut self, packet: &SignedPacket<'_>, now_ns: u64) -> Result<TrustReason, NotYet> {
         let locator = packet.locator()?;
-        let key_name = key_name_of_locator(locator).map_err(|_| packet.rejected(Why::NoKeyName))?;
+        let key_name =
+            key_name_of_locator(locator).map_err(|_| packet.rejected(RejectionReason::NoKeyName))?;
         if !self.policy.allows(packet.name, key_name) {
-            return Err(packet.rejected(Why::NotAllowed).into());
+            return Err(packet.rejected(RejectionReason::NotAllowed).into());
         }
         if packet.info.signature_type == SignatureType::HmacWithSha256 {
             return packet.check_shared_key(&self.policy, key_name);
         }
         if !self.policy.has_anchor_for(packet.name) {
-            return Err(packet.rejected(Why::NoAnchor).into());
+            return Err(packet.rejected(RejectionReason::NoAnchor).into());
         }
         let signer = self.chains.trusted(&self.policy, packet, locator, now_ns)?;
         packet.check_signature(&self.policy, signer.certificate())?;
@@ -205,10 +207,10 @@ impl From<Rejection> for NotYet {
 impl Rejection {
     /// Of a packet that could not be parsed.
     pub(crate) fn unreadable(e: DecodeError) -> Self {
-        Rejection { name: Name::new(), certificate: None, key: None, why: Why::Malformed(e) }
+        Rejection { name: Name::new(), certificate: None, key: None, why: RejectionReason::Malformed(e) }
     }
 
-    pub(crate) fn of(name: NameRef<'_>, why: Why) -> Self {
+    pub(crate) fn of(name: NameRef<'_>, why: RejectionReason) -> Self {
         Rejection { name: name.to_name(), certificate: None, key: None, why }
     }
 }
@@ -227,28 +229,28 @@ impl SignedPacket<'_> {
     fn locator(&self) -> Result<NameRef<'_>, Rejection> {
         match self.info.signature_type {
             typ @ (SignatureType::DigestSha256 | SignatureType::Null) => {
-                Err(self.rejected(Why::NoOrigin(typ)))
+                Err(self.rejected(RejectionReason::NoOrigin(typ)))
             }
-            SignatureType::Other(n) => Err(self.rejected(Why::UnknownSignatureType(n))),
-            _ => self.info.key_name().ok_or_else(|| self.rejected(Why::NoKeyName)),
+            SignatureType::Other(n) => Err(self.rejected(RejectionReason::UnknownSignatureType(n))),
+            _ => self.info.key_name().ok_or_else(|| self.rejected(RejectionReason::NoKeyName)),
         }
     }
 
     fn check_digest_only(&self) -> Result<TrustReason, NotYet> {
         if self.info.signature_type != SignatureType::DigestSha256 {
-            return Err(self.rejected(Why::NotADigest(self.info.signature_type)).into());
+            return Err(self.rejected(RejectionReason::NotADigest(self.info.signature_type)).into());
         }
         let digest = self.done.digest(ManifestHash::Sha256).unwrap_or_else(|| sha256_of(self.parts));
         if !constant_time_eq(&digest, self.value) {
-            return Err(self.rejected(Why::BadDigest).into());
+            return Err(self.rejected(RejectionReason::BadDigest).into());
         }
         Ok(TrustReason::Digest)
     }
 
     fn check_shared_key(&self, policy: &TrustPolicy, key_name: NameRef<'_>) -> Result<TrustReason, NotYet> {
-        let key = policy.shared_key(key_name).ok_or_else(|| self.rejected(Why::NoSharedKey))?;
+        let key = policy.shared_key(key_name).ok_or_else(|| self.rejected(RejectionReason::NoSharedKey))?;
         if !key.verify(self.parts, self.value) {
-            return Err(self.rejected(Why::BadSignature).into());
+            return Err(self.rejected(RejectionReason::BadSignature).into());
         }
         Ok(TrustReason::SharedKey(key_name.to_name()))
     }
@@ -257,20 +259,20 @@ impl SignedPacket<'_> {
         // The KeyLocator is the sender's word; the certificate's own name is what its issuer
         // vouched for.
         if !policy.allows(self.name, signer.key_name()) {
-            return Err(self.rejected(Why::NotAllowed));
+            return Err(self.rejected(RejectionReason::NotAllowed));
         }
         let key = signer.public_key();
         if key.key_type().signature_type() != self.info.signature_type {
-            return Err(self.rejected(Why::KeyTypeMismatch));
+            return Err(self.rejected(RejectionReason::KeyTypeMismatch));
         }
         if !self.done.is_signed_by(key).unwrap_or_else(|| key.verify(self.parts, self.value)) {
-            return Err(self.rejected(Why::BadSignature));
+            return Err(self.rejected(RejectionReason::BadSignature));
         }
         Ok(())
     }
 
     /// A rejection at this very packet.
-    fn rejected(&self, why: Why) -> Rejection {
+    fn rejected(&self, why: RejectionReason) -> Rejection {
         Rejection { key: self.info.key_name().map(Name::from), ..Rejection::of(self.name, why) }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 
 use namely_security::validity::UtcTime;
-use namely_security::{CertificateError, KeyChainError, PolicyFileError, Why};
+use namely_security::{CertificateError, KeyChainError, PolicyFileError, RejectionReason};
 use namely_transport::connection::{CommandError, ConnectionError};
 use namely_transport::fetch::Failure;
 use namely_transport::object::ObjectError;
@@ -421,9 +421,11 @@ fn of_object(error: &ObjectError) -> i32 {
         }
         ObjectError::NotFound { .. } => errno::NOENT,
         ObjectError::Untrusted(rejection) => match rejection.why {
-            Why::Expired { .. } | Why::NotYetValid { .. } => errno::KEYEXPIRED,
-            Why::Revoked => errno::KEYREVOKED,
-            Why::Malformed(_) | Why::BadDigest | Why::BadSignature => errno::BADMSG,
+            RejectionReason::Expired { .. } | RejectionReason::NotYetValid { .. } => errno::KEYEXPIRED,
+            RejectionReason::Revoked => errno::KEYREVOKED,
+            RejectionReason::Malformed(_) | RejectionReason::BadDigest | RejectionReason::BadSignature => {
+                errno::BADMSG
+            }
             _ => errno::KEYREJECTED,
         },
         ObjectError::NoCertificate { .. } => errno::NOKEY,

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use common::{Scripted, World, content, name};
 use namely_security::validity::ALWAYS;
 use namely_security::{
-    Certificate, KeyType, MANIFEST_ENTRIES, Manifest, ManifestHash, PrivateKey, Reason, Signer, Statement,
-    Status, manifest_name, sign_data,
+    Certificate, KeyType, MANIFEST_ENTRIES, Manifest, ManifestHash, PrivateKey, RevocationReason,
+    RevocationStatement, RevocationStatus, Signer, manifest_name, sign_data,
 };
 use namely_socket::{
     BindError, Consumer, ConsumerOptions, ConsumerStats, FETCHES_MAX, FetchError, OnBadSegment, Revocation,
@@ -157,29 +157,29 @@ fn a_revoked_certificate_is_refused_and_where_nobody_says_so_only_if_that_is_req
     let (signer, certificate) = site_key(&world, ALWAYS);
     let publication = published("/p/site/o", 3000, &by_manifest(), &signer);
     let issuer = world.signer("/p");
-    let said: Arc<std::sync::Mutex<Option<Status>>> = Arc::default();
+    let said: Arc<std::sync::Mutex<Option<RevocationStatus>>> = Arc::default();
     let saying = said.clone();
     let asked = Arc::new(AtomicUsize::new(0));
     let asking = asked.clone();
     let _producer = world.serve("/p", move |interest| {
         if interest.name.component(2).is_some_and(|component| component.value == b"REVOKE") {
             asking.fetch_add(1, Ordering::Relaxed);
-            let statement = Statement { status: (*saying.lock().unwrap())?, time_ms: 1 };
+            let statement = RevocationStatement { status: (*saying.lock().unwrap())?, time_ms: 1 };
             return Some(statement.sign(&certificate, 1, &issuer).unwrap());
         }
         let is_certificate = interest.name.is_prefix_of(certificate.name()) && interest.name.len() > 2;
         if is_certificate { Some(certificate.wire().to_vec()) } else { answer(&publication, interest) }
     });
-    let fetched = |status: Option<Status>, revocation| {
+    let fetched = |status: Option<RevocationStatus>, revocation| {
         *said.lock().unwrap() = status;
         bound(&world, |options| options.revocation = revocation).fetch(&name("/p/site/o"))
     };
-    let revoked = Some(Status::Revoked(Reason::KeyCompromise));
+    let revoked = Some(RevocationStatus::Revoked(RevocationReason::KeyCompromise));
     assert!(fetched(None, Revocation::Off).is_ok());
     assert_eq!(asked.load(Ordering::Relaxed), 0);
     assert!(fetched(revoked, Revocation::Off).is_ok());
     assert!(fetched(None, Revocation::Check).is_ok());
-    assert!(fetched(Some(Status::Good), Revocation::Require).is_ok());
+    assert!(fetched(Some(RevocationStatus::Good), Revocation::Require).is_ok());
     fails(fetched(None, Revocation::Require), "EKEYREJECTED", "/p/site/KEY/s/p/v=1");
     fails(fetched(revoked, Revocation::Check), "EKEYREVOKED", "/p/site/KEY/s/p/v=1");
     fails(fetched(revoked, Revocation::Require), "EKEYREVOKED", "was revoked");

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use common::{World, content, name};
 use namely_security::{
-    Certificate, HmacKey, KeyChain, KeyType, PrivateKey, Reason, Statement, Status, TrustPolicy, Verifier,
-    new_key_name, revocation_prefix,
+    Certificate, HmacKey, KeyChain, KeyType, PrivateKey, RevocationReason, RevocationStatement,
+    RevocationStatus, TrustPolicy, Verifier, new_key_name, revocation_prefix,
 };
 use namely_socket::{
     BindError, Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions, Suite, Trust,
@@ -25,7 +25,7 @@ fn connection(world: &World) -> Connection {
 }
 
 /// What is said of `certificate` to whom trusts the user's keys; nothing if nobody answers.
-fn status(world: &World, certificate: &Certificate) -> Option<Status> {
+fn status(world: &World, certificate: &Certificate) -> Option<RevocationStatus> {
     let chain = KeyChain::open(world.keychain()).unwrap();
     let mut verifier = Verifier::new(chain.hierarchical_policy().unwrap().0);
     let mut connection = connection(world);
@@ -34,7 +34,7 @@ fn status(world: &World, certificate: &Certificate) -> Option<Status> {
     let prefix = revocation_prefix(certificate.name()).unwrap();
     let interest = InterestBuilder::new(prefix.clone()).can_be_prefix().must_be_fresh().lifetime_ms(500);
     let data = discovery.packet(&interest, prefix.as_name()).ok()?;
-    Some(Statement::read(&data, certificate).unwrap().status)
+    Some(RevocationStatement::read(&data, certificate).unwrap().status)
 }
 
 fn eventually<T>(mut found: impl FnMut() -> Option<T>) -> T {
@@ -81,17 +81,18 @@ fn closing_revokes_the_certificate_and_everybody_can_learn_of_it() {
     let world = World::new();
     let producer = world.producer("/p/s");
     let certificate = producer.certificate().unwrap();
-    assert_eq!(status(&world, &certificate), Some(Status::Good));
+    assert_eq!(status(&world, &certificate), Some(RevocationStatus::Good));
     assert_eq!(producer.stats().misses, 0, "the application is not asked");
     producer.close();
-    let revoked = eventually(|| status(&world, &certificate).filter(|status| *status != Status::Good));
-    assert_eq!(revoked, Status::Revoked(Reason::Superseded));
+    let revoked =
+        eventually(|| status(&world, &certificate).filter(|status| *status != RevocationStatus::Good));
+    assert_eq!(revoked, RevocationStatus::Revoked(RevocationReason::Superseded));
     // The next session of the same namespace has another key, and the record is still there.
     let next = world.producer("/p/s");
     let new = next.certificate().unwrap();
     assert_ne!(new.key_name(), certificate.key_name());
-    assert_eq!(status(&world, &new), Some(Status::Good));
-    assert_eq!(status(&world, &certificate), Some(Status::Revoked(Reason::Superseded)));
+    assert_eq!(status(&world, &new), Some(RevocationStatus::Good));
+    assert_eq!(status(&world, &certificate), Some(RevocationStatus::Revoked(RevocationReason::Superseded)));
 }
 
 #[test]
@@ -124,13 +125,14 @@ fn the_session_of_a_reliable_producer_is_its_store_until_it_is_revoked() {
     drop(first);
     let second = bind();
     assert_eq!(second.certificate().unwrap(), certificate);
-    assert_eq!(status(&world, &certificate), Some(Status::Good));
+    assert_eq!(status(&world, &certificate), Some(RevocationStatus::Good));
     second.revoke();
-    let revoked = eventually(|| status(&world, &certificate).filter(|status| *status != Status::Good));
-    assert_eq!(revoked, Status::Revoked(Reason::Superseded));
+    let revoked =
+        eventually(|| status(&world, &certificate).filter(|status| *status != RevocationStatus::Good));
+    assert_eq!(revoked, RevocationStatus::Revoked(RevocationReason::Superseded));
     let third = bind();
     assert_ne!(third.certificate().unwrap(), certificate);
-    assert_eq!(status(&world, &certificate), Some(Status::Revoked(Reason::Superseded)));
+    assert_eq!(status(&world, &certificate), Some(RevocationStatus::Revoked(RevocationReason::Superseded)));
 }
 
 fn unix_s() -> u64 {
@@ -178,7 +180,7 @@ fn a_bound_socket_gets_newer_certificates_and_what_it_published_before_stays_goo
     assert_eq!(producer.option("certificate_ends_s").unwrap(), second.validity().not_after_s.to_string());
     assert_eq!((producer.stats().renewals, producer.stats().renewals_missing), (1, 0));
     for certificate in [&first, &second] {
-        assert_eq!(status(&world, certificate), Some(Status::Good));
+        assert_eq!(status(&world, certificate), Some(RevocationStatus::Good));
     }
     // Caches have the first certificate still, and hand it out no more to who asks for a fresh one.
     eventually(|| (unix_s() > ends_s).then_some(()));
@@ -188,8 +190,8 @@ fn a_bound_socket_gets_newer_certificates_and_what_it_published_before_stays_goo
         assert_eq!(consumer.fetch(&after.name).unwrap(), content(30_000));
     }
     producer.close();
-    eventually(|| status(&world, &second).filter(|status| *status != Status::Good));
-    assert_eq!(status(&world, &first), Some(Status::Revoked(Reason::Superseded)));
+    eventually(|| status(&world, &second).filter(|status| *status != RevocationStatus::Good));
+    assert_eq!(status(&world, &first), Some(RevocationStatus::Revoked(RevocationReason::Superseded)));
     for published in [before, after] {
         let refused = eventually(|| world.consumer("/p").fetch(&published.name).err());
         assert_eq!(refused.errno(), 128, "{refused}");
@@ -299,7 +301,7 @@ fn routers_that_are_reached_over_ip_take_the_prefix_from_who_has_its_key() {
         }
         let certificate = producer.certificate().unwrap();
         producer.close();
-        eventually(|| status(&world, &certificate).filter(|status| *status != Status::Good));
+        eventually(|| status(&world, &certificate).filter(|status| *status != RevocationStatus::Good));
     }
     world.add_key("/other", KeyType::Ed25519);
     let others = uris.iter().filter(|uri| !uri.starts_with("unix"));

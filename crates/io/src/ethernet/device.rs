@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use namely_datagrams::ethernet::frame::{self, NdnFrame};
 use namely_datagrams::ethernet::monitor::{self, Device, Monitor};
 use namely_datagrams::ethernet::ring::{Arrived, Ring};
+use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, MacAddress};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
@@ -22,7 +23,7 @@ use crate::buffer::Buffer;
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler, WorkerMessage};
 use crate::kind::{AcceptContext, Acceptor};
-use crate::options::{IoOptions, Persistency, Xdp};
+use crate::options::{IoOptions, Xdp};
 use crate::port::FacePort;
 use crate::sender::Sent;
 use crate::status::Remote;
@@ -53,7 +54,7 @@ impl<H: Handler> Faces<H> {
         &mut self,
         name: &str,
         remote: MacAddress,
-        persistency: Persistency,
+        persistency: FacePersistency,
     ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
         let link = self.ethernet_link(name)?;
         let device = find(name)?;
@@ -314,7 +315,7 @@ impl<P: Buffer> DeviceListener<P> {
         before: Option<&Device>,
     ) {
         let Some(device) = &self.device else {
-            if port.persistency() == Persistency::OnDemand {
+            if port.persistency() == FacePersistency::OnDemand {
                 return turn.io.fail(port, CloseReason::DeviceGone, turn.handler);
             }
             return turn.io.take_down(port, CloseReason::DeviceGone);
@@ -377,10 +378,11 @@ fn take<H: Handler>(
     }
     let options = *turn.options();
     // From here on the receiving half gives the claim back when it is dropped.
-    let new = transport::transport(link, device, source, Persistency::OnDemand, &options).map_err(|_| {
-        link.forget(source);
-        "accept_failed"
-    })?;
+    let new =
+        transport::transport(link, device, source, FacePersistency::OnDemand, &options).map_err(|_| {
+            link.forget(source);
+            "accept_failed"
+        })?;
     turn.adopt_here(new, packet, |port| link.insert(source, port));
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use namely_datagrams::ethernet::FrameSender;
 use namely_datagrams::ethernet::frame;
 use namely_datagrams::ethernet::monitor::Device;
+use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, MacAddress};
 use rustix::io::Errno;
 
@@ -14,7 +15,7 @@ use super::xdp::{TransmitQueue, Via, label};
 use crate::error::{CloseReason, OpenError};
 use crate::faces::Handler;
 use crate::kind::{NewTransport, ReadContext, Receiver};
-use crate::options::{IoOptions, Persistency};
+use crate::options::IoOptions;
 use crate::queue::FrameQueue;
 use crate::sender::{Flushed, Sender, Sent};
 use crate::sockets;
@@ -28,11 +29,12 @@ pub(super) fn transport<H: Handler>(
     link: &Arc<Link<H::Packet>>,
     device: &Device,
     remote: MacAddress,
-    persistency: Persistency,
+    persistency: FacePersistency,
     options: &IoOptions,
 ) -> Result<NewTransport<H>, OpenError> {
-    let refuses =
-        |persistency| (persistency == Persistency::OnDemand).then_some("a multicast face is not on demand");
+    let refuses = |persistency| {
+        (persistency == FacePersistency::OnDemand).then_some("a multicast face is not on demand")
+    };
     let info = LinkInfo {
         remote: FaceUri::Ether(remote),
         reach: if remote.is_group() { Reach::Group } else { Reach::Neighbour },

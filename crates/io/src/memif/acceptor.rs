@@ -6,6 +6,7 @@ use std::path::Path;
 
 use namely_memif::{Budget, Fault, Handshake, Progress};
 use namely_wire::FaceUri;
+use namely_wire::mgmt::FacePersistency;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{SocketFlags, SocketType};
@@ -14,7 +15,6 @@ use crate::error::OpenError;
 use crate::faces::{Faces, Handler};
 use crate::kind::{AcceptContext, Acceptor, NewTransport};
 use crate::memif::{halves, info};
-use crate::options::Persistency;
 use crate::status::{Credentials, FaceState, Reach};
 use crate::unix::{self, ACCEPTS_PER_TURN_MAX, SocketFile, accept_failed, credentials};
 
@@ -136,7 +136,7 @@ impl MemifAcceptor {
                     sender: Box::new(sender),
                     info: info(remote, Reach::Local, mtu, credentials),
                     local: self.local.clone(),
-                    persistency: Persistency::OnDemand,
+                    persistency: FacePersistency::OnDemand,
                     state: FaceState::Up,
                 };
                 turn.adopt(new, None, |_| ());

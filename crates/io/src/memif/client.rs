@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use namely_memif::{Handshake, Options, Progress};
 use namely_wire::FaceUri;
+use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -13,7 +14,6 @@ use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
 use crate::kind::{NewTransport, ReadContext, Receiver};
 use crate::memif::{MemifReceiver, halves, info};
-use crate::options::Persistency;
 use crate::port::FacePort;
 use crate::queue::FrameQueue;
 use crate::reconnect::Reconnect;
@@ -34,7 +34,7 @@ impl<H: Handler> Faces<H> {
         &mut self,
         path: &Path,
         id: u32,
-        persistency: Persistency,
+        persistency: FacePersistency,
     ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
         let shown = path.display().to_string();
         let doing = || format!("connecting to {shown}");
@@ -43,7 +43,7 @@ impl<H: Handler> Faces<H> {
         let options = Options { id, ..Options::default() };
         let state = match start(&address, &options) {
             Ok(handshake) => ConnectionState::Shaking(handshake),
-            Err(_) if persistency == Persistency::Permanent => ConnectionState::Resting,
+            Err(_) if persistency == FacePersistency::Permanent => ConnectionState::Resting,
             Err(errno) => return Err(OpenError::system(doing())(errno)),
         };
         let mut reconnect = Reconnect::default();

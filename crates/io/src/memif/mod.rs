@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use namely_memif::{Interface, Kick, Link, Pushed};
 use namely_wire::FaceUri;
+use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 
 use crate::error::CloseReason;
 use crate::faces::Handler;
 use crate::kind::{ReadContext, Receiver};
-use crate::options::Persistency;
 use crate::queue::FrameQueue;
 use crate::sender::{Flushed, Sender, Sent};
 use crate::status::{Carrier, Credentials, LinkInfo, Reach};
@@ -79,7 +79,7 @@ fn info(remote: FaceUri, reach: Reach, mtu: usize, credentials: Option<Credentia
         socket_inode: None,
         idle_ns: None,
         refuses: |persistency| {
-            (persistency == Persistency::Permanent)
+            (persistency == FacePersistency::Permanent)
                 .then_some("a shared-memory face that its application opened cannot be permanent")
         },
     }

@@ -16,13 +16,13 @@ use std::sync::{Arc, OnceLock};
 
 use namely_host::clock;
 use namely_link::{Accepts, DropCounters, LinkConfig, LinkKind, LinkSender};
+use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, LpView};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use crate::id::SourceId;
 use crate::limits::Limits;
-use crate::options::Persistency;
 use crate::sender::Sender;
 use crate::status::{Carrier, Credentials, FaceState, FaceTag, LinkInfo, PortStatus, Reach};
 use state::PortState;
@@ -82,7 +82,7 @@ pub(crate) struct NewPort<P> {
     pub(crate) sender: Box<dyn Sender<P>>,
     pub(crate) info: LinkInfo,
     pub(crate) local: FaceUri,
-    pub(crate) persistency: Persistency,
+    pub(crate) persistency: FacePersistency,
     pub(crate) state: FaceState,
     /// Its packets go to other workers than the one that reads them.
     pub(crate) is_dispatched: bool,
@@ -230,13 +230,13 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
     }
 
     /// How long it stays.
-    pub(crate) fn persistency(&self) -> Persistency {
+    pub(crate) fn persistency(&self) -> FacePersistency {
         self.state.lock().persistency
     }
 
     /// When it is closed for being idle, ns.
     pub(crate) fn expires_ns(&self) -> Option<u64> {
-        let idle_ns = self.info.idle_ns.filter(|_| self.persistency() == Persistency::OnDemand)?;
+        let idle_ns = self.info.idle_ns.filter(|_| self.persistency() == FacePersistency::OnDemand)?;
         Some(self.active_ns.load(Ordering::Relaxed).saturating_add(idle_ns))
     }
 
@@ -271,13 +271,13 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
     ///
     /// # Errors
     /// Caller: what is impossible on this kind of face, in words.
-    pub fn set_persistency(&self, persistency: Persistency) -> Result<(), &'static str> {
+    pub fn set_persistency(&self, persistency: FacePersistency) -> Result<(), &'static str> {
         if let Some(why) = (self.info.refuses)(persistency) {
             return Err(why);
         }
         self.state.lock().persistency = persistency;
         if let Some(id) = self.id()
-            && persistency == Persistency::OnDemand
+            && persistency == FacePersistency::OnDemand
         {
             self.reader.request(PortRequest::RunTimer(id), None);
         }

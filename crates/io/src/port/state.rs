@@ -3,10 +3,10 @@
 
 use namely_link::{LinkConfig, LinkDrop, LinkKind, LinkSender};
 use namely_wire::FaceUri;
+use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 
 use crate::limits::Limits;
-use crate::options::Persistency;
 use crate::queue::{FrameQueue, WaitingFrames};
 use crate::sender::{Sender, Sent};
 use crate::status::{FaceState, PortCounters};
@@ -37,7 +37,7 @@ pub(crate) enum FlushEnd {
 /// What the lock is for.
 pub(super) struct PortState<P> {
     pub(super) state: FaceState,
-    pub(super) persistency: Persistency,
+    pub(super) persistency: FacePersistency,
     pub(super) local: FaceUri,
     pub(super) link: LinkSender<P>,
     pub(super) queue: WaitingFrames<P>,
@@ -84,7 +84,7 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
     pub(super) fn new(
         sender: Box<dyn Sender<P>>,
         local: FaceUri,
-        persistency: Persistency,
+        persistency: FacePersistency,
         state: FaceState,
     ) -> Self {
         let config = LinkConfig { marking: false, ..LinkConfig::new(LinkKind::Stream) };

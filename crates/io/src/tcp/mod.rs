@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use namely_wire::mgmt::FacePersistency;
 use namely_wire::{Endpoint, FaceUri};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, sockopt};
@@ -13,7 +14,6 @@ use rustix::net::{SocketFlags, SocketType, sockopt};
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
 use crate::kind::{AcceptContext, Acceptor, NewTransport, ReadContext, Receiver};
-use crate::options::Persistency;
 use crate::port::FacePort;
 use crate::reconnect::Reconnect;
 use crate::sockets::{self, Interest};
@@ -58,7 +58,7 @@ impl<H: Handler> Faces<H> {
         &mut self,
         peer: SocketAddr,
         local: Option<SocketAddr>,
-        persistency: Persistency,
+        persistency: FacePersistency,
     ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
         let doing = || format!("connecting to {peer}");
         if !self.shared.limits.has_room() {
@@ -97,8 +97,9 @@ fn info(peer: SocketAddr) -> LinkInfo {
     }
 }
 
-pub(crate) fn refuses_on_demand(persistency: Persistency) -> Option<&'static str> {
-    (persistency == Persistency::OnDemand).then_some("a connection that the router opened is not on demand")
+pub(crate) fn refuses_on_demand(persistency: FacePersistency) -> Option<&'static str> {
+    (persistency == FacePersistency::OnDemand)
+        .then_some("a connection that the router opened is not on demand")
 }
 
 fn uri(address: SocketAddr) -> FaceUri {
@@ -155,7 +156,7 @@ impl<H: Handler> Acceptor<H> for TcpAcceptor {
                     let Ok(local) = sockets::local_address(&socket) else { continue };
                     prepare(&socket);
                     let (receiver, sender) = StreamReceiver::pair(socket);
-                    let (persistency, state) = (Persistency::OnDemand, FaceState::Up);
+                    let (persistency, state) = (FacePersistency::OnDemand, FaceState::Up);
                     let (info, local) = (info(peer), uri(local));
                     let new = NewTransport { receiver, sender, info, local, persistency, state };
                     turn.adopt(new, None, |_| ());

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use namely_datagrams::mmsg;
 use namely_link::stream::packet_octets;
 use namely_wire::FaceUri;
+use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
@@ -21,7 +22,6 @@ use crate::buffer::Buffer;
 use crate::error::OpenError;
 use crate::faces::{Faces, Handler};
 use crate::kind::{AcceptContext, Acceptor};
-use crate::options::Persistency;
 use crate::sockets;
 use crate::tcp::bind_error;
 
@@ -122,7 +122,7 @@ impl<P: Buffer> Channel<P> {
         let options = *turn.options();
         let opened = peer::connect(&peer, Some(self.address), true, &options).and_then(|socket| {
             let peers = Some(self.peers.clone());
-            peer::transport(socket, peer, peers, Persistency::OnDemand, &options)
+            peer::transport(socket, peer, peers, FacePersistency::OnDemand, &options)
         });
         match opened {
             Ok(new) => turn.adopt(new, Some(datagram), |port| self.peers.insert(peer, port)),

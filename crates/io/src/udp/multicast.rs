@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use namely_datagrams::mmsg;
 use namely_wire::FaceUri;
+use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 use socket2::{InterfaceIndexOrAddress, SockRef};
@@ -16,7 +17,7 @@ use super::{inode, uri};
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
 use crate::kind::{NewTransport, ReadContext, Receiver};
-use crate::options::{MulticastOptions, Persistency};
+use crate::options::MulticastOptions;
 use crate::port::FacePort;
 use crate::queue::FrameQueue;
 use crate::sender::{Flushed, Sender, Sent};
@@ -58,7 +59,7 @@ impl<H: Handler> Faces<H> {
             socket_inode: inode(&receiver),
             idle_ns: None,
             refuses: |persistency| {
-                (persistency == Persistency::OnDemand).then_some("a multicast face is not on demand")
+                (persistency == FacePersistency::OnDemand).then_some("a multicast face is not on demand")
             },
         };
         self.add_transport(NewTransport {
@@ -66,7 +67,7 @@ impl<H: Handler> Faces<H> {
             sender: Box::new(GroupSender(DatagramSender::to_group(Arc::new(sender)))),
             info,
             local: FaceUri::Device(options.interface.clone()),
-            persistency: Persistency::Permanent,
+            persistency: FacePersistency::Permanent,
             state: FaceState::Up,
         })
     }

@@ -1,5 +1,6 @@
 //! UDP to one peer, over a connected socket.
 
+use namely_wire::mgmt::FacePersistency;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::{inode, uri};
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
 use crate::kind::{NewTransport, ReadContext, Receiver};
-use crate::options::{IoOptions, Persistency};
+use crate::options::IoOptions;
 use crate::port::FacePort;
 use crate::queue::FrameQueue;
 use crate::sender::{Flushed, Sender, Sent};
@@ -33,7 +34,7 @@ impl<H: Handler> Faces<H> {
         &mut self,
         peer: SocketAddr,
         local: Option<SocketAddr>,
-        persistency: Persistency,
+        persistency: FacePersistency,
     ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
         if local.is_some_and(|local| local.is_ipv4() != peer.is_ipv4()) {
             return Err(OpenError::BadAddress("the two addresses are not of one IP version".into()));
@@ -68,7 +69,7 @@ pub(crate) fn transport<H: Handler>(
     socket: OwnedFd,
     peer: SocketAddr,
     peers: Option<Arc<Peers<H::Packet>>>,
-    persistency: Persistency,
+    persistency: FacePersistency,
     options: &IoOptions,
 ) -> Result<NewTransport<H>, OpenError> {
     let local = sockets::local_address(&socket).map_err(OpenError::system("reading a socket's address"))?;
@@ -157,7 +158,7 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
                     turn.count("refused");
                     count += 1;
                     // Nobody is there any more. A peer that comes back gets a new transport.
-                    if turn.port.persistency() == Persistency::OnDemand {
+                    if turn.port.persistency() == FacePersistency::OnDemand {
                         return Err(CloseReason::System(errno));
                     }
                 }

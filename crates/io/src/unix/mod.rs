@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use namely_wire::FaceUri;
+use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::error::OpenError;
 use crate::faces::{Faces, Handler};
 use crate::kind::{AcceptContext, Acceptor, NewTransport};
-use crate::options::Persistency;
 use crate::sockets;
 use crate::status::{Carrier, Credentials, FaceState, LinkInfo, Reach};
 use crate::stream::StreamReceiver;
@@ -105,13 +105,14 @@ fn application<H: Handler>(socket: OwnedFd, local: FaceUri) -> NewTransport<H> {
         refuses: refuses_permanent,
     };
     let (receiver, sender) = StreamReceiver::pair(socket);
-    let (persistency, state) = (Persistency::OnDemand, FaceState::Up);
+    let (persistency, state) = (FacePersistency::OnDemand, FaceState::Up);
     NewTransport { receiver, sender, info, local, persistency, state }
 }
 
 /// A connection that the peer opened cannot be opened again from here.
-pub(crate) fn refuses_permanent(persistency: Persistency) -> Option<&'static str> {
-    (persistency == Persistency::Permanent).then_some("a connection that the peer opened cannot be permanent")
+pub(crate) fn refuses_permanent(persistency: FacePersistency) -> Option<&'static str> {
+    (persistency == FacePersistency::Permanent)
+        .then_some("a connection that the peer opened cannot be permanent")
 }
 
 /// Returns true if accepting ends for this turn. Without file descriptors the listener rests: the

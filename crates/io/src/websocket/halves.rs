@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use namely_wire::mgmt::FacePersistency;
 use namely_wire::{Endpoint, FaceUri};
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -17,7 +18,6 @@ use super::{READ_OCTETS, config};
 use crate::error::CloseReason;
 use crate::faces::Handler;
 use crate::kind::{NewTransport, ReadContext, Receiver};
-use crate::options::Persistency;
 use crate::queue::FrameQueue;
 use crate::sender::{Flushed, Sender, Sent};
 use crate::status::{Carrier, FaceState, LinkInfo, Reach};
@@ -50,7 +50,7 @@ pub(super) fn client<H: Handler>(wire: Wire, peer: SocketAddr, local: FaceUri) -
         sender,
         info,
         local,
-        persistency: Persistency::OnDemand,
+        persistency: FacePersistency::OnDemand,
         state: FaceState::Up,
     }
 }

@@ -54,7 +54,7 @@ pub struct NewKey<'a> {
 
 /// What a key chain holds.
 #[derive(Debug)]
-pub struct Listing {
+pub struct KeyListing {
     /// The keys, ordered by name: those of one identity follow each other.
     pub keys: Vec<KeyEntry>,
     /// Damaged or unreadable files; what they held is missing from `keys`.
@@ -187,8 +187,8 @@ impl KeyChain {
     ///
     /// # Errors
     /// [`KeyChainError::Read`] if the folder itself cannot be read.
-    pub fn list(&self) -> Result<Listing, KeyChainError> {
-        let mut listing = Listing { keys: Vec::new(), problems: Vec::new() };
+    pub fn list(&self) -> Result<KeyListing, KeyChainError> {
+        let mut listing = KeyListing { keys: Vec::new(), problems: Vec::new() };
         let default_identity = self.default_identity().unwrap_or_else(|e| {
             listing.problems.push(e);
             None
@@ -472,7 +472,7 @@ impl KeyChain {
     }
 
     /// Marks one key of each identity: the one that was chosen, or else the first.
-    fn mark_defaults(&self, listing: &mut Listing) {
+    fn mark_defaults(&self, listing: &mut KeyListing) {
         let same_identity = |a: &KeyEntry, b: &KeyEntry| a.identity() == b.identity();
         for keys in listing.keys.chunk_by_mut(same_identity) {
             let chosen = self.read_name(&default_key_file(keys[0].identity())).unwrap_or_else(|e| {

@@ -42,14 +42,15 @@ impl World {
         }
     }
 
-    fn read(&mut self, wire: Vec<u8>) -> Result<Statement, RevocationError> {
+    fn read(&mut self, wire: Vec<u8>) -> Result<RevocationStatement, RevocationError> {
         let data = self.verified(wire);
-        Statement::read(&data, &self.certificate.clone())
+        RevocationStatement::read(&data, &self.certificate.clone())
     }
 }
 
-const REVOKED: Statement = Statement { status: Status::Revoked(Reason::Superseded), time_ms: 1_000 };
-const GOOD: Statement = Statement { status: Status::Good, time_ms: 2_000 };
+const REVOKED: RevocationStatement =
+    RevocationStatement { status: RevocationStatus::Revoked(RevocationReason::Superseded), time_ms: 1_000 };
+const GOOD: RevocationStatement = RevocationStatement { status: RevocationStatus::Good, time_ms: 2_000 };
 
 #[test]
 fn a_record_lies_where_ndnrevoke_looks_for_it() {
@@ -113,6 +114,6 @@ fn what_contradicts_itself_is_no_record() {
     assert_eq!(sign(ContentType::Blob, &[201, 1, 1, 202, 1, 9, 203, 1, 0]), Err(RevocationError::OtherKey));
     assert_eq!(
         sign(ContentType::Blob, &[201, 1, 1, 203, 1, 9]).map(|said| said.status),
-        Ok(Status::Revoked(Reason::Other(9)))
+        Ok(RevocationStatus::Revoked(RevocationReason::Other(9)))
     );
 }

@@ -16,7 +16,7 @@ use crate::crypto::HmacKey;
 
 pub use self::file::PolicyFileError;
 pub use self::pattern::{Pattern, PatternError};
-pub use self::rejection::{Rejection, Why};
+pub use self::rejection::{Rejection, RejectionReason};
 
 /// Longest chain of certificates, the signing key's included and the anchor not, unless a policy
 /// sets another.

@@ -18,12 +18,12 @@ pub struct Rejection {
     /// The key that the failing packet or certificate names as its signer.
     pub key: Option<Name>,
     /// What is wrong.
-    pub why: Why,
+    pub why: RejectionReason,
 }
 
 /// What is wrong with a packet, its signature, or its chain of certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum RejectionReason {
     /// Peer: not a well-formed packet.
     Malformed(DecodeError),
     /// Peer: not a usable certificate.
@@ -93,56 +93,56 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-impl Why {
+impl RejectionReason {
     fn describe(&self, f: &mut fmt::Formatter<'_>, about: &Rejection) -> fmt::Result {
         match self {
-            Why::Malformed(e) => write!(f, "is malformed: {e}"),
-            Why::BadCertificate(e) => write!(f, "cannot be used: {e}"),
-            Why::NotSigned => f.write_str("is not signed: sign it with a key that the receiver trusts"),
-            Why::NoOrigin(typ) => write!(
+            RejectionReason::Malformed(e) => write!(f, "is malformed: {e}"),
+            RejectionReason::BadCertificate(e) => write!(f, "cannot be used: {e}"),
+            RejectionReason::NotSigned => f.write_str("is not signed: sign it with a key that the receiver trusts"),
+            RejectionReason::NoOrigin(typ) => write!(
                 f,
                 "carries no key's signature ({typ:?}), so anybody may have made it: have its producer sign it, \
                  or accept digests explicitly"
             ),
-            Why::NotADigest(typ) => write!(
+            RejectionReason::NotADigest(typ) => write!(
                 f,
                 "is signed ({typ:?}), and only digests are checked: verify signatures by importing a trust \
                  anchor with `namely cert trust FILE`"
             ),
-            Why::UnknownSignatureType(n) => write!(f, "has a signature of unknown type {n}"),
-            Why::NoKeyName => f.write_str("does not say by name which key signed it"),
-            Why::NotAllowed => f.write_str(
+            RejectionReason::UnknownSignatureType(n) => write!(f, "has a signature of unknown type {n}"),
+            RejectionReason::NoKeyName => f.write_str("does not say by name which key signed it"),
+            RejectionReason::NotAllowed => f.write_str(
                 "is refused: no trust rule lets this key sign this name; by default a key signs only below its \
                  own identity",
             ),
-            Why::NoSharedKey => f.write_str("cannot be checked: this trust policy does not have that shared key"),
-            Why::NoAnchor => write!(
+            RejectionReason::NoSharedKey => f.write_str("cannot be checked: this trust policy does not have that shared key"),
+            RejectionReason::NoAnchor => write!(
                 f,
                 "cannot be checked: no trust anchor for {}: import one with `namely cert trust FILE`",
                 about.name
             ),
-            Why::UntrustedRoot => f.write_str(
+            RejectionReason::UntrustedRoot => f.write_str(
                 "signed itself and is not a trust anchor: if you trust it, import it with \
                  `namely cert trust FILE`",
             ),
-            Why::Loop => f.write_str("is signed in a circle of certificates that reaches no trust anchor"),
-            Why::TooDeep(limit) => write!(
+            RejectionReason::Loop => f.write_str("is signed in a circle of certificates that reaches no trust anchor"),
+            RejectionReason::TooDeep(limit) => write!(
                 f,
                 "is more than {limit} certificates away from a trust anchor: import a nearer one with \
                  `namely cert trust FILE`, or raise depth_max in the trust policy"
             ),
-            Why::BadDigest => f.write_str("is damaged or forged: its digest does not fit"),
-            Why::BadSignature => f.write_str("is damaged or forged: the signature does not fit"),
-            Why::KeyTypeMismatch => f.write_str("is forged: its signature is of another type than the key"),
-            Why::NotYetValid { not_before_s } => write!(
+            RejectionReason::BadDigest => f.write_str("is damaged or forged: its digest does not fit"),
+            RejectionReason::BadSignature => f.write_str("is damaged or forged: the signature does not fit"),
+            RejectionReason::KeyTypeMismatch => f.write_str("is forged: its signature is of another type than the key"),
+            RejectionReason::NotYetValid { not_before_s } => write!(
                 f,
                 "is not valid before {}: check this machine's clock, or wait",
                 UtcTime(*not_before_s)
             ),
-            Why::Expired { not_after_s } => {
+            RejectionReason::Expired { not_after_s } => {
                 write!(f, "expired at {}: ask its owner for a renewed one", UtcTime(*not_after_s))
             }
-            Why::Revoked => f.write_str("is revoked by this trust policy"),
+            RejectionReason::Revoked => f.write_str("is revoked by this trust policy"),
         }
     }
 }

@@ -13,7 +13,7 @@ use namely_wire::{DataView, Name, NameRef, ValidityPeriod, key_name_of_locator};
 use super::{NotYet, SignedPacket};
 use crate::certificate::Certificate;
 use crate::prepared::Done;
-use crate::trust::{Rejection, TrustPolicy, Why};
+use crate::trust::{Rejection, RejectionReason, TrustPolicy};
 use crate::validity::seconds;
 use crate::verified::Chain;
 
@@ -102,14 +102,14 @@ impl Chains {
             }
             let candidate = self.candidate(locator.as_name(), now_ns).ok_or(NotYet::Need(locator))?;
             if upward.len() >= policy.depth_max() {
-                return Err(at(packet, &candidate, Why::TooDeep(policy.depth_max())).into());
+                return Err(at(packet, &candidate, RejectionReason::TooDeep(policy.depth_max())).into());
             }
             locator = self.step_up(policy, packet, &upward, &candidate, now_ns)?;
             upward.push(candidate);
         };
         if top.depth() + upward.len() > policy.depth_max() {
             let lowest = upward.first().unwrap_or(&top.certificate);
-            return Err(at(packet, lowest, Why::TooDeep(policy.depth_max())).into());
+            return Err(at(packet, lowest, RejectionReason::TooDeep(policy.depth_max())).into());
         }
         self.check_downward(policy, packet, top, &upward)
     }
@@ -121,7 +121,7 @@ impl Chains {
         policy: &TrustPolicy,
         locator: NameRef<'_>,
         now_ns: u64,
-    ) -> Option<Result<Trusted, (Certificate, Why)>> {
+    ) -> Option<Result<Trusted, (Certificate, RejectionReason)>> {
         let now_s = seconds(now_ns);
         self.validated.retain(|trusted| trusted.validity.not_after_s >= now_s);
         let validated =
@@ -153,14 +153,14 @@ impl Chains {
         now_ns: u64,
     ) -> Result<Name, Rejection> {
         let checked = check_usable(policy, candidate, now_ns).and_then(|()| {
-            let signer = candidate.signer_name().ok_or(Why::NoKeyName)?;
-            let key_name = key_name_of_locator(signer).map_err(|_| Why::NoKeyName)?;
+            let signer = candidate.signer_name().ok_or(RejectionReason::NoKeyName)?;
+            let key_name = key_name_of_locator(signer).map_err(|_| RejectionReason::NoKeyName)?;
             if candidate.is_self_signed() {
-                Err(Why::UntrustedRoot)
+                Err(RejectionReason::UntrustedRoot)
             } else if upward.iter().any(|below| below.answers_to(signer)) {
-                Err(Why::Loop)
+                Err(RejectionReason::Loop)
             } else if !policy.allows(candidate.name(), key_name) {
-                Err(Why::NotAllowed)
+                Err(RejectionReason::NotAllowed)
             } else {
                 Ok(signer.to_name())
             }
@@ -199,14 +199,14 @@ impl Chains {
     }
 }
 
-fn check_usable(policy: &TrustPolicy, certificate: &Certificate, now_ns: u64) -> Result<(), Why> {
+fn check_usable(policy: &TrustPolicy, certificate: &Certificate, now_ns: u64) -> Result<(), RejectionReason> {
     let (validity, now_s) = (certificate.validity(), seconds(now_ns));
     if policy.has_revoked(certificate) {
-        Err(Why::Revoked)
+        Err(RejectionReason::Revoked)
     } else if validity.not_after_s < now_s {
-        Err(Why::Expired { not_after_s: validity.not_after_s })
+        Err(RejectionReason::Expired { not_after_s: validity.not_after_s })
     } else if validity.not_before_s > now_s {
-        Err(Why::NotYetValid { not_before_s: validity.not_before_s })
+        Err(RejectionReason::NotYetValid { not_before_s: validity.not_before_s })
     } else {
         Ok(())
     }
@@ -216,9 +216,9 @@ fn check_certificate(
     policy: &TrustPolicy,
     certificate: &Certificate,
     signer: &Certificate,
-) -> Result<(), Why> {
-    let data = DataView::parse(certificate.wire()).map_err(Why::Malformed)?;
-    let info = data.signature_info().map_err(Why::Malformed)?;
+) -> Result<(), RejectionReason> {
+    let data = DataView::parse(certificate.wire()).map_err(RejectionReason::Malformed)?;
+    let info = data.signature_info().map_err(RejectionReason::Malformed)?;
     let parts = [data.signed_portion];
     let (value, done) = (data.signature_value, &Done::Nothing);
     let packet = SignedPacket { name: data.name, info, parts: &parts, value, done };
@@ -226,7 +226,7 @@ fn check_certificate(
 }
 
 /// A rejection of `packet` because of a certificate in its chain.
-fn at(packet: &SignedPacket<'_>, certificate: &Certificate, why: Why) -> Rejection {
+fn at(packet: &SignedPacket<'_>, certificate: &Certificate, why: RejectionReason) -> Rejection {
     Rejection {
         name: packet.name.to_name(),
         certificate: Some(certificate.name().to_name()),

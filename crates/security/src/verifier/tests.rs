@@ -130,7 +130,7 @@ fn digests_prove_no_origin_unless_the_policy_says_that_they_suffice() {
     let digest =
         sign_data(&DataBuilder::new(name("/p/x").as_name()), b"hello", &Signer::digest_sha256()).unwrap();
     let why = rejected(&mut verifier(&[&root]), digest.clone()).why;
-    assert_eq!(why, Why::NoOrigin(SignatureType::DigestSha256));
+    assert_eq!(why, RejectionReason::NoOrigin(SignatureType::DigestSha256));
 
     let mut lenient = Verifier::new(TrustPolicy::digest_only());
     let verified_digest = verified(&mut lenient, digest.clone());
@@ -139,8 +139,11 @@ fn digests_prove_no_origin_unless_the_policy_says_that_they_suffice() {
     let mut damaged = digest;
     let at = damaged.windows(5).position(|w| w == b"hello").unwrap();
     damaged[at] ^= 1;
-    assert_eq!(rejected(&mut lenient, damaged).why, Why::BadDigest);
-    assert_eq!(rejected(&mut lenient, root.data("/p/x")).why, Why::NotADigest(SignatureType::Ed25519));
+    assert_eq!(rejected(&mut lenient, damaged).why, RejectionReason::BadDigest);
+    assert_eq!(
+        rejected(&mut lenient, root.data("/p/x")).why,
+        RejectionReason::NotADigest(SignatureType::Ed25519)
+    );
 }
 
 #[test]
@@ -149,7 +152,7 @@ fn the_insecure_policy_accepts_and_says_that_nothing_was_checked() {
     let mut all = Verifier::new(TrustPolicy::insecure_accept_all());
     assert_eq!(verified(&mut all, null.clone()).reason(), &TrustReason::Unchecked);
     let mut strict = verifier(&[]);
-    assert_eq!(rejected(&mut strict, null).why, Why::NoOrigin(SignatureType::Null));
+    assert_eq!(rejected(&mut strict, null).why, RejectionReason::NoOrigin(SignatureType::Null));
 }
 
 #[test]
@@ -174,9 +177,9 @@ fn shared_keys_verify_below_their_identity() {
         Verifier::new(policy)
     };
     assert_eq!(verified(&mut with_key(7), data.clone()).reason(), &TrustReason::SharedKey(key_name.clone()));
-    assert_eq!(rejected(&mut with_key(8), data.clone()).why, Why::BadSignature);
-    assert_eq!(rejected(&mut with_key(7), foreign).why, Why::NotAllowed);
-    assert_eq!(rejected(&mut verifier(&[]), data).why, Why::NoSharedKey);
+    assert_eq!(rejected(&mut with_key(8), data.clone()).why, RejectionReason::BadSignature);
+    assert_eq!(rejected(&mut with_key(7), foreign).why, RejectionReason::NotAllowed);
+    assert_eq!(rejected(&mut verifier(&[]), data).why, RejectionReason::NoSharedKey);
 }
 
 #[test]
@@ -221,13 +224,13 @@ fn a_key_signs_nothing_outside_its_identity() {
     let mut verifier = verifier(&[&root]);
     for outside in ["/p/other/x", "/p", "/p/sit", "/p/KEY/site", "/q"] {
         let rejection = rejected_with(&mut verifier, &[&site], site.data(outside));
-        assert_eq!(rejection.why, Why::NotAllowed, "{outside}");
+        assert_eq!(rejection.why, RejectionReason::NotAllowed, "{outside}");
         assert_eq!(rejection.certificate, None);
     }
     // Nor may it certify a neighbour.
     let neighbour = site.issue("/p/other");
     let rejection = rejected_with(&mut verifier, &[&site, &neighbour], neighbour.data("/p/other/x"));
-    assert_eq!(rejection.why, Why::NotAllowed);
+    assert_eq!(rejection.why, RejectionReason::NotAllowed);
     assert_eq!(rejection.certificate.as_ref().map(Name::as_name), Some(neighbour.certificate.name()));
 }
 
@@ -238,13 +241,13 @@ fn a_key_locator_that_claims_another_name_is_found_out() {
     // Mallory signs with a key of her own and says that it was the anchor's.
     let claimed = Signer::new(root.certificate.name().to_name(), Arc::clone(&mallory.key));
     let data = sign_data(&DataBuilder::new(name("/p/x").as_name()), b"evil", &claimed).unwrap();
-    assert_eq!(rejected(&mut verifier(&[&root]), data).why, Why::BadSignature);
+    assert_eq!(rejected(&mut verifier(&[&root]), data).why, RejectionReason::BadSignature);
     let ecdsa = Signer::new(
         root.certificate.name().to_name(),
         Arc::new(PrivateKey::generate(KeyType::EcdsaP256).unwrap()),
     );
     let data = sign_data(&DataBuilder::new(name("/p/x").as_name()), b"evil", &ecdsa).unwrap();
-    assert_eq!(rejected(&mut verifier(&[&root]), data).why, Why::KeyTypeMismatch);
+    assert_eq!(rejected(&mut verifier(&[&root]), data).why, RejectionReason::KeyTypeMismatch);
 }
 
 #[test]
@@ -254,14 +257,14 @@ fn signatures_without_a_usable_key_name_are_refused() {
     for locator in ["/", "/p", "/p/KEY", "/p/x/y"] {
         let signer = Signer::new(name(locator), Arc::clone(&root.key));
         let data = sign_data(&DataBuilder::new(name("/p/x").as_name()), b"", &signer).unwrap();
-        assert_eq!(rejected(&mut verifier, data).why, Why::NoKeyName, "{locator}");
+        assert_eq!(rejected(&mut verifier, data).why, RejectionReason::NoKeyName, "{locator}");
     }
     let unnamed = namely_wire::SignatureInfo::new(SignatureType::Ed25519, None);
     let data = DataBuilder::new(name("/p/x").as_name()).build(b"", &unnamed).finish(&[0; 64]);
-    assert_eq!(rejected(&mut verifier, data).why, Why::NoKeyName);
+    assert_eq!(rejected(&mut verifier, data).why, RejectionReason::NoKeyName);
     let unknown = namely_wire::SignatureInfo::new(SignatureType::Other(77), Some(name("/p/KEY/k")));
     let data = DataBuilder::new(name("/p/x").as_name()).build(b"", &unknown).finish(&[0; 64]);
-    assert_eq!(rejected(&mut verifier, data).why, Why::UnknownSignatureType(77));
+    assert_eq!(rejected(&mut verifier, data).why, RejectionReason::UnknownSignatureType(77));
 }
 
 #[test]
@@ -269,7 +272,7 @@ fn octets_that_are_no_data_are_refused() {
     let mut verifier = verifier(&[]);
     for octets in [&b""[..], &[6], &[6, 0], &[5, 2, 7, 0], &[6, 255, 255, 255, 255, 255, 255, 255, 255, 255]]
     {
-        assert!(matches!(rejected(&mut verifier, octets.to_vec()).why, Why::Malformed(_)));
+        assert!(matches!(rejected(&mut verifier, octets.to_vec()).why, RejectionReason::Malformed(_)));
     }
 }
 
@@ -295,10 +298,13 @@ mod validity_periods {
             }
             other => panic!("{other:?}"),
         };
-        assert_eq!(why_at(NOW_NS - 1), Some(Why::NotYetValid { not_before_s: now_s }));
+        assert_eq!(why_at(NOW_NS - 1), Some(RejectionReason::NotYetValid { not_before_s: now_s }));
         assert_eq!(why_at(NOW_NS), None);
         assert_eq!(why_at(NOW_NS + 11 * SECOND_NS - 1), None);
-        assert_eq!(why_at(NOW_NS + 11 * SECOND_NS), Some(Why::Expired { not_after_s: now_s + 10 }));
+        assert_eq!(
+            why_at(NOW_NS + 11 * SECOND_NS),
+            Some(RejectionReason::Expired { not_after_s: now_s + 10 })
+        );
     }
 
     #[test]
@@ -309,7 +315,7 @@ mod validity_periods {
         let site = root.issue_for("/p/site", past);
         let host = site.issue("/p/site/host");
         let rejection = rejected_with(&mut verifier(&[&root]), &[&site, &host], host.data("/p/site/host/x"));
-        assert_eq!(rejection.why, Why::Expired { not_after_s: now_s - 1 });
+        assert_eq!(rejection.why, RejectionReason::Expired { not_after_s: now_s - 1 });
         assert_eq!(rejection.certificate.as_ref().map(Name::as_name), Some(site.certificate.name()));
         let message = rejection.to_string();
         assert!(
@@ -318,7 +324,7 @@ mod validity_periods {
         );
         let future = root.issue_for("/p/late", ValidityPeriod { not_before_s: now_s + 1, ..year() });
         let rejection = rejected_with(&mut verifier(&[&root]), &[&future], future.data("/p/late/x"));
-        assert_eq!(rejection.why, Why::NotYetValid { not_before_s: now_s + 1 });
+        assert_eq!(rejection.why, RejectionReason::NotYetValid { not_before_s: now_s + 1 });
     }
 
     #[test]
@@ -370,7 +376,7 @@ mod chains {
         for depth_max in [0, 1, 5] {
             assert!(matches!(line_outcome(depth_max, depth_max), Verdict::Verified(_)));
             let Verdict::Rejected(rejection) = line_outcome(depth_max + 1, depth_max) else { panic!() };
-            assert_eq!(rejection.why, Why::TooDeep(depth_max));
+            assert_eq!(rejection.why, RejectionReason::TooDeep(depth_max));
         }
     }
 
@@ -383,7 +389,7 @@ mod chains {
         let mut verifier = Verifier::new(policy);
         parties.iter().for_each(|party| verifier.supply_certificate(party.certificate.clone()));
         verified(&mut verifier, parties[1].data("/p/0/1/x"));
-        assert_eq!(rejected(&mut verifier, parties[2].data("/p/0/1/2/x")).why, Why::TooDeep(2));
+        assert_eq!(rejected(&mut verifier, parties[2].data("/p/0/1/2/x")).why, RejectionReason::TooDeep(2));
     }
 
     #[test]
@@ -399,10 +405,13 @@ mod chains {
         let a = signs("/p/KEY/b", &key, "/p/KEY/a");
         let b = signs("/p/KEY/a", &key, "/p/KEY/b");
         let mut verifier = verifier(&[&root]);
-        assert_eq!(rejected_with(&mut verifier, &[&a, &b], a.data("/p/x")).why, Why::Loop);
+        assert_eq!(rejected_with(&mut verifier, &[&a, &b], a.data("/p/x")).why, RejectionReason::Loop);
         let selfish = Party::root("/p");
         let selfish = signs("/p/KEY/s", &selfish.key, "/p/KEY/s");
-        assert_eq!(rejected_with(&mut verifier, &[&selfish], selfish.data("/p/x")).why, Why::UntrustedRoot);
+        assert_eq!(
+            rejected_with(&mut verifier, &[&selfish], selfish.data("/p/x")).why,
+            RejectionReason::UntrustedRoot
+        );
     }
 
     #[test]
@@ -419,7 +428,7 @@ mod chains {
         let data = sign_data(&DataBuilder::new(name("/p/site/x").as_name()), b"", &by_key_name).unwrap();
         verifier.supply_certificate(forged.unwrap());
         let rejection = rejected(&mut verifier, data.clone());
-        assert_eq!(rejection.why, Why::BadSignature);
+        assert_eq!(rejection.why, RejectionReason::BadSignature);
         assert!(rejection.certificate.is_some());
         assert_eq!(needed(&mut verifier, data.clone()).as_name(), site.certificate.key_name());
         verifier.supply_certificate(site.certificate.clone());
@@ -431,7 +440,7 @@ mod chains {
         let root = Party::root("/p");
         let stranger = Party::root("/q").issue("/p/site");
         let rejection = rejected_with(&mut verifier(&[&root]), &[&stranger], stranger.data("/p/site/x"));
-        assert_eq!(rejection.why, Why::NotAllowed);
+        assert_eq!(rejection.why, RejectionReason::NotAllowed);
         assert_eq!(rejection.certificate.as_ref().map(Name::as_name), Some(stranger.certificate.name()));
     }
 
@@ -441,7 +450,10 @@ mod chains {
         let selfish = Party::root("/p/site");
         let mut verifier = verifier(&[&root]);
         let data = selfish.data("/p/site/x");
-        assert_eq!(rejected_with(&mut verifier, &[&selfish], data.clone()).why, Why::UntrustedRoot);
+        assert_eq!(
+            rejected_with(&mut verifier, &[&selfish], data.clone()).why,
+            RejectionReason::UntrustedRoot
+        );
         assert_eq!(needed(&mut verifier, data).as_name(), selfish.certificate.name());
     }
 
@@ -456,7 +468,7 @@ mod chains {
         let forged = sign_data(&DataBuilder::new(name("/p/site/x").as_name()), b"", &mallory).unwrap();
         let mut verifier = verifier(&[&root]);
         verifier.supply_certificate(site.certificate.clone());
-        assert_eq!(rejected(&mut verifier, forged).why, Why::BadSignature);
+        assert_eq!(rejected(&mut verifier, forged).why, RejectionReason::BadSignature);
         verified(&mut verifier, site.data("/p/site/x"));
     }
 
@@ -469,7 +481,7 @@ mod chains {
             policy.add_anchor(root.certificate.clone()).revoke(revoked.to_name());
             let mut verifier = Verifier::new(policy);
             let rejection = rejected_with(&mut verifier, &[&site], site.data("/p/site/x"));
-            assert_eq!(rejection.why, Why::Revoked, "{revoked}");
+            assert_eq!(rejection.why, RejectionReason::Revoked, "{revoked}");
         }
     }
 
@@ -526,7 +538,7 @@ mod rules {
             (&site, "/cms/site/tokyo/x"),
             (&root, "/cms/data/tokyo/run/v=1"),
         ] {
-            assert_eq!(rejected(&mut verifier, party.data(uri)).why, Why::NotAllowed, "{uri}");
+            assert_eq!(rejected(&mut verifier, party.data(uri)).why, RejectionReason::NotAllowed, "{uri}");
         }
     }
 
@@ -545,14 +557,14 @@ mod rules {
         ]);
         policy.add_anchor(root.certificate.clone());
         let rejection = rejected_with(&mut Verifier::new(policy), &[&guest], guest.data("/secret/x"));
-        assert_eq!(rejection.why, Why::NotAllowed);
+        assert_eq!(rejection.why, RejectionReason::NotAllowed);
     }
 
     #[test]
     fn rules_without_an_anchor_believe_nothing() {
         let root = Party::root("/p");
         let policy = TrustPolicy::with_rules(vec![rule("/<>*", "/<>*")]);
-        assert_eq!(rejected(&mut Verifier::new(policy), root.data("/p/x")).why, Why::NoAnchor);
+        assert_eq!(rejected(&mut Verifier::new(policy), root.data("/p/x")).why, RejectionReason::NoAnchor);
     }
 }
 

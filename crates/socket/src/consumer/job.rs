@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use namely_security::{Statement, Status, TrustReason, Verified, Verifier, revocation_prefix};
+use namely_security::{
+    RevocationStatement, RevocationStatus, TrustReason, Verified, Verifier, revocation_prefix,
+};
 use namely_transport::object::{
     Checked, Discovery, Object, ObjectError, OnBadSegment, Part, ReadOptions, SegmentVerifier,
 };
@@ -434,9 +436,9 @@ impl<'a> Job<'a> {
             Discovery::new(asker, verifier, read).packet(&interest, asked.as_name())
         });
         match answer {
-            Ok(data) => match Statement::read(&data, &certificate) {
-                Ok(Statement { status: Status::Good, .. }) => Ok(Outcome::Good),
-                Ok(Statement { status: Status::Revoked(_), .. }) => Ok(Outcome::Revoked),
+            Ok(data) => match RevocationStatement::read(&data, &certificate) {
+                Ok(RevocationStatement { status: RevocationStatus::Good, .. }) => Ok(Outcome::Good),
+                Ok(RevocationStatement { status: RevocationStatus::Revoked(_), .. }) => Ok(Outcome::Revoked),
                 Err(error) => {
                     tracing::warn!(%name, %error, "no statement whether this certificate is revoked");
                     Ok(Outcome::Unknown)

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use namely_security::validity::UtcTime;
 use namely_security::{
-    Certificate, HmacKey, KeyChain, KeyChainError, PrivateKey, Reason, RevocationError, Signer, Statement,
-    Status, new_key_name, revocation_prefix,
+    Certificate, HmacKey, KeyChain, KeyChainError, PrivateKey, RevocationError, RevocationReason,
+    RevocationStatement, RevocationStatus, Signer, new_key_name, revocation_prefix,
 };
 use namely_wire::{DataView, Name, NameRef};
 
@@ -267,7 +267,7 @@ impl Session {
         {
             return Some(wire.clone());
         }
-        let statement = Statement { status: Status::Good, time_ms: now_ms };
+        let statement = RevocationStatement { status: RevocationStatus::Good, time_ms: now_ms };
         let wire = Arc::new(issued.say(statement, STATEMENT_MS, identity.as_ref()).ok()?);
         issued.statement = Some((now_ms, wire.clone()));
         Some(wire)
@@ -276,7 +276,10 @@ impl Session {
     /// Ends the session: a record for each of its certificates says that it is revoked. The keys
     /// are gone.
     pub(crate) fn revoke(&self) -> Vec<Vec<u8>> {
-        let statement = Statement { status: Status::Revoked(Reason::Superseded), time_ms: unix_ms() };
+        let statement = RevocationStatement {
+            status: RevocationStatus::Revoked(RevocationReason::Superseded),
+            time_ms: unix_ms(),
+        };
         let mut state = self.state();
         let keys = std::mem::take(&mut state.keys);
         if let Some(kept) = &self.kept {
@@ -367,7 +370,7 @@ impl Issued {
     /// Signs `statement`, by the certificate's issuer as the key chain names it now.
     fn say(
         &self,
-        statement: Statement,
+        statement: RevocationStatement,
         freshness_ms: u64,
         identity: Option<&Identity>,
     ) -> Result<Vec<u8>, RevocationError> {

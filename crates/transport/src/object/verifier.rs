@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use namely_host::clock::unix_ns;
 use namely_security::{
-    MANIFEST_ENTRIES, PacketOctets, Preparation, Prepared, Rejection, SegmentFault, TrustReason, Verdict,
-    Verified, VerifiedManifest, Verifier, Why, manifest_index, manifest_name,
+    MANIFEST_ENTRIES, PacketOctets, Preparation, Prepared, Rejection, RejectionReason, SegmentFault,
+    TrustReason, Verdict, Verified, VerifiedManifest, Verifier, manifest_index, manifest_name,
 };
 use namely_wire::{ContentType, Name};
 
@@ -236,7 +236,10 @@ impl SegmentVerifier {
         accepted: Option<(u64, Vec<u8>)>,
         rejection: Rejection,
     ) -> Checked<B> {
-        let damaged = matches!(rejection.why, Why::BadSignature | Why::BadDigest | Why::Malformed(_));
+        let damaged = matches!(
+            rejection.why,
+            RejectionReason::BadSignature | RejectionReason::BadDigest | RejectionReason::Malformed(_)
+        );
         self.bad(number, accepted, damaged, ObjectError::Untrusted(rejection))
     }
 
