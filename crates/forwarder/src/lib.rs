@@ -33,6 +33,14 @@
 //! assert_eq!(sent.pop().map(|(face, _)| face), Some(consumer));
 //! ```
 //!
+//! # What is in it
+//!
+//! Faces ([`Forwarder::face_register`]), routes ([`Forwarder::rib_register`],
+//! [`Forwarder::fib_add_nexthop`]), prefixes that applications bind ([`Forwarder::bpt_bind`]),
+//! strategies ([`Forwarder::strategy_set`]: best route, multicast, ASF, round robin, fast route), a
+//! content store ([`CsPolicy`]), and counters of all that is dropped ([`DropReason`]). Each limit is
+//! a field of [`Config`].
+//!
 //! # Locks
 //!
 //! The PIT has a lock for each bucket and one for each entry; its order is bucket, entry, and then

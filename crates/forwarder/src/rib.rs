@@ -24,7 +24,7 @@ pub enum RibError {
     NoFace,
     /// `rib_routes_max` routes exist.
     TableFull,
-    /// The FIB refused what the route asks for.
+    /// The FIB refused what the route requests.
     Fib(FibError),
 }
 

@@ -20,7 +20,8 @@ impl Alarm {
         Some(at_ns)
     }
 
-    /// An event of this timer came. Says whether the timer is due; otherwise the time of an event to add, if any.
+    /// An event of this timer came. `Ok` if the timer is due; otherwise the time of an event
+    /// to add, if any.
     pub(crate) fn fired(&mut self, now_ns: u64) -> Result<(), Option<u64>> {
         if now_ns < self.armed_ns {
             // An event that an earlier one has replaced.

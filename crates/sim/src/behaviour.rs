@@ -8,11 +8,11 @@ use namely_wire::LpHeaders;
 use crate::node::{NodeId, Packet, Router};
 use crate::random::Random;
 
-/// Something at a node that gets packets and time: a consumer, a producer, a routing protocol, a controller of
-/// the cache. It sits behind an application's face of the node's forwarder.
+/// Something at a node that gets packets and time: a consumer, a producer, a routing protocol, a
+/// controller of the cache. It sits behind an application's face of the node's forwarder.
 ///
-/// A behaviour must be a function of what it is given: it reads no clock and no randomness but the context's, and
-/// iterates over nothing whose order is not fixed (no `HashMap`).
+/// A behaviour must be a function of what it is given: it reads no clock and no randomness but the
+/// context's, and iterates over nothing whose order is not fixed (no `HashMap`).
 pub trait Behaviour: Any {
     /// The network runs: called once, at time 0 or when it is attached later.
     fn start(&mut self, context: &mut Context<'_>);

@@ -1,8 +1,8 @@
 //! Several fetches through one bottleneck: the scenario by which congestion control is judged.
 //!
-//! Two routers and one link; producers behind the far one, consumers behind the near one. All Data cross the link's
-//! queue. Frames are lost in both directions. Utilisation counts Data packets that were new to their consumer, so what
-//! is lost, and what is sent twice, counts for nothing.
+//! Two routers and one link; producers behind the far one, consumers behind the near one. All Data
+//! cross the link's queue. Frames are lost in both directions. Utilisation counts Data packets that
+//! were new to their consumer, so what is lost, and what is sent twice, counts for nothing.
 
 use namely_link::CodelConfig;
 use namely_transport::congestion::Algorithm;
@@ -15,7 +15,7 @@ use crate::{AppId, FileFetch, LinkSpec, MS, Network, PortId, Producer, RouterSpe
 /// The scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Bottleneck {
-    /// How the fetches decide how much to ask for.
+    /// How the fetches decide how much to request.
     pub congestion: Algorithm,
     /// How many fetches.
     pub flows: usize,
@@ -27,8 +27,8 @@ pub struct Bottleneck {
     pub loss_ppm: u32,
     /// Octets that the queue holds.
     pub queue_octets_max: usize,
-    /// Whether the router in front of the queue judges it (CoDel: marks, then drops). Otherwise a full queue drops what
-    /// comes, and nobody says anything.
+    /// True if the router in front of the queue judges it (CoDel: marks, then drops). Otherwise a
+    /// full queue drops what comes, and nobody says anything.
     pub marks: bool,
     /// Octets of Content in each Data.
     pub content_octets: usize,
@@ -43,8 +43,8 @@ pub struct Bottleneck {
 }
 
 impl Bottleneck {
-    /// 100 Mbit/s, a round trip of 40 ms, a queue that holds 40 ms, Data of 8,000 octets of Content; fetches begin one
-    /// second apart, and the 40 seconds after the tenth count.
+    /// 100 Mbit/s, a round trip of 40 ms, a queue that holds 40 ms, Data of 8,000 octets of
+    /// Content; fetches begin one second apart, and the 40 seconds after the tenth count.
     pub fn new(congestion: Algorithm, flows: usize, loss_ppm: u32) -> Self {
         Bottleneck {
             congestion,

@@ -1,14 +1,15 @@
-//! A network in one thread and virtual time: the router's own forwarder and link service at each node, the
-//! client's own fetch state machine at its edge, and between them links with a rate, a delay, loss, reordering and
-//! a bounded queue.
+//! A network in one thread and virtual time: the router's own forwarder and link service at each
+//! node, the client's own fetch state machine at its edge, and between them links with a rate, a
+//! delay, loss, reordering and a bounded queue.
 //!
-//! There is no clock, no randomness but the seed's, and no thread: the same calls with the same seed give the same
-//! packets at the same nanoseconds, octet for octet ([`Network::trace_digest`]). What computing costs is not
-//! modelled: a node answers in no time.
+//! There is no clock, no randomness but the seed's, and no thread: the same calls with the same
+//! seed give the same packets at the same nanoseconds, octet for octet ([`Network::trace_digest`]).
+//! What computing costs is not modelled: a node answers in no time.
 //!
-//! What a node does beyond forwarding is a [`Behaviour`], attached to its forwarder by an application's face: it gets
-//! packets and a timer, sends packets, and may change the node's tables, so a routing protocol, a cache controller or a
-//! discovery service is one as much as a consumer is.
+//! What a node does beyond forwarding is a [`Behaviour`], attached to its forwarder by an
+//! application's face: it gets packets and a timer, sends packets, and may change the node's
+//! tables, so a routing protocol, a cache controller or a discovery service is one as much as a
+//! consumer is.
 //!
 //! ```
 //! use namely_sim::{ConstantRate, LinkSpec, Network, Producer, RouterSpec, MS, SECOND};
@@ -16,7 +17,8 @@
 //! let mut network = Network::new(7);
 //! let near = network.add_router(RouterSpec::default());
 //! let far = network.add_router(RouterSpec::default());
-//! network.connect(near, far, LinkSpec { rate_bps: 10_000_000, delay_ns: 5 * MS, ..LinkSpec::default() });
+//! let link = LinkSpec { rate_bps: 10_000_000, delay_ns: 5 * MS, ..LinkSpec::default() };
+//! network.connect(near, far, link);
 //!
 //! let prefix = "/example".parse().unwrap();
 //! network.announce(&prefix, far);

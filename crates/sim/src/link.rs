@@ -1,8 +1,9 @@
-//! One direction of a link: the link service at its sending end, the bounded queue in front of it, and what happens
-//! to a frame on the way.
+//! One direction of a link: the link service at its sending end, the bounded queue in front of it,
+//! and what happens to a frame on the way.
 //!
-//! The queue is the daemon's: it drops what joins when it is full, and CoDel judges what leaves, by marks first and then
-//! by drops. A frame that finds the sender idle costs one event, one that waits two.
+//! The queue is the daemon's: it drops what joins when it is full, and CoDel judges what leaves, by
+//! marks first and then by drops. A frame that finds the sender idle costs one event, one that
+//! waits two.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,7 +32,8 @@ pub struct LinkSpec {
     pub rate_bps: u64,
     /// Propagation delay, ns.
     pub delay_ns: u64,
-    /// Octets that may wait, beside the frame being sent. A frame that does not fit is dropped (tail drop).
+    /// Octets that may wait, beside the frame being sent. A frame that does not fit is dropped
+    /// (tail drop).
     pub queue_octets_max: usize,
     /// Frames lost on the way, of a million.
     pub loss_ppm: u32,
@@ -43,9 +45,10 @@ pub struct LinkSpec {
     pub overhead_octets: usize,
     /// Largest frame, octets.
     pub mtu_octets: usize,
-    /// When the queue is bad, so that packets are marked and later dropped; none for tail drop alone.
+    /// When the queue is bad, so that packets are marked and later dropped; `None` for tail drop
+    /// alone.
     pub codel: Option<CodelConfig>,
-    /// Whether the link service sends lost frames again.
+    /// True if the link service sends lost frames again.
     pub reliability: bool,
 }
 
@@ -249,12 +252,13 @@ impl Port {
         flights.push(Flight { at_ns, octets: frame.slices().concat() });
     }
 
-    /// When [`Port::leave`] has something to do; none while nothing waits.
+    /// When [`Port::leave`] has something to do; `None` while nothing waits.
     fn leaves_at_ns(&self) -> Option<u64> {
         (!self.waiting.is_empty()).then_some(self.idle_at_ns)
     }
 
-    /// Takes in a frame from the other end: `deliver` gets the packet that is complete with it, if one is.
+    /// Takes in a frame from the other end: `deliver` gets the packet that is complete with it, if
+    /// one is.
     pub(crate) fn receive(
         &mut self,
         frame: &[u8],

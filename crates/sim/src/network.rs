@@ -42,7 +42,8 @@ struct Event {
     what: What,
 }
 
-// A heap gives its greatest first: the earliest event, and of several at one time the one made first.
+// A heap gives its greatest first: the earliest event, and of several at one time the one made
+// first.
 impl Ord for Event {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at_ns, other.number).cmp(&(self.at_ns, self.number))
@@ -126,12 +127,14 @@ impl Network {
         NodeId(self.nodes.len() - 1)
     }
 
-    /// Connects two nodes by a link that behaves alike in both directions. Returns the direction from `a` to `b`.
+    /// Connects two nodes by a link that behaves alike in both directions. Returns the direction
+    /// from `a` to `b`.
     pub fn connect(&mut self, a: NodeId, b: NodeId, spec: LinkSpec) -> PortId {
         self.connect_unlike(a, b, spec, spec)
     }
 
-    /// Connects two nodes by a link whose directions differ: `there` is from `a` to `b`, which is also returned.
+    /// Connects two nodes by a link whose directions differ: `there` is from `a` to `b`, which is
+    /// also returned.
     ///
     /// # Panics
     /// If a node has as many faces as it may.
@@ -182,14 +185,14 @@ impl Network {
         &self.nodes[node.0].forwarder
     }
 
-    /// A behaviour, to read what it measured; none if it is of another type.
+    /// A behaviour, to read what it measured; `None` if it is of another type.
     pub fn behaviour<T: Behaviour>(&self, app: AppId) -> Option<&T> {
         let behaviour: &dyn Any = self.apps[app.0].behaviour.as_deref()?;
         behaviour.downcast_ref()
     }
 
-    /// Routes `prefix` on all nodes to `node`, by the ways of least delay; there the prefix leads to the behaviour
-    /// that serves it (see [`crate::Producer`]).
+    /// Routes `prefix` on all nodes to `node`, by the ways of least delay; there the prefix leads
+    /// to the behaviour that serves it (see [`crate::Producer`]).
     ///
     /// # Panics
     /// If a node's FIB is full.
@@ -246,8 +249,8 @@ impl Network {
         self.trace = Some(blake3::Hasher::new());
     }
 
-    /// BLAKE3 over all frames since [`Network::trace`] with time and place of their arrival: equal if and only if the
-    /// runs were.
+    /// BLAKE3 over all frames since [`Network::trace`] with time and place of their arrival: equal
+    /// if and only if the runs were.
     pub fn trace_digest(&self) -> Option<String> {
         self.trace.as_ref().map(|hasher| hasher.finalize().to_hex().to_string())
     }

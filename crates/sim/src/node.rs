@@ -43,7 +43,8 @@ impl Default for RouterSpec {
 }
 
 impl RouterSpec {
-    /// The forwarder's configuration. The SHA-256 of implicit digests stands in as zeros: no scenario asks by digest.
+    /// The forwarder's configuration. The SHA-256 of implicit digests stands in as zeros: no
+    /// scenario asks by digest.
     pub(crate) fn config(&self) -> Config {
         Config {
             faces_max: self.faces_max,

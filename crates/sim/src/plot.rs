@@ -1,4 +1,5 @@
-//! Results as pictures: small panels of lines side by side, as SVG text that is the same whenever the numbers are.
+//! Results as pictures: small panels of lines side by side, as SVG text that is the same whenever
+//! the numbers are.
 
 use std::fmt::Write;
 

@@ -11,8 +11,8 @@ pub(crate) struct Edge {
     pub(crate) delay_ns: u64,
 }
 
-/// For each node that can reach `target`, but itself: the node, and the edge by which its shortest way begins. Of equal
-/// ways the one over the lower-numbered edge.
+/// For each node that can reach `target`, but itself: the node, and the edge by which its shortest
+/// way begins. Of equal ways the one over the lower-numbered edge.
 pub(crate) fn towards(target: usize, nodes: usize, edges: &[Edge]) -> Vec<(usize, usize)> {
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); nodes];
     for (number, edge) in edges.iter().enumerate() {

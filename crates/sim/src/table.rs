@@ -21,7 +21,8 @@ impl Table {
         self
     }
 
-    /// The table as text, without trailing blanks. The first column stands to the left, the others to the right.
+    /// The table as text, without trailing blanks. The first column stands to the left, the others
+    /// to the right.
     pub fn text(&self) -> String {
         let columns = self.rows[0].len();
         let widths: Vec<usize> = (0..columns)

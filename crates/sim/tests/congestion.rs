@@ -1,5 +1,5 @@
-//! Congestion control through one bottleneck of 100 Mbit/s and 40 ms, judged and kept as tables: fairness,
-//! utilisation, and what waits in the queue, with and without loss.
+//! Congestion control through one bottleneck of 100 Mbit/s and 40 ms, judged and kept as tables:
+//! fairness, utilisation, and what waits in the queue, with and without loss.
 
 mod common;
 
@@ -47,8 +47,9 @@ fn keep(name: &str, table: &Table) {
     common::shown("docs/experiments/congestion.md", &format!("congestion-{name}"), &table.text());
 }
 
-/// Runs two and three fetches without loss, with 0.1 % and with 1 %, and one with 1 %, behind a router that marks and behind one
-/// that only drops what finds its queue full; asserts what is asked of two and three.
+/// Runs two and three fetches without loss, with 0.1 % and with 1 %, and one with 1 %, behind a
+/// router that marks and behind one that only drops what finds its queue full; asserts what is
+/// asked of two and three.
 fn judge(name: &str, congestion: Algorithm) -> Vec<(Bottleneck, Outcome)> {
     let mut table = Table::new(&HEADS);
     let mut outcomes = Vec::new();

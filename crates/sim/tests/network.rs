@@ -1,4 +1,5 @@
-//! The simulator itself: it repeats itself, its links do what they are told, and a thousand routers fit.
+//! The simulator itself: it repeats itself, its links do what they are told, and a thousand routers
+//! fit.
 
 #[allow(dead_code)]
 mod common;
@@ -76,7 +77,8 @@ fn a_link_has_the_rate_the_delay_and_the_queue_that_it_is_given() {
     // Both ways, the Data's octets, and those of an Interest.
     assert!((20 * MS + octets * 1_000..20 * MS + octets * 1_000 + 80_000).contains(&rtt_ns), "{rtt_ns} ns");
 
-    // Twice what the link carries: beside the Data being sent the queue holds four and no fifth; the rest is dropped.
+    // Twice what the link carries: beside the Data being sent the queue holds four and no fifth;
+    // the rest is dropped.
     network.attach(near, Box::new(ConstantRate::new(name("/p/more"), 2_000)));
     network.watch(data);
     network.run_until(3 * SECOND);
@@ -153,7 +155,8 @@ fn a_behaviour_of_ones_own_may_change_the_tables_of_its_node() {
     assert!(rtt_ns_max > 59 * MS, "{rtt_ns_max}");
 }
 
-/// A network of `count` routers: each joins one that is there already, and half as many links are added at random.
+/// A network of `count` routers: each joins one that is there already, and half as many links are
+/// added at random.
 fn random_network(seed: u64, count: usize) -> (Network, Vec<NodeId>) {
     let mut network = Network::new(seed);
     let mut random = Random::new(seed);

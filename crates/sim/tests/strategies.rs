@@ -7,8 +7,8 @@ fn name(text: &str) -> Name {
     text.parse().expect("a name")
 }
 
-/// Two routers joined by two links, the cheaper one of 10 ms and the other of 30 ms, a consumer of 20
-/// pieces a second at one end and their producer at the other.
+/// Two routers joined by two links, the cheaper one of 10 ms and the other of 30 ms, a consumer of
+/// 20 pieces a second at one end and their producer at the other.
 struct TwoWays {
     network: Network,
     links: [PortId; 2],

@@ -5,9 +5,9 @@
 //! nowhere: the store keeps a reference to the received packet and its index points into it.
 //!
 //! A lookup takes the lock of the Data that it finds, and that of a bucket if the first one does
-//! not do; the policy says whether a hit needs its lock too ([`OnHit`]). An insertion takes a
-//! bucket for each component, one after the other, then the policy's lock alone; what leaves for it
-//! is taken out after that, again bucket by bucket.
+//! not do; a hit takes the policy's lock too if the policy needs it ([`OnHit`]). An insertion takes
+//! a bucket for each component, one after the other, then the policy's lock alone; what leaves for
+//! it is taken out after that, again bucket by bucket.
 
 mod accounting;
 mod buckets;

@@ -165,7 +165,7 @@ impl<B: AsRef<[u8]>> PitEntry<B> {
     }
 
     /// Returns true if Data named `name` of `components` components satisfies the entry, but for
-    /// the digest it may ask for. Called for entries whose hash is that of a prefix of `name`.
+    /// the digest it may request. Called for entries whose hash is that of a prefix of `name`.
     pub(super) fn may_match(&self, name: NameRef<'_>, components: usize) -> bool {
         let covered = usize::from(self.components);
         if self.flags.digest {

@@ -36,7 +36,7 @@ pub struct ConstantRate {
 }
 
 impl ConstantRate {
-    /// Asks for `per_second` pieces under `prefix` each second, in order.
+    /// Requests `per_second` pieces under `prefix` each second, in order.
     pub fn new(prefix: Name, per_second: u64) -> Self {
         ConstantRate {
             template: PieceInterest::new(prefix.as_name(), LIFETIME_MS),

@@ -6,8 +6,8 @@ use namely_wire::{DataBuilder, InterestView, LpHeaders, Name, SignatureInfo};
 use crate::behaviour::{Behaviour, Context};
 use crate::node::Packet;
 
-/// A producer. It routes its prefix to itself at its own node. Its Data carry the null signature: verification is
-/// not simulated.
+/// A producer. It routes its prefix to itself at its own node. Its Data carry the null signature:
+/// verification is not simulated.
 #[derive(Debug)]
 pub struct Producer {
     prefix: Name,

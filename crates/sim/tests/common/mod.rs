@@ -1,5 +1,5 @@
-//! Snapshots: results as text, kept in the repository. `NAMELY_SNAPSHOTS=renew` writes them anew; the change of a result
-//! is then a difference that a reader of the commit sees.
+//! Snapshots: results as text, kept in the repository. `NAMELY_SNAPSHOTS=renew` writes them anew;
+//! the change of a result is then a difference that a reader of the commit sees.
 
 use std::fs;
 use std::path::{Path, PathBuf};
