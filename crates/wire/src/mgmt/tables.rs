@@ -124,6 +124,14 @@ pub const STRATEGY_PREFIX: [&str; 3] = ["localhost", "nfd", "strategy"];
 
 /// The name of a strategy that people call by its full name or by its last component, as
 /// `multicast`; `None` if the text is no name.
+///
+/// ```
+/// use namely_wire::mgmt::strategy_name;
+/// let full = strategy_name("multicast").unwrap();
+/// assert_eq!(full.to_string(), "/localhost/nfd/strategy/multicast");
+/// assert_eq!(strategy_name("/localhost/nfd/strategy/multicast"), Some(full));
+/// assert_eq!(strategy_name("%"), None);
+/// ```
 pub fn strategy_name(text: &str) -> Option<Name> {
     if text.starts_with('/') {
         return text.parse().ok();
