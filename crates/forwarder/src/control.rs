@@ -13,7 +13,7 @@ use namely_wire::{Name, NameRef};
 use crate::bpt::{BindError, Bound};
 use crate::counters::{DropReason, ForwarderCounters, HotCounter};
 use crate::cs::{CsChange, CsStatus};
-use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceSpec, FaceStatus, Released};
+use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceSnapshot, FaceSpec, Released};
 use crate::fib::FibError;
 use crate::forwarder::Forwarder;
 use crate::packet::PacketBuf;
@@ -111,7 +111,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// All registered faces but `local`.
-    pub fn faces_snapshot(&self) -> Vec<FaceStatus> {
+    pub fn faces_snapshot(&self) -> Vec<FaceSnapshot> {
         self.faces.snapshot()
     }
 

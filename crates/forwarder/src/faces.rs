@@ -122,7 +122,7 @@ impl core::error::Error for FaceError {}
 
 /// One face in a snapshot of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FaceStatus {
+pub struct FaceSnapshot {
     /// Its id.
     pub id: FaceId,
     /// What it is; `local_fields` as it is now.
@@ -249,10 +249,10 @@ impl FaceCell {
     }
 
     /// The face in a snapshot, if the cell is that of a registered one.
-    fn status(&self, slot: u32) -> Option<FaceStatus> {
+    fn status(&self, slot: u32) -> Option<FaceSnapshot> {
         let state = self.state.load(Ordering::Acquire);
         let key = FaceKey { slot, generation: (state >> 32) as u32 };
-        (state & RELEASED == 0).then(|| FaceStatus {
+        (state & RELEASED == 0).then(|| FaceSnapshot {
             id: key.id(),
             spec: self.spec(),
             users: (state & USERS) as usize,
@@ -454,7 +454,7 @@ impl<R: RawMutex> Faces<R> {
         Ok(())
     }
 
-    pub(crate) fn snapshot(&self) -> Vec<FaceStatus> {
+    pub(crate) fn snapshot(&self) -> Vec<FaceSnapshot> {
         let slots = self.table.lock().slots;
         (0..slots).filter_map(|slot| self.cells.get(slot as usize)?.status(slot)).collect()
     }

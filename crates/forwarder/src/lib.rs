@@ -96,7 +96,7 @@ pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
 pub use control::{PitStatus, TableSizes};
 pub use counters::{DropReason, ForwarderCounters, PacketCounts};
 pub use cs::{CsChange, CsPolicy, CsStatus, PolicyModel, UnknownPolicy};
-pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceSpec, FaceStatus, Released};
+pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceSnapshot, FaceSpec, Released};
 pub use fib::FibError;
 pub use forwarder::Forwarder;
 pub use packet::{Outgoing, Output, PacketBuf, Received};
