@@ -133,9 +133,8 @@ impl Config {
             return Err(ConfigError::Zero { limit });
         }
         let optional = [("cs_packets_max", self.cs_packets_max), ("cs_entries_max", self.cs_entries_max)];
-        match needed.iter().chain(&optional).find(|(_, value)| *value > ENTRIES_MAX) {
-            Some((limit, _)) => return Err(ConfigError::TooLarge { limit, most: ENTRIES_MAX }),
-            None => {}
+        if let Some((limit, _)) = needed.iter().chain(&optional).find(|(_, value)| *value > ENTRIES_MAX) {
+            return Err(ConfigError::TooLarge { limit, most: ENTRIES_MAX });
         }
         // Strategies may be left without memory, too.
         let memory = [

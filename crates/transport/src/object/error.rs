@@ -96,9 +96,9 @@ impl ObjectError {
     /// What the caller can do about it, if there is something to say.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            ObjectError::Refused { reason: NackReason::NoRoute, .. } => Some(
-                "`namely route list` shows where the router can go; add one with `namely route add`".into(),
-            ),
+            ObjectError::Refused { reason: NackReason::NoRoute, .. } => {
+                Some("`namely route list` shows where the router can go; add one with `namely route add`")
+            }
             ObjectError::NoCertificate { fault: None, .. } => {
                 Some("import it with `namely cert import`, or have it served")
             }
