@@ -207,8 +207,8 @@ impl fmt::Display for BindError {
             BindError::KeyChain(error) => error.fmt(f),
             BindError::Policy(error) => error.fmt(f),
             BindError::Anchor(error) => error.fmt(f),
-            BindError::Connection(error) => with_hint(f, error, error.hint()),
-            BindError::Register(error) => with_hint(f, error, error.hint()),
+            BindError::Connection(error) => error.fmt(f),
+            BindError::Register(error) => error.fmt(f),
             BindError::System(error) => write!(f, "the system refused: {error}"),
             BindError::TooManyProducers => {
                 write!(f, "this process has {PRODUCERS_MAX} producers already")
@@ -351,6 +351,7 @@ impl PublishError {
             PublishError::Call(error) => error.hint(),
             PublishError::Exists(_) => Some("publish another version"),
             PublishError::TooLong { .. } => Some("publish an object and reply with its name"),
+            PublishError::Store(StoreError::Full { .. }) => Some("raise store_octets"),
             PublishError::Key(error) => error.hint(),
             _ => None,
         }
@@ -370,7 +371,6 @@ impl fmt::Display for PublishError {
                 f,
                 "one packet has to answer, and it would have {octets} octets, more than {PACKET_OCTETS_MAX}"
             ),
-            PublishError::Store(error @ StoreError::Full { .. }) => write!(f, "{error}: raise store_octets"),
             PublishError::Store(error) => error.fmt(f),
             PublishError::Key(error) => error.fmt(f),
         }
@@ -395,14 +395,6 @@ from! {
     NameError => FetchError::Name, CallError => FetchError::Call, ObjectError => FetchError::Object,
     NameError => PublishError::Name, CallError => PublishError::Call,
     publish::PublishError => PublishError::Make, StoreError => PublishError::Store, StoreError => BindError::Store,
-}
-
-/// A sentence with what to do: all that a C or Python program gets to show.
-fn with_hint(f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display, hint: Option<&str>) -> fmt::Result {
-    match hint {
-        Some(hint) => write!(f, "{error}; {hint}"),
-        None => error.fmt(f),
-    }
 }
 
 /// Returns true if the process has no descriptor left, which is nothing that keys or routers could
@@ -436,5 +428,22 @@ fn of_object(error: &ObjectError) -> i32 {
         ObjectError::Sink(error) => error.raw_os_error().unwrap_or(errno::IO),
         ObjectError::TooLarge { .. } => errno::FBIG,
         ObjectError::Stopped => errno::CANCELED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use namely_wire::FaceUri;
+
+    use super::*;
+
+    #[test]
+    fn a_sentence_does_not_repeat_its_hint() {
+        let uri = FaceUri::Unix("/run/x.sock".into());
+        let error = BindError::from(ConnectionError::Lost { uri, after: Duration::from_secs(3) });
+        let hint = error.hint().unwrap();
+        assert!(!error.to_string().contains(hint), "{error}; {hint}");
     }
 }
