@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use namely_security::{
-    RevocationStatement, RevocationStatus, TrustReason, Verified, Verifier, revocation_prefix,
+    Preparation, RevocationStatement, RevocationStatus, TrustReason, Verified, Verifier, revocation_prefix,
 };
 use namely_transport::object::{
     Checked, Discovery, Object, ObjectError, OnBadSegment, Part, ReadOptions, SegmentVerifier,
@@ -257,7 +257,8 @@ impl<'a> Job<'a> {
         while verifier.end() != Some(next) {
             self.check_stopped()?;
             sink.look(queue)?;
-            let Some(mut run) = self.run(queue, &mut used, help)? else { continue };
+            let is_slow = matches!(verifier.preparation(), Some(Preparation::Signatures(_)));
+            let Some(mut run) = self.run(queue, is_slow, &mut used, help)? else { continue };
             // What came behind the end was requested when nobody knew where it is.
             while verifier.end() != Some(next)
                 && let Some(wire) = run.pop_front()
@@ -294,17 +295,24 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// The next pieces, if some came within [`LOOK`].
+    /// The next pieces, if some came within [`LOOK`]; `is_slow` where verifying them takes longer than
+    /// receiving them.
     fn run(
         &mut self,
         queue: &VerifyQueue<FetchError>,
+        is_slow: bool,
         used: &mut Vec<Vec<u8>>,
         help: &dyn Fn(),
     ) -> Result<Option<VecDeque<Piece>>, FetchError> {
         let wait = match &mut self.here {
-            // Packets are received between runs, however many pieces wait.
+            // What came is verified before more is received: it is in the processor's cache still,
+            // and does not pile up until helpers are called for nothing. Where that takes long,
+            // packets are received between runs.
             Some(here) => {
-                here.turn(if queue.is_ready() { Duration::ZERO } else { LOOK })?;
+                let is_ready = queue.is_ready();
+                if is_slow || !is_ready {
+                    here.turn(if is_ready { Duration::ZERO } else { LOOK })?;
+                }
                 Duration::ZERO
             }
             None => LOOK,
