@@ -1,4 +1,5 @@
-/* Sockets on which a name replaces an address. See docs/c.md; made from the Rust sources, do not edit.
+/* Sockets on which a name replaces an address. See docs/c.md; made from the Rust
+ * sources, do not edit.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -37,8 +38,8 @@
 // Level of the options, for icn_setsockopt and icn_getsockopt.
 #define SOL_ICN 20036
 
-// Option: address of the router, text: unix:///path, memif:///path, tcp://host:port, udp://host:port,
-// ether://[address%interface]. Before bind.
+// Option: address of the router, text: unix:///path, memif:///path, tcp://host:port,
+// udp://host:port, ether://[address%interface]. Before bind.
 #define ICN_OPT_ROUTER 1
 
 // Option: folder of the key chain, text. Before bind.
@@ -68,7 +69,8 @@
 // Option of a consumer: largest object that is fetched whole, in octets.
 #define ICN_OPT_OBJECT_OCTETS_MAX 12
 
-// Option of a consumer: what becomes of a segment that is not believed, text: refetch, accept, abort.
+// Option of a consumer: what becomes of a segment that is not believed, text: refetch, accept,
+// abort.
 #define ICN_OPT_ON_BAD_SEGMENT 10
 
 // Option of a consumer: whether revoked certificates are refused, text: check, off, require.
@@ -77,7 +79,8 @@
 // Option of a consumer: segments of an object that may wait to be verified.
 #define ICN_OPT_BACKLOG_SEGMENTS 13
 
-// Option of a consumer: threads that verify an object, its own included; 0: one for each processor, 4 at most.
+// Option of a consumer: threads that verify an object, its own included; 0: one for each processor,
+// 4 at most.
 #define ICN_OPT_VERIFY_THREADS 31
 
 // Option of a consumer, a switch: whether stale Data may not answer datagrams.
@@ -86,7 +89,8 @@
 // Option of a consumer, a switch: whether Data with longer names may answer datagrams.
 #define ICN_OPT_CAN_BE_PREFIX 15
 
-// Option of a consumer: octets that icn_recvfrom asks for ahead of what it handed out; as many again wait verified.
+// Option of a consumer: octets that icn_recvfrom asks for ahead of what it handed out; as many
+// again wait verified.
 #define ICN_OPT_READ_AHEAD_OCTETS 28
 
 // Option of a producer: whether manifests vouch for segments, text: off, sha256, blake3.
@@ -95,14 +99,16 @@
 // Option of a producer: largest packet made, in octets.
 #define ICN_OPT_PACKET_OCTETS_MAX 18
 
-// Option of a producer: whether packets are made no longer than the path to the router carries whole, text: off, path.
+// Option of a producer: whether packets are made no longer than the path to the router carries
+// whole, text: off, path.
 #define ICN_OPT_MTU 29
 
-// Option of a producer that can only be asked for: the largest packet that the path to the router carries whole, in octets.
+// Option of a producer that can only be asked for: the largest packet that the path to the router
+// carries whole, in octets.
 #define ICN_OPT_PATH_OCTETS 30
 
-// Option of a producer that can only be asked for: the last second of its session's certificate, in seconds since the Unix
-// epoch, which takes an int64_t; 0: not bound, or no key signs.
+// Option of a producer that can only be asked for: the last second of its session's certificate, in
+// seconds since the Unix epoch, which takes an int64_t; 0: not bound, or no key signs.
 #define ICN_OPT_CERTIFICATE_ENDS_S 32
 
 // Option of a producer: FreshnessPeriod of segments in milliseconds.
@@ -126,13 +132,15 @@
 // Option of a producer: names that wait for the application. Before bind.
 #define ICN_OPT_REQUESTS_MAX 24
 
-// Option of a producer: the longest an Interest waits for the application, in milliseconds; 0: its lifetime. Before bind.
+// Option of a producer: the longest an Interest waits for the application, in milliseconds; 0: its
+// lifetime. Before bind.
 #define ICN_OPT_PENDING_MS 25
 
 // Option of a producer: most content in a segment, in octets.
 #define ICN_OPT_SEGMENT_OCTETS 27
 
-// Option, a switch: whether what is lost is asked for again, and what was published kept. The protocol sets it.
+// Option, a switch: whether what is lost is asked for again, and what was published kept. The
+// protocol sets it.
 #define ICN_OPT_RELIABLE 26
 
 // Or'ed to the type of a socket: no call on it waits.
@@ -144,19 +152,23 @@
 // Flag of icn_recvfrom: returns when the buffer is full or the object at its end.
 #define ICN_WAITALL 256
 
-// Flag of icn_recvmsg, set in msg_flags: the content is longer than the buffers; returned: what the length is.
+// Flag of icn_recvmsg, set in msg_flags: the content is longer than the buffers; returned: what the
+// length is.
 #define ICN_TRUNC 32
 
-// Flag of icn_sendmsg on a producer: says, signed, that what msg_request asks for does not exist (ENOENT there).
+// Flag of icn_sendmsg on a producer: says, signed, that what msg_request asks for does not exist
+// (ENOENT there).
 #define ICN_DENY 2048
 
-// Flag of icn_sendmsg on a producer: refuses the request msg_request without a signature (ENETUNREACH there).
+// Flag of icn_sendmsg on a producer: refuses the request msg_request without a signature
+// (ENETUNREACH there).
 #define ICN_REFUSE 4096
 
 // Flag of icn_recvmsg on a producer: receives what others push to it; icn_pull then fetches it.
 #define ICN_PUSH 8192
 
-// What icn_poll waits for: icn_recvmsg would not block, or the object that a call of icn_recvfrom began has octets.
+// What icn_poll waits for: icn_recvmsg would not block, or the object that a call of icn_recvfrom
+// began has octets.
 #define ICN_POLLIN 1
 
 // What icn_poll reports: the socket is closed, or lost its router.
@@ -174,7 +186,8 @@
 // Objects that icn_recvfrom has begun on one socket and not brought to their end.
 #define ICN_OBJECTS_MAX 16
 
-// Requests of one socket that wait for the program's answer; a further one takes the place of the oldest.
+// Requests of one socket that wait for the program's answer; a further one takes the place of the
+// oldest.
 #define ICN_REQUESTS_MAX 1024
 
 // A name as an address. icn_pton makes one of text, icn_ntop text of one.
@@ -221,7 +234,8 @@ struct icn_msghdr {
     uint32_t msg_lifetime_ms;
     // What icn_recvmsg says: ICN_TRUNC.
     int msg_flags;
-    // On a producer: how icn_sendmsg publishes ("suite=ecdsa-p256 manifest=off"); null: as the socket's options say.
+    // On a producer: how icn_sendmsg publishes ("suite=ecdsa-p256 manifest=off"); null: as the
+    // socket's options say.
     const char *msg_options;
 };
 
@@ -241,32 +255,35 @@ struct icn_pollfd {
 extern "C" {
 #endif // __cplusplus
 
-// Makes a socket that is not bound yet. `domain` is AF_ICN, `type` SOCK_CONS or SOCK_PROD (or'ed with ICN_NONBLOCK),
-// `protocol` CONS_REL, CONS_UNREL, PROD_REL or PROD_UNREL.
+// Makes a socket that is not bound yet. `domain` is AF_ICN, `type` SOCK_CONS or SOCK_PROD (or'ed
+// with ICN_NONBLOCK), `protocol` CONS_REL, CONS_UNREL, PROD_REL or PROD_UNREL.
 //
-// Returns its number, which is no descriptor (see icn_fileno), or -1: EAFNOSUPPORT, EPROTONOSUPPORT (no such type or
-// protocol), EPROTOTYPE (a protocol of the other type), EMFILE.
+// Returns its number, which is no descriptor (see icn_fileno), or -1: EAFNOSUPPORT, EPROTONOSUPPORT
+// (no such type or protocol), EPROTOTYPE (a protocol of the other type), EMFILE.
 int icn_socket(int domain,
                int type,
                int protocol);
 
-// Connects the socket to the router and binds it to the prefix, below which its names lie; a producer's prefix becomes a
-// route to it.
+// Connects the socket to the router and binds it to the prefix, below which its names lie; a
+// producer's prefix becomes a route to it.
 //
-// Returns 0, or -1: ECONNREFUSED, EADDRINUSE, EACCES, ENAMETOOLONG, EINVAL, EISCONN (bound already).
+// Returns 0, or -1: ECONNREFUSED, EADDRINUSE, EACCES, ENAMETOOLONG, EINVAL, EISCONN (bound
+// already).
 int icn_bind(int socket,
              const struct sockaddr_icn *addr,
              socklen_t addrlen);
 
-// Closes the socket. Calls that wait on it end with ECANCELED; what a producer published is gone, but for its store.
+// Closes the socket. Calls that wait on it end with ECANCELED; what a producer published is gone,
+// but for its store.
 //
 // Returns 0, or -1: EBADF, EBADFD.
 int icn_close(int socket);
 
-// Producer: publishes `len` octets as the object `name`, as the options of the socket say, and answers who waits for
-// it. icn_publish does the same and says under which name.
+// Producer: publishes `len` octets as the object `name`, as the options of the socket say, and
+// answers who waits for it. icn_publish does the same and says under which name.
 //
-// Returns `len`, or -1: EADDRNOTAVAIL, ENAMETOOLONG, EMSGSIZE, ENOKEY, ENOBUFS, ENOSPC, ENOTCONN, EOPNOTSUPP (a consumer).
+// Returns `len`, or -1: EADDRNOTAVAIL, ENAMETOOLONG, EMSGSIZE, ENOKEY, ENOBUFS, ENOSPC, ENOTCONN,
+// EOPNOTSUPP (a consumer).
 ssize_t icn_sendto(int socket,
                    const void *buf,
                    size_t len,
@@ -274,8 +291,8 @@ ssize_t icn_sendto(int socket,
                    const struct sockaddr_icn *name,
                    socklen_t namelen);
 
-// Producer: as icn_sendto; `options` (may be null) are for this object alone ("suite=ecdsa-p256 manifest=off"), and
-// `published` (may be null) is told its name and number of segments.
+// Producer: as icn_sendto; `options` (may be null) are for this object alone ("suite=ecdsa-p256
+// manifest=off"), and `published` (may be null) is told its name and number of segments.
 //
 // Returns 0, or -1 as icn_sendto; EINVAL and ENOPROTOOPT for `options`.
 int icn_publish(int socket,
@@ -286,14 +303,17 @@ int icn_publish(int socket,
                 const char *options,
                 struct icn_published *published);
 
-// Consumer: fetches the object `name`, verified and in order, like a stream: the first call begins it and waits for
-// octets, each further call with the name continues where the last one ended, 0 is its end (and it may be begun again).
-// With ICN_WAITALL a call returns when the buffer is full or the object at its end. `name` becomes the name with the
-// version that is fetched, if `*namelen` has room for it. Several objects may be read in turns; icn_forget gives one up.
+// Consumer: fetches the object `name`, verified and in order, like a stream: the first call begins
+// it and waits for octets, each further call with the name continues where the last one ended, 0 is
+// its end (and it may be begun again). With ICN_WAITALL a call returns when the buffer is full or
+// the object at its end. `name` becomes the name with the version that is fetched, if `*namelen`
+// has room for it. Several objects may be read in turns; icn_forget gives one up.
 //
-// Returns how many octets, 0 at the end, or -1: EAGAIN (nothing there yet, with ICN_DONTWAIT; the fetch goes on),
-// EINTR (the same), ENODATA (unreliable: a segment was lost, the next call goes on behind it), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED, EBADMSG, EFBIG,
-// EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX begun), ENOTCONN, ECANCELED, EOPNOTSUPP.
+// Returns how many octets, 0 at the end, or -1: EAGAIN (nothing there yet, with ICN_DONTWAIT; the
+// fetch goes on), EINTR (the same), ENODATA (unreliable: a segment was lost, the next call goes on
+// behind it), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED,
+// EBADMSG, EFBIG, EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX begun), ENOTCONN,
+// ECANCELED, EOPNOTSUPP.
 ssize_t icn_recvfrom(int socket,
                      void *buf,
                      size_t len,
@@ -306,17 +326,19 @@ ssize_t icn_recvfrom(int socket,
 // Returns 0, or -1: ENOENT (none was begun).
 int icn_forget(int socket, const struct sockaddr_icn *name, socklen_t namelen);
 
-// Consumer: where the next icn_recvfrom of the object reads; `whence` is SEEK_SET, SEEK_CUR or SEEK_END.
+// Consumer: where the next icn_recvfrom of the object reads; `whence` is SEEK_SET, SEEK_CUR or
+// SEEK_END.
 //
 // Returns the position in octets, or -1 as icn_recvfrom; EINVAL for a position before the object.
 int64_t icn_seek(int socket, const struct sockaddr_icn *name, socklen_t namelen, int64_t offset, int whence);
 
-// Consumer: `len` octets of the object from `offset` on, wherever icn_recvfrom is in it: only the segments that hold them are
-// asked for. It waits, also on a socket that does not wait otherwise. The object is one of the ICN_OBJECTS_MAX that are being
-// read until icn_forget, so that each call reads the same version.
+// Consumer: `len` octets of the object from `offset` on, wherever icn_recvfrom is in it: only the
+// segments that hold them are asked for. It waits, also on a socket that does not wait otherwise.
+// The object is one of the ICN_OBJECTS_MAX that are being read until icn_forget, so that each call
+// reads the same version.
 //
-// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom; EINVAL for an offset before the
-// object.
+// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom; EINVAL
+// for an offset before the object.
 ssize_t icn_pread(int socket,
                   void *buf,
                   size_t len,
@@ -330,60 +352,67 @@ ssize_t icn_pread(int socket,
 // Returns 0, or -1 as icn_recvfrom.
 int icn_stat(int socket, const struct sockaddr_icn *name, socklen_t namelen, struct icn_stat *stat);
 
-// Consumer: sends one Interest for msg_name, with the content as ApplicationParameters if msg_iovlen is not 0;
-// icn_recvmsg brings its Data. Producer: answers the request msg_request with the content, or says that there is no such
-// thing (ICN_DENY), or refuses it (ICN_REFUSE); if msg_request is 0, publishes the content as msg_name.
+// Consumer: sends one Interest for msg_name, with the content as ApplicationParameters if
+// msg_iovlen is not 0; icn_recvmsg brings its Data. Producer: answers the request msg_request with
+// the content, or says that there is no such thing (ICN_DENY), or refuses it (ICN_REFUSE); if
+// msg_request is 0, publishes the content as msg_name.
 //
-// Returns the octets of content, or -1: EMSGSIZE, ENOBUFS, EADDRNOTAVAIL, ENAMETOOLONG, EINVAL (no such request),
-// ENOTCONN, ECANCELED.
+// Returns the octets of content, or -1: EMSGSIZE, ENOBUFS, EADDRNOTAVAIL, ENAMETOOLONG, EINVAL (no
+// such request), ENOTCONN, ECANCELED.
 ssize_t icn_sendmsg(int socket,
                     const struct icn_msghdr *msg,
                     int flags);
 
-// Consumer: receives the next Data that answers an icn_sendmsg, verified; if there is none for a name, the call fails and
-// msg_name says which. Producer: receives the next request that nothing published answers: its name, its parameters, and
-// in msg_request its number, with which icn_sendmsg answers. With ICN_PUSH: what a consumer offers, its name, and in
-// msg_request the number with which icn_pull fetches it; returned is how many octets it has.
+// Consumer: receives the next Data that answers an icn_sendmsg, verified; if there is none for a
+// name, the call fails and msg_name says which. Producer: receives the next request that nothing
+// published answers: its name, its parameters, and in msg_request its number, with which
+// icn_sendmsg answers. With ICN_PUSH: what a consumer offers, its name, and in msg_request the
+// number with which icn_pull fetches it; returned is how many octets it has.
 //
-// Returns the octets that were written; content that does not fit is cut, and ICN_TRUNC is set in msg_flags (given as a
-// flag, the whole length is returned). -1: EAGAIN, EINTR, ETIMEDOUT, ENETUNREACH, ENOKEY, EKEYREJECTED, …, ENOTCONN, ECANCELED.
+// Returns the octets that were written; content that does not fit is cut, and ICN_TRUNC is set in
+// msg_flags (given as a flag, the whole length is returned). -1: EAGAIN, EINTR, ETIMEDOUT,
+// ENETUNREACH, ENOKEY, EKEYREJECTED, …, ENOTCONN, ECANCELED.
 ssize_t icn_recvmsg(int socket,
                     struct icn_msghdr *msg,
                     int flags);
 
-// Producer: publishes the content as `name` and has the producer bound to `server` fetch it (reverse pull); waits until
-// that has it and says so.
+// Producer: publishes the content as `name` and has the producer bound to `server` fetch it
+// (reverse pull); waits until that has it and says so.
 //
-// Returns 0, or -1 as icn_sendto; ENETUNREACH (no taker), ETIMEDOUT, EKEYREJECTED, EBADMSG (it has something else).
+// Returns 0, or -1 as icn_sendto; ENETUNREACH (no taker), ETIMEDOUT, EKEYREJECTED, EBADMSG (it has
+// something else).
 int icn_push(int socket,
              const struct sockaddr_icn *server,
              const struct sockaddr_icn *name,
              const void *buf,
              size_t len);
 
-// Producer: fetches what icn_recvmsg with ICN_PUSH received as `request`, by the consumer socket `consumer`, whose prefix and
-// options decide what may be fetched and who is believed, and tells the client that it is there.
+// Producer: fetches what icn_recvmsg with ICN_PUSH received as `request`, by the consumer socket
+// `consumer`, whose prefix and options decide what may be fetched and who is believed, and tells
+// the client that it is there.
 //
-// Returns the octets of the object, or -1 as icn_recvfrom; EINVAL (no such request), EMSGSIZE (`len` is too small; it may be
-// called again).
+// Returns the octets of the object, or -1 as icn_recvfrom; EINVAL (no such request), EMSGSIZE
+// (`len` is too small; it may be called again).
 ssize_t icn_pull(int socket,
                  uint64_t request,
                  int consumer,
                  void *buf,
                  size_t len);
 
-// Sets an option: `level` is SOL_ICN, `optname` one of ICN_OPT_…. Options that are words take text of `optlen` octets (a
-// zero at its end may be counted); numbers and switches take an int or an int64_t.
+// Sets an option: `level` is SOL_ICN, `optname` one of ICN_OPT_…. Options that are words take text
+// of `optlen` octets (a zero at its end may be counted); numbers and switches take an int or an
+// int64_t.
 //
-// Returns 0, or -1: ENOPROTOOPT (no such option for this socket), EINVAL (no such value), EISCONN (only before icn_bind).
+// Returns 0, or -1: ENOPROTOOPT (no such option for this socket), EINVAL (no such value), EISCONN
+// (only before icn_bind).
 int icn_setsockopt(int socket,
                    int level,
                    int optname,
                    const void *optval,
                    socklen_t optlen);
 
-// Reads an option: words as text that ends with a zero; numbers and switches as an int64_t if `*optlen` is 8, else as an int.
-// `*optlen` becomes the length of the value.
+// Reads an option: words as text that ends with a zero; numbers and switches as an int64_t if
+// `*optlen` is 8, else as an int. `*optlen` becomes the length of the value.
 //
 // Returns 0, or -1: ENOPROTOOPT, EINVAL (no room for the value).
 int icn_getsockopt(int socket,
@@ -397,15 +426,16 @@ int icn_getsockopt(int socket,
 // Returns 0, or -1: ENOTCONN.
 int icn_getsockname(int socket, struct sockaddr_icn *addr, socklen_t *addrlen);
 
-// Waits until one of `count` sockets and descriptors is ready, at most `timeout_ms` milliseconds (-1: without limit).
+// Waits until one of `count` sockets and descriptors is ready, at most `timeout_ms` milliseconds
+// (-1: without limit).
 //
 // Returns how many are ready, or -1: EINTR, EINVAL.
 int icn_poll(struct icn_pollfd *fds,
              nfds_t count,
              int timeout_ms);
 
-// A descriptor that is readable when the socket is ready (ICN_POLLIN), for poll, select and epoll. It belongs to the
-// socket: wait for it, and do nothing else with it.
+// A descriptor that is readable when the socket is ready (ICN_POLLIN), for poll, select and epoll.
+// It belongs to the socket: wait for it, and do nothing else with it.
 //
 // Returns it, or -1: ENOTCONN.
 int icn_fileno(int socket);
@@ -423,7 +453,8 @@ const char *icn_ntop(const struct sockaddr_icn *addr, char *buf, size_t size);
 // What an errno of these functions means.
 const char *icn_strerror(int errnum);
 
-// Why the last call that failed in this thread failed, with the names that it was about. Valid until the next one fails.
+// Why the last call that failed in this thread failed, with the names that it was about. Valid
+// until the next one fails.
 const char *icn_lasterror(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* Publishes what standard input holds (up to 64 KiB) as NAME for SECONDS: ./publish /lab/run7 60 < file */
+/* Publishes what standard input holds (up to 64 KiB) as NAME for SECONDS:
+   ./publish /lab/run7 60 < file */
 #include <namely.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
-//! The functions of `namely.h`. Each takes the caller's pointers apart, calls a safe function of this crate, and brings
-//! back its value or errno; a panic ends here as EIO.
+//! The functions of `namely.h`. Each takes the caller's pointers apart, calls a safe function of
+//! this crate, and brings back its value or errno; a panic ends here as EIO.
 //!
-//! The one module with `unsafe` (ARCHITECTURE.md, Invariants): a C caller's pointers, `errno`, and exported symbols.
+//! The one module with `unsafe` (ARCHITECTURE.md, Invariants): a C caller's pointers, `errno`, and
+//! exported symbols.
 #![allow(unsafe_code, reason = "a C interface takes pointers")]
 #![allow(
     clippy::missing_safety_doc,
@@ -37,20 +38,23 @@ fn run<T: From<i8>>(call: impl FnOnce() -> Result<T, Failure>) -> T {
 
 fn set_errno(failure: &Failure) {
     failure::remember(failure);
-    // SAFETY: the C library returns the address of this thread's errno, which is valid as long as the thread runs.
+    // SAFETY: the C library returns the address of this thread's errno, which is valid as long as
+    // the thread runs.
     unsafe { *libc::__errno_location() = failure.errno };
 }
 
 /// The octets at `from`; none if `len` is 0, whatever `from` is.
 ///
 /// # Safety
-/// `from` is null or readable for `len` octets until the slice is no longer used, and nobody writes there meanwhile.
+/// `from` is null or readable for `len` octets until the slice is no longer used, and nobody writes
+/// there meanwhile.
 unsafe fn octets<'a>(from: *const c_void, len: size_t) -> Result<&'a [u8], Failure> {
     match (from.is_null(), len) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(Errno(libc::EFAULT).into()),
         (false, len) if isize::try_from(len).is_err() => Err(Errno(libc::EINVAL).into()),
-        // SAFETY: not null, of a length that an object may have, and readable as the caller of this function says.
+        // SAFETY: not null, of a length that an object may have, and readable as the caller of this
+        // function says.
         (false, len) => Ok(unsafe { slice::from_raw_parts(from.cast(), len) }),
     }
 }
@@ -58,14 +62,16 @@ unsafe fn octets<'a>(from: *const c_void, len: size_t) -> Result<&'a [u8], Failu
 /// The buffer at `to`; empty if `len` is 0.
 ///
 /// # Safety
-/// `to` is null or writable for `len` octets until the slice is no longer used, and nobody else uses them meanwhile.
+/// `to` is null or writable for `len` octets until the slice is no longer used, and nobody else
+/// uses them meanwhile.
 unsafe fn buffer<'a>(to: *mut c_void, len: size_t) -> Result<&'a mut [u8], Failure> {
     match (to.is_null(), len) {
         (_, 0) => Ok(&mut []),
         (true, _) => Err(Errno(libc::EFAULT).into()),
         (false, len) if isize::try_from(len).is_err() => Err(Errno(libc::EINVAL).into()),
-        // SAFETY: not null, of a length that an object may have, and writable as the caller of this function says. The
-        // memory comes from outside of Rust, so that its octets have values, if any; this crate only writes to it.
+        // SAFETY: not null, of a length that an object may have, and writable as the caller of this
+        // function says. The memory comes from outside of Rust, so that its octets have values, if
+        // any; this crate only writes to it.
         (false, len) => Ok(unsafe { slice::from_raw_parts_mut(to.cast(), len) }),
     }
 }
@@ -73,7 +79,8 @@ unsafe fn buffer<'a>(to: *mut c_void, len: size_t) -> Result<&'a mut [u8], Failu
 /// The text at `from`.
 ///
 /// # Safety
-/// `from` is null or points to text that ends with a zero and does not change while the slice is used.
+/// `from` is null or points to text that ends with a zero and does not change while the slice is
+/// used.
 unsafe fn text<'a>(from: *const c_char) -> Result<&'a str, Failure> {
     if from.is_null() {
         return Err(Errno(libc::EFAULT).into());
@@ -107,12 +114,14 @@ unsafe fn name_at(address: *const sockaddr_icn, len: socklen_t) -> Result<Name, 
         return Err(Failure::new(libc::EINVAL, "the address is shorter than its length fields"));
     }
     let mut copy = sockaddr_icn::default();
-    // SAFETY: `copy` is larger than `given`, any octets are a `sockaddr_icn` (integers only), and the two do not overlap.
+    // SAFETY: `copy` is larger than `given`, any octets are a `sockaddr_icn` (integers only), and
+    // the two do not overlap.
     unsafe { ptr::copy_nonoverlapping(given.as_ptr(), (&raw mut copy).cast(), given.len()) };
     Ok(name_of(&copy, given.len())?)
 }
 
-/// Writes the address of `name` to `to`, as much as `*len` octets take, and its length to `len`. Null: not wanted.
+/// Writes the address of `name` to `to`, as much as `*len` octets take, and its length to `len`.
+/// Null: not wanted.
 ///
 /// # Safety
 /// `len` is null or the caller's own; `to` is null or writable for `*len` octets.
@@ -125,7 +134,8 @@ unsafe fn write_name(name: &Name, to: *mut sockaddr_icn, len: *mut socklen_t) ->
     // SAFETY: the caller's own, not null.
     let len = unsafe { target(len) }?;
     let written = used.min(*len as usize);
-    // SAFETY: `to` is writable for `*len` octets, `address` has at least `used`; they do not overlap.
+    // SAFETY: `to` is writable for `*len` octets, `address` has at least `used`; they do not
+    // overlap.
     unsafe { ptr::copy_nonoverlapping((&raw const address).cast::<u8>(), to.cast(), written) };
     *len = used as socklen_t;
     Ok(())
@@ -134,7 +144,8 @@ unsafe fn write_name(name: &Name, to: *mut sockaddr_icn, len: *mut socklen_t) ->
 /// The buffers of a datagram.
 ///
 /// # Safety
-/// `iov` is null or `count` vectors, each null or readable and writable for its length while the slice is used.
+/// `iov` is null or `count` vectors, each null or readable and writable for its length while the
+/// slice is used.
 unsafe fn vectors<'a>(iov: *mut iovec, count: size_t) -> Result<&'a [iovec], Failure> {
     match (iov.is_null(), count) {
         (_, 0) => Ok(&[]),
@@ -147,7 +158,8 @@ unsafe fn vectors<'a>(iov: *mut iovec, count: size_t) -> Result<&'a [iovec], Fai
 
 /// poll(2): how many of `polled` have something to report.
 pub(crate) fn system_poll(polled: &mut [libc::pollfd], timeout_ms: c_int) -> Result<c_int, Errno> {
-    // SAFETY: as many structures as the slice has, ours until the call returns; the kernel checks the descriptors.
+    // SAFETY: as many structures as the slice has, ours until the call returns; the kernel checks
+    // the descriptors.
     let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as nfds_t, timeout_ms) };
     if ready < 0 {
         Err(Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)))
@@ -160,8 +172,8 @@ pub(crate) fn system_poll(polled: &mut [libc::pollfd], timeout_ms: c_int) -> Res
 pub(crate) fn signals_blocked<R>(with: impl FnOnce() -> R) -> R {
     let mut before = MaybeUninit::uninit();
     let mut all = MaybeUninit::uninit();
-    // SAFETY: both point to a `sigset_t` of this function. sigfillset writes the first before it is read, and
-    // pthread_sigmask the second; neither fails with these arguments.
+    // SAFETY: both point to a `sigset_t` of this function. sigfillset writes the first before it is
+    // read, and pthread_sigmask the second; neither fails with these arguments.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
@@ -172,20 +184,21 @@ pub(crate) fn signals_blocked<R>(with: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Makes a socket that is not bound yet. `domain` is AF_ICN, `type` SOCK_CONS or SOCK_PROD (or'ed with ICN_NONBLOCK),
-/// `protocol` CONS_REL, CONS_UNREL, PROD_REL or PROD_UNREL.
+/// Makes a socket that is not bound yet. `domain` is AF_ICN, `type` SOCK_CONS or SOCK_PROD (or'ed
+/// with ICN_NONBLOCK), `protocol` CONS_REL, CONS_UNREL, PROD_REL or PROD_UNREL.
 ///
-/// Returns its number, which is no descriptor (see icn_fileno), or -1: EAFNOSUPPORT, EPROTONOSUPPORT (no such type or
-/// protocol), EPROTOTYPE (a protocol of the other type), EMFILE.
+/// Returns its number, which is no descriptor (see icn_fileno), or -1: EAFNOSUPPORT,
+/// EPROTONOSUPPORT (no such type or protocol), EPROTOTYPE (a protocol of the other type), EMFILE.
 #[unsafe(no_mangle)]
 pub extern "C" fn icn_socket(domain: c_int, r#type: c_int, protocol: c_int) -> c_int {
     run(|| socket::open(domain, r#type, protocol))
 }
 
-/// Connects the socket to the router and binds it to the prefix, below which its names lie; a producer's prefix becomes a
-/// route to it.
+/// Connects the socket to the router and binds it to the prefix, below which its names lie; a
+/// producer's prefix becomes a route to it.
 ///
-/// Returns 0, or -1: ECONNREFUSED, EADDRINUSE, EACCES, ENAMETOOLONG, EINVAL, EISCONN (bound already).
+/// Returns 0, or -1: ECONNREFUSED, EADDRINUSE, EACCES, ENAMETOOLONG, EINVAL, EISCONN (bound
+/// already).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_bind(socket: c_int, addr: *const sockaddr_icn, addrlen: socklen_t) -> c_int {
     run(|| {
@@ -197,7 +210,8 @@ pub unsafe extern "C" fn icn_bind(socket: c_int, addr: *const sockaddr_icn, addr
     })
 }
 
-/// Closes the socket. Calls that wait on it end with ECANCELED; what a producer published is gone, but for its store.
+/// Closes the socket. Calls that wait on it end with ECANCELED; what a producer published is gone,
+/// but for its store.
 ///
 /// Returns 0, or -1: EBADF, EBADFD.
 #[unsafe(no_mangle)]
@@ -205,10 +219,11 @@ pub extern "C" fn icn_close(socket: c_int) -> c_int {
     run(|| socket::close(socket).map(|()| 0))
 }
 
-/// Producer: publishes `len` octets as the object `name`, as the options of the socket say, and answers who waits for
-/// it. icn_publish does the same and says under which name.
+/// Producer: publishes `len` octets as the object `name`, as the options of the socket say, and
+/// answers who waits for it. icn_publish does the same and says under which name.
 ///
-/// Returns `len`, or -1: EADDRNOTAVAIL, ENAMETOOLONG, EMSGSIZE, ENOKEY, ENOBUFS, ENOSPC, ENOTCONN, EOPNOTSUPP (a consumer).
+/// Returns `len`, or -1: EADDRNOTAVAIL, ENAMETOOLONG, EMSGSIZE, ENOKEY, ENOBUFS, ENOSPC, ENOTCONN,
+/// EOPNOTSUPP (a consumer).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_sendto(
     socket: c_int,
@@ -220,15 +235,16 @@ pub unsafe extern "C" fn icn_sendto(
 ) -> ssize_t {
     run(|| {
         socket::check_flags(flags, 0)?;
-        // SAFETY: the caller's address and its length, and its content, which it does not change during the call.
+        // SAFETY: the caller's address and its length, and its content, which it does not change
+        // during the call.
         let (name, content) = unsafe { (name_at(name, namelen)?, octets(buf, len)?) };
         messages::publish(socket, &name, content, None)?;
         Ok(content.len() as ssize_t)
     })
 }
 
-/// Producer: as icn_sendto; `options` (may be null) are for this object alone ("suite=ecdsa-p256 manifest=off"), and
-/// `published` (may be null) is told its name and number of segments.
+/// Producer: as icn_sendto; `options` (may be null) are for this object alone ("suite=ecdsa-p256
+/// manifest=off"), and `published` (may be null) is told its name and number of segments.
 ///
 /// Returns 0, or -1 as icn_sendto; EINVAL and ENOPROTOOPT for `options`.
 #[unsafe(no_mangle)]
@@ -242,7 +258,8 @@ pub unsafe extern "C" fn icn_publish(
     published: *mut icn_published,
 ) -> c_int {
     run(|| {
-        // SAFETY: the caller's address and its length, and its content, which it does not change during the call.
+        // SAFETY: the caller's address and its length, and its content, which it does not change
+        // during the call.
         let (name, content) = unsafe { (name_at(name, namelen)?, octets(buf, len)?) };
         // SAFETY: null, or the caller's text.
         let options = if options.is_null() { None } else { Some(unsafe { text(options) }?) };
@@ -256,14 +273,17 @@ pub unsafe extern "C" fn icn_publish(
     })
 }
 
-/// Consumer: fetches the object `name`, verified and in order, like a stream: the first call begins it and waits for
-/// octets, each further call with the name continues where the last one ended, 0 is its end (and it may be begun again).
-/// With ICN_WAITALL a call returns when the buffer is full or the object at its end. `name` becomes the name with the
-/// version that is fetched, if `*namelen` has room for it. Several objects may be read in turns; icn_forget gives one up.
+/// Consumer: fetches the object `name`, verified and in order, like a stream: the first call begins
+/// it and waits for octets, each further call with the name continues where the last one ended, 0
+/// is its end (and it may be begun again). With ICN_WAITALL a call returns when the buffer is full
+/// or the object at its end. `name` becomes the name with the version that is fetched, if
+/// `*namelen` has room for it. Several objects may be read in turns; icn_forget gives one up.
 ///
-/// Returns how many octets, 0 at the end, or -1: EAGAIN (nothing there yet, with ICN_DONTWAIT; the fetch goes on),
-/// EINTR (the same), ENODATA (unreliable: a segment was lost, the next call goes on behind it), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED, EBADMSG, EFBIG,
-/// EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX begun), ENOTCONN, ECANCELED, EOPNOTSUPP.
+/// Returns how many octets, 0 at the end, or -1: EAGAIN (nothing there yet, with ICN_DONTWAIT; the
+/// fetch goes on), EINTR (the same), ENODATA (unreliable: a segment was lost, the next call goes on
+/// behind it), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED,
+/// EBADMSG, EFBIG, EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX begun), ENOTCONN,
+/// ECANCELED, EOPNOTSUPP.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_recvfrom(
     socket: c_int,
@@ -276,7 +296,8 @@ pub unsafe extern "C" fn icn_recvfrom(
     run(|| {
         // SAFETY: the caller's own length of the address.
         let given = *unsafe { target(namelen) }?;
-        // SAFETY: the caller's address of that length, and its buffer, which nobody else uses during the call.
+        // SAFETY: the caller's address of that length, and its buffer, which nobody else uses
+        // during the call.
         let (wanted, buffer) = unsafe { (name_at(name, given)?, buffer(buf, len)?) };
         let (octets, versioned) = objects::receive_object(socket, &wanted, buffer, flags)?;
         if versioned != wanted && used_octets(versioned.as_bytes().len()) <= given as usize {
@@ -299,7 +320,8 @@ pub unsafe extern "C" fn icn_forget(socket: c_int, name: *const sockaddr_icn, na
     })
 }
 
-/// Consumer: where the next icn_recvfrom of the object reads; `whence` is SEEK_SET, SEEK_CUR or SEEK_END.
+/// Consumer: where the next icn_recvfrom of the object reads; `whence` is SEEK_SET, SEEK_CUR or
+/// SEEK_END.
 ///
 /// Returns the position in octets, or -1 as icn_recvfrom; EINVAL for a position before the object.
 #[unsafe(no_mangle)]
@@ -317,12 +339,13 @@ pub unsafe extern "C" fn icn_seek(
     })
 }
 
-/// Consumer: `len` octets of the object from `offset` on, wherever icn_recvfrom is in it: only the segments that hold them are
-/// asked for. It waits, also on a socket that does not wait otherwise. The object is one of the ICN_OBJECTS_MAX that are being
-/// read until icn_forget, so that each call reads the same version.
+/// Consumer: `len` octets of the object from `offset` on, wherever icn_recvfrom is in it: only the
+/// segments that hold them are asked for. It waits, also on a socket that does not wait otherwise.
+/// The object is one of the ICN_OBJECTS_MAX that are being read until icn_forget, so that each call
+/// reads the same version.
 ///
-/// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom; EINVAL for an offset before the
-/// object.
+/// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
+/// EINVAL for an offset before the object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_pread(
     socket: c_int,
@@ -333,7 +356,8 @@ pub unsafe extern "C" fn icn_pread(
     namelen: socklen_t,
 ) -> ssize_t {
     run(|| {
-        // SAFETY: the caller's address and its length, and its buffer, which nobody else uses during the call.
+        // SAFETY: the caller's address and its length, and its buffer, which nobody else uses
+        // during the call.
         let (name, buffer) = unsafe { (name_at(name, namelen)?, buffer(buf, len)?) };
         Ok(objects::read_range(socket, &name, buffer, offset)? as ssize_t)
     })
@@ -358,12 +382,13 @@ pub unsafe extern "C" fn icn_stat(
     })
 }
 
-/// Consumer: sends one Interest for msg_name, with the content as ApplicationParameters if msg_iovlen is not 0;
-/// icn_recvmsg brings its Data. Producer: answers the request msg_request with the content, or says that there is no such
-/// thing (ICN_DENY), or refuses it (ICN_REFUSE); if msg_request is 0, publishes the content as msg_name.
+/// Consumer: sends one Interest for msg_name, with the content as ApplicationParameters if
+/// msg_iovlen is not 0; icn_recvmsg brings its Data. Producer: answers the request msg_request with
+/// the content, or says that there is no such thing (ICN_DENY), or refuses it (ICN_REFUSE); if
+/// msg_request is 0, publishes the content as msg_name.
 ///
-/// Returns the octets of content, or -1: EMSGSIZE, ENOBUFS, EADDRNOTAVAIL, ENAMETOOLONG, EINVAL (no such request),
-/// ENOTCONN, ECANCELED.
+/// Returns the octets of content, or -1: EMSGSIZE, ENOBUFS, EADDRNOTAVAIL, ENAMETOOLONG, EINVAL (no
+/// such request), ENOTCONN, ECANCELED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_sendmsg(socket: c_int, msg: *const icn_msghdr, flags: c_int) -> ssize_t {
     run(|| {
@@ -396,13 +421,15 @@ pub unsafe extern "C" fn icn_sendmsg(socket: c_int, msg: *const icn_msghdr, flag
     })
 }
 
-/// Consumer: receives the next Data that answers an icn_sendmsg, verified; if there is none for a name, the call fails and
-/// msg_name says which. Producer: receives the next request that nothing published answers: its name, its parameters, and
-/// in msg_request its number, with which icn_sendmsg answers. With ICN_PUSH: what a consumer offers, its name, and in
-/// msg_request the number with which icn_pull fetches it; returned is how many octets it has.
+/// Consumer: receives the next Data that answers an icn_sendmsg, verified; if there is none for a
+/// name, the call fails and msg_name says which. Producer: receives the next request that nothing
+/// published answers: its name, its parameters, and in msg_request its number, with which
+/// icn_sendmsg answers. With ICN_PUSH: what a consumer offers, its name, and in msg_request the
+/// number with which icn_pull fetches it; returned is how many octets it has.
 ///
-/// Returns the octets that were written; content that does not fit is cut, and ICN_TRUNC is set in msg_flags (given as a
-/// flag, the whole length is returned). -1: EAGAIN, EINTR, ETIMEDOUT, ENETUNREACH, ENOKEY, EKEYREJECTED, …, ENOTCONN, ECANCELED.
+/// Returns the octets that were written; content that does not fit is cut, and ICN_TRUNC is set in
+/// msg_flags (given as a flag, the whole length is returned). -1: EAGAIN, EINTR, ETIMEDOUT,
+/// ENETUNREACH, ENOKEY, EKEYREJECTED, …, ENOTCONN, ECANCELED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_recvmsg(socket: c_int, msg: *mut icn_msghdr, flags: c_int) -> ssize_t {
     run(|| {
@@ -441,10 +468,11 @@ pub unsafe extern "C" fn icn_recvmsg(socket: c_int, msg: *mut icn_msghdr, flags:
     })
 }
 
-/// Producer: publishes the content as `name` and has the producer bound to `server` fetch it (reverse pull); waits until
-/// that has it and says so.
+/// Producer: publishes the content as `name` and has the producer bound to `server` fetch it
+/// (reverse pull); waits until that has it and says so.
 ///
-/// Returns 0, or -1 as icn_sendto; ENETUNREACH (no taker), ETIMEDOUT, EKEYREJECTED, EBADMSG (it has something else).
+/// Returns 0, or -1 as icn_sendto; ENETUNREACH (no taker), ETIMEDOUT, EKEYREJECTED, EBADMSG (it has
+/// something else).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_push(
     socket: c_int,
@@ -462,11 +490,12 @@ pub unsafe extern "C" fn icn_push(
     })
 }
 
-/// Producer: fetches what icn_recvmsg with ICN_PUSH received as `request`, by the consumer socket `consumer`, whose prefix and
-/// options decide what may be fetched and who is believed, and tells the client that it is there.
+/// Producer: fetches what icn_recvmsg with ICN_PUSH received as `request`, by the consumer socket
+/// `consumer`, whose prefix and options decide what may be fetched and who is believed, and tells
+/// the client that it is there.
 ///
-/// Returns the octets of the object, or -1 as icn_recvfrom; EINVAL (no such request), EMSGSIZE (`len` is too small; it may be
-/// called again).
+/// Returns the octets of the object, or -1 as icn_recvfrom; EINVAL (no such request), EMSGSIZE
+/// (`len` is too small; it may be called again).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_pull(
     socket: c_int,
@@ -482,10 +511,12 @@ pub unsafe extern "C" fn icn_pull(
     })
 }
 
-/// Sets an option: `level` is SOL_ICN, `optname` one of ICN_OPT_…. Options that are words take text of `optlen` octets (a
-/// zero at its end may be counted); numbers and switches take an int or an int64_t.
+/// Sets an option: `level` is SOL_ICN, `optname` one of ICN_OPT_…. Options that are words take text
+/// of `optlen` octets (a zero at its end may be counted); numbers and switches take an int or an
+/// int64_t.
 ///
-/// Returns 0, or -1: ENOPROTOOPT (no such option for this socket), EINVAL (no such value), EISCONN (only before icn_bind).
+/// Returns 0, or -1: ENOPROTOOPT (no such option for this socket), EINVAL (no such value), EISCONN
+/// (only before icn_bind).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_setsockopt(
     socket: c_int,
@@ -501,8 +532,8 @@ pub unsafe extern "C" fn icn_setsockopt(
     })
 }
 
-/// Reads an option: words as text that ends with a zero; numbers and switches as an int64_t if `*optlen` is 8, else as an int.
-/// `*optlen` becomes the length of the value.
+/// Reads an option: words as text that ends with a zero; numbers and switches as an int64_t if
+/// `*optlen` is 8, else as an int. `*optlen` becomes the length of the value.
 ///
 /// Returns 0, or -1: ENOPROTOOPT, EINVAL (no room for the value).
 #[unsafe(no_mangle)]
@@ -540,7 +571,8 @@ pub unsafe extern "C" fn icn_getsockname(
     })
 }
 
-/// Waits until one of `count` sockets and descriptors is ready, at most `timeout_ms` milliseconds (-1: without limit).
+/// Waits until one of `count` sockets and descriptors is ready, at most `timeout_ms` milliseconds
+/// (-1: without limit).
 ///
 /// Returns how many are ready, or -1: EINTR, EINVAL.
 #[unsafe(no_mangle)]
@@ -553,15 +585,16 @@ pub unsafe extern "C" fn icn_poll(fds: *mut icn_pollfd, count: nfds_t, timeout_m
         let fds = match (fds.is_null(), count) {
             (_, 0) => &mut [][..],
             (true, _) => return Err(Errno(libc::EFAULT).into()),
-            // SAFETY: not null, aligned, and `count` structures of the caller's, which nobody else uses during the call.
+            // SAFETY: not null, aligned, and `count` structures of the caller's, which nobody else
+            // uses during the call.
             (false, count) => unsafe { slice::from_raw_parts_mut(fds, count) },
         };
         poll::poll(fds, timeout_ms)
     })
 }
 
-/// A descriptor that is readable when the socket is ready (ICN_POLLIN), for poll, select and epoll. It belongs to the
-/// socket: wait for it, and do nothing else with it.
+/// A descriptor that is readable when the socket is ready (ICN_POLLIN), for poll, select and epoll.
+/// It belongs to the socket: wait for it, and do nothing else with it.
 ///
 /// Returns it, or -1: ENOTCONN.
 #[unsafe(no_mangle)]
@@ -611,7 +644,8 @@ pub extern "C" fn icn_strerror(errnum: c_int) -> *const c_char {
     meaning(errnum).as_ptr()
 }
 
-/// Why the last call that failed in this thread failed, with the names that it was about. Valid until the next one fails.
+/// Why the last call that failed in this thread failed, with the names that it was about. Valid
+/// until the next one fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn icn_lasterror() -> *const c_char {
     failure::last(CStr::as_ptr)

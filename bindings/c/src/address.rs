@@ -1,6 +1,7 @@
 //! Names as addresses: what is in a `sockaddr_icn`, and its text.
 //!
-//! Follows the NDN Packet Format Specification v0.3 for names and the URI form of the NDN naming conventions.
+//! Follows the NDN Packet Format Specification v0.3 for names and the URI form of the NDN naming
+//! conventions.
 
 use namely_wire::{Name, NameRef};
 

@@ -1,4 +1,5 @@
-//! What a call returns instead of a value: an errno of docs/sockets.md, and a sentence for a person.
+//! What a call returns instead of a value: an errno of docs/sockets.md, and a sentence for a
+//! person.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -55,7 +56,8 @@ pub(crate) fn last<R>(with: impl FnOnce(&CStr) -> R) -> R {
     LAST.with(|last| with(&last.borrow()))
 }
 
-/// What an errno means on a socket of names (docs/sockets.md, Errors); of others, that it is not one of them.
+/// What an errno means on a socket of names (docs/sockets.md, Errors); of others, that it is not
+/// one of them.
 pub(crate) fn meaning(errno: i32) -> &'static CStr {
     match errno {
         0 => c"no error",

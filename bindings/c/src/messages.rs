@@ -57,8 +57,8 @@ fn publish_options(text: Option<&str>) -> Result<PublishOptions, Failure> {
     Ok(options)
 }
 
-/// What a producer received and the program has not answered: at most [`ICN_REQUESTS_MAX`] of each kind, of which the
-/// oldest is given up for another one.
+/// What a producer received and the program has not answered: at most [`ICN_REQUESTS_MAX`] of each
+/// kind, of which the oldest is given up for another one.
 #[derive(Default)]
 pub(crate) struct Requests(Mutex<Waiting>);
 

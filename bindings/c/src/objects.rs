@@ -1,5 +1,5 @@
-//! Objects that a program reads by `icn_recvfrom`, which names an object instead of holding one: those that were begun, by
-//! name, until their end.
+//! Objects that a program reads by `icn_recvfrom`, which names an object instead of holding one:
+//! those that were begun, by name, until their end.
 
 use std::future::Future;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -49,7 +49,8 @@ impl Objects {
         self.list().iter().find(|object| object.is(name)).cloned()
     }
 
-    /// The object that `name` began, or a new one, of which more than its description is asked for if `at_once`.
+    /// The object that `name` began, or a new one, of which more than its description is asked for
+    /// if `at_once`.
     fn begun(&self, name: &Name, consumer: &Consumer, at_once: bool) -> Result<Arc<Object>, Failure> {
         let mut list = self.list();
         if let Some(object) = list.iter().find(|object| object.is(name)) {
@@ -72,8 +73,8 @@ impl Objects {
         self.list().retain(|held| !Arc::ptr_eq(held, object));
     }
 
-    /// Whether an object has something that its descriptor does not tell; if not, `waker` is woken once it
-    /// has.
+    /// Whether an object has something that its descriptor does not tell; if not, `waker` is woken
+    /// once it has.
     pub(crate) fn are_ready(&self, waker: &namely_host::Waker) -> bool {
         // An object that another thread reads is told about by that thread.
         let ready =
@@ -100,7 +101,8 @@ impl Object {
 }
 
 impl Reading {
-    /// Takes what has arrived of the object's description; `waker` is woken once there is something.
+    /// Takes what has arrived of the object's description; `waker` is woken once there is
+    /// something.
     fn advance(&mut self, waker: &Waker) {
         if let Reading::Opening(pending) = self
             && let Poll::Ready(found) = Pin::new(pending).poll(&mut Context::from_waker(waker))

@@ -1,4 +1,5 @@
-//! Options by number: which option of `namely-socket` each `ICN_OPT_…` is, and values as C has them.
+//! Options by number: which option of `namely-socket` each `ICN_OPT_…` is, and values as C has
+//! them.
 
 use libc::c_int;
 use namely_socket::OptionSpec;

@@ -1,5 +1,5 @@
-//! What a number of `icn_socket` stands for: the options of a socket that is not bound yet, then a consumer or a
-//! producer of `namely-socket`, with what a C program cannot hold itself.
+//! What a number of `icn_socket` stands for: the options of a socket that is not bound yet, then a
+//! consumer or a producer of `namely-socket`, with what a C program cannot hold itself.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,8 @@ static SOCKETS: Table<Socket> = Table::new();
 /// A socket of a C program.
 pub(crate) struct Socket {
     nonblocking: bool,
-    /// Readable when a receive would not wait: the waker, what was received, and the objects that are read.
+    /// Readable when a receive would not wait: the waker, what was received, and the objects that
+    /// are read.
     descriptor: OwnedFd,
     /// Readable for what has no descriptor of its own.
     pub(crate) waker: Waker,

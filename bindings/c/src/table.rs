@@ -1,8 +1,8 @@
 //! The sockets of the process by their numbers: a table of [`ICN_SOCKETS_MAX`] slots.
 //!
-//! A number holds a slot and how often the slot was released, so that the number of a closed socket stays unknown
-//! (EBADF) when its slot has another one. A child of fork never waits for a lock that a thread of its parent held:
-//! whose process a slot belongs to is read before the lock is taken.
+//! A number holds a slot and how often the slot was released, so that the number of a closed socket
+//! stays unknown (EBADF) when its slot has another one. A child of fork never waits for a lock that
+//! a thread of its parent held: whose process a slot belongs to is read before the lock is taken.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -34,7 +34,8 @@ struct Held<T> {
 
 impl<T> Table<T> {
     pub(crate) const fn new() -> Self {
-        // Numbers begin at one round, so that none is 0, 1 or 2: a descriptor passed by mistake is not a socket.
+        // Numbers begin at one round, so that none is 0, 1 or 2: a descriptor passed by mistake is
+        // not a socket.
         let slots = [const {
             TableSlot { process: AtomicU32::new(0), held: Mutex::new(Held { round: 1, item: None }) }
         }; ICN_SOCKETS_MAX];
@@ -47,7 +48,8 @@ impl<T> Table<T> {
             if slot.process.load(Ordering::Acquire) != 0 {
                 continue;
             }
-            // A lock that is held is another thread's that takes the slot, here or in the parent before a fork.
+            // A lock that is held is another thread's that takes the slot, here or in the parent
+            // before a fork.
             let Some(mut held) = try_lock(&slot.held) else { continue };
             if held.item.is_none() {
                 held.item = Some(Arc::new(item));

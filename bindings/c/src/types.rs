@@ -1,5 +1,5 @@
-//! The constants and structures of `namely.h`: what a C program and the library agree on. Only values; nothing here
-//! reads a pointer.
+//! The constants and structures of `namely.h`: what a C program and the library agree on. Only
+//! values; nothing here reads a pointer.
 #![allow(non_camel_case_types, reason = "the names are those that C programs write")]
 
 use libc::{c_char, c_int, c_short, iovec, socklen_t};
@@ -24,8 +24,8 @@ pub const PROD_UNREL: c_int = 4;
 /// Level of the options, for icn_setsockopt and icn_getsockopt.
 pub const SOL_ICN: c_int = 0x4e44;
 
-/// Option: address of the router, text: unix:///path, memif:///path, tcp://host:port, udp://host:port,
-/// ether://[address%interface]. Before bind.
+/// Option: address of the router, text: unix:///path, memif:///path, tcp://host:port,
+/// udp://host:port, ether://[address%interface]. Before bind.
 pub const ICN_OPT_ROUTER: c_int = 1;
 /// Option: folder of the key chain, text. Before bind.
 pub const ICN_OPT_KEYCHAIN: c_int = 2;
@@ -45,30 +45,35 @@ pub const ICN_OPT_RETRIES: c_int = 8;
 pub const ICN_OPT_TIMEOUT_MS: c_int = 9;
 /// Option of a consumer: largest object that is fetched whole, in octets.
 pub const ICN_OPT_OBJECT_OCTETS_MAX: c_int = 12;
-/// Option of a consumer: what becomes of a segment that is not believed, text: refetch, accept, abort.
+/// Option of a consumer: what becomes of a segment that is not believed, text: refetch, accept,
+/// abort.
 pub const ICN_OPT_ON_BAD_SEGMENT: c_int = 10;
 /// Option of a consumer: whether revoked certificates are refused, text: check, off, require.
 pub const ICN_OPT_REVOCATION: c_int = 11;
 /// Option of a consumer: segments of an object that may wait to be verified.
 pub const ICN_OPT_BACKLOG_SEGMENTS: c_int = 13;
-/// Option of a consumer: threads that verify an object, its own included; 0: one for each processor, 4 at most.
+/// Option of a consumer: threads that verify an object, its own included; 0: one for each
+/// processor, 4 at most.
 pub const ICN_OPT_VERIFY_THREADS: c_int = 31;
 /// Option of a consumer, a switch: whether stale Data may not answer datagrams.
 pub const ICN_OPT_MUST_BE_FRESH: c_int = 14;
 /// Option of a consumer, a switch: whether Data with longer names may answer datagrams.
 pub const ICN_OPT_CAN_BE_PREFIX: c_int = 15;
-/// Option of a consumer: octets that icn_recvfrom asks for ahead of what it handed out; as many again wait verified.
+/// Option of a consumer: octets that icn_recvfrom asks for ahead of what it handed out; as many
+/// again wait verified.
 pub const ICN_OPT_READ_AHEAD_OCTETS: c_int = 28;
 /// Option of a producer: whether manifests vouch for segments, text: off, sha256, blake3.
 pub const ICN_OPT_MANIFEST: c_int = 17;
 /// Option of a producer: largest packet made, in octets.
 pub const ICN_OPT_PACKET_OCTETS_MAX: c_int = 18;
-/// Option of a producer: whether packets are made no longer than the path to the router carries whole, text: off, path.
+/// Option of a producer: whether packets are made no longer than the path to the router carries
+/// whole, text: off, path.
 pub const ICN_OPT_MTU: c_int = 29;
-/// Option of a producer that can only be asked for: the largest packet that the path to the router carries whole, in octets.
+/// Option of a producer that can only be asked for: the largest packet that the path to the router
+/// carries whole, in octets.
 pub const ICN_OPT_PATH_OCTETS: c_int = 30;
-/// Option of a producer that can only be asked for: the last second of its session's certificate, in seconds since the Unix
-/// epoch, which takes an int64_t; 0: not bound, or no key signs.
+/// Option of a producer that can only be asked for: the last second of its session's certificate,
+/// in seconds since the Unix epoch, which takes an int64_t; 0: not bound, or no key signs.
 pub const ICN_OPT_CERTIFICATE_ENDS_S: c_int = 32;
 /// Option of a producer: FreshnessPeriod of segments in milliseconds.
 pub const ICN_OPT_FRESHNESS_MS: c_int = 19;
@@ -84,11 +89,13 @@ pub const ICN_OPT_STORE: c_int = 22;
 pub const ICN_OPT_STORE_OCTETS: c_int = 23;
 /// Option of a producer: names that wait for the application. Before bind.
 pub const ICN_OPT_REQUESTS_MAX: c_int = 24;
-/// Option of a producer: the longest an Interest waits for the application, in milliseconds; 0: its lifetime. Before bind.
+/// Option of a producer: the longest an Interest waits for the application, in milliseconds; 0: its
+/// lifetime. Before bind.
 pub const ICN_OPT_PENDING_MS: c_int = 25;
 /// Option of a producer: most content in a segment, in octets.
 pub const ICN_OPT_SEGMENT_OCTETS: c_int = 27;
-/// Option, a switch: whether what is lost is asked for again, and what was published kept. The protocol sets it.
+/// Option, a switch: whether what is lost is asked for again, and what was published kept. The
+/// protocol sets it.
 pub const ICN_OPT_RELIABLE: c_int = 26;
 
 /// Or'ed to the type of a socket: no call on it waits.
@@ -98,16 +105,20 @@ pub const ICN_NONBLOCK: c_int = 0o4000;
 pub const ICN_DONTWAIT: c_int = 0x40;
 /// Flag of icn_recvfrom: returns when the buffer is full or the object at its end.
 pub const ICN_WAITALL: c_int = 0x100;
-/// Flag of icn_recvmsg, set in msg_flags: the content is longer than the buffers; returned: what the length is.
+/// Flag of icn_recvmsg, set in msg_flags: the content is longer than the buffers; returned: what
+/// the length is.
 pub const ICN_TRUNC: c_int = 0x20;
-/// Flag of icn_sendmsg on a producer: says, signed, that what msg_request asks for does not exist (ENOENT there).
+/// Flag of icn_sendmsg on a producer: says, signed, that what msg_request asks for does not exist
+/// (ENOENT there).
 pub const ICN_DENY: c_int = 0x800;
-/// Flag of icn_sendmsg on a producer: refuses the request msg_request without a signature (ENETUNREACH there).
+/// Flag of icn_sendmsg on a producer: refuses the request msg_request without a signature
+/// (ENETUNREACH there).
 pub const ICN_REFUSE: c_int = 0x1000;
 /// Flag of icn_recvmsg on a producer: receives what others push to it; icn_pull then fetches it.
 pub const ICN_PUSH: c_int = 0x2000;
 
-/// What icn_poll waits for: icn_recvmsg would not block, or the object that a call of icn_recvfrom began has octets.
+/// What icn_poll waits for: icn_recvmsg would not block, or the object that a call of icn_recvfrom
+/// began has octets.
 pub const ICN_POLLIN: c_short = 0x1;
 /// What icn_poll reports: the socket is closed, or lost its router.
 pub const ICN_POLLERR: c_short = 0x8;
@@ -123,7 +134,8 @@ pub const ICN_SOCKETS_MAX: usize = 1024;
 /// Objects that icn_recvfrom has begun on one socket and not brought to their end.
 pub const ICN_OBJECTS_MAX: usize = 16;
 
-/// Requests of one socket that wait for the program's answer; a further one takes the place of the oldest.
+/// Requests of one socket that wait for the program's answer; a further one takes the place of the
+/// oldest.
 pub const ICN_REQUESTS_MAX: usize = 1024;
 
 /// A name as an address. icn_pton makes one of text, icn_ntop text of one.
@@ -165,7 +177,8 @@ pub struct icn_msghdr {
     pub msg_lifetime_ms: u32,
     /// What icn_recvmsg says: ICN_TRUNC.
     pub msg_flags: c_int,
-    /// On a producer: how icn_sendmsg publishes ("suite=ecdsa-p256 manifest=off"); null: as the socket's options say.
+    /// On a producer: how icn_sendmsg publishes ("suite=ecdsa-p256 manifest=off"); null: as the
+    /// socket's options say.
     pub msg_options: *const c_char,
 }
 

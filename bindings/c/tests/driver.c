@@ -344,7 +344,8 @@ static int step_drain(int socket, const char *uri) {
     return (int)got;
 }
 
-/* Lets the process have so many more descriptors, wherever the numbers of those that it has leave gaps. */
+/* Lets the process have so many more descriptors, wherever the numbers of those that it has
+   leave gaps. */
 static int step_descriptors(int more) {
     struct rlimit limit;
     rlim_t first = 0;

@@ -1,5 +1,5 @@
-//! `namely.h` is what cbindgen makes of the sources: building the library needs no generator, and the header cannot
-//! differ from it.
+//! `namely.h` is what cbindgen makes of the sources: building the library needs no generator, and
+//! the header cannot differ from it.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The library as C programs meet it: installed, found by pkg-config, compiled with all warnings as errors, run against a
-//! router, and under valgrind without an error or a leak.
+//! The library as C programs meet it: installed, found by pkg-config, compiled with all warnings as
+//! errors, run against a router, and under valgrind without an error or a leak.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -156,7 +156,8 @@ fn a_session_in_c_publishes_fetches_asks_polls_and_forks_without_a_fault_of_memo
     if or_skip(has("valgrind")).is_some() {
         runs.push((dynamic, &CHECKED[..]));
     }
-    // Where the compiler has the sanitizer: it knows of the stack and of static memory what valgrind does not.
+    // Where the compiler has the sanitizer: it knows of the stack and of static memory what
+    // valgrind does not.
     let sanitized = ["-std=c11", "-D_GNU_SOURCE", "-fsanitize=address", STATIC];
     if or_skip(installed.has_sanitizer()).is_some() {
         runs.push((installed.compiled("cc", "tests/session.c", &sanitized), &[][..]));
@@ -164,7 +165,8 @@ fn a_session_in_c_publishes_fetches_asks_polls_and_forks_without_a_fault_of_memo
     for (program, before) in runs {
         let words = before.iter().map(Path::new).chain([program.as_path()]).collect::<Vec<_>>();
         let mut command = world.command(words[0]);
-        // Leaks are valgrind's: the sanitizer's own search stops threads, which not every machine lets it do.
+        // Leaks are valgrind's: the sanitizer's own search stops threads, which not every machine
+        // lets it do.
         command.args(&words[1..]).env("ASAN_OPTIONS", "detect_leaks=0");
         output(command.env("NAMELY_ROUTER", router.uri(Link::Unix)));
     }

@@ -1,4 +1,5 @@
-/* A producer and a consumer of one process: an object, a request and its answer, poll among plain descriptors, a child. */
+/* A producer and a consumer of one process: an object, a request and its answer, poll among plain
+   descriptors, a child. */
 #include <dirent.h>
 #include <errno.h>
 #include <namely.h>
@@ -71,7 +72,8 @@ static int others_block_signals(void) {
     return closedir(tasks);
 }
 
-/* What many signatures vouch for: the threads that verify them take none of the program's signals. */
+/* What many signatures vouch for: the threads that verify them take none of the program's
+   signals. */
 static int verified_by_several(int p, int c) {
     enum { OCTETS = 1000000 };
     static char large[OCTETS];
@@ -157,7 +159,8 @@ int main(void) {
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        /* What the parent's threads hold nobody holds here: a checker of memory is to look at the parent only. */
+        /* What the parent's threads hold nobody holds here: a checker of memory is to look at the
+           parent only. */
         if (in_child(p, c) == 0)
             execlp("true", "true", (char *)NULL);
         _exit(1);

@@ -26,7 +26,8 @@ pub fn filled(text: &str, words: &Words) -> Result<String, String> {
     Ok(filled.collect::<Result<Vec<String>, String>>()?.join(" "))
 }
 
-/// Compares `answer` with one of the right ones; the words that it brings, or none if it is another answer.
+/// Compares `answer` with one of the right ones; the words that it brings, or none if it is another
+/// answer.
 pub fn compare(expected: &str, answer: &str, words: &Words) -> Option<Words> {
     let mut brought = words.clone();
     let mut said = answer.split(' ').filter(|word| !word.is_empty());

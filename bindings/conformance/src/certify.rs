@@ -1,4 +1,5 @@
-//! Identities below the key chain's own, with certificates that end soon or are replaced by newer ones.
+//! Identities below the key chain's own, with certificates that end soon or are replaced by newer
+//! ones.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,8 +7,8 @@ use std::sync::Arc;
 use namely_security::{Certificate, KeyChain, KeyType, PrivateKey, new_key_name};
 use namely_wire::{Name, ValidityPeriod};
 
-/// Gives `identity` a certificate that is valid for `seconds` from now on, signed by the identity above it of the key chain
-/// in `home` (`NAMELY_HOME`), and a key if it has none.
+/// Gives `identity` a certificate that is valid for `seconds` from now on, signed by the identity
+/// above it of the key chain in `home` (`NAMELY_HOME`), and a key if it has none.
 pub fn certify(home: &Path, identity: &Name, seconds: u64) -> Result<(), String> {
     let chain = KeyChain::open(home.join("keys")).map_err(|e| e.to_string())?;
     let above = identity.as_name().without_last(1);

@@ -1,4 +1,5 @@
-//! Producers that do wrong on purpose, behind a router as any other: what a consumer must survive and name.
+//! Producers that do wrong on purpose, behind a router as any other: what a consumer must survive
+//! and name.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// `none`, `expired`, `elsewhere`, `short-manifest`, `corrupt:3`, `corrupt-once:3`, `silent-from:3`, `missing:3`.
+    /// `none`, `expired`, `elsewhere`, `short-manifest`, `corrupt:3`, `corrupt-once:3`,
+    /// `silent-from:3`, `missing:3`.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "none" => return Some(Fault::None),
@@ -64,8 +66,8 @@ pub struct FaultyProducer {
 }
 
 impl FaultyProducer {
-    /// Serves `content` as `name` with a fault, signed with a key of the key chain in `home` (`NAMELY_HOME`), and `per_packet` or under a
-    /// manifest.
+    /// Serves `content` as `name` with a fault, signed with a key of the key chain in `home`
+    /// (`NAMELY_HOME`), and `per_packet` or under a manifest.
     pub fn start(
         router: &str,
         home: &std::path::Path,
@@ -194,7 +196,8 @@ impl Producer for Faulty {
         }
         let Some(mut wire) = self.publication.answer(interest).map(<[u8]>::to_vec) else { return };
         let Ok(data) = DataView::parse(&wire) else { return };
-        // A segment of the object: its name and one more component. Metadata and manifests stay as they are.
+        // A segment of the object: its name and one more component. Metadata and manifests stay as
+        // they are.
         let object = self.publication.object();
         let segment = data.name.last().and_then(|last| last.segment());
         let is_segment = object.is_prefix_of(data.name) && data.name.len() == object.len() + 1;

@@ -1,5 +1,5 @@
-//! The conformance test of the bindings: cases as text, drivers as processes that do what the steps say, and the
-//! comparison of what they answer (README.md says how both are written).
+//! The conformance test of the bindings: cases as text, drivers as processes that do what the steps
+//! say, and the comparison of what they answer (README.md says how both are written).
 //!
 //! Never knows a binding: what it sees of one is the lines that its driver prints.
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! Runs cases: one binding's drivers, or one binding's producers and another's consumers, over one router.
+//! Runs cases: one binding's drivers, or one binding's producers and another's consumers, over one
+//! router.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Every case of cases.txt through every binding's driver over every connector (README.md of this crate).
+//! Every case of cases.txt through every binding's driver over every connector (README.md of this
+//! crate).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -75,7 +76,8 @@ fn c_driver() -> Result<PathBuf, String> {
     made.clone()
 }
 
-/// What a command prints. One that is there and fails is a fault, not something that this machine lacks.
+/// What a command prints. One that is there and fails is a fault, not something that this machine
+/// lacks.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let said = String::from_utf8_lossy(&output.stderr);
@@ -83,8 +85,8 @@ fn output(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Runs every case through every driver over the router, and over one with the producers of one binding and the
-/// consumers of another.
+/// Runs every case through every driver over the router, and over one with the producers of one
+/// binding and the consumers of another.
 fn every_case(connector: &'static str, link: Link, start: impl Fn(&World, &Path) -> Result<Router, String>) {
     every_case_at(connector, |router| router.uri(link), start);
 }
@@ -146,7 +148,8 @@ fn every_binding_does_every_case_over_udp() {
     every_case("udp", Link::Udp, namelyd);
 }
 
-/// Drivers and router are in two namespaces that a veth pair joins; each socket of a driver is a station of its own.
+/// Drivers and router are in two namespaces that a veth pair joins; each socket of a driver is a
+/// station of its own.
 #[test]
 fn every_binding_does_every_case_over_ethernet() {
     const ROUTER: &str = "02:00:00:00:00:0a";

@@ -2,8 +2,8 @@
 //! Python classes, below the Python of `python/namely`, which is what
 //! applications import (docs/python.md).
 //!
-//! Every wait releases the interpreter. It never calls into Python from a thread of the sockets, and has no logic that
-//! the Rust sockets lack.
+//! Every wait releases the interpreter. It never calls into Python from a thread of the sockets,
+//! and has no logic that the Rust sockets lack.
 #![forbid(unsafe_code)]
 
 mod failure;

@@ -23,8 +23,8 @@ type Counts = (u64, u64, u64, u64);
 /// FaceId, remote end, local end, scope, persistency, link type.
 type Identity = (u64, String, String, &'static str, &'static str, &'static str);
 
-/// What a face is; MTU, ms to its end, reliability, congestion marking, local fields; what came in and
-/// went out.
+/// What a face is; MTU, ms to its end, reliability, congestion marking, local fields; what came in
+/// and went out.
 type Face = (Identity, (Option<u64>, Option<u64>, bool, bool, bool), Counts, Counts);
 
 /// Number, kind, FaceId, remote end, local end, scope, persistency.
@@ -36,8 +36,9 @@ type Route = (String, u64, String, u64, bool, bool, Option<u64>);
 /// Entries, capacity, hits, misses, admit, serve, policy.
 type ContentStore = (u64, u64, u64, u64, bool, bool, Option<String>);
 
-/// Version, start and present in ms since the Unix epoch; entries of name tree, FIB, PIT, measurements
-/// and content store; what came in and went out (no octets); satisfied and unsatisfied Interests.
+/// Version, start and present in ms since the Unix epoch; entries of name tree, FIB, PIT,
+/// measurements and content store; what came in and went out (no octets); satisfied and unsatisfied
+/// Interests.
 type Status = ((String, u64, u64), (u64, u64, u64, u64, u64), Counts, Counts, (u64, u64));
 
 /// A router's management, over one connection.
@@ -50,8 +51,8 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    /// Lets `call` wait for the router, on a thread of its own: a signal ends the wait, and the call
-    /// ends by itself in a few seconds.
+    /// Lets `call` wait for the router, on a thread of its own: a signal ends the wait, and the
+    /// call ends by itself in a few seconds.
     fn call<T: Send + 'static>(
         &self,
         py: Python<'_>,

@@ -34,7 +34,8 @@ pub(crate) fn components(name: &str) -> PyResult<Vec<String>> {
     Ok(parse(name)?.components().map(|component| component.to_string()).collect())
 }
 
-/// The entries of a directory's listing (`<directory>/32=ls`): each name as a component, and whether it is a directory.
+/// The entries of a directory's listing (`<directory>/32=ls`): each name as a component, and
+/// whether it is a directory.
 #[pyfunction]
 pub(crate) fn listing(octets: &[u8]) -> PyResult<Vec<(String, bool)>> {
     rdr::listing(octets)

@@ -1,5 +1,5 @@
-//! A call under way: waited for by a thread that lets others run Python meanwhile and sees to its signals, or announced to
-//! an event loop by a descriptor.
+//! A call under way: waited for by a thread that lets others run Python meanwhile and sees to its
+//! signals, or announced to an event loop by a descriptor.
 
 use std::future::Future;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -97,7 +97,8 @@ impl Pending {
 
 #[pymethods]
 impl Pending {
-    /// The result, waited for, at most `timeout` seconds; none: as long as the socket's option `timeout_ms` says.
+    /// The result, waited for, at most `timeout` seconds; none: as long as the socket's option
+    /// `timeout_ms` says.
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         waited(py, seconds(timeout, self.timeout), |slice| self.wait_for(slice))?
             .into_python(py, self.timeout)

@@ -103,7 +103,8 @@ macro_rules! socket {
 
         impl Drop for $class {
             fn drop(&mut self) {
-                // Closing waits for the socket's thread and for the router: not while nobody else may run Python.
+                // Closing waits for the socket's thread and for the router: not while nobody else
+                // may run Python.
                 Python::attach(|py| py.detach(|| self.socket.close()));
             }
         }
@@ -276,7 +277,8 @@ socket!(Producer, ProducerOptions, {
         Ok(Offer::new(socket.clone(), pushed))
     }
 
-    /// Name, octets and signer of the receipt; `server` comes with whom to believe that it is the server.
+    /// Name, octets and signer of the receipt; `server` comes with whom to believe that it is the
+    /// server.
     fn push(
         &self,
         py: Python<'_>,

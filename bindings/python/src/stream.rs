@@ -129,7 +129,8 @@ impl Stream {
         Ok(PyBytes::new(py, &read))
     }
 
-    /// `octets` octets from `from` on, wherever the stream is; fewer at the end. They alone are asked for.
+    /// `octets` octets from `from` on, wherever the stream is; fewer at the end. They alone are
+    /// asked for.
     fn read_range(&self, from: u64, octets: usize) -> PyResult<Pending> {
         let stream = self.stream();
         let Some(stream) = stream.as_ref() else { return Err(closed().into()) };

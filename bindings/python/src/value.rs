@@ -1,4 +1,5 @@
-//! What calls bring, and how Python gets it: as tuples, of which the package's Python makes types with names.
+//! What calls bring, and how Python gets it: as tuples, of which the package's Python makes types
+//! with names.
 
 use std::time::Duration;
 
@@ -51,7 +52,8 @@ impl Value {
     }
 }
 
-/// Versioned name, octets, segments, what vouches for them, signer, whether it is a directory, time of the last change in ns.
+/// Versioned name, octets, segments, what vouches for them, signer, whether it is a directory, time
+/// of the last change in ns.
 type InfoTuple = (String, Option<u64>, Option<u64>, &'static str, Option<String>, bool, Option<u64>);
 
 fn info_tuple(info: &ObjectInfo) -> InfoTuple {

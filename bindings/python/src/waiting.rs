@@ -8,12 +8,12 @@ use rustix::io::Errno;
 
 use crate::failure::Failure;
 
-/// The longest that a thread waits before it looks whether Python got a signal: one that came just before the wait
-/// does not end it.
+/// The longest that a thread waits before it looks whether Python got a signal: one that came just
+/// before the wait does not end it.
 const SIGNALS_AFTER: Duration = Duration::from_millis(500);
 
-/// What `attempt` brings, which gets the time that it may take and brings nothing when that is over or a signal came.
-/// Without `timeout` for ever.
+/// What `attempt` brings, which gets the time that it may take and brings nothing when that is over
+/// or a signal came. Without `timeout` for ever.
 pub(crate) fn waited<T: Send>(
     py: Python<'_>,
     timeout: Option<Duration>,
@@ -33,7 +33,8 @@ pub(crate) fn waited<T: Send>(
     }
 }
 
-/// What `call` brings, on a thread of its own: a call that no signal ends. When one does, the thread goes on alone.
+/// What `call` brings, on a thread of its own: a call that no signal ends. When one does, the
+/// thread goes on alone.
 pub(crate) fn on_a_thread<T: Send + 'static>(
     py: Python<'_>,
     call: impl FnOnce() -> Result<T, Failure> + Send + 'static,

@@ -1,8 +1,10 @@
-//! Runs the tests of the Python package, which are Python themselves: makes a virtual environment under the target
-//! directory, builds the wheel and installs it there, and lets pytest run what lies beside this file.
+//! Runs the tests of the Python package, which are Python themselves: makes a virtual environment
+//! under the target directory, builds the wheel and installs it there, and lets pytest run what
+//! lies beside this file.
 //!
-//! `NAMELY_PYTHON=all` installs pandas and uproot too (large), and runs the tests that read with them; `NAMELY_PYTHON=off`
-//! runs nothing. Arguments that are no option go to pytest: `cargo test -p namely-python -- test_errors.py`.
+//! `NAMELY_PYTHON=all` installs pandas and uproot too (large), and runs the tests that read with
+//! them; `NAMELY_PYTHON=off` runs nothing. Arguments that are no option go to pytest:
+//! `cargo test -p namely-python -- test_errors.py`.
 #![forbid(unsafe_code)]
 
 use std::path::Path;

@@ -36,8 +36,8 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 no router, 4 no such data, 5 no 
 /// Options of every command.
 #[derive(Debug, Args)]
 pub struct Global {
-    /// The router to use: unix:///path, memif:///path, tcp://host:port, udp://host:port or ether://[address%interface]. Otherwise NDN_CLIENT_TRANSPORT, else the
-    /// usual places.
+    /// The router to use: unix:///path, memif:///path, tcp://host:port, udp://host:port or
+    /// ether://[address%interface]. Otherwise NDN_CLIENT_TRANSPORT, else the usual places.
     #[arg(long, global = true, env = "NAMELY_ROUTER", value_name = "URI", help_heading = "Global options")]
     pub router: Option<String>,
     /// Print answers as JSON, one object a line.

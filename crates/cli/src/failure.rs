@@ -1,4 +1,5 @@
-//! How a command fails: an exit status that scripts can rely on, what went wrong, and what to do next.
+//! How a command fails: an exit status that scripts can rely on, what went wrong, and what to do
+//! next.
 
 use std::fmt;
 

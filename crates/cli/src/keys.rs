@@ -1,5 +1,6 @@
-//! The user's key chain as commands use it: which key signs what, whom to trust, and where a passphrase
-//! comes from. A passphrase is never printed, logged or kept longer than the command needs it.
+//! The user's key chain as commands use it: which key signs what, whom to trust, and where a
+//! passphrase comes from. A passphrase is never printed, logged or kept longer than the command
+//! needs it.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -28,8 +29,8 @@ pub fn key_chain() -> Result<KeyChain, Failure> {
     KeyChain::open_default().map_err(key_failure)
 }
 
-/// The signer of Data named `name`: the key of the longest identity above it. Without one, says how to make it;
-/// `digest` asks for none.
+/// The signer of Data named `name`: the key of the longest identity above it. Without one, says how
+/// to make it; `digest` asks for none.
 pub fn data_signer(name: &Name, digest: bool) -> Result<Signer, Failure> {
     if digest {
         return Ok(Signer::digest_sha256());
@@ -42,7 +43,8 @@ pub fn data_signer(name: &Name, digest: bool) -> Result<Signer, Failure> {
     }
 }
 
-/// Like [`data_signer`]; without a key for `prefix`, one is made, so that publishing works from the first minute.
+/// Like [`data_signer`]; without a key for `prefix`, one is made, so that publishing works from the
+/// first minute.
 pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Failure> {
     let chain = key_chain()?;
     if let Some(entry) = chain.key_above(prefix.as_name()).map_err(key_failure)? {
@@ -64,8 +66,8 @@ pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Fa
     signer_of(&chain, &entry)
 }
 
-/// The certificates of the keys that may sign below `prefix`, of each key the one to publish under first: a producer answers for
-/// them, so that clients find the key that signed what they fetch.
+/// The certificates of the keys that may sign below `prefix`, of each key the one to publish under
+/// first: a producer answers for them, so that clients find the key that signed what they fetch.
 pub fn certificates_for(prefix: &Name) -> Result<Vec<Certificate>, Failure> {
     let keys = key_chain()?.list().map_err(key_failure)?.keys;
     let below = keys.into_iter().filter(|k| k.identity().is_prefix_of(prefix.as_name()));
@@ -73,7 +75,8 @@ pub fn certificates_for(prefix: &Name) -> Result<Vec<Certificate>, Failure> {
     Ok(below.flat_map(|k| k.certificates_at(now_s)).collect())
 }
 
-/// A signer that names its key, so that what it signs outlives the certificates that the key has now.
+/// A signer that names its key, so that what it signs outlives the certificates that the key has
+/// now.
 fn signer_of(chain: &KeyChain, entry: &KeyEntry) -> Result<Signer, Failure> {
     signing::valid_certificate(entry.clone())?;
     let passphrase = if entry.encrypted { Some(passphrase_for(&entry.name)?) } else { None };
@@ -108,7 +111,8 @@ pub fn key_failure(error: KeyChainError) -> Failure {
 /// Whom a fetching command trusts.
 #[derive(Debug, Default, Args)]
 pub struct Trust {
-    /// Trust this certificate too, beside your own keys and the certificates of `namely cert trust`; may repeat.
+    /// Trust this certificate too, beside your own keys and the certificates of
+    /// `namely cert trust`; may repeat.
     #[arg(long, value_name = "FILE", help_heading = "Trust")]
     trust: Vec<PathBuf>,
     /// Trust as this policy file says, and nobody else.

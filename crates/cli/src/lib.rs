@@ -1,8 +1,8 @@
-//! The `namely` command as a library: arguments, output, and one module per command. `main` only calls
-//! [`main`], so that tests and the man-page generator see the same command tree.
+//! The `namely` command as a library: arguments, output, and one module per command. `main` only
+//! calls [`main`], so that tests and the man-page generator see the same command tree.
 //!
-//! What goes to standard output is the answer (text, or JSON lines with `--json`); everything else (progress,
-//! hints, errors) goes to standard error. Exit statuses are [`failure::Exit`].
+//! What goes to standard output is the answer (text, or JSON lines with `--json`); everything else
+//! (progress, hints, errors) goes to standard error. Exit statuses are [`failure::Exit`].
 #![forbid(unsafe_code)]
 
 pub mod args;
@@ -19,7 +19,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Parses the command line, runs the command and turns its failure into a message and an exit status.
+/// Parses the command line, runs the command and turns its failure into a message and an exit
+/// status.
 pub fn main() -> ExitCode {
     let cli = args::Cli::parse();
     let out = output::Output::new(cli.global.json, cli.global.quiet);
@@ -33,7 +34,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Logs of the libraries: warnings by default, one level more per `-v`; `NAMELY_LOG` overrides both.
+/// Logs of the libraries: warnings by default, one level more per `-v`; `NAMELY_LOG` overrides
+/// both.
 fn init_log(verbose: u8) {
     let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
     let filter = tracing_subscriber::EnvFilter::try_from_env("NAMELY_LOG")

@@ -34,7 +34,8 @@ impl Output {
         if self.json { self.line(&value().to_string()) } else { self.line(&text()) }
     }
 
-    /// Rows as an aligned table, or each as a JSON object whose keys are the column titles in lower case.
+    /// Rows as an aligned table, or each as a JSON object whose keys are the column titles in lower
+    /// case.
     pub fn table(&self, columns: &[&str], rows: &[Vec<Cell>]) {
         if self.json {
             for row in rows {
@@ -75,7 +76,8 @@ impl Output {
         }
     }
 
-    /// A closed pipe (`namely … | head`) ends the output, not the program's work: the line is dropped.
+    /// A closed pipe (`namely … | head`) ends the output, not the program's work: the line is
+    /// dropped.
     fn line(&self, text: &str) {
         let _ = writeln!(std::io::stdout().lock(), "{text}");
     }

@@ -1,5 +1,6 @@
-//! Publishing for a long time: what is signed names its key, of which some certificate has to be valid as long as anything is
-//! served. Certificates that are taken in meanwhile are noticed; without a valid one the command ends and says so.
+//! Publishing for a long time: what is signed names its key, of which some certificate has to be
+//! valid as long as anything is served. Certificates that are taken in meanwhile are noticed;
+//! without a valid one the command ends and says so.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,8 @@ impl Certified for namely_files::Put {
     }
 }
 
-/// The certificate to publish under with the key `entry` ([`KeyEntry::certificates_at`]); none if it has none at all.
+/// The certificate to publish under with the key `entry` ([`KeyEntry::certificates_at`]); none if
+/// it has none at all.
 pub fn valid_certificate(entry: KeyEntry) -> Result<Option<Certificate>, Failure> {
     let now_s = unix_ns() / 1_000_000_000;
     match entry.certificates_at(now_s).into_iter().next() {
@@ -50,7 +52,8 @@ pub fn valid_certificate(entry: KeyEntry) -> Result<Option<Certificate>, Failure
     }
 }
 
-/// Serves what `signer` signs below `prefix` until `go_on` says no, or the certificates of its key have ended.
+/// Serves what `signer` signs below `prefix` until `go_on` says no, or the certificates of its key
+/// have ended.
 pub fn serve_signed<P: Certified>(
     ctx: &Context<'_>,
     connection: &mut Connection,

@@ -1,5 +1,5 @@
-//! The documents are true: tests that docs/status.md and docs/limits.md name exist, and every acceptance row
-//! of the requirements is in docs/status.md.
+//! The documents are true: tests that docs/status.md and docs/limits.md name exist, and every
+//! acceptance row of the requirements is in docs/status.md.
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Two routers in two network namespaces that speak over Ethernet, without addresses of IP, by AF_PACKET and by AF_XDP.
-//! Without root, or without `ip`, these tests say that they are skipped.
+//! Two routers in two network namespaces that speak over Ethernet, without addresses of IP, by
+//! AF_PACKET and by AF_XDP. Without root, or without `ip`, these tests say that they are skipped.
 
 mod common;
 
@@ -11,7 +11,8 @@ use common::{Home, write_file};
 const MACS: [&str; 2] = ["02:00:00:00:00:0a", "02:00:00:00:00:0b"];
 const GROUP: &str = "ether://[01:00:5e:00:17:aa]";
 
-/// Two namespaces joined by a veth pair, whose devices have the addresses [`MACS`]; gone with the value.
+/// Two namespaces joined by a veth pair, whose devices have the addresses [`MACS`]; gone with the
+/// value.
 struct Net {
     names: [String; 2],
 }
@@ -42,7 +43,8 @@ impl Net {
         ip(&format!("-n {} {command}", self.names[i]))
     }
 
-    /// Starts a router in namespace `i` with this text under `[faces]`; its socket is `<i>.sock` in the home.
+    /// Starts a router in namespace `i` with this text under `[faces]`; its socket is `<i>.sock` in
+    /// the home.
     fn router(&self, home: &mut Home, i: usize, listen: &str, rest: &str) -> String {
         let uri = format!("unix://{}", home.path(&format!("{i}.sock")).display());
         let config = home.path(&format!("{i}.toml"));
@@ -121,8 +123,8 @@ fn face(home: &Home, router: &str, remote: &str) -> serde_json::Value {
     faces.into_iter().find(|face| face["remote"] == remote).unwrap_or_default()
 }
 
-/// A file served in namespace 0, which listens on `device`, is fetched in namespace 1 through a unicast face.
-/// `rest` is at the end of the configuration of either router.
+/// A file served in namespace 0, which listens on `device`, is fetched in namespace 1 through a
+/// unicast face. `rest` is at the end of the configuration of either router.
 fn fetch_across(net: &Net, device: &str, mac: &str, mtu: u64, rest: [&str; 2]) {
     let mut home = Home::new();
     let far = net.router(&mut home, 0, &format!(", \"dev://{device}\""), rest[0]);

@@ -1,4 +1,5 @@
-//! Files by name through the real router: what arrives, what is refused and why, and what is left behind.
+//! Files by name through the real router: what arrives, what is refused and why, and what is left
+//! behind.
 
 mod common;
 
@@ -119,7 +120,8 @@ fn namely_get_refuses_what_a_revoked_key_signed() {
     let published = producer.publish(&object, &[7; 20_000], &PublishOptions::default()).unwrap();
     let name = published.name.to_string();
     home.ok(["get", &name, "-o", "before"]);
-    // The session's certificate is revoked when the socket is closed. The router's cache has all of it still.
+    // The session's certificate is revoked when the socket is closed. The router's cache has all of
+    // it still.
     producer.close();
     home.wait_for("the revocation", || home.run(["get", &name, "-o", "after"]).code != Some(0));
     let refused = home.fails(6, ["get", &name, "-o", "after"]);
@@ -150,7 +152,8 @@ fn caches_answer_when_the_producer_is_gone() {
     write_file(&home.path("data/f"), 50_000, 4);
     let producer = home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     home.ok(["get", "/lab/f", "-o", "first"]);
-    // Metadata is fresh for a second only; with the versioned name the content store answers for longer.
+    // Metadata is fresh for a second only; with the versioned name the content store answers for
+    // longer.
     let name = home.json(["get", "/lab/f", "-o", "again"])[0]["name"].as_str().unwrap().to_string();
     home.stop(producer);
     home.ok(["get", &name, "-o", "cached"]);
@@ -171,7 +174,8 @@ fn a_router_that_restarts_finds_its_producers_again() {
     same(&home.path("data/f"), &home.path("out"));
 }
 
-/// Waits until a part of the file `out` is there; the journal tells how much a later fetch need not get again.
+/// Waits until a part of the file `out` is there; the journal tells how much a later fetch need not
+/// get again.
 fn wait_for_journal(home: &Home) {
     let journal = home.path("out.namely-part.journal");
     home.wait_for("a journal of the part", || fs::metadata(&journal).is_ok_and(|m| m.len() > 0));
@@ -296,7 +300,8 @@ fn the_demonstration_runs_and_says_where_packets_came_from() {
     assert!(text.contains("both copies are equal to the file"), "{text}");
 }
 
-/// A self-signed certificate of `/lab` that is valid for so many seconds, for the key of the home's key chain or a new one.
+/// A self-signed certificate of `/lab` that is valid for so many seconds, for the key of the home's
+/// key chain or a new one.
 fn certify(home: &Home, version: u64, seconds: u64) {
     let chain = KeyChain::open(home.path("home/keys")).unwrap();
     let identity: Name = "/lab".parse().unwrap();

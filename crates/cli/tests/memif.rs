@@ -8,7 +8,8 @@ use common::Home;
 use namely_transport::connection::{Candidate, NamedBy};
 use namely_transport::connection::{Connection, Options};
 
-/// A home whose router offers shared memory beside its socket, and the router's place among the children.
+/// A home whose router offers shared memory beside its socket, and the router's place among the
+/// children.
 fn usual() -> (Home, usize) {
     let mut home = Home::new();
     let (unix, memif) = (home.router_uri(), memif_uri(&home));

@@ -1,5 +1,6 @@
-//! Two routers in two network namespaces, joined by a veth pair: what crosses a network, where there is one.
-//! Without root, or without `ip`, these tests say that they are skipped; the loopback twins are in `files.rs`.
+//! Two routers in two network namespaces, joined by a veth pair: what crosses a network, where
+//! there is one. Without root, or without `ip`, these tests say that they are skipped; the loopback
+//! twins are in `files.rs`.
 
 mod common;
 

@@ -1,7 +1,8 @@
 //! The commands that README.md and docs/ show run, in their order, in one shell, and succeed.
 //!
-//! Every ```` ```console ```` block's lines that start with `$ ` are run; a line without it is output, which the
-//! block shows for the reader. Each document is one session in an empty home and working directory.
+//! Every ```` ```console ```` block's lines that start with `$
+//! ` are run; a line without it is output, which the block shows for the reader. Each document is
+//! one session in an empty home and working directory.
 
 use std::fs;
 use std::io::Write;

@@ -12,7 +12,8 @@
 //!
 //! let mut client = Client::find(None, default_signer())?;
 //! let face = client.create_face("udp://192.0.2.7", None, &FaceProperties::default())?;
-//! client.add_route(&"/lab".parse()?, face.face_id, &RouteOptions { cost: 10, ..Default::default() })?;
+//! let options = RouteOptions { cost: 10, ..Default::default() };
+//! client.add_route(&"/lab".parse()?, face.face_id, &options)?;
 //! for entry in client.rib()? {
 //!     println!("{}: {} routes", entry.prefix, entry.routes.len());
 //! }
@@ -90,8 +91,9 @@ impl Client {
     }
 }
 
-/// What signs commands unless told otherwise: the default key of the user's key chain, if there is one
-/// that needs no passphrase; else a digest, which a router on the same host takes from its users.
+/// What signs commands unless told otherwise: the default key of the user's key chain, if there is
+/// one that needs no passphrase; else a digest, which a router on the same host takes from its
+/// users.
 pub fn default_signer() -> Signer {
     let of_key = |chain: KeyChain| match chain.key(None) {
         Ok(entry) if !entry.encrypted => chain.signer(None, None).ok(),

@@ -46,8 +46,8 @@ impl Client {
     /// returns its full name (`strategy-choice/set`).
     ///
     /// # Errors
-    /// [`ClientError::BadStrategy`]: `strategy` is no name. [`ClientError::Command`]: the router has
-    /// no such strategy, or refuses.
+    /// [`ClientError::BadStrategy`]: `strategy` is no name. [`ClientError::Command`]: the router
+    /// has no such strategy, or refuses.
     pub fn set_strategy(&mut self, prefix: &Name, strategy: &str) -> Result<Name, ClientError> {
         let strategy = strategy_name(strategy).ok_or_else(|| ClientError::BadStrategy(strategy.into()))?;
         let parameters = ControlParameters {

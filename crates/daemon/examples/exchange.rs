@@ -1,10 +1,13 @@
-//! How fast one data plane moves packets between two applications on one machine, and what that costs it.
+//! How fast one data plane moves packets between two applications on one machine, and what that
+//! costs it.
 //!
-//! A consumer and a producer that do next to nothing exchange Interests and Data through the router, each on its own
-//! thread; with `udp`, through two routers with a UDP face between them. Printed are exchanges a second and the processor time per exchange of each thread.
+//! A consumer and a producer that do next to nothing exchange Interests and Data through the
+//! router, each on its own thread; with `udp`, through two routers with a UDP face between them.
+//! Printed are exchanges a second and the processor time per exchange of each thread.
 //!
 //! ```text
-//! cargo run --release -p namely-daemon --example exchange -- [unix|tcp|udp] [CONTENT OCTETS] [WINDOW] [SECONDS] [CS PACKETS]
+//! cargo run --release -p namely-daemon --example exchange -- \
+//!     [unix|tcp|udp] [CONTENT OCTETS] [WINDOW] [SECONDS] [CS PACKETS]
 //! ```
 
 use std::collections::BTreeMap;

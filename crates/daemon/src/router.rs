@@ -84,7 +84,8 @@ impl Router {
         Ok(())
     }
 
-    /// Returns true if both threads, the control thread and the data plane, answer within `patience`.
+    /// Returns true if both threads, the control thread and the data plane, answer within
+    /// `patience`.
     pub fn is_well(&self, patience: Duration) -> bool {
         crate::service::is_answered(patience, |answer| self.orders.send(Order::Answer(answer)))
     }

@@ -75,8 +75,8 @@ fn reload(args: &DaemonArgs, router: &Router) {
     service::ready();
 }
 
-/// Prints where the router is and what to do next. Scripts read the lines that begin with 'listening
-/// on' and 'ready'.
+/// Prints where the router is and what to do next. Scripts read the lines that begin with
+/// 'listening on' and 'ready'.
 fn announce(listening: &[FaceUri]) {
     say(concat!("namelyd ", env!("CARGO_PKG_VERSION")));
     for uri in listening {

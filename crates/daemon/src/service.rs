@@ -29,8 +29,8 @@ pub(crate) fn stopping() {
     notify(&[NotifyState::Stopping]);
 }
 
-/// Notifies the manager at half its interval that the router is well, as long as both of its threads
-/// answer: one that hangs is then started again by the manager.
+/// Notifies the manager at half its interval that the router is well, as long as both of its
+/// threads answer: one that hangs is then started again by the manager.
 pub(crate) struct Watchdog<'scope> {
     stop: SyncSender<()>,
     thread: ScopedJoinHandle<'scope, ()>,

@@ -38,8 +38,8 @@
 //! Faces ([`Forwarder::face_register`]), routes ([`Forwarder::rib_register`],
 //! [`Forwarder::fib_add_nexthop`]), prefixes that applications bind ([`Forwarder::bpt_bind`]),
 //! strategies ([`Forwarder::strategy_set`]: best route, multicast, ASF, round robin, fast route), a
-//! content store ([`CsPolicy`]), and counters of all that is dropped ([`DropReason`]). Each limit is
-//! a field of [`Config`].
+//! content store ([`CsPolicy`]), and counters of all that is dropped ([`DropReason`]). Each limit
+//! is a field of [`Config`].
 //!
 //! # Locks
 //!

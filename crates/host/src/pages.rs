@@ -20,7 +20,8 @@ pub const HUGE_PAGE_OCTETS: usize = 2 << 20;
 /// ```
 /// #[global_allocator]
 /// static MEMORY: namely_host::HugePages = namely_host::HugePages;
-/// # assert!(vec![1u8; 3 * namely_host::HUGE_PAGE_OCTETS].as_ptr().addr().is_multiple_of(namely_host::HUGE_PAGE_OCTETS));
+/// # let large = vec![1u8; 3 * namely_host::HUGE_PAGE_OCTETS];
+/// # assert!(large.as_ptr().addr().is_multiple_of(namely_host::HUGE_PAGE_OCTETS));
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct HugePages;

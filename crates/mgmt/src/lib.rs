@@ -14,9 +14,8 @@
 //!
 //! ```
 //! use namely_forwarder::{Config, FaceId, Forwarder};
-//! use namely_mgmt::{
-//!     Control, Credentials, FaceSettings, Faces, Incoming, Management, Now, Policy, UpdateFaceError,
-//! };
+//! use namely_mgmt::{Control, Credentials, FaceSettings, Faces, Incoming};
+//! use namely_mgmt::{Management, Now, Policy, UpdateFaceError};
 //! use namely_wire::mgmt::{Counter, Dataset, FaceStatus, GeneralStatus, Scope};
 //! use namely_wire::{DataView, FaceUri, InterestBuilder};
 //!
@@ -50,7 +49,8 @@
 //!
 //! let dataset = Dataset::StatusGeneral.prefix(Scope::Localhost);
 //! let interest = InterestBuilder::new(dataset).can_be_prefix().must_be_fresh().build();
-//! let incoming = Incoming { interest: &interest, face_id: 300, credentials: Credentials::Unknown };
+//! let credentials = Credentials::Unknown;
+//! let incoming = Incoming { interest: &interest, face_id: 300, credentials };
 //! let mut replies = Vec::new();
 //! management.handle(incoming, Control { faces: &NoFaces, tables: &tables }, now, &mut replies);
 //!

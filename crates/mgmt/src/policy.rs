@@ -72,8 +72,8 @@ impl Rights {
     }
 }
 
-/// Returns true if the right to register `prefix` is one to register `name`. A right above `/localhost`
-/// does not reach into it: those names belong to this machine's services.
+/// Returns true if the right to register `prefix` is one to register `name`. A right above
+/// `/localhost` does not reach into it: those names belong to this machine's services.
 fn covers(prefix: NameRef<'_>, name: NameRef<'_>) -> bool {
     prefix.is_prefix_of(name) && (!is_localhost(name) || is_localhost(prefix))
 }

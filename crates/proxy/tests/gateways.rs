@@ -1,5 +1,5 @@
-//! HTTP clients get through both gateways and a router what an origin has: the origin, the gateways, the router and the clients
-//! are real, over loopback.
+//! HTTP clients get through both gateways and a router what an origin has: the origin, the
+//! gateways, the router and the clients are real, over loopback.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -332,7 +332,8 @@ fn clients_beyond_the_limit_wait_and_requests_to_origins_beyond_theirs_are_refus
     });
     let refused = world.egress.counters().refused.load(Ordering::Relaxed);
     if full {
-        // All places at the origin are taken: one more name is refused. The ingress has as many streams, so another socket asks.
+        // All places at the origin are taken: one more name is refused. The ingress has as many
+        // streams, so another socket asks.
         let consumer = Consumer::bind(name("/http"), world.sockets.clone()).unwrap();
         let more = thread::spawn(move || drop(consumer.fetch(&name("/http/video/one/more"))));
         let counted = (0..1000).any(|_| {

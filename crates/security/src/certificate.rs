@@ -156,8 +156,8 @@ impl Certificate {
         &self.inner.public_key
     }
 
-    /// Returns true if a KeyLocator of `locator` can mean this certificate: it names the key, or the
-    /// certificate.
+    /// Returns true if a KeyLocator of `locator` can mean this certificate: it names the key, or
+    /// the certificate.
     pub(crate) fn answers_to(&self, locator: NameRef<'_>) -> bool {
         locator.is_prefix_of(self.name()) && self.key_name().is_prefix_of(locator)
     }

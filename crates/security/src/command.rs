@@ -18,8 +18,8 @@ use crate::verifier::{NotYet, Verifier};
 /// How far SignatureTime may be from the receiver's clock, either way: what ndn-cxx allows.
 pub(crate) const COMMAND_GRACE_MS: u64 = 120_000;
 
-/// Maximum number of keys whose last command is remembered. When all of them are recent, a further key is
-/// refused.
+/// Maximum number of keys whose last command is remembered. When all of them are recent, a further
+/// key is refused.
 pub const COMMAND_KEYS_MAX: usize = 1024;
 
 /// Maximum number of SignatureNonces remembered of each key; the oldest is removed.
@@ -59,8 +59,8 @@ impl CommandVerifier {
         &mut self.verifier
     }
 
-    /// Verifies `interest` at `now_ns` (ns since the Unix epoch); returns why it is believed. The same
-    /// octets are accepted once only.
+    /// Verifies `interest` at `now_ns` (ns since the Unix epoch); returns why it is believed. The
+    /// same octets are accepted once only.
     ///
     /// # Errors
     /// [`CommandRefusal`] names the reason; `NeedCertificate` is answered by supplying the
@@ -138,7 +138,8 @@ impl CommandVerifier {
     }
 }
 
-/// Returns true if the name ends in the right digest of the parameters, as a signed Interest's must.
+/// Returns true if the name ends in the right digest of the parameters, as a signed Interest's
+/// must.
 pub fn has_right_parameters_digest(interest: &InterestView<'_>) -> bool {
     interest
         .name

@@ -99,8 +99,8 @@ pub fn revocation_prefix(certificate: NameRef<'_>) -> Result<Name, DecodeError> 
     Ok(behind_key.fold(name, |name, component| name.join(component)))
 }
 
-/// Returns true if `name` is asked for to learn of a revocation: it has the component `REVOKE` where
-/// certificates have `KEY`.
+/// Returns true if `name` is asked for to learn of a revocation: it has the component `REVOKE`
+/// where certificates have `KEY`.
 pub fn is_about_revocation(name: NameRef<'_>, identity: NameRef<'_>) -> bool {
     identity.is_prefix_of(name) && name.component(identity.len()) == Some(REVOKE)
 }

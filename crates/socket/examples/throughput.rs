@@ -1,5 +1,6 @@
-//! How much verification costs: one object, fetched in turn by a consumer that believes everything and by one that
-//! verifies every segment by manifest, through one router over shared memory, all on this machine.
+//! How much verification costs: one object, fetched in turn by a consumer that believes everything
+//! and by one that verifies every segment by manifest, through one router over shared memory, all
+//! on this machine.
 //!
 //! `cargo run --release -p namely-socket --example throughput -- [MIB] [RUNS]`
 

@@ -10,7 +10,8 @@
 //! use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions};
 //!
 //! let producer = Producer::bind("/lab".parse().expect("a name"), ProducerOptions::default())?;
-//! producer.publish(&"/lab/run7".parse().expect("a name"), b"content", &PublishOptions::default())?;
+//! let name = "/lab/run7".parse().expect("a name");
+//! producer.publish(&name, b"content", &PublishOptions::default())?;
 //! let consumer = Consumer::bind("/lab".parse().expect("a name"), ConsumerOptions::default())?;
 //! assert_eq!(consumer.fetch(&"/lab/run7".parse().expect("a name"))?, b"content");
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -15,8 +15,8 @@ use crate::error::DecodeError;
 use crate::tlv::{self, Writer};
 use crate::types::*;
 
-/// Maximum number of components of a name. A content store indexes every prefix of a Data name, so the
-/// length of a name is work for a forwarder: a name one component longer is refused when it is
+/// Maximum number of components of a name. A content store indexes every prefix of a Data name, so
+/// the length of a name is work for a forwarder: a name one component longer is refused when it is
 /// parsed.
 pub const COMPONENTS_MAX: usize = 128;
 
@@ -188,9 +188,9 @@ impl<'a> NameRef<'a> {
         self.prefix(self.len().saturating_sub(n))
     }
 
-    /// Returns true if `self` is `other` or a prefix of it. Octets decide: a component never starts in the
-    /// middle of another, because a shorter run of components ends on a boundary of `other` if
-    /// their octets agree.
+    /// Returns true if `self` is `other` or a prefix of it. Octets decide: a component never starts
+    /// in the middle of another, because a shorter run of components ends on a boundary of `other`
+    /// if their octets agree.
     pub fn is_prefix_of(&self, other: NameRef<'_>) -> bool {
         other.value.starts_with(self.value)
     }

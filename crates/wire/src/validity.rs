@@ -46,8 +46,9 @@ impl ValidityPeriod {
         (self.not_before_s..=self.not_after_s).contains(&unix_s)
     }
 
-    /// FreshnessPeriod of a certificate that is valid for this period, ms: one hour, or a third of the
-    /// period if that is less, so that what caches got before its last third is stale when it ends.
+    /// FreshnessPeriod of a certificate that is valid for this period, ms: one hour, or a third of
+    /// the period if that is less, so that what caches got before its last third is stale when it
+    /// ends.
     pub fn certificate_freshness_ms(&self) -> u64 {
         let seconds = self.not_after_s.saturating_sub(self.not_before_s);
         (seconds.saturating_mul(1_000) / 3).clamp(1, CERTIFICATE_FRESHNESS_MS)

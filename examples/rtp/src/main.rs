@@ -1,7 +1,8 @@
-//! RTP over names (HT-33). A stream is a name, and each packet a version of it: the sender publishes them as they are
-//! made, the receiver keeps Interests for the next ones outstanding, so that a packet goes to all who wait for it the
-//! moment it exists. Who joins late asks for the newest version, as of any object, and goes on from there. Nothing is asked
-//! for again: what does not come in time is lost, as with RTP over UDP.
+//! RTP over names (HT-33). A stream is a name, and each packet a version of it: the sender
+//! publishes them as they are made, the receiver keeps Interests for the next ones outstanding, so
+//! that a packet goes to all who wait for it the moment it exists. Who joins late asks for the
+//! newest version, as of any object, and goes on from there. Nothing is asked for again: what does
+//! not come in time is lost, as with RTP over UDP.
 #![forbid(unsafe_code)]
 
 mod packet;
@@ -21,9 +22,11 @@ use namely_wire::Name;
 use packet::{CLOCK_HZ, HEADER_OCTETS, Header};
 use quality::{Meter, Quality};
 
-/// RTP packets over names: a sender in real time, and a receiver that measures loss, jitter and lateness.
+/// RTP packets over names: a sender in real time, and a receiver that measures loss, jitter and
+/// lateness.
 ///
-/// Example: `rtp send /lab/camera --packets 1500 &` and, whenever you like, `rtp receive /lab/camera --packets 500`
+/// Example: `rtp send /lab/camera --packets 1500 &` and, whenever you like,
+/// `rtp receive /lab/camera --packets 500`
 #[derive(Debug, Parser)]
 struct Args {
     #[command(subcommand)]
@@ -34,7 +37,8 @@ struct Args {
 enum Role {
     /// Publishes packets at a steady rate, from number 0 on.
     Send {
-        /// The stream's name, of which packets are versions; a key of yours must be for it (`namely key new`).
+        /// The stream's name, of which packets are versions; a key of yours must be for it
+        /// (`namely key new`).
         prefix: Name,
         /// How many packets.
         #[arg(long, default_value_t = 1500)]
@@ -45,7 +49,8 @@ enum Role {
         /// Octets of payload in each.
         #[arg(long, default_value_t = 1000)]
         payload: usize,
-        /// Makes every so many-th packet and does not publish it: a loss for the receiver to find. 0: none.
+        /// Makes every so many-th packet and does not publish it: a loss for the receiver to find.
+        /// 0: none.
         #[arg(long, default_value_t = 0)]
         drop_every: u64,
         /// How long the last packets stay available, ms.
@@ -121,8 +126,8 @@ fn named(prefix: &Name, number: u64) -> Name {
     prefix.join_version(number).join_segment(0)
 }
 
-/// The number of the newest packet. Caches know it for the time between two packets at most: then it has expired, and the
-/// Interest waits for the next one.
+/// The number of the newest packet. Caches know it for the time between two packets at most: then
+/// it has expired, and the Interest waits for the next one.
 fn newest(consumer: &Consumer, prefix: &Name) -> Result<u64, Box<dyn Error>> {
     let newest = consumer.stat(prefix)?.name;
     let number = newest.as_name().last().and_then(|last| last.version());

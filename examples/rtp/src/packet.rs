@@ -1,4 +1,5 @@
-//! RTP packets as RFC 3550, section 5.1, has them: the fixed header and a payload; no CSRC list, no extension.
+//! RTP packets as RFC 3550, section 5.1, has them: the fixed header and a payload; no CSRC list, no
+//! extension.
 
 /// Octets of the fixed header.
 pub(crate) const HEADER_OCTETS: usize = 12;

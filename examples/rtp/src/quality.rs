@@ -1,4 +1,5 @@
-//! What a receiver measures: loss, lateness, and jitter as RFC 3550 (section 6.4.1, appendix A.8) defines it.
+//! What a receiver measures: loss, lateness, and jitter as RFC 3550 (section 6.4.1, appendix A.8)
+//! defines it.
 
 use serde::Serialize;
 
@@ -36,8 +37,8 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// A packet is late when it comes more than `playout_ms` after the place that its timestamp gives it behind the first,
-    /// which has the number `first`.
+    /// A packet is late when it comes more than `playout_ms` after the place that its timestamp
+    /// gives it behind the first, which has the number `first`.
     pub(crate) fn new(playout_ms: f64, first: u64) -> Self {
         Meter {
             quality: Quality { first, ..Quality::default() },

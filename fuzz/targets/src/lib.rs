@@ -1,9 +1,10 @@
-//! What each fuzz target checks: one function from any octets to nothing, which panics when a promise of the
-//! code under test is broken.
+//! What each fuzz target checks: one function from any octets to nothing, which panics when a
+//! promise of the code under test is broken.
 //!
-//! The fuzzers (`fuzz/run`) and the ordinary tests (`tests/replay.rs`, over the corpora under `fuzz/corpus`) call
-//! the same functions. A target checks more than that nothing panics: that views lie inside their input, that
-//! what is decoded is encoded and decoded again to the same, that limits hold, that forgeries fail.
+//! The fuzzers (`fuzz/run`) and the ordinary tests (`tests/replay.rs`, over the corpora under
+//! `fuzz/corpus`) call the same functions. A target checks more than that nothing panics: that
+//! views lie inside their input, that what is decoded is encoded and decoded again to the same,
+//! that limits hold, that forgeries fail.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -8,8 +8,9 @@ use namely_wire::{LP_PACKET_OCTETS_MAX, LpHeaders, PACKET_OCTETS_MAX};
 
 const TOTAL_OCTETS_MAX: usize = 1 << 16;
 
-/// Frames that arrive at a link service with small limits: the first octet says how many octets the next frame
-/// has, and so on. What comes out is a network packet; memory stays within the limits and is given back.
+/// Frames that arrive at a link service with small limits: the first octet says how many octets the
+/// next frame has, and so on. What comes out is a network packet; memory stays within the limits
+/// and is given back.
 pub(crate) fn link(octets: &[u8]) {
     let total = ReassemblyTotal::new(TOTAL_OCTETS_MAX);
     let limits = ReassemblyLimits { messages_max: 4, octets_max: 1 << 14, timeout_ns: 1000 };
@@ -42,7 +43,8 @@ fn receive_all(service: &mut LinkService<Vec<u8>, u8>, octets: &[u8], total: &Re
             );
             assert_eq!(delivered.headers.incoming_face_id, None);
             let packet = delivered.packet.to_vec();
-            // Only whole packets are for sending: what was delivered is not checked beyond its first octet.
+            // Only whole packets are for sending: what was delivered is not checked beyond its
+            // first octet.
             if read_tlv(&packet).is_ok_and(|tlv| tlv.raw.len() == packet.len()) {
                 let outbound = Outbound { headers: LpHeaders::default(), packet, hop_limit: None };
                 let _ = service.send(outbound, now_ns, &mut |f| sent.push(f.slices().concat()));

@@ -44,8 +44,9 @@ impl Descriptors {
     }
 }
 
-/// Messages as `(descriptor, length, octets)`, each filled up with zeros, to a server and to a client. What is decoded is
-/// encoded to the same again; what is mapped stays within the limit and is given back.
+/// Messages as `(descriptor, length, octets)`, each filled up with zeros, to a server and to a
+/// client. What is decoded is encoded to the same again; what is mapped stays within the limit and
+/// is given back.
 pub(crate) fn messages(octets: &[u8]) {
     if let Ok(message) = Message::decode(octets) {
         assert_eq!(Message::decode(&message.encode()), Ok(message));
@@ -109,8 +110,9 @@ fn use_once(interface: &mut Interface) -> bool {
     keeps_rules && pushed.iter().all(Result::is_ok)
 }
 
-/// What a connected peer writes, as `(place, length, octets)`, between a server's looks at its rings: whatever lies there,
-/// packets are within their limit, calls end, and nothing outside the memory is touched.
+/// What a connected peer writes, as `(place, length, octets)`, between a server's looks at its
+/// rings: whatever lies there, packets are within their limit, calls end, and nothing outside the
+/// memory is touched.
 pub(crate) fn rings(octets: &[u8]) {
     let (mut server, client): (Interface, RawClient) = raw_pair();
     let mut rest = octets;

@@ -26,7 +26,8 @@ pub(crate) fn key_name() -> Name {
     Name::new().join_generic("a").join_generic("KEY").join_generic("1")
 }
 
-/// The certificate of [`key`], valid at [`NOW_NS`]. Ed25519 signatures are deterministic: it is always the same.
+/// The certificate of [`key`], valid at [`NOW_NS`]. Ed25519 signatures are deterministic: it is
+/// always the same.
 pub(crate) fn anchor() -> Certificate {
     let validity = ValidityPeriod { not_before_s: 1_700_000_000, not_after_s: 1_800_000_000 };
     Certificate::self_signed(key_name().as_name(), &key(), validity, 1).expect("a well-formed key name")
@@ -44,9 +45,9 @@ fn policy() -> TrustPolicy {
         .clone()
 }
 
-/// Data, Interests and certificates from a stranger under a policy with one anchor. What is believed must be
-/// signed by the anchor's key or the shared key, whose octets everybody but the policy's user lacks: the seeds'
-/// own signatures pass, and nothing else does.
+/// Data, Interests and certificates from a stranger under a policy with one anchor. What is
+/// believed must be signed by the anchor's key or the shared key, whose octets everybody but the
+/// policy's user lacks: the seeds' own signatures pass, and nothing else does.
 pub(crate) fn verifier(octets: &[u8]) {
     let mut verifier = Verifier::new(policy());
     let _ = verifier.supply(octets);

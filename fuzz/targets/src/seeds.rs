@@ -1,4 +1,5 @@
-//! The committed corpora's beginnings: what our own encoders make, and what has broken other routers.
+//! The committed corpora's beginnings: what our own encoders make, and what has broken other
+//! routers.
 //!
 //! Fuzzers start from these; the ordinary tests see that `fuzz/corpus` holds them.
 

@@ -21,7 +21,8 @@ Example: cargo run --release -p namely-c --bin namely-c-install -- --prefix ~/.l
          cc app.c $(PKG_CONFIG_PATH=~/.local/lib/pkgconfig pkg-config --cflags --libs namely)
 ";
 
-/// The file of the library, and the names under which linkers and programs look for it. build.rs gives it the second one.
+/// The file of the library, and the names under which linkers and programs look for it. build.rs
+/// gives it the second one.
 const LIBRARY: &str = concat!("libnamely.so.", env!("CARGO_PKG_VERSION"));
 const LINKS: [&str; 2] = ["libnamely.so.0", "libnamely.so"];
 

@@ -379,7 +379,8 @@ impl Driver {
     }
 }
 
-/// Lets the process have so many more descriptors, wherever the numbers of those that it has leave gaps.
+/// Lets the process have so many more descriptors, wherever the numbers of those that it has leave
+/// gaps.
 fn descriptors(more: u64) -> Answer {
     let limit = getrlimit(Resource::Nofile);
     let is_free = |number: &u64| std::fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_err();

@@ -115,7 +115,8 @@ async def _ready(socket: Socket, call: Callable[[], T]) -> T:
             # There is something, but not for this call.
             await asyncio.sleep(ELSEWHERE_S)
         ready = loop.create_future()
-        # A descriptor of its own for each task that waits: an event loop knows only one reader for each.
+        # A descriptor of its own for each task that waits: an event loop knows only one reader for
+        # each.
         descriptor = os.dup(socket.fileno())
         loop.add_reader(descriptor, _set, ready)
         try:

@@ -1,6 +1,6 @@
-//! `namely demo`: the main job in one command. Two routers joined over UDP, a producer at one and a consumer at
-//! the other; a real file goes from one to the other by name, verified, twice: from the producer, and, with the
-//! producer gone, from the caches.
+//! `namely demo`: the main job in one command. Two routers joined over UDP, a producer at one and a
+//! consumer at the other; a real file goes from one to the other by name, verified, twice: from the
+//! producer, and, with the producer gone, from the caches.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! `namely dissect`: packets as text, from hex, from a file of concatenated packets, or from a capture
-//! (pcap and pcapng; Ethernet 0x8624, UDP and TCP).
+//! `namely dissect`: packets as text, from hex, from a file of concatenated packets, or from a
+//! capture (pcap and pcapng; Ethernet 0x8624, UDP and TCP).
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -29,7 +29,8 @@ pub struct Put {
     /// Octets of content in each segment.
     #[arg(long, value_name = "OCTETS", default_value_t = SEGMENT_OCTETS_DEFAULT)]
     segment_size: usize,
-    /// What vouches for segments: one signature for many through a manifest, or one for each packet.
+    /// What vouches for segments: one signature for many through a manifest, or one for each
+    /// packet.
     #[arg(long, value_enum, default_value = "manifest")]
     sign: SignBy,
     /// Stop after this many seconds.

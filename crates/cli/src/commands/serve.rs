@@ -30,7 +30,8 @@ pub struct Serve {
     /// Octets of content in each segment.
     #[arg(long, value_name = "OCTETS", default_value_t = SEGMENT_OCTETS_DEFAULT)]
     segment_size: usize,
-    /// What vouches for segments: one signature for many through a manifest, or one for each packet.
+    /// What vouches for segments: one signature for many through a manifest, or one for each
+    /// packet.
     #[arg(long, value_enum, default_value = "manifest")]
     sign: SignBy,
     /// Let symbolic links lead out of the directory.
@@ -43,7 +44,8 @@ pub struct Serve {
 pub enum SignBy {
     /// One signature for 240 segments, which carry SHA-256 digests that every NDN client can check.
     Manifest,
-    /// The same with BLAKE3 digests, for processors without SHA instructions; only namely's clients can check segments.
+    /// The same with BLAKE3 digests, for processors without SHA instructions; only namely's clients
+    /// can check segments.
     ManifestBlake3,
     /// A signature on each segment.
     Packet,

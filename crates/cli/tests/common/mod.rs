@@ -1,4 +1,5 @@
-//! What the tests of the command share: a home of their own, a router, and commands run to their end.
+//! What the tests of the command share: a home of their own, a router, and commands run to their
+//! end.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use std::ffi::OsStr;

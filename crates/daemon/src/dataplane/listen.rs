@@ -1,5 +1,5 @@
-//! What the router can be asked to listen on: how it is written, and how it is opened. The one place
-//! that knows it of every kind of face.
+//! What the router can be asked to listen on: how it is written, and how it is opened. The one
+//! place that knows it of every kind of face.
 
 use std::fmt;
 use std::path::Path;

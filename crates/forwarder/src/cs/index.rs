@@ -258,7 +258,8 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         }
     }
 
-    /// Returns true if the visitor stopped. The first of the list is tried without the bucket's lock.
+    /// Returns true if the visitor stopped. The first of the list is tried without the bucket's
+    /// lock.
     fn visit_list(&self, sought: &Sought<'_>, most: usize, visit: &mut Visit<'_, B>) -> bool {
         let table = self.table(sought.level);
         let mut left = most;

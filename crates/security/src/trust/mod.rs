@@ -122,8 +122,8 @@ impl TrustPolicy {
         self
     }
 
-    /// Returns true if what is believed is known to come from its producer: only where signatures are
-    /// checked.
+    /// Returns true if what is believed is known to come from its producer: only where signatures
+    /// are checked.
     pub fn is_authenticating(&self) -> bool {
         self.mode == Mode::Signatures
     }
@@ -156,8 +156,8 @@ impl TrustPolicy {
         self.hierarchical && identity_of(key_name).is_prefix_of(name)
     }
 
-    /// Returns true if some anchor could lead to `name`. Explicit rules may lead anywhere; without them an
-    /// anchor must be of an identity above it.
+    /// Returns true if some anchor could lead to `name`. Explicit rules may lead anywhere; without
+    /// them an anchor must be of an identity above it.
     pub(crate) fn has_anchor_for(&self, name: NameRef<'_>) -> bool {
         if self.rules.is_empty() {
             self.anchors.iter().any(|anchor| anchor.identity().is_prefix_of(name))

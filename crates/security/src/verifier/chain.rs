@@ -17,10 +17,12 @@ use crate::trust::{Rejection, RejectionReason, TrustPolicy};
 use crate::validity::seconds;
 use crate::verified::Chain;
 
-/// Maximum number of certificates kept that were supplied and are not validated; the oldest is removed.
+/// Maximum number of certificates kept that were supplied and are not validated; the oldest is
+/// removed.
 pub const CANDIDATES_MAX: usize = 64;
 
-/// Maximum number of validated certificates kept; the oldest is removed, and is fetched again if it is needed.
+/// Maximum number of validated certificates kept; the oldest is removed, and is fetched again if it
+/// is needed.
 pub const VALIDATED_MAX: usize = 256;
 
 #[derive(Debug, Default)]

@@ -295,8 +295,8 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// The next pieces, if some came within [`LOOK`]; `is_slow` where verifying them takes longer than
-    /// receiving them.
+    /// The next pieces, if some came within [`LOOK`]; `is_slow` where verifying them takes longer
+    /// than receiving them.
     fn run(
         &mut self,
         queue: &VerifyQueue<FetchError>,

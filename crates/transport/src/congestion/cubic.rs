@@ -1,15 +1,17 @@
 //! CUBIC (RFC 9438), with three changes for named data, where one window may draw on caches and
 //! producers at different distances, and where many paths have no loss at all.
 //!
-//! - Growth stops where the queue that the window builds costs a fixed delay, and a queue that stands so long for a whole round trip
-//!   is congestion ([`Signal::Queue`]): the window falls to a little less than what the path holds without it, so that all who share the
-//!   queue see it empty. On a path without loss, such as a Unix socket, nothing else would ever stop it. Slow start slows down and ends by
-//!   delay, too, as in HyStart++ (RFC 9406).
-//! - Who comes while a queue stands takes it for a part of the path. So, as BBR does, the window is halved for a moment when slow start
-//!   ends, and whenever no Data has come without waiting for five seconds.
-//! - A loss without a queue and without marks is taken for a bad link: the window falls to what the path holds
-//!   without its queue, not by a fixed factor. A router's mark always counts in full, and so does loss beyond
-//!   what a bad link explains.
+//! - Growth stops where the queue that the window builds costs a fixed delay, and a queue that
+//!   stands so long for a whole round trip is congestion ([`Signal::Queue`]): the window falls to a
+//!   little less than what the path holds without it, so that all who share the queue see it empty.
+//!   On a path without loss, such as a Unix socket, nothing else would ever stop it. Slow start
+//!   slows down and ends by delay, too, as in HyStart++ (RFC 9406).
+//! - Who comes while a queue stands takes it for a part of the path. So, as BBR does, the window is
+//!   halved for a moment when slow start ends, and whenever no Data has come without waiting for
+//!   five seconds.
+//! - A loss without a queue and without marks is taken for a bad link: the window falls to what the
+//!   path holds without its queue, not by a fixed factor. A router's mark always counts in full,
+//!   and so does loss beyond what a bad link explains.
 
 use super::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 

@@ -4,8 +4,8 @@
 //! The caller's loop:
 //! 1. while [`Fetch::request`] yields a piece, send its Interest;
 //! 2. wait for packets, until [`Fetch::next_timeout_ns`] at most;
-//! 3. tell [`Fetch::on_data`], [`Fetch::on_nack`], [`Fetch::on_corrupt`]; and [`Fetch::advance`] for what it
-//!    has delivered in order;
+//! 3. tell [`Fetch::on_data`], [`Fetch::on_nack`], [`Fetch::on_corrupt`]; and [`Fetch::advance`]
+//!    for what it has delivered in order;
 //! 4. [`Fetch::expire`]; then again, until [`Fetch::is_complete`] or [`Fetch::failure`].
 //!
 //! ```

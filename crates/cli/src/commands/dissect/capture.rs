@@ -1,5 +1,6 @@
-//! Finds NDN link packets in captures: the files are read by `pcap-parser`, the headers below NDN by
-//! `etherparse`. TCP payloads are joined in the order captured, per direction; a gap ends that direction.
+//! Finds NDN link packets in captures: the files are read by `pcap-parser`, the headers below NDN
+//! by `etherparse`. TCP payloads are joined in the order captured, per direction; a gap ends that
+//! direction.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,8 @@ const ETHERTYPE_NDN: u16 = 0x8624;
 const PORT: u16 = 6363;
 /// UDP port of NDN multicast.
 const PORT_MULTICAST: u16 = 56363;
-/// Directions of TCP connections that are followed at once; packets of further ones are passed over.
+/// Directions of TCP connections that are followed at once; packets of further ones are passed
+/// over.
 const FLOWS_MAX: usize = 1024;
 
 /// A link packet and, from a capture, where it was seen.
@@ -53,7 +55,8 @@ pub(super) fn is_capture(octets: &[u8]) -> bool {
     octets.first_chunk().is_some_and(|magic| MAGICS.contains(magic))
 }
 
-/// Calls `show` for each packet of a run of packets; what is not a whole TLV is shown as it is, last.
+/// Calls `show` for each packet of a run of packets; what is not a whole TLV is shown as it is,
+/// last.
 pub(super) fn each_in_stream(octets: &[u8], show: &mut impl FnMut(&Packet<'_>)) {
     let mut rest = octets;
     while !rest.is_empty() {
