@@ -1,8 +1,8 @@
 //! The functions of `namely.h`. Each takes the caller's pointers apart, calls a safe function of
 //! this crate, and brings back its value or errno; a panic ends here as EIO.
 //!
-//! The one module with `unsafe` (ARCHITECTURE.md, Invariants): a C caller's pointers, `errno`, and
-//! exported symbols.
+//! Has `unsafe` (ARCHITECTURE.md, Invariants): a C caller's pointers, `errno`, and exported
+//! symbols.
 #![allow(unsafe_code, reason = "a C interface takes pointers")]
 #![allow(
     clippy::missing_safety_doc,
@@ -10,7 +10,6 @@
 )]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr, slice};
 
@@ -19,6 +18,7 @@ use namely_wire::Name;
 
 use crate::address::{address_of, name_of, used_octets};
 use crate::failure::{Errno, Failure, meaning};
+use crate::system::signals_blocked;
 use crate::types::{ICN_TRUNC, icn_msghdr, icn_pollfd, icn_published, icn_stat, sockaddr_icn};
 use crate::{failure, messages, objects, options, poll, socket};
 
@@ -154,34 +154,6 @@ unsafe fn vectors<'a>(iov: *mut iovec, count: size_t) -> Result<&'a [iovec], Fai
         // SAFETY: not null, aligned, and `count` vectors as the caller of this function says.
         (false, count) => Ok(unsafe { slice::from_raw_parts(iov, count) }),
     }
-}
-
-/// poll(2): how many of `polled` have something to report.
-pub(crate) fn system_poll(polled: &mut [libc::pollfd], timeout_ms: c_int) -> Result<c_int, Errno> {
-    // SAFETY: as many structures as the slice has, ours until the call returns; the kernel checks
-    // the descriptors.
-    let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as nfds_t, timeout_ms) };
-    if ready < 0 {
-        Err(Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)))
-    } else {
-        Ok(ready)
-    }
-}
-
-/// Runs `with` with all signals blocked in this thread, which threads that it starts inherit.
-pub(crate) fn signals_blocked<R>(with: impl FnOnce() -> R) -> R {
-    let mut before = MaybeUninit::uninit();
-    let mut all = MaybeUninit::uninit();
-    // SAFETY: both point to a `sigset_t` of this function. sigfillset writes the first before it is
-    // read, and pthread_sigmask the second; neither fails with these arguments.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-    }
-    let result = with();
-    // SAFETY: `before` was written above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
-    result
 }
 
 /// Makes a socket that is not bound yet. `domain` is AF_ICN, `type` SOCK_CONS or SOCK_PROD (or'ed

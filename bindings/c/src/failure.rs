@@ -39,6 +39,33 @@ impl From<Errno> for Failure {
     }
 }
 
+macro_rules! failures {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+                Failure::new(error.errno(), format!("{error}{hint}"))
+            }
+        })*
+    };
+}
+
+failures!(
+    namely_socket::BindError,
+    namely_socket::CallError,
+    namely_socket::FetchError,
+    namely_socket::PublishError,
+    namely_socket::RecvError,
+    namely_socket::SendError,
+    namely_socket::PushError,
+);
+
+impl From<namely_socket::OptionError> for Failure {
+    fn from(error: namely_socket::OptionError) -> Self {
+        Failure::new(error.errno(), error.to_string())
+    }
+}
+
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
 }

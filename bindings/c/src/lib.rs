@@ -14,7 +14,10 @@ mod messages;
 mod objects;
 mod options;
 mod poll;
+mod reading;
+mod requests;
 mod socket;
+mod system;
 mod table;
 pub mod types;
 

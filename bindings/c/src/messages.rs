@@ -1,17 +1,15 @@
 //! Publishing, on demand too, and datagrams: one Interest and one Data.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use libc::c_int;
-use namely_socket::{Datagram, PublishOptions, PushOptions, Pushed, RecvError, Request};
+use namely_socket::{Datagram, PublishOptions, PushOptions, RecvError};
 use namely_wire::{NackReason, Name, NameRef};
 
-use crate::abi::signals_blocked;
 use crate::failure::{Errno, Failure};
 use crate::socket::{Role, check_flags, find};
-use crate::types::{ICN_DENY, ICN_DONTWAIT, ICN_PUSH, ICN_REFUSE, ICN_REQUESTS_MAX, ICN_TRUNC};
+use crate::system::signals_blocked;
+use crate::types::{ICN_DENY, ICN_DONTWAIT, ICN_PUSH, ICN_REFUSE, ICN_TRUNC};
 
 /// What `icn_sendmsg` sends.
 pub(crate) struct Message<'a> {
@@ -57,44 +55,6 @@ fn publish_options(text: Option<&str>) -> Result<PublishOptions, Failure> {
     Ok(options)
 }
 
-/// What a producer received and the program has not answered: at most [`ICN_REQUESTS_MAX`] of each
-/// kind, of which the oldest is given up for another one.
-#[derive(Default)]
-pub(crate) struct Requests(Mutex<Waiting>);
-
-#[derive(Default)]
-struct Waiting {
-    last: u64,
-    requests: BTreeMap<u64, Request>,
-    pushes: BTreeMap<u64, Pushed>,
-}
-
-impl Requests {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn insert<T>(&self, item: T, list: impl Fn(&mut Waiting) -> &mut BTreeMap<u64, T>) -> u64 {
-        let mut waiting = self.waiting();
-        waiting.last += 1;
-        let number = waiting.last;
-        let list = list(&mut waiting);
-        list.insert(number, item);
-        if list.len() > ICN_REQUESTS_MAX {
-            list.pop_first();
-        }
-        number
-    }
-
-    fn take(&self, number: u64) -> Result<Request, Failure> {
-        self.waiting().requests.remove(&number).ok_or_else(|| no_request(number))
-    }
-}
-
-fn no_request(number: u64) -> Failure {
-    Failure::new(libc::EINVAL, format!("there is no request {number}: it was answered, or never received"))
-}
-
 /// `icn_sendmsg`.
 pub(crate) fn send(number: c_int, message: &Message<'_>, flags: c_int) -> Result<(), Failure> {
     let socket = find(number)?;
@@ -124,7 +84,7 @@ pub(crate) fn send(number: c_int, message: &Message<'_>, flags: c_int) -> Result
                 producer.deny(&request)?;
             } else if let Err(error) = producer.reply(&request, message.content, &options) {
                 // It may be answered otherwise, by a shorter content for instance.
-                socket.requests.waiting().requests.insert(message.request, request);
+                socket.requests.put_back(message.request, request);
                 return Err(error.into());
             }
             Ok(())
@@ -161,14 +121,14 @@ pub(crate) fn receive(number: c_int, flags: c_int) -> Result<Received, (Failure,
             let pushed = if may_wait { producer.accept_push() } else { producer.try_accept_push() };
             let pushed = pushed.map_err(early)?;
             let (name, offered) = (pushed.name().clone(), Some(pushed.octets().unwrap_or(0)));
-            let request = socket.requests.insert(pushed, |waiting| &mut waiting.pushes);
+            let request = socket.requests.insert_push(pushed);
             Ok(Received { name, content: Vec::new(), request, offered })
         }
         Role::Producer(producer) => {
             let request = if may_wait { producer.recv() } else { producer.try_recv() }.map_err(early)?;
             let (name, content) =
                 (without_digest(request.name()), request.parameters().unwrap_or_default().to_vec());
-            let request = socket.requests.insert(request, |waiting| &mut waiting.requests);
+            let request = socket.requests.insert(request);
             Ok(Received { name, content, request, offered: None })
         }
     }
@@ -191,15 +151,7 @@ pub(crate) fn push(number: c_int, server: &Name, name: &Name, content: &[u8]) ->
 pub(crate) fn pull(number: c_int, request: u64, by: c_int, buffer: &mut [u8]) -> Result<usize, Failure> {
     let socket = find(number)?;
     let (producer, consumer) = (socket.producer()?, find(by)?.consumer()?);
-    let pushed = {
-        let mut waiting = socket.requests.waiting();
-        let offered = waiting.pushes.get(&request).ok_or_else(|| no_request(request))?.octets();
-        if offered.is_some_and(|octets| octets > buffer.len() as u64) {
-            let sentence = format!("the buffer has {} octets, the object more", buffer.len());
-            return Err(Failure::new(libc::EMSGSIZE, sentence));
-        }
-        waiting.pushes.remove(&request).ok_or_else(|| no_request(request))?
-    };
+    let pushed = socket.requests.take_push(request, buffer.len())?;
     let content = signals_blocked(|| pushed.pull(&consumer, &producer))?;
     let room = buffer.get_mut(..content.len());
     room.ok_or_else(|| Failure::new(libc::EMSGSIZE, "the object is larger than its client said"))?

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use libc::c_int;
 
-use crate::abi::system_poll;
 use crate::failure::{Errno, Failure};
 use crate::socket::{Socket, find};
+use crate::system::poll_descriptors;
 use crate::types::{ICN_POLLIN, ICN_POLLNVAL, icn_pollfd};
 
 /// Sockets and descriptors of one call.
@@ -35,7 +35,7 @@ pub(crate) fn poll(polled: &mut [icn_pollfd], timeout_ms: c_int) -> Result<c_int
         });
     }
     let timeout_ms = if unknown { 0 } else { timeout_ms };
-    system_poll(&mut system, timeout_ms).map_err(|Errno(errno)| Failure::from(Errno(errno)))?;
+    poll_descriptors(&mut system, timeout_ms).map_err(|Errno(errno)| Failure::from(Errno(errno)))?;
     for ((entry, socket), ready) in polled.iter_mut().zip(&sockets).zip(&system) {
         entry.revents = match socket {
             None => ready.revents,

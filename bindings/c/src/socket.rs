@@ -3,7 +3,6 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use libc::c_int;
 use namely_host::Waker;
@@ -12,8 +11,8 @@ use namely_wire::Name;
 use rustix::event::epoll;
 
 use crate::failure::{Errno, Failure};
-use crate::messages::Requests;
-use crate::objects::Objects;
+use crate::reading::Objects;
+use crate::requests::Requests;
 use crate::table::Table;
 use crate::types::{
     AF_ICN, CONS_REL, CONS_UNREL, ICN_DONTWAIT, ICN_NONBLOCK, PROD_REL, PROD_UNREL, SOCK_CONS, SOCK_PROD,
@@ -48,33 +47,6 @@ pub(crate) enum SocketState {
 pub(crate) enum Role {
     Consumer(Arc<Consumer>),
     Producer(Arc<Producer>),
-}
-
-macro_rules! failures {
-    ($($error:ty),* $(,)?) => {
-        $(impl From<$error> for Failure {
-            fn from(error: $error) -> Self {
-                let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
-                Failure::new(error.errno(), format!("{error}{hint}"))
-            }
-        })*
-    };
-}
-
-failures!(
-    namely_socket::BindError,
-    namely_socket::CallError,
-    namely_socket::FetchError,
-    namely_socket::PublishError,
-    namely_socket::RecvError,
-    namely_socket::SendError,
-    namely_socket::PushError,
-);
-
-impl From<namely_socket::OptionError> for Failure {
-    fn from(error: namely_socket::OptionError) -> Self {
-        Failure::new(error.errno(), error.to_string())
-    }
 }
 
 /// `icn_socket`.
@@ -243,10 +215,4 @@ impl Socket {
     pub(crate) fn may_wait(&self, flags: c_int) -> bool {
         !self.nonblocking && flags & ICN_DONTWAIT == 0
     }
-}
-
-/// How long a call on a consumer may wait: its option `timeout_ms`.
-pub(crate) fn timeout(consumer: &Consumer) -> Option<Duration> {
-    let ms = consumer.option("timeout_ms").ok().and_then(|text| text.parse().ok()).filter(|ms| *ms > 0);
-    ms.map(Duration::from_millis)
 }
