@@ -79,8 +79,8 @@
 // Option of a consumer: segments of an object that may wait to be verified.
 #define ICN_OPT_BACKLOG_SEGMENTS 13
 
-// Option of a consumer: threads that verify an object, its own included; 0: one for each processor,
-// 4 at most.
+// Option of a consumer: threads that verify an object, its own included; 0: one for each
+// processor, 4 at most.
 #define ICN_OPT_VERIFY_THREADS 31
 
 // Option of a consumer, a switch: whether stale Data may not answer datagrams.
@@ -107,8 +107,8 @@
 // carries whole, in octets.
 #define ICN_OPT_PATH_OCTETS 30
 
-// Option of a producer that can only be asked for: the last second of its session's certificate, in
-// seconds since the Unix epoch, which takes an int64_t; 0: not bound, or no key signs.
+// Option of a producer that can only be asked for: the last second of its session's certificate,
+// in seconds since the Unix epoch, which takes an int64_t; 0: not bound, or no key signs.
 #define ICN_OPT_CERTIFICATE_ENDS_S 32
 
 // Option of a producer: FreshnessPeriod of segments in milliseconds.
@@ -152,8 +152,8 @@
 // Flag of icn_recvfrom: returns when the buffer is full or the object at its end.
 #define ICN_WAITALL 256
 
-// Flag of icn_recvmsg, set in msg_flags: the content is longer than the buffers; returned: what the
-// length is.
+// Flag of icn_recvmsg, set in msg_flags: the content is longer than the buffers; returned: what
+// the length is.
 #define ICN_TRUNC 32
 
 // Flag of icn_sendmsg on a producer: says, signed, that what msg_request asks for does not exist
@@ -258,20 +258,16 @@ extern "C" {
 // Makes a socket that is not bound yet. `domain` is AF_ICN, `type` SOCK_CONS or SOCK_PROD (or'ed
 // with ICN_NONBLOCK), `protocol` CONS_REL, CONS_UNREL, PROD_REL or PROD_UNREL.
 //
-// Returns its number, which is no descriptor (see icn_fileno), or -1: EAFNOSUPPORT, EPROTONOSUPPORT
-// (no such type or protocol), EPROTOTYPE (a protocol of the other type), EMFILE.
-int icn_socket(int domain,
-               int type,
-               int protocol);
+// Returns its number, which is no descriptor (see icn_fileno), or -1: EAFNOSUPPORT,
+// EPROTONOSUPPORT (no such type or protocol), EPROTOTYPE (a protocol of the other type), EMFILE.
+int icn_socket(int domain, int type, int protocol);
 
 // Connects the socket to the router and binds it to the prefix, below which its names lie; a
 // producer's prefix becomes a route to it.
 //
 // Returns 0, or -1: ECONNREFUSED, EADDRINUSE, EACCES, ENAMETOOLONG, EINVAL, EISCONN (bound
 // already).
-int icn_bind(int socket,
-             const struct sockaddr_icn *addr,
-             socklen_t addrlen);
+int icn_bind(int socket, const struct sockaddr_icn *addr, socklen_t addrlen);
 
 // Closes the socket. Calls that wait on it end with ECANCELED; what a producer published is gone,
 // but for its store.
@@ -304,10 +300,10 @@ int icn_publish(int socket,
                 struct icn_published *published);
 
 // Consumer: fetches the object `name`, verified and in order, like a stream: the first call begins
-// it and waits for octets, each further call with the name continues where the last one ended, 0 is
-// its end (and it may be begun again). With ICN_WAITALL a call returns when the buffer is full or
-// the object at its end. `name` becomes the name with the version that is fetched, if `*namelen`
-// has room for it. Several objects may be read in turns; icn_forget gives one up.
+// it and waits for octets, each further call with the name continues where the last one ended, 0
+// is its end (and it may be begun again). With ICN_WAITALL a call returns when the buffer is full
+// or the object at its end. `name` becomes the name with the version that is fetched, if
+// `*namelen` has room for it. Several objects may be read in turns; icn_forget gives one up.
 //
 // Returns how many octets, 0 at the end, or -1: EAGAIN (nothing there yet, with ICN_DONTWAIT; the
 // fetch goes on), EINTR (the same), ENODATA (unreliable: a segment was lost, the next call goes on
@@ -337,8 +333,8 @@ int64_t icn_seek(int socket, const struct sockaddr_icn *name, socklen_t namelen,
 // The object is one of the ICN_OBJECTS_MAX that are being read until icn_forget, so that each call
 // reads the same version.
 //
-// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom; EINVAL
-// for an offset before the object.
+// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
+// EINVAL for an offset before the object.
 ssize_t icn_pread(int socket,
                   void *buf,
                   size_t len,
@@ -359,9 +355,7 @@ int icn_stat(int socket, const struct sockaddr_icn *name, socklen_t namelen, str
 //
 // Returns the octets of content, or -1: EMSGSIZE, ENOBUFS, EADDRNOTAVAIL, ENAMETOOLONG, EINVAL (no
 // such request), ENOTCONN, ECANCELED.
-ssize_t icn_sendmsg(int socket,
-                    const struct icn_msghdr *msg,
-                    int flags);
+ssize_t icn_sendmsg(int socket, const struct icn_msghdr *msg, int flags);
 
 // Consumer: receives the next Data that answers an icn_sendmsg, verified; if there is none for a
 // name, the call fails and msg_name says which. Producer: receives the next request that nothing
@@ -372,9 +366,7 @@ ssize_t icn_sendmsg(int socket,
 // Returns the octets that were written; content that does not fit is cut, and ICN_TRUNC is set in
 // msg_flags (given as a flag, the whole length is returned). -1: EAGAIN, EINTR, ETIMEDOUT,
 // ENETUNREACH, ENOKEY, EKEYREJECTED, …, ENOTCONN, ECANCELED.
-ssize_t icn_recvmsg(int socket,
-                    struct icn_msghdr *msg,
-                    int flags);
+ssize_t icn_recvmsg(int socket, struct icn_msghdr *msg, int flags);
 
 // Producer: publishes the content as `name` and has the producer bound to `server` fetch it
 // (reverse pull); waits until that has it and says so.
@@ -393,11 +385,7 @@ int icn_push(int socket,
 //
 // Returns the octets of the object, or -1 as icn_recvfrom; EINVAL (no such request), EMSGSIZE
 // (`len` is too small; it may be called again).
-ssize_t icn_pull(int socket,
-                 uint64_t request,
-                 int consumer,
-                 void *buf,
-                 size_t len);
+ssize_t icn_pull(int socket, uint64_t request, int consumer, void *buf, size_t len);
 
 // Sets an option: `level` is SOL_ICN, `optname` one of ICN_OPT_…. Options that are words take text
 // of `optlen` octets (a zero at its end may be counted); numbers and switches take an int or an
@@ -405,21 +393,13 @@ ssize_t icn_pull(int socket,
 //
 // Returns 0, or -1: ENOPROTOOPT (no such option for this socket), EINVAL (no such value), EISCONN
 // (only before icn_bind).
-int icn_setsockopt(int socket,
-                   int level,
-                   int optname,
-                   const void *optval,
-                   socklen_t optlen);
+int icn_setsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen);
 
 // Reads an option: words as text that ends with a zero; numbers and switches as an int64_t if
 // `*optlen` is 8, else as an int. `*optlen` becomes the length of the value.
 //
 // Returns 0, or -1: ENOPROTOOPT, EINVAL (no room for the value).
-int icn_getsockopt(int socket,
-                   int level,
-                   int optname,
-                   void *optval,
-                   socklen_t *optlen);
+int icn_getsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen);
 
 // The prefix that the socket is bound to.
 //
@@ -430,9 +410,7 @@ int icn_getsockname(int socket, struct sockaddr_icn *addr, socklen_t *addrlen);
 // (-1: without limit).
 //
 // Returns how many are ready, or -1: EINTR, EINVAL.
-int icn_poll(struct icn_pollfd *fds,
-             nfds_t count,
-             int timeout_ms);
+int icn_poll(struct icn_pollfd *fds, nfds_t count, int timeout_ms);
 
 // A descriptor that is readable when the socket is ready (ICN_POLLIN), for poll, select and epoll.
 // It belongs to the socket: wait for it, and do nothing else with it.
