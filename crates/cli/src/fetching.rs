@@ -31,16 +31,38 @@ pub struct Transfer {
     /// Lifetime of Interests, ms.
     #[arg(long, value_name = "MS", default_value_t = 2000, help_heading = "Transfer")]
     lifetime: u64,
+    /// Threads that verify one object; 0: one for each processor, within limits.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = verify_threads, help_heading = "Transfer")]
+    verify_threads: String,
+    /// Whether certificates were revoked: `check` asks and goes on where nobody answers, `require`
+    /// goes on only with an answer, `off` does not ask.
+    #[arg(long, value_name = "WHEN", default_value = "check", value_parser = revocation, help_heading = "Trust")]
+    revocation: String,
 }
 
 fn congestion(text: &str) -> Result<String, OptionError> {
-    ConsumerOptions::default().set("congestion", text).map(|()| text.to_owned())
+    value_of("congestion", text)
+}
+
+fn verify_threads(text: &str) -> Result<String, OptionError> {
+    value_of("verify_threads", text)
+}
+
+fn revocation(text: &str) -> Result<String, OptionError> {
+    value_of("revocation", text)
+}
+
+/// A value of the socket option `key`, as long as the socket takes it.
+fn value_of(key: &str, text: &str) -> Result<String, OptionError> {
+    ConsumerOptions::default().set(key, text).map(|()| text.to_owned())
 }
 
 impl Transfer {
     fn apply(&self, options: &mut ConsumerOptions) -> Result<(), OptionError> {
         options.set("congestion", &self.congestion)?;
         options.set("lifetime_ms", &self.lifetime.to_string())?;
+        options.set("verify_threads", &self.verify_threads)?;
+        options.set("revocation", &self.revocation)?;
         if let Some(window) = self.window {
             options.set("window_max", &window.max(1).to_string())?;
             options.backlog_segments = options.backlog_segments.max(2 * window);

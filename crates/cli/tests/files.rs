@@ -129,6 +129,11 @@ fn namely_get_refuses_what_a_revoked_key_signed() {
     fs::remove_file(home.path("after")).unwrap_or_default();
     home.fails(6, ["get", &name, "-o", "after"]);
     assert!(!home.path("after").exists(), "nothing unverified is left");
+    // Who does not want to know is not told.
+    home.ok(["get", &name, "-o", "after", "--revocation", "off", "--verify-threads", "2"]);
+    assert_eq!(fs::read(home.path("after")).unwrap(), [7; 20_000]);
+    let unknown = home.fails(2, ["get", &name, "--revocation", "never"]);
+    assert!(unknown.contains("require"), "{unknown}");
 }
 
 #[test]
