@@ -175,7 +175,7 @@ impl Process {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Ends it: SIGTERM, and after [`GRACE`] SIGKILL.
+    /// Ends it: SIGTERM, and after `GRACE` SIGKILL.
     pub fn stop(mut self) {
         self.end();
     }

@@ -18,7 +18,7 @@ const NARROW_DATAGRAM: usize = NARROW - 28;
 /// What is left of a datagram for NDNLPv2's own headers.
 const LINK_HEADER_OCTETS: usize = 48;
 
-const TOLD: &str = "option path_octets does not take '9': it can only be asked for";
+const TOLD: &str = "option path_octets does not take '9': it can only be read";
 
 /// What a datagram may have on the first link, by IPv4.
 const WIDE_DATAGRAM: usize = 1500 - 28;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
-use namely_forwarder::{Batch, Config, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received};
+use namely_forwarder::{Batch, Config, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received};
 use namely_wire::LpHeaders;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -48,7 +48,8 @@ impl Bench {
         config.fib_entries_max = (case.routes as usize + 1).max(config.fib_entries_max);
         let names = Names { routes: case.routes, components: case.components };
         let core = Core::new(config, 1).map_err(|e| Error::Usage(e.to_string()))?;
-        let upstream = core.face_register(FaceSpec::remote()).map_err(|e| Error::Usage(e.to_string()))?;
+        let upstream =
+            core.face_register(FaceProperties::remote()).map_err(|e| Error::Usage(e.to_string()))?;
         Ok(Bench { core, names, case: *case, upstream })
     }
 
@@ -64,7 +65,7 @@ impl Bench {
 
     /// A worker with a downstream face and buffers of its own.
     pub fn worker(&self, place: u64) -> Result<Worker<'_>, Error> {
-        let spec = FaceSpec { local_fields: true, ..FaceSpec::application() };
+        let spec = FaceProperties { local_fields: true, ..FaceProperties::application() };
         let downstream = self.core.face_register(spec).map_err(|e| Error::Usage(e.to_string()))?;
         let held = self.case.pending + 2 * self.case.batch;
         Ok(Worker {

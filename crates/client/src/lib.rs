@@ -50,9 +50,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the router at the address `router`, or to the first that is found in the order
-    /// of [`namely_transport::endpoint::candidates`]. `signer` signs commands; a digest does where
-    /// the router knows the user by its socket.
+    /// Connects to the router at the address `router`, or to the first that [`Connection::find`]
+    /// finds. `signer` signs commands; a digest does where the router knows the user by its socket.
     ///
     /// # Errors
     /// [`ClientError::Connection`]: no router was reached, or `router` is no address of one.

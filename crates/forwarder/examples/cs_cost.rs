@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use namely_forwarder::{
-    Config, CsPolicy, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received, UnsolicitedPolicy,
+    Config, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received, UnsolicitedPolicy,
 };
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
@@ -75,7 +75,7 @@ fn main() {
     let mut insertion = [0.0; 2];
     for admit in [false, true] {
         let router = router(packets, policy, admit);
-        let face = router.face_register(FaceSpec::application()).expect("a face");
+        let face = router.face_register(FaceProperties::application()).expect("a face");
         let mut next = 0;
         let mut fresh = || {
             next += batch;

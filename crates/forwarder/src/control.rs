@@ -13,7 +13,7 @@ use namely_wire::{Name, NameRef};
 use crate::bpt::{BindError, Bound};
 use crate::counters::{DropReason, ForwarderCounters, HotCounter};
 use crate::cs::{CsChange, CsStatus};
-use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceSnapshot, FaceSpec, Released};
+use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceProperties, FaceSnapshot, Released};
 use crate::fib::FibError;
 use crate::forwarder::Forwarder;
 use crate::packet::PacketBuf;
@@ -68,7 +68,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// # Errors
     ///
     /// [`FaceError::TableFull`] if `faces_max` faces exist.
-    pub fn face_register(&self, spec: FaceSpec) -> Result<FaceId, FaceError> {
+    pub fn face_register(&self, spec: FaceProperties) -> Result<FaceId, FaceError> {
         self.faces.register(spec)
     }
 

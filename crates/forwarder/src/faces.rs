@@ -58,7 +58,7 @@ pub enum FaceLayer {
 
 /// What a face is, as its home describes it when it registers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FaceSpec {
+pub struct FaceProperties {
     /// Upper or lower.
     pub layer: FaceLayer,
     /// Local or not.
@@ -70,10 +70,10 @@ pub struct FaceSpec {
     pub local_fields: bool,
 }
 
-impl FaceSpec {
+impl FaceProperties {
     /// An application on this host.
     pub const fn application() -> Self {
-        FaceSpec {
+        FaceProperties {
             layer: FaceLayer::Upper,
             scope: FaceScope::Local,
             link_type: LinkType::PointToPoint,
@@ -83,7 +83,7 @@ impl FaceSpec {
 
     /// A channel to one remote host.
     pub const fn remote() -> Self {
-        FaceSpec {
+        FaceProperties {
             layer: FaceLayer::Lower,
             scope: FaceScope::NonLocal,
             link_type: LinkType::PointToPoint,
@@ -93,7 +93,7 @@ impl FaceSpec {
 
     /// A channel to a group of remote hosts.
     pub const fn group() -> Self {
-        FaceSpec { link_type: LinkType::MultiAccess, ..FaceSpec::remote() }
+        FaceProperties { link_type: LinkType::MultiAccess, ..FaceProperties::remote() }
     }
 }
 
@@ -126,7 +126,7 @@ pub struct FaceSnapshot {
     /// Its id.
     pub id: FaceId,
     /// What it is; `local_fields` as it is now.
-    pub spec: FaceSpec,
+    pub spec: FaceProperties,
     /// Its user count: 1 for the registration and 1 for each holder.
     pub users: usize,
     /// Its packets.
@@ -216,7 +216,7 @@ impl FaceCell {
     }
 
     /// Registers a face in a free cell, under the table's lock.
-    fn register(&self, spec: FaceSpec) -> u32 {
+    fn register(&self, spec: FaceProperties) -> u32 {
         let generation = ((self.state.load(Ordering::Relaxed) >> 32) as u32).wrapping_add(1);
         // The state last, and with Release: it lets `hold` in. Until then the cell is this
         // thread's, which has the table's lock, so the rest is Relaxed.
@@ -244,8 +244,8 @@ impl FaceCell {
         None
     }
 
-    fn spec(&self) -> FaceSpec {
-        FaceSpec::unpack(self.spec.load(Ordering::Relaxed))
+    fn spec(&self) -> FaceProperties {
+        FaceProperties::unpack(self.spec.load(Ordering::Relaxed))
     }
 
     /// The face in a snapshot, if the cell is that of a registered one.
@@ -261,7 +261,7 @@ impl FaceCell {
     }
 }
 
-impl FaceSpec {
+impl FaceProperties {
     const LOWER: u32 = 1;
     const LOCAL: u32 = 1 << 1;
     const LOCAL_FIELDS: u32 = 1 << 2;
@@ -281,7 +281,7 @@ impl FaceSpec {
     }
 
     fn unpack(bits: u32) -> Self {
-        FaceSpec {
+        FaceProperties {
             layer: if bits & Self::LOWER != 0 { FaceLayer::Lower } else { FaceLayer::Upper },
             scope: if bits & Self::LOCAL != 0 { FaceScope::Local } else { FaceScope::NonLocal },
             link_type: match bits >> Self::LINK_SHIFT {
@@ -408,7 +408,7 @@ impl<R: RawMutex> Faces<R> {
         Ok(Faces { cells: Pool::new(slots_max(faces_max))?, table: Mutex::new(table) })
     }
 
-    pub(crate) fn register(&self, spec: FaceSpec) -> Result<FaceId, FaceError> {
+    pub(crate) fn register(&self, spec: FaceProperties) -> Result<FaceId, FaceError> {
         let mut table = self.table.lock();
         let (slot, cell) = self.vacant(&mut table).ok_or(FaceError::TableFull)?;
         let generation = cell.register(spec);
@@ -447,9 +447,9 @@ impl<R: RawMutex> Faces<R> {
     pub(crate) fn set_local_fields(&self, id: FaceId, enabled: bool) -> Result<(), FaceError> {
         let face = self.hold(id).ok_or(FaceError::NotFound)?;
         if enabled {
-            face.cell.spec.fetch_or(FaceSpec::LOCAL_FIELDS, Ordering::Relaxed);
+            face.cell.spec.fetch_or(FaceProperties::LOCAL_FIELDS, Ordering::Relaxed);
         } else {
-            face.cell.spec.fetch_and(!FaceSpec::LOCAL_FIELDS, Ordering::Relaxed);
+            face.cell.spec.fetch_and(!FaceProperties::LOCAL_FIELDS, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -12,14 +12,14 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use namely_forwarder::{Config, FaceId, FaceSpec, Forwarder, Outgoing, Received};
+//! use namely_forwarder::{Config, FaceId, FaceProperties, Forwarder, Outgoing, Received};
 //! use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 //!
 //! type Sent = Vec<(FaceId, Outgoing<Arc<[u8]>>)>;
 //! let config = Config::new(|_| [0; 32]); // the home's SHA-256
 //! let forwarder = Forwarder::<Arc<[u8]>, parking_lot::RawMutex>::new(config, 42).unwrap();
-//! let consumer = forwarder.face_register(FaceSpec::application()).unwrap();
-//! let producer = forwarder.face_register(FaceSpec::remote()).unwrap();
+//! let consumer = forwarder.face_register(FaceProperties::application()).unwrap();
+//! let producer = forwarder.face_register(FaceProperties::remote()).unwrap();
 //! let name: Name = "/a/b".parse().unwrap();
 //! forwarder.fib_add_nexthop(name.as_name(), producer, 0).unwrap();
 //!
@@ -96,7 +96,7 @@ pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
 pub use control::{PitStatus, TableSizes};
 pub use counters::{DropReason, ForwarderCounters, PacketCounts};
 pub use cs::{CsChange, CsPolicy, CsStatus, PolicyModel, UnknownPolicy};
-pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceSnapshot, FaceSpec, Released};
+pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceProperties, FaceSnapshot, Released};
 pub use fib::FibError;
 pub use forwarder::Forwarder;
 pub use packet::{Outgoing, Output, PacketBuf, Received};

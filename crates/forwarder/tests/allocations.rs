@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Batch, Config, ConfigError, CsPolicy, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received,
+    Batch, Config, ConfigError, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received,
     UnsolicitedPolicy,
 };
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
@@ -118,8 +118,8 @@ struct Story {
 impl Story {
     fn new(config: Config, names: usize, must_be_fresh: bool) -> Self {
         let fw = Fw::new(config, 1).unwrap();
-        let consumers = [(); 4].map(|()| fw.face_register(FaceSpec::application()).unwrap());
-        let producers = [(); 2].map(|()| fw.face_register(FaceSpec::remote()).unwrap());
+        let consumers = [(); 4].map(|()| fw.face_register(FaceProperties::application()).unwrap());
+        let producers = [(); 2].map(|()| fw.face_register(FaceProperties::remote()).unwrap());
         let prefix: Name = "/net/site".parse().unwrap();
         producers.iter().for_each(|face| fw.fib_add_nexthop(prefix.as_name(), *face, 0).unwrap());
         let packet = |i: usize| {
@@ -283,7 +283,7 @@ fn a_content_store_without_memory_refuses_data_until_there_is_some() {
         let unsolicited = UnsolicitedPolicy::AdmitAll;
         let config = Config { cs_policy, unsolicited, cs_packets_max: 20, ..Config::new(|_| [0; 32]) };
         let fw = Fw::new(config, 1).unwrap();
-        let face = fw.face_register(FaceSpec::application()).unwrap();
+        let face = fw.face_register(FaceProperties::application()).unwrap();
         let data = |i: u64| -> Packet {
             let name = (0..9).fold(Name::new().join_number(50, i), |name, n: u8| name.join_generic([n]));
             DataBuilder::new(name.as_name())
@@ -325,8 +325,10 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     let beside = octets() - before;
     let before = octets();
     let fw = Fw::new(config, 1).unwrap();
-    let (consumer, upstream) =
-        (fw.face_register(FaceSpec::remote()).unwrap(), fw.face_register(FaceSpec::remote()).unwrap());
+    let (consumer, upstream) = (
+        fw.face_register(FaceProperties::remote()).unwrap(),
+        fw.face_register(FaceProperties::remote()).unwrap(),
+    );
     fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
     let mut sink = Sink::default();
     for packet in &packets {
@@ -348,7 +350,7 @@ fn what_is_seldom_allocates_a_bounded_number_of_times() {
     let story = Story::new(config, 0, true);
     let prefix: Name = "/net/site".parse().unwrap();
     for _ in 0..30 {
-        let face = story.fw.face_register(FaceSpec::remote()).unwrap();
+        let face = story.fw.face_register(FaceProperties::remote()).unwrap();
         story.fw.fib_add_nexthop(prefix.as_name(), face, 1).unwrap();
     }
     let mut sink = Sink::default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use counted::{Counted, TAKEN};
 use namely_forwarder::{
-    Config, CsPolicy, FaceId, FaceSpec, Forwarder, Outgoing, Received, UnsolicitedPolicy,
+    Config, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Received, UnsolicitedPolicy,
 };
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
@@ -62,7 +62,7 @@ impl Bench {
             ..Config::new(|_| [0; 32])
         };
         let forwarder = Forwarder::new(config, 7).unwrap();
-        let face = forwarder.face_register(FaceSpec::application()).unwrap();
+        let face = forwarder.face_register(FaceProperties::application()).unwrap();
         Bench { forwarder, face }
     }
 
@@ -126,7 +126,7 @@ fn an_insertion_takes_a_lock_for_each_component_and_two_more_and_an_eviction_one
 fn only_a_strategy_that_remembers_takes_a_lock_for_it() {
     let locks = ["best-route", "multicast", "asf"].map(|strategy| {
         let bench = Bench::new(CsPolicy::Noop, false);
-        let upstream = bench.forwarder.face_register(FaceSpec::remote()).unwrap();
+        let upstream = bench.forwarder.face_register(FaceProperties::remote()).unwrap();
         let strategy: Name = format!("/{strategy}").parse().unwrap();
         bench.forwarder.strategy_set(Name::new().as_name(), strategy.as_name()).unwrap();
         bench.forwarder.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();

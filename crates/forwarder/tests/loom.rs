@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use namely_forwarder::{Config, DropReason, FaceId, FaceSpec, Forwarder, Outgoing, Received};
+use namely_forwarder::{Config, DropReason, FaceId, FaceProperties, Forwarder, Outgoing, Received};
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 use lock::LoomLock;
@@ -97,15 +97,15 @@ impl Scene {
             ..Config::new(|_| [0; 32])
         };
         let fw = Fw::new(config, 1).unwrap();
-        let consumers = [(); 2].map(|()| fw.face_register(FaceSpec::application()).unwrap());
-        let upstream = fw.face_register(FaceSpec::remote()).unwrap();
+        let consumers = [(); 2].map(|()| fw.face_register(FaceProperties::application()).unwrap());
+        let upstream = fw.face_register(FaceProperties::remote()).unwrap();
         fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
         let scene = Scene { fw, consumers, upstream };
         // Each place, lock and chunk is used once before the threads start: loom does not see that
         // a chunk that one of them makes is there before the other looks into it.
         (0..2).for_each(|i| assert_eq!(scene.ask(i, ["/w", "/v"][i], 1, 1).len(), 1));
         ["/w", "/v"].iter().for_each(|uri| assert_eq!(scene.answer(uri, 2).len(), 1));
-        let passing = scene.fw.face_register(FaceSpec::remote()).unwrap();
+        let passing = scene.fw.face_register(FaceProperties::remote()).unwrap();
         scene.fw.face_release(passing).unwrap();
         assert_eq!(scene.expire(10 * MS), None);
         Arc::new(scene)

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use namely_forwarder::{
-    Batch, Config, DropReason, FaceId, FaceSpec, Forwarder, Outgoing, Output, Received, UnsolicitedPolicy,
+    Batch, Config, DropReason, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received,
+    UnsolicitedPolicy,
 };
 use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, PitToken, SignatureInfo};
 
@@ -95,7 +96,12 @@ struct Scene {
 impl Scene {
     fn new(config: Config) -> Self {
         let fw = Fw::new(config, 9).unwrap();
-        let specs = [FaceSpec::application(), FaceSpec::remote(), FaceSpec::remote(), FaceSpec::group()];
+        let specs = [
+            FaceProperties::application(),
+            FaceProperties::remote(),
+            FaceProperties::remote(),
+            FaceProperties::group(),
+        ];
         let faces: Vec<FaceId> = specs.iter().map(|spec| fw.face_register(*spec).unwrap()).collect();
         let prefix = Name::new().join_generic("a");
         faces.iter().for_each(|face| fw.fib_add_nexthop(prefix.as_name(), *face, face.0).unwrap());
@@ -147,7 +153,7 @@ impl Scene {
     fn control(&self) -> u64 {
         let (mut dice, mut released, start) = (Dice(77), 0, Instant::now());
         while start.elapsed() < duration() {
-            let face = self.fw.face_register(FaceSpec::remote()).unwrap();
+            let face = self.fw.face_register(FaceProperties::remote()).unwrap();
             self.passing.store(face.0, Ordering::Relaxed);
             self.fw.fib_add_nexthop(name(dice.next(20)).as_name(), face, 0).unwrap();
             let hold = self.fw.face_hold(face);
@@ -243,10 +249,10 @@ fn workers_and_the_control_path_leave_nothing_over() {
 fn interests_that_come_at_once_are_aggregated_and_each_is_answered() {
     const WORKERS: usize = 3;
     let fw = Fw::new(Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) }, 3).unwrap();
-    let upstream = fw.face_register(FaceSpec::remote()).unwrap();
+    let upstream = fw.face_register(FaceProperties::remote()).unwrap();
     let prefix = Name::new().join_generic("a");
     fw.fib_add_nexthop(prefix.as_name(), upstream, 0).unwrap();
-    let consumers = [(); WORKERS].map(|()| fw.face_register(FaceSpec::application()).unwrap());
+    let consumers = [(); WORKERS].map(|()| fw.face_register(FaceProperties::application()).unwrap());
     let barrier = std::sync::Barrier::new(WORKERS);
     let rounds = 300;
     let sent = std::thread::scope(|scope| {
@@ -282,10 +288,10 @@ fn interests_that_come_at_once_are_aggregated_and_each_is_answered() {
 #[test]
 fn an_interest_that_meets_the_data_is_answered_or_pending() {
     let fw = Fw::new(Config { cs_packets_max: 0, ..Config::new(|_| [0; 32]) }, 3).unwrap();
-    let upstream = fw.face_register(FaceSpec::remote()).unwrap();
+    let upstream = fw.face_register(FaceProperties::remote()).unwrap();
     let (one, other) = (
-        fw.face_register(FaceSpec::application()).unwrap(),
-        fw.face_register(FaceSpec::application()).unwrap(),
+        fw.face_register(FaceProperties::application()).unwrap(),
+        fw.face_register(FaceProperties::application()).unwrap(),
     );
     fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
     let barrier = std::sync::Barrier::new(2);

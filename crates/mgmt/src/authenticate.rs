@@ -7,7 +7,7 @@ use namely_wire::InterestView;
 use namely_wire::mgmt::Command;
 
 use crate::management::Now;
-use crate::policy::{Act, Credentials, Policy};
+use crate::policy::{Act, Policy, Requester};
 
 /// Refusal of a user whose rights do not reach.
 const USER_NOT_ALLOWED: &str = "user_not_allowed";
@@ -50,23 +50,23 @@ impl Authenticator {
         &mut self,
         act: Act<'_>,
         interest: &InterestView<'_>,
-        credentials: Credentials,
+        requester: Requester,
         now: Now,
     ) -> Result<(), String> {
-        if self.policy.user_allows(credentials, act) {
+        if self.policy.user_allows(requester, act) {
             return Ok(());
         }
         let by_key = self.allow_by_key(act, interest, now);
-        by_key.map_err(|(label, text)| match credentials {
+        by_key.map_err(|(label, text)| match requester {
             // Applications sign with any key they have; to a user, rules for users are the answer.
-            Credentials::User(uid) => {
+            Requester::User(uid) => {
                 self.count(USER_NOT_ALLOWED);
                 format!(
                     "user {uid} may not {}: see [authorization] in the router's configuration",
                     describe(act)
                 )
             }
-            Credentials::Unknown => {
+            Requester::Unknown => {
                 self.count(label);
                 text
             }
@@ -178,7 +178,7 @@ mod tests {
         authenticator: &mut Authenticator,
         wire: &[u8],
         uri: &str,
-        who: Credentials,
+        who: Requester,
     ) -> Result<(), String> {
         let interest = InterestView::parse(wire).unwrap();
         authenticator.allow(Act::RegisterOwn(name(uri).as_name()), &interest, who, NOW)
@@ -189,10 +189,10 @@ mod tests {
         let (signer, certificate) = key("/alice/KEY/1");
         let mut authenticator = authenticator(certificate);
         let at = |n| command(&signer, NOW.unix_ms + n);
-        try_to(&mut authenticator, &at(1), "/alice/x", Credentials::Unknown).unwrap();
-        let text = try_to(&mut authenticator, &at(2), "/bob", Credentials::Unknown).unwrap_err();
+        try_to(&mut authenticator, &at(1), "/alice/x", Requester::Unknown).unwrap();
+        let text = try_to(&mut authenticator, &at(2), "/bob", Requester::Unknown).unwrap_err();
         assert!(text.contains("/alice/KEY/1 may not register /bob"), "{text}");
-        let text = try_to(&mut authenticator, &at(2), "/alice/x", Credentials::Unknown).unwrap_err();
+        let text = try_to(&mut authenticator, &at(2), "/alice/x", Requester::Unknown).unwrap_err();
         assert!(text.contains("not newer"), "a replay: {text}");
         assert_eq!(authenticator.refusals(), &BTreeMap::from([("key_not_allowed", 1), ("replayed", 1)]));
     }
@@ -211,7 +211,7 @@ mod tests {
             (&digest, "no key"),
             (&unsigned, "not signed"),
         ] {
-            let text = try_to(&mut authenticator, wire, "/alice", Credentials::Unknown).unwrap_err();
+            let text = try_to(&mut authenticator, wire, "/alice", Requester::Unknown).unwrap_err();
             assert!(text.contains(hint), "{text}");
         }
         assert_eq!(authenticator.refusals().values().sum::<u64>(), 4);
@@ -229,14 +229,14 @@ mod tests {
         let mut authenticator = authenticator(certificate);
         authenticator.verifier.verifier().supply_certificate(issued);
         let wire = command(&other, NOW.unix_ms);
-        assert!(try_to(&mut authenticator, &wire, "/alice/sub", Credentials::Unknown).is_err());
+        assert!(try_to(&mut authenticator, &wire, "/alice/sub", Requester::Unknown).is_err());
     }
 
     #[test]
     fn a_user_without_a_right_may_still_use_a_key() {
         let (signer, certificate) = key("/alice/KEY/1");
         let mut authenticator = authenticator(certificate);
-        let user = Credentials::User(1001);
+        let user = Requester::User(1001);
         try_to(&mut authenticator, &command(&signer, NOW.unix_ms), "/alice", user).unwrap();
         let digest = command(&Signer::digest_sha256(), NOW.unix_ms);
         let text = try_to(&mut authenticator, &digest, "/alice", user).unwrap_err();
@@ -248,13 +248,13 @@ mod tests {
         let (signer, certificate) = key("/alice/KEY/1");
         let mut authenticator = authenticator(certificate.clone());
         let wire = command(&signer, NOW.unix_ms);
-        try_to(&mut authenticator, &wire, "/alice", Credentials::Unknown).unwrap();
+        try_to(&mut authenticator, &wire, "/alice", Requester::Unknown).unwrap();
         authenticator.set_policy(Policy::default());
         let later = command(&signer, NOW.unix_ms + 1);
-        assert!(try_to(&mut authenticator, &later, "/alice", Credentials::Unknown).is_err());
+        assert!(try_to(&mut authenticator, &later, "/alice", Requester::Unknown).is_err());
         let rights = Rights { register: vec![Name::new()], manage: true };
         authenticator.set_policy(Policy { keys: vec![(certificate, rights)], ..Policy::default() });
-        assert!(try_to(&mut authenticator, &wire, "/alice", Credentials::Unknown).is_err(), "a replay");
-        try_to(&mut authenticator, &later, "/alice", Credentials::Unknown).unwrap();
+        assert!(try_to(&mut authenticator, &wire, "/alice", Requester::Unknown).is_err(), "a replay");
+        try_to(&mut authenticator, &later, "/alice", Requester::Unknown).unwrap();
     }
 }

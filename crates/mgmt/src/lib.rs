@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use namely_forwarder::{Config, FaceId, Forwarder};
-//! use namely_mgmt::{Control, Credentials, FaceSettings, Faces, Incoming};
+//! use namely_mgmt::{Control, Requester, FaceSettings, Faces, Incoming};
 //! use namely_mgmt::{Management, Now, Policy, UpdateFaceError};
 //! use namely_wire::mgmt::{Counter, Dataset, FaceStatus, GeneralStatus, Scope};
 //! use namely_wire::{DataView, FaceUri, InterestBuilder};
@@ -49,8 +49,8 @@
 //!
 //! let dataset = Dataset::StatusGeneral.prefix(Scope::Localhost);
 //! let interest = InterestBuilder::new(dataset).can_be_prefix().must_be_fresh().build();
-//! let credentials = Credentials::Unknown;
-//! let incoming = Incoming { interest: &interest, face_id: 300, credentials };
+//! let requester = Requester::Unknown;
+//! let incoming = Incoming { interest: &interest, face_id: 300, requester };
 //! let mut replies = Vec::new();
 //! management.handle(incoming, Control { faces: &NoFaces, tables: &tables }, now, &mut replies);
 //!
@@ -75,4 +75,4 @@ mod tables;
 pub use control::{Control, CreateFaceError, FaceSettings, FaceSpec, Faces, Tables, UpdateFaceError};
 pub use counters::Counters;
 pub use management::{Incoming, Management, NEW_FACES_MAX, NewFace, Now};
-pub use policy::{Act, Credentials, Policy, Rights};
+pub use policy::{Act, Policy, Requester, Rights};

@@ -14,7 +14,7 @@ use crate::counters::Counters;
 use crate::dataset::Snapshots;
 use crate::events::{Events, Subscription};
 use crate::modules::{self, bad, not_found};
-use crate::policy::{Act, Credentials, Policy, is_reserved};
+use crate::policy::{Act, Policy, Requester, is_reserved};
 use crate::reply;
 
 /// Faces that are being made for `faces/create` at once. A command beyond them is refused with 504.
@@ -44,7 +44,7 @@ pub struct Incoming<'a> {
     /// The face it came from.
     pub face_id: u64,
     /// What that face's peer is known by.
-    pub credentials: Credentials,
+    pub requester: Requester,
 }
 
 /// The time, on both clocks.
@@ -247,7 +247,7 @@ impl Management {
             return Err(refuse("only rib commands are taken under /localhop, and only where enabled".into()));
         }
         let act = Act::of(request.command, parameters, incoming.face_id);
-        self.authenticator.allow(act, interest, incoming.credentials, now).map_err(refuse)?;
+        self.authenticator.allow(act, interest, incoming.requester, now).map_err(refuse)?;
         match &parameters.name {
             Some(name) if changes_routes(request.command) && is_reserved(name.as_name()) => {
                 Err(refuse(format!("{name} belongs to the router's management")))

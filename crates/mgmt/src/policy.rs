@@ -10,7 +10,7 @@ use namely_wire::{Component, Name, NameRef};
 
 /// What a face's peer is known by before any signature is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Credentials {
+pub enum Requester {
     /// A process of this machine that runs as this uid (`SO_PEERCRED` of a Unix socket).
     User(u32),
     /// Somebody; only signatures count.
@@ -89,8 +89,8 @@ pub(crate) fn is_reserved(name: NameRef<'_>) -> bool {
 
 impl Policy {
     /// Returns true if the user at the other end of a Unix socket may do `act` unsigned.
-    pub(crate) fn user_allows(&self, credentials: Credentials, act: Act<'_>) -> bool {
-        let Credentials::User(uid) = credentials else { return false };
+    pub(crate) fn user_allows(&self, requester: Requester, act: Act<'_>) -> bool {
+        let Requester::User(uid) = requester else { return false };
         self.superusers.contains(&uid)
             || self.users.iter().any(|(who, rights)| who.is_none_or(|who| who == uid) && rights.allow(act))
     }
@@ -152,14 +152,11 @@ mod tests {
             users: vec![(None, rights(&["/pub"])), (Some(7), rights(&["/seven"]))],
             ..Policy::default()
         };
-        let may =
-            |credentials, uri: &str| policy.user_allows(credentials, Act::RegisterOwn(name(uri).as_name()));
-        assert!(
-            may(Credentials::User(0), "/anything") && policy.user_allows(Credentials::User(0), Act::Manage)
-        );
-        assert!(may(Credentials::User(7), "/pub/x") && may(Credentials::User(7), "/seven/x"));
-        assert!(may(Credentials::User(8), "/pub/x") && !may(Credentials::User(8), "/seven/x"));
-        assert!(!may(Credentials::Unknown, "/pub/x"), "rules for users are for Unix sockets");
+        let may = |requester, uri: &str| policy.user_allows(requester, Act::RegisterOwn(name(uri).as_name()));
+        assert!(may(Requester::User(0), "/anything") && policy.user_allows(Requester::User(0), Act::Manage));
+        assert!(may(Requester::User(7), "/pub/x") && may(Requester::User(7), "/seven/x"));
+        assert!(may(Requester::User(8), "/pub/x") && !may(Requester::User(8), "/seven/x"));
+        assert!(!may(Requester::Unknown, "/pub/x"), "rules for users are for Unix sockets");
     }
 
     #[test]

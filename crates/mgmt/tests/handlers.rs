@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use namely_forwarder::{Config, FaceId, FaceSpec as ForwarderFace, Forwarder, Received};
+use namely_forwarder::{Config, FaceId, FaceProperties as ForwarderFace, Forwarder, Received};
 use namely_mgmt::{
-    Control, CreateFaceError, Credentials, FaceSettings, Faces, Incoming, Management, NEW_FACES_MAX, NewFace,
-    Now, Policy, Rights, UpdateFaceError,
+    Control, CreateFaceError, FaceSettings, Faces, Incoming, Management, NEW_FACES_MAX, NewFace, Now, Policy,
+    Requester, Rights, UpdateFaceError,
 };
 use namely_security::{Signer, sha256, sign_interest};
 use namely_wire::mgmt::{
@@ -20,7 +20,7 @@ use namely_wire::{ContentType, DataView, FaceUri, InterestBuilder, Name};
 type Tables = Forwarder<Arc<[u8]>, parking_lot::RawMutex>;
 
 const NOW: Now = Now { ns: 5_000_000_000, unix_ms: 1_800_000_000_000 };
-const USER: Credentials = Credentials::User(1000);
+const USER: Requester = Requester::User(1000);
 
 /// Faces without sockets, registered with the forwarder.
 struct World {
@@ -60,14 +60,9 @@ impl World {
         Control { faces: self, tables: &self.tables }
     }
 
-    fn ask(
-        &self,
-        interest: &[u8],
-        face_id: u64,
-        credentials: Credentials,
-    ) -> (Vec<Vec<u8>>, Option<NewFace>) {
+    fn ask(&self, interest: &[u8], face_id: u64, requester: Requester) -> (Vec<Vec<u8>>, Option<NewFace>) {
         let mut replies = Vec::new();
-        let incoming = Incoming { interest, face_id, credentials };
+        let incoming = Incoming { interest, face_id, requester };
         let lookup = self.management.borrow_mut().handle(incoming, self.control(), NOW, &mut replies);
         (replies, lookup)
     }
@@ -77,7 +72,7 @@ impl World {
         command: Command,
         parameters: &ControlParameters,
         face_id: u64,
-        who: Credentials,
+        who: Requester,
     ) -> ControlResponse {
         let interest = signed(command.name(Scope::Localhost, parameters));
         let (replies, new_face) = self.ask(&interest, face_id, who);
@@ -88,7 +83,7 @@ impl World {
     fn dataset(&self, dataset: Dataset) -> Vec<u8> {
         let interest =
             InterestBuilder::new(dataset.prefix(Scope::Localhost)).can_be_prefix().must_be_fresh().build();
-        let (replies, _) = self.ask(&interest, 1, Credentials::Unknown);
+        let (replies, _) = self.ask(&interest, 1, Requester::Unknown);
         DataView::parse(&replies[0]).unwrap().content.to_vec()
     }
 }
@@ -176,8 +171,8 @@ fn every_command_but_own_registration_needs_the_right_to_manage() {
             continue;
         }
         assert_eq!(world.command(*command, &parameters, own, USER).code, 403, "{command}");
-        assert_eq!(world.command(*command, &parameters, own, Credentials::Unknown).code, 403, "{command}");
-        assert_ne!(world.command(*command, &parameters, own, Credentials::User(0)).code, 403, "{command}");
+        assert_eq!(world.command(*command, &parameters, own, Requester::Unknown).code, 403, "{command}");
+        assert_ne!(world.command(*command, &parameters, own, Requester::User(0)).code, 403, "{command}");
     }
     let management = world.management.borrow();
     let refused = Command::ALL.len() as u64 - 1;
@@ -194,12 +189,12 @@ fn not_even_root_routes_the_routers_own_names() {
         [Command::RibRegister, Command::RibUnregister, Command::FibAddNexthop, Command::FibRemoveNexthop]
     {
         for uri in ["/localhost/nfd", "/localhost/nfd/rib", "/localhop/nfd"] {
-            let response = world.command(command, &named(uri), own, Credentials::User(0));
+            let response = world.command(command, &named(uri), own, Requester::User(0));
             assert_eq!(response.code, 403, "{command} {uri}");
         }
     }
     assert_eq!(
-        world.command(Command::RibRegister, &named("/localhost/x"), own, Credentials::User(0)).code,
+        world.command(Command::RibRegister, &named("/localhost/x"), own, Requester::User(0)).code,
         200
     );
 }
@@ -216,7 +211,7 @@ fn localhop_takes_rib_commands_only_and_only_when_it_is_on() {
         world.management.borrow_mut().set_policy(Policy { localhop_rib: on, ..policy() });
         let own = world.add_face("fd://1");
         let interest = signed(command.name(Scope::Localhop, &named("/n")));
-        let (replies, _) = world.ask(&interest, own, Credentials::User(0));
+        let (replies, _) = world.ask(&interest, own, Requester::User(0));
         assert_eq!(response(&replies[0]).code, code, "{on} {command}");
     }
 }
@@ -233,7 +228,7 @@ fn the_fib_has_the_route_when_the_response_is_made() {
 fn create(world: &World, host: &str) -> (Vec<u8>, Vec<Vec<u8>>, Option<NewFace>) {
     let parameters = ControlParameters { uri: Some(format!("udp://{host}:7")), ..Default::default() };
     let interest = signed(Command::FacesCreate.name(Scope::Localhost, &parameters));
-    let (replies, new_face) = world.ask(&interest, 1, Credentials::User(0));
+    let (replies, new_face) = world.ask(&interest, 1, Requester::User(0));
     (interest, replies, new_face)
 }
 

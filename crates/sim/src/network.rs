@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
-use namely_forwarder::{FaceId, FaceSpec, Forwarder, Outgoing, Received};
+use namely_forwarder::{FaceId, FaceProperties, Forwarder, Outgoing, Received};
 use namely_link::ReassemblyTotal;
 use namely_wire::Name;
 
@@ -141,7 +141,7 @@ impl Network {
     pub fn connect_unlike(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> PortId {
         let first = self.ports.len();
         for (node, peer, spec) in [(a, first + 1, there), (b, first, back)] {
-            let face = self.face(node, FaceSpec::remote(), Target::Port(self.ports.len()));
+            let face = self.face(node, FaceProperties::remote(), Target::Port(self.ports.len()));
             self.ports.push(Port::new(node, face, peer, spec, self.reassembly.clone()));
         }
         PortId(first)
@@ -157,13 +157,13 @@ impl Network {
     /// # Panics
     /// If the node has as many faces as it may.
     pub fn attach(&mut self, node: NodeId, behaviour: Box<dyn Behaviour>) -> AppId {
-        let face = self.face(node, FaceSpec::application(), Target::App(self.apps.len()));
+        let face = self.face(node, FaceProperties::application(), Target::App(self.apps.len()));
         let behaviour = Some(behaviour);
         self.apps.push(App { node: node.0, face, behaviour, started: false, alarm: Alarm::OFF });
         AppId(self.apps.len() - 1)
     }
 
-    fn face(&mut self, node: NodeId, spec: FaceSpec, target: Target) -> FaceId {
+    fn face(&mut self, node: NodeId, spec: FaceProperties, target: Target) -> FaceId {
         let node = &mut self.nodes[node.0];
         let face = node.forwarder.face_register(spec).expect("room for a face");
         node.faces.insert(face, target);

@@ -99,7 +99,7 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use namely_forwarder::{FaceSpec, Received};
+    use namely_forwarder::{FaceProperties, Received};
     use namely_wire::InterestBuilder;
 
     use super::*;
@@ -136,8 +136,11 @@ mod tests {
         let old = config("");
         let forwarder: Tables = old.forwarder(1).unwrap();
         let face = |spec| forwarder.face_register(spec).unwrap();
-        let (app, by_hint, by_name) =
-            (face(FaceSpec::application()), face(FaceSpec::remote()), face(FaceSpec::remote()));
+        let (app, by_hint, by_name) = (
+            face(FaceProperties::application()),
+            face(FaceProperties::remote()),
+            face(FaceProperties::remote()),
+        );
         let name = |uri: &str| uri.parse::<Name>().unwrap();
         forwarder.fib_add_nexthop(name("/isp").as_name(), by_hint, 0).unwrap();
         forwarder.fib_add_nexthop(name("/a").as_name(), by_name, 0).unwrap();

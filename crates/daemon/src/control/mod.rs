@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
 
 use namely_host::clock;
-use namely_mgmt::{Control, CreateFaceError, Credentials, Incoming, Management, Now, Policy};
+use namely_mgmt::{Control, CreateFaceError, Incoming, Management, Now, Policy, Requester};
 use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceStatus};
 use namely_wire::{CACHE_POLICY_NO_CACHE, LpHeaders};
 
@@ -143,8 +143,8 @@ impl ControlThread {
     /// else is expected.
     fn packet(&mut self, packet: &ControlPacket) {
         let Some(face) = packet.incoming else { return };
-        let credentials = packet.credentials.map_or(Credentials::Unknown, |peer| Credentials::User(peer.uid));
-        let incoming = Incoming { interest: &packet.packet, face_id: face.0, credentials };
+        let requester = packet.credentials.map_or(Requester::Unknown, |peer| Requester::User(peer.uid));
+        let incoming = Incoming { interest: &packet.packet, face_id: face.0, requester };
         let mut replies = Vec::new();
         let control = control(&self.plane, &self.core);
         let new_face = self.management.handle(incoming, control, now(), &mut replies);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
-use namely_forwarder::{FaceError, FaceId, FaceSpec as CoreFaceSpec};
+use namely_forwarder::{FaceError, FaceId, FaceProperties};
 use namely_io::{EventLoop, OpenError, PortStatus, Workers};
 use namely_link::DropCounters;
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
@@ -73,7 +73,7 @@ impl DataPlane {
             tracing::warn!("the dispatcher has no core of its own: there is one worker only");
         }
         let (handles, loops) = Workers::new(options.io, options.dispatcher.links.clone(), workers)?;
-        let spec = CoreFaceSpec { local_fields: true, ..CoreFaceSpec::application() };
+        let spec = FaceProperties { local_fields: true, ..FaceProperties::application() };
         let internal_face = core.face_register(spec).map_err(StartError::Face)?;
         let (outbox, inbox) = inbox::pair();
         let wakers = loops.iter().map(EventLoop::waker);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use namely_forwarder::{FaceId, FaceLayer, FaceSpec as CoreFaceSpec};
+use namely_forwarder::{FaceId, FaceLayer, FaceProperties};
 use namely_io::{FaceTag, PortStatus, Reach};
 use namely_link::{CodelConfig, DropCounters, LinkConfig, LinkSender};
 use namely_mgmt::{CreateFaceError, FaceSettings, UpdateFaceError};
@@ -291,9 +291,9 @@ fn far(remote: &FaceUri, local: Option<&FaceUri>) -> Far {
 }
 
 /// How the forwarder sees a port_status.
-fn core_spec(port_status: &PortStatus, config: &LinkConfig) -> CoreFaceSpec {
+fn core_spec(port_status: &PortStatus, config: &LinkConfig) -> FaceProperties {
     let scope = status::scope(port_status.reach);
-    CoreFaceSpec {
+    FaceProperties {
         layer: if scope == FaceScope::Local { FaceLayer::Upper } else { FaceLayer::Lower },
         scope,
         link_type: status::link_type(port_status.reach),

@@ -8,7 +8,7 @@ use crate::config::Config;
 #[test]
 fn what_is_entered_for_a_face_after_its_release_is_refused_and_swept() {
     let forwarder = Forwarder::<Arc<[u8]>, parking_lot::RawMutex>::new(Config::new(|_| [0; 32]), 1).unwrap();
-    let id = forwarder.face_register(FaceSpec::application()).unwrap();
+    let id = forwarder.face_register(FaceProperties::application()).unwrap();
     let key = forwarder.key_of(id).unwrap();
     forwarder.face_release(id).unwrap();
     let name: Name = "/a".parse().unwrap();

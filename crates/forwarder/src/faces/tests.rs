@@ -12,7 +12,7 @@ type Table = Faces<parking_lot::RawMutex>;
 #[test]
 fn upper_and_lower_faces_get_unique_ids() {
     let faces = Table::new(100).unwrap();
-    let specs = [FaceSpec::application(), FaceSpec::remote(), FaceSpec::group()];
+    let specs = [FaceProperties::application(), FaceProperties::remote(), FaceProperties::group()];
     let mut ids: Vec<FaceId> = (0..30).map(|i| faces.register(specs[i % 3]).unwrap()).collect();
     assert!(ids.iter().all(|id| *id >= FaceId::FIRST));
     assert_eq!(faces.snapshot().iter().map(|face| face.spec).take(3).collect::<Vec<_>>(), specs);
@@ -26,31 +26,31 @@ fn the_face_local_cannot_be_released_or_held_as_a_socket() {
     let faces = Table::new(1).unwrap();
     assert_eq!(faces.release(FaceId::LOCAL).map(|_| ()), Err(FaceError::Permanent));
     assert!(faces.hold(FaceId::LOCAL).is_none());
-    assert!(faces.register(FaceSpec::application()).is_ok(), "it takes no place in the table");
+    assert!(faces.register(FaceProperties::application()).is_ok(), "it takes no place in the table");
 }
 
 #[test]
 fn at_the_limit_a_face_is_registered_and_one_past_it_refused() {
     let faces = Table::new(2).unwrap();
-    let first = faces.register(FaceSpec::remote()).unwrap();
-    assert!(faces.register(FaceSpec::remote()).is_ok());
-    assert_eq!(faces.register(FaceSpec::remote()), Err(FaceError::TableFull));
+    let first = faces.register(FaceProperties::remote()).unwrap();
+    assert!(faces.register(FaceProperties::remote()).is_ok());
+    assert_eq!(faces.register(FaceProperties::remote()), Err(FaceError::TableFull));
     faces.release(first).unwrap();
-    assert!(faces.register(FaceSpec::remote()).is_ok());
-    assert_eq!(faces.register(FaceSpec::remote()), Err(FaceError::TableFull));
+    assert!(faces.register(FaceProperties::remote()).is_ok());
+    assert_eq!(faces.register(FaceProperties::remote()), Err(FaceError::TableFull));
 }
 
 #[test]
 fn a_released_id_rests_and_its_key_never_returns() {
     let faces = Table::new(1000).unwrap();
-    let first = faces.register(FaceSpec::remote()).unwrap();
+    let first = faces.register(FaceProperties::remote()).unwrap();
     let (key, _) = faces.release(first).unwrap();
     for _ in 0..FACE_IDS_RESTING {
-        let id = faces.register(FaceSpec::remote()).unwrap();
+        let id = faces.register(FaceProperties::remote()).unwrap();
         assert_ne!(id, first);
         faces.release(id).unwrap();
     }
-    let again = faces.register(FaceSpec::remote()).unwrap();
+    let again = faces.register(FaceProperties::remote()).unwrap();
     assert_eq!(again, first);
     assert!(faces.hold_key(key).is_none());
     assert!(faces.hold(first).is_some_and(|hold| hold.key() != key));
@@ -59,7 +59,7 @@ fn a_released_id_rests_and_its_key_never_returns() {
 #[test]
 fn the_packets_of_released_faces_stay_in_the_sum() {
     let faces = Table::new(10).unwrap();
-    let id = faces.register(FaceSpec::remote()).unwrap();
+    let id = faces.register(FaceProperties::remote()).unwrap();
     (0..3).for_each(|_| faces.hold(id).unwrap().count(Packets::InData));
     faces.release(id).unwrap();
     assert_eq!(faces.packets().in_data, 3);
@@ -70,16 +70,19 @@ fn the_packets_of_released_faces_stay_in_the_sum() {
 #[test]
 fn an_orphans_cell_is_used_again_only_after_the_last_put() {
     let faces = Table::new(1).unwrap();
-    let first = faces.register(FaceSpec::remote()).unwrap();
+    let first = faces.register(FaceProperties::remote()).unwrap();
     let orphan = faces.hold(first).unwrap();
     assert_eq!(faces.release(first).map(|(_, released)| released), Ok(Released::Orphaned));
-    let second = faces.register(FaceSpec::remote()).unwrap();
+    let second = faces.register(FaceProperties::remote()).unwrap();
     assert_ne!(second, first, "the orphan still has the cell");
     assert_eq!(orphan.id(), FaceId::NONE);
     faces.release(second).unwrap();
     drop(orphan);
-    assert_eq!(faces.register(FaceSpec::application()), Ok(first));
-    assert_eq!(faces.snapshot().iter().map(|face| face.spec).collect::<Vec<_>>(), [FaceSpec::application()]);
+    assert_eq!(faces.register(FaceProperties::application()), Ok(first));
+    assert_eq!(
+        faces.snapshot().iter().map(|face| face.spec).collect::<Vec<_>>(),
+        [FaceProperties::application()]
+    );
 }
 
 #[test]
@@ -88,8 +91,8 @@ fn a_spec_is_kept_as_it_was_given() {
         for scope in [FaceScope::Local, FaceScope::NonLocal] {
             for link_type in [LinkType::PointToPoint, LinkType::MultiAccess, LinkType::AdHoc] {
                 for local_fields in [false, true] {
-                    let spec = FaceSpec { layer, scope, link_type, local_fields };
-                    assert_eq!(FaceSpec::unpack(spec.pack()), spec);
+                    let spec = FaceProperties { layer, scope, link_type, local_fields };
+                    assert_eq!(FaceProperties::unpack(spec.pack()), spec);
                 }
             }
         }
@@ -124,7 +127,7 @@ proptest! {
         let mut held: Vec<(FaceId, FaceHold<'_>, bool)> = Vec::new();
         for step in steps {
             match step {
-                Step::Register => registered.push(faces.register(FaceSpec::remote()).unwrap()),
+                Step::Register => registered.push(faces.register(FaceProperties::remote()).unwrap()),
                 Step::Release(i) if !registered.is_empty() => {
                     let id = registered.remove(i % registered.len());
                     let users = held.iter().filter(|(face, _, alive)| *face == id && *alive).count();

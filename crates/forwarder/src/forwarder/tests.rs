@@ -8,7 +8,7 @@ use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, Pit
 use proptest::prelude::*;
 
 use super::*;
-use crate::faces::FaceSpec;
+use crate::faces::FaceProperties;
 use crate::packet::Outgoing;
 
 type Packet = Arc<[u8]>;
@@ -56,7 +56,12 @@ struct Player {
 impl Player {
     fn new(hasher: NameHasher) -> Self {
         let forwarder = Forwarder::with_hasher(Config::new(|_| [0; 32]), hasher).unwrap();
-        let specs = [FaceSpec::application(), FaceSpec::remote(), FaceSpec::remote(), FaceSpec::group()];
+        let specs = [
+            FaceProperties::application(),
+            FaceProperties::remote(),
+            FaceProperties::remote(),
+            FaceProperties::group(),
+        ];
         let faces = specs.map(|spec| forwarder.face_register(spec).unwrap());
         Player { forwarder, faces, now_ns: 0 }
     }

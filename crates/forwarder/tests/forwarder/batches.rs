@@ -1,6 +1,6 @@
 //! Batches beside the same packets one by one.
 
-use namely_forwarder::{Batch, FaceId, FaceSpec, Received};
+use namely_forwarder::{Batch, FaceId, FaceProperties, Received};
 use namely_wire::{LpHeaders, NackReason, Name};
 use proptest::prelude::*;
 
@@ -47,7 +47,12 @@ fn packet(step: Step) -> Received<Packet> {
 
 fn scene() -> (Bench, [FaceId; 4]) {
     let bench = Bench::with(namely_forwarder::Config { cs_packets_max: 3, pit_entries_max: 6, ..config() });
-    let specs = [FaceSpec::application(), FaceSpec::remote(), FaceSpec::remote(), FaceSpec::group()];
+    let specs = [
+        FaceProperties::application(),
+        FaceProperties::remote(),
+        FaceProperties::remote(),
+        FaceProperties::group(),
+    ];
     let faces = specs.map(|spec| bench.face(spec));
     bench.route("/a", faces[1], 1);
     bench.route("/a", faces[2], 2);

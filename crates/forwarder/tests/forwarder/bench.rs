@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use namely_forwarder::{Config, DropReason, FaceId, FaceSpec, Forwarder, Outgoing, Received};
+use namely_forwarder::{Config, DropReason, FaceId, FaceProperties, Forwarder, Outgoing, Received};
 use namely_wire::mgmt::{Route, route_flags};
 use namely_wire::{
     Component, DataBuilder, InterestBuilder, InterestView, LpHeaders, NackReason, Name, PitToken,
@@ -50,18 +50,18 @@ impl Bench {
     }
 
     pub(crate) fn app(&self) -> FaceId {
-        self.fw.face_register(FaceSpec::application()).unwrap()
+        self.fw.face_register(FaceProperties::application()).unwrap()
     }
 
     pub(crate) fn remote(&self) -> FaceId {
-        self.fw.face_register(FaceSpec::remote()).unwrap()
+        self.fw.face_register(FaceProperties::remote()).unwrap()
     }
 
     pub(crate) fn group(&self) -> FaceId {
-        self.fw.face_register(FaceSpec::group()).unwrap()
+        self.fw.face_register(FaceProperties::group()).unwrap()
     }
 
-    pub(crate) fn face(&self, spec: FaceSpec) -> FaceId {
+    pub(crate) fn face(&self, spec: FaceProperties) -> FaceId {
         self.fw.face_register(spec).unwrap()
     }
 

@@ -89,7 +89,7 @@ proptest! {
             unsolicited,
             ..config()
         });
-        let app = bench.face(namely_forwarder::FaceSpec { local_fields: true, ..namely_forwarder::FaceSpec::application() });
+        let app = bench.face(namely_forwarder::FaceProperties { local_fields: true, ..namely_forwarder::FaceProperties::application() });
         let all = [app, bench.app(), bench.remote(), bench.remote(), bench.group()];
         all.iter().zip(0..).for_each(|(face, cost)| bench.route("/a", *face, cost));
         bench.route("/x", FaceId::LOCAL, 0);

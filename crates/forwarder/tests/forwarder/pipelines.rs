@@ -1,7 +1,7 @@
 //! One test for each rule of the Interest, Data and Nack pipelines.
 
 use crate::bench::*;
-use namely_forwarder::{DropReason, FaceId, FaceSpec, Received, UnsolicitedPolicy};
+use namely_forwarder::{DropReason, FaceId, FaceProperties, Received, UnsolicitedPolicy};
 use namely_wire::mgmt::LinkType;
 use namely_wire::{InterestView, LpHeaders, NackReason};
 
@@ -365,7 +365,7 @@ fn next_hop_face_id_is_obeyed_only_from_faces_with_local_fields() {
 fn incoming_face_id_is_told_to_faces_with_local_fields() {
     let bench = Bench::new();
     let (app, remote) =
-        (bench.face(FaceSpec { local_fields: true, ..FaceSpec::application() }), bench.remote());
+        (bench.face(FaceProperties { local_fields: true, ..FaceProperties::application() }), bench.remote());
     bench.route("/app", app, 0);
     bench.route("/net", remote, 0);
     let sent = bench.receive(remote, interest("/app/1").build());
@@ -434,7 +434,7 @@ fn a_router_in_the_region_may_refuse_without_the_hint() {
 #[test]
 fn data_goes_back_through_an_ad_hoc_face_but_not_through_the_face_it_came_from() {
     let bench = Bench::new();
-    let ad_hoc = bench.face(FaceSpec { link_type: LinkType::AdHoc, ..FaceSpec::remote() });
+    let ad_hoc = bench.face(FaceProperties { link_type: LinkType::AdHoc, ..FaceProperties::remote() });
     let (p2p, app) = (bench.remote(), bench.app());
     bench.route("/", ad_hoc, 0);
     bench.receive(ad_hoc, interest("/a").build());

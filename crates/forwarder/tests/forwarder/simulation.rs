@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::bench::*;
-use namely_forwarder::{DropReason, FaceId, FaceSpec, Outgoing, Received};
+use namely_forwarder::{DropReason, FaceId, FaceProperties, Outgoing, Received};
 use namely_wire::{DataView, InterestView, LpHeaders, NackReason, Name, types};
 
 /// A packet on its way to a face of a node.
@@ -70,7 +70,8 @@ impl Net {
 
     /// Joins two nodes; returns the face on each.
     fn link(&mut self, one: usize, other: usize, delay_ms: u64) -> (FaceId, FaceId) {
-        let faces = [one, other].map(|node| self.nodes[node].face_register(FaceSpec::remote()).unwrap());
+        let faces =
+            [one, other].map(|node| self.nodes[node].face_register(FaceProperties::remote()).unwrap());
         let delay_ns = delay_ms * MS;
         self.ends.insert((one, faces[0]), End::Link { node: other, face: faces[1], delay_ns });
         self.ends.insert((other, faces[1]), End::Link { node: one, face: faces[0], delay_ns });
@@ -78,14 +79,14 @@ impl Net {
     }
 
     fn consumer(&mut self, node: usize) -> usize {
-        let face = self.nodes[node].face_register(FaceSpec::application()).unwrap();
+        let face = self.nodes[node].face_register(FaceProperties::application()).unwrap();
         self.consumers.push((node, face, Answers::default()));
         self.ends.insert((node, face), End::Consumer(self.consumers.len() - 1));
         self.consumers.len() - 1
     }
 
     fn producer(&mut self, node: usize, prefix: &str, delay_ms: u64) {
-        let face = self.nodes[node].face_register(FaceSpec::application()).unwrap();
+        let face = self.nodes[node].face_register(FaceProperties::application()).unwrap();
         self.ends.insert((node, face), End::Producer { delay_ns: delay_ms * MS });
         self.route(node, prefix, face, 0);
     }

@@ -109,7 +109,7 @@ pub enum Signal {
     Mark,
     /// A packet was lost: perhaps a full queue, perhaps a bad link.
     Loss,
-    /// Data waited too long for a whole round trip ([`Path::has_queue`]), and no router said so:
+    /// Data waited too long for a whole round trip (`Path::has_queue`), and no router said so:
     /// what CoDel (RFC 8289) would mark at the queue, seen from this end.
     Queue,
 }

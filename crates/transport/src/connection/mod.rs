@@ -118,13 +118,6 @@ impl Incoming<'_> {
     }
 }
 
-/// What one turn did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
-    /// Packets that the handler saw.
-    pub packets: usize,
-}
-
 /// A link to one router.
 #[derive(Debug)]
 pub struct Connection {
@@ -155,8 +148,8 @@ struct Retry {
 }
 
 impl Connection {
-    /// Connects to the router at the address `router`, or to the first that is found in the order
-    /// of [`endpoint::candidates`].
+    /// Connects to the router at the address `router`; otherwise to the one that `NAMELY_ROUTER`,
+    /// `NDN_CLIENT_TRANSPORT` or a `client.conf` names, or to the first of the usual places.
     ///
     /// # Errors
     /// [`ConnectionError::NoRouter`]: none was reached. [`ConnectionError::BadRouter`]: what names
@@ -288,7 +281,7 @@ impl Connection {
     /// Writes what is queued, waits until `deadline_ns` at most for packets, hands each to
     /// `handler`, and writes what the handler queued. Returns early on a signal, and when its
     /// [`Waker`] is used. While the outbox is full no packets are taken in, so a router that does
-    /// not read slows its own requests down.
+    /// not read slows its own requests down. Returns the number of packets that `handler` saw.
     ///
     /// # Errors
     /// [`ConnectionError::Lost`]: the router went away, and did not come back in the time that the
@@ -297,26 +290,23 @@ impl Connection {
         &mut self,
         deadline_ns: u64,
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-    ) -> Result<Turn, ConnectionError> {
-        let mut turn = Turn::default();
+    ) -> Result<usize, ConnectionError> {
         if self.carrier.is_none() && !self.reconnect(deadline_ns)? {
-            return Ok(turn);
+            return Ok(0);
         }
-        let worked = self.exchange(deadline_ns, handler, &mut turn);
-        if let Err(fault) = worked {
-            self.lose(fault)?;
+        match self.exchange(deadline_ns, handler) {
+            Ok(handled) => Ok(handled),
+            Err(fault) => self.lose(fault).map(|()| 0),
         }
-        Ok(turn)
     }
 
     fn exchange(
         &mut self,
         deadline_ns: u64,
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-        turn: &mut Turn,
-    ) -> Result<(), Fault> {
+    ) -> Result<usize, Fault> {
         let now_ns = self.now_ns();
-        let Some(carrier) = &mut self.carrier else { return Ok(()) };
+        let Some(carrier) = &mut self.carrier else { return Ok(0) };
         let datagrams = carrier.is_lossy();
         let mut context = Context {
             now_ns,
@@ -340,8 +330,7 @@ impl Connection {
             clock: &|| elapsed_ns(started),
             now_ns,
         };
-        turn.packets += carrier::exchange(&mut **carrier, &self.waker, wait_ns, &mut delivery)?;
-        Ok(())
+        carrier::exchange(&mut **carrier, &self.waker, wait_ns, &mut delivery)
     }
 
     /// Records that the router is gone; an error when it shall not be looked for.

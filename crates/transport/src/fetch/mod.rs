@@ -217,11 +217,11 @@ struct Refusals {
 /// Fetches the pieces from a first one to an end.
 ///
 /// What holds between the fields: `slots[i]` is piece `base + i`, so a piece before `base` or
-/// behind the slots has none. `in_flight` is the number of slots in [`PieceState::InFlight`]: each
-/// change of a state changes it in the same function. A piece whose slot is [`PieceState::Lost`] is
+/// behind the slots has none. `in_flight` is the number of slots in `PieceState::InFlight`: each
+/// change of a state changes it in the same function. A piece whose slot is `PieceState::Lost` is
 /// in `lost`, but `lost` may have pieces that have come since, and `sent` and `again` Interests
 /// that are no longer the last for their piece: whoever takes from them looks at the slot, by its
-/// state and its time of sending ([`Fetch::skip_stale`]).
+/// state and its time of sending (`Fetch::skip_stale`).
 #[derive(Debug)]
 pub struct Fetch {
     options: Options,

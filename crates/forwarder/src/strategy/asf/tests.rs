@@ -9,7 +9,7 @@ use super::super::memory::StrategyMemory;
 use super::super::registry::AnyMemory;
 use super::super::{StrategyKind, Upstreams};
 use super::*;
-use crate::faces::{FaceSpec, Faces};
+use crate::faces::{FaceProperties, Faces};
 use crate::pit::OutRecords;
 
 const MS: u64 = 1_000_000;
@@ -77,7 +77,7 @@ struct Bench {
 impl Bench {
     fn new(hops: usize) -> Self {
         let faces: &Faces<_> = alloc::boxed::Box::leak(Faces::new(16).unwrap().into());
-        let ids: Vec<_> = (0..hops).map(|_| faces.register(FaceSpec::remote()).unwrap()).collect();
+        let ids: Vec<_> = (0..hops).map(|_| faces.register(FaceProperties::remote()).unwrap()).collect();
         let keys = ids.iter().map(|id| faces.hold(*id).unwrap().key()).collect();
         Bench { faces, keys, records: StrategyMemory::new(4, 8).unwrap(), now_ns: SECOND }
     }
