@@ -138,6 +138,7 @@ def test_a_router_that_was_started_again_is_reached_again(router: RealRouter) ->
         assert manager.status().start_ms > 0
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_signal_ends_a_wait_for_events(router: RealRouter) -> None:
     with namely.Router(router.uri) as manager:
         list(manager.face_events(timeout=0.1))

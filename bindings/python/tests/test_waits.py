@@ -44,6 +44,7 @@ def test_a_time_limit_is_kept() -> None:
             assert time.monotonic() - began < 10
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_signal_whose_handler_raises_ends_a_wait_and_another_does_not() -> None:
     seen: list[int] = []
     before = signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
