@@ -61,6 +61,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Answers a downstream with Data. Scope needs no check: a non-local face is never recorded as
     /// the downstream of a name that `/localhost` Data satisfies.
+    #[inline]
     fn send_data(
         &self,
         face: &FaceHold<'_>,
