@@ -304,10 +304,13 @@ impl<'a> Job<'a> {
         used: &mut Vec<Vec<u8>>,
         help: &dyn Fn(),
     ) -> Result<Option<VecDeque<Piece>>, FetchError> {
+        // Digests of what came in one turn are done in the time that waking a thread takes: on the
+        // calling thread, unless its user wants more threads.
+        let alone = self.here.is_some() && !is_slow && self.params.verify_threads == 0;
+        let help: &dyn Fn() = if alone { &|| () } else { help };
         let wait = match &mut self.here {
-            // What came is verified before more is received: it is in the processor's cache still,
-            // and does not pile up until helpers are called for nothing. Where that takes long,
-            // packets are received between runs.
+            // What came is verified before more is received, while it is in the processor's cache
+            // still. Where that takes long, packets are received between runs.
             Some(here) => {
                 let is_ready = queue.is_ready();
                 if is_slow || !is_ready {

@@ -34,8 +34,9 @@ pub(super) const AHEAD_DIGESTS: usize = 128;
 /// How long a thread waits for pieces before it looks whether somebody still waits for the result.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
-/// Maximum number of buffers kept for the packets to come.
-const SPARE_MAX: usize = 64;
+/// Maximum number of buffers kept for the packets to come: as many packets of 1200 octets as a
+/// stream's reading brings in one turn, all of which a calling thread verifies before it reads on.
+const SPARE_MAX: usize = 256;
 
 /// How long a helper waits for more to do before it ends.
 const IDLE: Duration = Duration::from_millis(100);
