@@ -1,9 +1,9 @@
 //! What a program on this system gives the core and the sockets, which have none of it themselves:
 //! clocks ([`clock`]), the end of another thread's wait ([`Waker`]), randomness ([`random`]), name
-//! lookup ([`lookup`]), a lock ([`CoreLock`]) and an allocator under which large tables have huge
-//! pages ([`HugePages`]).
+//! lookup ([`lookup`]), a lock ([`CoreLock`]), an allocator under which large tables have huge pages
+//! ([`HugePages`]), and sums of who has how much of what is limited ([`shares`]).
 //!
-//! It never touches a packet, and keeps no state of its own.
+//! It never touches a packet, and keeps no state of its own but what a caller makes.
 //!
 //! ```
 //! let waker = namely_host::Waker::new()?;
@@ -21,6 +21,7 @@ mod lookup;
 #[allow(unsafe_code, reason = "an allocator is unsafe to implement; see ARCHITECTURE.md, Invariants")]
 mod pages;
 mod random;
+pub mod shares;
 mod waker;
 
 pub use lookup::lookup;
