@@ -114,7 +114,7 @@ proptest! {
                 }
                 Err(Refusal::Ceiling) => prop_assert!(over_ceiling),
                 Err(Refusal::Full { payer }) => {
-                    prop_assert!(!over_ceiling && !(fits_total && fits_remote));
+                    prop_assert!(!(over_ceiling || fits_total && fits_remote));
                     let most = naive.most(used <= total);
                     let pays_himself = !is_root && most > 0 && naive.held(holder) + amount > most;
                     let paid = if pays_himself { naive.held(holder) } else { most };
