@@ -39,6 +39,8 @@ impl Router {
     /// # Errors
     /// As [`Router::start`].
     pub fn start_with(config: Config, ended: impl FnOnce() + Send + 'static) -> Result<Router, Failure> {
+        // Before anybody can connect: whoever signs a command then signs it after the start.
+        let start = crate::control::now();
         let policy = policy(&config)?;
         let core: Arc<Core> = Arc::new(config.forwarder(seed()?).map_err(wrong_configuration)?);
         let (plane, inbox) = DataPlane::start(options(&config), core.clone())
@@ -46,7 +48,7 @@ impl Router {
         route_management(&config, &core, &plane)?;
         let listening = listen(&config, &plane)?;
         let plane = Arc::new(plane);
-        let control = ControlThread::new(plane.clone(), core, inbox, config, policy);
+        let control = ControlThread::new(plane.clone(), core, inbox, config, policy, start);
         let orders = control.orders();
         let thread = std::thread::Builder::new()
             .name("namely-control".into())

@@ -125,6 +125,30 @@ fn a_replayed_command_is_refused() {
 }
 
 #[test]
+fn a_command_that_a_former_router_took_is_refused_by_its_successor() {
+    let dir = tempfile::tempdir().unwrap();
+    let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 0);
+    let config = config_with_key(&certificate, "manage = true");
+    let daemon = Daemon::start_with(&config, &[]);
+    let mut client = Client::tcp(daemon.tcp());
+    client.signer = alice.clone();
+    let interest =
+        client.command_interest(Command::RibRegister.name(Scope::Localhost, &named("/alice/x")), b"");
+    assert_eq!(client.respond_to(&interest).code, 200);
+    let (_, folder) = daemon.stop();
+    // As long as a service manager waits at least, and longer than the tolerance.
+    std::thread::sleep(Duration::from_millis(150));
+    let daemon = Daemon::start_in(folder, &config, &[]);
+    let mut client = Client::tcp(daemon.tcp());
+    let response = client.respond_to(&interest);
+    assert_eq!(response.code, 403);
+    assert!(response.text.contains("before this router started"), "{}", response.text);
+    assert_eq!(client.routes("/alice/x"), []);
+    client.signer = alice;
+    client.register("/alice/x");
+}
+
+#[test]
 fn an_expired_certificate_gives_no_rights() {
     let dir = tempfile::tempdir().unwrap();
     let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 2);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use namely_security::{CommandRefusal, CommandVerifier, Pattern, RejectionReason, Rule, TrustPolicy};
+use namely_security::{
+    CommandRefusal, CommandTime, CommandVerifier, Pattern, RejectionReason, Rule, TrustPolicy,
+};
 use namely_wire::InterestView;
 use namely_wire::mgmt::Command;
 
@@ -23,8 +25,8 @@ pub(crate) struct Authenticator {
 }
 
 impl Authenticator {
-    pub(crate) fn new(policy: Policy) -> Self {
-        let verifier = CommandVerifier::new(trust(&policy));
+    pub(crate) fn new(policy: Policy, start: Now) -> Self {
+        let verifier = CommandVerifier::new(trust(&policy), time(start));
         Authenticator { policy, verifier, refusals: BTreeMap::new() }
     }
 
@@ -79,9 +81,8 @@ impl Authenticator {
         interest: &InterestView<'_>,
         now: Now,
     ) -> Result<(), (&'static str, String)> {
-        let unix_ns = now.unix_ms.saturating_mul(1_000_000);
-        let reason =
-            self.verifier.verify(interest, unix_ns).map_err(|refusal| (label(&refusal), text(&refusal)))?;
+        let verified = self.verifier.verify(interest, time(now));
+        let reason = verified.map_err(|refusal| (label(&refusal), text(&refusal)))?;
         let key = reason.key_name().map(|name| name.as_name()).unwrap_or_default();
         if self.policy.key_allows(key, act) {
             return Ok(());
@@ -92,6 +93,10 @@ impl Authenticator {
     fn count(&mut self, label: &'static str) {
         *self.refusals.entry(label).or_default() += 1;
     }
+}
+
+fn time(now: Now) -> CommandTime {
+    CommandTime::new(now.ns, now.unix_ms)
 }
 
 /// Keys of the policy may sign commands themselves; certificates that they issue do not count.
@@ -166,7 +171,7 @@ mod tests {
 
     fn authenticator(certificate: Certificate) -> Authenticator {
         let rights = Rights { register: vec![name("/alice")], manage: false };
-        Authenticator::new(Policy { keys: vec![(certificate, rights)], ..Policy::default() })
+        Authenticator::new(Policy { keys: vec![(certificate, rights)], ..Policy::default() }, NOW)
     }
 
     fn command(signer: &Signer, time_ms: u64) -> Vec<u8> {

@@ -80,12 +80,13 @@ enum Step {
 }
 
 impl Management {
-    /// Management of a router that calls itself `version` and starts at `now`.
+    /// Management of a router that calls itself `version` and started at `now`: commands that were
+    /// signed before are not taken.
     pub fn new(version: impl Into<String>, policy: Policy, now: Now) -> Self {
         Management {
             version: version.into(),
             start_ms: now.unix_ms,
-            authenticator: Authenticator::new(policy),
+            authenticator: Authenticator::new(policy, now),
             snapshots: Snapshots::default(),
             // Event numbers go on from the start time: a restarted router never reuses one.
             events: Events::new(now.unix_ms),

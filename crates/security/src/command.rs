@@ -1,15 +1,16 @@
 //! Signed Interests as commands (packet spec, `signed-interest.rst`): who sent one, and that it is
 //! new.
 //!
-//! A command is accepted once: its SignatureTime must be near the receiver's clock and above that
-//! of every command that the same key sent before. The record of a key may be forgotten only when
-//! its last command is too old to be accepted again, so forgetting never makes a replay possible.
+//! A command is accepted once: its SignatureTime must be near the receiver's clock, not before the
+//! start of the process, and above that of every command that the same key sent before (`history`).
 
-use std::collections::{HashMap, VecDeque};
+mod history;
+
 use std::fmt;
 
 use namely_wire::{InterestView, Name, SignatureInfoView};
 
+use self::history::History;
 use crate::crypto::{constant_time_eq, sha256};
 use crate::trust::{Rejection, RejectionReason, TrustPolicy};
 use crate::verified::TrustReason;
@@ -32,21 +33,41 @@ pub const COMMAND_NONCE_OCTETS_MAX: usize = 32;
 #[derive(Debug)]
 pub struct CommandVerifier {
     verifier: Verifier,
-    keys: HashMap<Name, Record>,
+    history: History,
 }
 
-#[derive(Debug, Default)]
-struct Record {
-    time_ms: u64,
-    seq_num: Option<u64>,
-    nonces: VecDeque<Box<[u8]>>,
+/// The time on both clocks: the monotonic one tells when the other was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandTime {
+    monotonic_ns: u64,
+    unix_ms: u64,
+}
+
+impl CommandTime {
+    /// `monotonic_ns` never goes back; `unix_ms` is the time since the Unix epoch.
+    pub fn new(monotonic_ns: u64, unix_ms: u64) -> Self {
+        CommandTime { monotonic_ns, unix_ms }
+    }
+
+    fn monotonic_ms(self) -> u64 {
+        self.monotonic_ns / 1_000_000
+    }
+
+    fn unix_ms(self) -> u64 {
+        self.unix_ms
+    }
+
+    fn unix_ns(self) -> u64 {
+        self.unix_ms.saturating_mul(1_000_000)
+    }
 }
 
 impl CommandVerifier {
-    /// A verifier of commands by keys that `policy` believes. The rules apply to the Interest's
-    /// name, so for commands they are usually explicit: see `docs/trust.md`.
-    pub fn new(policy: TrustPolicy) -> Self {
-        CommandVerifier { verifier: Verifier::new(policy), keys: HashMap::new() }
+    /// A verifier of commands by keys that `policy` believes, which knows of none before `start`:
+    /// what was signed earlier is refused, as a former process may have taken it. The rules apply
+    /// to the Interest's name, so for commands they are usually explicit: see `docs/trust.md`.
+    pub fn new(policy: TrustPolicy, start: CommandTime) -> Self {
+        CommandVerifier { verifier: Verifier::new(policy), history: History::new(start) }
     }
 
     /// Replaces the policy, as on a reload. What is known of replays stays.
@@ -59,8 +80,8 @@ impl CommandVerifier {
         &mut self.verifier
     }
 
-    /// Verifies `interest` at `now_ns` (ns since the Unix epoch); returns why it is believed. The
-    /// same octets are accepted once only.
+    /// Verifies `interest` at `now`; returns why it is believed. The same octets are accepted once
+    /// only.
     ///
     /// # Errors
     /// [`CommandRefusal`] names the reason; `NeedCertificate` is answered by supplying the
@@ -68,7 +89,7 @@ impl CommandVerifier {
     pub fn verify(
         &mut self,
         interest: &InterestView<'_>,
-        now_ns: u64,
+        now: CommandTime,
     ) -> Result<TrustReason, CommandRefusal> {
         let reject = |why| CommandRefusal::NotTrusted(Box::new(Rejection::of(interest.name, why)));
         let info = interest.signature_info().map_err(|e| reject(RejectionReason::Malformed(e)))?;
@@ -79,62 +100,30 @@ impl CommandVerifier {
             return Err(CommandRefusal::BadParametersDigest);
         }
         // Freshness is cheap to look at, a signature is not.
-        let time_ms = self.check_time(&info, now_ns / 1_000_000)?;
-        let reason = self.verifier.verify_interest(interest, info, value, now_ns).map_err(|e| match e {
-            NotYet::Need(certificate) => CommandRefusal::NeedCertificate(certificate),
-            NotYet::Rejected(rejection) => CommandRefusal::NotTrusted(rejection),
-        })?;
+        let time_ms = self.check_time(&info, now)?;
+        let reason =
+            self.verifier.verify_interest(interest, info, value, now.unix_ns()).map_err(|e| match e {
+                NotYet::Need(certificate) => CommandRefusal::NeedCertificate(certificate),
+                NotYet::Rejected(rejection) => CommandRefusal::NotTrusted(rejection),
+            })?;
         if let Some(key) = reason.key_name() {
-            self.check_new(key, &info, time_ms, now_ns / 1_000_000)?;
+            self.history.take(key, &info, time_ms, now)?;
         }
         Ok(reason)
     }
 
-    fn check_time(&self, info: &SignatureInfoView<'_>, now_ms: u64) -> Result<u64, CommandRefusal> {
-        let time_ms = info.time_ms.ok_or(CommandRefusal::NoTime)?;
+    fn check_time(&self, info: &SignatureInfoView<'_>, now: CommandTime) -> Result<u64, CommandRefusal> {
+        let (time_ms, now_ms) = (info.time_ms.ok_or(CommandRefusal::NoTime)?, now.unix_ms());
         if time_ms.abs_diff(now_ms) > COMMAND_GRACE_MS {
             return Err(CommandRefusal::OutsideGrace { time_ms, now_ms });
+        }
+        if self.history.is_before_start(time_ms, now) {
+            return Err(CommandRefusal::BeforeStart);
         }
         match info.nonce {
             Some(nonce) if nonce.len() > COMMAND_NONCE_OCTETS_MAX => Err(CommandRefusal::NonceTooLong),
             _ => Ok(time_ms),
         }
-    }
-
-    /// Compares with what `key` sent before, and remembers.
-    fn check_new(
-        &mut self,
-        key: &Name,
-        info: &SignatureInfoView<'_>,
-        time_ms: u64,
-        now_ms: u64,
-    ) -> Result<(), CommandRefusal> {
-        if !self.keys.contains_key(key) {
-            self.make_room(now_ms)?;
-        }
-        let record = self.keys.entry(key.clone()).or_default();
-        let seq_repeated = info.seq_num.is_some_and(|n| record.seq_num.is_some_and(|last| n <= last));
-        let nonce_repeated = info.nonce.is_some_and(|n| record.nonces.iter().any(|known| **known == *n));
-        if time_ms <= record.time_ms || seq_repeated || nonce_repeated {
-            return Err(CommandRefusal::Replayed { key: key.clone() });
-        }
-        record.time_ms = time_ms;
-        record.seq_num = info.seq_num.or(record.seq_num);
-        if let Some(nonce) = info.nonce {
-            if record.nonces.len() >= COMMAND_NONCES_MAX {
-                record.nonces.pop_front();
-            }
-            record.nonces.push_back(nonce.into());
-        }
-        Ok(())
-    }
-
-    fn make_room(&mut self, now_ms: u64) -> Result<(), CommandRefusal> {
-        if self.keys.len() >= COMMAND_KEYS_MAX {
-            let oldest_acceptable = now_ms.saturating_sub(COMMAND_GRACE_MS);
-            self.keys.retain(|_, record| record.time_ms >= oldest_acceptable);
-        }
-        if self.keys.len() >= COMMAND_KEYS_MAX { Err(CommandRefusal::TooManyKeys) } else { Ok(()) }
     }
 }
 
@@ -166,6 +155,9 @@ pub enum CommandRefusal {
         /// The receiver's clock, ms since the Unix epoch.
         now_ms: u64,
     },
+    /// Peer: it was signed before this process started, which cannot know whether a former one has
+    /// taken it.
+    BeforeStart,
     /// Peer: SignatureNonce is longer than [`COMMAND_NONCE_OCTETS_MAX`].
     NonceTooLong,
     /// Peer: not newer than what this key sent before.
@@ -186,6 +178,7 @@ impl CommandRefusal {
             CommandRefusal::BadParametersDigest => "bad_parameters_digest",
             CommandRefusal::NoTime => "no_signature_time",
             CommandRefusal::OutsideGrace { .. } => "outside_grace",
+            CommandRefusal::BeforeStart => "before_start",
             CommandRefusal::NonceTooLong => "nonce_too_long",
             CommandRefusal::Replayed { .. } => "replayed",
             CommandRefusal::TooManyKeys => "too_many_keys",
@@ -212,6 +205,10 @@ impl fmt::Display for CommandRefusal {
                     "the command's SignatureTime is {seconds} s {side} this clock: set both clocks right"
                 )
             }
+            CommandRefusal::BeforeStart => f.write_str(
+                "the command was signed before this router started, so it could be a replay: send it again \
+                 with the present time",
+            ),
             CommandRefusal::NonceTooLong => {
                 write!(f, "the command's SignatureNonce is longer than {COMMAND_NONCE_OCTETS_MAX} octets")
             }
@@ -245,8 +242,19 @@ mod tests {
 
     const NOW_MS: u64 = 1_800_000_000_000;
 
+    const DAY_MS: u64 = 86_400_000;
+
     fn ns(ms: u64) -> u64 {
         ms * 1_000_000
+    }
+
+    /// A clock that nobody sets, a day after the process's start at [`NOW_MS`].
+    fn at(unix_ms: u64) -> CommandTime {
+        CommandTime::new(ns(unix_ms - NOW_MS + DAY_MS), unix_ms)
+    }
+
+    fn long_ago() -> CommandTime {
+        CommandTime::new(0, NOW_MS - DAY_MS)
     }
 
     fn name(uri: &str) -> Name {
@@ -268,7 +276,7 @@ mod tests {
             key: "/ops/KEY/<>".parse().unwrap(),
         }]);
         policy.add_anchor(anchor);
-        (Signer::new(key_name, key), CommandVerifier::new(policy))
+        (Signer::new(key_name, key), CommandVerifier::new(policy, long_ago()))
     }
 
     fn verify(
@@ -276,7 +284,7 @@ mod tests {
         wire: &[u8],
         now_ms: u64,
     ) -> Result<TrustReason, CommandRefusal> {
-        verifier.verify(&InterestView::parse(wire).unwrap(), ns(now_ms))
+        verifier.verify(&InterestView::parse(wire).unwrap(), at(now_ms))
     }
 
     #[test]
@@ -309,6 +317,20 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_was_started_again_takes_nothing_that_the_former_one_took() {
+        let (signer, mut verifier) = operator();
+        let wire = command(&signer, NOW_MS);
+        verify(&mut verifier, &wire, NOW_MS).unwrap();
+        let restarted = CommandTime::new(ns(DAY_MS + 500), NOW_MS + 500);
+        let mut verifier = CommandVerifier { history: History::new(restarted), ..verifier };
+        for later_ms in [500, 1000, 60_000] {
+            let replay = verify(&mut verifier, &wire, NOW_MS + later_ms);
+            assert_eq!(replay, Err(CommandRefusal::BeforeStart), "{later_ms}");
+        }
+        verify(&mut verifier, &command(&signer, NOW_MS + 501), NOW_MS + 60_000).unwrap();
+    }
+
+    #[test]
     fn a_command_that_was_tampered_with_anywhere_is_refused() {
         let (signer, mut verifier) = operator();
         let wire = command(&signer, NOW_MS);
@@ -316,7 +338,7 @@ mod tests {
             let mut tampered = wire.clone();
             tampered[i] ^= 0x01;
             if let Ok(interest) = InterestView::parse(&tampered) {
-                assert!(verifier.verify(&interest, ns(NOW_MS)).is_err(), "octet {i}");
+                assert!(verifier.verify(&interest, at(NOW_MS)).is_err(), "octet {i}");
             }
         }
         // None of that was remembered.
@@ -347,8 +369,8 @@ mod tests {
         };
         let (_, verifier) = operator();
         let nonce = [7; COMMAND_NONCE_OCTETS_MAX + 1];
-        assert_eq!(verifier.check_time(&info(&nonce[1..]), NOW_MS), Ok(NOW_MS));
-        assert_eq!(verifier.check_time(&info(&nonce), NOW_MS), Err(CommandRefusal::NonceTooLong));
+        assert_eq!(verifier.check_time(&info(&nonce[1..]), at(NOW_MS)), Ok(NOW_MS));
+        assert_eq!(verifier.check_time(&info(&nonce), at(NOW_MS)), Err(CommandRefusal::NonceTooLong));
     }
 
     #[test]
@@ -357,7 +379,7 @@ mod tests {
         let signer = Signer::hmac(key_name.clone(), HmacKey::new(b"secret"));
         let mut policy = TrustPolicy::hierarchical();
         policy.add_shared_key(key_name, HmacKey::new(b"secret"));
-        let mut verifier = CommandVerifier::new(policy);
+        let mut verifier = CommandVerifier::new(policy, long_ago());
         for (seq_num, time_ms, accepted) in [
             (Some(5), 1, true),
             (Some(5), 2, false),
@@ -401,7 +423,7 @@ mod tests {
         };
         let mut policy = TrustPolicy::hierarchical();
         policy.add_shared_key(key_name.clone(), HmacKey::new(b"secret"));
-        let mut verifier = CommandVerifier::new(policy);
+        let mut verifier = CommandVerifier::new(policy, long_ago());
         for n in 0..COMMAND_NONCES_MAX as u64 {
             send(&mut verifier, n, NOW_MS + n).unwrap();
         }
@@ -420,15 +442,18 @@ mod tests {
                 Signer::hmac(key_name, HmacKey::new(b"secret"))
             })
             .collect();
-        let mut verifier = CommandVerifier::new(policy);
+        let mut verifier = CommandVerifier::new(policy, long_ago());
         let (last, first) = signers.split_last().unwrap();
         for signer in first {
             verify(&mut verifier, &command(signer, NOW_MS), NOW_MS).unwrap();
         }
         let early = verify(&mut verifier, &command(last, NOW_MS), NOW_MS);
         assert_eq!(early, Err(CommandRefusal::TooManyKeys));
-        let later_ms = NOW_MS + COMMAND_GRACE_MS + 1;
+        let soon_ms = NOW_MS + 2 * COMMAND_GRACE_MS;
+        let soon = verify(&mut verifier, &command(last, soon_ms), soon_ms);
+        assert_eq!(soon, Err(CommandRefusal::TooManyKeys), "one that was ahead would be new again");
+        let later_ms = soon_ms + 1;
         verify(&mut verifier, &command(last, later_ms), later_ms).unwrap();
-        assert_eq!(verifier.keys.len(), 1);
+        assert_eq!(verifier.history.keys(), 1);
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use namely_security::{
-    Certificate, CertificateError, CertificateFileError, CommandVerifier, HmacKey, Manifest, PrivateKey,
-    TrustPolicy, Verdict, Verifier,
+    Certificate, CertificateError, CertificateFileError, CommandTime, CommandVerifier, HmacKey, Manifest,
+    PrivateKey, TrustPolicy, Verdict, Verifier,
 };
 use namely_wire::{DataView, InterestView, Name, ValidityPeriod};
 
@@ -56,12 +56,27 @@ pub(crate) fn verifier(octets: &[u8]) {
         assert!(is_signed(view.signed_portion, view.signature_value), "{:?}", data.reason());
     }
     if let Ok(interest) = InterestView::parse(octets) {
-        let mut commands = CommandVerifier::new(policy());
-        if commands.verify(&interest, NOW_NS).is_ok() {
-            assert!(commands.verify(&interest, NOW_NS).is_err(), "a command is accepted once");
+        let mut commands = commands();
+        if commands.verify(&interest, now()).is_ok() {
+            assert!(commands.verify(&interest, now()).is_err(), "a command is accepted once");
         }
     }
 }
+
+/// A verifier of commands that has run for an hour.
+fn commands() -> CommandVerifier {
+    CommandVerifier::new(policy(), CommandTime::new(0, now_ms() - HOUR_MS))
+}
+
+fn now() -> CommandTime {
+    CommandTime::new(HOUR_MS * 1_000_000, now_ms())
+}
+
+fn now_ms() -> u64 {
+    NOW_NS / 1_000_000
+}
+
+const HOUR_MS: u64 = 3_600_000;
 
 /// Whether `value` is a signature over `portion` by one of the keys that the policy knows.
 fn is_signed(portion: &[u8], value: &[u8]) -> bool {
@@ -101,7 +116,7 @@ mod tests {
         for seed in seeds().into_iter().filter(|s| s.target == "verifier") {
             let data = Verifier::new(policy()).verify(&seed.octets[..], NOW_NS);
             let command = InterestView::parse(&seed.octets)
-                .is_ok_and(|interest| CommandVerifier::new(policy()).verify(&interest, NOW_NS).is_ok());
+                .is_ok_and(|interest| commands().verify(&interest, now()).is_ok());
             if command || matches!(data, Verdict::Verified(_)) {
                 believed.push(seed.name);
             }

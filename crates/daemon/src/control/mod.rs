@@ -76,18 +76,19 @@ impl OrderSender {
 }
 
 impl ControlThread {
-    /// The control thread of a router that runs under `config`.
+    /// The control thread of a router that runs under `config` since `start`.
     pub(crate) fn new(
         plane: Arc<DataPlane>,
         core: Arc<Core>,
         inbox: Inbox,
         config: Config,
         policy: Policy,
+        start: Now,
     ) -> Self {
         let (sender, orders) = channel();
         let version = concat!("namely-", env!("CARGO_PKG_VERSION"));
         ControlThread {
-            management: Management::new(version, policy, now()),
+            management: Management::new(version, policy, start),
             maker: FaceMaker::new(plane.clone()),
             neighbours: Neighbours::default(),
             sender: OrderSender { orders: sender, waker: inbox.waker() },
@@ -226,6 +227,6 @@ fn control<'a>(plane: &'a DataPlane, core: &'a Core) -> Control<'a> {
 }
 
 /// The time on both clocks. The first is the data plane's.
-fn now() -> Now {
+pub(crate) fn now() -> Now {
     Now { ns: clock::monotonic_ns(), unix_ms: clock::unix_ms() }
 }

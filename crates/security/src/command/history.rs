@@ -1,0 +1,299 @@
+//! What each key has sent, so that no command is taken twice: while the wall clock runs, when it
+//! is set, and after a restart, which forgets everything else.
+//!
+//! A step of the wall clock shows as a change of its distance from the monotonic clock. It begins
+//! an *era*: the times of commands taken before are kept as spans in which nothing is taken again,
+//! and each key begins anew. So a clock that was a year ahead for a minute closes that minute,
+//! and not the year.
+
+use std::collections::{HashMap, VecDeque};
+
+use namely_wire::{Name, SignatureInfoView};
+
+use super::{COMMAND_GRACE_MS, COMMAND_KEYS_MAX, COMMAND_NONCES_MAX, CommandRefusal, CommandTime};
+
+/// How much earlier than the start of the process SignatureTime may be: for neighbours whose clock
+/// is a little behind. Less than a service manager waits before it starts a router again, so that
+/// what the former process took is not within it.
+pub(crate) const COMMAND_START_TOLERANCE_MS: u64 = 100;
+
+/// How far the wall clock may move against the monotonic one between two commands before it was
+/// set: what adjusts it without a step stays below.
+pub(crate) const COMMAND_CLOCK_STEP_MS: u64 = 1000;
+
+/// Spans of time kept of each key, and of the keys that were forgotten. When there is one more, the
+/// two that lie nearest to each other become one.
+pub(crate) const COMMAND_SPANS_MAX: usize = 8;
+
+/// What was taken so far.
+#[derive(Debug)]
+pub(super) struct History {
+    start_ms: u64,
+    /// Wall clock less monotonic clock at the last command, ms.
+    offset_ms: i128,
+    keys: HashMap<Name, Record>,
+    forgotten: Spans,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    /// First and last SignatureTime of this era.
+    taken: Option<(u64, u64)>,
+    past: Spans,
+    /// When the last one was taken, by the monotonic clock.
+    last_ms: u64,
+    seq_num: Option<u64>,
+    nonces: VecDeque<Box<[u8]>>,
+}
+
+/// Disjoint spans of SignatureTime, in order, ms, with both ends.
+#[derive(Debug, Default)]
+struct Spans(Vec<(u64, u64)>);
+
+impl History {
+    pub(super) fn new(start: CommandTime) -> Self {
+        History {
+            start_ms: start.monotonic_ms(),
+            offset_ms: offset_ms(start),
+            keys: HashMap::new(),
+            forgotten: Spans::default(),
+        }
+    }
+
+    /// Returns true if a command of `time_ms` is older than this process, by the wall clock as it
+    /// is now: what an earlier process has taken is not known here.
+    pub(super) fn is_before_start(&self, time_ms: u64, now: CommandTime) -> bool {
+        let age_ms = now.monotonic_ms().saturating_sub(self.start_ms);
+        time_ms.saturating_add(COMMAND_START_TOLERANCE_MS) < now.unix_ms().saturating_sub(age_ms)
+    }
+
+    /// Takes a command that `key` has signed, if it is a new one.
+    ///
+    /// # Errors
+    /// The peer's fault, it is a replay; or the environment's, too many keys.
+    pub(super) fn take(
+        &mut self,
+        key: &Name,
+        info: &SignatureInfoView<'_>,
+        time_ms: u64,
+        now: CommandTime,
+    ) -> Result<(), CommandRefusal> {
+        self.notice_step(now);
+        if !self.keys.contains_key(key) {
+            self.make_room(now.monotonic_ms())?;
+            if self.forgotten.contains(time_ms) {
+                return Err(CommandRefusal::Replayed { key: key.clone() });
+            }
+        }
+        let record = self.keys.entry(key.clone()).or_default();
+        if record.is_known(info, time_ms) {
+            return Err(CommandRefusal::Replayed { key: key.clone() });
+        }
+        record.add(info, time_ms);
+        record.last_ms = now.monotonic_ms();
+        Ok(())
+    }
+
+    /// Begins an era if the wall clock was set since the last command.
+    fn notice_step(&mut self, now: CommandTime) {
+        let offset_ms = offset_ms(now);
+        let moved_ms = offset_ms.abs_diff(self.offset_ms);
+        self.offset_ms = offset_ms;
+        if moved_ms > u128::from(COMMAND_CLOCK_STEP_MS) {
+            self.keys.values_mut().for_each(Record::end_era);
+        }
+    }
+
+    fn make_room(&mut self, monotonic_ms: u64) -> Result<(), CommandRefusal> {
+        if self.keys.len() >= COMMAND_KEYS_MAX {
+            // A command may have been ahead of the clock by the grace period: it is too old when
+            // twice that has passed.
+            let oldest_ms = monotonic_ms.saturating_sub(2 * COMMAND_GRACE_MS);
+            let forgotten = &mut self.forgotten;
+            self.keys.retain(|_, record| {
+                let is_recent = record.last_ms >= oldest_ms;
+                if !is_recent {
+                    // Should the clock be set back, they would be new.
+                    record.end_era();
+                    record.past.0.iter().for_each(|span| forgotten.insert(*span));
+                }
+                is_recent
+            });
+        }
+        if self.keys.len() >= COMMAND_KEYS_MAX { Err(CommandRefusal::TooManyKeys) } else { Ok(()) }
+    }
+
+    #[cfg(test)]
+    pub(super) fn keys(&self) -> usize {
+        self.keys.len()
+    }
+}
+
+fn offset_ms(now: CommandTime) -> i128 {
+    i128::from(now.unix_ms()) - i128::from(now.monotonic_ms())
+}
+
+impl Record {
+    fn is_known(&self, info: &SignatureInfoView<'_>, time_ms: u64) -> bool {
+        self.taken.is_some_and(|(_, last_ms)| time_ms <= last_ms)
+            || self.past.contains(time_ms)
+            || info.seq_num.is_some_and(|n| self.seq_num.is_some_and(|last| n <= last))
+            || info.nonce.is_some_and(|n| self.nonces.iter().any(|known| **known == *n))
+    }
+
+    fn add(&mut self, info: &SignatureInfoView<'_>, time_ms: u64) {
+        self.taken = Some((self.taken.map_or(time_ms, |(first_ms, _)| first_ms), time_ms));
+        self.seq_num = info.seq_num.or(self.seq_num);
+        if let Some(nonce) = info.nonce {
+            if self.nonces.len() >= COMMAND_NONCES_MAX {
+                self.nonces.pop_front();
+            }
+            self.nonces.push_back(nonce.into());
+        }
+    }
+
+    fn end_era(&mut self) {
+        if let Some(span) = self.taken.take() {
+            self.past.insert(span);
+        }
+    }
+}
+
+impl Spans {
+    fn contains(&self, time_ms: u64) -> bool {
+        self.0.iter().any(|(first_ms, last_ms)| (*first_ms..=*last_ms).contains(&time_ms))
+    }
+
+    fn insert(&mut self, (mut first_ms, mut last_ms): (u64, u64)) {
+        self.0.retain(|(first, last)| {
+            let is_apart = *last < first_ms || *first > last_ms;
+            if !is_apart {
+                (first_ms, last_ms) = (first_ms.min(*first), last_ms.max(*last));
+            }
+            is_apart
+        });
+        let place = self.0.partition_point(|(first, _)| *first < first_ms);
+        self.0.insert(place, (first_ms, last_ms));
+        if self.0.len() > COMMAND_SPANS_MAX {
+            self.join_nearest();
+        }
+    }
+
+    fn join_nearest(&mut self) {
+        let gap = |pair: &[(u64, u64)]| match pair {
+            [(_, last), (first, _)] => first - last,
+            _ => u64::MAX,
+        };
+        let nearest = self.0.windows(2).enumerate().min_by_key(|(_, pair)| gap(pair));
+        if let Some((at, _)) = nearest {
+            let (_, last_ms) = self.0.remove(at + 1);
+            self.0[at].1 = last_ms;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: u64 = 1_800_000_000_000;
+    const YEAR_MS: u64 = 365 * 86_400_000;
+
+    fn at(monotonic_ms: u64, unix_ms: u64) -> CommandTime {
+        CommandTime::new(monotonic_ms * 1_000_000, unix_ms)
+    }
+
+    fn take(history: &mut History, key: &str, time_ms: u64, now: CommandTime) -> bool {
+        let info = SignatureInfoView {
+            signature_type: namely_wire::SignatureType::Ed25519,
+            key_locator: None,
+            nonce: None,
+            time_ms: Some(time_ms),
+            seq_num: None,
+            validity: None,
+        };
+        history.take(&key.parse().unwrap(), &info, time_ms, now).is_ok()
+    }
+
+    #[test]
+    fn what_is_older_than_the_process_is_told_by_the_clock_as_it_is_now() {
+        let history = History::new(at(1000, T));
+        for (time_ms, now, is_before) in [
+            (T, at(1000, T), false),
+            (T - COMMAND_START_TOLERANCE_MS, at(1000, T), false),
+            (T - COMMAND_START_TOLERANCE_MS - 1, at(1000, T), true),
+            // A minute later it is as old as it was.
+            (T - COMMAND_START_TOLERANCE_MS - 1, at(61_000, T + 60_000), true),
+            (T, at(61_000, T + 60_000), false),
+            // The clock was a year ahead when the process started, and was set right.
+            (T - YEAR_MS, at(2000, T - YEAR_MS + 1000), false),
+            (T - YEAR_MS - 1000, at(2000, T - YEAR_MS + 1000), true),
+            // It was a year behind.
+            (T + YEAR_MS, at(2000, T + YEAR_MS + 1000), false),
+            (T + YEAR_MS - 1000, at(2000, T + YEAR_MS + 1000), true),
+        ] {
+            assert_eq!(history.is_before_start(time_ms, now), is_before, "{time_ms} at {now:?}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_lets_the_present_in_and_nothing_twice() {
+        let mut history = History::new(at(0, T));
+        assert!(take(&mut history, "/k", T + 10, at(10, T + 10)));
+        // A year ahead for a minute, then right again.
+        assert!(take(&mut history, "/k", T + YEAR_MS, at(1000, T + YEAR_MS)));
+        assert!(take(&mut history, "/k", T + YEAR_MS + 50, at(1050, T + YEAR_MS + 50)));
+        let back = at(61_000, T + 61_000);
+        assert!(!take(&mut history, "/k", T + 10, back), "from before the step");
+        assert!(take(&mut history, "/k", T + 61_000, back), "the present");
+        assert!(!take(&mut history, "/k", T + 61_000, back), "twice");
+        // A year later the minute of then is closed, and no more.
+        for (time_ms, is_taken) in [
+            (T + YEAR_MS - 1, true),
+            (T + YEAR_MS, false),
+            (T + YEAR_MS + 50, false),
+            (T + YEAR_MS + 51, true),
+        ] {
+            assert_eq!(take(&mut history, "/k", time_ms, at(YEAR_MS, T + YEAR_MS)), is_taken, "{time_ms}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_slewed_begins_no_era() {
+        for (moved_ms, is_taken) in [(COMMAND_CLOCK_STEP_MS, false), (COMMAND_CLOCK_STEP_MS + 1, true)] {
+            let mut history = History::new(at(0, T));
+            assert!(take(&mut history, "/k", T + 1000, at(0, T)));
+            let now = at(5000, T + 5000 - moved_ms);
+            assert_eq!(take(&mut history, "/k", T + 999, now), is_taken, "{moved_ms}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_forgotten_is_not_believed_again_when_the_clock_goes_back() {
+        let mut history = History::new(at(0, T));
+        for n in 0..COMMAND_KEYS_MAX as u64 {
+            assert!(take(&mut history, &format!("/k{n}"), T + n, at(n, T + n)));
+        }
+        let later_ms = 2 * COMMAND_GRACE_MS + COMMAND_KEYS_MAX as u64;
+        assert!(take(&mut history, "/new", T + later_ms, at(later_ms, T + later_ms)));
+        assert_eq!(history.keys(), 1);
+        let back = at(later_ms + 1, T + 1);
+        assert!(!take(&mut history, "/k1", T + 1, back), "taken before");
+        assert!(take(&mut history, "/k1", T + later_ms, back), "never taken");
+    }
+
+    #[test]
+    fn spans_beyond_the_limit_join_the_nearest() {
+        let mut spans = Spans::default();
+        for n in 0..COMMAND_SPANS_MAX as u64 {
+            spans.insert((100 * n, 100 * n + 10));
+        }
+        assert_eq!(spans.0.len(), COMMAND_SPANS_MAX);
+        assert!(!spans.contains(115));
+        spans.insert((120, 130));
+        assert_eq!(spans.0.len(), COMMAND_SPANS_MAX);
+        assert!(spans.contains(115) && !spans.contains(90) && !spans.contains(140));
+        spans.insert((0, 10_000));
+        assert_eq!(spans.0, [(0, 10_000)]);
+    }
+}
