@@ -42,6 +42,10 @@
 // udp://host:port, ether://[address%interface]. Before bind.
 #define ICN_OPT_ROUTER 1
 
+// Option: users, by name or number and with commas between them, whose routers on this machine are
+// trusted as one's own and root's are, text. Before bind.
+#define ICN_OPT_TRUST_ROUTER_OF 33
+
 // Option: folder of the key chain, text. Before bind.
 #define ICN_OPT_KEYCHAIN 2
 

@@ -12,6 +12,7 @@ use crate::types::*;
 /// The number of each option, which never changes, and its name in the other bindings.
 const NUMBERS: &[(c_int, &str)] = &[
     (ICN_OPT_ROUTER, "router"),
+    (ICN_OPT_TRUST_ROUTER_OF, "trust_router_of"),
     (ICN_OPT_KEYCHAIN, "keychain"),
     (ICN_OPT_IDENTITY, "identity"),
     (ICN_OPT_TRUST, "trust"),

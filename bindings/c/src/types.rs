@@ -27,6 +27,9 @@ pub const SOL_ICN: c_int = 0x4e44;
 /// Option: address of the router, text: unix:///path, memif:///path, tcp://host:port,
 /// udp://host:port, ether://[address%interface]. Before bind.
 pub const ICN_OPT_ROUTER: c_int = 1;
+/// Option: users, by name or number and with commas between them, whose routers on this machine are
+/// trusted as one's own and root's are, text. Before bind.
+pub const ICN_OPT_TRUST_ROUTER_OF: c_int = 33;
 /// Option: folder of the key chain, text. Before bind.
 pub const ICN_OPT_KEYCHAIN: c_int = 2;
 /// Option of a producer: who signs, text: a name. Before bind.

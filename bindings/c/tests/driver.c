@@ -49,6 +49,7 @@ static int value_of(const struct name *names, const char *text) {
 
 static const struct name options[] = {
     {"router", ICN_OPT_ROUTER},
+    {"trust_router_of", ICN_OPT_TRUST_ROUTER_OF},
     {"keychain", ICN_OPT_KEYCHAIN},
     {"identity", ICN_OPT_IDENTITY},
     {"trust", ICN_OPT_TRUST},

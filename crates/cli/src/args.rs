@@ -40,6 +40,16 @@ pub struct Global {
     /// ether://[address%interface]. Otherwise NDN_CLIENT_TRANSPORT, else the usual places.
     #[arg(long, global = true, env = "NAMELY_ROUTER", value_name = "URI", help_heading = "Global options")]
     pub router: Option<String>,
+    /// Users (names or numbers, with commas between them) whose routers on this machine are trusted
+    /// as your own and root's are.
+    #[arg(
+        long,
+        global = true,
+        env = "NAMELY_TRUST_ROUTER_OF",
+        value_name = "USERS",
+        help_heading = "Global options"
+    )]
+    pub trust_router_of: Option<String>,
     /// Print answers as JSON, one object a line.
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
@@ -49,6 +59,13 @@ pub struct Global {
     /// Log more: -v informs, -vv debugs, -vvv traces.
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     pub verbose: u8,
+}
+
+impl Global {
+    /// Users whose routers are trusted too.
+    pub fn trusted(&self) -> String {
+        self.trust_router_of.clone().unwrap_or_default()
+    }
 }
 
 /// The commands.

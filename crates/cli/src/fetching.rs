@@ -78,8 +78,12 @@ pub fn consumer(
     trust: namely_socket::Trust,
     transfer: Option<&Transfer>,
 ) -> Result<Consumer, Failure> {
-    let mut options =
-        ConsumerOptions { router: ctx.global.router.clone(), trust, ..ConsumerOptions::default() };
+    let mut options = ConsumerOptions {
+        router: ctx.global.router.clone(),
+        trust_router_of: ctx.global.trusted(),
+        trust,
+        ..ConsumerOptions::default()
+    };
     if let Some(transfer) = transfer {
         transfer.apply(&mut options).map_err(|e| Failure::failed(e.to_string()))?;
     }

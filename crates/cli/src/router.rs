@@ -1,7 +1,9 @@
 //! The router that a command manages or talks to, and what its errors mean to a person.
 
+use std::time::Duration;
+
 use namely_client::{Client, ClientError, default_signer};
-use namely_transport::connection::{CommandError, ConnectionError};
+use namely_transport::connection::{CommandError, Connection, ConnectionError, Options};
 use namely_wire::NackReason;
 use namely_wire::mgmt::status_code;
 
@@ -10,7 +12,14 @@ use crate::failure::{Exit, Failure};
 
 /// The management of the router that the options name.
 pub fn connect(ctx: &Context<'_>) -> Result<Client, Failure> {
-    Ok(Client::find(ctx.global.router.as_deref(), default_signer())?)
+    let options = Options { reconnect: Duration::ZERO, signer: default_signer(), ..Options::default() };
+    Ok(Client::over(open(ctx, options)?))
+}
+
+/// A connection to the router that the options name.
+pub fn open(ctx: &Context<'_>, options: Options) -> Result<Connection, Failure> {
+    let options = Options { trust_router_of: ctx.global.trusted(), ..options };
+    Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)
 }
 
 impl From<ClientError> for Failure {

@@ -56,7 +56,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Connection`]: no router was reached, or `router` is no address of one.
     pub fn find(router: Option<&str>, signer: Signer) -> Result<Self, ClientError> {
-        let options = Options { reconnect: Duration::ZERO, signer };
+        let options = Options { reconnect: Duration::ZERO, signer, ..Options::default() };
         Ok(Client { connection: Connection::find(router, options)? })
     }
 

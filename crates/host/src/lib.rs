@@ -1,7 +1,8 @@
 //! What a program on this system gives the core and the sockets, which have none of it themselves:
 //! clocks ([`clock`]), the end of another thread's wait ([`Waker`]), randomness ([`random`]), name
-//! lookup ([`lookup`]), a lock ([`CoreLock`]), an allocator under which large tables have huge pages
-//! ([`HugePages`]), and sums of who has how much of what is limited ([`shares`]).
+//! lookup ([`lookup`]), users by name ([`users`]), a lock ([`CoreLock`]), an allocator under which
+//! large tables have huge pages ([`HugePages`]), and sums of who has how much of what is limited
+//! ([`shares`]).
 //!
 //! It never touches a packet, and keeps no state of its own but what a caller makes.
 //!
@@ -22,6 +23,7 @@ mod lookup;
 mod pages;
 mod random;
 pub mod shares;
+pub mod users;
 mod waker;
 
 pub use lookup::lookup;

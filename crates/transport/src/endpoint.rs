@@ -13,6 +13,10 @@ use crate::paths;
 /// Environment variable that names the router; what the caller names goes before it.
 pub(crate) const ROUTER_VARIABLE: &str = "NAMELY_ROUTER";
 
+/// Environment variable with users whose routers are trusted too:
+/// [`Options::trust_router_of`](crate::connection::Options::trust_router_of).
+const TRUST_VARIABLE: &str = "NAMELY_TRUST_ROUTER_OF";
+
 /// The variable that clients of NFD and NDNd read.
 const NDN_TRANSPORT_VARIABLE: &str = "NDN_CLIENT_TRANSPORT";
 
@@ -24,6 +28,8 @@ pub(crate) struct Surroundings {
     pub(crate) namely_router: Option<String>,
     /// `NDN_CLIENT_TRANSPORT`.
     pub(crate) ndn_client_transport: Option<String>,
+    /// `NAMELY_TRUST_ROUTER_OF`.
+    pub(crate) trust_router_of: Option<String>,
     /// `HOME`.
     pub(crate) home: Option<PathBuf>,
     /// The usual places of Unix sockets, in the order to try.
@@ -37,6 +43,7 @@ impl Surroundings {
         Surroundings {
             namely_router: text(ROUTER_VARIABLE),
             ndn_client_transport: text(NDN_TRANSPORT_VARIABLE),
+            trust_router_of: text(TRUST_VARIABLE),
             home: text("HOME").map(PathBuf::from).filter(|path| path.is_absolute()),
             sockets: crate::paths::client_sockets(),
         }

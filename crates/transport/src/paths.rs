@@ -21,6 +21,11 @@ pub fn memif_beside(socket: &Path) -> PathBuf {
     socket.with_extension("memif")
 }
 
+/// The places that only root gives away.
+pub(crate) fn system_sockets() -> impl Iterator<Item = PathBuf> {
+    std::iter::once(SYSTEM_SOCKET).chain(OTHER_SOCKETS).map(PathBuf::from)
+}
+
 /// The sockets that a client tries, in order: this user's router, the system's, then those of other
 /// routers.
 pub(crate) fn client_sockets() -> Vec<PathBuf> {
@@ -48,13 +53,10 @@ fn listen_socket_of(uid: u32, runtime_dir: Option<PathBuf>) -> PathBuf {
 fn client_sockets_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
     let mut sockets = Vec::new();
     if uid != 0 {
-        sockets.extend(runtime_dir.map(|dir| dir.join("namely.sock")));
-        // Not only without a runtime directory: the router may have been started without the
-        // variable.
-        sockets.push(listen_socket_of(uid, None));
+        // Not in /tmp where there is a runtime directory: anybody may be the first there.
+        sockets.push(listen_socket_of(uid, runtime_dir));
     }
-    sockets.push(PathBuf::from(SYSTEM_SOCKET));
-    sockets.extend(OTHER_SOCKETS.map(PathBuf::from));
+    sockets.extend(system_sockets());
     sockets
 }
 
@@ -75,7 +77,9 @@ mod tests {
         for (uid, dir) in [(0, None), (1000, Some("/run/user/1000")), (1000, None)] {
             let dir = dir.map(PathBuf::from);
             let tried = client_sockets_of(uid, dir.clone());
-            assert_eq!(tried[0], listen_socket_of(uid, dir), "the own router comes first");
+            assert_eq!(tried[0], listen_socket_of(uid, dir.clone()), "the own router comes first");
+            let in_tmp = tried.iter().any(|path| path.starts_with("/tmp"));
+            assert_eq!(in_tmp, uid != 0 && dir.is_none(), "nothing of /tmp beside a runtime directory");
             assert!(tried.contains(&PathBuf::from(SYSTEM_SOCKET)));
             assert!(tried.ends_with(&OTHER_SOCKETS.map(PathBuf::from)), "another router comes last");
         }

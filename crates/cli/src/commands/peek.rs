@@ -3,14 +3,14 @@
 use std::io::Write;
 
 use clap::Args;
-use namely_transport::connection::{Answer, Connection, Options};
+use namely_transport::connection::{Answer, Options};
 use namely_wire::dissect;
 use namely_wire::{DataView, InterestBuilder, Name};
 use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::router::{connection_failure, nack_failure};
+use crate::router::{connection_failure, nack_failure, open};
 
 /// Send one Interest and print what answers.
 #[derive(Debug, Args)]
@@ -47,8 +47,7 @@ impl Peek {
     /// Sends the Interest and prints the answer.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let options = Options { reconnect: std::time::Duration::ZERO, ..Options::default() };
-        let mut connection =
-            Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
+        let mut connection = open(ctx, options)?;
         match connection.express(&self.interest()).map_err(connection_failure)? {
             Answer::Data(reply) => self.show(ctx, &reply.wire, reply.rtt_ns),
             Answer::Nack(reason) => Err(nack_failure(&self.name.to_string(), reason)),

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Context;
 use super::poke::STOP_POLL;
 use crate::failure::{Exit, Failure};
-use crate::router::connection_failure;
+use crate::router::{connection_failure, open};
 
 /// Measure the round trip to a name.
 #[derive(Debug, Args)]
@@ -46,8 +46,7 @@ impl Ping {
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
         let options = Options { reconnect: std::time::Duration::ZERO, ..Options::default() };
-        let mut connection =
-            Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
+        let mut connection = open(ctx, options)?;
         let prefix = self.prefix.join(Component::generic(b"ping"));
         // A fresh start for each run: a reply cached for an earlier run must not answer this one.
         let mut number = namely_host::clock::unix_ns() >> 10;

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use namely_security::{Signer, sign_data};
-use namely_transport::connection::{Connection, Incoming, Options, Outbox, Packet};
+use namely_transport::connection::{Incoming, Options, Outbox, Packet};
 use namely_wire::{Component, DataBuilder, Name};
 use serde_json::json;
 
 use super::Context;
 use super::poke::STOP_POLL;
 use crate::failure::Failure;
-use crate::router::{command_failure, connection_failure};
+use crate::router::{command_failure, connection_failure, open};
 
 /// Largest payload of a reply, octets.
 const PAYLOAD_OCTETS_MAX: u64 = 8000;
@@ -39,8 +39,7 @@ impl Pingserver {
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
         let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
-        let mut connection =
-            Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
+        let mut connection = open(ctx, options)?;
         let prefix = self.prefix.join(Component::generic(b"ping"));
         let server =
             Server { prefix: &prefix, freshness_ms: self.freshness, payload: vec![0; self.size as usize] };

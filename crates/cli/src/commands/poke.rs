@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 use namely_security::sign_data;
-use namely_transport::connection::{Connection, Options, Packet};
+use namely_transport::connection::{Options, Packet};
 use namely_wire::{DataBuilder, Name, PACKET_OCTETS_MAX};
 use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::router::{command_failure, connection_failure};
+use crate::router::{command_failure, connection_failure, open};
 
 /// Answer one Interest with standard input.
 #[derive(Debug, Args)]
@@ -35,8 +35,7 @@ impl Poke {
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let wire = self.data()?;
         let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
-        let mut connection =
-            Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
+        let mut connection = open(ctx, options)?;
         connection.register(&self.name, &mut |_, _| {}).map_err(command_failure)?;
         ctx.out.remark(format!("waiting for an Interest for {}", self.name));
         let wait_ns = self.timeout.map_or(u64::MAX, |s| s.saturating_mul(1_000_000_000));

@@ -144,6 +144,7 @@ impl EgressArgs {
             keys::data_signer_or_new(ctx, &name)?;
             let options = ProducerOptions {
                 router: ctx.global.router.clone(),
+                trust_router_of: ctx.global.trusted(),
                 buffer_octets: (self.buffer as usize) << 20,
                 ..ProducerOptions::default()
             };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use namely_files::put::MEMORY_OCTETS_MAX;
 use namely_files::{Input, Put as Publication, PutOptions};
-use namely_transport::connection::{Connection, Options};
+use namely_transport::connection::Options;
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_transport::serve::register;
 use namely_wire::Name;
@@ -17,7 +17,7 @@ use super::serve::SignBy;
 use crate::failure::Failure;
 use crate::keys;
 use crate::output::octets_text;
-use crate::router::{command_failure, connection_failure};
+use crate::router::{command_failure, open};
 use crate::signing::serve_signed;
 
 /// Publish standard input under a name.
@@ -55,8 +55,7 @@ impl Put {
             .map_err(|e| Failure::failed(e.to_string()))?
             .with_certificates(keys::certificates_for(&self.name)?);
         let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
-        let mut connection =
-            Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
+        let mut connection = open(ctx, options)?;
         register(&mut connection, &mut publication).map_err(command_failure)?;
         let object = publication.object().to_string();
         ctx.out.answer(

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use clap::{Args, ValueEnum};
 use namely_files::{FileServer, ServeOptions};
 use namely_security::ManifestHash;
-use namely_transport::connection::{Connection, Options};
+use namely_transport::connection::Options;
 use namely_transport::publish::{SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_transport::serve::register;
 use namely_wire::Name;
@@ -15,7 +15,7 @@ use serde_json::json;
 use super::Context;
 use crate::failure::{Failure, io_failure};
 use crate::keys;
-use crate::router::{command_failure, connection_failure};
+use crate::router::{command_failure, open};
 use crate::signing::serve_signed;
 
 /// Publish a directory under a name.
@@ -78,8 +78,7 @@ impl Serve {
             .map_err(|e| Failure::failed(e.to_string()))?
             .with_certificates(keys::certificates_for(&self.prefix)?);
         let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
-        let mut connection =
-            Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)?;
+        let mut connection = open(ctx, options)?;
         register(&mut connection, &mut server).map_err(command_failure)?;
         ctx.out.remark(format!(
             "serving {} as {} at {}; Ctrl-C stops",

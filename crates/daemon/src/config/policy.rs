@@ -38,13 +38,7 @@ impl Authorization {
 }
 
 fn uid_of(name: &str, passwd: &Path) -> Result<u32, PolicyError> {
-    let unknown = || PolicyError::UnknownUser(name.to_owned());
-    let text = std::fs::read_to_string(passwd).map_err(|_| unknown())?;
-    text.lines()
-        .map(|line| line.split(':').collect::<Vec<_>>())
-        .find(|fields| fields.first() == Some(&name))
-        .and_then(|fields| fields.get(2)?.parse().ok())
-        .ok_or_else(unknown)
+    namely_host::users::uid_in(passwd, name).ok_or_else(|| PolicyError::UnknownUser(name.to_owned()))
 }
 
 /// Why rules cannot be enforced; the fault of the configuration or of a file that it names.

@@ -102,7 +102,9 @@ impl Consumer {
     pub fn bind(prefix: Name, options: ConsumerOptions) -> Result<Self, BindError> {
         namespace::check_prefix(&prefix)?;
         let policy = trust::policy(&options.trust, options.keychain.as_ref())?;
-        let connection = Connection::find(options.router.as_deref(), connection::Options::default())?;
+        let trust_router_of = options.trust_router_of.clone();
+        let how = connection::Options { trust_router_of, ..connection::Options::default() };
+        let connection = Connection::find(options.router.as_deref(), how)?;
         Self::with(prefix, options, policy, connection)
     }
 

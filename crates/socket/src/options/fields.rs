@@ -16,6 +16,8 @@ use crate::buffer::BufferPolicy;
 pub struct ConsumerOptions {
     /// `router`; none: the usual places.
     pub router: Option<String>,
+    /// `trust_router_of`.
+    pub trust_router_of: String,
     /// `keychain`; none: the user's.
     pub keychain: Option<PathBuf>,
     /// `trust`.
@@ -48,6 +50,7 @@ impl Default for ConsumerOptions {
     fn default() -> Self {
         ConsumerOptions {
             router: None,
+            trust_router_of: String::new(),
             keychain: None,
             trust: Trust::User,
             read: ReadOptions::default(),
@@ -70,6 +73,8 @@ impl Default for ConsumerOptions {
 pub struct ProducerOptions {
     /// `router`; none: the usual places.
     pub router: Option<String>,
+    /// `trust_router_of`.
+    pub trust_router_of: String,
     /// `keychain`; none: the user's.
     pub keychain: Option<PathBuf>,
     /// `identity`; none: the longest one above the prefix.
@@ -111,6 +116,7 @@ impl Default for ProducerOptions {
     fn default() -> Self {
         ProducerOptions {
             router: None,
+            trust_router_of: String::new(),
             keychain: None,
             identity: None,
             timeout: None,

@@ -187,6 +187,13 @@ pub const OPTIONS: &[OptionSpec] = &[
         (field!(router), field!(router)),
     )),
     before(both(
+        "trust_router_of",
+        Kind::Text,
+        "",
+        "users, with commas between them, whose routers on this machine are trusted as one's own and root's",
+        (field!(trust_router_of), field!(trust_router_of)),
+    )),
+    before(both(
         "keychain",
         Kind::Text,
         "",

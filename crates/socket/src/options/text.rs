@@ -40,7 +40,7 @@ macro_rules! as_parsed {
     };
 }
 
-as_parsed!(u32, u64, usize, bool);
+as_parsed!(u32, u64, usize, bool, String);
 
 /// Empty text is none.
 macro_rules! optional {

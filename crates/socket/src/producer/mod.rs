@@ -78,7 +78,8 @@ impl Producer {
     pub fn bind(prefix: Name, options: ProducerOptions) -> Result<Self, BindError> {
         namespace::check_prefix(&prefix)?;
         let signer = session::command_signer(&prefix, &options);
-        let how = connection::Options { signer, ..connection::Options::for_server() };
+        let trust_router_of = options.trust_router_of.clone();
+        let how = connection::Options { signer, trust_router_of, ..connection::Options::for_server() };
         let mut connection = Connection::find(options.router.as_deref(), how)?;
         let lease = Lease::take(connection.uri(), &prefix, options.buffer_octets)?;
         let mut buffer = Buffer::new(options.buffer_octets, options.buffer_policy);
@@ -421,7 +422,11 @@ impl Producer {
             tracing::error!("a socket's thread ended by a panic");
         }
         drop(lease);
-        let commands = session::command_signer(&self.prefix, &self.options());
+        let commands = connection::Options {
+            signer: session::command_signer(&self.prefix, &self.options()),
+            trust_router_of: self.options().trust_router_of.clone(),
+            ..connection::Options::default()
+        };
         for record in records {
             if let Err(error) = session::announce(&self.router, &self.prefix, record, commands.clone()) {
                 tracing::warn!(%error, "nobody answers for a revocation record");

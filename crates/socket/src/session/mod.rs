@@ -416,7 +416,7 @@ pub(crate) fn announce(
     router: &str,
     prefix: &Name,
     record: Vec<u8>,
-    commands: Signer,
+    commands: namely_transport::connection::Options,
 ) -> Result<(), BindError> {
     let Ok(data) = DataView::parse(&record) else { return Ok(()) };
     // Down to the KeyId: sessions to come of the same namespace answer for themselves.

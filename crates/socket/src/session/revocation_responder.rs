@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use namely_security::Signer;
 use namely_transport::answers;
 use namely_transport::connection::{Connection, ConnectionError, Incoming, Options, Outbox, Packet};
 use namely_wire::{DataView, Name};
@@ -31,11 +30,11 @@ pub(super) struct Record {
     pub(super) wire: Vec<u8>,
 }
 
-/// Answers for `record` at `router` from now on; `signer` signs commands to it.
-pub(super) fn announce(router: &str, record: Record, signer: Signer) -> Result<(), BindError> {
+/// Answers for `record` at `router` from now on, over a connection with these options.
+pub(super) fn announce(router: &str, record: Record, options: Options) -> Result<(), BindError> {
     let mut responders = RESPONDERS.lock().unwrap_or_else(PoisonError::into_inner);
     // One whose router went away, or that a parent process had, takes nothing.
-    let key = (router.to_owned(), signer.key_name().cloned());
+    let key = (router.to_owned(), options.signer.key_name().cloned());
     let taken = match responders.get(&key) {
         Some(responder) => responder.try_order(record),
         None => Err(record),
@@ -45,7 +44,7 @@ pub(super) fn announce(router: &str, record: Record, signer: Signer) -> Result<(
         tracing::warn!(router, "revocation records are announced at too many routers already");
         return Ok(());
     }
-    let connection = Connection::find(Some(router), Options { signer, ..Options::default() })?;
+    let connection = Connection::find(Some(router), options)?;
     let engine = Engine::start("namely-revoked", connection, RevocationResponder::default())?;
     let _ = engine.try_order(record);
     responders.insert(key, engine);

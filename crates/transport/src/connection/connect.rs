@@ -3,14 +3,14 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use namely_wire::{Endpoint, FaceUri};
 use rustix::io::Errno;
-use rustix::net::sockopt;
+use rustix::net::{SocketType, sockopt};
 
 use super::carrier::Carrier;
+use super::peer;
 use super::stream::Stream;
 use super::udp::UdpLink;
 use super::{ethernet, memory};
@@ -32,11 +32,13 @@ pub(super) struct Connected {
 }
 
 /// Connects to `uri`, which is of scheme `unix`, `memif`, `tcp` or `udp`, or names a station.
-pub(super) fn connect(uri: &FaceUri) -> io::Result<Connected> {
+/// `trusted`: [`Options::trust_router_of`](super::Options::trust_router_of).
+pub(super) fn connect(uri: &FaceUri, trusted: &str) -> io::Result<Connected> {
     match uri {
-        FaceUri::Unix(path) => stream(UnixStream::connect(path)?.into(), true),
+        FaceUri::Unix(path) => stream(peer::connect(path, SocketType::STREAM, trusted)?, true),
         FaceUri::Memif { path, id } => {
-            Ok(Connected { carrier: Box::new(memory::connect(path, *id)?), local: true })
+            let socket = peer::connect(path, SocketType::SEQPACKET, trusted)?;
+            Ok(Connected { carrier: Box::new(memory::connect(socket, *id)?), local: true })
         }
         FaceUri::Station { address, device } => {
             Ok(Connected { carrier: Box::new(ethernet::connect(*address, device)?), local: false })

@@ -7,6 +7,7 @@ use std::time::Duration;
 use namely_wire::{DecodeError, FaceUri};
 use rustix::io::Errno;
 
+use super::peer;
 use crate::endpoint::{BadRouter, Candidate, NamedBy};
 
 /// Why a connection cannot be made or kept.
@@ -16,7 +17,7 @@ pub enum ConnectionError {
     BadRouter(BadRouter),
     /// The caller's: the Interest to express is none.
     BadInterest(DecodeError),
-    /// The environment's: no router answers.
+    /// The environment's: no router answers, or none that the caller trusts.
     NoRouter(NoRouter),
     /// The environment's: the router went away and did not come back in time.
     Lost {
@@ -45,9 +46,17 @@ impl NoRouter {
         }
     }
 
+    /// Returns true if there is a router, run by a user whom the caller does not trust.
+    pub fn is_strangers(&self) -> bool {
+        self.tried.iter().any(|(_, error)| peer::is_stranger(error))
+    }
+
     /// What the person can do about it.
     pub fn hint(&self) -> &'static str {
         match self.named() {
+            _ if self.is_strangers() => {
+                "put that user into NAMELY_TRUST_ROUTER_OF to trust its router, or name another router"
+            }
             Some(_) => "start one there with `namely up`, or name another",
             None => "start one with `namely up`, or name one",
         }
@@ -83,6 +92,7 @@ impl ConnectionError {
             {
                 Errno::MFILE
             }
+            ConnectionError::NoRouter(none) if none.is_strangers() => Errno::ACCESS,
             ConnectionError::NoRouter(_) => Errno::CONNREFUSED,
             ConnectionError::Lost { .. } => Errno::NOTCONN,
             ConnectionError::System(error) => Errno::from_io_error(error).unwrap_or(Errno::IO),

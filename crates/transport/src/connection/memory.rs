@@ -5,6 +5,7 @@
 //! say too much.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use namely_host::Waker;
@@ -12,7 +13,6 @@ use namely_memif::{Handshake, Interface, Options, Progress};
 use namely_wire::LP_PACKET_OCTETS_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::Fault;
 use super::carrier::{Carrier, Delivery, Ready};
@@ -27,11 +27,9 @@ const PACKETS_PER_TURN: usize = 256;
 /// How soon a full ring is looked at again: nothing tells when it no longer is.
 const RETRY_NS: u64 = 500_000;
 
-/// Connects to interface `id` of the memif server at `path`.
-pub(super) fn connect(path: &str, id: u32) -> io::Result<Interface> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+/// Attaches to interface `id` of the memif server that `socket` leads to.
+pub(super) fn connect(socket: OwnedFd, id: u32) -> io::Result<Interface> {
+    rustix::io::ioctl_fionbio(&socket, true)?;
     let started = Instant::now();
     let mut handshake = Handshake::client(socket, Options { id, trusts_server: true, ..Options::default() });
     loop {

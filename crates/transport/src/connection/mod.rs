@@ -30,6 +30,7 @@ mod express;
 mod inbox;
 mod memory;
 mod outbox;
+pub(crate) mod peer;
 mod receiver;
 mod registration;
 mod stream;
@@ -72,12 +73,19 @@ pub struct Options {
     /// Signs commands to the router. A router trusts the applications of its own user or host by
     /// their socket; others need a key that it knows.
     pub signer: Signer,
+    /// Users, by number or name and with commas between them, whose routers on this machine are
+    /// taken as those of this user and root are.
+    pub trust_router_of: String,
 }
 
 impl Default for Options {
     /// For an application that fetches: a router may take ten seconds to restart.
     fn default() -> Self {
-        Options { reconnect: Duration::from_secs(10), signer: Signer::digest_sha256() }
+        Options {
+            reconnect: Duration::from_secs(10),
+            signer: Signer::digest_sha256(),
+            trust_router_of: String::new(),
+        }
     }
 }
 
@@ -152,12 +160,16 @@ impl Connection {
     /// `NDN_CLIENT_TRANSPORT` or a `client.conf` names, or to the first of the usual places.
     ///
     /// # Errors
-    /// [`ConnectionError::NoRouter`]: none was reached. [`ConnectionError::BadRouter`]: what names
-    /// one is no address.
-    pub fn find(router: Option<&str>, options: Options) -> Result<Self, ConnectionError> {
+    /// [`ConnectionError::NoRouter`]: none was reached, or none that is run by a user whom the
+    /// caller trusts. [`ConnectionError::BadRouter`]: what names one is no address.
+    pub fn find(router: Option<&str>, mut options: Options) -> Result<Self, ConnectionError> {
         let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
-        let candidates = endpoint::candidates(router, &Surroundings::of_process(), read)
-            .map_err(ConnectionError::BadRouter)?;
+        let surroundings = Surroundings::of_process();
+        let candidates =
+            endpoint::candidates(router, &surroundings, read).map_err(ConnectionError::BadRouter)?;
+        if let Some(users) = surroundings.trust_router_of {
+            options.trust_router_of = format!("{},{users}", options.trust_router_of);
+        }
         Self::open(candidates, options)
     }
 
@@ -168,7 +180,7 @@ impl Connection {
     pub fn open(candidates: Vec<Candidate>, options: Options) -> Result<Self, ConnectionError> {
         let mut tried = Vec::new();
         for candidate in candidates {
-            match connect::connect(&candidate.uri) {
+            match connect::connect(&candidate.uri, &options.trust_router_of) {
                 Ok(connected) => return Self::over(connected, candidate.uri, options),
                 // Shared memory is offered beside a socket, or not: the socket tells whether there
                 // is a router.
@@ -361,7 +373,8 @@ impl Connection {
             }
             return Ok(false);
         }
-        let connected = connect::connect(&self.uri).and_then(|Connected { carrier, .. }| {
+        let connected = connect::connect(&self.uri, &self.options.trust_router_of);
+        let connected = connected.and_then(|Connected { carrier, .. }| {
             carrier.watch(&self.waker)?;
             Ok(carrier)
         });

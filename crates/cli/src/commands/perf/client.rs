@@ -19,7 +19,7 @@ use super::signing::Checker;
 use super::{FLOWS_MAX, PREFIX, thread_failure};
 use crate::commands::Context;
 use crate::failure::{Exit, Failure};
-use crate::router::{connection_failure, nack_failure};
+use crate::router::{connection_failure, nack_failure, open};
 
 /// Interests under way unless told otherwise: as fast as answers come, and at a rate.
 const WINDOW: u32 = 64;
@@ -99,7 +99,7 @@ impl Client {
         );
         let connect = |_| {
             let options = Options { signer: namely_client::default_signer(), ..Options::default() };
-            Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)
+            open(ctx, options)
         };
         let mut connections = (0..self.flows).map(connect).collect::<Result<Vec<_>, _>>()?;
         let Some(first) = connections.first_mut() else { return Ok(()) };

@@ -220,10 +220,8 @@ impl Object {
     }
 
     fn measure(&self, ctx: &Context<'_>, keys: &Keys, case: Case) -> Result<Run, Failure> {
-        let router = ctx.global.router.clone();
         let prefix = keys.prefix.join_generic(format!("{}", namely_host::clock::unix_ns()));
-        let producer =
-            Arc::new(keys.producer(router.clone(), prefix.clone(), case.suite, self.buffer_octets(case))?);
+        let producer = Arc::new(keys.producer(ctx, prefix.clone(), case.suite, self.buffer_octets(case))?);
         let content: Arc<[u8]> = payload((self.size << 20) as usize).into();
         let how = PublishOptions {
             suite: Some(case.suite.suite()),
@@ -240,7 +238,7 @@ impl Object {
         let consumers = names
             .iter()
             .map(|name| {
-                let consumer = keys.consumer(router.clone(), prefix.clone(), case.suite)?;
+                let consumer = keys.consumer(ctx, prefix.clone(), case.suite)?;
                 consumer.set_option("verify_threads", &self.verify_threads.to_string()).map_err(failed)?;
                 Ok((consumer, name))
             })
@@ -322,13 +320,14 @@ impl Keys {
 
     pub(super) fn producer(
         &self,
-        router: Option<String>,
+        ctx: &Context<'_>,
         prefix: Name,
         suite: Signed,
         buffer_octets: usize,
     ) -> Result<Producer, Failure> {
         let mut options = ProducerOptions {
-            router,
+            router: ctx.global.router.clone(),
+            trust_router_of: ctx.global.trusted(),
             keychain: Some(self.dir.path().to_owned()),
             ..ProducerOptions::default()
         };
@@ -339,12 +338,13 @@ impl Keys {
 
     pub(super) fn consumer(
         &self,
-        router: Option<String>,
+        ctx: &Context<'_>,
         prefix: Name,
         suite: Signed,
     ) -> Result<Consumer, Failure> {
         let mut options = ConsumerOptions {
-            router,
+            router: ctx.global.router.clone(),
+            trust_router_of: ctx.global.trusted(),
             keychain: Some(self.dir.path().to_owned()),
             ..ConsumerOptions::default()
         };

@@ -85,10 +85,9 @@ impl Request {
         keys: &Keys,
         suite: Signed,
     ) -> Result<(Sample, Histogram<u64>), Failure> {
-        let router = ctx.global.router.clone();
         let prefix = keys.prefix.join_generic(format!("{}", namely_host::clock::unix_ns()));
-        let producer = keys.producer(router.clone(), prefix.clone(), suite, BUFFER_OCTETS)?;
-        let consumer = keys.consumer(router, prefix.clone(), suite)?;
+        let producer = keys.producer(ctx, prefix.clone(), suite, BUFFER_OCTETS)?;
+        let consumer = keys.consumer(ctx, prefix.clone(), suite)?;
         let content = payload(self.payload as usize);
         let how = PublishOptions {
             suite: Some(suite.suite()),

@@ -14,7 +14,7 @@ use crate::commands::Context;
 use crate::commands::poke::STOP_POLL;
 use crate::failure::Failure;
 use crate::output::octets_text;
-use crate::router::{command_failure, connection_failure};
+use crate::router::{command_failure, connection_failure, open};
 
 /// Answer every Interest below a prefix with generated Data.
 #[derive(Debug, Args)]
@@ -82,8 +82,7 @@ impl Server {
     /// A connection with its prefix: the first has all names, each further one those of its flow.
     fn connect(&self, ctx: &Context<'_>, flow: u16, template: &DataTemplate) -> Result<Connection, Failure> {
         let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
-        let router = ctx.global.router.as_deref();
-        let mut connection = Connection::find(router, options).map_err(connection_failure)?;
+        let mut connection = open(ctx, options)?;
         let prefix = match flow {
             0 => self.prefix.clone(),
             n => self.prefix.join_generic(n.to_string()),

@@ -1,0 +1,137 @@
+//! Users of one machine kept apart: what one of them puts in the way of another is not taken for
+//! the other's own. Needs root, to become other users.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Ended, Home, ended};
+
+/// The user who is in the way.
+const NOBODY: u32 = 65534;
+
+/// A home where other users can go in, with a `namely` that they can run; none without root.
+struct Shared {
+    home: Home,
+    namely: PathBuf,
+}
+
+impl Shared {
+    fn new() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can become another user");
+            return None;
+        }
+        let home = Home::new();
+        let namely = home.path("namely");
+        // By a process of its own: what this one had open for writing, a child that another test
+        // has just forked would keep from being run.
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_namely")).arg(&namely).status().unwrap();
+        assert!(copied.success());
+        allow(home.path("."), 0o755);
+        allow(&namely, 0o755);
+        Some(Shared { home, namely })
+    }
+
+    /// `namely` as the user `uid`, who has a home below this one and knows of no router.
+    fn namely_of(&self, uid: u32, args: &[&str]) -> Command {
+        let home = self.folder_of(uid, &format!("home-{uid}"), 0o700);
+        let mut command = Command::new(&self.namely);
+        command.args(args).uid(uid).gid(uid).current_dir(&home).env_clear();
+        command.env("HOME", &home).env("NAMELY_HOME", home.join("keys"));
+        command
+    }
+
+    fn run_of(&self, uid: u32, args: &[&str]) -> Ended {
+        ended(self.namely_of(uid, args).output().unwrap())
+    }
+
+    /// A folder of the user `uid`, which is made if there is none.
+    fn folder_of(&self, uid: u32, name: &str, mode: u32) -> PathBuf {
+        let path = self.home.path(name);
+        if !path.exists() {
+            fs::create_dir(&path).unwrap();
+            chown(&path, Some(uid), Some(uid)).unwrap();
+            allow(&path, mode);
+        }
+        path
+    }
+
+    /// A router of the user `uid` with its socket, which everybody may use, at `socket`.
+    fn start_router_of(&mut self, uid: u32, socket: &Path) {
+        let uri = format!("unix://{}", socket.display());
+        let command = self.namely_of(uid, &["up", "--no-config", "--listen", &uri]);
+        self.home.spawn(command);
+        let up = || self.run_of(uid, &["status", "--router", &uri]).code == Some(0);
+        self.home.wait_for("the other user's router", up);
+        allow(socket, 0o666);
+    }
+}
+
+fn allow(path: impl AsRef<Path>, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn another_users_router_is_refused_unless_that_user_is_trusted() {
+    let Some(mut shared) = Shared::new() else { return };
+    let socket = shared.folder_of(NOBODY, "of-nobody", 0o755).join("namely.sock");
+    shared.start_router_of(NOBODY, &socket);
+    let uri = format!("unix://{}", socket.display());
+
+    for uid in [0, 54_321] {
+        let refused = shared.run_of(uid, &["status", "--router", &uri]);
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(
+            refused.stderr.contains("uid 65534") && refused.stderr.contains("neither by you"),
+            "{refused:?}"
+        );
+        assert!(refused.stderr.contains("NAMELY_TRUST_ROUTER_OF"), "{refused:?}");
+        for users in ["65534", "root,65534"] {
+            let trusted = shared.run_of(uid, &["status", "--router", &uri, "--trust-router-of", users]);
+            assert_eq!(trusted.code, Some(0), "{trusted:?}");
+        }
+        let mut by_variable = shared.namely_of(uid, &["status"]);
+        by_variable.env("NAMELY_ROUTER", &uri).env("NAMELY_TRUST_ROUTER_OF", "65534");
+        assert!(by_variable.status().unwrap().success());
+    }
+    // The fetching and the publishing commands have sockets of their own.
+    for command in ["get", "ping", "peek", "pingserver"] {
+        let args = [command, "/x", "--router", &uri];
+        let refused = shared.run_of(54_321, &args);
+        assert_eq!(refused.code, Some(3), "{args:?}: {refused:?}");
+        assert!(refused.stderr.contains("uid 65534"), "{args:?}: {refused:?}");
+    }
+    // Root's router is everybody's, and one's own is one's own.
+    let roots = shared.home.path("root.sock");
+    shared.start_router_of(0, &roots);
+    let of_root = format!("unix://{}", roots.display());
+    assert_eq!(shared.run_of(54_321, &["status", "--router", &of_root]).code, Some(0));
+}
+
+#[test]
+fn a_router_that_another_user_put_into_the_usual_place_is_not_taken_for_ones_own() {
+    let Some(mut shared) = Shared::new() else { return };
+    // A user whom nobody else has, and its place in /tmp, where another user was first.
+    let uid = 1_900_000_000 + std::process::id();
+    let place = tempfile::Builder::new().prefix(&format!("namely-{uid}")).rand_bytes(0).tempdir_in("/tmp");
+    let place = place.unwrap();
+    chown(place.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    allow(place.path(), 0o755);
+    shared.start_router_of(NOBODY, &place.path().join("namely.sock"));
+
+    let refused = shared.run_of(uid, &["status"]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("uid 65534"), "{refused:?}");
+
+    // With a runtime directory, in which nobody else can be, /tmp is not looked at.
+    let runtime = shared.folder_of(uid, "runtime", 0o700);
+    let mut command = shared.namely_of(uid, &["status"]);
+    let nobody = ended(command.env("XDG_RUNTIME_DIR", runtime).output().unwrap());
+    assert_eq!(nobody.code, Some(3), "{nobody:?}");
+    assert!(!nobody.stderr.contains("/tmp/namely-") && !nobody.stderr.contains("65534"), "{nobody:?}");
+}
