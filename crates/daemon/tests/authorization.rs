@@ -2,23 +2,16 @@
 
 mod common;
 
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command as Process;
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::client::{name, named, unix_ms};
+use common::other_user::{as_nobody, connect_as_other_user};
 use common::{Client, Daemon, PATIENCE, write};
 use namely_security::{Certificate, KeyType, PrivateKey, Signer, sign_interest};
 use namely_wire::mgmt::{Command, ControlParameters, Dataset, GeneralStatus, Scope};
 use namely_wire::{InterestBuilder, NackReason, ValidityPeriod};
-
-/// A uid without rights of its own, on every Linux machine.
-const NOBODY: u32 = 65534;
-
-/// Tells the test binary, run again as another user, which socket to use.
-const AS_OTHER_USER: &str = "NAMELY_TEST_SOCKET";
 
 /// A key, and its certificate in a file.
 fn key(dir: &Path, uri: &str, days_old: u64) -> (Signer, String) {
@@ -218,35 +211,6 @@ fn a_rule_lets_another_user_manage() {
     }
     let daemon = Daemon::start_with("[[authorization.user]]\nuser = \"*\"\nmanage = true\n", &[]);
     as_nobody(&daemon, "manages");
-}
-
-/// Runs one of the ignored tests below as [`NOBODY`].
-fn as_nobody(daemon: &Daemon, test: &str) {
-    // The test binary itself may lie where another user cannot read it.
-    let dir = tempfile::tempdir_in("/tmp").unwrap();
-    let binary = dir.path().join("test");
-    // By a process of its own: what this one had open for writing, a child that another test has
-    // just forked would keep from being run.
-    let copied = Process::new("cp").arg(std::env::current_exe().unwrap()).arg(&binary).status().unwrap();
-    assert!(copied.success());
-    use std::os::unix::fs::PermissionsExt;
-    for path in [dir.path(), binary.as_path()] {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    let mut process = Process::new(&binary);
-    process.args(["--ignored", "--exact", test, "--nocapture"]).env(AS_OTHER_USER, daemon.socket());
-    let output = process.uid(NOBODY).gid(NOBODY).current_dir("/").output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-fn connect_as_other_user() -> Option<Client> {
-    let socket = std::env::var_os(AS_OTHER_USER)?;
-    Some(Client::unix(Path::new(&socket)))
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn the_routers_own_face_asks_the_control_thread_and_gets_its_answer() {
     let (mut consumer, face) = router.connect();
     router.route("/localhost/nfd", router.plane.internal_face());
     consumer.send(&with_token(&interest("/localhost/nfd/status"), &[4; 4]));
-    let Ok(ControlEvent::Packet(ControlPacket { packet, headers, incoming, credentials })) =
+    let Ok(ControlEvent::Packet(ControlPacket { packet, headers, incoming, credentials, .. })) =
         router.inbox.next(PATIENCE)
     else {
         panic!("no packet")

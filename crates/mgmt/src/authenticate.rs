@@ -41,6 +41,11 @@ impl Authenticator {
         &self.refusals
     }
 
+    /// Returns true for root and whoever runs the router.
+    pub(crate) fn is_superuser(&self, requester: Requester) -> bool {
+        matches!(requester, Requester::User(uid) if self.policy.superusers.contains(&uid))
+    }
+
     /// Returns true if `command` may come under `/localhop/nfd`.
     pub(crate) fn answers_localhop(&self, command: Command) -> bool {
         self.policy.localhop_rib

@@ -17,6 +17,8 @@ pub struct Counters {
     pub not_management: u64,
     /// Datasets answered with a new state.
     pub datasets: u64,
+    /// Datasets answered with a large state that was made less than a second ago.
+    pub datasets_repeated: u64,
     /// Segments of states that are no longer kept; answered with 'no such data'.
     pub segments_missing: u64,
     /// Dataset Interests that no answer can match, for lack of CanBePrefix; dropped.
@@ -42,6 +44,7 @@ impl Counters {
             ("unknown_names", self.unknown_names),
             ("not_management", self.not_management),
             ("datasets", self.datasets),
+            ("datasets_repeated", self.datasets_repeated),
             ("segments_missing", self.segments_missing),
             ("datasets_unanswerable", self.datasets_unanswerable),
             ("events", self.events),

@@ -3,7 +3,7 @@
 //! clients (NDNts) ask for a dataset only to learn its version and then fetch all segments, the
 //! first too.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use namely_wire::mgmt::DatasetRequest;
 use namely_wire::types::SEGMENT_COMPONENT;
@@ -14,16 +14,32 @@ use crate::reply;
 /// Octets of Content in one segment; NFD's figure, which leaves room for name and signature.
 pub(crate) const SEGMENT_OCTETS_MAX: usize = 8000;
 
-/// States of datasets that are kept. When there is one more, the oldest of one segment goes; if
-/// there is none, the oldest: most readers of short datasets have all they need.
+/// States of datasets that are kept. When there is one more, whoever has most of them gives up the
+/// oldest of one segment; if there is none, the oldest: most readers of short datasets have all
+/// they need.
 pub(crate) const SNAPSHOTS_MAX: usize = 32;
 
-/// Octets that all kept states take. The oldest go when there are more; the newest stays, whatever
-/// it takes.
+/// Octets that all kept states take. When there are more, the oldest go of whoever has most; the
+/// newest stays, whatever it takes.
 pub(crate) const SNAPSHOT_OCTETS_MAX: usize = 64 << 20;
 
 /// How long a state of a dataset is kept, ns.
 pub(crate) const SNAPSHOT_LIFETIME_NS: u64 = 10_000_000_000;
+
+/// A state of more octets than this is expensive to make, and answers for [`LARGE_FRESH_NS`].
+pub(crate) const LARGE_OCTETS: usize = 1 << 20;
+
+/// For how long a large state answers everybody but root and the router's own user, ns.
+pub(crate) const LARGE_FRESH_NS: u64 = 1_000_000_000;
+
+/// Who asked for a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reader {
+    /// A user of this machine.
+    User(u32),
+    /// Whoever is at this face.
+    Face(u64),
+}
 
 /// States of datasets that are being read.
 #[derive(Debug, Default)]
@@ -37,7 +53,8 @@ struct Snapshot {
     /// Name up to and with the version.
     name: Name,
     content: Vec<u8>,
-    expires_ns: u64,
+    reader: Reader,
+    made_ns: u64,
 }
 
 impl Snapshots {
@@ -46,18 +63,29 @@ impl Snapshots {
         &mut self,
         prefix: NameRef<'_>,
         content: Vec<u8>,
+        reader: Reader,
         unix_ms: u64,
         now_ns: u64,
     ) -> Vec<u8> {
         // Two states never share a version, or a reader could mix their segments.
         self.last_version = unix_ms.max(self.last_version + 1);
         let name = prefix.to_name().join_version(self.last_version);
-        let snapshot = Snapshot { name, content, expires_ns: now_ns + SNAPSHOT_LIFETIME_NS };
+        let snapshot = Snapshot { name, content, reader, made_ns: now_ns };
         let first = snapshot.segment(0);
         self.expire(now_ns);
         self.kept.push_back(snapshot);
         self.make_room();
         first.unwrap_or_default()
+    }
+
+    /// The first segment of a large state of the dataset named `prefix` that was made just now.
+    pub(crate) fn large(&self, prefix: NameRef<'_>, now_ns: u64) -> Option<Vec<u8>> {
+        let is_fresh = |snapshot: &&Snapshot| {
+            snapshot.content.len() > LARGE_OCTETS
+                && now_ns.saturating_sub(snapshot.made_ns) < LARGE_FRESH_NS
+                && snapshot.name.as_name().without_last(1) == prefix
+        };
+        self.kept.iter().rev().find(is_fresh)?.segment(0)
     }
 
     /// A segment of a state that is kept.
@@ -75,19 +103,37 @@ impl Snapshots {
 
     fn make_room(&mut self) {
         if self.kept.len() > SNAPSHOTS_MAX {
+            let reader = self.largest(|_| 1);
             let mut older = self.kept.iter().take(SNAPSHOTS_MAX);
-            let short = older.position(|snapshot| snapshot.last_segment() == 0);
-            self.kept.remove(short.unwrap_or(0));
+            let is_theirs = |snapshot: &&Snapshot| Some(snapshot.reader) == reader;
+            let oldest = older.clone().position(|snapshot| is_theirs(&snapshot)).unwrap_or(0);
+            let short = older.position(|snapshot| is_theirs(&snapshot) && snapshot.last_segment() == 0);
+            self.kept.remove(short.unwrap_or(oldest));
         }
         let mut octets: usize = self.kept.iter().map(|snapshot| snapshot.content.len()).sum();
         while octets > SNAPSHOT_OCTETS_MAX && self.kept.len() > 1 {
-            octets -= self.kept.pop_front().map_or(0, |oldest| oldest.content.len());
+            let reader = self.largest(|snapshot| snapshot.content.len());
+            let older = self.kept.iter().take(self.kept.len() - 1);
+            let oldest = older.clone().position(|snapshot| Some(snapshot.reader) == reader).unwrap_or(0);
+            octets -= self.kept.remove(oldest).map_or(0, |oldest| oldest.content.len());
         }
     }
 
-    fn expire(&mut self, now_ns: u64) {
-        self.kept.retain(|snapshot| snapshot.expires_ns > now_ns);
+    /// Whose states weigh most.
+    fn largest(&self, weight: impl Fn(&Snapshot) -> usize) -> Option<Reader> {
+        largest(self.kept.iter().map(|snapshot| (snapshot.reader, weight(snapshot))))
     }
+
+    fn expire(&mut self, now_ns: u64) {
+        self.kept.retain(|snapshot| now_ns.saturating_sub(snapshot.made_ns) < SNAPSHOT_LIFETIME_NS);
+    }
+}
+
+/// Who has most of what is listed.
+pub(crate) fn largest(held: impl Iterator<Item = (Reader, usize)>) -> Option<Reader> {
+    let mut sums: BTreeMap<Reader, usize> = BTreeMap::new();
+    held.for_each(|(reader, weight)| *sums.entry(reader).or_default() += weight);
+    sums.into_iter().max_by_key(|(_, sum)| *sum).map(|(reader, _)| reader)
 }
 
 impl Snapshot {
@@ -115,6 +161,8 @@ mod tests {
     use namely_wire::{DataView, tlv::decode_nni};
 
     use super::*;
+
+    const ONE: Reader = Reader::User(1);
 
     fn prefix() -> Name {
         Dataset::FibList.prefix(Scope::Localhost)
@@ -166,7 +214,7 @@ mod tests {
             (3 * SEGMENT_OCTETS_MAX + 1, 4),
         ] {
             let mut snapshots = Snapshots::default();
-            let first = snapshots.publish(prefix().as_name(), content(octets), 1000, 0);
+            let first = snapshots.publish(prefix().as_name(), content(octets), ONE, 1000, 0);
             assert!(first.len() <= namely_wire::PACKET_OCTETS_MAX);
             assert_eq!(read(&mut snapshots, first), (content(octets), segments), "{octets}");
         }
@@ -176,7 +224,7 @@ mod tests {
     fn states_of_one_millisecond_have_different_versions() {
         let mut snapshots = Snapshots::default();
         let mut version = |unix_ms| {
-            let wire = snapshots.publish(prefix().as_name(), content(1), unix_ms, 0);
+            let wire = snapshots.publish(prefix().as_name(), content(1), ONE, unix_ms, 0);
             let name = DataView::parse(&wire).unwrap().name.to_name();
             name.as_name().component(prefix().len()).unwrap().version().unwrap()
         };
@@ -186,7 +234,7 @@ mod tests {
     #[test]
     fn a_state_is_kept_for_its_lifetime() {
         let mut snapshots = Snapshots::default();
-        snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), 5, 0);
+        snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), ONE, 5, 0);
         let (name, wanted) = request(5, 1);
         assert!(snapshots.segment(name.as_name(), &wanted, SNAPSHOT_LIFETIME_NS - 1).is_some());
         assert!(snapshots.segment(name.as_name(), &wanted, SNAPSHOT_LIFETIME_NS).is_none());
@@ -195,7 +243,7 @@ mod tests {
     #[test]
     fn a_dataset_of_one_segment_can_be_asked_for_by_its_version() {
         let mut snapshots = Snapshots::default();
-        let first = snapshots.publish(prefix().as_name(), content(1), 5, 0);
+        let first = snapshots.publish(prefix().as_name(), content(1), ONE, 5, 0);
         let (name, again) = request(5, 0);
         assert_eq!(snapshots.segment(name.as_name(), &again, 0), Some(first));
     }
@@ -203,9 +251,9 @@ mod tests {
     #[test]
     fn many_short_datasets_do_not_push_out_a_long_one() {
         let mut snapshots = Snapshots::default();
-        snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), 1, 0);
+        snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), ONE, 1, 0);
         for n in 0..2 * SNAPSHOTS_MAX {
-            snapshots.publish(prefix().as_name(), content(1), 2 + n as u64, 0);
+            snapshots.publish(prefix().as_name(), content(1), ONE, 2 + n as u64, 0);
         }
         let (name, long) = request(1, 1);
         assert!(snapshots.segment(name.as_name(), &long, 0).is_some());
@@ -213,9 +261,39 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_without_pause_pushes_out_the_own_states_and_not_anothers() {
+        let mut snapshots = Snapshots::default();
+        snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), Reader::Face(7), 1, 0);
+        for n in 0..2 * SNAPSHOTS_MAX as u64 {
+            snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), ONE, 2 + n, 0);
+        }
+        let large = vec![0; SNAPSHOT_OCTETS_MAX / 4];
+        for n in 0..8 {
+            snapshots.publish(prefix().as_name(), large.clone(), ONE, 1000 + n, 0);
+        }
+        let (name, long) = request(1, 1);
+        assert!(snapshots.segment(name.as_name(), &long, 0).is_some());
+    }
+
+    #[test]
+    fn a_large_state_answers_for_a_second_and_a_small_one_once() {
+        for (octets, age_ns, answers) in [
+            (LARGE_OCTETS, 0, false),
+            (LARGE_OCTETS + 1, LARGE_FRESH_NS - 1, true),
+            (LARGE_OCTETS + 1, LARGE_FRESH_NS, false),
+        ] {
+            let mut snapshots = Snapshots::default();
+            let first = snapshots.publish(prefix().as_name(), content(octets), ONE, 5, 0);
+            let again = snapshots.large(prefix().as_name(), age_ns);
+            assert_eq!(again, answers.then_some(first), "{octets} {age_ns}");
+            assert_eq!(snapshots.large(prefix().join_generic("x").as_name(), 0), None);
+        }
+    }
+
+    #[test]
     fn segments_beyond_the_last_and_other_versions_do_not_exist() {
         let mut snapshots = Snapshots::default();
-        snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), 5, 0);
+        snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), ONE, 5, 0);
         for (version, segment, exists) in [(5, 1, true), (5, 2, false), (5, u64::MAX, false), (6, 1, false)] {
             let (name, request) = request(version, segment);
             assert_eq!(
@@ -234,7 +312,7 @@ mod tests {
         {
             let mut snapshots = Snapshots::default();
             for octets in sizes {
-                snapshots.publish(prefix().as_name(), vec![0; octets], 1000, 0);
+                snapshots.publish(prefix().as_name(), vec![0; octets], ONE, 1000, 0);
             }
             assert_eq!(snapshots.kept.len(), kept, "{sizes:?}");
             assert_eq!(snapshots.kept.back().unwrap().content.len(), sizes[1]);
@@ -246,7 +324,7 @@ mod tests {
         for (states, oldest_is_kept) in [(SNAPSHOTS_MAX, true), (SNAPSHOTS_MAX + 1, false)] {
             let mut snapshots = Snapshots::default();
             for n in 0..states {
-                snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), 1 + n as u64, 0);
+                snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), ONE, 1 + n as u64, 0);
             }
             let (name, oldest) = request(1, 1);
             assert_eq!(snapshots.segment(name.as_name(), &oldest, 0).is_some(), oldest_is_kept);

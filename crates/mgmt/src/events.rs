@@ -7,14 +7,15 @@ use std::collections::VecDeque;
 
 use namely_wire::mgmt::{Block, EventRequest, FaceEventNotification, Scope};
 
+use crate::dataset::{Reader, largest};
 use crate::reply;
 
 /// Events kept for subscribers who are behind.
 pub(crate) const EVENTS_MAX: usize = 256;
 
 /// Interests held for events to come. Subscribers of the same event share one, as the router
-/// aggregates their Interests. When there is one more, the oldest is forgotten and its subscriber
-/// asks again.
+/// aggregates their Interests. When there is one more, whoever holds most has the oldest forgotten,
+/// and asks again.
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 64;
 
 /// How long the newest event answers a subscriber who requests no particular one, ns.
@@ -48,6 +49,8 @@ struct Held {
     /// None: whatever comes next.
     seq_num: Option<u64>,
     expires_ns: u64,
+    /// Who asked for it first.
+    reader: Reader,
 }
 
 impl Events {
@@ -58,21 +61,35 @@ impl Events {
     }
 
     /// Answers a subscriber, or holds the Interest for `lifetime_ns`.
-    pub(crate) fn subscribe(&mut self, request: EventRequest, lifetime_ns: u64, now_ns: u64) -> Subscription {
+    pub(crate) fn subscribe(
+        &mut self,
+        request: EventRequest,
+        reader: Reader,
+        lifetime_ns: u64,
+        now_ns: u64,
+    ) -> Subscription {
         if let Some(data) = self.find(request.seq_num, now_ns) {
             return Subscription::Event(data.clone());
         }
         if request.seq_num.is_some_and(|seq| seq < self.next_seq) {
             return Subscription::Gone;
         }
-        self.held.retain(|held| held.expires_ns > now_ns && held.seq_num != request.seq_num);
-        let full = self.held.len() == SUBSCRIPTIONS_MAX;
-        if full {
-            self.held.pop_front();
-        }
+        self.held.retain(|held| held.expires_ns > now_ns);
         let expires_ns = now_ns.saturating_add(lifetime_ns);
-        self.held.push_back(Held { seq_num: request.seq_num, expires_ns });
-        if full { Subscription::HeldInsteadOfOldest } else { Subscription::Held }
+        let same = self.held.iter().position(|held| held.seq_num == request.seq_num);
+        if let Some(held) = same.and_then(|index| self.held.remove(index)) {
+            // The router has made one of their Interests, which waits for the longest.
+            self.held.push_back(Held { expires_ns: held.expires_ns.max(expires_ns), ..held });
+            return Subscription::Held;
+        }
+        self.held.push_back(Held { seq_num: request.seq_num, expires_ns, reader });
+        if self.held.len() <= SUBSCRIPTIONS_MAX {
+            return Subscription::Held;
+        }
+        let largest = largest(self.held.iter().map(|held| (held.reader, 1)));
+        let oldest = self.held.iter().position(|held| Some(held.reader) == largest);
+        self.held.remove(oldest.unwrap_or(0));
+        Subscription::HeldInsteadOfOldest
     }
 
     fn find(&self, seq_num: Option<u64>, now_ns: u64) -> Option<&Vec<u8>> {
@@ -126,7 +143,7 @@ mod tests {
     }
 
     fn ask(events: &mut Events, seq_num: Option<u64>, now_ns: u64) -> Subscription {
-        events.subscribe(EventRequest { seq_num }, 4 * SECOND_NS, now_ns)
+        events.subscribe(EventRequest { seq_num }, Reader::User(1), 4 * SECOND_NS, now_ns)
     }
 
     fn read(data: &[u8]) -> (u64, u64) {
@@ -204,5 +221,19 @@ mod tests {
         assert_eq!(events.held.len(), SUBSCRIPTIONS_MAX);
         assert!(events.push(&event(1), 1).is_some(), "the renewed one is not the oldest");
         assert!(events.push(&event(2), 1).is_none(), "the oldest gave way");
+    }
+
+    #[test]
+    fn who_subscribes_without_pause_neither_pushes_out_nor_shortens_anothers_wait() {
+        let mut events = Events::new(FIRST);
+        let mut subscribe = |reader, seq_num, lifetime_ns| {
+            events.subscribe(EventRequest { seq_num: Some(seq_num) }, reader, lifetime_ns, 0)
+        };
+        subscribe(Reader::Face(7), FIRST, SECOND_NS);
+        subscribe(Reader::User(1), FIRST, 1);
+        for n in 1..2 * SUBSCRIPTIONS_MAX as u64 {
+            subscribe(Reader::User(1), FIRST + n, SECOND_NS);
+        }
+        assert!(events.push(&event(1), SECOND_NS - 1).is_some());
     }
 }

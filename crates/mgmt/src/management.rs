@@ -11,7 +11,7 @@ use crate::announcement;
 use crate::authenticate::Authenticator;
 use crate::control::{Control, CreateFaceError, FaceSpec};
 use crate::counters::Counters;
-use crate::dataset::Snapshots;
+use crate::dataset::{Reader, Snapshots};
 use crate::events::{Events, Subscription};
 use crate::modules::{self, bad, not_found};
 use crate::policy::{Act, Policy, Requester, is_reserved};
@@ -128,8 +128,12 @@ impl Management {
             Ok(Request::Command(request)) => {
                 return self.command(&request, &interest, incoming, control, now, replies);
             }
-            Ok(Request::Dataset(request)) => replies.extend(self.dataset(&request, &interest, control, now)),
-            Ok(Request::FaceEvents(request)) => replies.extend(self.subscribe(request, &interest, now)),
+            Ok(Request::Dataset(request)) => {
+                replies.extend(self.dataset(&request, &interest, incoming, control, now))
+            }
+            Ok(Request::FaceEvents(request)) => {
+                replies.extend(self.subscribe(request, &interest, reader(incoming), now))
+            }
             Err(error) => replies.extend(self.unreadable(error, &interest)),
         }
         None
@@ -284,6 +288,7 @@ impl Management {
         &mut self,
         request: &DatasetRequest,
         interest: &InterestView<'_>,
+        incoming: Incoming<'_>,
         control: Control<'_>,
         now: Now,
     ) -> Option<Vec<u8>> {
@@ -299,9 +304,15 @@ impl Management {
             self.counters.datasets_unanswerable += 1;
             return None;
         }
+        if !self.authenticator.is_superuser(incoming.requester)
+            && let Some(first) = self.snapshots.large(interest.name, now.ns)
+        {
+            self.counters.datasets_repeated += 1;
+            return Some(first);
+        }
         self.counters.datasets += 1;
         let content = self.content(request, control, now);
-        Some(self.snapshots.publish(interest.name, content, now.unix_ms, now.ns))
+        Some(self.snapshots.publish(interest.name, content, reader(incoming), now.unix_ms, now.ns))
     }
 
     fn content(&self, request: &DatasetRequest, control: Control<'_>, now: Now) -> Vec<u8> {
@@ -331,15 +342,29 @@ impl Management {
         control.tables.counters().into_iter().chain(control.faces.counters()).chain(own).collect()
     }
 
-    fn subscribe(&mut self, request: EventRequest, interest: &InterestView<'_>, now: Now) -> Option<Vec<u8>> {
+    fn subscribe(
+        &mut self,
+        request: EventRequest,
+        interest: &InterestView<'_>,
+        reader: Reader,
+        now: Now,
+    ) -> Option<Vec<u8>> {
         let lifetime_ns = interest.lifetime_or_default_ms().saturating_mul(1_000_000);
-        match self.events.subscribe(request, lifetime_ns, now.ns) {
+        match self.events.subscribe(request, reader, lifetime_ns, now.ns) {
             Subscription::Event(data) => return Some(data),
             Subscription::Held => {}
             Subscription::HeldInsteadOfOldest => self.counters.subscriptions_dropped += 1,
             Subscription::Gone => self.counters.events_missed += 1,
         }
         None
+    }
+}
+
+/// For whom states are kept, and Interests held.
+fn reader(incoming: Incoming<'_>) -> Reader {
+    match incoming.requester {
+        Requester::User(uid) => Reader::User(uid),
+        Requester::Unknown => Reader::Face(incoming.face_id),
     }
 }
 

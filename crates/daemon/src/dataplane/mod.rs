@@ -25,7 +25,8 @@ mod worker;
 pub use data_plane::{DataPlane, StartError};
 pub use dispatcher::{DispatchBy, DispatcherOptions};
 pub use inbox::{
-    CONTROL_EVENTS_MAX, CONTROL_PACKETS_MAX, ControlEvent, ControlPacket, Inbox, InboxError, InboxWaker,
+    CONTROL_EVENTS_MAX, CONTROL_PACKETS_MAX, CONTROL_PACKETS_PER_HOLDER_MAX, CONTROL_PACKETS_PER_SECOND,
+    CONTROL_TIME_SHARE, ControlEvent, ControlPacket, Inbox, InboxError, InboxWaker,
 };
 pub use listen::{ListenError, ListenSpec};
 pub use namely_io::{Credentials, DispatchedLinks, MulticastOptions};

@@ -14,7 +14,7 @@ use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceScope, FaceSta
 use parking_lot::{Mutex, MutexGuard};
 
 use super::dispatcher::Queue;
-use super::inbox::{ControlPacket, Outbox};
+use super::inbox::{ControlPacket, Full, Outbox};
 use super::{Core, DataPlaneOptions, Packet, status};
 
 /// The sending half of a face.
@@ -258,8 +258,10 @@ impl DataPlaneShared {
 
     /// Hands a packet to the control thread.
     pub(super) fn send_internal(&self, packet: ControlPacket) {
-        if !self.outbox.packet(packet) {
-            self.internal_drops.fetch_add(1, Ordering::Relaxed);
+        match self.outbox.packet(packet) {
+            Ok(()) => {}
+            Err(Full::All) => drop(self.internal_drops.fetch_add(1, Ordering::Relaxed)),
+            Err(Full::Share) => self.count("control_share_full"),
         }
     }
 

@@ -1,9 +1,11 @@
 //! A worker's thread: what it does with frames, events and commands.
 
+use std::net::Ipv6Addr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use namely_forwarder::{Batch, FaceId, Outgoing, Output, Received};
+use namely_host::shares::Holder;
 use namely_io::{CloseReason, Event, FaceTag, Faces, Handler, OpenError, PortStatus};
 use namely_link::{DropCounters, Outbound, Patch};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec};
@@ -389,8 +391,23 @@ impl Sink<'_> {
     fn send_internal(&mut self, outgoing: Outgoing<Packet>) {
         let headers = outgoing.headers;
         let incoming = headers.incoming_face_id.map(FaceId);
-        let credentials = incoming.and_then(|id| self.ports.get(id)).and_then(|port| port.credentials());
-        self.internal.push(ControlPacket { packet: outgoing.packet, headers, incoming, credentials });
+        let port = incoming.and_then(|id| self.ports.get(id));
+        let credentials = port.and_then(|port| port.credentials());
+        let holder = port.map_or(Holder::Root, |port| holder(port));
+        self.internal.push(ControlPacket { packet: outgoing.packet, headers, incoming, credentials, holder });
+    }
+}
+
+/// Who answers for what comes from a face.
+fn holder(port: &Port) -> Holder {
+    match (port.credentials(), port.remote()) {
+        (Some(peer), _) => Holder::uid(peer.uid),
+        (None, FaceUri::Ether(station)) => Holder::Station(station.0),
+        // A Unix socket always has its peer's user.
+        (None, remote) => {
+            let address = remote.address().map(|address| address.ip());
+            Holder::address(address.unwrap_or(Ipv6Addr::LOCALHOST.into()))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this module")]
 
 pub mod client;
+pub mod other_user;
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;

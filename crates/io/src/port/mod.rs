@@ -156,6 +156,11 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         self.is_dispatched
     }
 
+    /// The far end.
+    pub fn remote(&self) -> &FaceUri {
+        &self.info.remote
+    }
+
     /// The peer's user, where the system tells it.
     pub fn credentials(&self) -> Option<Credentials> {
         self.info.credentials
