@@ -3,6 +3,7 @@
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ use crate::config::Config;
 use crate::control::{ControlThread, Order, OrderSender};
 use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions};
 use crate::exit::{Exit, Failure};
+
+/// How long a router that was told to stop has for that. A service manager that gives it less kills
+/// it.
+const STOP_MAX: Duration = Duration::from_millis(900);
 
 /// A running router. Dropping it stops it.
 pub struct Router {
@@ -89,7 +94,12 @@ impl Router {
     /// Returns true if both threads, the control thread and the data plane, answer within
     /// `patience`.
     pub fn is_well(&self, patience: Duration) -> bool {
-        crate::service::is_answered(patience, |answer| self.orders.send(Order::Answer(answer)))
+        self.health().is_well(patience)
+    }
+
+    /// What tells whether the router is well, from any thread.
+    pub(crate) fn health(&self) -> Health {
+        Health(self.orders.clone())
     }
 
     /// Stops: sockets are closed and removed.
@@ -97,8 +107,22 @@ impl Router {
         self.halt();
     }
 
+    /// Stops within [`STOP_MAX`]. False if threads were left behind that had not ended then, which
+    /// only the end of the process ends.
+    pub(crate) fn stop_in_time(self) -> bool {
+        let (ended, is_ended) = sync_channel(1);
+        // Without a thread there is nobody to look at the clock.
+        let stopping = std::thread::Builder::new().name("namely-stop".into()).spawn(move || {
+            self.stop();
+            ended.send(()).ok();
+        });
+        stopping.is_ok() && is_ended.recv_timeout(STOP_MAX).is_ok()
+    }
+
     fn halt(&mut self) {
         self.orders.send(Order::Stop);
+        // The control thread may be waiting for a worker.
+        self.plane.request_stop();
         if let Some(control) = self.control.take()
             && control.join().is_err()
         {
@@ -111,6 +135,16 @@ impl Router {
 impl Drop for Router {
     fn drop(&mut self) {
         self.halt();
+    }
+}
+
+/// Whether a router is well.
+pub(crate) struct Health(OrderSender);
+
+impl Health {
+    /// As [`Router::is_well`].
+    pub(crate) fn is_well(&self, patience: Duration) -> bool {
+        crate::service::is_answered(patience, |answer| self.0.send(Order::Answer(answer)))
     }
 }
 

@@ -33,16 +33,13 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
     let router = Router::start_with(config, move || end_of_signals.close())?;
     announce(router.listening());
     service::ready();
-    let stop = std::thread::scope(|scope| {
-        let watchdog = Watchdog::start(scope, &router);
-        let stop = wait_for_stop(&mut signals, args, &router);
-        service::stopping();
-        if let Some(watchdog) = watchdog {
-            watchdog.stop();
-        }
-        stop
-    });
-    router.stop();
+    let watchdog = Watchdog::start(router.health());
+    let stop = wait_for_stop(&mut signals, args, &router);
+    service::stopping();
+    drop(watchdog);
+    if !router.stop_in_time() {
+        tracing::error!("the router did not end in time: what it still does ends with the process");
+    }
     match stop {
         Some(signal) => {
             tracing::info!("stopped by signal {signal}");

@@ -4,12 +4,11 @@
 //! Without one, all of this does nothing.
 
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-use crate::router::Router;
+use crate::router::Health;
 
 /// The router answers.
 pub(crate) fn ready() {
@@ -30,33 +29,27 @@ pub(crate) fn stopping() {
 }
 
 /// Notifies the manager at half its interval that the router is well, as long as both of its
-/// threads answer: one that hangs is then started again by the manager.
-pub(crate) struct Watchdog<'scope> {
-    stop: SyncSender<()>,
-    thread: ScopedJoinHandle<'scope, ()>,
+/// threads answer: one that hangs is then started again by the manager. Dropping it ends the
+/// telling; nobody waits for it.
+pub(crate) struct Watchdog {
+    _stop: SyncSender<()>,
 }
 
-impl<'scope> Watchdog<'scope> {
-    /// Starts to tell, if the manager wants to hear it.
-    pub(crate) fn start<'env>(scope: &'scope Scope<'scope, 'env>, router: &'scope Router) -> Option<Self> {
+impl Watchdog {
+    /// Starts to tell, if the manager wants to hear it and there is a thread to do so.
+    pub(crate) fn start(health: Health) -> Option<Self> {
         let half = sd_notify::watchdog_enabled()? / 2;
         let (stop, stopped) = sync_channel(1);
-        let thread = scope.spawn(move || {
+        let tell = move || {
             while stopped.recv_timeout(half) == Err(RecvTimeoutError::Timeout) {
-                if router.is_well(half) {
+                if health.is_well(half) {
                     notify(&[NotifyState::Watchdog]);
                 }
             }
-        });
-        Some(Watchdog { stop, thread })
-    }
-
-    /// Ends the telling.
-    pub(crate) fn stop(self) {
-        drop(self.stop);
-        if self.thread.join().is_err() {
-            tracing::error!("the watchdog thread ended by a panic");
-        }
+        };
+        let thread = std::thread::Builder::new().name("namely-watchdog".into()).spawn(tell);
+        thread.inspect_err(|error| tracing::error!("no watchdog thread: {error}")).ok()?;
+        Some(Watchdog { _stop: stop })
     }
 }
 

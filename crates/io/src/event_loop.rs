@@ -72,6 +72,13 @@ impl<H: Handler> Workers<H> {
         let Some(mailbox) = self.shared.mailboxes.get(worker) else { return false };
         mailbox.send(WorkerMessage::Command(command))
     }
+
+    /// Sends a command to a worker before all that wait, and never waits: for one that ends it.
+    pub fn send_at_once(&self, worker: usize, command: H::Command) {
+        if let Some(mailbox) = self.shared.mailboxes.get(worker) {
+            mailbox.send_at_once(WorkerMessage::Command(command));
+        }
+    }
 }
 
 impl<H: Handler> EventLoop<H> {

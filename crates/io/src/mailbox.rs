@@ -113,6 +113,19 @@ impl<M> WorkerMailbox<M> {
         true
     }
 
+    /// Puts a command in, however many are there, before those that wait. For the one that ends the
+    /// worker: who sends it must not wait.
+    pub(crate) fn send_at_once(&self, command: M) {
+        let mut queue = self.queue.lock();
+        if queue.is_retired {
+            drop(queue);
+            return drop(command);
+        }
+        queue.messages.push_front(command);
+        drop(queue);
+        self.announce(None);
+    }
+
     /// Wakes the worker if nobody has since it last looked. The flag is set after the message is
     /// in, and cleared before the queue is emptied ([`WorkerMailbox::take`]): whoever finds it set
     /// knows that the worker has yet to look, and will find what he put in.
@@ -214,6 +227,18 @@ mod tests {
         assert_eq!(mailbox.take().len(), COMMANDS_MAX + 1);
         assert!(waiting.join().unwrap());
         assert_eq!(mailbox.take().len(), 1);
+    }
+
+    #[test]
+    fn the_command_that_ends_a_worker_waits_for_no_room() {
+        let (mailbox, message) = mailbox();
+        assert!((0..COMMANDS_MAX).all(|_| mailbox.send(message.clone())));
+        let last = Arc::new(());
+        mailbox.send_at_once(last.clone());
+        assert!(Arc::ptr_eq(&mailbox.take()[0], &last), "and comes first");
+        mailbox.retire();
+        mailbox.send_at_once(last.clone());
+        assert_eq!(Arc::strong_count(&last), 1, "nobody keeps what comes later");
     }
 
     #[test]

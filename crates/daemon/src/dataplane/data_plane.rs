@@ -182,12 +182,17 @@ impl DataPlane {
         (0..self.workers.count()).all(|index| self.call(index, Command::Answer).is_some())
     }
 
-    /// Stops the data plane: what is queued is sent as far as sockets take it, then they close.
-    /// Calls that wait on other threads end as refused.
-    pub fn stop(&self) {
+    /// Tells the workers to stop, and waits for nobody: what is queued is sent as far as sockets
+    /// take it, then they close. Calls that wait on other threads end as refused.
+    pub fn request_stop(&self) {
         for index in 0..self.workers.count() {
-            self.workers.send(index, Command::Stop);
+            self.workers.send_at_once(index, Command::Stop);
         }
+    }
+
+    /// Stops the data plane, and waits until its workers have ended.
+    pub fn stop(&self) {
+        self.request_stop();
         for thread in std::mem::take(&mut *self.threads.lock()) {
             if thread.join().is_err() {
                 tracing::error!("the data plane ended by a panic");
