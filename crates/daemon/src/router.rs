@@ -179,7 +179,9 @@ fn options(config: &Config) -> DataPlaneOptions {
     let workers = std::num::NonZeroUsize::new(config.faces.workers);
     let mut options = DataPlaneOptions { workers, ..DataPlaneOptions::default() };
     options.io.faces_max = config.faces.faces_max;
+    options.io.face_shares = config.faces.shares();
     options.io.udp.idle_ns = config.faces.idle_timeout_s.saturating_mul(1_000_000_000);
+    options.io.udp.unanswered_idle_ns = config.faces.idle_unanswered_s.saturating_mul(1_000_000_000);
     options.io.read_octets_per_turn = config.faces.read_octets_per_turn as usize;
     options.io.read_datagrams_per_turn = config.faces.read_datagrams_per_turn;
     options.io.busy_poll_us = config.faces.busy_poll_us;

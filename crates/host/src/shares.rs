@@ -81,8 +81,10 @@ impl fmt::Display for Holder {
 pub struct ShareLimits {
     /// Most that all together have; root's `root_extra` comes on top.
     pub total: u64,
-    /// Most that one holder has. Root has none.
+    /// Most that one holder has. There is no such limit for root.
     pub ceiling: u64,
+    /// Most that a user of this machine has, if that is another number.
+    pub local_ceiling: Option<u64>,
     /// A holder that has no more than this is never asked to pay.
     pub reserve: u64,
     /// The part of the total that only holders on this machine may have
@@ -95,7 +97,14 @@ pub struct ShareLimits {
 impl Default for ShareLimits {
     /// No limits at all.
     fn default() -> Self {
-        ShareLimits { total: u64::MAX, ceiling: u64::MAX, reserve: 0, local_reserve: 0, root_extra: 0 }
+        ShareLimits {
+            total: u64::MAX,
+            ceiling: u64::MAX,
+            local_ceiling: None,
+            reserve: 0,
+            local_reserve: 0,
+            root_extra: 0,
+        }
     }
 }
 
@@ -181,12 +190,13 @@ impl Shares {
     /// # Errors
     /// What it would say.
     pub fn check(&self, holder: Holder, amount: u64) -> Result<(), Refusal> {
-        let ShareLimits { total, ceiling, local_reserve, root_extra, .. } = self.limits;
+        let ShareLimits { total, local_reserve, root_extra, .. } = self.limits;
         let used = self.used().checked_add(amount);
         if holder == Holder::Root {
             let fits = used.is_some_and(|used| used <= total.saturating_add(root_extra));
             return if fits { Ok(()) } else { Err(self.full(holder, amount)) };
         }
+        let ceiling = self.limits.local_ceiling.filter(|_| holder.is_local()).unwrap_or(self.limits.ceiling);
         if self.held(holder).checked_add(amount).is_none_or(|held| held > ceiling) {
             return Err(Refusal::Ceiling);
         }

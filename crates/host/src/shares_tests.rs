@@ -86,10 +86,10 @@ proptest! {
     #[test]
     fn sums_refusals_and_payers_are_those_of_a_naive_model(
         steps in prop::collection::vec((holder(), 0u64..12, any::<bool>()), 1..200),
-        total in 1u64..40, ceiling in 1u64..20, reserve in 0u64..4, local_reserve in 0u64..10,
+        total in 1u64..40, ceiling in 1u64..20, local_ceiling in prop::option::of(1u64..20), reserve in 0u64..4, local_reserve in 0u64..10,
         root_extra in 0u64..6,
     ) {
-        let limits = ShareLimits { total, ceiling, reserve, local_reserve, root_extra };
+        let limits = ShareLimits { total, ceiling, local_ceiling, reserve, local_reserve, root_extra };
         let mut shares = Shares::new(limits);
         let mut naive = Naive::default();
         for (holder, amount, takes) in steps {
@@ -103,6 +103,7 @@ proptest! {
             }
             let used = naive.used(None) + amount;
             let is_root = holder == Holder::Root;
+            let ceiling = if holder.is_local() { local_ceiling.unwrap_or(ceiling) } else { ceiling };
             let over_ceiling = !is_root && naive.held(holder) + amount > ceiling;
             let fits_total = used <= total + if is_root { root_extra } else { 0 };
             let remote = naive.used(Some(false)) + amount;

@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors that a process needs beside its faces.
-const DESCRIPTORS_OTHER: u64 = 256;
+const DESCRIPTORS_OTHER: u64 = 512;
 
 /// Raises this process's limit on descriptors so that `faces` fit, as far as the system
 /// allows; it is never lowered. Returns how many faces fit.

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namely_host::clock;
+use namely_host::shares::Holder;
 use namely_link::{DropCounters, LinkDrop, Outbound};
 use namely_wire::{FaceUri, LpHeaders, LpView};
 
 use crate::buffer::Buffer;
 use crate::error::{CloseReason, OpenError};
+use crate::face_table::Admission;
 use crate::id::SourceId;
 use crate::kind::{Acceptor, NewTransport, Receiver};
 use crate::mailbox::WorkerMailbox;
@@ -313,7 +315,7 @@ impl<H: Handler> Faces<H> {
             transport.port.shut(&mut self.charge);
             transport.reader.disarm(id, &mut self.reassembly_timers);
             self.mailbox.remove_load();
-            self.shared.limits.release();
+            transport.port.leave();
         }
     }
 
@@ -322,21 +324,36 @@ impl<H: Handler> Faces<H> {
     pub(crate) fn new_port(
         &self,
         new: NewTransport<H>,
+        admission: Admission<H::Packet>,
         mailbox: &Arc<Mailbox<H>>,
     ) -> (Arc<Port<H>>, Box<dyn Receiver<H>>) {
         let NewTransport { receiver, sender, info, local, persistency, state } = new;
         mailbox.add_load();
         let is_dispatched = self.shared.dispatched.has(&local, &info.remote);
         let new = NewPort { sender, info, local, persistency, state, is_dispatched };
-        (FacePort::new(new, mailbox.clone(), self.shared.limits.clone()), receiver)
+        let port = FacePort::new(new, admission, mailbox.clone(), self.shared.limits.clone());
+        self.shared.faces.know(&port);
+        (port, receiver)
     }
 
     /// Opens a transport that this worker reads.
     pub(crate) fn add_transport(&mut self, new: NewTransport<H>) -> Result<Arc<Port<H>>, OpenError> {
-        if !self.shared.limits.reserve() {
-            return Err(OpenError::TooManyFaces);
+        // What the router opens by itself, it opens for itself.
+        let (admission, evicted) =
+            self.shared.faces.enter(Holder::Root).map_err(|_| OpenError::TooManyFaces)?;
+        if let Some(port) = evicted {
+            port.request_end(CloseReason::Evicted, self.worker());
         }
-        let (port, receiver) = self.new_port(new, &self.mailbox.clone());
+        self.add_admitted(new, admission)
+    }
+
+    /// The same for one that a peer came with.
+    pub(crate) fn add_admitted(
+        &mut self,
+        new: NewTransport<H>,
+        admission: Admission<H::Packet>,
+    ) -> Result<Arc<Port<H>>, OpenError> {
+        let (port, receiver) = self.new_port(new, admission, &self.mailbox.clone());
         self.install(port.clone(), receiver)?;
         Ok(port)
     }
@@ -363,7 +380,7 @@ impl<H: Handler> Faces<H> {
         {
             port.shut(&mut self.charge);
             self.mailbox.remove_load();
-            self.shared.limits.release();
+            port.leave();
             return Err(error);
         }
         if let Some(descriptor) = receiver.descriptor() {

@@ -4,11 +4,13 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use namely_host::shares::Holder;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
 
 use crate::buffer::Buffer;
 use crate::error::CloseReason;
+use crate::face_table::{self, Admission};
 use crate::faces::{Event, Faces, Handler, WorkerMessage};
 use crate::id::SourceId;
 use crate::options::IoOptions;
@@ -174,9 +176,28 @@ impl<H: Handler> AcceptContext<'_, H> {
         self.io.options()
     }
 
-    /// Returns true if another transport may be made.
-    pub(crate) fn has_room(&self) -> bool {
-        self.io.shared.limits.has_room()
+    /// The right to make another transport for a holder, for which one that was idle for long may
+    /// have to go; `None`, and counted, if there can be none.
+    pub(crate) fn admit(&mut self, holder: Holder) -> Option<Admission<H::Packet>> {
+        match self.io.shared.faces.enter(holder) {
+            Ok((admission, evicted)) => {
+                if let Some(port) = evicted {
+                    self.count("transport_evicted");
+                    port.request_end(CloseReason::Evicted, self.io.worker());
+                }
+                Some(admission)
+            }
+            Err(refusal) => {
+                self.count(face_table::label(refusal));
+                None
+            }
+        }
+    }
+
+    /// Whether a holder may have another transport as things are; counted if not.
+    pub(crate) fn may_have_a_face(&mut self, holder: Holder) -> bool {
+        let checked = self.io.shared.faces.check(holder);
+        checked.inspect_err(|refusal| self.count(face_table::label(*refusal))).is_ok()
     }
 
     /// Counts a drop at the listener.
@@ -192,20 +213,18 @@ impl<H: Handler> AcceptContext<'_, H> {
     }
 
     /// Has a new transport adopted, here or by another worker, with the datagram that made it
-    /// known. One too many is closed again. `made` sees its port before anybody else does.
+    /// known. `made` sees its port before anybody else does.
     pub(crate) fn adopt(
         &mut self,
         new: NewTransport<H>,
+        admission: Admission<H::Packet>,
         first: Option<&[u8]>,
         made: impl FnOnce(&Arc<FacePort<H::Packet>>),
     ) {
-        if !self.io.shared.limits.reserve() {
-            return self.count("too_many_transports");
-        }
         let here = self.io.worker();
         let shared = self.io.shared.clone();
         let mailbox = shared.worker_for(&new.local, &new.info.remote).unwrap_or(&self.io.mailbox).clone();
-        let (port, receiver) = self.io.new_port(new, &mailbox);
+        let (port, receiver) = self.io.new_port(new, admission, &mailbox);
         made(&port);
         if mailbox.index() != here {
             let first = first.map(<[u8]>::to_vec);
@@ -238,10 +257,11 @@ impl<H: Handler> AcceptContext<'_, H> {
     pub(crate) fn adopt_here(
         &mut self,
         new: NewTransport<H>,
+        admission: Admission<H::Packet>,
         first: &[u8],
         made: impl FnOnce(&Arc<FacePort<H::Packet>>),
     ) {
-        let Ok(port) = self.io.add_transport(new) else { return self.count("accept_failed") };
+        let Ok(port) = self.io.add_admitted(new, admission) else { return self.count("accept_failed") };
         made(&port);
         self.io.events.push_back(Event::Accepted(port.clone()));
         self.io.dispatch(self.handler);

@@ -47,6 +47,7 @@ pub mod descriptors;
 mod error;
 pub mod ethernet;
 mod event_loop;
+mod face_table;
 mod faces;
 mod id;
 pub mod interfaces;
@@ -73,11 +74,14 @@ pub mod websocket;
 pub use buffer::Buffer;
 pub use error::{CloseReason, OpenError};
 pub use event_loop::{EventLoop, Workers};
+pub use face_table::{FACES_RESERVE, FACES_ROOT_EXTRA};
 pub use faces::{Event, Faces, Handler};
 pub use namely_host::Waker;
+pub use namely_host::shares::Holder;
 pub use namely_memif::{RING_PAIRS_MAX as MEMIF_RINGS_MAX, RING_SIZE_LOG2_MAX as MEMIF_RING_SIZE_LOG2_MAX};
 pub use options::{
-    DispatchedLinks, EthernetOptions, IoOptions, MemifOptions, MulticastOptions, TcpOptions, UdpOptions, Xdp,
+    DispatchedLinks, EthernetOptions, FaceShares, IoOptions, MemifOptions, MulticastOptions, TcpOptions,
+    UdpOptions, Xdp,
 };
 pub use port::{FacePort, SendError};
 pub use shared::WORKERS_MAX;

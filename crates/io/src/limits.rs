@@ -1,6 +1,6 @@
 //! What all workers and ports count together.
 
-use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
 
 use crate::options::IoOptions;
 
@@ -8,12 +8,10 @@ use crate::options::IoOptions;
 /// because of their values, so that relaxed orderings do.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    faces_max: usize,
     /// Octets of memory that the frames of one port may take.
     pub(crate) queue_octets_max: usize,
     /// Octets of memory that the frames of all ports may take.
     pub(crate) queue_octets_total_max: usize,
-    open: AtomicUsize,
     /// Octets of memory that frames take in all queues. Workers add what they queued in steps, and
     /// may subtract before another has added: hence the sign.
     queued_octets: AtomicIsize,
@@ -24,10 +22,8 @@ pub(crate) struct Limits {
 impl Limits {
     pub(crate) fn new(options: &IoOptions) -> Self {
         Limits {
-            faces_max: options.faces_max,
             queue_octets_max: options.queue_octets_max,
             queue_octets_total_max: options.queue_octets_total_max,
-            open: AtomicUsize::new(0),
             queued_octets: AtomicIsize::new(0),
             closed: AtomicU64::new(0),
         }
@@ -42,20 +38,6 @@ impl Limits {
         if octets != 0 {
             self.queued_octets.fetch_add(octets, Ordering::Relaxed);
         }
-    }
-
-    /// Counts one more face; false if there are as many as there may be.
-    pub(crate) fn reserve(&self) -> bool {
-        let more = |open: usize| (open < self.faces_max).then_some(open + 1);
-        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
-    }
-
-    pub(crate) fn has_room(&self) -> bool {
-        self.open.load(Ordering::Relaxed) < self.faces_max
-    }
-
-    pub(crate) fn release(&self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// A port was closed, and its flag says so. Released here and acquired in [`Limits::closed`]:

@@ -6,8 +6,11 @@ use namely_wire::FaceUri;
 /// Settings of an event loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoOptions {
-    /// Maximum number of faces, listeners not counted; further peers are refused.
+    /// Maximum number of faces, listeners not counted; a further peer has one that was idle for
+    /// long, or none.
     pub faces_max: usize,
+    /// Whose these are.
+    pub face_shares: FaceShares,
     /// Maximum number of octets of memory that frames waiting on one face take; further frames
     /// are dropped.
     pub queue_octets_max: usize,
@@ -42,6 +45,33 @@ pub struct IoOptions {
     pub ethernet: EthernetOptions,
 }
 
+/// Who may have how many of the faces that peers open. What is 0 is a quarter of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaceShares {
+    /// Maximum number of faces of one user of this machine, root apart.
+    pub per_uid_max: usize,
+    /// Maximum number of faces of one address: an IPv4 address, an IPv6 prefix of 64 bits, an
+    /// Ethernet address.
+    pub per_address_max: usize,
+    /// Faces that only users of this machine may have.
+    pub local_reserve: usize,
+}
+
+impl FaceShares {
+    /// The same, with numbers in the place of 0.
+    pub(crate) fn of(self, faces_max: usize) -> Self {
+        let or_quarter = |faces: usize, least: usize| match faces {
+            0 => (faces_max / 4).max(least),
+            faces => faces,
+        };
+        FaceShares {
+            per_uid_max: or_quarter(self.per_uid_max, 1),
+            per_address_max: or_quarter(self.per_address_max, 1),
+            local_reserve: or_quarter(self.local_reserve, 0),
+        }
+    }
+}
+
 /// Settings of TCP faces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOptions {
@@ -58,6 +88,9 @@ pub struct TcpOptions {
 pub struct UdpOptions {
     /// An on-demand face that receives nothing for this long is closed, ns.
     pub idle_ns: u64,
+    /// The same where one frame came and nothing was ever sent, ns: whose address that was is not
+    /// known.
+    pub unanswered_idle_ns: u64,
 }
 
 /// Settings of shared-memory faces.
@@ -134,6 +167,7 @@ impl Default for IoOptions {
     fn default() -> Self {
         IoOptions {
             faces_max: 8192,
+            face_shares: FaceShares::default(),
             queue_octets_max: 8 << 20,
             queue_octets_total_max: 256 << 20,
             read_octets_per_turn: 256 << 10,
@@ -149,7 +183,7 @@ impl Default for IoOptions {
             },
             reassembly: ReassemblyLimits::default(),
             reassembly_octets_total_max: 64 << 20,
-            udp: UdpOptions { idle_ns: 600 * SECOND_NS },
+            udp: UdpOptions { idle_ns: 600 * SECOND_NS, unanswered_idle_ns: 30 * SECOND_NS },
             memif: MemifOptions {
                 interface: namely_memif::Options { ring_pairs: 4, ring_size_log2: 11, ..Default::default() },
                 mapped_octets_total_max: 1 << 30,

@@ -3,6 +3,7 @@
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use namely_link::LinkDrop;
 use namely_wire::mgmt::FacePersistency;
@@ -86,6 +87,7 @@ impl<H: Handler> Faces<H> {
         let worked = work(&mut *receiver, &mut turn);
         if turn.frames > 0 {
             turn.port.count_arrived(turn.frames, turn.octets);
+            turn.port.active_ns.store(turn.io.now_ns(), Ordering::Relaxed);
         }
         let port = turn.port;
         let Some(Source::Transport(transport)) = self.source_mut(id) else { return };
@@ -237,6 +239,11 @@ impl<H: Handler> Faces<H> {
                         continue;
                     }
                     self.dispatch(handler);
+                    // It was on its way when another needed its room.
+                    if port.is_closed() {
+                        self.end(port, CloseReason::Evicted);
+                        continue;
+                    }
                     if let Some(first) = first {
                         self.deliver(&port, None, &first, handler);
                     }
@@ -259,6 +266,11 @@ impl<H: Handler> Faces<H> {
             }
             PortRequest::Forget(id) => self.remove(id),
             PortRequest::RunTimer(id) => self.run_timer(id, handler),
+            PortRequest::End(id, reason) => {
+                if let Some(port) = self.port(id).cloned() {
+                    self.end(port, reason);
+                }
+            }
         }
     }
 

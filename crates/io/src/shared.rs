@@ -6,6 +6,7 @@ use namely_link::ReassemblyTotal;
 use namely_wire::FaceUri;
 
 use crate::ethernet::Links;
+use crate::face_table::FaceTable;
 use crate::limits::Limits;
 use crate::mailbox::WorkerMailbox;
 use crate::options::{DispatchedLinks, IoOptions};
@@ -21,6 +22,8 @@ pub(crate) struct Shared<M, P> {
     pub(crate) dispatched: DispatchedLinks,
     pub(crate) mailboxes: Vec<Arc<WorkerMailbox<M>>>,
     pub(crate) limits: Arc<Limits>,
+    /// Who has faces.
+    pub(crate) faces: Arc<FaceTable<P>>,
     /// What shared-memory faces may have mapped.
     pub(crate) memif_budget: namely_memif::Budget,
     /// What the incomplete messages of all faces take.
@@ -39,6 +42,7 @@ impl<M, P> Shared<M, P> {
     ) -> Arc<Self> {
         Arc::new(Shared {
             limits: Arc::new(Limits::new(&options)),
+            faces: FaceTable::new(&options),
             memif_budget: namely_memif::Budget::new(options.memif.mapped_octets_total_max),
             reassembly_total: ReassemblyTotal::new(options.reassembly_octets_total_max),
             options,

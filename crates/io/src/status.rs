@@ -2,9 +2,12 @@
 
 use std::net::SocketAddr;
 
+use namely_host::shares::Holder;
 use namely_link::DropCounters;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
+
+use crate::options::UdpOptions;
 
 /// Who sent a frame, on a link with several peers.
 pub(crate) type Remote = Option<SocketAddr>;
@@ -106,6 +109,21 @@ pub struct PortStatus {
     pub counters: PortCounters,
 }
 
+/// When an on-demand face without a connection goes, ns after something arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IdleTimes {
+    pub(crate) answered_ns: u64,
+    /// Where one frame came and nothing was sent.
+    pub(crate) unanswered_ns: u64,
+}
+
+impl From<UdpOptions> for IdleTimes {
+    fn from(options: UdpOptions) -> Self {
+        let answered_ns = options.idle_ns;
+        IdleTimes { answered_ns, unanswered_ns: options.unanswered_idle_ns.min(answered_ns) }
+    }
+}
+
 /// What is known of a face's link and does not change.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkInfo {
@@ -113,6 +131,8 @@ pub(crate) struct LinkInfo {
     pub(crate) remote: FaceUri,
     /// Who is there.
     pub(crate) reach: Reach,
+    /// Who the face is counted for.
+    pub(crate) holder: Holder,
     /// What carries its frames.
     pub(crate) carrier: Carrier,
     /// The longest frame that the link carried when it was opened, octets; `None` where only the
@@ -126,7 +146,7 @@ pub(crate) struct LinkInfo {
     /// Inode of a datagram socket, by which the kernel's drops are found.
     pub(crate) socket_inode: Option<u64>,
     /// An on-demand face goes when nothing arrived for this long, ns.
-    pub(crate) idle_ns: Option<u64>,
+    pub(crate) idle_ns: Option<IdleTimes>,
     /// Why a face of this kind cannot have a persistency.
     pub(crate) refuses: fn(FacePersistency) -> Option<&'static str>,
 }

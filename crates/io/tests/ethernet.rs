@@ -112,7 +112,7 @@ fn a_frame_longer_than_the_device_takes_is_dropped_and_the_next_one_is_sent() {
 }
 
 #[test]
-fn three_stations_on_a_device_are_three_transports_and_one_too_many_is_counted() {
+fn three_stations_on_a_device_are_three_transports_and_one_more_has_the_place_of_the_idlest() {
     between(|namespace, [near, far]| {
         if !add_stations(namespace) {
             return;
@@ -125,14 +125,13 @@ fn three_stations_on_a_device_are_three_transports_and_one_too_many_is_counted()
         for (n, device) in ["m0", "m1", "m2", "m3"].into_iter().enumerate() {
             let id = open(&a, device, B).unwrap();
             a.send(id, &packet(20, n as u8));
-            if n < 3 {
-                let accepted = b.accepted();
-                assert_eq!(b.next_frame(), (accepted, packet(20, n as u8)));
-                met.push((id, accepted));
-            }
+            let accepted = b.accepted();
+            assert_eq!(b.next_frame(), (accepted, packet(20, n as u8)));
+            met.push((id, accepted));
         }
-        eventually(|| b.listener_drops("too_many_transports") == 1);
-        for (n, (id, accepted)) in met.into_iter().enumerate() {
+        assert_eq!(b.closed(met[0].1).0, CloseReason::Evicted);
+        assert_eq!(b.listener_drops("transport_evicted"), 1);
+        for (n, (id, accepted)) in met.into_iter().enumerate().skip(1) {
             let address = MacAddress([2, 0, 0, 0, 1, n as u8]);
             assert_eq!(b.status(accepted).unwrap().remote, FaceUri::Ether(address));
             b.send(accepted, &packet(30, n as u8));

@@ -5,7 +5,7 @@ mod support;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use namely_io::{CloseReason, FaceTag, IoOptions, MulticastOptions, OpenError, UdpOptions};
+use namely_io::{CloseReason, FaceShares, FaceTag, IoOptions, MulticastOptions, OpenError, UdpOptions};
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
 use support::namespace::Namespace;
@@ -149,7 +149,7 @@ fn a_peer_that_is_gone_ends_an_on_demand_transport_and_no_other() {
 
 #[test]
 fn an_idle_on_demand_transport_goes_and_a_persistent_one_stays() {
-    let udp = UdpOptions { idle_ns: 100_000_000 };
+    let udp = UdpOptions { idle_ns: 100_000_000, ..IoOptions::default().udp };
     let (io, router) = listening(IoOptions { udp, ..IoOptions::default() });
     let (kept, kept_id) = known(&io, router);
     support::port(kept_id).unwrap().set_persistency(FacePersistency::Persistent).unwrap();
@@ -168,11 +168,35 @@ fn a_second_router_on_the_port_is_refused_also_by_the_same_user() {
 }
 
 #[test]
-fn one_peer_more_than_allowed_is_dropped_and_counted() {
-    let (io, router) = listening(IoOptions { faces_max: 2, ..IoOptions::default() });
-    let (_a, _b) = (known(&io, router), known(&io, router));
-    peer(router).send(&packet(10, 1)).unwrap();
-    eventually(|| io.listener_drops("too_many_transports") == 1);
+fn one_peer_more_than_allowed_has_the_place_of_the_idlest() {
+    let face_shares = FaceShares { per_address_max: 2, ..FaceShares::default() };
+    let (io, router) = listening(IoOptions { faces_max: 2, face_shares, ..IoOptions::default() });
+    let ((_a, a_id), (b, b_id)) = (known(&io, router), known(&io, router));
+    b.send(&packet(10, 1)).unwrap();
+    assert_eq!(io.next_frame(), (b_id, packet(10, 1)));
+    let other = UdpSocket::bind("127.0.0.2:0").unwrap();
+    other.send_to(&packet(10, 2), router).unwrap();
+    let mut seen = [io.next(), io.next(), io.next()].into_iter();
+    assert!(seen.any(|seen| {
+        matches!(seen, Seen::Event(Event::Closed { face, reason: CloseReason::Evicted, .. }) if face == a_id)
+    }));
+    assert_eq!(io.listener_drops("transport_evicted"), 1);
+}
+
+#[test]
+fn a_peer_heard_of_once_goes_soon_and_one_that_was_answered_stays() {
+    let udp = UdpOptions {
+        unanswered_idle_ns: 50_000_000,
+        ..UdpOptions { idle_ns: 3_600_000_000_000, ..IoOptions::default().udp }
+    };
+    let (io, router) = listening(IoOptions { udp, ..IoOptions::default() });
+    let (answered, answered_id) = known(&io, router);
+    io.send(answered_id, &packet(10, 1));
+    assert_eq!(received(&answered), packet(10, 1));
+    let (_once, once_id) = known(&io, router);
+    assert_eq!(io.closed(once_id).0, CloseReason::Idle);
+    answered.send(&packet(10, 2)).unwrap();
+    assert_eq!(io.next_frame(), (answered_id, packet(10, 2)));
 }
 
 #[test]

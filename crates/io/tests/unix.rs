@@ -9,9 +9,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use namely_io::{CloseReason, DispatchedLinks, IoOptions, OpenError, SendError};
+use namely_io::{CloseReason, DispatchedLinks, FaceShares, IoOptions, OpenError, SendError};
 use namely_wire::{DecodeError, FaceUri};
-use support::{Loop, eventually, packet, push};
+use support::{Loop, as_user, eventually, packet, push};
 
 struct SocketPath {
     _directory: tempfile::TempDir,
@@ -21,6 +21,7 @@ struct SocketPath {
 impl SocketPath {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
+        support::open_to_all(directory.path());
         let path = directory.path().join("r.sock");
         SocketPath { _directory: directory, path }
     }
@@ -237,17 +238,20 @@ fn the_file_of_another_listener_is_not_removed() {
 
 #[test]
 fn one_connection_more_than_allowed_is_closed_and_counted() {
-    let (place, io) = listening(IoOptions { faces_max: 2, ..IoOptions::default() });
-    let first = place.connect();
+    let face_shares = FaceShares { per_uid_max: 3, ..FaceShares::default() };
+    let (place, io) = listening(IoOptions { faces_max: 2, face_shares, ..IoOptions::default() });
+    // Root has more.
+    let connect = || as_user(4711, || place.connect());
+    let first = connect();
     let first_id = io.accepted();
-    let _second = place.connect();
+    let _second = as_user(4712, || place.connect());
     io.accepted();
-    let mut third = place.connect();
+    let mut third = as_user(4713, || place.connect());
     assert_eq!(third.read(&mut [0; 1]).unwrap_or(0), 0);
     eventually(|| io.listener_drops("too_many_transports") == 1);
     drop(first);
     io.closed(first_id);
-    let _fourth = place.connect();
+    let _fourth = connect();
     io.accepted();
 }
 

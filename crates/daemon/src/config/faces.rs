@@ -26,8 +26,16 @@ pub struct Faces {
     pub multicast: Vec<MulticastGroup>,
     /// Seconds without a packet after which an on-demand UDP face is closed.
     pub idle_timeout_s: u64,
-    /// Faces at once; a connection beyond them is refused.
+    /// Seconds after which one goes of which one packet came, and to which nothing was sent.
+    pub idle_unanswered_s: u64,
+    /// Faces at once; a further peer has one that was idle for long, or is refused.
     pub faces_max: usize,
+    /// Faces of one user of this machine at once; 0: a quarter of `faces_max`.
+    pub faces_per_uid_max: usize,
+    /// Faces of one network address at once; 0: a quarter of `faces_max`.
+    pub faces_per_address_max: usize,
+    /// Faces that only users of this machine may have; 0: a quarter of `faces_max`.
+    pub faces_local_reserve: usize,
     /// File mode of Unix and memif sockets. Whoever may write to one may connect; what they may do
     /// is `[authorization]`'s.
     #[serde(deserialize_with = "values::file_mode")]
@@ -69,7 +77,11 @@ impl Default for Faces {
             workers: 0,
             multicast: Vec::new(),
             idle_timeout_s: io.udp.idle_ns / 1_000_000_000,
+            idle_unanswered_s: io.udp.unanswered_idle_ns / 1_000_000_000,
             faces_max: 4096,
+            faces_per_uid_max: io.face_shares.per_uid_max,
+            faces_per_address_max: io.face_shares.per_address_max,
+            faces_local_reserve: io.face_shares.local_reserve,
             unix_mode: 0o666,
             codel_target_us: codel.target_ns / 1000,
             codel_interval_ms: codel.interval_ns / 1_000_000,
@@ -80,6 +92,17 @@ impl Default for Faces {
             dispatcher: Dispatcher::default(),
             memif: Memif::default(),
             ethernet: Ethernet { xdp: io.ethernet.xdp },
+        }
+    }
+}
+
+impl Faces {
+    /// Whose the faces may be.
+    pub(crate) fn shares(&self) -> namely_io::FaceShares {
+        namely_io::FaceShares {
+            per_uid_max: self.faces_per_uid_max,
+            per_address_max: self.faces_per_address_max,
+            local_reserve: self.faces_local_reserve,
         }
     }
 }

@@ -6,6 +6,11 @@ use namely_wire::Name;
 
 use super::Config;
 
+/// Faces that the core has room for besides those of `faces_max`.
+const FACES_MORE: usize = 1024;
+
+const _: () = assert!(FACES_MORE > 1 + namely_io::FACES_ROOT_EXTRA);
+
 impl Config {
     /// A forwarder with these limits and strategies; `seed` is secret. Says which key is wrong if
     /// it cannot be.
@@ -57,8 +62,9 @@ impl Config {
     fn forwarder_config(&self) -> namely_forwarder::Config {
         let tables = &self.tables;
         namely_forwarder::Config {
-            // Besides the sockets' faces, management has one.
-            faces_max: self.faces.faces_max.saturating_add(1),
+            // The router's own, those that root has beyond the limit, and those whose place another
+            // has already while their worker ends them.
+            faces_max: self.faces.faces_max.saturating_add(FACES_MORE),
             pit_entries_max: tables.pit_entries_max,
             pit_entries_per_face_max: tables.pit_entries_per_face_max,
             interest_lifetime_ms_max: tables.interest_lifetime_ms_max,
@@ -175,7 +181,10 @@ mod tests {
         let ours = format!("{:?}", Config { ..Config::default() }.forwarder_config());
         let theirs = format!(
             "{:?}",
-            namely_forwarder::Config { faces_max: 4097, ..namely_forwarder::Config::new(sha256) }
+            namely_forwarder::Config {
+                faces_max: 4096 + FACES_MORE,
+                ..namely_forwarder::Config::new(sha256)
+            }
         );
         assert_eq!(ours, theirs);
     }

@@ -98,7 +98,8 @@ impl Config {
     pub fn restart_needed(&self, new: &Config) -> Vec<&'static str> {
         let faces = changed_keys!(
             self.faces, new.faces, "faces":
-            listen, unix_mode, workers, multicast, idle_timeout_s, faces_max, codel_target_us, codel_interval_ms,
+            listen, unix_mode, workers, multicast, idle_timeout_s, idle_unanswered_s, faces_max,
+            faces_per_uid_max, faces_per_address_max, faces_local_reserve, codel_target_us, codel_interval_ms,
             congestion_threshold_octets, read_octets_per_turn, read_datagrams_per_turn, busy_poll_us, dispatcher,
             memif, ethernet,
         );

@@ -1,6 +1,5 @@
 //! A worker's thread: what it does with frames, events and commands.
 
-use std::net::Ipv6Addr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -185,7 +184,7 @@ impl Worker {
     }
 
     fn on_accepted(&mut self, io: &mut Io, port: &Arc<Port>) {
-        if !self.shared.outbox.has_room() {
+        if !self.shared.outbox.has_room(port.holder()) {
             self.shared.count("control_busy");
             io.close(port);
         } else if let Err(error) = self.open_face(io, port, &FaceSettings::default(), false) {
@@ -393,21 +392,8 @@ impl Sink<'_> {
         let incoming = headers.incoming_face_id.map(FaceId);
         let port = incoming.and_then(|id| self.ports.get(id));
         let credentials = port.and_then(|port| port.credentials());
-        let holder = port.map_or(Holder::Root, |port| holder(port));
+        let holder = port.map_or(Holder::Root, |port| port.holder());
         self.internal.push(ControlPacket { packet: outgoing.packet, headers, incoming, credentials, holder });
-    }
-}
-
-/// Who answers for what comes from a face.
-fn holder(port: &Port) -> Holder {
-    match (port.credentials(), port.remote()) {
-        (Some(peer), _) => Holder::uid(peer.uid),
-        (None, FaceUri::Ether(station)) => Holder::Station(station.0),
-        // A Unix socket always has its peer's user.
-        (None, remote) => {
-            let address = remote.address().map(|address| address.ip());
-            Holder::address(address.unwrap_or(Ipv6Addr::LOCALHOST.into()))
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use namely_datagrams::ethernet::frame::{self, NdnFrame};
 use namely_datagrams::ethernet::monitor::{self, Device, Monitor};
 use namely_datagrams::ethernet::ring::{Arrived, Ring};
+use namely_host::shares::Holder;
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, MacAddress};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -370,9 +371,7 @@ fn take<H: Handler>(
     if !link.is_open.load(Ordering::Relaxed) {
         return Err("ether_no_face");
     }
-    if !turn.has_room() {
-        return Err("too_many_transports");
-    }
+    let Some(admission) = turn.admit(Holder::Station(source.0)) else { return Ok(()) };
     if !link.claim(source) {
         return Err("ether_no_face");
     }
@@ -383,7 +382,7 @@ fn take<H: Handler>(
             link.forget(source);
             "accept_failed"
         })?;
-    turn.adopt_here(new, packet, |port| link.insert(source, port));
+    turn.adopt_here(new, admission, packet, |port| link.insert(source, port));
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use namely_datagrams::ethernet::FrameSender;
 use namely_datagrams::ethernet::frame;
 use namely_datagrams::ethernet::monitor::Device;
+use namely_host::shares::Holder;
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, MacAddress};
 use rustix::io::Errno;
@@ -38,12 +39,13 @@ pub(super) fn transport<H: Handler>(
     let info = LinkInfo {
         remote: FaceUri::Ether(remote),
         reach: if remote.is_group() { Reach::Group } else { Reach::Neighbour },
+        holder: Holder::Station(remote.0),
         carrier: Carrier::Datagrams,
         mtu: Some(device.mtu),
         path_octets: None,
         credentials: None,
         socket_inode: None,
-        idle_ns: (!remote.is_group()).then_some(options.udp.idle_ns),
+        idle_ns: (!remote.is_group()).then_some(options.udp.into()),
         refuses: if remote.is_group() { refuses } else { |_| None },
     };
     let sender = sender(link, device, remote, options)

@@ -129,6 +129,7 @@ impl MemifAcceptor {
         match handshake.proceed() {
             Ok(Progress::Waiting(handshake)) => self.wait_for(turn, Pending { handshake, credentials }),
             Ok(Progress::Connected(interface)) => {
+                let Some(admission) = turn.admit(unix::holder(credentials)) else { return };
                 let remote = FaceUri::Fd(interface.link.as_fd().as_raw_fd() as u64);
                 let (receiver, sender, mtu) = halves(*interface);
                 let new = NewTransport {
@@ -139,7 +140,7 @@ impl MemifAcceptor {
                     persistency: FacePersistency::OnDemand,
                     state: FaceState::Up,
                 };
-                turn.adopt(new, None, |_| ());
+                turn.adopt(new, admission, None, |_| ());
             }
             Err(fault) => turn.count(label(&fault)),
         }

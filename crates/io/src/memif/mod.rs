@@ -27,6 +27,7 @@ use crate::kind::{ReadContext, Receiver};
 use crate::queue::FrameQueue;
 use crate::sender::{Flushed, Sender, Sent};
 use crate::status::{Carrier, Credentials, LinkInfo, Reach};
+use crate::unix;
 
 /// MTU where the peer does not say how large its buffers are: theirs by default, in libmemif and
 /// NDN-DPDK.
@@ -72,6 +73,7 @@ fn info(remote: FaceUri, reach: Reach, mtu: usize, credentials: Option<Credentia
     LinkInfo {
         remote,
         reach,
+        holder: unix::holder(credentials),
         carrier: Carrier::Datagrams,
         mtu: Some(mtu.clamp(namely_link::MTU_OCTETS_MIN, namely_wire::LP_PACKET_OCTETS_MAX)),
         path_octets: None,

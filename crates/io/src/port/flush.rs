@@ -43,6 +43,9 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             *charge += after as isize - before as isize;
             state = self.state.lock();
             state.count(&sent);
+            if sent.frames > 0 {
+                self.is_answered.store(true, Ordering::Relaxed);
+            }
             if let Some(octets) = sent.path_octets {
                 self.follow_path_with(&mut state, octets);
             }

@@ -15,12 +15,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use namely_host::clock;
+use namely_host::shares::Holder;
 use namely_link::{Accepts, DropCounters, LinkConfig, LinkKind, LinkSender};
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, LpView};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
+use crate::error::CloseReason;
+use crate::face_table::{Admission, Place};
 use crate::id::SourceId;
 use crate::limits::Limits;
 use crate::sender::Sender;
@@ -50,6 +53,8 @@ pub(crate) enum PortRequest {
     Forget(SourceId),
     /// Something changed that the transport's timer is for.
     RunTimer(SourceId),
+    /// The face must end.
+    End(SourceId, CloseReason),
 }
 
 /// The sending half of a face.
@@ -57,6 +62,8 @@ pub struct FacePort<P> {
     pub(crate) info: LinkInfo,
     reader: Arc<dyn ReadingWorker>,
     limits: Arc<Limits>,
+    /// Its place among all faces, until it ends.
+    admission: Mutex<Option<Admission<P>>>,
     id: OnceLock<SourceId>,
     tag: OnceLock<FaceTag>,
     is_dispatched: bool,
@@ -69,6 +76,8 @@ pub struct FacePort<P> {
     in_octets: AtomicU64,
     /// When something last arrived, ns.
     pub(crate) active_ns: AtomicU64,
+    /// Whether something was ever sent.
+    pub(super) is_answered: AtomicBool,
     /// The longest frame that the link carries, octets; 0 where only the configuration can tell.
     mtu: AtomicUsize,
     /// The longest frame that reaches the peer in one piece, octets; 0 where there is no telling.
@@ -103,7 +112,12 @@ impl<P> FacePort<P> {
 
 impl<P: AsRef<[u8]> + Clone> FacePort<P> {
     /// The port of a transport that `reader` will read.
-    pub(crate) fn new(new: NewPort<P>, reader: Arc<dyn ReadingWorker>, limits: Arc<Limits>) -> Arc<Self> {
+    pub(crate) fn new(
+        new: NewPort<P>,
+        admission: Admission<P>,
+        reader: Arc<dyn ReadingWorker>,
+        limits: Arc<Limits>,
+    ) -> Arc<Self> {
         let NewPort { sender, info, local, persistency, state, is_dispatched } = new;
         let mtu = AtomicUsize::new(info.mtu.unwrap_or(0));
         let path_octets = AtomicUsize::new(info.path_octets.unwrap_or(0));
@@ -111,6 +125,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             info,
             reader,
             limits,
+            admission: Mutex::new(Some(admission)),
             id: OnceLock::new(),
             tag: OnceLock::new(),
             is_dispatched,
@@ -119,7 +134,8 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             is_reliable: AtomicBool::new(false),
             in_frames: AtomicU64::new(0),
             in_octets: AtomicU64::new(0),
-            active_ns: AtomicU64::new(0),
+            active_ns: AtomicU64::new(clock::monotonic_ns()),
+            is_answered: AtomicBool::new(false),
             mtu,
             path_octets,
             receive_drops: Mutex::default(),
@@ -156,9 +172,26 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         self.is_dispatched
     }
 
-    /// The far end.
-    pub fn remote(&self) -> &FaceUri {
-        &self.info.remote
+    /// Who the face is counted for.
+    pub fn holder(&self) -> Holder {
+        self.info.holder
+    }
+
+    /// Returns true if something was ever sent to the peer, or its address needs no proof.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.info.idle_ns.is_none() || self.is_answered.load(Ordering::Relaxed)
+    }
+
+    /// Its place among all faces.
+    pub(crate) fn place(&self) -> Option<Place> {
+        self.admission.lock().as_ref().map(Admission::place)
+    }
+
+    /// Gives its place among all faces to others.
+    pub(crate) fn leave(&self) {
+        let admission = self.admission.lock().take();
+        // Not under the lock: the table has its own.
+        drop(admission);
     }
 
     /// The peer's user, where the system tells it.
@@ -241,7 +274,9 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
 
     /// When it is closed for being idle, ns.
     pub(crate) fn expires_ns(&self) -> Option<u64> {
-        let idle_ns = self.info.idle_ns.filter(|_| self.persistency() == FacePersistency::OnDemand)?;
+        let idle = self.info.idle_ns.filter(|_| self.persistency() == FacePersistency::OnDemand)?;
+        let is_heard_once = self.in_frames.load(Ordering::Relaxed) <= 1 && !self.is_answered();
+        let idle_ns = if is_heard_once { idle.unanswered_ns } else { idle.answered_ns };
         Some(self.active_ns.load(Ordering::Relaxed).saturating_add(idle_ns))
     }
 
@@ -298,6 +333,17 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         self.limits.charge(charge);
         if let Some(id) = self.id() {
             self.reader.request(PortRequest::Forget(id), None);
+        }
+    }
+
+    /// Has the worker that reads the face end it; worker `from` asks for it.
+    pub(crate) fn request_end(&self, reason: CloseReason, from: usize) {
+        if self.id().is_none() {
+            // It is on its way to its worker, which looks whether it is closed when it has an id.
+            self.shut(&mut 0);
+        }
+        if let Some(id) = self.id() {
+            self.reader.request(PortRequest::End(id, reason), Some(from));
         }
     }
 

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use namely_host::shares::Holder;
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{Endpoint, FaceUri};
 use rustix::io::Errno;
@@ -61,9 +62,7 @@ impl<H: Handler> Faces<H> {
         persistency: FacePersistency,
     ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
         let doing = || format!("connecting to {peer}");
-        if !self.shared.limits.has_room() {
-            return Err(OpenError::TooManyFaces);
-        }
+        self.shared.faces.check(Holder::Root).map_err(|_| OpenError::TooManyFaces)?;
         let socket = Arc::new(start(&peer, local).map_err(OpenError::system(doing()))?);
         let address = sockets::local_address(&socket).map_err(OpenError::system(doing()))?;
         let sender = Box::new(StreamSender::new(socket.clone()));
@@ -87,6 +86,7 @@ fn info(peer: SocketAddr) -> LinkInfo {
     LinkInfo {
         remote: uri(peer),
         reach: if peer.ip().is_loopback() { Reach::Local } else { Reach::Neighbour },
+        holder: Holder::address(peer.ip()),
         carrier: Carrier::Stream,
         mtu: None,
         path_octets: None,
@@ -154,12 +154,13 @@ impl<H: Handler> Acceptor<H> for TcpAcceptor {
                 Ok((socket, peer)) => {
                     let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
                     let Ok(local) = sockets::local_address(&socket) else { continue };
+                    let Some(admission) = turn.admit(Holder::address(peer.ip())) else { continue };
                     prepare(&socket);
                     let (receiver, sender) = StreamReceiver::pair(socket);
                     let (persistency, state) = (FacePersistency::OnDemand, FaceState::Up);
                     let (info, local) = (info(peer), uri(local));
                     let new = NewTransport { receiver, sender, info, local, persistency, state };
-                    turn.adopt(new, None, |_| ());
+                    turn.adopt(new, admission, None, |_| ());
                 }
                 Err(errno) if accept_failed(turn, &self.socket, errno) => return,
                 Err(_) => (),

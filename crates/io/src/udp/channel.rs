@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use namely_datagrams::mmsg;
+use namely_host::shares::Holder;
 use namely_link::stream::packet_octets;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
@@ -116,16 +117,14 @@ impl<P: Buffer> Channel<P> {
         if packet_octets(datagram) != Ok(Some(datagram.len())) {
             return turn.count("not_a_packet");
         }
-        if !turn.has_room() {
-            return turn.count("too_many_transports");
-        }
+        let Some(admission) = turn.admit(Holder::address(peer.ip())) else { return };
         let options = *turn.options();
         let opened = peer::connect(&peer, Some(self.address), true, &options).and_then(|socket| {
             let peers = Some(self.peers.clone());
             peer::transport(socket, peer, peers, FacePersistency::OnDemand, &options)
         });
         match opened {
-            Ok(new) => turn.adopt(new, Some(datagram), |port| self.peers.insert(peer, port)),
+            Ok(new) => turn.adopt(new, admission, Some(datagram), |port| self.peers.insert(peer, port)),
             Err(_) => turn.count("accept_failed"),
         }
     }

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use namely_datagrams::mmsg;
+use namely_host::shares::Holder;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
@@ -52,6 +53,7 @@ impl<H: Handler> Faces<H> {
         let info = LinkInfo {
             remote: uri(options.group),
             reach: Reach::Group,
+            holder: Holder::address(options.group.ip()),
             carrier: Carrier::Datagrams,
             mtu: None,
             path_octets: None,

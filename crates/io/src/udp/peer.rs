@@ -1,10 +1,10 @@
 //! UDP to one peer, over a connected socket.
 
+use namely_host::shares::Holder;
 use namely_wire::mgmt::FacePersistency;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use namely_datagrams::mmsg;
 use namely_datagrams::udp::{self, UdpSender};
@@ -77,12 +77,13 @@ pub(crate) fn transport<H: Handler>(
         remote: uri(peer),
         // Also on this machine, since an address proves nothing.
         reach: Reach::Neighbour,
+        holder: Holder::address(peer.ip()),
         carrier: Carrier::Datagrams,
         mtu: None,
         path_octets: udp::path_octets(&socket),
         credentials: None,
         socket_inode: inode(&socket),
-        idle_ns: Some(options.udp.idle_ns),
+        idle_ns: Some(options.udp.into()),
         refuses: |_| None,
     };
     let socket = Arc::new(socket);
@@ -134,7 +135,6 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
         while count < turn.options().read_datagrams_per_turn {
             match mmsg::receive(&*self.socket, scratch, false) {
                 Ok(received) => {
-                    turn.port.active_ns.store(turn.now_ns(), Ordering::Relaxed);
                     for (range, _) in received.datagrams() {
                         count += 1;
                         if !turn.deliver(None, &scratch[range]) {

@@ -5,6 +5,7 @@ mod socket_file;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use namely_host::shares::Holder;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
@@ -68,16 +69,27 @@ impl<H: Handler> Acceptor<H> for UnixAcceptor {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match rustix::net::accept_with(&self.socket, flags) {
                 Ok(socket) => {
+                    let credentials = credentials(&socket);
+                    let Some(admission) = turn.admit(holder(credentials)) else { continue };
                     let options = turn.options();
                     let (send, receive) = (options.send_buffer_octets, options.stream_receive_buffer_octets);
                     sockets::set_buffers(&socket, send, receive);
-                    turn.adopt(application(socket, self.local.clone()), None, |_| ());
+                    let new = application(socket, credentials, self.local.clone());
+                    turn.adopt(new, admission, None, |_| ());
                 }
                 Err(errno) if accept_failed(turn, &self.socket, errno) => return,
                 Err(_) => (),
             }
         }
     }
+}
+
+/// The user for whom a system that does not say who connected has things counted: nobody.
+const UID_UNKNOWN: u32 = 65_534;
+
+/// Who an application's face is counted for.
+pub(crate) fn holder(credentials: Option<Credentials>) -> Holder {
+    Holder::uid(credentials.map_or(UID_UNKNOWN, |credentials| credentials.uid))
 }
 
 /// The user at the other end of a Unix socket.
@@ -91,11 +103,15 @@ pub(crate) fn credentials(socket: &OwnedFd) -> Option<Credentials> {
 }
 
 /// The transport of an application that connected.
-fn application<H: Handler>(socket: OwnedFd, local: FaceUri) -> NewTransport<H> {
-    let credentials = credentials(&socket);
+fn application<H: Handler>(
+    socket: OwnedFd,
+    credentials: Option<Credentials>,
+    local: FaceUri,
+) -> NewTransport<H> {
     let info = LinkInfo {
         remote: FaceUri::Fd(socket.as_raw_fd() as u64),
         reach: Reach::Local,
+        holder: holder(credentials),
         carrier: Carrier::Stream,
         mtu: None,
         path_octets: None,

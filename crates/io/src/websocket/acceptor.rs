@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use namely_host::shares::Holder;
 use namely_wire::FaceUri;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -75,10 +76,8 @@ impl WebSocketAcceptor {
             match rustix::net::acceptfrom_with(&self.socket, flags) {
                 Ok((socket, peer)) => {
                     let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
-                    if turn.has_room() {
+                    if turn.may_have_a_face(Holder::address(peer.ip())) {
                         self.begin(turn, socket, peer);
-                    } else {
-                        turn.count("too_many_transports");
                     }
                 }
                 Err(errno) if accept_failed(turn, &self.epoll, errno) => return,
@@ -116,8 +115,9 @@ impl WebSocketAcceptor {
         match handshake.handshake() {
             Ok(connection) => {
                 let _ = epoll::delete(&self.epoll, &*socket);
+                let Some(admission) = turn.admit(Holder::address(peer.ip())) else { return };
                 let new = halves::client(connection.into_inner(), peer, self.local.clone());
-                turn.adopt(new, None, |_| ());
+                turn.adopt(new, admission, None, |_| ());
             }
             Err(HandshakeError::Interrupted(handshake)) => {
                 self.pending.insert(number, Pending { handshake, socket, peer, deadline_ns });

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use namely_host::shares::Holder;
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{Endpoint, FaceUri};
 use parking_lot::Mutex;
@@ -33,6 +34,7 @@ pub(super) fn client<H: Handler>(wire: Wire, peer: SocketAddr, local: FaceUri) -
     let info = LinkInfo {
         remote: FaceUri::WsClient(Endpoint::Address(peer)),
         reach: Reach::Neighbour,
+        holder: Holder::address(peer.ip()),
         carrier: Carrier::Stream,
         mtu: None,
         path_octets: None,

@@ -81,6 +81,13 @@ pub(crate) fn port(face: FaceTag) -> Option<Arc<Port>> {
     port.filter(|port| !port.is_closed())
 }
 
+/// How many faces with this local end are open.
+pub(crate) fn open_ports(local: std::net::SocketAddr) -> usize {
+    let ports: Vec<_> = PORTS.lock().unwrap().values().filter_map(Weak::upgrade).collect();
+    let is_there = |port: &&Arc<Port>| !port.is_closed() && port.status().local.address() == Some(local);
+    ports.iter().filter(is_there).count()
+}
+
 pub(crate) struct Recorder {
     seen: Sender<Seen>,
     echo: bool,
@@ -312,6 +319,34 @@ pub(crate) fn packet(octets: usize, fill: u8) -> Vec<u8> {
     let mut w = Writer::new();
     w.tlv(6, &vec![fill; octets]);
     w.into_vec()
+}
+
+/// Does something as a user of this machine, if this process is root; otherwise as its own.
+pub(crate) fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
+    if !rustix::process::geteuid().is_root() {
+        return work();
+    }
+    let work = || {
+        let uid = rustix::process::Uid::from_raw(uid);
+        rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap())
+}
+
+/// False, with the reason printed, where this process cannot be several users.
+pub(crate) fn has_users() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        println!("skipped: being several users needs root");
+    }
+    is_root
+}
+
+/// Lets any user reach what is in a directory.
+pub(crate) fn open_to_all(directory: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Waits until `condition` holds.

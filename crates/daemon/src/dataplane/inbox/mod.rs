@@ -220,9 +220,15 @@ impl Outbox {
         self.told(queue);
     }
 
-    /// Returns true if peers may have new faces: not while the control thread is far behind.
-    pub(super) fn has_room(&self) -> bool {
-        self.shared.queue.lock().events.len() < CONTROL_EVENTS_MAX
+    /// Returns true if a peer may have a new face: not while the control thread is far behind.
+    /// Peers on the network are refused first, root last.
+    pub(super) fn has_room(&self, holder: Holder) -> bool {
+        let max = match holder {
+            Holder::Root => CONTROL_EVENTS_MAX + CONTROL_EVENTS_MAX / 4,
+            Holder::Uid(_) => CONTROL_EVENTS_MAX,
+            Holder::Address(_) | Holder::Station(_) => CONTROL_EVENTS_MAX / 4 * 3,
+        };
+        self.shared.queue.lock().events.len() < max
     }
 
     fn told(&self, queue: MutexGuard<'_, Queue>) {

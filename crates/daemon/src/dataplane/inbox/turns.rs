@@ -80,6 +80,7 @@ impl Default for Turns {
         let limits = ShareLimits {
             total: CONTROL_PACKETS_MAX as u64,
             ceiling: CONTROL_PACKETS_PER_HOLDER_MAX as u64,
+            local_ceiling: None,
             reserve: 1,
             local_reserve: (CONTROL_PACKETS_MAX / 4) as u64,
             root_extra: (CONTROL_PACKETS_MAX / 4) as u64,

@@ -1,0 +1,174 @@
+//! What one peer, user or address takes, and what is left for the others.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use namely_io::{FACES_ROOT_EXTRA, FaceShares, IoOptions};
+use support::{Event, Loop, PATIENCE, Seen, as_user, eventually, has_users, packet};
+
+/// A loop that listens on a Unix socket, a UDP port and a TCP port, and sends packets back.
+struct Router {
+    io: Loop,
+    _directory: tempfile::TempDir,
+    path: PathBuf,
+    udp: SocketAddr,
+    tcp: SocketAddr,
+}
+
+impl Router {
+    fn start(options: IoOptions) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        support::open_to_all(directory.path());
+        let path = directory.path().join("r.sock");
+        let (io, unix) = (Loop::echo(options), path.clone());
+        let [udp, tcp] = io.with(move |io| {
+            let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            io.listen_unix(&unix, 0o666).unwrap();
+            let opened = [io.listen_udp(any), io.listen_tcp(any)];
+            opened.map(|uri| uri.unwrap().address()).map(|address| address.unwrap())
+        });
+        let udp = if udp.port() > 0 { udp } else { io.with(udp_address) };
+        Router { io, _directory: directory, path, udp, tcp }
+    }
+
+    /// Faces of UDP peers.
+    fn udp_faces(&self) -> usize {
+        support::open_ports(self.udp)
+    }
+}
+
+fn udp_address(io: &mut support::Io) -> SocketAddr {
+    let udp = |uri: &namely_wire::FaceUri| matches!(uri, namely_wire::FaceUri::Udp(_));
+    io.listeners().find(|(uri, _)| udp(uri)).and_then(|(uri, _)| uri.address()).unwrap()
+}
+
+fn connect(path: &Path, uid: u32) -> UnixStream {
+    let stream = as_user(uid, || UnixStream::connect(path).unwrap());
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Whether what is sent comes back; false if the connection is closed instead.
+fn is_served(stream: &mut (impl Read + Write), fill: u8) -> bool {
+    let sent = packet(20, fill);
+    let mut back = vec![0; sent.len()];
+    stream.write_all(&sent).is_ok() && stream.read_exact(&mut back).is_ok() && back == sent
+}
+
+/// One datagram of each of so many senders, by way of the given call.
+fn flood(router: SocketAddr, senders: u16, mut sent: impl FnMut(&UdpSocket)) {
+    for n in 0..senders {
+        let [high, low] = n.to_be_bytes();
+        let socket = UdpSocket::bind((Ipv4Addr::new(127, 8, high, low), 0)).unwrap();
+        socket.connect(router).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.send(&packet(10, 1)).unwrap();
+        sent(&socket);
+    }
+}
+
+#[test]
+fn thousands_of_senders_fill_the_table_and_everybody_else_gets_in_at_once() {
+    // The numbers of a router without a configuration.
+    let faces_max = 4096;
+    if namely_io::descriptors::make_room_for(faces_max + 1024) < faces_max + 1024 {
+        return println!("skipped: the system's limit on open files is too low");
+    }
+    let router = Router::start(IoOptions { faces_max, ..IoOptions::default() });
+    let neighbour = UdpSocket::bind("127.0.0.1:0").unwrap();
+    neighbour.connect(router.udp).unwrap();
+    neighbour.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut early = connect(&router.path, 4711);
+    assert!(is_served(&mut early, 1));
+    // Each waits for its answer, so that none is lost on the way: these are the hardest, as they
+    // look like peers.
+    flood(router.udp, 5000, |socket| assert!(socket.recv(&mut [0; 100]).is_ok()));
+    eventually(|| router.udp_faces() <= faces_max / 4 * 3);
+    assert!(router.udp_faces() >= faces_max / 4 * 3 - 1, "{} faces", router.udp_faces());
+    assert!(router.io.listener_drops("transport_evicted") >= 1900);
+    let mut root = UnixStream::connect(&router.path).unwrap();
+    root.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(is_served(&mut root, 2), "the router's own user");
+    assert!(is_served(&mut connect(&router.path, 4712), 3), "another user");
+    assert!(is_served(&mut early, 4), "who was there before");
+    let mut tcp = TcpStream::connect(router.tcp).unwrap();
+    tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(is_served(&mut tcp, 5), "a neighbour by TCP");
+    neighbour.send(&packet(10, 6)).unwrap();
+    let mut octets = [0; 100];
+    let length = neighbour.recv(&mut octets).unwrap();
+    assert_eq!(octets[..length], packet(10, 6));
+}
+
+#[test]
+fn a_user_and_an_address_have_their_quarter_and_no_more() {
+    if !has_users() {
+        return;
+    }
+    let router = Router::start(IoOptions { faces_max: 40, ..IoOptions::default() });
+    let mut streams: Vec<_> = (0..10).map(|_| connect(&router.path, 4711)).collect();
+    assert!(streams.iter_mut().all(|stream| is_served(stream, 1)));
+    assert!(!is_served(&mut connect(&router.path, 4711), 2));
+    let tcp = || {
+        let stream = TcpStream::connect(router.tcp).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    };
+    let mut connections: Vec<_> = (0..10).map(|_| tcp()).collect();
+    assert!(connections.iter_mut().all(|stream| is_served(stream, 3)));
+    assert!(!is_served(&mut tcp(), 4));
+    assert_eq!(router.io.listener_drops("too_many_of_one_peer"), 2);
+    assert!(is_served(&mut connect(&router.path, 4712), 5), "another user");
+    let other = UdpSocket::bind("127.0.0.9:0").unwrap();
+    other.set_read_timeout(Some(PATIENCE)).unwrap();
+    other.send_to(&packet(10, 6), router.udp).unwrap();
+    assert!(other.recv(&mut [0; 100]).is_ok(), "another address");
+}
+
+#[test]
+fn of_full_faces_the_idlest_of_the_largest_user_goes_and_root_has_more() {
+    if !has_users() {
+        return;
+    }
+    let face_shares = FaceShares { per_uid_max: 40, ..FaceShares::default() };
+    let router = Router::start(IoOptions { faces_max: 50, face_shares, ..IoOptions::default() });
+    let mut large: Vec<_> = (0..40).map(|_| connect(&router.path, 4711)).collect();
+    let mut small: Vec<_> = (0..10).map(|_| connect(&router.path, 4712)).collect();
+    assert!(small.iter_mut().chain(&mut large).all(|stream| is_served(stream, 1)));
+    // The first of the large one's was heard of just now.
+    assert!(is_served(&mut large[0], 2));
+    assert!(is_served(&mut connect(&router.path, 4713), 3), "a third user");
+    assert!(!is_served(&mut large[1], 4), "the idlest went");
+    assert!(is_served(&mut large[0], 5));
+    assert!(small.iter_mut().all(|stream| is_served(stream, 6)));
+    let mut root: Vec<_> =
+        (0..FACES_ROOT_EXTRA).map(|_| UnixStream::connect(&router.path).unwrap()).collect();
+    assert!(root.iter_mut().all(|stream| is_served(stream, 7)));
+}
+
+#[test]
+fn a_face_that_makes_room_ends_as_others_do() {
+    let face_shares = FaceShares { per_address_max: 1, ..FaceShares::default() };
+    let io = Loop::start(IoOptions { faces_max: 1, face_shares, ..IoOptions::default() });
+    let router = io.with(|io| {
+        io.listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        udp_address(io)
+    });
+    let mut faces = Vec::new();
+    flood(router, 2, |_| {
+        loop {
+            match io.next() {
+                Seen::Event(Event::Accepted(face)) => faces.push(face),
+                Seen::Frame(..) => break,
+                Seen::Event(other) => panic!("{other:?}"),
+            }
+        }
+    });
+    let (_, status) = io.closed(faces[0]);
+    assert_eq!(status.counters.in_frames, 1);
+    assert!(support::port(faces[0]).is_none() && support::port(faces[1]).is_some());
+}
