@@ -4,11 +4,12 @@
 //! The fuzzers (`fuzz/run`) and the ordinary tests (`tests/replay.rs`, over the corpora under
 //! `fuzz/corpus`) call the same functions. A target checks more than that nothing panics: that
 //! views lie inside their input, that what is decoded is encoded and decoded again to the same,
-//! that limits hold, that forgeries fail.
+//! that limits hold, that forgeries fail. One keeps state from packet to packet: `forwarder`.
 #![forbid(unsafe_code)]
 
 mod config;
 mod dissection;
+mod forwarder;
 mod link;
 mod management;
 mod memif;
@@ -38,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "certificate", run: objects::certificate },
     Target { name: "dissect", run: dissection::dissect },
     Target { name: "link", run: link::link },
+    Target { name: "forwarder", run: forwarder::forwarder },
     Target { name: "stream", run: link::stream },
     Target { name: "verifier", run: security::verifier },
     Target { name: "security_files", run: security::files },

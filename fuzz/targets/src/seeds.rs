@@ -37,7 +37,7 @@ pub(crate) type Group = Vec<(&'static str, Vec<u8>)>;
 
 /// Every seed.
 pub fn seeds() -> Vec<Seed> {
-    let groups: [(&str, Group); 15] = [
+    let groups: [(&str, Group); 16] = [
         ("interest", interests()),
         ("data", datas()),
         ("lp", link_packets()),
@@ -47,6 +47,7 @@ pub fn seeds() -> Vec<Seed> {
         ("certificate", certificates()),
         ("dissect", dissections()),
         ("link", frames()),
+        ("forwarder", crate::forwarder::seeds()),
         ("stream", streams()),
         ("verifier", packets_to_verify()),
         ("security_files", files()),

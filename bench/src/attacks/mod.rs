@@ -1,0 +1,243 @@
+//! Attacks: what becomes of the honest while a router is attacked, at its default limits, over real
+//! sockets.
+//!
+//! For each attack a router of its own is started, with producers and consumers that are watched
+//! through a quiet time, the attack, and the time after it. The attackers are processes of their own
+//! ([`crate::attacker`]). Everything stays on the loopback, and ends.
+
+mod figures;
+mod honest;
+mod kind;
+mod options;
+mod report;
+mod world;
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use namely_interop::{Interrupt, Process, command};
+
+pub use self::figures::Figures;
+use self::figures::{Memory, Phases};
+pub(crate) use self::honest::Honest;
+pub use self::kind::{Attack, Place};
+pub use self::options::Attacks;
+pub(crate) use self::world::{Link, World};
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::namespace::{self, Place as Network};
+use crate::subject::{self, SubjectName};
+
+/// How often the router's memory is looked at.
+const MEMORY_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long an attacker may go on after its time before it is ended.
+const ATTACKER_GRACE: Duration = Duration::from_secs(20);
+
+/// How long the honest load may take to begin.
+const WARM_LIMIT: Duration = Duration::from_secs(60);
+
+/// Attacks as `options` ask for and prints what it came to.
+pub fn run(options: &Attacks) -> Result<(), Error> {
+    let network = if options.no_namespace {
+        Network::Loopback("asked to stay".to_owned())
+    } else {
+        // May start this program again inside a namespace and never return.
+        namespace::enter()
+    };
+    let interrupt = Interrupt::on_signals()?;
+    let say = |line: &str| if options.json { eprintln!("{line}") } else { println!("{line}") };
+    say(&format!("command: {}", std::env::args().skip(1).collect::<Vec<_>>().join(" ")));
+    say(&format!("machine: {}", Machine::read()));
+    say(&format!("network: {network:?}"));
+    let mut all = Vec::new();
+    for attack in options.attacks() {
+        for run in 1..=options.runs {
+            for subject in options.subjects() {
+                if let Some(missing) = missing(subject) {
+                    say(&format!("{}: absent ({missing})", subject_name(subject)));
+                    continue;
+                }
+                let figures = attack_once(options, subject, attack, run, &interrupt)?;
+                eprintln!("{}: {} run {run}", figures.attack, figures.subject);
+                if options.json {
+                    report::print_json(&figures)?;
+                }
+                all.push(figures);
+            }
+        }
+    }
+    if !options.json {
+        report::print_table(&all)?;
+    }
+    say(&format!("machine at the end: {}", Machine::read()));
+    Ok(())
+}
+
+fn subject_name(subject: SubjectName) -> &'static str {
+    match subject {
+        SubjectName::Namely => "namely",
+        SubjectName::Nfd => "nfd",
+        SubjectName::Ndnd => "ndnd",
+        SubjectName::Relay => "relay",
+    }
+}
+
+fn missing(subject: SubjectName) -> Option<String> {
+    subject::subjects(subject).first().and_then(|subject| subject.missing())
+}
+
+fn attack_once(
+    options: &Attacks,
+    subject: SubjectName,
+    attack: Attack,
+    run: u32,
+    interrupt: &Interrupt,
+) -> Result<Figures, Error> {
+    let dir = directory(options.dir.as_deref())?;
+    let mut world = World::start(subject, dir.path(), options.object_octets(), interrupt)?;
+    let has_memif = world.place.memif.is_some() && attack.parts().contains(&Attack::Memory);
+    let honest = Honest::start(&world, has_memif, interrupt);
+    let watch = Watch::start(&world.router);
+    warm_up(&honest, if has_memif { 8 } else { 6 }, interrupt)?;
+    honest.take();
+    let quiet = Instant::now();
+    watch.during(&world.router, options.quiet(), interrupt)?;
+    let begun = Instant::now();
+    let attackers = Attackers::start(attack, &world.place, options.attack(), dir.path())?;
+    watch.during(&world.router, options.attack(), interrupt)?;
+    let sent = attackers.finish(interrupt)?;
+    let recovery = Instant::now();
+    watch.during(&world.router, options.recovery(), interrupt)?;
+    let turn_max_us = turn_max_us(&world, interrupt);
+    let phases = Phases { quiet, attack: begun, recovery, end: Instant::now() };
+    let log = honest.finish();
+    world.router.expect_running()?;
+    let memory = watch.memory.into_inner();
+    let mut figures = Figures::new((subject_name(subject), attack.name(), run), &log, &memory, &phases);
+    (figures.sent, figures.turn_max_us) = (sent, turn_max_us);
+    Ok(figures)
+}
+
+/// A directory of its own, in memory where there is one, so that no disk is measured.
+pub(crate) fn directory(base: Option<&Path>) -> Result<tempfile::TempDir, Error> {
+    let memory = Path::new("/dev/shm");
+    let base = match base {
+        Some(base) => base.to_path_buf(),
+        None if memory.is_dir() => memory.to_path_buf(),
+        None => std::env::temp_dir(),
+    };
+    tempfile::Builder::new()
+        .prefix("namely-attacks-")
+        .tempdir_in(&base)
+        .map_err(|e| Error::environment(format!("cannot create a directory in {}", base.display()), e))
+}
+
+/// Waits until so many fetches have ended well: what is cached then is what will be.
+pub(crate) fn warm_up(honest: &Honest, fetches: usize, interrupt: &Interrupt) -> Result<(), Error> {
+    let started = Instant::now();
+    while honest.fetched() < fetches {
+        if started.elapsed() > WARM_LIMIT {
+            let failure = honest.take().fetches.into_iter().find_map(|fetch| fetch.failure);
+            let why = failure.unwrap_or_else(|| "they take too long".to_owned());
+            return Err(Error::Subject(format!("no honest fetches before any attack: {why}")));
+        }
+        interrupt.sleep(MEMORY_PAUSE)?;
+    }
+    Ok(())
+}
+
+/// The router's memory while time passes.
+struct Watch {
+    memory: std::cell::RefCell<Memory>,
+}
+
+impl Watch {
+    fn start(router: &Process) -> Self {
+        let first = router.rss_mib().map(|mib| (Instant::now(), mib));
+        Watch { memory: std::cell::RefCell::new(first.into_iter().collect()) }
+    }
+
+    fn during(&self, router: &Process, length: Duration, interrupt: &Interrupt) -> Result<(), Error> {
+        let started = Instant::now();
+        while started.elapsed() < length {
+            interrupt.sleep(MEMORY_PAUSE)?;
+            self.memory.borrow_mut().extend(router.rss_mib().map(|mib| (Instant::now(), mib)));
+        }
+        Ok(())
+    }
+}
+
+/// The processes of an attack; ended when dropped.
+pub(crate) struct Attackers {
+    processes: Vec<(Process, std::path::PathBuf)>,
+    length: Duration,
+}
+
+impl Attackers {
+    /// Starts one for each part of `attack`.
+    pub(crate) fn start(attack: Attack, place: &Place, length: Duration, dir: &Path) -> Result<Self, Error> {
+        let program =
+            std::env::current_exe().map_err(|e| Error::environment("cannot find this program", e))?;
+        let place = serde_json::to_string(place).map_err(|e| Error::environment("cannot describe", e))?;
+        let mut processes = Vec::new();
+        for part in attack.parts() {
+            let output = dir.join(format!("attacker-{}", part.name()));
+            let mut command = command(&program, dir);
+            command.args(["attacker", part.name(), "--place", &place]);
+            command.args(["--length-ms", &length.as_millis().to_string()]);
+            processes.push((Process::start(part.name(), command, dir, Some(&output))?, output));
+        }
+        Ok(Attackers { processes, length })
+    }
+
+    /// Waits for their ends; what they sent, by what it is called.
+    pub(crate) fn finish(
+        self,
+        interrupt: &Interrupt,
+    ) -> Result<std::collections::BTreeMap<String, u64>, Error> {
+        let mut sent = std::collections::BTreeMap::new();
+        for (process, output) in self.processes {
+            let part = output.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+            let part = part.trim_start_matches("attacker-").to_owned();
+            let log = process.log().to_path_buf();
+            process.wait(self.length + ATTACKER_GRACE, interrupt)?;
+            let _ = fs::remove_file(log);
+            let printed = fs::read_to_string(&output).unwrap_or_default();
+            let done: std::collections::BTreeMap<String, u64> =
+                serde_json::from_str(printed.trim()).unwrap_or_default();
+            sent.extend(done.into_iter().map(|(what, count)| (format!("{part}.{what}"), count)));
+        }
+        Ok(sent)
+    }
+}
+
+/// The longest turn of a worker, if the router counts it.
+fn turn_max_us(world: &World, interrupt: &Interrupt) -> Option<f64> {
+    let output = world.namely(Link::Unix).dir().join("counters");
+    let arguments = ["--json", "status", "--counters"];
+    world.namely(Link::Unix).run(&arguments, Some(&output), ATTACKER_GRACE, interrupt).ok()?;
+    let printed = fs::read_to_string(&output).ok()?;
+    longest_turn_us(&printed)
+}
+
+/// The longest turn among a router's counters.
+fn longest_turn_us(printed: &str) -> Option<f64> {
+    let lines = printed.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let turns = lines.filter(|line| line["counter"].as_str().is_some_and(|c| c.ends_with("longest_turn_us")));
+    turns.filter_map(|line| line["value"].as_f64()).max_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_turn_is_that_of_the_worst_worker() {
+        let printed = "{\"counter\":\"worker.longest_turn_us\",\"value\":7}\nx\n\
+                       {\"counter\":\"worker.longest_turn_us\",\"value\":9000}\n{\"counter\":\"y\",\"value\":1}\n";
+        assert_eq!(longest_turn_us(printed), Some(9000.0));
+        assert_eq!(longest_turn_us("{\"counter\":\"y\",\"value\":1}"), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! The figures of attacks, as a table that lines up and as JSON lines.
+
+use std::io::{self, Write};
+
+use super::figures::Figures;
+use crate::error::Error;
+use crate::report::align;
+use crate::stats::summarise;
+
+const HEADINGS: [&str; 13] = [
+    "attack",
+    "router",
+    "goodput quiet > attacked Mbit/s",
+    "ratio",
+    "fetches failed",
+    "ping p50 us",
+    "ping p99 us",
+    "pings lost",
+    "status max ms",
+    "memory MiB before > peak > after",
+    "normal after s",
+    "longest turn ms",
+    "runs",
+];
+
+/// Prints one line of JSON.
+pub(super) fn print_json(figures: &Figures) -> Result<(), Error> {
+    let text = serde_json::to_string(figures).map_err(io::Error::other);
+    text.and_then(|text| writeln!(io::stdout(), "{text}")).map_err(cannot_print)
+}
+
+/// Prints a table of all runs: rates, ratios and round trips are medians, failures are added up,
+/// all else is the worst run's.
+pub(super) fn print_table(all: &[Figures]) -> Result<(), Error> {
+    let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
+    let mut seen = Vec::new();
+    for figures in all {
+        let key = (figures.subject, figures.attack);
+        if !seen.contains(&key) {
+            seen.push(key);
+            rows.push(row(&all.iter().filter(|f| (f.subject, f.attack) == key).collect::<Vec<_>>()));
+        }
+    }
+    writeln!(io::stdout(), "\n{}", align(&rows)).map_err(cannot_print)
+}
+
+fn cannot_print(e: io::Error) -> Error {
+    Error::environment("cannot print the results", e)
+}
+
+fn row(runs: &[&Figures]) -> Vec<String> {
+    let median = |value: &dyn Fn(&Figures) -> Option<f64>, digits: usize| {
+        let values: Vec<f64> = runs.iter().filter_map(|f| value(f)).collect();
+        summarise(&values).map_or("-".to_owned(), |summary| format!("{:.digits$}", summary.median))
+    };
+    let worst = |value: &dyn Fn(&Figures) -> f64| runs.iter().map(|f| value(f)).fold(0.0, f64::max);
+    let sum = |value: &dyn Fn(&Figures) -> u64| runs.iter().map(|f| value(f)).sum::<u64>();
+    let has_recovered = runs.iter().all(|f| f.normal_after_s.is_some());
+    let turn = runs
+        .iter()
+        .filter_map(|f| f.turn_max_us)
+        .fold(None, |a: Option<f64>, b| Some(a.map_or(b, |a| a.max(b))));
+    vec![
+        runs.first().map_or("-", |f| f.attack).to_owned(),
+        runs.first().map_or("-", |f| f.subject).to_owned(),
+        format!(
+            "{} > {}",
+            median(&|f| Some(f.goodput_quiet_mbps), 0),
+            median(&|f| Some(f.goodput_attack_mbps), 0)
+        ),
+        median(&|f| f.goodput_ratio, 2),
+        format!("{} of {}", sum(&|f| f.fetches_failed), sum(&|f| f.fetches)),
+        format!("{} > {}", median(&|f| f.ping_p50_quiet_us, 0), median(&|f| f.ping_p50_attack_us, 0)),
+        format!("{} > {}", median(&|f| f.ping_p99_quiet_us, 0), median(&|f| f.ping_p99_attack_us, 0)),
+        sum(&|f| f.pings_lost).to_string(),
+        status(worst(&|f| f.status_max_ms), sum(&|f| f.status_failed)),
+        format!(
+            "{:.0} > {:.0} > {:.0}",
+            worst(&|f| f.memory_before_mib),
+            worst(&|f| f.memory_peak_mib),
+            worst(&|f| f.memory_after_mib)
+        ),
+        if has_recovered {
+            format!("{:.1}", worst(&|f| f.normal_after_s.unwrap_or(0.0)))
+        } else {
+            "not in time".to_owned()
+        },
+        turn.map_or("-".to_owned(), |us| format!("{:.1}", us / 1e3)),
+        runs.len().to_string(),
+    ]
+}
+
+fn status(max_ms: f64, failed: u64) -> String {
+    if failed == 0 { format!("{max_ms:.0}") } else { format!("{max_ms:.0}, {failed} failed") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::figures::{Figures, Phases};
+    use super::super::honest::Log;
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_run_that_did_not_recover_and_a_fetch_that_failed_show_among_others() {
+        let now = Instant::now();
+        let phases = Phases { quiet: now, attack: now, recovery: now, end: now };
+        let good = Figures::new(("x", "pit", 1), &Log::default(), &Vec::new(), &phases);
+        let bad = Figures { normal_after_s: None, fetches: 9, fetches_failed: 2, ..good.clone() };
+        let cells = row(&[&good, &bad, &good]);
+        assert_eq!(cells.len(), HEADINGS.len());
+        assert_eq!(
+            (cells[4].as_str(), cells[10].as_str(), cells[12].as_str()),
+            ("2 of 9", "not in time", "3")
+        );
+    }
+}

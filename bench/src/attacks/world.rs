@@ -1,0 +1,228 @@
+//! The router under attack, and the honest producers at it.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use namely_interop::{Interrupt, Process, command};
+
+use super::kind::Place;
+use crate::error::Error;
+use crate::files::Object;
+use crate::probe;
+use crate::programs::{Program, READY_LIMIT};
+use crate::scenario::Scenario;
+use crate::subject::{self, Site, SubjectName, free_ports};
+
+/// What is served.
+const FILES: &str = "/attacked/files";
+
+/// Pings are answered below this.
+pub(crate) const PINGS: &str = "/attacked/pings";
+
+/// A route for this leads to a neighbour that never answers.
+const SILENT: &str = "/attacked/silent";
+
+/// Objects that are each fetched once.
+const FRESH_OBJECTS: u64 = 1000;
+
+/// Size of each of them, octets.
+const FRESH_OCTETS: u64 = 100_000;
+
+/// Octets of a segment.
+const SEGMENT_OCTETS: u64 = 8192;
+
+/// A router with producers; all of it ends when dropped.
+pub(crate) struct World {
+    /// The router.
+    pub(crate) router: Process,
+    /// How to reach it.
+    pub(crate) place: Place,
+    /// The object that is fetched again and again.
+    pub(crate) object: Object,
+    /// The file behind every object that is fetched once.
+    pub(crate) fresh: PathBuf,
+    client: PathBuf,
+    dir: PathBuf,
+    _producers: [Process; 2],
+    _silent: UdpSocket,
+}
+
+impl World {
+    /// Starts the router `name` at its default limits, and the producers, with everything in `dir`.
+    pub(crate) fn start(
+        name: SubjectName,
+        dir: &Path,
+        object_octets: u64,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Error> {
+        // Another user's attackers reach the router's sockets; keys and files stay unreadable.
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o711))
+            .map_err(|e| Error::environment(format!("cannot open {} to others", dir.display()), e))?;
+        let client = Program::find(&["namely"], "NAMELY_BIN_DIR", true);
+        if let Some(missing) = client.missing() {
+            return Err(Error::Usage(missing));
+        }
+        let [port, websocket_port] = free_ports()?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let is_namely = name == SubjectName::Namely;
+        let mut place = Place {
+            unix: dir.join("router0.sock"),
+            memif: is_namely.then(|| dir.join("router0.memif")),
+            udp: address,
+            tcp: address,
+            websocket: is_namely.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, websocket_port))),
+            object: String::new(),
+            segments: object_octets.div_ceil(SEGMENT_OCTETS),
+            fresh: format!("{FILES}/fresh"),
+            fresh_version: String::new(),
+            fresh_objects: FRESH_OBJECTS,
+            silent: SILENT.to_owned(),
+        };
+        let router = if is_namely {
+            start_namelyd(&place, dir, interrupt)?
+        } else {
+            start_other(name, dir, [port, websocket_port], interrupt)?
+        };
+        let object = Object::create(&dir.join("files"), 1, object_octets)?;
+        let fresh = fresh_objects(&object.dir)?;
+        let start = |what: &str, arguments: &[&str]| {
+            let mut command = command(client.path(), dir);
+            command.args(["--router", &format!("unix://{}", place.unix.display())]).args(arguments);
+            Process::start(what, command, dir, None)
+        };
+        let folder = object.dir.to_string_lossy();
+        let size = SEGMENT_OCTETS.to_string();
+        let serve = start("serve", &["serve", &folder, "--prefix", FILES, "--segment-size", &size])?;
+        let pings = start("pingserver", &["pingserver", PINGS])?;
+        let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+            .map_err(|e| Error::environment("cannot bind a UDP socket", e))?;
+        let neighbour = silent.local_addr().map_err(|e| Error::environment("cannot read an address", e))?;
+        start("route add", &["route", "add", SILENT, &format!("udp://{neighbour}")])?
+            .wait(READY_LIMIT, interrupt)?;
+        let versioned = |name: String| probe::versioned_name(&place.unix, &name, READY_LIMIT, interrupt);
+        let object_name = versioned(format!("{FILES}/{}", Object::FILE_NAME))?.to_string();
+        let fresh_name = versioned(format!("{}/0", place.fresh))?.to_string();
+        place.object = object_name;
+        place.fresh_version = fresh_name.rsplit('/').next().unwrap_or_default().to_owned();
+        probe::wait_for_answer(&place.unix, &format!("{PINGS}/ping/ready"), READY_LIMIT, interrupt)?;
+        let (client, dir) = (client.path().to_path_buf(), dir.to_path_buf());
+        Ok(World { router, place, object, fresh, client, dir, _producers: [serve, pings], _silent: silent })
+    }
+
+    /// `namely` at the router, reached by `link`.
+    pub(crate) fn namely(&self, link: Link) -> Namely {
+        let router = match link {
+            Link::Unix => format!("unix://{}", self.place.unix.display()),
+            Link::Udp => format!("udp://{}", self.place.udp),
+            Link::Memif => {
+                format!("memif://{}", self.place.memif.as_deref().unwrap_or(&self.place.unix).display())
+            }
+        };
+        Namely { client: self.client.clone(), dir: self.dir.clone(), router }
+    }
+
+    /// The name of the object without its version, and the names of those that are fetched once.
+    pub(crate) fn names(&self) -> (String, impl Iterator<Item = String> + Clone + use<>) {
+        let fresh = self.place.fresh.clone();
+        // The first has been asked for already.
+        let once = (1..FRESH_OBJECTS).map(move |n| format!("{fresh}/{n}"));
+        (format!("{FILES}/{}", Object::FILE_NAME), once)
+    }
+}
+
+/// How a client reaches the router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    Unix,
+    Udp,
+    Memif,
+}
+
+/// How to run the client.
+#[derive(Clone, Debug)]
+pub(crate) struct Namely {
+    client: PathBuf,
+    dir: PathBuf,
+    router: String,
+}
+
+impl Namely {
+    /// Runs it to its end, which must be a success within `limit`. Returns its log's text when it
+    /// fails.
+    pub(crate) fn run(
+        &self,
+        arguments: &[&str],
+        output: Option<&Path>,
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<(), Error> {
+        let mut command: Command = command(&self.client, &self.dir);
+        command.args(["--router", &self.router]).args(arguments);
+        let process = Process::start(arguments[0], command, &self.dir, output)?;
+        let log = process.log().to_path_buf();
+        let result = process.wait(limit, interrupt);
+        // There are thousands of them in an hour.
+        let _ = fs::remove_file(log);
+        Ok(result.map(|_| ())?)
+    }
+
+    /// The directory that it runs in.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+/// `namelyd` as it is without any setting but where it listens.
+fn start_namelyd(place: &Place, dir: &Path, interrupt: &Interrupt) -> Result<Process, Error> {
+    let program = Program::find(&["namelyd"], "NAMELY_BIN_DIR", true);
+    if let Some(missing) = program.missing() {
+        return Err(Error::Usage(missing));
+    }
+    let mut listen = vec![
+        format!("unix://{}", place.unix.display()),
+        format!("udp://{}", place.udp),
+        format!("tcp://{}", place.tcp),
+    ];
+    listen.extend(place.memif.iter().map(|path| format!("memif://{}", path.display())));
+    listen.extend(place.websocket.iter().map(|address| format!("ws://{address}")));
+    let mut command = command(program.path(), dir);
+    command.arg("--no-config");
+    for uri in &listen {
+        command.args(["--listen", uri]);
+    }
+    let mut router = Process::start("namelyd", command, dir, None)?;
+    probe::wait_for_socket(&place.unix, READY_LIMIT, interrupt)
+        .map_err(|e| router.expect_running().err().map_or(e, Error::from))?;
+    Ok(router)
+}
+
+/// Another router as `compare` starts it: its defaults but for where it listens and, NFD's being
+/// the same, how many packets it caches.
+fn start_other(
+    name: SubjectName,
+    dir: &Path,
+    ports: [u16; 2],
+    interrupt: &Interrupt,
+) -> Result<Process, Error> {
+    let subjects = subject::subjects(name);
+    let subject = subjects.first().ok_or_else(|| Error::Usage("no such router".to_owned()))?;
+    let site = Site { dir, scenario: Scenario::Unix8000, object: None, ports, interrupt };
+    let network = subject.start(&site)?;
+    network.routers.into_iter().next().ok_or_else(|| Error::Subject("no router was started".to_owned()))
+}
+
+/// Many names for one file: each is an object of its own to whoever fetches it.
+fn fresh_objects(dir: &Path) -> Result<PathBuf, Error> {
+    let source = Object::create(dir, 2, FRESH_OCTETS)?;
+    let folder = dir.join("fresh");
+    let link_all = || {
+        fs::create_dir(&folder)?;
+        (0..FRESH_OBJECTS).try_for_each(|n| fs::hard_link(&source.path, folder.join(n.to_string())))
+    };
+    link_all().map_err(|e| Error::environment(format!("cannot make names in {}", folder.display()), e))?;
+    Ok(source.path)
+}

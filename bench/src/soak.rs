@@ -1,0 +1,260 @@
+//! Soak: honest load and one attack after the other for as long as is asked for, and whether the
+//! router is afterwards what it was.
+//!
+//! What is looked for are leaks: memory, descriptors, faces and PIT entries have to return once
+//! everybody has gone, and the router has to end when it is told to. A fetch that fails is a failure
+//! as well.
+
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use namely_interop::Interrupt;
+
+use crate::attacks::{Attack, Attackers, Honest, Link, World, directory, warm_up};
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::namespace;
+use crate::subject::SubjectName;
+
+/// Size of the object that is fetched again and again.
+const OBJECT_OCTETS: u64 = 2_000_000;
+
+/// The longest an attack lasts.
+const ATTACK_MAX: Duration = Duration::from_secs(10);
+
+/// How long everybody may be gone until the router is what it was: UDP peers that say nothing more
+/// keep their faces for a while.
+const SETTLE_LIMIT: Duration = Duration::from_secs(120);
+
+/// Between two looks at the router.
+const LOOK_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long the router may take to answer or to end.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long the router may take to end after SIGTERM; it is killed later.
+const STOP_LIMIT: Duration = Duration::from_secs(4);
+
+/// How much more than at the start there may be at the end: memory in MiB beside what the content
+/// store grew by, descriptors, faces, PIT entries.
+const MORE_MAX: [f64; 4] = [20.0, 4.0, 2.0, 16.0];
+
+/// Memory of a cached packet at most, MiB: the longest packet and its place in the tables.
+const CACHED_MIB: f64 = 9500.0 / 1_048_576.0;
+
+/// Options of `soak`.
+#[derive(Debug, Args)]
+pub struct Soak {
+    /// How long, hours
+    #[arg(long, value_name = "N", conflicts_with = "minutes")]
+    pub hours: Option<f64>,
+    /// How long, minutes
+    #[arg(long, value_name = "N", default_value_t = 10.0)]
+    pub minutes: f64,
+    /// Only these attacks, in turns
+    #[arg(long, value_delimiter = ',')]
+    pub attack: Vec<Attack>,
+    /// One JSON object a line instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Stay in the present network namespace even if root
+    #[arg(long)]
+    pub no_namespace: bool,
+}
+
+impl Soak {
+    fn length(&self) -> Result<Duration, Error> {
+        let seconds = self.hours.map_or(self.minutes * 60.0, |hours| hours * 3600.0);
+        let length = Duration::try_from_secs_f64(seconds).ok().filter(|length| !length.is_zero());
+        length.ok_or_else(|| Error::Usage("a soak lasts longer than nothing".to_owned()))
+    }
+
+    fn attacks(&self) -> Vec<Attack> {
+        let wanted = |attack: &Attack| self.attack.is_empty() || self.attack.contains(attack);
+        Attack::value_variants().iter().copied().filter(wanted).collect()
+    }
+}
+
+/// What the router has at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+struct Holdings {
+    memory_mib: f64,
+    descriptors: f64,
+    faces: f64,
+    pit_entries: f64,
+    cached: f64,
+}
+
+impl Holdings {
+    fn now(world: &World, interrupt: &Interrupt) -> Result<Self, Error> {
+        let namely = world.namely(Link::Unix);
+        let output = namely.dir().join("holdings");
+        namely.run(&["--json", "status"], Some(&output), ANSWER_LIMIT, interrupt)?;
+        let printed = fs::read_to_string(&output)
+            .map_err(|e| Error::environment("cannot read what the router said", e))?;
+        let status: serde_json::Value = serde_json::from_str(printed.trim())
+            .map_err(|e| Error::Subject(format!("the status is no JSON: {e}")))?;
+        let number = |value: &serde_json::Value| value.as_f64().unwrap_or(0.0);
+        let gone = || Error::Subject("the router has ended".to_owned());
+        Ok(Holdings {
+            memory_mib: world.router.rss_mib().ok_or_else(gone)?,
+            descriptors: world.router.descriptors().ok_or_else(gone)? as f64,
+            faces: number(&status["faces"]),
+            pit_entries: number(&status["pit_entries"]),
+            cached: number(&status["cs"]["entries"]),
+        })
+    }
+
+    /// What there is too much of, compared with the start.
+    fn leaked(&self, start: &Holdings) -> Vec<String> {
+        let cached_mib = (self.cached - start.cached).max(0.0) * CACHED_MIB;
+        let kinds = [
+            ("MiB of memory", self.memory_mib - cached_mib, start.memory_mib),
+            ("descriptors", self.descriptors, start.descriptors),
+            ("faces", self.faces, start.faces),
+            ("PIT entries", self.pit_entries, start.pit_entries),
+        ];
+        let too_much = kinds.iter().zip(MORE_MAX).filter(|((_, now, then), more)| now - then > *more);
+        too_much.map(|((what, now, then), _)| format!("{what}: {then:.0} before, {now:.0} now")).collect()
+    }
+}
+
+impl fmt::Display for Holdings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Holdings { memory_mib, descriptors, faces, pit_entries, cached } = self;
+        write!(
+            f,
+            "{memory_mib:6.0} MiB  {descriptors:5.0} descriptors  {faces:5.0} faces  \
+             {pit_entries:6.0} PIT entries  {cached:6.0} cached"
+        )
+    }
+}
+
+/// Soaks as `options` ask for; an error says what was lost or leaked.
+pub fn run(options: &Soak) -> Result<(), Error> {
+    let length = options.length()?;
+    if !options.no_namespace {
+        // May start this program again inside a namespace and never return.
+        namespace::enter();
+    }
+    let interrupt = Interrupt::on_signals()?;
+    eprintln!("machine: {}", Machine::read());
+    let dir = directory(None)?;
+    let world = World::start(SubjectName::Namely, dir.path(), OBJECT_OCTETS, &interrupt)?;
+    let started = Instant::now();
+    let start = Holdings::now(&world, &interrupt)?;
+    let tell = Teller { started, json: options.json };
+    tell.holdings("start", &start, 0, 0)?;
+    let failures = load(options, length, &world, &tell, dir.path(), &interrupt)?;
+    let (end, leaked) = settle(&world, &start, &interrupt)?;
+    tell.holdings("end", &end, 0, failures.len())?;
+    let mut wrong: Vec<String> = leaked.into_iter().map(|what| format!("leaked {what}")).collect();
+    wrong.extend(failures.first().map(|first| format!("{} fetches failed, first {first}", failures.len())));
+    let stopping = Instant::now();
+    world.router.stop();
+    if stopping.elapsed() > STOP_LIMIT {
+        wrong.push(format!("the router took {:.1} s to end", stopping.elapsed().as_secs_f64()));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Error::Subject(wrong.join("; "))) }
+}
+
+/// Honest load all the time, and the attacks in turns. Returns why fetches failed.
+fn load(
+    options: &Soak,
+    length: Duration,
+    world: &World,
+    tell: &Teller,
+    dir: &std::path::Path,
+    interrupt: &Interrupt,
+) -> Result<Vec<String>, Error> {
+    let honest = Honest::start(world, false, interrupt);
+    warm_up(&honest, 3, interrupt)?;
+    let attacks = options.attacks();
+    let attack_length = (length / (attacks.len() as u32 * 3 / 2).max(1)).min(ATTACK_MAX);
+    let mut failures = Vec::new();
+    for attack in attacks.iter().cycle() {
+        let attackers = Attackers::start(*attack, &world.place, attack_length, dir)?;
+        attackers.finish(interrupt)?;
+        interrupt.sleep(attack_length / 2)?;
+        let log = honest.take();
+        let failed = log.fetches.iter().filter_map(|fetch| fetch.failure.as_ref());
+        let before = failures.len();
+        failures.extend(failed.map(|why| format!("during {}: {why}", attack.name())));
+        // So many that more say nothing new.
+        failures.truncate(1000);
+        let now = Holdings::now(world, interrupt)?;
+        tell.holdings(attack.name(), &now, log.fetches.len(), failures.len().saturating_sub(before))?;
+        if tell.started.elapsed() >= length {
+            break;
+        }
+    }
+    let log = honest.finish();
+    failures.extend(log.fetches.into_iter().filter_map(|fetch| fetch.failure));
+    Ok(failures)
+}
+
+/// Waits until the router is what it was; what there still is too much of in the end.
+fn settle(world: &World, start: &Holdings, interrupt: &Interrupt) -> Result<(Holdings, Vec<String>), Error> {
+    let settling = Instant::now();
+    loop {
+        let now = Holdings::now(world, interrupt)?;
+        let leaked = now.leaked(start);
+        if leaked.is_empty() || settling.elapsed() > SETTLE_LIMIT {
+            return Ok((now, leaked));
+        }
+        interrupt.sleep(LOOK_PAUSE)?;
+    }
+}
+
+struct Teller {
+    started: Instant,
+    json: bool,
+}
+
+impl Teller {
+    fn holdings(&self, when: &str, now: &Holdings, fetches: usize, failed: usize) -> Result<(), Error> {
+        let seconds = self.started.elapsed().as_secs_f64();
+        let text = if self.json {
+            serde_json::json!({"at_s": seconds, "when": when, "holds": now, "fetches": fetches, "failed": failed})
+                .to_string()
+        } else {
+            format!("{seconds:8.0} s  {when:12} {now}  {fetches:5} fetches, {failed} failed")
+        };
+        writeln!(std::io::stdout(), "{text}").map_err(|e| Error::environment("cannot print", e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Holdings =
+        Holdings { memory_mib: 30.0, descriptors: 20.0, faces: 5.0, pit_entries: 0.0, cached: 100.0 };
+
+    #[test]
+    fn what_is_within_bounds_is_no_leak_and_one_more_is() {
+        let at = Holdings { memory_mib: 50.0, descriptors: 24.0, faces: 7.0, pit_entries: 16.0, ..START };
+        assert_eq!(at.leaked(&START), Vec::<String>::new());
+        let past = Holdings { memory_mib: 51.0, descriptors: 25.0, faces: 8.0, pit_entries: 17.0, ..START };
+        assert_eq!(past.leaked(&START).len(), 4, "{:?}", past.leaked(&START));
+    }
+
+    #[test]
+    fn what_is_cached_is_no_leak() {
+        let now = Holdings { memory_mib: 80.0, cached: 10_100.0, ..START };
+        assert_eq!(now.leaked(&START), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_soak_has_a_length() {
+        let soak =
+            |hours, minutes| Soak { hours, minutes, attack: Vec::new(), json: false, no_namespace: true };
+        assert_eq!(soak(Some(0.5), 10.0).length().ok(), Some(Duration::from_secs(1800)));
+        assert_eq!(soak(None, 1.0).length().ok(), Some(Duration::from_secs(60)));
+        assert!(soak(None, 0.0).length().is_err() && soak(Some(-1.0), 1.0).length().is_err());
+        assert!(soak(Some(f64::NAN), 1.0).length().is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! Promises under attack: a real router at its default limits, real attackers, and what becomes of
+//! the honest (docs/security.md). The limits leave room for a machine of two busy cores and a build
+//! without optimisation; how good it is where nothing else runs is measured, not tested.
+
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+/// One attack at a time: all of them measure.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// How long the router may take to say how it is, ms.
+const STATUS_MS_MAX: f64 = 5000.0;
+
+/// How much memory may stay behind, MiB: what the honest had cached meanwhile included.
+const MEMORY_LEFT_MIB: f64 = 40.0;
+
+/// Runs one short attack; its figures, or `None` where the programs are not built.
+fn attack(name: &str) -> Option<Value> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
+        .args(["attacks", "--quick", "--json", "--attack", name])
+        .output()
+        .expect("namely-bench starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8(output.stdout).expect("UTF-8");
+    let figures: Option<Value> = printed.lines().next().map(|l| serde_json::from_str(l).expect("JSON"));
+    if figures.is_none() {
+        assert!(said.contains("absent"), "{said}");
+        println!("skipped: namelyd and namely are not built; `cargo test --workspace` builds them");
+    }
+    figures
+}
+
+fn number(figures: &Value, key: &str) -> f64 {
+    figures[key].as_f64().unwrap_or_else(|| panic!("{key} is no number in {figures}"))
+}
+
+fn sent(figures: &Value, what: &str) -> u64 {
+    figures["sent"][what].as_u64().unwrap_or(0)
+}
+
+/// What is promised under each attack: honest fetches and pings lose nothing, the operator is
+/// answered, and afterwards everything is as it was.
+#[track_caller]
+fn assert_kept(figures: &Value) {
+    assert!(number(figures, "fetches") >= 3.0, "nothing was fetched: {figures}");
+    assert_eq!(number(figures, "fetches_failed"), 0.0, "{figures}");
+    assert_eq!(number(figures, "pings_lost"), 0.0, "{figures}");
+    assert_eq!(number(figures, "status_failed"), 0.0, "{figures}");
+    assert!(number(figures, "status_max_ms") < STATUS_MS_MAX, "{figures}");
+    let left = number(figures, "memory_after_mib") - number(figures, "memory_before_mib");
+    assert!(left < MEMORY_LEFT_MIB, "{left} MiB stay behind: {figures}");
+}
+
+#[test]
+fn a_flood_of_interests_that_pend_for_an_hour_costs_the_honest_no_fetch_and_no_ping() {
+    let Some(figures) = attack("pit") else { return };
+    assert!(sent(&figures, "pit.interests") > 50_000, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn forty_connections_that_do_not_read_cost_the_honest_no_fetch_and_no_ping() {
+    let Some(figures) = attack("readers") else { return };
+    assert_eq!(sent(&figures, "readers.connections"), 40, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn ten_thousand_addresses_keep_no_application_and_no_operator_out() {
+    let Some(figures) = attack("faces") else { return };
+    assert!(sent(&figures, "faces.sources") > 8192, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn data_that_nobody_asked_a_peer_for_spoils_no_fetch() {
+    let Some(figures) = attack("poison") else { return };
+    assert!(sent(&figures, "poison.objects") > 200, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn descriptors_that_are_slow_to_close_stop_nobody() {
+    let Some(figures) = attack("descriptors") else { return };
+    assert!(sent(&figures, "descriptors.descriptors") >= 5, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn commands_of_another_user_without_pause_stop_nobody_and_leave_no_memory_behind() {
+    let Some(figures) = attack("commands") else { return };
+    assert!(sent(&figures, "commands.registrations") > 100, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn shared_memory_of_another_user_leaves_the_honest_their_own() {
+    let Some(figures) = attack("memory") else { return };
+    assert!(sent(&figures, "memory.interfaces") > 2, "{figures}");
+    assert!(sent(&figures, "memory.refused") > 0, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn fragments_that_are_never_completed_cost_the_honest_no_fetch() {
+    let Some(figures) = attack("fragments") else { return };
+    assert!(sent(&figures, "fragments.fragments") > 20_000, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn connections_that_never_finish_their_first_message_cost_the_honest_no_fetch() {
+    let Some(figures) = attack("handshakes") else { return };
+    assert!(sent(&figures, "handshakes.connections") > 100, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn all_attacks_at_once_cost_the_honest_no_fetch() {
+    let Some(figures) = attack("all") else { return };
+    let attacks = figures["sent"].as_object().expect("what was sent").len();
+    assert!(attacks >= 10, "{figures}");
+    assert_kept(&figures);
+}
+
+#[test]
+fn after_a_minute_of_attacks_nothing_has_leaked_and_the_router_ends_when_told() {
+    if attack_is_impossible() {
+        println!("skipped: namelyd and namely are not built; `cargo test --workspace` builds them");
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
+        .args(["soak", "--minutes", "0.5", "--json"])
+        .output()
+        .expect("namely-bench starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{printed}");
+    let rounds = printed.lines().filter(|line| line.contains("\"at_s\"")).count();
+    assert!(rounds >= 5, "it attacked: {printed}");
+}
+
+fn attack_is_impossible() -> bool {
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_namely-bench")).with_file_name("namelyd");
+    !folder.is_file() && std::env::var_os("NAMELY_BIN_DIR").is_none()
+}
+
+#[test]
+fn an_absent_router_is_said_to_be_absent() {
+    let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
+        .args(["attacks", "--quick", "--no-namespace", "--subject", "ndnd", "--attack", "pit"])
+        .env("NDND_BIN", "/nonexistent/ndnd")
+        .output()
+        .expect("namely-bench starts");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(printed.contains("ndnd: absent") && printed.contains("NDND_BIN"), "{printed}");
+}
