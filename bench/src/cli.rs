@@ -2,9 +2,12 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::attacker::Attacker;
+use crate::attacks::Attacks;
 use crate::instructions::{Instructions, InstructionsWork};
 use crate::options::Compare;
 use crate::plain::PlainCommand;
+use crate::soak::Soak;
 use crate::tables::{Tables, TablesCase};
 
 /// Side-by-side benchmarks of namely and its peers.
@@ -22,6 +25,15 @@ pub enum Command {
     /// Measure subjects beside one another, alternating in one run
     #[command(after_help = HELP)]
     Compare(Compare),
+    /// Attack a router at its default limits and watch what becomes of the honest
+    #[command(after_help = ATTACKS_HELP)]
+    Attacks(Attacks),
+    /// Attack and fetch for hours and see whether anything leaks
+    #[command(after_help = SOAK_HELP)]
+    Soak(Soak),
+    /// One attacker of `attacks`
+    #[command(hide = true)]
+    Attacker(Attacker),
     /// Measure the forwarding core alone: its tables, without sockets
     #[command(after_help = TABLES_HELP)]
     Tables(Tables),
@@ -48,6 +60,21 @@ A subject whose programs are absent is named and left out.
 
 Example:
   cargo build --profile dist && target/dist/namely-bench compare --subject namely,nfd,ndnd";
+
+const ATTACKS_HELP: &str = "Honest consumers fetch and compare what they got, by Unix socket and by UDP; an application pings; `namely status` is
+timed. Attackers, consumers and the router share the machine: the ratio has in it what the attackers themselves take.
+Programs are looked for as by `compare`. As root everything runs in a network namespace of its own, and local attackers
+are another user (65534).
+
+Example:
+  cargo build --release && target/release/namely-bench attacks --runs 3
+  target/release/namely-bench attacks --attack pit,all --subject namely,nfd,ndnd";
+
+const SOAK_HELP: &str = "The attacks of `attacks` follow one another while honest consumers fetch. In the end everybody goes, and the router's
+memory, descriptors, faces and PIT entries must be what they were; a fetch that failed is a failure too.
+
+Example:
+  target/release/namely-bench soak --hours 8";
 
 const TABLES_HELP: &str = "Packets are written into a pool's buffers outside the timed part; timed is what the core does with them.
 exchanges/s is over wall time in the core (each worker's added up); ns/exchange and ns/lookup are CPU time, which other

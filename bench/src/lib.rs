@@ -5,6 +5,8 @@
 //! Every fetched file is compared with its source octet by octet; a fetch that fails is counted and
 //! shown, never left out.
 //!
+//! `attacks` attacks a router and watches what becomes of the honest.
+//!
 //! `tables` measures the forwarding core alone, `instructions` counts what fixed work costs it. The
 //! experiments of published systems are in `experiments`, on parts of this crate.
 //!
@@ -12,6 +14,8 @@
 //! client process, and CPU time is what the kernel accounts to each process.
 #![forbid(unsafe_code)]
 
+pub mod attacker;
+pub mod attacks;
 pub mod cli;
 pub mod compare;
 pub mod error;
@@ -31,6 +35,7 @@ pub mod programs;
 pub mod report;
 pub mod rtt;
 pub mod scenario;
+pub mod soak;
 pub mod stats;
 pub mod subject;
 pub mod tables;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
-use namely_bench::{compare, instructions, plain, tables};
+use namely_bench::{attacker, attacks, compare, instructions, plain, soak, tables};
 
 /// The tables are large, and have what the router gives them.
 #[global_allocator]
@@ -14,6 +14,9 @@ static MEMORY: namely_host::HugePages = namely_host::HugePages;
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Compare(options) => compare::run(&options),
+        Command::Attacks(options) => attacks::run(&options),
+        Command::Attacker(options) => attacker::run(&options),
+        Command::Soak(options) => soak::run(&options),
         Command::Tables(options) => tables::run(&options),
         Command::TablesCase(options) => tables::run_case(&options),
         Command::Instructions(options) => instructions::run(&options),

@@ -2,8 +2,8 @@
 //! router is afterwards what it was.
 //!
 //! What is looked for are leaks: memory, descriptors, faces and PIT entries have to return once
-//! everybody has gone, and the router has to end when it is told to. A fetch that fails is a failure
-//! as well.
+//! everybody has gone, and the router has to end when it is told to. A fetch that fails is a
+//! failure as well.
 
 use std::fmt;
 use std::fs;

@@ -136,6 +136,11 @@ impl Process {
         rss_mib(self.child.id())
     }
 
+    /// How many descriptors it has open; `None` once it has ended.
+    pub fn descriptors(&self) -> Option<usize> {
+        Some(fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?.count())
+    }
+
     /// Returns without an error while it runs.
     ///
     /// # Errors

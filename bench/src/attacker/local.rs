@@ -40,8 +40,12 @@ const NAME_OCTETS: usize = 4000;
 /// Shared-memory interfaces.
 const INTERFACES: u64 = 64;
 
-/// Of an interface: slots in each direction (log2), octets of a slot.
-const RING: (u8, u32) = (11, 9472);
+/// Slots of an interface in each direction (log2): large ones until they are refused, then smaller
+/// ones into what is left.
+const RINGS_LOG2: [u8; 4] = [11, 9, 7, 5];
+
+/// Octets of a slot.
+const SLOT_OCTETS: u32 = 9472;
 
 /// From now on this thread is somebody else, if it may be.
 fn become_somebody_else() -> bool {
@@ -154,13 +158,16 @@ pub(super) fn memory(place: &Place, end: &End) -> io::Result<Done> {
     let is_other_user = become_somebody_else();
     let Some(path) = &place.memif else { return Ok(BTreeMap::new()) };
     let (mut interfaces, mut halves) = (Vec::new(), Vec::new());
-    let (mut refused, mut begun) = (0u64, 0u64);
+    let (mut refused, mut begun, mut size) = (0u64, 0u64, 0);
     while end.is_ahead() && begun < INTERFACES * 20 {
         begun += 1;
         halves.extend(socket(path));
-        match interface(path) {
+        match interface(path, RINGS_LOG2[size]) {
             Ok(interface) => interfaces.push(interface),
-            Err(_) => refused += 1,
+            Err(_) => {
+                refused += 1;
+                size = (size + 1).min(RINGS_LOG2.len() - 1);
+            }
         }
         end.sleep(Duration::from_millis(20));
     }
@@ -180,8 +187,8 @@ fn socket(path: &Path) -> io::Result<std::os::fd::OwnedFd> {
     Ok(socket)
 }
 
-fn interface(path: &Path) -> io::Result<Interface> {
-    let options = Options { ring_size_log2: RING.0, buffer_octets: RING.1, ..Options::default() };
+fn interface(path: &Path, ring_size_log2: u8) -> io::Result<Interface> {
+    let options = Options { ring_size_log2, buffer_octets: SLOT_OCTETS, ..Options::default() };
     let mut handshake = Handshake::client(socket(path)?, options);
     loop {
         handshake = match handshake.proceed().map_err(io::Error::other)? {

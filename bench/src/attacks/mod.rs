@@ -2,8 +2,8 @@
 //! sockets.
 //!
 //! For each attack a router of its own is started, with producers and consumers that are watched
-//! through a quiet time, the attack, and the time after it. The attackers are processes of their own
-//! ([`crate::attacker`]). Everything stays on the loopback, and ends.
+//! through a quiet time, the attack, and the time after it. The attackers are processes of their
+//! own ([`crate::attacker`]). Everything stays on the loopback, and ends.
 
 mod figures;
 mod honest;
