@@ -37,8 +37,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let mut digest = None;
         let mut satisfied = Satisfied::new();
-        let mut more = self.take_satisfied(context, &view, hashes, &mut digest, &mut satisfied);
-        // The Data Unsolicited pipeline (guide 4.3.2).
+        let mut more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, &mut satisfied);
+        // The Data Unsolicited pipeline (guide 4.3.2). Beyond the guide it takes in what comes from a
+        // face that was not asked: else whoever guesses a name could answer, and be cached, in the
+        // place of who was asked.
         if satisfied.is_empty() {
             if !self.memory.is_empty() {
                 self.after_late_data(ingress, Key::new(view.name, hashes), now_ns);
@@ -69,7 +71,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 break;
             }
             satisfied = Satisfied::new();
-            more = self.take_satisfied(context, &view, hashes, &mut digest, &mut satisfied);
+            more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, &mut satisfied);
         }
         if let Some((face, token)) = last {
             self.send_data(&face, token, packet, data, out);
@@ -78,18 +80,21 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Takes PIT entries that the Data satisfies, as many as are taken at once; returns true if
-    /// there may be more. The name decides, and the digest where one is requested; a PIT token
-    /// plays no part.
+    /// there may be more. The name decides, the digest where one is requested, and that the
+    /// Interest was sent to the face that the Data comes from; a PIT token plays no part. What a
+    /// group was asked is answered through the group's face, by whichever of its members.
     fn take_satisfied(
         &self,
         context: &BatchContext<'_, R>,
+        ingress: &FaceHold<'_>,
         view: &DataView<'_>,
         hashes: &NameHashes,
         digest: &mut Option<[u8; 32]>,
         satisfied: &mut Satisfied<B>,
     ) -> bool {
+        let (from, reserve) = (ingress.key(), &context.reserve);
         loop {
-            match self.pit.take_matches(view.name, hashes, digest.as_ref(), satisfied, &context.reserve) {
+            match self.pit.take_matches(from, view.name, hashes, digest.as_ref(), satisfied, reserve) {
                 Matched::All => return false,
                 Matched::Some => return true,
                 Matched::DigestNeeded => *digest = Some((self.config.sha256)(view.wire)),

@@ -164,6 +164,11 @@ impl<B: AsRef<[u8]>> PitEntry<B> {
         self.flags == Flags::of(interest) && self.name() == interest.view.name.as_bytes()
     }
 
+    /// Returns true if the Interest was sent to `face`, which may therefore answer.
+    pub(super) fn was_sent_to(&self, face: FaceKey) -> bool {
+        self.out_records.iter().any(|record| record.face == face)
+    }
+
     /// Returns true if Data named `name` of `components` components satisfies the entry, but for
     /// the digest it may request. Called for entries whose hash is that of a prefix of `name`.
     pub(super) fn may_match(&self, name: NameRef<'_>, components: usize) -> bool {

@@ -344,11 +344,13 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         Some(entry)
     }
 
-    /// Takes out entries that Data named `name` satisfies (`IS-28`): first those of its whole name,
-    /// then for each proper prefix, longest first, those with CanBePrefix. `digest` is the Data's,
-    /// once known.
+    /// Takes out entries that Data named `name` from the face `from` satisfies (`IS-28`): first
+    /// those of its whole name, then for each proper prefix, longest first, those with CanBePrefix;
+    /// and of these only what was sent to `from`, because nobody else was asked. `digest` is the
+    /// Data's, once known.
     pub(crate) fn take_matches(
         &self,
+        from: FaceKey,
         name: NameRef<'_>,
         hashes: &NameHashes,
         digest: Option<&[u8; 32]>,
@@ -364,6 +366,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             let matches = |entry: &PitEntry<B>| {
                 usize::from(entry.components) == n
                     && entry.may_match(name, components)
+                    && entry.was_sent_to(from)
                     && match (entry.digest(), digest) {
                         (None, _) => true,
                         (Some(asked), Some(digest)) => asked == digest,

@@ -31,6 +31,25 @@ fn face(slot: u32) -> FaceKey {
     FaceKey { slot, generation: 0 }
 }
 
+/// The face that Interests are sent to and Data comes from.
+const UPSTREAM: u32 = 90;
+
+/// Notes that an entry was sent to a face.
+fn sent_to(pit: &Table, id: Id, slot: u32) {
+    let mut state = pit.slot(id).unwrap().state.lock();
+    let entry = state.entry.as_mut().unwrap();
+    entry.out_records.retain(|record| record.face != face(slot));
+    pit.reserve_upstream(entry);
+    entry.out_records.push(OutRecord {
+        face: face(slot),
+        nonce: [0; 4],
+        sent_at_ns: 0,
+        expires_at_ns: 0,
+        suppression_ns: 0,
+        nack: None,
+    });
+}
+
 fn record(slot: u32, expires_at_ns: u64) -> InRecord {
     InRecord { face: face(slot), nonce: [0; 4], token: None, expires_at_ns }
 }
@@ -51,8 +70,18 @@ fn take_expired(pit: &Table, now_ns: u64) -> Option<Expired<Packet>> {
     alone(pit, |reserve| pit.take_expired(now_ns, reserve))
 }
 
-/// Enters an Interest as the pipeline does.
+/// Enters an Interest as the pipeline does, and sends it to [`UPSTREAM`].
 fn enter(
+    pit: &Table,
+    hasher: &NameHasher,
+    packet: &Packet,
+    record: InRecord,
+    now_ns: u64,
+) -> Result<Id, PitFull> {
+    enter_unsent(pit, hasher, packet, record, now_ns).inspect(|id| sent_to(pit, *id, UPSTREAM))
+}
+
+fn enter_unsent(
     pit: &Table,
     hasher: &NameHasher,
     packet: &Packet,
@@ -73,13 +102,18 @@ fn enter(
 
 /// The entries that a Data takes, and whether its digest was needed.
 fn satisfy(pit: &Table, hasher: &NameHasher, wire: &[u8]) -> (Vec<PitEntry<Packet>>, bool) {
+    satisfy_from(pit, hasher, UPSTREAM, wire)
+}
+
+/// The same for Data that comes from another face.
+fn satisfy_from(pit: &Table, hasher: &NameHasher, slot: u32, wire: &[u8]) -> (Vec<PitEntry<Packet>>, bool) {
     let view = DataView::parse(wire).unwrap();
     let hashes = hasher.prefixes(view.name);
     let (mut taken, mut known) = (Vec::new(), None);
     loop {
         let mut satisfied = Satisfied::new();
         let matched = alone(pit, |reserve| {
-            pit.take_matches(view.name, &hashes, known.as_ref(), &mut satisfied, reserve)
+            pit.take_matches(face(slot), view.name, &hashes, known.as_ref(), &mut satisfied, reserve)
         });
         taken.extend(satisfied);
         match matched {
@@ -241,6 +275,8 @@ fn a_digest_is_computed_only_if_an_interest_asks_by_digest_for_the_very_name() {
     assert_eq!((taken.len(), needed), (1, false));
     let (taken, needed) = satisfy(&pit, &hasher, &data(&name, 2));
     assert_eq!((taken.len(), needed), (0, true));
+    let (taken, needed) = satisfy_from(&pit, &hasher, UPSTREAM + 1, &wanted);
+    assert_eq!((taken.len(), needed), (0, false), "nor for a face that was not asked");
     let (taken, needed) = satisfy(&pit, &hasher, &wanted);
     assert_eq!((taken.len(), needed), (1, true));
 }
@@ -273,10 +309,14 @@ struct Asked {
     name: Name,
     can_be_prefix: bool,
     faces: Vec<(u32, u64)>,
+    upstreams: Vec<u32>,
 }
 
 impl Asked {
-    fn is_satisfied_by(&self, name: &Name, wire: &[u8]) -> bool {
+    fn is_satisfied_by(&self, from: u32, name: &Name, wire: &[u8]) -> bool {
+        if !self.upstreams.contains(&from) {
+            return false;
+        }
         match self.name.as_name().last() {
             Some(last) if last.is_implicit_digest() => {
                 self.name.as_name().without_last(1) == name.as_name() && last.value == digest(wire)
@@ -295,9 +335,11 @@ enum Step {
         can_be_prefix: bool,
         must_be_fresh: bool,
         face: u32,
+        upstream: u32,
         lifetime: u64,
     },
     Data {
+        from: u32,
         name: Name,
         content: u8,
     },
@@ -312,13 +354,19 @@ fn name() -> impl Strategy<Value = Name> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let interest =
-        (name(), proptest::option::weighted(0.2, 0u8..3), any::<(bool, bool)>(), 0u32..4, 1u64..2000);
+    let interest = (
+        name(),
+        proptest::option::weighted(0.2, 0u8..3),
+        any::<(bool, bool)>(),
+        (0u32..4, 8u32..10),
+        1u64..2000,
+    );
     prop_oneof![
-        5 => interest.prop_map(|(name, by_digest, (can_be_prefix, must_be_fresh), face, lifetime)| {
-            Step::InterestKey { name, by_digest, can_be_prefix, must_be_fresh, face, lifetime: lifetime * MS }
+        5 => interest.prop_map(|(name, by_digest, (can_be_prefix, must_be_fresh), (face, upstream), lifetime)| {
+            let lifetime = lifetime * MS;
+            Step::InterestKey { name, by_digest, can_be_prefix, must_be_fresh, face, upstream, lifetime }
         }),
-        3 => (name(), 0u8..3).prop_map(|(name, content)| Step::Data { name, content }),
+        3 => (8u32..10, name(), 0u8..3).prop_map(|(from, name, content)| Step::Data { from, name, content }),
         1 => (1u64..1500).prop_map(|passed| Step::Expire { passed: passed * MS }),
     ]
 }
@@ -336,7 +384,8 @@ fn ask_packet(name: &Name, can_be_prefix: bool, must_be_fresh: bool) -> Packet {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
-    /// `IS-28`: exact match first, then each prefix with CanBePrefix; compared with a list.
+    /// `IS-28`: exact match first, then each prefix with CanBePrefix, of what was sent to the face
+    /// that answers; compared with a list.
     #[test]
     fn matches_what_a_searched_list_matches_even_when_hashes_collide(
         steps in proptest::collection::vec(step(), 1..80),
@@ -348,7 +397,7 @@ proptest! {
         let mut now_ns = 0;
         for step in steps {
             match step {
-                Step::InterestKey { name, by_digest, can_be_prefix, must_be_fresh, face, lifetime } => {
+                Step::InterestKey { name, by_digest, can_be_prefix, must_be_fresh, face, upstream, lifetime } => {
                     let name = match by_digest {
                         Some(content) => {
                             let value = digest(&data(&name, content));
@@ -358,18 +407,22 @@ proptest! {
                     };
                     let packet = ask_packet(&name, can_be_prefix, must_be_fresh);
                     let expires = now_ns + lifetime;
-                    prop_assert!(enter(&pit, &hasher, &packet, record(face, expires), now_ns).is_ok());
+                    let id = enter_unsent(&pit, &hasher, &packet, record(face, expires), now_ns);
+                    prop_assert!(id.is_ok());
+                    sent_to(&pit, id.unwrap(), upstream);
                     let same = |asked: &&mut Asked| asked.packet == packet;
                     if let Some(asked) = model.iter_mut().find(same) {
                         asked.faces.retain(|(known, _)| *known != face);
                         asked.faces.push((face, expires));
+                        asked.upstreams.push(upstream);
                     } else {
-                        model.push(Asked { packet, name, can_be_prefix, faces: [(face, expires)].into() });
+                        let (faces, upstreams) = ([(face, expires)].into(), [upstream].into());
+                        model.push(Asked { packet, name, can_be_prefix, faces, upstreams });
                     }
                 }
-                Step::Data { name, content } => {
+                Step::Data { from, name, content } => {
                     let wire = data(&name, content);
-                    let (taken, _) = satisfy(&pit, &hasher, &wire);
+                    let (taken, _) = satisfy_from(&pit, &hasher, from, &wire);
                     let exact_last = taken.windows(2).any(|pair| pair[0].name().len() < pair[1].name().len()
                         && pair[1].digest().is_none());
                     prop_assert!(!exact_last, "longer names match first");
@@ -380,7 +433,7 @@ proptest! {
                     }).collect();
                     let mut expected = Vec::new();
                     model.retain(|asked| {
-                        let satisfied = asked.is_satisfied_by(&name, &wire);
+                        let satisfied = asked.is_satisfied_by(from, &name, &wire);
                         if satisfied {
                             let mut faces = asked.faces.clone();
                             faces.sort_unstable();

@@ -1,6 +1,7 @@
 //! Behaviour of the forwarding core, seen from its faces.
 
 mod asf;
+mod asked;
 mod baselines;
 mod batches;
 mod bench;

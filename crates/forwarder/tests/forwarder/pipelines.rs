@@ -440,8 +440,9 @@ fn data_goes_back_through_an_ad_hoc_face_but_not_through_the_face_it_came_from()
     bench.receive(ad_hoc, interest("/a").build());
     bench.receive(app, interest("/a").build());
     assert_eq!(faces(&bench.receive(ad_hoc, data("/a"))), [ad_hoc, app]);
-    bench.receive(p2p, interest("/b").build());
+    bench.route("/b", p2p, 0);
     bench.receive(app, interest("/b").build());
+    bench.receive(p2p, interest("/b").build());
     assert_eq!(faces(&bench.receive(p2p, data("/b"))), [app]);
 }
 
