@@ -40,6 +40,7 @@ impl Bench {
         let room = case.cached.max(1);
         config.pit_entries_max = (case.pending * case.workers * 2).max(config.pit_entries_max);
         config.pit_entries_per_face_max = config.pit_entries_max;
+        config.pit_entries_per_holder_max = config.pit_entries_max;
         config.cs_admit = case.cached > 0;
         config.cs_serve = case.cached > 0;
         config.cs_packets_max = case.cached;

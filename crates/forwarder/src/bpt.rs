@@ -15,6 +15,7 @@ use namely_wire::Name;
 use crate::config::ConfigError;
 use crate::faces::{FaceId, FaceKey};
 use crate::prefix_table::{Key, Pair, Pairs, PrefixTable, Writer};
+use crate::shares::{Holder, Ledger, Names};
 use crate::slab::{ENTRIES_MAX, Id};
 
 /// What a successful bind can say.
@@ -37,6 +38,9 @@ pub enum BindError {
     NotUpper,
     /// `bindings_max` prefixes are bound.
     TableFull,
+    /// The holder of the face has bound `bindings_per_holder_max` prefixes, or names of
+    /// `bindings_octets_per_holder_max` octets.
+    HolderFull,
 }
 
 impl fmt::Display for BindError {
@@ -46,6 +50,7 @@ impl fmt::Display for BindError {
             BindError::NoFace => "no such face: list the faces to see which exist",
             BindError::NotUpper => "only an application's face can bind a prefix",
             BindError::TableFull => "too many prefixes are bound: release some or raise bindings_max",
+            BindError::HolderFull => "this user has bound as many prefixes, or as long ones, as one may",
         })
     }
 }
@@ -78,18 +83,28 @@ pub(crate) struct Bpt<R> {
     bindings_max: usize,
 }
 
-#[derive(Default)]
 struct Control {
     writer: Writer,
-    by_face: BTreeMap<FaceKey, BTreeSet<Name>>,
+    by_face: BTreeMap<FaceKey, Bindings>,
+    ledger: Ledger,
     len: usize,
 }
 
+/// What a face has bound.
+struct Bindings {
+    /// Who pays.
+    who: Holder,
+    names: BTreeSet<Name>,
+}
+
 impl<R: RawMutex> Bpt<R> {
-    pub(crate) fn new(bindings_max: usize) -> Result<Self, ConfigError> {
+    /// `holder_max` is what one holder may have.
+    pub(crate) fn new(bindings_max: usize, holder_max: Names) -> Result<Self, ConfigError> {
         let nodes_max = bindings_max.saturating_mul(NODES_PER_BINDING).min(ENTRIES_MAX);
         let table = PrefixTable::new(nodes_max)?;
-        Ok(Bpt { table, control: Mutex::new(Control::default()), bindings_max })
+        let (writer, by_face, ledger) = (Writer::default(), BTreeMap::new(), Ledger::new(holder_max));
+        let control = Mutex::new(Control { writer, by_face, ledger, len: 0 });
+        Ok(Bpt { table, control, bindings_max })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -101,8 +116,9 @@ impl<R: RawMutex> Bpt<R> {
         self.table.find_longest(&self.control, key, bound_to)
     }
 
-    pub(crate) fn bind(&self, key: Key<'_>, name: Name, face: FaceKey) -> Result<(), BindError> {
-        let Control { writer, by_face, len } = &mut *self.control.lock();
+    /// Binds a name for a face, for which `who` pays.
+    pub(crate) fn bind(&self, key: Key<'_>, name: Name, face: FaceKey, who: Holder) -> Result<(), BindError> {
+        let Control { writer, by_face, ledger, len } = &mut *self.control.lock();
         let n = key.hashes.len();
         let extended = self.table.find(writer, key, n).is_some();
         if extended || self.table.find_longest_locked(writer, key, bound_to).is_some() {
@@ -111,6 +127,10 @@ impl<R: RawMutex> Bpt<R> {
         if *len >= self.bindings_max {
             return Err(BindError::TableFull);
         }
+        let octets = name.as_name().as_bytes().len();
+        if !ledger.charge(who, octets) {
+            return Err(BindError::HolderFull);
+        }
         for prefix in 0..=n {
             let changed = self.change(writer, key, prefix, |node| match prefix == n {
                 true => node.face = Some(face),
@@ -118,23 +138,25 @@ impl<R: RawMutex> Bpt<R> {
             });
             if !changed {
                 (0..prefix).for_each(|prefix| self.leave(writer, key, prefix));
+                ledger.credit(who, octets);
                 return Err(BindError::TableFull);
             }
         }
-        by_face.entry(face).or_default().insert(name);
+        by_face.entry(face).or_insert_with(|| Bindings { who, names: BTreeSet::new() }).names.insert(name);
         *len += 1;
         Ok(())
     }
 
     /// Undoes a bind of `face`; returns true if there was one.
     pub(crate) fn unbind(&self, key: Key<'_>, name: &Name, face: FaceKey) -> bool {
-        let Control { writer, by_face, len } = &mut *self.control.lock();
+        let Control { writer, by_face, ledger, len } = &mut *self.control.lock();
         let n = key.hashes.len();
         let bound = self.table.find(writer, key, n).filter(|id| self.node(writer, *id).face == Some(face));
         let Some(id) = bound else { return false };
         self.table.remove(writer, key, n, id);
         (0..n).for_each(|prefix| self.leave(writer, key, prefix));
-        if let Some(names) = by_face.get_mut(&face) {
+        if let Some(Bindings { who, names }) = by_face.get_mut(&face) {
+            ledger.credit(*who, name.as_name().as_bytes().len());
             names.remove(name);
             if names.is_empty() {
                 by_face.remove(&face);
@@ -150,16 +172,16 @@ impl<R: RawMutex> Bpt<R> {
         control
             .by_face
             .get(&face)
-            .map(|names| names.iter().take(count).cloned().collect())
+            .map(|bindings| bindings.names.iter().take(count).cloned().collect())
             .unwrap_or_default()
     }
 
     /// All bindings.
     pub(crate) fn snapshot(&self) -> Vec<(Name, FaceId)> {
         let control = self.control.lock();
-        let names = |(face, names): (&FaceKey, &BTreeSet<Name>)| {
+        let names = |(face, bindings): (&FaceKey, &Bindings)| {
             let id = face.id();
-            names.iter().map(move |name| (name.clone(), id)).collect::<Vec<_>>()
+            bindings.names.iter().map(move |name| (name.clone(), id)).collect::<Vec<_>>()
         };
         control.by_face.iter().flat_map(names).collect()
     }

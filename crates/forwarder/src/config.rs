@@ -7,6 +7,7 @@ use core::fmt;
 use namely_wire::Name;
 
 use crate::cs::CsPolicy;
+use crate::shares::Names;
 use crate::slab::ENTRIES_MAX;
 use crate::strategy::{STRATEGY_FACES_MAX, STRATEGY_PREFIXES_MAX};
 
@@ -19,12 +20,18 @@ pub type Sha256 = fn(&[u8]) -> [u8; 32];
 pub struct Config {
     /// Maximum number of faces at once. When full, [`crate::FaceError::TableFull`].
     pub faces_max: usize,
-    /// Maximum number of pending Interests. When full, a new Interest is refused with a Congestion
-    /// Nack.
+    /// Maximum number of pending Interests. When full, one of a holder that has more gives way to a
+    /// new one of a holder that has less ([`crate::HolderId`]); who has most is refused. Both are
+    /// told by a Congestion Nack.
     pub pit_entries_max: usize,
-    /// Maximum number of pending Interests that one face may have, so that one face cannot fill the
-    /// table for all. Beyond it, a new Interest of that face is refused with a Congestion Nack.
+    /// Maximum number of pending Interests that one face may have. Beyond it, a new Interest of
+    /// that face is refused with a Congestion Nack.
     pub pit_entries_per_face_max: usize,
+    /// Maximum number of pending Interests that all faces of one holder may have. Beyond it, the
+    /// same.
+    pub pit_entries_per_holder_max: usize,
+    /// Pending Interests of a holder that never give way to another's.
+    pub pit_entries_reserve: usize,
     /// Maximum number of downstream faces of one pending Interest. Beyond it the Interest is
     /// dropped.
     pub in_records_max: usize,
@@ -33,6 +40,8 @@ pub struct Config {
     pub out_records_max: usize,
     /// Longest time an Interest is kept pending, ms; a longer InterestLifetime is cut to it.
     pub interest_lifetime_ms_max: u64,
+    /// The same for Interests from non-local faces, which end no later than local ones.
+    pub interest_lifetime_remote_ms_max: u64,
     /// Maximum number of Data packets in the content store: the capacity that `cs/config` sets.
     pub cs_packets_max: usize,
     /// Maximum number of index entries in the content store: one for each prefix of each cached
@@ -56,8 +65,18 @@ pub struct Config {
     pub nexthops_max: usize,
     /// Maximum number of routes in the RIB. When full, a new route is refused.
     pub rib_routes_max: usize,
+    /// Maximum number of routes that are counted for one holder ([`crate::Charge::Holder`]), and of
+    /// octets of their names. Beyond either, a new route is refused.
+    pub rib_routes_per_holder_max: usize,
+    /// See there.
+    pub rib_octets_per_holder_max: usize,
     /// Maximum number of bound prefixes. When full, a bind is refused.
     pub bindings_max: usize,
+    /// Maximum number of bound prefixes of one holder, and of octets of their names. Beyond either,
+    /// a bind is refused.
+    pub bindings_per_holder_max: usize,
+    /// See there.
+    pub bindings_octets_per_holder_max: usize,
     /// Maximum number of names that have a strategy of their own. When full, a new choice is
     /// refused.
     pub strategy_choices_max: usize,
@@ -87,10 +106,13 @@ impl Config {
         Config {
             faces_max: 16_384,
             pit_entries_max: 262_144,
-            pit_entries_per_face_max: 131_072,
+            pit_entries_per_face_max: 32_768,
+            pit_entries_per_holder_max: 65_536,
+            pit_entries_reserve: 64,
             in_records_max: 4_096,
             out_records_max: 1_024,
             interest_lifetime_ms_max: 3_600_000,
+            interest_lifetime_remote_ms_max: 60_000,
             cs_packets_max: 65_536,
             cs_entries_max: 1_048_576,
             cs_octets_max: 256 << 20,
@@ -101,7 +123,11 @@ impl Config {
             fib_entries_max: 1_048_576,
             nexthops_max: 1_024,
             rib_routes_max: 1_048_576,
+            rib_routes_per_holder_max: 16_384,
+            rib_octets_per_holder_max: 2 << 20,
             bindings_max: 65_536,
+            bindings_per_holder_max: 4_096,
+            bindings_octets_per_holder_max: 512 << 10,
             strategy_choices_max: 65_536,
             strategy_prefixes_max: 65_536,
             strategy_faces_max: 16,
@@ -113,6 +139,14 @@ impl Config {
         }
     }
 
+    pub(crate) fn routes_per_holder_max(&self) -> Names {
+        Names { count: self.rib_routes_per_holder_max, octets: self.rib_octets_per_holder_max }
+    }
+
+    pub(crate) fn bindings_per_holder_max(&self) -> Names {
+        Names { count: self.bindings_per_holder_max, octets: self.bindings_octets_per_holder_max }
+    }
+
     /// Refuses limits that no table can have.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         // Content store limits may be 0: that is a router without a cache.
@@ -120,6 +154,7 @@ impl Config {
             ("faces_max", self.faces_max),
             ("pit_entries_max", self.pit_entries_max),
             ("pit_entries_per_face_max", self.pit_entries_per_face_max),
+            ("pit_entries_per_holder_max", self.pit_entries_per_holder_max),
             ("in_records_max", self.in_records_max),
             ("out_records_max", self.out_records_max),
             ("fib_entries_max", self.fib_entries_max),

@@ -20,6 +20,7 @@ use crate::packet::PacketBuf;
 use crate::pipeline::FibInstaller;
 use crate::prefix_table::with_key;
 use crate::rib::{MS_NS, RibError};
+use crate::shares::{Charge, Holder, HolderId};
 use crate::strategy::{FibChange, StrategyError, StrategyKind};
 
 /// Table places read under one hold of a lock.
@@ -63,18 +64,32 @@ pub struct PitStatus {
 
 /// Faces.
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Adds a face.
+    /// Adds a face that pays alone for what it has in the tables.
     ///
     /// # Errors
     ///
     /// [`FaceError::TableFull`] if `faces_max` faces exist.
     pub fn face_register(&self, spec: FaceProperties) -> Result<FaceId, FaceError> {
-        self.faces.register(spec)
+        let key = self.faces.enter(spec)?;
+        self.pit.open(key, Holder::Face(key));
+        Ok(key.id())
     }
 
-    /// Removes a face with its next hops, routes and bindings; Interests pending on it are no
-    /// longer answered. Never waits for packets that hold it; what is many is cleared by later
-    /// calls of [`Forwarder::expire`], and no packet goes to the face from now on.
+    /// Adds a face for which `holder` pays, together with its other faces.
+    ///
+    /// # Errors
+    ///
+    /// [`FaceError::TableFull`] if `faces_max` faces exist.
+    pub fn face_register_for(&self, spec: FaceProperties, holder: HolderId) -> Result<FaceId, FaceError> {
+        let key = self.faces.enter(spec)?;
+        self.pit.open(key, Holder::Given(holder));
+        Ok(key.id())
+    }
+
+    /// Removes a face with its next hops, routes, bindings, and what it waits for: a pending
+    /// Interest of which it was the only downstream ends. Never waits for packets that hold it; all
+    /// but a few entries are cleared by later calls of [`Forwarder::expire`], and no packet goes to
+    /// the face from now on.
     ///
     /// # Errors
     ///
@@ -86,7 +101,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             Released::Freed => self.counters.faces_freed.add(1),
             Released::Orphaned => self.counters.faces_orphaned.add(1),
         }
-        self.departed.lock().push_back(key);
+        self.departed.lock().add(key);
         self.sweep_departed();
         Ok(released)
     }
@@ -129,7 +144,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if key == FaceKey::LOCAL || self.faces.hold_key(key).is_some() {
             return false;
         }
-        self.departed.lock().push_back(key);
+        self.departed.lock().add_late(key);
         self.sweep_departed();
         true
     }
@@ -190,22 +205,48 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Adds a route or renews the one with the same name, face and origin. The FIB has changed when
-    /// this returns. The route's ExpirationPeriod begins at `now_ns`.
+    /// this returns. The route's ExpirationPeriod begins at `now_ns`. It is the router's own: see
+    /// [`Forwarder::rib_register_for`] for those of others.
     ///
     /// # Errors
     ///
     /// [`RibError`]: there is no such face, or a limit of the RIB or of the FIB is reached. Nothing
     /// has changed then.
     pub fn rib_register(&self, name: &Name, route: &Route, now_ns: u64) -> Result<(), RibError> {
-        let key = self.key_of(FaceId(route.face_id)).ok_or(RibError::NoFace)?;
-        self.enter_route(name, key, route, now_ns)
+        self.rib_register_for(Charge::Router, name, route, now_ns)
     }
 
-    fn enter_route(&self, name: &Name, key: FaceKey, route: &Route, now_ns: u64) -> Result<(), RibError> {
+    /// The same, with who is charged for the route.
+    ///
+    /// # Errors
+    ///
+    /// As above, and if who is charged has as much as one may.
+    pub fn rib_register_for(
+        &self,
+        charge: Charge,
+        name: &Name,
+        route: &Route,
+        now_ns: u64,
+    ) -> Result<(), RibError> {
+        let key = self.key_of(FaceId(route.face_id)).ok_or(RibError::NoFace)?;
+        let who = match charge {
+            Charge::Holder if key != FaceKey::LOCAL => self.pit.holder_of(key),
+            _ => Holder::ROUTER,
+        };
+        self.enter_route(name, (key, who), route, now_ns)
+    }
+
+    fn enter_route(
+        &self,
+        name: &Name,
+        (key, who): (FaceKey, Holder),
+        route: &Route,
+        now_ns: u64,
+    ) -> Result<(), RibError> {
         let fib = &mut FibInstaller { forwarder: self };
         let expires_at_ns =
             route.expiration_period_ms.map(|period| now_ns.saturating_add(period.saturating_mul(MS_NS)));
-        self.rib.lock().register(name, key, route, expires_at_ns, fib)?;
+        self.rib.lock().register(name, (key, who), route, expires_at_ns, fib)?;
         if self.has_gone(key) { Err(RibError::NoFace) } else { Ok(()) }
     }
 
@@ -240,7 +281,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// # Errors
     ///
     /// [`BindError`]: the prefix overlaps one that is bound, there is no such face or it may not
-    /// bind, or `bindings_max` prefixes are bound.
+    /// bind, or it or all have as many as they may.
     pub fn bpt_bind(&self, face: FaceId, prefix: &Name) -> Result<Bound, BindError> {
         let hold = self.faces.hold(face).ok_or(BindError::NoFace)?;
         if hold.layer() != FaceLayer::Upper {
@@ -251,7 +292,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     fn enter_binding(&self, prefix: &Name, key: FaceKey) -> Result<Bound, BindError> {
         with_key(&self.hasher, prefix.as_name(), |name| {
-            self.bpt.bind(name, prefix.clone(), key)?;
+            self.bpt.bind(name, prefix.clone(), key, self.pit.holder_of(key))?;
             if self.has_gone(key) {
                 return Err(BindError::NoFace);
             }

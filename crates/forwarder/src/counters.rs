@@ -44,6 +44,10 @@ pub enum DropReason {
     PitFull,
     /// A new Interest was refused because its face has too many pending ones.
     PitFaceFull,
+    /// A new Interest was refused because its face's holder has too many pending ones.
+    PitHolderFull,
+    /// A pending Interest of a holder that has many gave way to a new one of who has fewer.
+    PitEvicted,
     /// An Interest has too many downstream faces already.
     InRecordsFull,
     /// An Interest was to go to one more upstream face than its entry may record.
@@ -68,7 +72,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// Every reason, in the order of their counters.
-    pub const ALL: [DropReason; 19] = [
+    pub const ALL: [DropReason; 21] = [
         DropReason::Malformed,
         DropReason::TooLarge,
         DropReason::UnknownFace,
@@ -78,6 +82,8 @@ impl DropReason {
         DropReason::Loop,
         DropReason::PitFull,
         DropReason::PitFaceFull,
+        DropReason::PitHolderFull,
+        DropReason::PitEvicted,
         DropReason::InRecordsFull,
         DropReason::OutRecordsFull,
         DropReason::NoRoute,
@@ -102,6 +108,8 @@ impl DropReason {
             DropReason::Loop => "loop",
             DropReason::PitFull => "pit_full",
             DropReason::PitFaceFull => "pit_face_full",
+            DropReason::PitHolderFull => "pit_holder_full",
+            DropReason::PitEvicted => "pit_evicted",
             DropReason::InRecordsFull => "in_records_full",
             DropReason::OutRecordsFull => "out_records_full",
             DropReason::NoRoute => "no_route",

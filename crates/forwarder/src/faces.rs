@@ -408,12 +408,30 @@ impl<R: RawMutex> Faces<R> {
         Ok(Faces { cells: Pool::new(slots_max(faces_max))?, table: Mutex::new(table) })
     }
 
+    #[cfg(test)]
     pub(crate) fn register(&self, spec: FaceProperties) -> Result<FaceId, FaceError> {
+        self.enter(spec).map(FaceKey::id)
+    }
+
+    pub(crate) fn enter(&self, spec: FaceProperties) -> Result<FaceKey, FaceError> {
         let mut table = self.table.lock();
         let (slot, cell) = self.vacant(&mut table).ok_or(FaceError::TableFull)?;
         let generation = cell.register(spec);
         table.registered += 1;
-        Ok(FaceKey { slot, generation }.id())
+        Ok(FaceKey { slot, generation })
+    }
+
+    /// Returns true if the face is registered: not released since.
+    pub(crate) fn is_registered(&self, key: FaceKey) -> bool {
+        let state = self.cells.get(key.slot as usize).map(|cell| cell.state.load(Ordering::Acquire));
+        state.is_some_and(|state| (state >> 32) as u32 == key.generation && state & RELEASED == 0)
+    }
+
+    /// Returns true if a released face is held no longer: no packet of it is being processed.
+    pub(crate) fn is_put(&self, key: FaceKey) -> bool {
+        let state = self.cells.get(key.slot as usize).map(|cell| cell.state.load(Ordering::Acquire));
+        // An orphan's cell keeps its generation until the last one puts it.
+        state.is_none_or(|state| (state >> 32) as u32 != key.generation || state & USERS == 0)
     }
 
     /// Takes the face out of the table; never waits for its holders. The caller clears other

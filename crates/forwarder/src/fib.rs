@@ -176,7 +176,7 @@ impl<R: RawMutex> Fib<R> {
         hasher: &NameHasher,
         face: FaceKey,
         count: usize,
-        removed: impl Fn(Key<'_>),
+        mut removed: impl FnMut(Key<'_>),
     ) -> bool {
         let Control { writer, by_face } = &mut *self.control.lock();
         for _ in 0..count {

@@ -1,6 +1,5 @@
 //! The forwarder: its tables and its two driving calls.
 
-use alloc::collections::VecDeque;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use lock_api::{Mutex, RawMutex};
@@ -12,10 +11,11 @@ use crate::config::{Config, ConfigError};
 use crate::counters::{Counters, DropReason};
 use crate::cs::Cs;
 use crate::dead_nonces::DeadNonces;
-use crate::faces::{BatchContext, FaceId, FaceKey, Faces};
+use crate::faces::{BatchContext, FaceId, Faces};
 use crate::fib::Fib;
 use crate::hash::{NameHasher, NameHashes, STEP, mix};
 use crate::packet::{Output, PacketBuf, Received};
+use crate::pipeline::Departed;
 use crate::pit::Pit;
 use crate::regions::Regions;
 use crate::reserve::Reserve;
@@ -40,7 +40,7 @@ pub struct Forwarder<B, R> {
     pub(crate) dead_nonces: DeadNonces<R>,
     pub(crate) regions: Regions<R>,
     /// Released faces that tables still mention.
-    pub(crate) departed: Mutex<R, VecDeque<FaceKey>>,
+    pub(crate) departed: Mutex<R, Departed>,
     pub(crate) counters: Counters,
 }
 
@@ -55,6 +55,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// the tables.
     pub fn new(config: Config, seed: u128) -> Result<Self, ConfigError> {
         config.check()?;
+        let lifetime_ms_max = config.interest_lifetime_remote_ms_max.min(config.interest_lifetime_ms_max);
+        let config = Config { interest_lifetime_remote_ms_max: lifetime_ms_max, ..config };
         Forwarder::with_hasher(config, NameHasher::new(seed))
     }
 
@@ -66,13 +68,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             pit: Pit::new(&config)?,
             cs: Cs::new(&config)?,
             fib: Fib::new(config.fib_entries_max, config.nexthops_max)?,
-            rib: Mutex::new(Rib::new(config.rib_routes_max)),
-            bpt: Bpt::new(config.bindings_max)?,
+            rib: Mutex::new(Rib::new(config.rib_routes_max, config.routes_per_holder_max())),
+            bpt: Bpt::new(config.bindings_max, config.bindings_per_holder_max())?,
             strategies: StrategyChoice::new(config.strategy_choices_max)?,
             memory: StrategyMemory::new(config.strategy_prefixes_max, config.strategy_faces_max)?,
             dead_nonces: DeadNonces::new(config.dead_nonces_max, config.dead_nonce_lifetime_ns)?,
             regions: Regions::new(config.regions.clone()),
-            departed: Mutex::new(VecDeque::new()),
+            departed: Mutex::new(Departed::default()),
             counters: Counters::default(),
             config,
         })

@@ -44,7 +44,7 @@
 //! # Locks
 //!
 //! The PIT has a lock for each bucket and one for each entry; its order is bucket, entry, and then
-//! a stripe of its free list or a timer wheel, never back. The dead-nonce list has a lock for each
+//! a stripe of its free list, a timer wheel, or the grants of faces, never back. The dead-nonce list has a lock for each
 //! of its parts. Faces are held and put without a lock. The content store has a lock for each
 //! bucket and each Data, and one for its policy and limits, which is taken alone. FIB, BPT and
 //! strategy choice are read without a lock, each has one for its writers, and a reader takes that
@@ -85,6 +85,7 @@ mod prefix_table;
 mod regions;
 mod reserve;
 mod rib;
+mod shares;
 mod slab;
 mod strategy;
 mod sync;
@@ -102,4 +103,5 @@ pub use forwarder::Forwarder;
 pub use packet::{Outgoing, Output, PacketBuf, Received};
 pub use prefetch::prefetch_line;
 pub use rib::RibError;
+pub use shares::{Charge, HolderId};
 pub use strategy::{DEFAULT_STRATEGY, StrategyError};

@@ -16,6 +16,7 @@ use namely_wire::{Name, NameRef};
 
 use crate::faces::FaceKey;
 use crate::fib::FibError;
+use crate::shares::{Holder, Ledger, Names};
 
 /// Why a route was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub enum RibError {
     NoFace,
     /// `rib_routes_max` routes exist.
     TableFull,
+    /// The holder of the face has `rib_routes_per_holder_max` routes, or names of
+    /// `rib_octets_per_holder_max` octets.
+    HolderFull,
     /// The FIB refused what the route requests.
     Fib(FibError),
 }
@@ -33,6 +37,10 @@ impl fmt::Display for RibError {
         match self {
             RibError::NoFace => f.write_str("no such face: list the faces to see which exist"),
             RibError::TableFull => f.write_str("the RIB is full: remove routes or raise rib_routes_max"),
+            RibError::HolderFull => f.write_str(
+                "this user or host has as many routes, or as long names, as one may: remove some, or raise \
+                 rib_routes_per_holder_max and rib_octets_per_holder_max",
+            ),
             RibError::Fib(error) => error.fmt(f),
         }
     }
@@ -53,6 +61,8 @@ pub(crate) trait Install {
 struct Stored {
     face: FaceKey,
     route: Route,
+    /// Who pays.
+    who: Holder,
     /// Ns on the clock that the forwarder is given; `None` for never.
     expires_at_ns: Option<u64>,
 }
@@ -68,16 +78,19 @@ pub(crate) struct Rib {
     nodes: BTreeMap<Name, Node>,
     by_face: BTreeMap<FaceKey, BTreeSet<Name>>,
     deadlines: BTreeSet<(u64, Name, FaceKey, RouteOrigin)>,
+    ledger: Ledger,
     len: usize,
     routes_max: usize,
 }
 
 impl Rib {
-    pub(crate) fn new(routes_max: usize) -> Self {
+    /// `holder_max` is what one holder may have.
+    pub(crate) fn new(routes_max: usize, holder_max: Names) -> Self {
         Rib {
             nodes: BTreeMap::new(),
             by_face: BTreeMap::new(),
             deadlines: BTreeSet::new(),
+            ledger: Ledger::new(holder_max),
             len: 0,
             routes_max,
         }
@@ -88,12 +101,12 @@ impl Rib {
         self.len
     }
 
-    /// Adds a route, or renews the one with its name, face and origin. If the FIB refuses what it
-    /// needs for the name itself, nothing changes.
+    /// Adds a route for which `who` pays, or renews the one with its name, face and origin. If the
+    /// FIB refuses what it needs for the name itself, nothing changes.
     pub(crate) fn register(
         &mut self,
         name: &Name,
-        face: FaceKey,
+        (face, who): (FaceKey, Holder),
         route: &Route,
         expires_at_ns: Option<u64>,
         fib: &mut impl Install,
@@ -102,7 +115,13 @@ impl Rib {
         if before.is_none() && self.len >= self.routes_max {
             return Err(RibError::TableFull);
         }
-        self.put(name, Stored { face, route: *route, expires_at_ns });
+        if !self.put(name, Stored { face, route: *route, who, expires_at_ns }) {
+            // There was room for it before.
+            if let Some(before) = before {
+                self.put(name, before);
+            }
+            return Err(RibError::HolderFull);
+        }
         let Err(error) = self.update(name, fib) else {
             self.update_beneath(name, fib);
             return Ok(());
@@ -181,13 +200,18 @@ impl Rib {
         .cloned()
     }
 
-    fn put(&mut self, name: &Name, stored: Stored) {
+    /// Enters a route; returns false, and does nothing, if who pays has as many as one may.
+    fn put(&mut self, name: &Name, stored: Stored) -> bool {
+        if !self.ledger.charge(stored.who, name.as_name().as_bytes().len()) {
+            return false;
+        }
         if let Some(at) = stored.expires_at_ns {
             self.deadlines.insert((at, name.clone(), stored.face, stored.route.origin));
         }
         self.by_face.entry(stored.face).or_default().insert(name.clone());
         self.nodes.entry(name.clone()).or_default().routes.push(stored);
         self.len += 1;
+        true
     }
 
     fn take(&mut self, name: &Name, face: FaceKey, origin: RouteOrigin) -> Option<Stored> {
@@ -196,6 +220,7 @@ impl Rib {
         let stored = node.routes.remove(i);
         let others = node.routes.iter().any(|s| s.face == face);
         self.len -= 1;
+        self.ledger.credit(stored.who, name.as_name().as_bytes().len());
         if let Some(at) = stored.expires_at_ns {
             self.deadlines.remove(&(at, name.clone(), face, origin));
         }

@@ -313,6 +313,7 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     let config = Config {
         pit_entries_max: ENTRIES,
         pit_entries_per_face_max: ENTRIES,
+        pit_entries_per_holder_max: ENTRIES,
         cs_packets_max: 0,
         ..Config::new(|_| [0; 32])
     };

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use namely_forwarder::{CsChange, FaceId, FibError, RibError, StrategyError};
+use namely_forwarder::{Charge, CsChange, FaceId, FibError, RibError, StrategyError};
 use namely_wire::mgmt::{
     Counter, CsInfo, FacePersistency, FaceStatus, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin,
     StrategyChoice,
@@ -75,8 +75,15 @@ pub trait Tables {
     /// when this returns.
     ///
     /// # Errors
-    /// [`RibError`]: there is no such face, or a table is as full as the configuration allows.
-    fn rib_register(&self, prefix: NameRef<'_>, route: &Route, now_ns: u64) -> Result<(), RibError>;
+    /// [`RibError`]: there is no such face, or a table is as full as the configuration allows, or
+    /// who is charged has as many as it allows one.
+    fn rib_register(
+        &self,
+        charge: Charge,
+        prefix: NameRef<'_>,
+        route: &Route,
+        now_ns: u64,
+    ) -> Result<(), RibError>;
 
     /// Removes a route; false if there was none.
     fn rib_unregister(&self, prefix: NameRef<'_>, face: FaceId, origin: RouteOrigin) -> bool;

@@ -1,7 +1,7 @@
 //! The forwarder as management sees it.
 
 use namely_forwarder::{
-    CsChange, DropReason, FaceId, FibError, Forwarder, PacketBuf, RibError, StrategyError,
+    Charge, CsChange, DropReason, FaceId, FibError, Forwarder, PacketBuf, RibError, StrategyError,
 };
 use namely_wire::mgmt::{
     Counter, CsInfo, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin, StrategyChoice, cs_flags,
@@ -70,8 +70,14 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
         self.rib_snapshot(now_ns)
     }
 
-    fn rib_register(&self, prefix: NameRef<'_>, route: &Route, now_ns: u64) -> Result<(), RibError> {
-        self.rib_register(&prefix.to_name(), route, now_ns)
+    fn rib_register(
+        &self,
+        charge: Charge,
+        prefix: NameRef<'_>,
+        route: &Route,
+        now_ns: u64,
+    ) -> Result<(), RibError> {
+        self.rib_register_for(charge, &prefix.to_name(), route, now_ns)
     }
 
     fn rib_unregister(&self, prefix: NameRef<'_>, face: FaceId, origin: RouteOrigin) -> bool {

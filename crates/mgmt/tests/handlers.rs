@@ -36,8 +36,12 @@ fn policy() -> Policy {
 
 impl World {
     fn new() -> Self {
+        World::with(Config::new(sha256))
+    }
+
+    fn with(config: Config) -> Self {
         World {
-            tables: Forwarder::new(Config::new(sha256), 7).unwrap(),
+            tables: Forwarder::new(config, 7).unwrap(),
             faces: RefCell::default(),
             management: RefCell::new(Management::new("test", policy(), NOW)),
         }
@@ -159,6 +163,24 @@ fn a_user_registers_under_the_own_prefix_for_the_own_face_only() {
     let names: Vec<String> = rib.iter().map(|entry| entry.prefix.to_string()).collect();
     assert_eq!(names, ["/home/x", "/home/y"], "nothing that was refused is there");
     assert!(rib.iter().all(|entry| entry.routes[0].face_id == own));
+}
+
+#[test]
+fn one_user_at_its_limit_of_routes_is_told_which_and_others_are_served() {
+    let world = World::with(Config { rib_routes_per_holder_max: 2, ..Config::new(sha256) });
+    let (own, other, root) = (world.add_face("fd://1"), world.add_face("fd://2"), Requester::User(0));
+    let register = |uri: &str, face, who| world.command(Command::RibRegister, &named(uri), face, who);
+    assert_eq!(register("/home/x", own, USER).code, 200);
+    assert_eq!(register("/home/y", own, USER).code, 200);
+    let refused = register("/home/z", own, USER);
+    assert_eq!(refused.code, 403);
+    assert!(refused.text.contains("rib_routes_per_holder_max"), "{}", refused.text);
+    assert_eq!(register("/home/y", own, USER).code, 200, "a route is renewed");
+    assert_eq!(register("/home/z", other, USER).code, 200);
+    let for_other = ControlParameters { face_id: Some(own), ..named("/home/w") };
+    assert_eq!(world.command(Command::RibRegister, &for_other, other, root).code, 200, "by who manages");
+    assert_eq!(world.command(Command::RibUnregister, &named("/home/x"), own, USER).code, 200);
+    assert_eq!(register("/home/z", own, USER).code, 200);
 }
 
 #[test]

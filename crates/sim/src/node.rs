@@ -50,6 +50,7 @@ impl RouterSpec {
             faces_max: self.faces_max,
             pit_entries_max: self.pit_entries_max,
             pit_entries_per_face_max: self.pit_entries_max,
+            pit_entries_per_holder_max: self.pit_entries_max,
             cs_packets_max: self.cs_packets_max,
             cs_entries_max: self.cs_packets_max * 8,
             fib_entries_max: 4096,

@@ -35,8 +35,14 @@ pub struct Tables {
     pub pit_entries_max: usize,
     /// Pending Interests of one face.
     pub pit_entries_per_face_max: usize,
+    /// Pending Interests of all faces of one user or host.
+    pub pit_entries_per_holder_max: usize,
+    /// Pending Interests of a user or host that never give way to another's.
+    pub pit_entries_reserve: usize,
     /// Longest time that an Interest is kept pending, ms.
     pub interest_lifetime_ms_max: u64,
+    /// The same for Interests of other hosts.
+    pub interest_lifetime_remote_ms_max: u64,
     /// Nonces remembered after their Interest is gone.
     pub dead_nonces_max: usize,
     /// How long they are remembered, ms.
@@ -47,6 +53,11 @@ pub struct Tables {
     pub nexthops_max: usize,
     /// Routes in the RIB.
     pub rib_routes_max: usize,
+    /// Routes that one user or host may register for its own faces.
+    pub rib_routes_per_holder_max: usize,
+    /// Octets of the names of these.
+    #[serde(deserialize_with = "values::octets")]
+    pub rib_octets_per_holder_max: u64,
     /// Prefixes with a strategy of their own.
     pub strategy_choices_max: usize,
     /// Prefixes that strategies remember something of.
@@ -70,12 +81,17 @@ impl Default for Tables {
             cs_unsolicited: core.unsolicited,
             pit_entries_max: core.pit_entries_max,
             pit_entries_per_face_max: core.pit_entries_per_face_max,
+            pit_entries_per_holder_max: core.pit_entries_per_holder_max,
+            pit_entries_reserve: core.pit_entries_reserve,
             interest_lifetime_ms_max: core.interest_lifetime_ms_max,
+            interest_lifetime_remote_ms_max: core.interest_lifetime_remote_ms_max,
             dead_nonces_max: core.dead_nonces_max,
             dead_nonce_lifetime_ms: core.dead_nonce_lifetime_ns / MS_NS,
             fib_entries_max: core.fib_entries_max,
             nexthops_max: core.nexthops_max,
             rib_routes_max: core.rib_routes_max,
+            rib_routes_per_holder_max: core.rib_routes_per_holder_max,
+            rib_octets_per_holder_max: core.rib_octets_per_holder_max as u64,
             strategy_choices_max: core.strategy_choices_max,
             strategy_prefixes_max: core.strategy_prefixes_max,
             strategy_faces_max: core.strategy_faces_max,
@@ -90,8 +106,10 @@ impl Tables {
     pub(super) fn restart_needed(&self, new: &Tables) -> impl Iterator<Item = &'static str> {
         changed_keys!(
             self, new, "tables":
-            cs_unsolicited, pit_entries_max, pit_entries_per_face_max, interest_lifetime_ms_max, dead_nonces_max,
-            dead_nonce_lifetime_ms, fib_entries_max, nexthops_max, rib_routes_max, strategy_choices_max,
+            cs_unsolicited, pit_entries_max, pit_entries_per_face_max, pit_entries_per_holder_max,
+            pit_entries_reserve, interest_lifetime_ms_max, interest_lifetime_remote_ms_max, dead_nonces_max,
+            dead_nonce_lifetime_ms, fib_entries_max, nexthops_max, rib_routes_max, rib_routes_per_holder_max,
+            rib_octets_per_holder_max, strategy_choices_max,
             strategy_prefixes_max, strategy_faces_max, nack_no_route,
         )
     }

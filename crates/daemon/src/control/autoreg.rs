@@ -1,5 +1,6 @@
 //! Routes for neighbours who make a face to this router.
 
+use namely_forwarder::Charge;
 use namely_mgmt::Control;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::{FaceEventNotification, FacePersistency, FaceScope, Route, RouteOrigin, route_flags};
@@ -21,7 +22,8 @@ pub(super) fn register(rules: &[Autoreg], face: &FaceEventNotification, control:
             expiration_period_ms: None,
         };
         for prefix in &rule.prefixes {
-            if let Err(error) = control.tables.rib_register(prefix.as_name(), &route, now_ns) {
+            if let Err(error) = control.tables.rib_register(Charge::Router, prefix.as_name(), &route, now_ns)
+            {
                 tracing::warn!("no route {prefix} to the neighbour at {address}: {error}");
             }
         }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use namely_forwarder::FaceId;
+use namely_forwarder::{Charge, FaceId};
 use namely_mgmt::{Control, CreateFaceError, FaceSettings, FaceSpec, UpdateFaceError};
 use namely_wire::mgmt::{FacePersistency, FaceStatus, Route, RouteOrigin, route_flags};
 use namely_wire::{FaceUri, Name};
@@ -240,7 +240,7 @@ fn register(prefix: &Name, wanted: WantedRoute, face_id: u64, control: Control<'
         flags: wanted.flags,
         expiration_period_ms: None,
     };
-    match control.tables.rib_register(prefix.as_name(), &route, now_ns) {
+    match control.tables.rib_register(Charge::Router, prefix.as_name(), &route, now_ns) {
         Ok(()) => tracing::info!("route {prefix} to face {face_id}, cost {}", wanted.cost),
         Err(error) => tracing::warn!("no route {prefix} to face {face_id}: {error}"),
     }

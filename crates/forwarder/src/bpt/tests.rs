@@ -21,11 +21,17 @@ struct Bench {
 
 impl Bench {
     fn new(bindings_max: usize) -> Self {
-        Bench { bpt: Bpt::new(bindings_max).unwrap(), hasher: NameHasher::fixed() }
+        Bench::with(bindings_max, Names::ALL)
+    }
+
+    fn with(bindings_max: usize, holder_max: Names) -> Self {
+        Bench { bpt: Bpt::new(bindings_max, holder_max).unwrap(), hasher: NameHasher::fixed() }
     }
 
     fn bind(&self, name: &Name, slot: u32) -> Result<(), BindError> {
-        with_key(&self.hasher, name.as_name(), |key| self.bpt.bind(key, name.clone(), face(slot)))
+        with_key(&self.hasher, name.as_name(), |key| {
+            self.bpt.bind(key, name.clone(), face(slot), Holder::Face(face(slot)))
+        })
     }
 
     fn unbind(&self, name: &Name, slot: u32) -> bool {
@@ -99,6 +105,18 @@ fn at_the_limit_a_prefix_is_bound_and_one_past_it_refused() {
     assert_eq!(bench.bind(&uri("/c"), 1), Err(BindError::TableFull));
     assert!(bench.unbind(&uri("/a"), 1));
     assert_eq!(bench.bind(&uri("/c"), 1), Ok(()));
+}
+
+#[test]
+fn at_a_holders_limits_a_prefix_is_bound_and_one_past_it_refused() {
+    let bench = Bench::with(10, Names { count: 2, octets: 20 });
+    assert_eq!(bench.bind(&uri("/a"), 1), Ok(()));
+    assert_eq!(bench.bind(&uri("/bbbbbbbbbbbbbbbb"), 1), Err(BindError::HolderFull), "of 18 octets");
+    assert_eq!(bench.bind(&uri("/b"), 1), Ok(()));
+    assert_eq!(bench.bind(&uri("/c"), 1), Err(BindError::HolderFull));
+    assert_eq!(bench.bind(&uri("/c"), 2), Ok(()), "another one is served");
+    assert!(bench.unbind(&uri("/a"), 1));
+    assert_eq!(bench.bind(&uri("/a"), 1), Ok(()));
 }
 
 fn name() -> impl Strategy<Value = Name> {

@@ -9,17 +9,13 @@ use crate::fib::FibError;
 use crate::forwarder::Forwarder;
 use crate::packet::{Output, PacketBuf};
 use crate::pit::Expired;
-use crate::prefix_table::with_key;
 use crate::reserve::Reserve;
 use crate::rib::Install;
-use crate::strategy::{FibChange, MemoryId};
+use crate::strategy::MemoryId;
 
 /// Maximum number of entries that one call of [`Forwarder::expire`] ends, of each kind, so that a
 /// burst of deadlines cannot keep packets waiting. The rest is due at once again.
 const EXPIRED_PER_CALL_MAX: usize = 4096;
-
-/// Maximum number of table entries of a released face that are cleared in one turn.
-const SWEPT_PER_TURN_MAX: usize = 256;
 
 /// When to try again if the control path holds the RIB.
 const RIB_RETRY_NS: u64 = 10_000_000;
@@ -50,7 +46,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.settle(&reserve);
         let pit = self.pit.next_deadline_ns();
         let strategies = self.memory.run_timers(now_ns, EXPIRED_PER_CALL_MAX, &|| self.next_random());
-        let more = if self.sweep_departed() { Some(now_ns.saturating_add(RIB_RETRY_NS)) } else { None };
+        let more = if self.sweep_departed() | self.sweep_pending(now_ns) {
+            Some(now_ns.saturating_add(RIB_RETRY_NS))
+        } else {
+            None
+        };
         [pit, strategies, self.expire_routes(now_ns), more].into_iter().flatten().min()
     }
 
@@ -63,33 +63,6 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             budget -= 1;
         }
         rib.next_deadline_ns()
-    }
-
-    /// Clears some of what tables hold of released faces; returns true if more remains.
-    pub(crate) fn sweep_departed(&self) -> bool {
-        let Some(face) = self.departed.lock().front().copied() else { return false };
-        let bindings_left = self.sweep_bindings(face);
-        let nexthops_left = self.fib.remove_face(&self.hasher, face, SWEPT_PER_TURN_MAX, |prefix| {
-            self.fib_changed(prefix, FibChange::Removed(face));
-        });
-        let routes_left = match self.rib.try_lock() {
-            Some(mut rib) => rib.remove_face(face, SWEPT_PER_TURN_MAX, &mut FibInstaller { forwarder: self }),
-            None => true,
-        };
-        let mut departed = self.departed.lock();
-        if !(bindings_left || nexthops_left || routes_left) {
-            departed.retain(|known| *known != face);
-        }
-        !departed.is_empty()
-    }
-
-    fn sweep_bindings(&self, face: FaceKey) -> bool {
-        let names = self.bpt.names_of(face, SWEPT_PER_TURN_MAX);
-        let left = names.len() == SWEPT_PER_TURN_MAX;
-        for name in names {
-            with_key(&self.hasher, name.as_name(), |key| self.bpt.unbind(key, &name, face));
-        }
-        left
     }
 }
 

@@ -157,7 +157,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let now_ns = context.now_ns;
         // Packet format, Interest, InterestLifetime: 4 s unless the Interest has another; a router
         // may keep it shorter.
-        let lifetime_ms = interest.view.lifetime_or_default_ms().min(self.config.interest_lifetime_ms_max);
+        let lifetime_ms_max = if ingress.is_local() {
+            self.config.interest_lifetime_ms_max
+        } else {
+            self.config.interest_lifetime_remote_ms_max
+        };
+        let lifetime_ms = interest.view.lifetime_or_default_ms().min(lifetime_ms_max);
         let arrived = Arrived {
             ingress,
             packet,
@@ -232,7 +237,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let strategy = self.strategies.find(arrived.interest.key());
         let Forwarding { routing, chosen, hop_limit, probe } = forwarding.insert(Forwarding::new(strategy));
         self.add_upstreams(context, arrived, routing)?;
-        let mut locked = match self.insert_or_join(arrived) {
+        let mut entered = self.insert_or_join(arrived);
+        if matches!(entered, Err(Refusal::Full(PitFull::Table))) && self.make_room(arrived, out) {
+            entered = self.insert_or_join(arrived);
+        }
+        let mut locked = match entered {
             Ok(locked) => locked,
             Err(refusal) => return self.refuse(arrived, refusal, out),
         };
@@ -330,6 +339,19 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(locked)
     }
 
+    /// Ends a pending Interest of a holder that has more than who this one comes from, if there is
+    /// one; its downstreams are told, and its place is free.
+    #[cold]
+    fn make_room(&self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> bool {
+        let Some(mut entry) = self.pit.take_of_largest(arrived.ingress.key(), arrived.reserve) else {
+            return false;
+        };
+        self.counters.dropped(DropReason::PitEvicted);
+        self.nack_all(&entry, NackReason::Congestion, arrived.now_ns, out);
+        self.pit.recycle(&mut entry);
+        true
+    }
+
     /// The part of the Outgoing Interest pipeline (guide 4.2.5) that is done under the entry's
     /// lock: enters or renews the out-record of an upstream; false if the entry has too many.
     fn record_sending(
@@ -416,6 +438,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             }
             Refusal::Full(PitFull::Table) => (Some(NackReason::Congestion), DropReason::PitFull),
             Refusal::Full(PitFull::Face) => (Some(NackReason::Congestion), DropReason::PitFaceFull),
+            Refusal::Full(PitFull::Holder) => (Some(NackReason::Congestion), DropReason::PitHolderFull),
             Refusal::Full(PitFull::InRecords) => (Some(NackReason::Congestion), DropReason::InRecordsFull),
         };
         if let Some(nack) = nack {

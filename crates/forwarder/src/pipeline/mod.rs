@@ -5,12 +5,14 @@
 
 mod amend;
 mod data;
+mod departed;
 mod expire;
 mod hooks;
 mod interest;
 mod nack;
 mod upstreams;
 
+pub(crate) use departed::Departed;
 pub(crate) use expire::FibInstaller;
 
 use lock_api::RawMutex;

@@ -74,7 +74,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Tells every downstream that still waits (guide 4.4.2, Outgoing Nack) and ends the entry
     /// (4.2.6).
-    fn nack_all(&self, entry: &PitEntry<B>, reason: NackReason, now_ns: u64, out: &mut impl Output<B>) {
+    pub(super) fn nack_all(
+        &self,
+        entry: &PitEntry<B>,
+        reason: NackReason,
+        now_ns: u64,
+        out: &mut impl Output<B>,
+    ) {
         self.counters.unsatisfied.add(1);
         self.record_dead_nonces(entry, now_ns);
         let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns);

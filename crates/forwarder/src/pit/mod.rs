@@ -5,7 +5,7 @@
 //! Each bucket has a lock, and so has each entry (`IS-34`). Whoever looks for an entry holds its
 //! bucket's lock while walking the chain, locks the entry found, releases the bucket, and works
 //! under the entry's lock. The order is bucket, entry, and then one of: a stripe of the free list,
-//! a timer wheel. Nobody who holds an entry takes a bucket's lock, and nobody holds two buckets' or
+//! a timer wheel, the grants of faces. Nobody who holds an entry takes a bucket's lock, and nobody holds two buckets' or
 //! two entries' locks. To take out an entry that was found earlier, one comes by the bucket again
 //! and makes sure that it is still the same: see [`Pit::take_if`].
 //!
@@ -17,6 +17,7 @@ mod deadlines;
 mod entry;
 mod ids;
 mod pending;
+mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -57,8 +58,10 @@ pub(crate) struct Pit<B, R> {
     deadlines: Deadlines<R>,
     // How many entries with CanBePrefix have n components: a Data probes no other proper prefix.
     prefix_lengths: Box<[AtomicU32]>,
-    by_face: PendingByFace,
-    entries_per_face_max: usize,
+    by_face: PendingByFace<R>,
+    /// Where the next samples for [`Pit::largest`] are taken.
+    samples: AtomicU32,
+    entries_reserve: u32,
     in_records_max: usize,
 }
 
@@ -154,6 +157,7 @@ pub(crate) enum Inserted<'a, B, R: RawMutex> {
 pub(crate) enum PitFull {
     Table,
     Face,
+    Holder,
     InRecords,
 }
 
@@ -189,8 +193,9 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             ids: Ids::new(entries_max)?,
             deadlines: Deadlines::new(entries_max)?,
             prefix_lengths: boxed(COMPONENTS_MAX + 1, || AtomicU32::new(0))?,
-            by_face: PendingByFace::new(config.faces_max)?,
-            entries_per_face_max: config.pit_entries_per_face_max,
+            by_face: PendingByFace::new(config)?,
+            samples: AtomicU32::new(0),
+            entries_reserve: u32::try_from(config.pit_entries_reserve).unwrap_or(u32::MAX),
             in_records_max: config.in_records_max,
         })
     }
@@ -221,10 +226,10 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let Some((id, slot)) = prepared.and_then(|id| Some((id, self.slot(id)?))) else {
             return Err(PitFull::Table);
         };
-        if !self.by_face.add(record.face, self.entries_per_face_max, reserve) {
+        if let Err(full) = self.by_face.add(record.face, reserve) {
             drop(bucket);
             self.give_back(prepared, reserve);
-            return Err(PitFull::Face);
+            return Err(full);
         }
         // Before the entry is linked, and taken back after it was unlinked: a length is never
         // missing while there is an entry. A Data that reads the count a moment earlier came before
@@ -274,9 +279,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         if let Some(own) = entry.in_records.iter_mut().find(|r| r.face == record.face) {
             *own = record;
         } else {
-            if !self.by_face.add(record.face, self.entries_per_face_max, reserve) {
-                return Err(PitFull::Face);
-            }
+            self.by_face.add(record.face, reserve)?;
             if entry.in_records.len() >= self.in_records_max {
                 let expired = entry.in_records.iter().filter(|r| r.expires_at_ns <= now_ns);
                 expired.for_each(|r| self.by_face.sub(r.face, reserve));

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::hash::NameHasher;
 use crate::reserve::Reserve;
+use crate::shares::Holder;
 
 type Packet = Arc<[u8]>;
 type Table = Pit<Packet, parking_lot::RawMutex>;
@@ -54,8 +55,11 @@ fn record(slot: u32, expires_at_ns: u64) -> InRecord {
     InRecord { face: face(slot), nonce: [0; 4], token: None, expires_at_ns }
 }
 
+/// A table with the faces of slots 0 to 9.
 fn pit(config: &Config) -> Table {
-    Pit::new(config).unwrap()
+    let pit = Pit::new(config).unwrap();
+    (0..10).for_each(|slot| pit.open(face(slot), Holder::Face(face(slot))));
+    pit
 }
 
 /// What a batch of one packet does.

@@ -10,6 +10,11 @@ fn face(slot: u32) -> FaceKey {
     FaceKey { slot, generation: 0 }
 }
 
+/// A face that pays for itself.
+fn paid(slot: u32) -> (FaceKey, Holder) {
+    (face(slot), Holder::Face(face(slot)))
+}
+
 fn uri(uri: &str) -> Name {
     uri.parse().unwrap()
 }
@@ -55,16 +60,16 @@ impl Install for Fib {
 }
 
 fn register(rib: &mut Rib, fib: &mut Fib, name: &str, slot: u32, route: Route) {
-    rib.register(&uri(name), face(slot), &route, None, fib).unwrap();
+    rib.register(&uri(name), paid(slot), &route, None, fib).unwrap();
 }
 
 fn register_until(rib: &mut Rib, fib: &mut Fib, name: &str, slot: u32, expires_at_ns: u64) {
-    rib.register(&uri(name), face(slot), &route(slot), Some(expires_at_ns), fib).unwrap();
+    rib.register(&uri(name), paid(slot), &route(slot), Some(expires_at_ns), fib).unwrap();
 }
 
 #[test]
 fn a_longer_name_inherits_the_routes_of_shorter_ones_and_the_nearest_wins() {
-    let (mut rib, mut fib) = (Rib::new(100), Fib::new());
+    let (mut rib, mut fib) = (Rib::new(100, Names::ALL), Fib::new());
     register(&mut rib, &mut fib, "/", 1, Route { cost: 10, ..route(1) });
     register(&mut rib, &mut fib, "/a", 1, Route { cost: 5, ..route(1) });
     register(&mut rib, &mut fib, "/a", 2, Route { cost: 7, flags: 0, ..route(2) });
@@ -78,7 +83,7 @@ fn a_longer_name_inherits_the_routes_of_shorter_ones_and_the_nearest_wins() {
 
 #[test]
 fn capture_keeps_shorter_names_routes_out_of_its_name_and_of_what_extends_it() {
-    let (mut rib, mut fib) = (Rib::new(100), Fib::new());
+    let (mut rib, mut fib) = (Rib::new(100, Names::ALL), Fib::new());
     register(&mut rib, &mut fib, "/", 1, route(1));
     register(
         &mut rib,
@@ -97,7 +102,7 @@ fn capture_keeps_shorter_names_routes_out_of_its_name_and_of_what_extends_it() {
 
 #[test]
 fn the_cheapest_route_over_a_face_counts_and_origins_are_routes_of_their_own() {
-    let (mut rib, mut fib) = (Rib::new(100), Fib::new());
+    let (mut rib, mut fib) = (Rib::new(100, Names::ALL), Fib::new());
     register(&mut rib, &mut fib, "/a", 1, Route { origin: RouteOrigin(255), cost: 3, ..route(1) });
     register(&mut rib, &mut fib, "/a", 1, Route { origin: RouteOrigin(128), cost: 9, ..route(1) });
     assert_eq!((fib.hops("/a"), rib.len()), (vec![(1, 3)], 2));
@@ -111,7 +116,7 @@ fn the_cheapest_route_over_a_face_counts_and_origins_are_routes_of_their_own() {
 /// NDNd stores a route's ExpirationPeriod and never enforces it.
 #[test]
 fn a_route_ends_at_its_time_unless_it_is_renewed() {
-    let (mut rib, mut fib) = (Rib::new(100), Fib::new());
+    let (mut rib, mut fib) = (Rib::new(100, Names::ALL), Fib::new());
     register_until(&mut rib, &mut fib, "/a", 1, 100);
     register_until(&mut rib, &mut fib, "/a", 2, 150);
     assert_eq!(rib.next_deadline_ns(), Some(100));
@@ -126,19 +131,19 @@ fn a_route_ends_at_its_time_unless_it_is_renewed() {
 
 #[test]
 fn at_the_limit_a_route_is_taken_and_one_past_it_refused() {
-    let (mut rib, mut fib) = (Rib::new(2), Fib::new());
+    let (mut rib, mut fib) = (Rib::new(2, Names::ALL), Fib::new());
     register(&mut rib, &mut fib, "/a", 1, route(1));
     register(&mut rib, &mut fib, "/b", 1, route(1));
-    assert_eq!(rib.register(&uri("/c"), face(1), &route(1), None, &mut fib), Err(RibError::TableFull));
+    assert_eq!(rib.register(&uri("/c"), paid(1), &route(1), None, &mut fib), Err(RibError::TableFull));
     register(&mut rib, &mut fib, "/b", 1, Route { cost: 4, ..route(1) });
     assert_eq!((rib.len(), fib.hops("/b")), (2, vec![(1, 4)]));
 }
 
 #[test]
 fn a_route_that_the_fib_refuses_leaves_no_trace() {
-    let (mut rib, mut fib) = (Rib::new(10), Fib { room: 1, ..Fib::new() });
+    let (mut rib, mut fib) = (Rib::new(10, Names::ALL), Fib { room: 1, ..Fib::new() });
     register_until(&mut rib, &mut fib, "/a", 1, 5);
-    let error = rib.register(&uri("/b"), face(2), &route(2), Some(4), &mut fib);
+    let error = rib.register(&uri("/b"), paid(2), &route(2), Some(4), &mut fib);
     assert_eq!(error, Err(RibError::Fib(FibError::TableFull)));
     assert_eq!((rib.len(), rib.next_deadline_ns()), (1, Some(5)));
     assert!(!rib.remove_face(face(2), 10, &mut fib));
@@ -147,7 +152,7 @@ fn a_route_that_the_fib_refuses_leaves_no_trace() {
 
 #[test]
 fn a_face_that_goes_takes_its_routes_along_in_turns() {
-    let (mut rib, mut fib) = (Rib::new(100), Fib::new());
+    let (mut rib, mut fib) = (Rib::new(100, Names::ALL), Fib::new());
     for name in ["/a", "/b", "/c"] {
         register(&mut rib, &mut fib, name, 1, route(1));
         register(&mut rib, &mut fib, name, 1, Route { origin: RouteOrigin(9), ..route(1) });
@@ -219,7 +224,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn installs_what_the_rules_say_after_every_change(steps in proptest::collection::vec(step(), 1..50)) {
-        let (mut rib, mut fib) = (Rib::new(1000), Fib::new());
+        let (mut rib, mut fib) = (Rib::new(1000, Names::ALL), Fib::new());
         let mut model: Vec<(Name, u32, Route, Option<u64>)> = Vec::new();
         let mut now_ns = 0;
         for step in steps {
@@ -227,7 +232,7 @@ proptest! {
                 Step::Register(name, slot, route, expires_in_ns) => {
                     let expires_at_ns = expires_in_ns.map(|wait| wait + now_ns);
                     model.retain(|(n, s, r, _)| (n, *s, r.origin) != (&name, slot, route.origin));
-                    prop_assert_eq!(rib.register(&name, face(slot), &route, expires_at_ns, &mut fib), Ok(()));
+                    prop_assert_eq!(rib.register(&name, paid(slot), &route, expires_at_ns, &mut fib), Ok(()));
                     model.push((name, slot, route, expires_at_ns));
                 }
                 Step::Unregister(name, slot, origin) => {
@@ -269,4 +274,32 @@ proptest! {
         };
         prop_assert!(walked.into_iter().all(known));
     }
+}
+
+/// One holder is at its limit, of routes or of octets; another one and the router are served.
+#[test]
+fn at_a_holders_limits_a_route_is_taken_and_one_past_it_refused() {
+    let who = Holder::Given(crate::shares::HolderId(7));
+    let (mut rib, mut fib) = (Rib::new(100, Names { count: 3, octets: 40 }), Fib::new());
+    let mut add = |rib: &mut Rib, name: &str, slot: u32, who| {
+        rib.register(&uri(name), (face(slot), who), &route(slot), None, &mut fib)
+    };
+    assert_eq!(add(&mut rib, "/a", 1, who), Ok(()));
+    assert_eq!(add(&mut rib, "/b", 1, who), Ok(()));
+    assert_eq!(add(&mut rib, "/a", 2, who), Ok(()), "from another face of it");
+    assert_eq!(add(&mut rib, "/c", 1, who), Err(RibError::HolderFull));
+    assert_eq!(add(&mut rib, "/b", 1, who), Ok(()), "a route is renewed");
+    assert_eq!(add(&mut rib, "/c", 1, Holder::Face(face(3))), Ok(()));
+    assert!((0..20).all(|i| add(&mut rib, &alloc::format!("/{i}"), 4, Holder::ROUTER) == Ok(())));
+    assert_eq!(add(&mut rib, "/0", 4, who), Err(RibError::HolderFull), "it takes over no other's either");
+    assert_eq!(rib.nexthops(&uri("/0")), [(face(4), 0)], "which stays as it was");
+    assert!(rib.unregister(&uri("/a"), face(1), route(1).origin, &mut fib));
+    let add = |rib: &mut Rib, fib: &mut Fib, name: &str| {
+        rib.register(&uri(name), (face(1), who), &route(1), None, fib)
+    };
+    // 3 octets each of /a and /b; the name of 34 and its header of 2 make 42.
+    assert_eq!(add(&mut rib, &mut fib, "/ccccccccccccccccccccccccccccccccc"), Err(RibError::HolderFull));
+    assert_eq!(add(&mut rib, &mut fib, "/ccccccccccccccccccccccccccccccc"), Ok(()));
+    assert!(!rib.remove_face(face(1), 100, &mut fib) && !rib.remove_face(face(2), 100, &mut fib));
+    assert_eq!(rib.ledger.held(who), Names::default());
 }

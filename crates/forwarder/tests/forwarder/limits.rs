@@ -2,7 +2,7 @@
 //! with them.)
 
 use crate::bench::*;
-use namely_forwarder::{Batch, Config, DropReason, FibError, Received, RibError};
+use namely_forwarder::{Batch, Config, DropReason, FaceProperties, FibError, HolderId, Received, RibError};
 use namely_wire::mgmt::{Route, RouteOrigin};
 use namely_wire::{NackReason, PACKET_OCTETS_MAX};
 
@@ -105,6 +105,34 @@ fn a_lifetime_is_cut_to_the_limit() {
         let entry = bench.fw.pit_snapshot(1).remove(0);
         assert_eq!(entry.expires_at_ns, bench.now_ns + kept_ms * MS, "{asked_ms}");
     }
+}
+
+#[test]
+fn the_lifetime_of_a_neighbours_interest_is_cut_sooner() {
+    for (asked_ms, kept_ms) in [(2_000, 2_000), (2_001, 2_000), (u64::MAX, 2_000)] {
+        let bench = Bench::with(Config { interest_lifetime_remote_ms_max: 2_000, ..config() });
+        let (neighbour, upstream) = (bench.remote(), bench.remote());
+        bench.route("/a", upstream, 0);
+        bench.receive(neighbour, interest("/a").lifetime_ms(asked_ms).build());
+        let entry = bench.fw.pit_snapshot(1).remove(0);
+        assert_eq!(entry.expires_at_ns, bench.now_ns + kept_ms * MS, "{asked_ms}");
+    }
+    assert_eq!(config().interest_lifetime_remote_ms_max, 60_000);
+}
+
+#[test]
+fn one_holder_cannot_fill_the_pit_by_several_faces() {
+    let bench = Bench::with(Config { pit_entries_per_holder_max: 3, ..config() });
+    let join = |holder| bench.fw.face_register_for(FaceProperties::remote(), HolderId(holder)).unwrap();
+    let (one, two, other, upstream) = (join(1), join(1), join(2), bench.remote());
+    bench.route("/a", upstream, 0);
+    for (i, face) in [one, one, one].into_iter().enumerate() {
+        assert_eq!(faces(&bench.receive(face, interest(&format!("/a/{i}")).build())), [upstream]);
+    }
+    let sent = bench.receive(two, interest("/a/3").build());
+    assert!(is_nack(&sent[0].1, NackReason::Congestion));
+    assert_eq!(bench.dropped(DropReason::PitHolderFull), 1);
+    assert_eq!(faces(&bench.receive(other, interest("/a/3").build())), [upstream]);
 }
 
 #[test]

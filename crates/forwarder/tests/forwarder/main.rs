@@ -11,5 +11,6 @@ mod exchange;
 mod hostile;
 mod limits;
 mod pipelines;
+mod shares;
 mod simulation;
 mod strategies;

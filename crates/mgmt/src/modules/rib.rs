@@ -1,7 +1,7 @@
 //! `rib/register` and `rib/unregister`; `rib/announce` becomes a registration before it comes here.
 
-use namely_forwarder::{FaceId, FibError, RibError};
-use namely_wire::mgmt::{ControlParameters, ControlResponse, Route, RouteOrigin, route_flags};
+use namely_forwarder::{Charge, FaceId, FibError, RibError};
+use namely_wire::mgmt::{ControlParameters, ControlResponse, Route, RouteOrigin, route_flags, status_code};
 
 use super::{face_or_own, not_found, required_name, table_refusal};
 use crate::control::Tables;
@@ -20,9 +20,12 @@ pub(crate) fn register(
         flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
         expiration_period_ms: parameters.expiration_period_ms,
     };
-    tables.rib_register(prefix, &route, now_ns).map_err(|error| {
-        let is_face_missing = matches!(error, RibError::NoFace | RibError::Fib(FibError::NoFace));
-        table_refusal(is_face_missing, "RIB", route.face_id)
+    // Who routes to another's face has the right to manage the router.
+    let charge = if route.face_id == own { Charge::Holder } else { Charge::Router };
+    tables.rib_register(charge, prefix, &route, now_ns).map_err(|error| match error {
+        RibError::HolderFull => ControlResponse::new(status_code::UNAUTHORIZED, error.to_string()),
+        RibError::NoFace | RibError::Fib(FibError::NoFace) => table_refusal(true, "RIB", route.face_id),
+        RibError::TableFull | RibError::Fib(_) => table_refusal(false, "RIB", route.face_id),
     })?;
     Ok(ControlResponse::ok(&ControlParameters {
         name: Some(prefix.to_name()),

@@ -1,0 +1,144 @@
+//! What released faces left behind, which is cleared in bounded turns: bindings, next hops, routes,
+//! and the Interests that they waited for.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use lock_api::RawMutex;
+
+use crate::faces::FaceKey;
+use crate::forwarder::Forwarder;
+use crate::packet::PacketBuf;
+use crate::pipeline::FibInstaller;
+use crate::prefix_table::with_key;
+use crate::reserve::Reserve;
+use crate::slab::Id;
+use crate::strategy::FibChange;
+
+/// Maximum number of table entries of released faces that are cleared in one turn, of each kind.
+const SWEPT_PER_TURN_MAX: usize = 256;
+
+/// Released faces that are looked at in one turn.
+const FACES_PER_TURN_MAX: usize = 256;
+
+/// Places of the PIT that one turn looks at. A turn every 10 ms looks at 800,000 in a second.
+const PIT_PLACES_PER_TURN: Id = 8192;
+
+/// Released faces that tables still mention.
+#[derive(Default)]
+pub(crate) struct Departed {
+    /// By FIB, RIB or BPT.
+    tables: VecDeque<FaceKey>,
+    /// By the PIT: these wait for a sweep to begin.
+    waiting: Vec<FaceKey>,
+    /// The sweep of these is under way.
+    swept: Vec<FaceKey>,
+    /// Where it goes on.
+    next: Option<Id>,
+}
+
+impl Departed {
+    /// A face was released.
+    pub(crate) fn add(&mut self, face: FaceKey) {
+        self.tables.push_back(face);
+        self.waiting.push(face);
+    }
+
+    /// Something was entered by name for a face that had been released.
+    pub(crate) fn add_late(&mut self, face: FaceKey) {
+        self.tables.push_back(face);
+    }
+}
+
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Clears some of what tables hold by name of released faces; returns true if more remains.
+    pub(crate) fn sweep_departed(&self) -> bool {
+        let mut left = SWEPT_PER_TURN_MAX;
+        for _ in 0..FACES_PER_TURN_MAX {
+            let Some(face) = self.departed.lock().tables.front().copied() else { return false };
+            if left == 0 || !self.sweep_tables(face, &mut left) {
+                return true;
+            }
+            let tables = &mut self.departed.lock().tables;
+            if tables.front() == Some(&face) {
+                tables.pop_front();
+            }
+        }
+        !self.departed.lock().tables.is_empty()
+    }
+
+    /// Clears up to `left` entries of each table of a face; returns true if none remain.
+    fn sweep_tables(&self, face: FaceKey, left: &mut usize) -> bool {
+        let most = *left;
+        let bindings = self.sweep_bindings(face, most);
+        let mut nexthops = 0;
+        let nexthops_left = self.fib.remove_face(&self.hasher, face, most, |prefix| {
+            nexthops += 1;
+            self.fib_changed(prefix, FibChange::Removed(face));
+        });
+        let Some(mut rib) = self.rib.try_lock() else { return false };
+        let routes = rib.len();
+        let routes_left = rib.remove_face(face, most, &mut FibInstaller { forwarder: self });
+        let routes = routes - rib.len();
+        *left -= bindings.max(nexthops).max(routes).min(most);
+        bindings < most && !nexthops_left && !routes_left
+    }
+
+    /// Unbinds up to `count` names of a face; returns how many.
+    fn sweep_bindings(&self, face: FaceKey, count: usize) -> usize {
+        let names = self.bpt.names_of(face, count);
+        for name in &names {
+            with_key(&self.hasher, name.as_name(), |key| self.bpt.unbind(key, name, face));
+        }
+        names.len()
+    }
+
+    /// Clears some of what released faces waited for; returns true if more remains. A face counts
+    /// as swept when all places were looked at since nobody processed packets of it any more.
+    pub(super) fn sweep_pending(&self, now_ns: u64) -> bool {
+        let mut departed = self.departed.lock();
+        if departed.next.is_none() && !self.begin_sweep(&mut departed) {
+            return false;
+        }
+        let from = departed.next.unwrap_or(1);
+        // Another thread that comes meanwhile looks at the same places, or at none.
+        drop(departed);
+        let reserve = Reserve::new(0);
+        let is_gone = |face| !self.faces.is_registered(face);
+        let next = self.pit.sweep(from, PIT_PLACES_PER_TURN, is_gone, &reserve, |mut entry| {
+            self.counters.unsatisfied.add(1);
+            self.record_dead_nonces(&entry, now_ns);
+            self.pit.recycle(&mut entry);
+        });
+        self.settle(&reserve);
+        let mut departed = self.departed.lock();
+        if departed.next.is_none_or(|at| at != from) {
+            return true;
+        }
+        departed.next = next;
+        if next.is_none() {
+            departed.swept.drain(..).for_each(|face| self.pit.close(face));
+        }
+        next.is_some() || !departed.waiting.is_empty()
+    }
+
+    /// Begins a sweep for the faces that wait for one and have records; returns false if none has.
+    fn begin_sweep(&self, departed: &mut Departed) -> bool {
+        let Departed { waiting, swept, next, .. } = departed;
+        let is_needed = !waiting.is_empty()
+            && waiting.iter().any(|face| !self.faces.is_put(*face) || self.pit.has_records_of(*face));
+        // What a packet that is being processed just now enters may be missed: such a face is swept
+        // again.
+        waiting.retain(|face| {
+            let is_put = self.faces.is_put(*face);
+            if is_put && is_needed {
+                swept.push(*face);
+            } else if is_put {
+                self.pit.close(*face);
+            }
+            !is_put
+        });
+        *next = is_needed.then_some(1);
+        is_needed
+    }
+}

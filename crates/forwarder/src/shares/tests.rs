@@ -1,0 +1,143 @@
+//! Shares beside lists that are added up.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn face(slot: u32, generation: u32) -> FaceKey {
+    FaceKey { slot, generation }
+}
+
+fn holder(n: u8) -> Holder {
+    Holder::Given(HolderId(n.into()))
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Open { slot: u32, who: u8 },
+    Close { slot: u32 },
+    Grant { slot: u32, wanted: u32 },
+    Trim { slot: u32, used: u32 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let slot = 0u32..5;
+    prop_oneof![
+        2 => (slot.clone(), 0u8..3).prop_map(|(slot, who)| Step::Open { slot, who }),
+        1 => slot.clone().prop_map(|slot| Step::Close { slot }),
+        5 => (slot.clone(), 1u32..40).prop_map(|(slot, wanted)| Step::Grant { slot, wanted }),
+        3 => (slot, 0u32..40).prop_map(|(slot, used)| Step::Trim { slot, used }),
+    ]
+}
+
+/// A face as the list has it: its key, its holder, its grant.
+type Known = (FaceKey, Holder, u32);
+
+fn sum(faces: &[Known], who: Holder) -> u32 {
+    faces.iter().filter(|known| known.1 == who).map(|known| known.2).sum()
+}
+
+proptest! {
+    #[test]
+    fn grants_are_what_a_list_of_faces_adds_up_to(steps in proptest::collection::vec(step(), 1..120)) {
+        let ceilings = Ceilings { face_max: 50, holder_max: 90 };
+        let mut grants = Grants::new(ceilings);
+        let mut faces: Vec<Known> = Vec::new();
+        let mut generation = 0;
+        for step in steps {
+            let known = |slot: u32| faces.iter().position(|known| known.0.slot == slot);
+            match step {
+                Step::Open { slot, who } => {
+                    generation += 1;
+                    let key = face(slot, generation);
+                    let (share, _) = grants.open(key, holder(who));
+                    faces.retain(|known| known.0.slot != slot);
+                    let entries = if who == 0 { 0 } else { sum(&faces, holder(who)) };
+                    prop_assert_eq!(share.of_holder, entries);
+                    prop_assert_eq!(share.granted, if who == 0 { ALL } else { 0 });
+                    faces.push((key, holder(who), 0));
+                }
+                Step::Close { slot } => match known(slot) {
+                    Some(at) => {
+                        let (key, who, _) = faces.swap_remove(at);
+                        let share = grants.close(key);
+                        prop_assert_eq!(share.map(|share| share.of_holder), Some(sum(&faces, who)));
+                        prop_assert_eq!(grants.close(key), None, "once");
+                    }
+                    None => prop_assert_eq!(grants.close(face(slot, generation)), None),
+                },
+                Step::Grant { slot, wanted } => {
+                    let Some(at) = known(slot) else {
+                        prop_assert_eq!(grants.grant(face(slot, generation), wanted), None);
+                        continue;
+                    };
+                    let (key, who, before) = faces[at];
+                    let granted = grants.grant(key, wanted).unwrap();
+                    if who == Holder::ROUTER {
+                        prop_assert_eq!(granted.map(|share| share.granted), Ok(ALL));
+                        continue;
+                    }
+                    let most = (50 - before).min(90 - sum(&faces, who)).min(wanted.max(GRANT));
+                    match granted {
+                        Ok(share) => {
+                            prop_assert_eq!(share.granted, before + most);
+                            faces[at].2 = share.granted;
+                            prop_assert_eq!(share.of_holder, sum(&faces, who));
+                        }
+                        Err(ceiling) => {
+                            prop_assert_eq!(most, 0);
+                            prop_assert_eq!(ceiling == Ceiling::Face, before == 50);
+                        }
+                    }
+                }
+                Step::Trim { slot, used } => {
+                    let Some(at) = known(slot) else { continue };
+                    let (key, who, before) = faces[at];
+                    let share = grants.trim(key, used).unwrap();
+                    if who != Holder::ROUTER {
+                        prop_assert_eq!(share.granted, before.min(used + GRANT));
+                        faces[at].2 = share.granted;
+                        prop_assert_eq!(share.of_holder, sum(&faces, who));
+                    }
+                }
+            }
+            for (key, who, _) in &faces {
+                prop_assert_eq!(grants.holder_of(*key), *who);
+            }
+        }
+    }
+
+    #[test]
+    fn a_ledger_is_what_a_list_of_charges_adds_up_to(
+        steps in proptest::collection::vec((0u8..3, 0usize..40, any::<bool>()), 1..200),
+    ) {
+        let mut ledger = Ledger::new(Names { count: 5, octets: 100 });
+        let mut charges: Vec<(u8, usize)> = Vec::new();
+        for (who, octets, is_charge) in steps {
+            let own = |charges: &[(u8, usize)]| {
+                let own = charges.iter().filter(|charge| charge.0 == who).map(|charge| charge.1);
+                Names { count: own.clone().count(), octets: own.sum() }
+            };
+            if is_charge {
+                let before = own(&charges);
+                let fits = before.count < 5 && before.octets + octets <= 100;
+                prop_assert_eq!(ledger.charge(holder(who), octets), who == 0 || fits);
+                if fits && who != 0 {
+                    charges.push((who, octets));
+                }
+            } else if let Some(at) = charges.iter().position(|charge| charge.0 == who) {
+                let (_, octets) = charges.swap_remove(at);
+                ledger.credit(holder(who), octets);
+            }
+            if who != 0 {
+                prop_assert_eq!(ledger.held(holder(who)), own(&charges));
+            }
+        }
+    }
+}
+
+#[test]
+fn only_who_has_more_than_the_newcomer_and_the_reserve_pays() {
+    assert!(pays(65, 0, 64) && pays(65, 64, 64) && pays(101, 100, 64));
+    assert!(!pays(64, 0, 64) && !pays(100, 100, 64) && !pays(0, 0, 0));
+}

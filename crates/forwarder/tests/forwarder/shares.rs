@@ -1,0 +1,172 @@
+//! Shares of the pending Interest table: one holder is at its limit, or the table is full, and
+//! others are served.
+
+use crate::bench::*;
+use namely_forwarder::{Config, DropReason, FaceId, FaceProperties, HolderId};
+use namely_wire::NackReason;
+
+/// The faces that were refused or told that their Interest gave way.
+fn refused(sent: &Sent) -> Vec<FaceId> {
+    let nacks = sent.iter().filter(|(_, out)| is_nack(out, NackReason::Congestion));
+    nacks.map(|(face, _)| *face).collect()
+}
+
+/// Asks for so many names that nobody has; returns who was refused.
+fn flood(bench: &Bench, face: FaceId, label: &str, count: usize) -> Vec<FaceId> {
+    let ask =
+        |i| refused(&bench.receive(face, interest(&format!("/a/{label}/{i}")).lifetime_ms(u64::MAX).build()));
+    (0..count).flat_map(ask).collect()
+}
+
+fn bench(pit_entries_max: usize) -> (Bench, FaceId) {
+    let limits = Config {
+        pit_entries_max,
+        pit_entries_per_face_max: pit_entries_max,
+        pit_entries_per_holder_max: pit_entries_max,
+        ..config()
+    };
+    let bench = Bench::with(limits);
+    let upstream = bench.remote();
+    bench.route("/a", upstream, 0);
+    (bench, upstream)
+}
+
+/// What a face that has gone waited for is gone within a second, however much it was; what others
+/// wait for as well stays theirs.
+#[test]
+fn a_face_that_goes_leaves_nothing_pending_within_a_second() {
+    let mut bench = Bench::new();
+    let (upstream, other) = (bench.remote(), bench.app());
+    bench.route("/a", upstream, 0);
+    let holder = HolderId(7);
+    let join = |bench: &Bench| bench.fw.face_register_for(FaceProperties::remote(), holder).unwrap();
+    let (one, two, per_face_max) = (join(&bench), join(&bench), config().pit_entries_per_face_max);
+    for face in [one, two] {
+        assert!(flood(&bench, face, &face.to_string(), per_face_max).is_empty());
+        assert_eq!(flood(&bench, face, "more", 1), [face]);
+    }
+    let shared = format!("/a/{one}/5");
+    bench.receive(other, interest(&shared).build());
+    assert_eq!(bench.fw.table_sizes().pit, 2 * per_face_max);
+    let gone_at_ns = bench.now_ns;
+    for face in [one, two] {
+        bench.fw.face_release(face).unwrap();
+    }
+    loop {
+        let next_ns = bench.expire().unwrap();
+        if bench.fw.table_sizes().pit == 1 {
+            break;
+        }
+        bench.now_ns = bench.now_ns.max(next_ns);
+        assert!(bench.now_ns <= gone_at_ns + 1000 * MS, "{:?}", bench.fw.table_sizes());
+    }
+    assert_eq!(faces(&bench.receive(upstream, data(&shared))), [other]);
+    while bench.expire().is_some_and(|next_ns| next_ns <= gone_at_ns + 1000 * MS) {
+        bench.advance_ms(10);
+    }
+    let three = join(&bench);
+    assert!(flood(&bench, three, "again", per_face_max).is_empty(), "nor is anything counted any more");
+}
+
+/// A packet that is processed while its face goes enters what the sweep has passed already: it is
+/// swept again when the packet is done with.
+#[test]
+fn what_is_entered_while_the_face_goes_is_swept_as_well() {
+    let (bench, _) = bench(1000);
+    let face = bench.remote();
+    assert!(flood(&bench, face, "x", 100).is_empty());
+    let hold = bench.fw.face_hold(face).unwrap();
+    bench.fw.face_release(face).unwrap();
+    let mut now_ns = bench.now_ns;
+    let mut expire = || {
+        let next_ns = bench.fw.expire(now_ns, &mut Sent::new());
+        now_ns = next_ns.unwrap_or(now_ns).max(now_ns);
+        next_ns
+    };
+    (0..5).for_each(|_| assert!(expire().is_some(), "it is not over while somebody holds the face"));
+    drop(hold);
+    while expire().is_some() {}
+    assert_eq!(bench.fw.table_sizes().pit, 0);
+}
+
+#[test]
+fn when_the_pit_is_full_the_largest_pays_and_others_are_served() {
+    let (bench, upstream) = bench(1000);
+    let (flooder, honest) = (bench.remote(), bench.app());
+    assert!(flood(&bench, flooder, "x", 1000).is_empty());
+    assert_eq!(flood(&bench, flooder, "y", 1), [flooder], "who has most is refused");
+    assert_eq!((bench.dropped(DropReason::PitFull), bench.dropped(DropReason::PitEvicted)), (1, 0));
+    for i in 0..300 {
+        let uri = format!("/a/honest/{i}");
+        let sent = bench.receive(honest, interest(&uri).build());
+        assert_eq!(refused(&sent), [flooder], "it is told");
+        assert_eq!(faces(&sent), if flooder < upstream { [flooder, upstream] } else { [upstream, flooder] });
+    }
+    assert_eq!((bench.dropped(DropReason::PitFull), bench.dropped(DropReason::PitEvicted)), (1, 300));
+    assert_eq!(bench.fw.table_sizes().pit, 1000);
+    for i in 0..300 {
+        assert_eq!(faces(&bench.receive(upstream, data(&format!("/a/honest/{i}")))), [honest]);
+    }
+    assert!(flood(&bench, flooder, "z", 300).is_empty(), "there is room for it again");
+}
+
+/// Ten faces of one holder are no more than one.
+#[test]
+fn faces_of_one_holder_pay_together() {
+    let (bench, _) = bench(1000);
+    let join = || bench.fw.face_register_for(FaceProperties::remote(), HolderId(7)).unwrap();
+    let many: Vec<FaceId> = (0..10).map(|_| join()).collect();
+    for face in &many {
+        assert!(flood(&bench, *face, &face.to_string(), 90).is_empty());
+    }
+    let large = bench.remote();
+    assert!(flood(&bench, large, "large", 100).is_empty());
+    let told = flood(&bench, large, "larger", 100);
+    assert!(told.len() == 100 && told.iter().all(|face| many.contains(face)), "{told:?}");
+}
+
+/// The pending Interest that an honest one waits for as well is not what the flooder pays with.
+#[test]
+fn what_another_one_waits_for_is_not_what_the_largest_pays_with() {
+    let (bench, upstream) = bench(200);
+    let (flooder, honest, third) = (bench.remote(), bench.app(), bench.app());
+    assert!(flood(&bench, flooder, "x", 200).is_empty());
+    for i in 0..50 {
+        assert!(bench.receive(honest, interest(&format!("/a/x/{i}")).build()).is_empty(), "aggregated");
+    }
+    let told = flood(&bench, third, "y", 60);
+    assert!(told.len() == 60 && told.iter().all(|face| *face == flooder), "{told:?}");
+    for i in 0..50 {
+        assert!(faces(&bench.receive(upstream, data(&format!("/a/x/{i}")))).contains(&honest));
+    }
+}
+
+#[test]
+fn who_has_less_than_its_reserve_gets_in_and_never_pays() {
+    let (bench, _) = bench(2000);
+    let reserve = config().pit_entries_reserve;
+    let small = bench.remote();
+    assert!(flood(&bench, small, "small", reserve).is_empty());
+    // All others are alike, and have more than the reserve.
+    let others: Vec<FaceId> = (0..20).map(|_| bench.remote()).collect();
+    for face in &others {
+        flood(&bench, *face, &face.to_string(), 100);
+    }
+    assert_eq!(bench.fw.table_sizes().pit, 2000);
+    let late = bench.remote();
+    let told = flood(&bench, late, "late", reserve);
+    assert!(told.len() == reserve && told.iter().all(|face| others.contains(face)), "{told:?}");
+}
+
+#[test]
+fn the_router_is_not_refused_and_does_not_pay() {
+    let (bench, _) = bench(500);
+    let own = |spec| bench.fw.face_register_for(spec, HolderId::ROUTER).unwrap();
+    let (router, root, other) =
+        (own(FaceProperties::application()), own(FaceProperties::remote()), bench.app());
+    assert!(flood(&bench, router, "router", 300).is_empty());
+    assert!(flood(&bench, other, "other", 200).is_empty());
+    let told = flood(&bench, root, "root", 190);
+    assert!(told.len() == 190 && told.iter().all(|face| *face == other), "{told:?}");
+    assert_eq!(flood(&bench, other, "other/more", 1), [other]);
+}
