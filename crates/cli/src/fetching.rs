@@ -216,7 +216,7 @@ pub fn get_failure(error: GetError) -> Failure {
         GetError::Interrupted { kept_octets: 1.., .. } | GetError::NoSpace { kept_octets: 1.., .. } => {
             " with --resume"
         }
-        GetError::Busy { .. } => " with -o PATH",
+        GetError::Busy { .. } | GetError::Foreign { .. } => " with -o PATH",
         _ => "",
     };
     failure.hint(format!("{hint}{option}"))

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use namely_files::ResumeSecret;
 use namely_host::clock::unix_ns;
 use namely_security::{
     Certificate, KeyChain, KeyChainError, KeyEntry, KeyType, NewKey, Passphrase, Signer, TrustPolicy,
@@ -73,6 +74,18 @@ pub fn certificates_for(prefix: &Name) -> Result<Vec<Certificate>, Failure> {
     let below = keys.into_iter().filter(|k| k.identity().is_prefix_of(prefix.as_name()));
     let now_s = unix_ns() / 1_000_000_000;
     Ok(below.flat_map(|k| k.certificates_at(now_s)).collect())
+}
+
+/// What the journals of partial files are known by. Without one, which is said in the log, fetches
+/// are not gone on with.
+pub fn resume_secret() -> Option<ResumeSecret> {
+    match KeyChain::open_default().and_then(|chain| chain.local_secret()) {
+        Ok(octets) => Some(ResumeSecret::new(octets)),
+        Err(error) => {
+            tracing::info!(%error, "interrupted fetches cannot be gone on with");
+            None
+        }
+    }
 }
 
 /// A signer that names its key, so that what it signs outlives the certificates that the key has

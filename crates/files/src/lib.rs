@@ -24,6 +24,6 @@ pub mod put;
 mod root;
 pub mod server;
 
-pub use get::{GetError, GetOptions, Got, get, get_object, get_to_writer, get_tree};
+pub use get::{GetError, GetOptions, Got, ResumeSecret, get, get_object, get_to_writer, get_tree};
 pub use put::{Input, Put, PutOptions};
 pub use server::{FileServer, ServeCounters, ServeError, ServeOptions};

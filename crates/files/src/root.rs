@@ -6,7 +6,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -70,22 +70,45 @@ impl Root {
     }
 
     fn open_at(&self, path: &Path) -> Result<Opened, Denied> {
-        // Non-blocking, so that opening a named pipe does not wait for its writer.
+        let found = self.look_at(path)?;
+        // Whatever else is moved about meanwhile, this is what was looked at.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let fd = if self.links_lead_out {
-            openat(&self.directory, path, flags, Mode::empty())
+        let fd = if found.is_directory() {
+            openat(&found.fd, ".", flags | OFlags::DIRECTORY, Mode::empty())
         } else {
-            self.open_beneath(path, flags)
+            open(format!("/proc/self/fd/{}", found.fd.as_raw_fd()), flags, Mode::empty())
         };
-        let fd = fd.map_err(|errno| match errno {
-            Errno::NOENT | Errno::NOTDIR | Errno::NXIO | Errno::NODEV => Denied::Absent,
-            Errno::XDEV | Errno::LOOP | Errno::NAMETOOLONG => Denied::BadPath,
-            errno => Denied::System(errno),
-        })?;
+        let fd = match fd {
+            // Without /proc: it has to be the same still.
+            Err(Errno::NOENT) => {
+                let again = self.open_path(path, flags).map_err(denied)?;
+                let stat = fstat(&again).map_err(Denied::System)?;
+                if (stat.st_dev, stat.st_ino) != (found.stat.st_dev, found.stat.st_ino) {
+                    return Err(Denied::Absent);
+                }
+                again
+            }
+            fd => fd.map_err(Denied::System)?,
+        };
+        Ok(Opened { fd, stat: found.stat })
+    }
+
+    /// Finds the file or directory at `path` without opening it: opening a pipe lets its writer go
+    /// on, and opening a device may do anything.
+    fn look_at(&self, path: &Path) -> Result<Opened, Denied> {
+        let fd = self.open_path(path, OFlags::PATH | OFlags::CLOEXEC).map_err(denied)?;
         let stat = fstat(&fd).map_err(Denied::System)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile | FileType::Directory => Ok(Opened { fd, stat }),
             _ => Err(Denied::Absent),
+        }
+    }
+
+    fn open_path(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        if self.links_lead_out {
+            openat(&self.directory, path, flags, Mode::empty())
+        } else {
+            self.open_beneath(path, flags)
         }
     }
 
@@ -142,7 +165,7 @@ impl Root {
                 FileType::Directory => true,
                 FileType::Symlink | FileType::Unknown => {
                     path.push(OsStr::from_bytes(name));
-                    let target = self.open_at(&path);
+                    let target = self.look_at(&path);
                     path.pop();
                     let Ok(target) = target else { continue };
                     target.is_directory()
@@ -158,6 +181,14 @@ impl Root {
         entries.sort_unstable();
         let listed = entries.iter().filter_map(|(name, is_directory)| ListingEntry::new(name, *is_directory));
         Ok(Some(namely_wire::rdr::encode_listing(listed)))
+    }
+}
+
+fn denied(errno: Errno) -> Denied {
+    match errno {
+        Errno::NOENT | Errno::NOTDIR | Errno::NXIO | Errno::NODEV => Denied::Absent,
+        Errno::XDEV | Errno::LOOP | Errno::NAMETOOLONG => Denied::BadPath,
+        errno => Denied::System(errno),
     }
 }
 
@@ -246,7 +277,8 @@ mod tests {
     }
 
     #[test]
-    fn pipes_and_devices_are_not_there() {
+    fn pipes_and_devices_are_not_there_and_never_opened() {
+        use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
         let dir = tree();
         let served = dir.path().join("served");
         let made = rustix::fs::mknodat(
@@ -257,8 +289,21 @@ mod tests {
             0,
         );
         made.unwrap();
-        let root = Root::open(&served, false).unwrap();
-        assert_eq!(find(&root, "/pipe").err(), Some(Denied::Absent));
+        symlink("pipe", served.join("to-pipe")).unwrap();
+        let opens = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+        inotify::add_watch(&opens, served.join("pipe"), WatchFlags::OPEN).unwrap();
+        let mut events = [0; 256];
+        for links_lead_out in [false, true] {
+            let root = Root::open(&served, links_lead_out).unwrap();
+            assert_eq!(find(&root, "/pipe").err(), Some(Denied::Absent));
+            assert_eq!(find(&root, "/to-pipe").err(), Some(Denied::Absent));
+            let opened = find(&root, "/").unwrap();
+            root.listing(&opened, std::iter::empty(), LISTING_OCTETS_MAX).unwrap().unwrap();
+            assert_eq!(rustix::io::read(&opens, &mut events).err(), Some(Errno::AGAIN), "it was opened");
+        }
+        // The same is noticed of who does open it.
+        drop(open(served.join("pipe"), OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap());
+        assert!(rustix::io::read(&opens, &mut events).unwrap() > 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 
-use common::{believing, connect, content, key_of, name, names_in, unwatched};
+use common::{believing, connect, content, key_of, name, names_in, resuming, unwatched};
 use namely_files::get::{PART_SUFFIX, TreeProgress, find_file};
 use namely_files::{FileServer, GetError, GetOptions, ServeOptions, get, get_to_writer, get_tree};
 use namely_security::{ManifestHash, Signer, Verified};
@@ -250,7 +250,7 @@ fn a_tree_arrives_whole_whatever_its_files_are_called() {
 
     // What is there already is not fetched again; what changed is.
     fs::write(site.served("d/plain"), "changed").unwrap();
-    let again = site.tree("/p/d", GetOptions { resume: true, ..GetOptions::default() }).unwrap();
+    let again = site.tree("/p/d", resuming()).unwrap();
     assert_eq!((again.files, again.unchanged), (1, 19));
     assert_eq!(fs::read(site.got().join("plain")).unwrap(), b"changed");
 }
@@ -319,7 +319,7 @@ fn a_fetch_that_was_stopped_goes_on_where_it_was() {
     let file = content(45_000, 3);
     fs::write(site.served("f"), &file).unwrap();
     let target = site.got().join("file");
-    let options = GetOptions { resume: true, ..GetOptions::default() };
+    let options = resuming();
     // Few pieces at a time, so that the watcher gets to stop it midway.
     site.consumer.set_option("congestion", "fixed:1").unwrap();
     site.consumer.set_option("backlog_segments", "1").unwrap();
@@ -348,7 +348,7 @@ fn a_partial_file_of_another_version_is_not_gone_on_with() {
     let site = Site::new(50);
     fs::write(site.served("f"), content(45_000, 3)).unwrap();
     let target = site.got().join("file");
-    let options = GetOptions { resume: true, ..GetOptions::default() };
+    let options = resuming();
     let mut stop = |progress: &Progress| if progress.octets > 0 { Flow::Stop } else { Flow::Continue };
     let _ = get(&site.consumer, &name("/p/f"), &target, options, &mut stop);
     let changed = content(45_000, 4);

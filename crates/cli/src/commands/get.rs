@@ -13,7 +13,7 @@ use serde_json::json;
 use super::Context;
 use crate::failure::{Exit, Failure};
 use crate::fetching::{Transfer, Watch, consumer_of_all, get_failure, summary_json, summary_text};
-use crate::keys::Trust;
+use crate::keys::{self, Trust};
 use crate::output::octets_text;
 
 /// Fetch a file or a directory by name, verified.
@@ -59,7 +59,7 @@ impl Get {
             ctx.out.remark(summary_text(&progress));
             return Ok(());
         }
-        let options = GetOptions { resume: self.resume, sync: self.sync };
+        let options = self.options();
         let got = get_object(&consumer, &object, &self.target()?, options, &mut see).map_err(get_failure)?;
         drop(watch);
         let verified =
@@ -85,7 +85,7 @@ impl Get {
     }
 
     fn tree(&self, ctx: &Context<'_>, consumer: &Consumer, watch: &Watch) -> Result<(), Failure> {
-        let options = GetOptions { resume: self.resume, sync: self.sync };
+        let options = self.options();
         let target = self.target()?;
         let got = get_tree(consumer, &self.name, &target, options, &mut |p| {
             watch.see(&format!("file {}: ", p.files + 1), p.current)
@@ -121,6 +121,11 @@ impl Get {
                     .hint("`--resume` fetches only what is missing"))
             }
         }
+    }
+
+    fn options(&self) -> GetOptions {
+        let secret = keys::resume_secret();
+        GetOptions { resume: self.resume, sync: self.sync, secret, ..GetOptions::default() }
     }
 
     /// The path to write: as asked, or the last plain component of the name.

@@ -9,6 +9,8 @@ use namely_socket::{CallError, FetchError};
 use namely_transport::object::ObjectError;
 use namely_wire::{DecodeError, Name};
 
+use super::own::Foreign;
+
 /// Why a file was not fetched.
 #[derive(Debug)]
 pub enum GetError {
@@ -46,6 +48,13 @@ pub enum GetError {
         path: PathBuf,
         /// The system's reason.
         error: io::Error,
+    },
+    /// The environment's: what is there already is another user's, or no file.
+    Foreign {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        foreign: Foreign,
     },
     /// The environment's: the disk is full.
     NoSpace {
@@ -105,6 +114,7 @@ impl GetError {
     pub fn concerns_all(&self) -> bool {
         match self {
             GetError::NoSpace { .. } | GetError::Target { .. } => true,
+            GetError::Foreign { .. } => false,
             other => {
                 let lost = |error: &FetchError| {
                     matches!(
@@ -136,6 +146,7 @@ impl GetError {
             }
             GetError::Changed { .. } => Some("fetch it again".into()),
             GetError::IsDirectory { .. } => Some("fetch all that is in it".into()),
+            GetError::Foreign { .. } => Some("remove it, or name another target".into()),
             GetError::Busy { .. } => Some("wait for it, or name another target".into()),
             _ => None,
         }
@@ -153,6 +164,9 @@ impl fmt::Display for GetError {
             GetError::IsDirectory { name } => write!(f, "{name} is a directory"),
             GetError::NotDirectory { name } => write!(f, "{name} is not a directory"),
             GetError::Target { path, error } => write!(f, "cannot write {}: {error}", path.display()),
+            GetError::Foreign { path, foreign } => {
+                write!(f, "cannot write {}: it {foreign}", path.display())
+            }
             GetError::NoSpace { path, needed_octets, .. } => {
                 write!(f, "no space left for {}", path.display())?;
                 match needed_octets {

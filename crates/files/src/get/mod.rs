@@ -5,6 +5,7 @@
 
 mod error;
 mod journal;
+mod own;
 mod part;
 mod tree;
 
@@ -18,6 +19,8 @@ use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMod
 use namely_wire::Name;
 
 pub use self::error::GetError;
+pub use self::journal::ResumeSecret;
+pub use self::own::Foreign;
 pub use self::part::PART_SUFFIX;
 use self::part::PartFile;
 pub use self::tree::{DEPTH_MAX, TreeGot, TreeProgress, get_tree};
@@ -30,6 +33,11 @@ pub struct GetOptions {
     /// Whether the file is on the disk, not only in the system's cache, when it gets its final
     /// name.
     pub sync: bool,
+    /// What this user's journals of partial files are known by; none: fetches that end early leave
+    /// nothing behind, and none is gone on with.
+    pub secret: Option<ResumeSecret>,
+    /// Whether files that the producer has as executable are so here, as far as `umask` lets them.
+    pub keep_execute: bool,
 }
 
 /// A file that was fetched.
@@ -93,6 +101,9 @@ pub fn get_object(
             return Err(fault(io::Error::from(io::ErrorKind::IsADirectory)));
         }
         Ok(existing) if !existing.is_file() => {
+            if let Some(foreign) = own::foreign_target(target).map_err(fault)? {
+                return Err(GetError::Foreign { path: target.to_owned(), foreign });
+            }
             let mut file = std::fs::OpenOptions::new().write(true).open(target).map_err(fault)?;
             let progress = get_to_writer(consumer, object, &mut file, watch)?;
             return Ok(got(object, target, progress, 0));
@@ -100,7 +111,7 @@ pub fn get_object(
         _ => {}
     }
     let group = if object.signature_mode == SignatureMode::Manifests { MANIFEST_ENTRIES } else { 1 };
-    let mut part = PartFile::open(target, object, group, options.resume)?;
+    let mut part = PartFile::open(target, object, group, &options)?;
     let (segment, resumed_octets) = part.resumed();
     if let Err(full) = check_space(&part, object) {
         part.abandon();
@@ -127,7 +138,9 @@ pub fn get_object(
         part.discard();
         return Err(GetError::Size { object: object.name.clone(), expected_octets, octets });
     }
-    let file = part.finish(target, options.sync).map_err(|error| failure(error, path, object))?;
+    let mode = object.metadata.as_ref().and_then(|metadata| metadata.mode).unwrap_or(0) as u32;
+    let execute = if options.keep_execute { mode & 0o111 } else { 0 };
+    let file = part.finish(target, options.sync, execute).map_err(|error| failure(error, path, object))?;
     set_time(&file, object);
     Ok(got(object, target, progress, resumed_octets))
 }

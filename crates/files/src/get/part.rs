@@ -1,19 +1,21 @@
 //! The file that a fetch writes: under a temporary name beside the target until all of it is there.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::{File, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use namely_security::Verified;
 use namely_socket::Sink;
 use namely_transport::object::Object;
 use namely_wire::Name;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use super::GetOptions;
 use super::error::GetError;
-use super::journal::{JOURNAL_OCTETS_MAX, Journal, boot_id};
+use super::journal::{JOURNAL_OCTETS_MAX, Journal, ResumeSecret, boot_id};
+use super::own::{self, OpenError};
 
 /// What is appended to the target's name while it is fetched.
 pub const PART_SUFFIX: &str = ".namely-part";
@@ -33,6 +35,8 @@ pub(super) struct PartFile {
     journal_path: PathBuf,
     object: Name,
     boot: String,
+    /// Without one no journal is written, and none believed.
+    secret: Option<ResumeSecret>,
     buffer: Vec<u8>,
     /// Octets in the file.
     written: u64,
@@ -45,25 +49,32 @@ pub(super) struct PartFile {
 }
 
 impl PartFile {
-    /// Opens the partial file of `target`. When `resume` is set and it holds the beginning of
-    /// `object`, that beginning is kept. `group`: segments that one manifest vouches for.
-    pub(super) fn open(target: &Path, object: &Object, group: u64, resume: bool) -> Result<Self, GetError> {
+    /// Opens the partial file of `target`. With [`GetOptions::resume`], and if it holds the
+    /// beginning of `object`, that beginning is kept. `group`: segments that one manifest vouches
+    /// for.
+    pub(super) fn open(
+        target: &Path,
+        object: &Object,
+        group: u64,
+        options: &GetOptions,
+    ) -> Result<Self, GetError> {
         let path = suffixed(target, PART_SUFFIX);
         let journal_path = suffixed(&path, JOURNAL_SUFFIX);
         let fault = |error| GetError::Target { path: path.clone(), error };
-        let file = open(&path).map_err(fault)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(GetError::Busy { path }),
-            Err(errno) => return Err(fault(errno.into())),
-        }
-        let octets = file.metadata().map_err(fault)?.len();
+        let (file, is_new) = lock(&path)?;
+        let found = file.metadata().map_err(fault)?;
         let boot = boot_id();
-        let journal = read_journal(&journal_path)
-            .filter(|journal| resume && journal.is_usable(&object.name, octets, &boot));
-        let checkpoint = journal.map_or((0, 0), |journal| (journal.segments, journal.octets));
-        file.set_len(checkpoint.1).map_err(fault)?;
-        if checkpoint.0 == 0 {
+        let journal = match (is_new, options.resume, &options.secret) {
+            (false, true, Some(secret)) => read_journal(&journal_path, secret)?,
+            _ => None,
+        };
+        let number = (found.dev(), found.ino());
+        let usable = journal.filter(|journal| journal.is_usable(&object.name, number, found.len(), &boot));
+        let checkpoint = usable.map_or((0, 0), |journal| (journal.segments, journal.octets));
+        if !is_new {
+            file.set_len(checkpoint.1).map_err(fault)?;
+        }
+        if checkpoint.0 == 0 && !is_new {
             let _ = std::fs::remove_file(&journal_path);
         }
         Ok(PartFile {
@@ -72,6 +83,7 @@ impl PartFile {
             journal_path,
             object: object.name.clone(),
             boot,
+            secret: options.secret,
             buffer: Vec::with_capacity(WRITE_OCTETS + 16_384),
             written: checkpoint.1,
             checkpoint,
@@ -107,26 +119,39 @@ impl PartFile {
 
     /// Writes the journal.
     fn note(&mut self, synced: bool) -> io::Result<()> {
+        let Some(secret) = &self.secret else { return Ok(()) };
+        let this = self.file.metadata()?;
         let journal = Journal {
             object: self.object.clone(),
             segments: self.checkpoint.0,
             octets: self.checkpoint.1,
             boot: self.boot.clone(),
             synced,
+            file: (this.dev(), this.ino()),
         };
-        let text = journal.encode();
-        let mut file = open(&self.journal_path)?;
-        file.write_all(text.as_bytes())?;
+        let text = journal.encode(secret);
+        let (file, _) = own::open_or_create(&self.journal_path).map_err(|error| match error {
+            OpenError::System(error) => error,
+            OpenError::Foreign(foreign) => {
+                io::Error::other(format!("{} {foreign}", self.journal_path.display()))
+            }
+        })?;
+        file.write_all_at(text.as_bytes(), 0)?;
         file.set_len(text.len() as u64)?;
         self.noted = self.checkpoint;
         Ok(())
     }
 
-    /// All is there: gives the file its final name.
-    pub(super) fn finish(mut self, target: &Path, sync: bool) -> io::Result<File> {
+    /// All is there: gives the file its final name and permissions, of which `execute` keeps those
+    /// bits.
+    pub(super) fn finish(mut self, target: &Path, sync: bool, execute: u32) -> io::Result<File> {
         self.flush()?;
+        self.file.set_permissions(Permissions::from_mode(own::permissions(execute)))?;
         if sync {
             self.file.sync_all()?;
+        }
+        if !own::is_at(&self.file, &self.path)? {
+            return Err(io::Error::other("somebody put another file in its place"));
         }
         std::fs::rename(&self.path, target)?;
         if self.noted.0 > 0 {
@@ -170,17 +195,41 @@ impl Sink for PartFile {
     }
 }
 
-/// Opens or creates a file of this user's own, never through a symbolic link.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits() as i32;
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).custom_flags(flags).open(path)
+/// Opens or makes the partial file `path`, which no other process writes from then on. Whether it
+/// was made.
+fn lock(path: &Path) -> Result<(File, bool), GetError> {
+    let fault = |error| GetError::Target { path: path.to_owned(), error };
+    loop {
+        let (file, is_new) = own::open_or_create(path).map_err(|error| refused(path, error))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(GetError::Busy { path: path.to_owned() }),
+            Err(errno) => return Err(fault(errno.into())),
+        }
+        // Whoever had it may just have given it its final name.
+        if own::is_at(&file, path).map_err(fault)? {
+            return Ok((file, is_new));
+        }
+    }
 }
 
-fn read_journal(path: &Path) -> Option<Journal> {
+/// The journal at `path`; none if it is none, damaged, or not made with `secret`.
+fn read_journal(path: &Path, secret: &ResumeSecret) -> Result<Option<Journal>, GetError> {
+    let file = match own::open(path) {
+        Ok(Some(file)) => file,
+        Ok(None) | Err(OpenError::System(_)) => return Ok(None),
+        Err(error) => return Err(refused(path, error)),
+    };
     let mut text = String::new();
-    let file = File::open(path).ok()?;
-    file.take(JOURNAL_OCTETS_MAX).read_to_string(&mut text).ok()?;
-    Journal::decode(&text)
+    let read = file.take(JOURNAL_OCTETS_MAX).read_to_string(&mut text);
+    Ok(read.ok().and_then(|_| Journal::decode(&text, secret)))
+}
+
+fn refused(path: &Path, error: OpenError) -> GetError {
+    match error {
+        OpenError::System(error) => GetError::Target { path: path.to_owned(), error },
+        OpenError::Foreign(foreign) => GetError::Foreign { path: path.to_owned(), foreign },
+    }
 }
 
 fn suffixed(path: &Path, suffix: &str) -> PathBuf {

@@ -160,6 +160,7 @@ fn get_one(
     }
     let (files, octets) = (got.files, got.octets);
     let mut watch_one = |current: &Progress| watch(&TreeProgress { name, files, octets, current });
+    let options = GetOptions { keep_execute: true, ..options };
     let fetched = get_object(consumer, &object, path, options, &mut watch_one)?;
     got.files += 1;
     got.octets += fetched.progress.octets;

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 
+use namely_files::{GetOptions, ResumeSecret};
 use namely_security::validity::ALWAYS;
 use namely_security::{Certificate, KeyType, PrivateKey, Signer, TrustPolicy};
 use namely_socket::{Consumer, ConsumerOptions, Flow, Trust};
@@ -34,6 +35,11 @@ pub(crate) fn believing(anchor: Certificate) -> ConsumerOptions {
     options.read.lifetime_ms = 300;
     options.read.attempts = 2;
     options
+}
+
+/// Options that go on with what an earlier fetch of this user left.
+pub(crate) fn resuming() -> GetOptions {
+    GetOptions { resume: true, secret: Some(ResumeSecret::new([7; 32])), ..GetOptions::default() }
 }
 
 /// Octets that differ from place to place.

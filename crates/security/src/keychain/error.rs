@@ -20,6 +20,10 @@ pub enum KeyChainError {
     Write(PathBuf, io::Error),
     /// Caller: others can read a private key; its mode is given.
     TooOpen(PathBuf, u32),
+    /// Caller: the folder belongs to another user, whose number is given.
+    OtherOwner(PathBuf, u32),
+    /// Caller: others can write into the folder; its mode is given.
+    Writable(PathBuf, u32),
     /// Environment: a file does not hold what it should, and why. Other files are not affected.
     Corrupted(PathBuf, String),
     /// Environment: a key chain of another version; what its `format` file says is given.
@@ -64,6 +68,20 @@ impl fmt::Display for KeyChainError {
                     f,
                     "others can read the private key {path} (mode {mode:04o}): run `chmod 600 {path}`, and make a \
                      new key if anybody may have read it"
+                )
+            }
+            KeyChainError::OtherOwner(path, uid) => write!(
+                f,
+                "the key chain {} belongs to uid {uid}, who may change its keys and anchors: use one of your own by \
+                 setting NAMELY_HOME",
+                path.display()
+            ),
+            KeyChainError::Writable(path, mode) => {
+                let path = path.display();
+                write!(
+                    f,
+                    "others can write into the key chain {path} (mode {mode:04o}): run `chmod go-w {path}`, and look \
+                     at its keys and anchors"
                 )
             }
             KeyChainError::Corrupted(path, why) => {

@@ -74,6 +74,24 @@ impl Files {
         }
     }
 
+    /// Checks that nobody but this user and root may put files into the folder `path`, or has it.
+    pub(super) fn check_owner(&self, path: &str) -> Result<(), KeyChainError> {
+        let Files::Folder(root) = self else { return Ok(()) };
+        let own = rustix::process::geteuid().as_raw();
+        let folder = root.join(path);
+        match fs::metadata(&folder) {
+            Ok(found) if found.uid() != own && found.uid() != 0 => {
+                Err(KeyChainError::OtherOwner(folder, found.uid()))
+            }
+            Ok(found) if found.mode() & 0o022 != 0 => {
+                Err(KeyChainError::Writable(folder, found.mode() & 0o7777))
+            }
+            Ok(_) => Ok(()),
+            Err(e) if is_absent(&e) => Ok(()),
+            Err(e) => Err(KeyChainError::Read(folder, e)),
+        }
+    }
+
     /// The octets of a file that nobody but its owner may be able to read.
     pub(super) fn read_private(&self, path: &str) -> Result<Option<Zeroizing<Vec<u8>>>, KeyChainError> {
         if let Files::Folder(root) = self {

@@ -17,7 +17,8 @@ use zeroize::Zeroizing;
 
 use crate::certificate::{Certificate, identity_of, new_key_name};
 use crate::crypto::{
-    KeyType, Passphrase, PrivateKey, is_encrypted_pem, private_key_from_pem, private_key_to_pem, sha256,
+    KeyType, Passphrase, PrivateKey, is_encrypted_pem, private_key_from_pem, private_key_to_pem, random,
+    sha256,
 };
 use crate::signer::Signer;
 use crate::trust::TrustPolicy;
@@ -28,6 +29,7 @@ pub use self::transfer::SafeBag;
 
 const FORMAT_FILE: &str = "format";
 const FORMAT: &str = "namely key chain 1";
+const LOCAL_SECRET_FILE: &str = "local-secret";
 const DEFAULT_IDENTITY_FILE: &str = "default-identity";
 const CERTIFICATE_SUFFIX: &str = ".ndncert";
 
@@ -109,10 +111,14 @@ impl KeyChain {
     /// The key chain in `folder`, which is made when something is first written.
     ///
     /// # Errors
-    /// [`KeyChainError::UnknownFormat`] if it is of another version; [`KeyChainError::Read`] if
+    /// [`KeyChainError::OtherOwner`] and [`KeyChainError::Writable`] if others may change what is in
+    /// it; [`KeyChainError::UnknownFormat`] if it is of another version; [`KeyChainError::Read`] if
     /// that cannot be told.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, KeyChainError> {
         let key_chain = KeyChain { files: Files::Folder(folder.into()) };
+        for folder in ["", "keys", "anchors"] {
+            key_chain.files.check_owner(folder)?;
+        }
         match key_chain.files.read_text(FORMAT_FILE)? {
             Some(format) if format != FORMAT => {
                 Err(KeyChainError::UnknownFormat(key_chain.files.locate(FORMAT_FILE), format))
@@ -128,6 +134,26 @@ impl KeyChain {
     /// [`KeyChainError::NoHome`] if no home folder is known; otherwise as [`KeyChain::open`].
     pub fn open_default() -> Result<Self, KeyChainError> {
         Self::open(default_folder(|variable| std::env::var_os(variable))?)
+    }
+
+    /// A secret of this key chain's owner, made when it is first asked for: by it programs know what
+    /// they wrote themselves into places where others write too. It signs nothing that leaves the
+    /// machine.
+    ///
+    /// # Errors
+    /// [`KeyChainError`]: the folder cannot be read or written, or others can read the secret.
+    pub fn local_secret(&self) -> Result<[u8; 32], KeyChainError> {
+        if let Some(octets) = self.files.read_private(LOCAL_SECRET_FILE)? {
+            let damaged = |_| {
+                let path = self.files.locate(LOCAL_SECRET_FILE);
+                KeyChainError::Corrupted(path, "it has not 32 octets".into())
+            };
+            return octets.as_slice().try_into().map_err(damaged);
+        }
+        self.prepare()?;
+        let secret = random()?;
+        self.files.write(LOCAL_SECRET_FILE, &secret)?;
+        Ok(secret)
     }
 
     /// A key chain that is gone with the process.

@@ -460,3 +460,40 @@ mod safe_bags {
         }
     }
 }
+
+#[test]
+fn a_folder_that_others_may_write_or_have_is_refused_with_the_cure() {
+    let (folder, key_chain) = on_disk();
+    generate(&key_chain, "/a", None);
+    let open = || KeyChain::open(folder.path().join("keys"));
+    for (inside, mode) in [("", 0o720), ("keys", 0o702), ("anchors", 0o777)] {
+        let path = folder.path().join("keys").join(inside);
+        fs::create_dir_all(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let error = open().unwrap_err();
+        assert!(matches!(error, KeyChainError::Writable(..)), "{error}");
+        assert!(error.to_string().contains("chmod go-w"), "{error}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        open().unwrap();
+    }
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped in part: only root can give folders away");
+    }
+    std::os::unix::fs::chown(folder.path().join("keys"), Some(65_534), None).unwrap();
+    let error = open().unwrap_err();
+    assert!(matches!(error, KeyChainError::OtherOwner(_, 65_534)), "{error}");
+}
+
+#[test]
+fn the_local_secret_is_made_once_and_others_cannot_read_it() {
+    let (folder, key_chain) = on_disk();
+    let secret = key_chain.local_secret().unwrap();
+    assert_eq!(again(&folder).local_secret().unwrap(), secret);
+    assert_ne!(on_disk().1.local_secret().unwrap(), secret);
+    let path = folder.path().join("keys/local-secret");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(matches!(again(&folder).local_secret(), Err(KeyChainError::TooOpen(..))));
+    fs::write(&path, "short").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(matches!(again(&folder).local_secret(), Err(KeyChainError::Corrupted(..))));
+}

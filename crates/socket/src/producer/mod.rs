@@ -422,9 +422,10 @@ impl Producer {
             tracing::error!("a socket's thread ended by a panic");
         }
         drop(lease);
+        let options = self.options().clone();
         let commands = connection::Options {
-            signer: session::command_signer(&self.prefix, &self.options()),
-            trust_router_of: self.options().trust_router_of.clone(),
+            signer: session::command_signer(&self.prefix, &options),
+            trust_router_of: options.trust_router_of,
             ..connection::Options::default()
         };
         for record in records {

@@ -1,0 +1,226 @@
+//! Partial files and journals where others write too, and where writing them fails: whatever is
+//! found, what gets the final name is what the producer signed.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{believing, connect, content, key_of, name, names_in, resuming, unwatched};
+use namely_files::get::PART_SUFFIX;
+use namely_files::{FileServer, GetError, GetOptions, ResumeSecret, ServeOptions, get};
+use namely_socket::{Consumer, Flow};
+use namely_transport::connection::Outbox;
+use namely_transport::serve::Producer;
+use namely_wire::{InterestView, LpHeaders, Name};
+
+const OCTETS: usize = 45_000;
+
+/// A file server that says nothing of segments past the middle of a file while it stalls.
+struct Stalling {
+    server: FileServer,
+    stalls: Arc<AtomicBool>,
+}
+
+impl Producer for Stalling {
+    fn prefixes(&self) -> Vec<Name> {
+        self.server.prefixes()
+    }
+
+    fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox) {
+        let segment = interest.name.last().and_then(|last| last.segment());
+        if !self.stalls.load(Ordering::Relaxed) || segment.is_none_or(|segment| segment < 600) {
+            self.server.answer(interest, headers, outbox);
+        }
+    }
+}
+
+/// A file of four manifests' segments that is served, and a folder to fetch it into.
+struct Shared {
+    stalls: Arc<AtomicBool>,
+    consumer: Consumer,
+    directory: tempfile::TempDir,
+    file: Vec<u8>,
+}
+
+impl Shared {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (served, got) = (directory.path().join("served"), directory.path().join("got"));
+        fs::create_dir(&served).unwrap();
+        fs::create_dir(&got).unwrap();
+        fs::set_permissions(&got, fs::Permissions::from_mode(0o1777)).unwrap();
+        let file = content(OCTETS, 3);
+        fs::write(served.join("f"), &file).unwrap();
+        fs::write(served.join("g"), content(OCTETS, 4)).unwrap();
+        let (signer, anchor) = key_of("/p");
+        let options = ServeOptions { segment_octets: 50, ..ServeOptions::new(name("/p")) };
+        let server = FileServer::new(&served, options, signer).unwrap();
+        let stalls = Arc::new(AtomicBool::new(false));
+        let server = Stalling { server, stalls: stalls.clone() };
+        Shared { stalls, consumer: connect(server, believing(anchor)), directory, file }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().join("got").join(name)
+    }
+
+    fn part(&self) -> PathBuf {
+        self.at(&format!("file{PART_SUFFIX}"))
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.at(&format!("file{PART_SUFFIX}.journal"))
+    }
+
+    fn get(&self, options: GetOptions) -> Result<namely_files::Got, GetError> {
+        get(&self.consumer, &name("/p/f"), &self.at("file"), options, &mut unwatched)
+    }
+
+    /// Fetches `uri` to `file` until some manifests' worth is there; the octets that are kept.
+    fn interrupted(&self, uri: &str) -> u64 {
+        self.stalls.store(true, Ordering::Relaxed);
+        let mut stop = |progress: &namely_transport::object::Progress| {
+            if progress.octets > 20_000 { Flow::Stop } else { Flow::Continue }
+        };
+        let stopped = get(&self.consumer, &name(uri), &self.at("file"), resuming(), &mut stop);
+        self.stalls.store(false, Ordering::Relaxed);
+        match stopped {
+            Err(GetError::Interrupted { kept_octets, .. }) if kept_octets > 0 => kept_octets,
+            other => panic!("not interrupted midway: {other:?}"),
+        }
+    }
+
+    /// Fetches to the end, going on with what there is; the octets that had been there.
+    fn finishes(&self) -> u64 {
+        let got = self.get(resuming()).unwrap();
+        assert!(fs::read(self.at("file")).unwrap() == self.file, "something else got the final name");
+        assert_eq!(names_in(&self.directory.path().join("got")), ["file"]);
+        fs::remove_file(self.at("file")).unwrap();
+        got.resumed_octets
+    }
+}
+
+#[test]
+fn pipes_and_links_in_place_of_part_and_journal_are_refused_and_nothing_waits() {
+    let shared = Shared::new();
+    let dear = shared.at("dear");
+    fs::write(&dear, "dear").unwrap();
+    for suffix in ["", ".journal"] {
+        let bait = shared.at(&format!("file{PART_SUFFIX}{suffix}"));
+        if !suffix.is_empty() {
+            shared.interrupted("/p/f");
+            fs::remove_file(&bait).unwrap();
+        }
+        let mode = rustix::fs::Mode::from_raw_mode(0o666);
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &bait, fifo, mode, 0).unwrap();
+        let error = shared.get(resuming()).unwrap_err();
+        assert!(matches!(&error, GetError::Foreign { path, .. } if *path == bait), "{error}");
+        assert!(error.hint().is_some(), "{error}");
+        fs::remove_file(&bait).unwrap();
+
+        symlink(&dear, &bait).unwrap();
+        let error = shared.get(resuming()).unwrap_err();
+        assert!(matches!(error, GetError::Foreign { .. }), "{error}");
+        assert_eq!(fs::read(&dear).unwrap(), b"dear");
+        fs::remove_file(&bait).unwrap();
+    }
+}
+
+#[test]
+fn part_and_journal_of_another_user_are_refused_and_the_user_named() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: only root can give files away");
+    }
+    let shared = Shared::new();
+    for path in [shared.part(), shared.journal()] {
+        shared.interrupted("/p/f");
+        std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+        let error = shared.get(resuming()).unwrap_err();
+        assert!(matches!(error, GetError::Foreign { .. }), "{error}");
+        assert!(error.to_string().contains("uid 65534"), "{error}");
+        assert!(!shared.at("file").exists());
+        std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+        fs::remove_file(shared.part()).unwrap();
+        fs::remove_file(shared.journal()).unwrap();
+    }
+}
+
+#[test]
+fn a_part_that_another_name_leads_to_is_left_alone() {
+    let shared = Shared::new();
+    let dear = shared.at("dear");
+    fs::write(&dear, "dear").unwrap();
+    fs::hard_link(&dear, shared.part()).unwrap();
+    shared.get(GetOptions::default()).unwrap();
+    assert_eq!(fs::read(&dear).unwrap(), b"dear");
+    assert!(fs::read(shared.at("file")).unwrap() == shared.file);
+}
+
+#[test]
+fn only_what_this_user_noted_of_this_very_file_is_gone_on_with() {
+    let shared = Shared::new();
+    let kept = shared.interrupted("/p/f");
+    assert_eq!(shared.finishes(), kept, "its own journal counts");
+
+    // What another secret signed, as if another user had written it.
+    shared.interrupted("/p/f");
+    let others = GetOptions { secret: Some(ResumeSecret::new([8; 32])), ..resuming() };
+    assert_eq!(shared.get(others).unwrap().resumed_octets, 0);
+    fs::remove_file(shared.at("file")).unwrap();
+
+    // The journal of one file beside another, which was put into its place.
+    shared.interrupted("/p/g");
+    let other = shared.at("other");
+    fs::rename(shared.part(), &other).unwrap();
+    fs::remove_file(shared.journal()).unwrap();
+    shared.interrupted("/p/f");
+    fs::rename(&other, shared.part()).unwrap();
+    assert_eq!(shared.finishes(), 0);
+
+    // Without a secret nothing is left behind, and nothing believed.
+    shared.interrupted("/p/f");
+    let nothing = GetOptions { secret: None, ..resuming() };
+    assert_eq!(shared.get(nothing).unwrap().resumed_octets, 0);
+}
+
+#[test]
+fn a_part_or_journal_torn_anywhere_never_makes_a_wrong_file() {
+    let shared = Shared::new();
+    shared.interrupted("/p/f");
+    let journal_octets = fs::metadata(shared.journal()).unwrap().len();
+    let kept = shared.finishes();
+    for cut in (0..journal_octets).step_by(37) {
+        shared.interrupted("/p/f");
+        fs::OpenOptions::new().write(true).open(shared.journal()).unwrap().set_len(cut).unwrap();
+        assert_eq!(shared.finishes(), 0, "journal cut at {cut}");
+    }
+    for cut in (0..kept + 1000).step_by(2_499) {
+        shared.interrupted("/p/f");
+        let part = fs::OpenOptions::new().write(true).open(shared.part()).unwrap();
+        let octets = part.metadata().unwrap().len();
+        part.set_len(cut.min(octets)).unwrap();
+        let resumed = shared.finishes();
+        assert_eq!(resumed > 0, cut >= kept, "part cut at {cut} of {octets}");
+    }
+}
+
+#[test]
+fn a_fetched_file_has_the_permissions_that_umask_leaves() {
+    let shared = Shared::new();
+    let probe = shared.at("probe");
+    fs::write(&probe, "").unwrap();
+    let usual = fs::metadata(&probe).unwrap().mode();
+    shared.get(GetOptions::default()).unwrap();
+    assert_eq!(fs::metadata(shared.at("file")).unwrap().mode(), usual);
+
+    let served = shared.directory.path().join("served/f");
+    fs::set_permissions(&served, fs::Permissions::from_mode(0o755)).unwrap();
+    let keeping = GetOptions { keep_execute: true, ..GetOptions::default() };
+    shared.get(keeping).unwrap();
+    assert_eq!(fs::metadata(shared.at("file")).unwrap().mode() & 0o100, 0o100);
+}
