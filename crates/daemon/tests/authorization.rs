@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::client::{name, named, unix_ms};
-use common::other_user::{as_nobody, connect_as_other_user};
-use common::{Client, Daemon, PATIENCE, write};
+use common::other_user::{as_nobody, connect_as_other_user, connect_as_other_user_by_tcp};
+use common::{Client, Daemon, PATIENCE, until, write};
 use namely_security::{Certificate, KeyType, PrivateKey, Signer, sign_interest};
 use namely_wire::mgmt::{Command, ControlParameters, Dataset, GeneralStatus, Scope};
 use namely_wire::{InterestBuilder, NackReason, ValidityPeriod};
@@ -28,7 +28,7 @@ fn key(dir: &Path, uri: &str, days_old: u64) -> (Signer, String) {
 
 fn config_with_key(certificate: &str, rights: &str) -> String {
     format!(
-        "[authorization]\nlocalhop_rib = true\n[[authorization.key]]\ncertificate = \"{certificate}\"\n{rights}\n"
+        "[authorization]\nloopback = \"nothing\"\nlocalhop_rib = true\n[[authorization.key]]\ncertificate = \"{certificate}\"\n{rights}\n"
     )
 }
 
@@ -139,6 +139,83 @@ fn a_command_that_a_former_router_took_is_refused_by_its_successor() {
     assert_eq!(client.routes("/alice/x"), []);
     client.signer = alice;
     client.register("/alice/x");
+}
+
+#[test]
+fn an_application_registers_over_loopback_tcp_as_its_user_and_manages_nothing() {
+    let daemon = Daemon::start();
+    let mut client = Client::tcp(daemon.tcp());
+    client.register("/by/tcp");
+    let mut consumer = daemon.connect();
+    consumer.ask("/by/tcp/1");
+    assert_eq!(client.serve_one(b"from a user"), name("/by/tcp/1"));
+    assert_eq!(consumer.receive(PATIENCE).unwrap().data().content, b"from a user");
+    let text = refused(&mut client, Command::CsErase, &named("/"));
+    assert!(text.contains("Unix socket") && text.contains("authorization.loopback"), "{text}");
+}
+
+#[test]
+fn the_setting_says_how_far_users_are_believed_over_loopback_tcp() {
+    let mut daemon = Daemon::start_with("[authorization]\nloopback = \"manage\"\n", &[]);
+    let mut client = Client::tcp(daemon.tcp());
+    client.ok(Command::CsErase, &named("/"));
+    daemon.reload("[authorization]\nloopback = \"nothing\"\n");
+    let text = refused(&mut client, Command::RibRegister, &named("/x"));
+    assert!(text.contains("no key"), "{text}");
+}
+
+#[test]
+fn rules_for_users_are_enforced_over_loopback_tcp() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let rules = "[[authorization.user]]\nuser = 65534\nregister = [\"/nobody\"]\n";
+    let daemon = Daemon::start_with(rules, &[]);
+    as_nobody(&daemon, "registers_over_tcp_under_the_own_prefix_only");
+}
+
+#[test]
+fn a_command_of_a_connection_that_was_closed_is_nobodys() {
+    let daemon = Daemon::start_with("[tables]\nnack_no_route = false\n", &[]);
+    let mut watcher = daemon.connect();
+    // What is sent after a reset is read by nobody; what was sent before the end is.
+    let mut client = Client::tcp(daemon.tcp());
+    let own = client.own_face_by_list();
+    let command = Command::RibRegister.name(Scope::Localhost, &named("/gone"));
+    let interest = client.command_interest(command, b"");
+    client.send(&interest);
+    drop(client);
+    until("the face is gone", || (!watcher.faces().iter().any(|face| face.face_id == own)).then_some(()));
+    assert!(watcher.routes("/gone").is_empty());
+}
+
+#[test]
+fn what_a_web_page_makes_a_browser_send_registers_nothing() {
+    use std::io::Write;
+    let daemon = Daemon::start();
+    let command = Command::RibRegister.name(Scope::Localhost, &named("/page"));
+    let interest = InterestBuilder::new(command).nonce([1, 2, 3, 4]).build();
+    // The head of the request is cut as one packet of type 80 ('P') and length 79 ('O').
+    let mut request = b"POST /".to_vec();
+    request.resize(81, b'x');
+    request.extend_from_slice(&interest);
+    let mut stream = std::net::TcpStream::connect(daemon.tcp()).unwrap();
+    stream.write_all(&request).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let end = std::io::Read::read(&mut stream, &mut [0; 64]);
+    assert!(matches!(end, Ok(0)) || end.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset));
+    assert_eq!(daemon.connect().routes("/page"), []);
+}
+
+#[test]
+#[ignore = "run as another user by rules_for_users_are_enforced_over_loopback_tcp"]
+fn registers_over_tcp_under_the_own_prefix_only() {
+    let Some(mut client) = connect_as_other_user_by_tcp() else { return };
+    client.register("/nobody/x");
+    let text = refused(&mut client, Command::RibRegister, &named("/somebody"));
+    assert!(text.contains("user 65534"), "{text}");
+    refused(&mut client, Command::CsErase, &named("/nobody"));
 }
 
 #[test]

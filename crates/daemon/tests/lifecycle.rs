@@ -316,7 +316,8 @@ fn a_broken_file_on_reload_changes_nothing_and_is_logged() {
 
 #[test]
 fn a_reload_changes_who_may_do_what() {
-    // Over TCP only keys count, so the rights of a key show the change.
+    // Over TCP only keys count here, so the rights of a key show the change.
+    const KEYS_ONLY: &str = "[authorization]\nloopback = \"nothing\"\n";
     let dir = tempfile::tempdir().unwrap();
     let key = std::sync::Arc::new(
         namely_security::PrivateKey::generate(namely_security::KeyType::Ed25519).unwrap(),
@@ -327,15 +328,17 @@ fn a_reload_changes_who_may_do_what() {
         namely_security::Certificate::self_signed(key_name.as_name(), &key, validity, 1).unwrap();
     let path = dir.path().join("ops.cert");
     std::fs::write(&path, certificate.to_pem()).unwrap();
-    let mut daemon = Daemon::start();
+    let mut daemon = Daemon::start_with(KEYS_ONLY, &[]);
     let mut client = Client::tcp(daemon.tcp());
     client.signer = namely_security::Signer::new(key_name, key);
     assert_eq!(client.command(Command::RibRegister, &named("/ops")).code, 403);
-    let rule =
-        format!("[[authorization.key]]\ncertificate = \"{}\"\nregister = [\"/ops\"]\n", path.display());
+    let rule = format!(
+        "{KEYS_ONLY}[[authorization.key]]\ncertificate = \"{}\"\nregister = [\"/ops\"]\n",
+        path.display()
+    );
     daemon.reload(&rule);
     client.register("/ops");
-    daemon.reload("");
+    daemon.reload(KEYS_ONLY);
     assert_eq!(client.command(Command::RibRegister, &named("/ops/2")).code, 403);
 }
 

@@ -56,6 +56,7 @@ mod limits;
 mod mailbox;
 mod memif;
 mod options;
+mod owner;
 mod port;
 mod queue;
 mod reassembly;
@@ -83,6 +84,7 @@ pub use options::{
     DispatchedLinks, EthernetOptions, FaceShares, IoOptions, MemifOptions, MulticastOptions, TcpOptions,
     UdpOptions, Xdp,
 };
+pub use owner::OwnerError;
 pub use port::{FacePort, SendError};
 pub use shared::WORKERS_MAX;
 pub use status::{Carrier, Credentials, FaceState, FaceTag, PortCounters, PortStatus, Reach};

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use namely_link::stream::packet_octets;
+use namely_wire::DecodeError;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
@@ -13,6 +14,9 @@ use crate::kind::{ReadContext, Receiver};
 use crate::queue::FrameQueue;
 use crate::sender::{Flushed, Sender, Sent};
 use crate::sockets;
+
+/// The TLV-TYPEs of Interest, Data and link packets, with which streams begin.
+const FIRST_OCTETS: [u8; 3] = [5, 6, 100];
 
 /// Slices of one write: the system's limit.
 const SLICES_MAX: usize = 1024;
@@ -54,6 +58,8 @@ impl Pace {
 pub(crate) struct Partial {
     octets: Vec<u8>,
     pace: Pace,
+    /// Whether the stream ends unless the octet that comes next begins a packet.
+    must_begin: bool,
 }
 
 impl Partial {
@@ -76,6 +82,16 @@ impl Partial {
             Err(errno) => return Err(CloseReason::System(errno)),
         };
         let mut rest = &scratch[..octets];
+        if let (true, Some(first)) = (self.must_begin, rest.first()) {
+            // A web browser can be made to connect to any port, and what it sends after the head
+            // of its request is another's choice: it must not speak for its user.
+            if !FIRST_OCTETS.contains(first) {
+                let error = DecodeError::UnexpectedType((*first).into());
+                turn.count(error.label());
+                return Err(CloseReason::BadStream(error));
+            }
+            self.must_begin = false;
+        }
         let cut = loop {
             match packet_octets(rest) {
                 Ok(Some(length)) => {
@@ -112,6 +128,13 @@ impl StreamReceiver {
         let socket = Arc::new(socket);
         let sender = StreamSender::new(socket.clone());
         (Box::new(StreamReceiver { socket, partial: Partial::default() }), Box::new(sender))
+    }
+
+    /// The same for a connection that may not be one of packets at all.
+    pub(crate) fn pair_of_stranger(socket: OwnedFd) -> (Box<Self>, Box<StreamSender>) {
+        let (mut receiver, sender) = Self::pair(socket);
+        receiver.partial.must_begin = true;
+        (receiver, sender)
     }
 }
 

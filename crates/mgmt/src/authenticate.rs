@@ -9,7 +9,7 @@ use namely_wire::InterestView;
 use namely_wire::mgmt::Command;
 
 use crate::management::Now;
-use crate::policy::{Act, Policy, Requester};
+use crate::policy::{Act, Loopback, Policy, Requester};
 
 /// Refusal of a user whose rights do not reach.
 const USER_NOT_ALLOWED: &str = "user_not_allowed";
@@ -42,8 +42,8 @@ impl Authenticator {
     }
 
     /// Returns true for root and whoever runs the router.
-    pub(crate) fn is_superuser(&self, requester: Requester) -> bool {
-        matches!(requester, Requester::User(uid) if self.policy.superusers.contains(&uid))
+    pub(crate) fn is_superuser(&self, requester: &Requester) -> bool {
+        matches!(requester, Requester::User(uid) if self.policy.superusers.contains(uid))
     }
 
     /// Returns true if `command` may come under `/localhop/nfd`.
@@ -57,7 +57,7 @@ impl Authenticator {
         &mut self,
         act: Act<'_>,
         interest: &InterestView<'_>,
-        requester: Requester,
+        requester: &Requester,
         now: Now,
     ) -> Result<(), String> {
         if self.policy.user_allows(requester, act) {
@@ -73,7 +73,28 @@ impl Authenticator {
                     describe(act)
                 )
             }
-            Requester::Unknown => {
+            Requester::Loopback(uid) if self.policy.loopback != Loopback::Nothing => {
+                self.count(USER_NOT_ALLOWED);
+                let unix = Requester::User(*uid);
+                let (may, what) = (self.policy.user_allows(&unix, act), describe(act));
+                let refused = format!("user {uid} may not {what}");
+                if may {
+                    format!(
+                        "{refused} over TCP: use the router's Unix socket, or see authorization.loopback; and as \
+                         for its signature: {text}"
+                    )
+                } else {
+                    format!(
+                        "{refused}: see [authorization] in the router's configuration; and as for its \
+                         signature: {text}"
+                    )
+                }
+            }
+            Requester::Nameless(why) => {
+                self.count(label);
+                format!("{text}; and whose connection this is cannot be told: {why}")
+            }
+            Requester::Loopback(_) | Requester::Unknown => {
                 self.count(label);
                 text
             }
@@ -191,7 +212,7 @@ mod tests {
         who: Requester,
     ) -> Result<(), String> {
         let interest = InterestView::parse(wire).unwrap();
-        authenticator.allow(Act::RegisterOwn(name(uri).as_name()), &interest, who, NOW)
+        authenticator.allow(Act::RegisterOwn(name(uri).as_name()), &interest, &who, NOW)
     }
 
     #[test]
@@ -247,10 +268,31 @@ mod tests {
         let (signer, certificate) = key("/alice/KEY/1");
         let mut authenticator = authenticator(certificate);
         let user = Requester::User(1001);
-        try_to(&mut authenticator, &command(&signer, NOW.unix_ms), "/alice", user).unwrap();
+        try_to(&mut authenticator, &command(&signer, NOW.unix_ms), "/alice", user.clone()).unwrap();
         let digest = command(&Signer::digest_sha256(), NOW.unix_ms);
         let text = try_to(&mut authenticator, &digest, "/alice", user).unwrap_err();
         assert!(text.contains("user 1001 may not register /alice"), "{text}");
+    }
+
+    #[test]
+    fn who_is_refused_over_loopback_is_told_what_would_do() {
+        let (_, certificate) = key("/alice/KEY/1");
+        let mut authenticator = authenticator(certificate);
+        let digest = command(&Signer::digest_sha256(), NOW.unix_ms);
+        let mut refused = |who| try_to(&mut authenticator, &digest, "/x", who).unwrap_err();
+        assert!(refused(Requester::Loopback(7)).contains("user 7 may not register /x: see [authorization]"));
+        let text = refused(Requester::Nameless("it was closed".into()));
+        assert!(text.contains("no key") && text.contains("it was closed"), "{text}");
+        let rights = Rights { register: vec![Name::new()], manage: false };
+        let policy = Policy { users: vec![(None, rights)], ..Policy::default() };
+        authenticator.set_policy(policy.clone());
+        let interest = InterestView::parse(&digest).unwrap();
+        let user = Requester::Loopback(7);
+        let text = authenticator.allow(Act::Manage, &interest, &user, NOW).unwrap_err();
+        assert!(text.contains("Unix socket") || text.contains("[authorization]"), "{text}");
+        authenticator.set_policy(Policy { loopback: Loopback::Nothing, ..policy });
+        let text = try_to(&mut authenticator, &digest, "/x", user).unwrap_err();
+        assert!(text.contains("no key") && !text.contains("user 7"), "{text}");
     }
 
     #[test]

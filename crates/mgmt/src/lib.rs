@@ -75,4 +75,4 @@ mod tables;
 pub use control::{Control, CreateFaceError, FaceSettings, FaceSpec, Faces, Tables, UpdateFaceError};
 pub use counters::Counters;
 pub use management::{Incoming, Management, NEW_FACES_MAX, NewFace, Now};
-pub use policy::{Act, Policy, Requester, Rights};
+pub use policy::{Act, Loopback, Policy, Requester, Rights};

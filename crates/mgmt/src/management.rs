@@ -37,7 +37,7 @@ pub struct Management {
 }
 
 /// An Interest for management.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Incoming<'a> {
     /// The Interest's octets.
     pub interest: &'a [u8],
@@ -126,13 +126,13 @@ impl Management {
         };
         match Request::parse(&interest) {
             Ok(Request::Command(request)) => {
-                return self.command(&request, &interest, incoming, control, now, replies);
+                return self.command(&request, &interest, &incoming, control, now, replies);
             }
             Ok(Request::Dataset(request)) => {
-                replies.extend(self.dataset(&request, &interest, incoming, control, now))
+                replies.extend(self.dataset(&request, &interest, &incoming, control, now))
             }
             Ok(Request::FaceEvents(request)) => {
-                replies.extend(self.subscribe(request, &interest, reader(incoming), now))
+                replies.extend(self.subscribe(request, &interest, reader(&incoming), now))
             }
             Err(error) => replies.extend(self.unreadable(error, &interest)),
         }
@@ -179,7 +179,7 @@ impl Management {
         &mut self,
         request: &CommandRequest<'_>,
         interest: &InterestView<'_>,
-        incoming: Incoming<'_>,
+        incoming: &Incoming<'_>,
         control: Control<'_>,
         now: Now,
         replies: &mut Vec<Vec<u8>>,
@@ -206,7 +206,7 @@ impl Management {
         &mut self,
         request: &CommandRequest<'_>,
         interest: &InterestView<'_>,
-        incoming: Incoming<'_>,
+        incoming: &Incoming<'_>,
         control: Control<'_>,
         now: Now,
     ) -> Result<Step, ControlResponse> {
@@ -244,7 +244,7 @@ impl Management {
         request: &CommandRequest<'_>,
         parameters: &ControlParameters,
         interest: &InterestView<'_>,
-        incoming: Incoming<'_>,
+        incoming: &Incoming<'_>,
         now: Now,
     ) -> Result<(), ControlResponse> {
         let refuse = |text: String| ControlResponse::new(status_code::UNAUTHORIZED, text);
@@ -252,7 +252,7 @@ impl Management {
             return Err(refuse("only rib commands are taken under /localhop, and only where enabled".into()));
         }
         let act = Act::of(request.command, parameters, incoming.face_id);
-        self.authenticator.allow(act, interest, incoming.requester, now).map_err(refuse)?;
+        self.authenticator.allow(act, interest, &incoming.requester, now).map_err(refuse)?;
         match &parameters.name {
             Some(name) if changes_routes(request.command) && is_reserved(name.as_name()) => {
                 Err(refuse(format!("{name} belongs to the router's management")))
@@ -288,7 +288,7 @@ impl Management {
         &mut self,
         request: &DatasetRequest,
         interest: &InterestView<'_>,
-        incoming: Incoming<'_>,
+        incoming: &Incoming<'_>,
         control: Control<'_>,
         now: Now,
     ) -> Option<Vec<u8>> {
@@ -304,7 +304,7 @@ impl Management {
             self.counters.datasets_unanswerable += 1;
             return None;
         }
-        if !self.authenticator.is_superuser(incoming.requester)
+        if !self.authenticator.is_superuser(&incoming.requester)
             && let Some(first) = self.snapshots.large(interest.name, now.ns)
         {
             self.counters.datasets_repeated += 1;
@@ -361,10 +361,10 @@ impl Management {
 }
 
 /// For whom states are kept, and Interests held.
-fn reader(incoming: Incoming<'_>) -> Reader {
+fn reader(incoming: &Incoming<'_>) -> Reader {
     match incoming.requester {
-        Requester::User(uid) => Reader::User(uid),
-        Requester::Unknown => Reader::Face(incoming.face_id),
+        Requester::User(uid) | Requester::Loopback(uid) => Reader::User(uid),
+        Requester::Nameless(_) | Requester::Unknown => Reader::Face(incoming.face_id),
     }
 }
 

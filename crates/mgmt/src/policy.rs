@@ -9,12 +9,30 @@ use namely_wire::mgmt::{Command, ControlParameters, Scope};
 use namely_wire::{Component, Name, NameRef};
 
 /// What a face's peer is known by before any signature is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requester {
     /// A process of this machine that runs as this uid (`SO_PEERCRED` of a Unix socket).
     User(u32),
+    /// A process of this machine that runs as this uid, as the kernel says of the other end of a
+    /// TCP connection over loopback.
+    Loopback(u32),
+    /// Somebody on this machine of whom the kernel cannot say as whom it runs: why not. Only
+    /// signatures count.
+    Nameless(String),
     /// Somebody; only signatures count.
     Unknown,
+}
+
+/// What users may do who are known by the other end of a connection over loopback, at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loopback {
+    /// Nothing: only signatures count.
+    Nothing,
+    /// Register prefixes, as the rules for users allow.
+    #[default]
+    Register,
+    /// All that the rules for users allow.
+    Manage,
 }
 
 /// What somebody may do.
@@ -35,6 +53,8 @@ pub struct Policy {
     pub users: Vec<(Option<u32>, Rights)>,
     /// Rights of the holders of keys, each known by a certificate.
     pub keys: Vec<(Certificate, Rights)>,
+    /// How far users are believed over loopback.
+    pub loopback: Loopback,
     /// Whether `/localhop/nfd/rib` answers.
     pub localhop_rib: bool,
 }
@@ -88,9 +108,14 @@ pub(crate) fn is_reserved(name: NameRef<'_>) -> bool {
 }
 
 impl Policy {
-    /// Returns true if the user at the other end of a Unix socket may do `act` unsigned.
-    pub(crate) fn user_allows(&self, requester: Requester, act: Act<'_>) -> bool {
-        let Requester::User(uid) = requester else { return false };
+    /// Returns true if the user at the other end of a local connection may do `act` unsigned.
+    pub(crate) fn user_allows(&self, requester: &Requester, act: Act<'_>) -> bool {
+        let uid = match (requester, self.loopback, act) {
+            (Requester::User(uid), ..)
+            | (Requester::Loopback(uid), Loopback::Register, Act::RegisterOwn(_))
+            | (Requester::Loopback(uid), Loopback::Manage, _) => *uid,
+            _ => return false,
+        };
         self.superusers.contains(&uid)
             || self.users.iter().any(|(who, rights)| who.is_none_or(|who| who == uid) && rights.allow(act))
     }
@@ -152,11 +177,33 @@ mod tests {
             users: vec![(None, rights(&["/pub"])), (Some(7), rights(&["/seven"]))],
             ..Policy::default()
         };
-        let may = |requester, uri: &str| policy.user_allows(requester, Act::RegisterOwn(name(uri).as_name()));
-        assert!(may(Requester::User(0), "/anything") && policy.user_allows(Requester::User(0), Act::Manage));
+        let may =
+            |requester, uri: &str| policy.user_allows(&requester, Act::RegisterOwn(name(uri).as_name()));
+        assert!(may(Requester::User(0), "/anything") && policy.user_allows(&Requester::User(0), Act::Manage));
         assert!(may(Requester::User(7), "/pub/x") && may(Requester::User(7), "/seven/x"));
         assert!(may(Requester::User(8), "/pub/x") && !may(Requester::User(8), "/seven/x"));
         assert!(!may(Requester::Unknown, "/pub/x"), "rules for users are for Unix sockets");
+    }
+
+    #[test]
+    fn users_over_loopback_may_do_what_their_rules_and_the_setting_both_allow() {
+        let all = Rights { register: vec![Name::new()], manage: true };
+        for (loopback, registers, manages) in [
+            (Loopback::Nothing, false, false),
+            (Loopback::Register, true, false),
+            (Loopback::Manage, true, true),
+        ] {
+            let users = vec![(Some(7), all.clone()), (Some(8), rights(&["/eight"]))];
+            let policy = Policy { superusers: vec![0], users, loopback, ..Policy::default() };
+            let may = |uid, uri: &str| {
+                policy.user_allows(&Requester::Loopback(uid), Act::RegisterOwn(name(uri).as_name()))
+            };
+            let manage = |uid| policy.user_allows(&Requester::Loopback(uid), Act::Manage);
+            assert_eq!([may(0, "/x"), may(7, "/x"), may(8, "/eight/x")], [registers; 3], "{loopback:?}");
+            assert_eq!([manage(0), manage(7)], [manages; 2], "{loopback:?}");
+            assert!(!may(8, "/x") && !may(9, "/x") && !manage(8));
+            assert!(policy.user_allows(&Requester::User(7), Act::Manage), "over a Unix socket as ever");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use namely_mgmt::Loopback;
 use namely_wire::Name;
 use serde::Deserialize;
 
@@ -11,10 +12,13 @@ use super::values;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Authorization {
+    /// What users may do, at most, who connect by TCP over loopback: the kernel says who they are.
+    #[serde(deserialize_with = "loopback")]
+    pub loopback: Loopback,
     /// Whether `/localhop/nfd/rib` answers: other nodes may then register prefixes on this router,
     /// with commands that a `key` rule allows.
     pub localhop_rib: bool,
-    /// What users may do who connect through the Unix socket. All rules that fit add up. A file
+    /// What users may do who connect through the Unix socket or by TCP over loopback. All rules that fit add up. A file
     /// that has any rule replaces the default one, which lets every user register any prefix.
     pub user: Vec<UserRule>,
     /// What holders of keys may do, wherever they connect from.
@@ -24,7 +28,12 @@ pub struct Authorization {
 impl Default for Authorization {
     fn default() -> Self {
         let everyone = UserRule { user: User::Any, register: vec![Name::new()], manage: false };
-        Authorization { localhop_rib: false, user: vec![everyone], key: Vec::new() }
+        Authorization {
+            loopback: Loopback::default(),
+            localhop_rib: false,
+            user: vec![everyone],
+            key: Vec::new(),
+        }
     }
 }
 
@@ -65,6 +74,12 @@ pub struct KeyRule {
     /// Whether the holder may do everything.
     #[serde(default)]
     pub manage: bool,
+}
+
+fn loopback<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Loopback, D::Error> {
+    let choices =
+        [("nothing", Loopback::Nothing), ("register", Loopback::Register), ("manage", Loopback::Manage)];
+    values::choice(deserializer, &choices)
 }
 
 impl<'de> Deserialize<'de> for User {

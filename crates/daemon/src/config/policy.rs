@@ -19,7 +19,8 @@ impl Authorization {
     }
 
     fn policy_with(&self, passwd: &Path) -> Result<Policy, PolicyError> {
-        let mut policy = Policy { localhop_rib: self.localhop_rib, ..Policy::default() };
+        let mut policy =
+            Policy { localhop_rib: self.localhop_rib, loopback: self.loopback, ..Policy::default() };
         policy.superusers = vec![0, rustix::process::geteuid().as_raw()];
         for rule in &self.user {
             let who = match &rule.user {

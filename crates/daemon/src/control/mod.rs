@@ -144,7 +144,14 @@ impl ControlThread {
     /// else is expected.
     fn packet(&mut self, packet: &ControlPacket) {
         let Some(face) = packet.incoming else { return };
-        let requester = packet.credentials.map_or(Requester::Unknown, |peer| Requester::User(peer.uid));
+        let requester = match packet.credentials {
+            Some(peer) => Requester::User(peer.uid),
+            None => match self.plane.owner(face) {
+                Some(Ok(uid)) => Requester::Loopback(uid),
+                Some(Err(why)) => Requester::Nameless(why.to_string()),
+                None => Requester::Unknown,
+            },
+        };
         let incoming = Incoming { interest: &packet.packet, face_id: face.0, requester };
         let mut replies = Vec::new();
         let control = control(&self.plane, &self.core);

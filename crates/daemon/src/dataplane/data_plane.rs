@@ -8,7 +8,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
 use namely_forwarder::{FaceError, FaceId, FaceProperties};
-use namely_io::{EventLoop, OpenError, PortStatus, Workers};
+use namely_io::{EventLoop, OpenError, OwnerError, PortStatus, Workers};
 use namely_link::DropCounters;
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
 use namely_wire::mgmt::{Counter, FaceStatus};
@@ -149,6 +149,12 @@ impl DataPlane {
     pub fn port_status(&self, face: FaceId) -> Option<PortStatus> {
         let port = self.shared.port(face)?;
         Some(with_kernel_drops(port.status(), &namely_io::udp::kernel_drops()))
+    }
+
+    /// The user at the other end of a TCP connection that an application of this machine has made
+    /// over loopback; `None` for any other face. The kernel is asked once for each face.
+    pub fn owner(&self, face: FaceId) -> Option<Result<u32, OwnerError>> {
+        self.shared.port(face)?.look_up_owner()
     }
 
     /// How many packets were dispatched to each worker by another one.

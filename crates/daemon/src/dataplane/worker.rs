@@ -392,7 +392,8 @@ impl Sink<'_> {
         let incoming = headers.incoming_face_id.map(FaceId);
         let port = incoming.and_then(|id| self.ports.get(id));
         let credentials = port.and_then(|port| port.credentials());
-        let holder = port.map_or(Holder::Root, |port| port.holder());
+        let owned = |port: &Arc<Port>| port.owner().map_or(port.holder(), Holder::uid);
+        let holder = port.map_or(Holder::Root, owned);
         self.internal.push(ControlPacket { packet: outgoing.packet, headers, incoming, credentials, holder });
     }
 }

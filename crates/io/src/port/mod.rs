@@ -26,6 +26,7 @@ use crate::error::CloseReason;
 use crate::face_table::{Admission, Place};
 use crate::id::SourceId;
 use crate::limits::Limits;
+use crate::owner::{self, OwnerError};
 use crate::sender::Sender;
 use crate::status::{Carrier, Credentials, FaceState, FaceTag, LinkInfo, PortStatus, Reach};
 use state::PortState;
@@ -83,6 +84,7 @@ pub struct FacePort<P> {
     /// The longest frame that reaches the peer in one piece, octets; 0 where there is no telling.
     path_octets: AtomicUsize,
     receive_drops: Mutex<DropCounters>,
+    owner: OnceLock<Result<u32, OwnerError>>,
     state: Mutex<PortState<P>>,
 }
 
@@ -139,6 +141,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             mtu,
             path_octets,
             receive_drops: Mutex::default(),
+            owner: OnceLock::new(),
             state: Mutex::new(PortState::new(sender, local, persistency, state)),
         })
     }
@@ -197,6 +200,23 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
     /// The peer's user, where the system tells it.
     pub fn credentials(&self) -> Option<Credentials> {
         self.info.credentials
+    }
+
+    /// The user at the other end of a TCP connection that an application of this machine has made
+    /// over loopback; `None` for any other face. The kernel is asked once: not by a worker.
+    pub fn look_up_owner(&self) -> Option<Result<u32, OwnerError>> {
+        let FaceUri::Tcp(_) = &self.info.remote else { return None };
+        let state = self.state.lock();
+        let is_accepted = self.info.reach == Reach::Local && state.persistency == FacePersistency::OnDemand;
+        let local = state.local.address().filter(|_| is_accepted);
+        drop(state);
+        let (peer, local) = (self.info.remote.address()?, local?);
+        Some(*self.owner.get_or_init(|| owner::owner(peer, local)))
+    }
+
+    /// The user that [`FacePort::look_up_owner`] has found.
+    pub fn owner(&self) -> Option<u32> {
+        self.owner.get().and_then(|owner| owner.ok())
     }
 
     /// Gives the port its link service.

@@ -156,7 +156,7 @@ impl<H: Handler> Acceptor<H> for TcpAcceptor {
                     let Ok(local) = sockets::local_address(&socket) else { continue };
                     let Some(admission) = turn.admit(Holder::address(peer.ip())) else { continue };
                     prepare(&socket);
-                    let (receiver, sender) = StreamReceiver::pair(socket);
+                    let (receiver, sender) = StreamReceiver::pair_of_stranger(socket);
                     let (persistency, state) = (FacePersistency::OnDemand, FaceState::Up);
                     let (info, local) = (info(peer), uri(local));
                     let new = NewTransport { receiver, sender, info, local, persistency, state };
