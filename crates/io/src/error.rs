@@ -93,6 +93,8 @@ pub enum CloseReason {
     BadWebSocket(&'static str),
     /// Nothing arrived for long.
     Idle,
+    /// The peer has taken nothing for long while something waited.
+    Stalled,
     /// There were as many faces as there may be, and this one was idle for longest.
     Evicted,
     /// Connecting took too long.
@@ -118,6 +120,7 @@ impl fmt::Display for CloseReason {
                 write!(f, "the peer does not speak WebSocket as it must: {label}")
             }
             CloseReason::Idle => f.write_str("idle"),
+            CloseReason::Stalled => f.write_str("the peer has taken nothing for long"),
             CloseReason::Evicted => f.write_str("idle, and another needed the room"),
             CloseReason::DeviceDown => f.write_str("the network device is down"),
             CloseReason::DeviceGone => f.write_str("the network device was removed"),

@@ -154,6 +154,11 @@ impl<P: AsRef<[u8]> + Clone> FaceTable<P> {
             state.stand(place, Some(key(place, port)));
         }
     }
+
+    /// All faces.
+    pub(crate) fn ports(&self) -> Vec<Arc<FacePort<P>>> {
+        self.0.lock().entries.values().filter_map(|entry| entry.port.upgrade()).collect()
+    }
 }
 
 fn key<P: AsRef<[u8]> + Clone>(place: Place, port: &FacePort<P>) -> Key {

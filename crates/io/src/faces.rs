@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use namely_host::clock;
 use namely_host::shares::Holder;
@@ -16,6 +16,7 @@ use crate::error::{CloseReason, OpenError};
 use crate::face_table::Admission;
 use crate::id::SourceId;
 use crate::kind::{Acceptor, NewTransport, Receiver};
+use crate::limits::{QUEUE_RESERVE_OCTETS, RELIEF};
 use crate::mailbox::WorkerMailbox;
 use crate::options::IoOptions;
 use crate::port::{FacePort, FlushEnd, FollowUp, NewPort, PortRequest, SendContext, SendError};
@@ -93,6 +94,9 @@ pub(crate) type Shared<H> = crate::shared::Shared<WorkerMessage<H>, <H as Handle
 pub(crate) type Mailbox<H> = WorkerMailbox<WorkerMessage<H>>;
 type Port<H> = FacePort<<H as Handler>::Packet>;
 
+/// Ports, each with the octets of memory that its waiting frames take.
+type Queues<H> = Vec<(usize, Arc<Port<H>>)>;
+
 /// Something that makes transports.
 pub(crate) struct Listener<H: Handler> {
     /// `None` during its turn.
@@ -130,6 +134,8 @@ pub struct Faces<H: Handler> {
     pub(crate) timers: BTreeSet<(u64, SourceId)>,
     /// Link services whose timers are served here.
     pub(crate) link_timers: BTreeMap<(u64, SourceId), Arc<Port<H>>>,
+    /// Faces whose peers take nothing, by when that is looked at again.
+    pub(crate) stall_timers: BTreeMap<(u64, SourceId), Weak<Port<H>>>,
     /// Receiving halves of link services of faces that another worker reads.
     pub(crate) foreign: ForeignReaders<H::Packet>,
     pub(crate) reassembly_timers: ReassemblyTimers,
@@ -151,6 +157,7 @@ impl<H: Handler> Faces<H> {
             events: VecDeque::new(),
             timers: BTreeSet::new(),
             link_timers: BTreeMap::new(),
+            stall_timers: BTreeMap::new(),
             foreign: ForeignReaders::default(),
             reassembly_timers: ReassemblyTimers::default(),
             swept: 0,
@@ -231,10 +238,48 @@ impl<H: Handler> Faces<H> {
     /// [`SendError`]; counted at the port.
     #[inline]
     pub fn send(&mut self, port: &Arc<Port<H>>, outbound: Outbound<H::Packet>) -> Result<(), SendError> {
-        let (total, context) = self.send_context();
+        let (mut total, context) = self.send_context();
+        if self.shared.limits.are_queues_full(total) {
+            self.relieve();
+            (total, _) = self.send_context();
+        }
         let follow_up = port.send(outbound, total, context, &mut self.charge)?;
         self.follow_up(port, follow_up);
         Ok(())
+    }
+
+    /// Makes room in the queues: what has waited longest in the longest ones of the holder with
+    /// most is dropped; root's only where nobody else has more than the reserve. Each look at all
+    /// ports frees a part of the whole, so that it costs a packet little.
+    #[cold]
+    fn relieve(&mut self) {
+        if !self.shared.limits.may_relieve(self.now_ns) {
+            return;
+        }
+        let mut by_holder: BTreeMap<Holder, Queues<H>> = BTreeMap::new();
+        for port in self.shared.faces.ports() {
+            let octets = port.queued_memory_octets();
+            if octets > QUEUE_RESERVE_OCTETS {
+                by_holder.entry(port.holder()).or_default().push((octets, port));
+            }
+        }
+        let sum = |ports: &Queues<H>| ports.iter().map(|(octets, _)| *octets).sum::<usize>();
+        let payer = by_holder.into_iter().max_by_key(|(holder, ports)| (*holder != Holder::Root, sum(ports)));
+        let mut ports = payer.map(|(_, ports)| ports).unwrap_or_default();
+        ports.sort_by_key(|(octets, _)| std::cmp::Reverse(*octets));
+        let mut wanted = (self.shared.limits.queue_octets_total_max / RELIEF).max(1);
+        let before = self.charge;
+        for (octets, port) in ports {
+            let most = wanted.min(octets - QUEUE_RESERVE_OCTETS);
+            wanted = wanted.saturating_sub(port.drop_oldest(most, &mut self.charge));
+            if wanted == 0 {
+                break;
+            }
+        }
+        if self.charge == before {
+            self.shared.limits.rest(self.now_ns);
+        }
+        self.settle();
     }
 
     /// Shows an arrived frame to the sending half of the port's link service, if it concerns that:
@@ -466,6 +511,11 @@ impl<H: Handler> Faces<H> {
         let (_, context) = self.send_context();
         match port.flush(context, &mut self.charge) {
             FlushEnd::Done => (),
+            FlushEnd::Stands(due_ns) => {
+                if let Some(id) = port.id() {
+                    self.stall_timers.insert((due_ns, id), Arc::downgrade(port));
+                }
+            }
             FlushEnd::More => self.to_flush.push(port.clone()),
             FlushEnd::Failed(errno) => port.report_failure(errno, self.worker()),
         }

@@ -1,4 +1,8 @@
 //! Frames that wait to be sent on one transport.
+//!
+//! A packet that waits on several faces is charged to each. To charge it once it would need a count
+//! of its own, which every queueing and every flush would have to change; as it is, less memory is
+//! in use than is charged.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -103,11 +107,39 @@ impl<P: AsRef<[u8]>> FrameQueue<P> {
         octets
     }
 
+    /// Forgets frames from the front, until that has freed so many octets of memory; not one of
+    /// which a part is sent.
+    pub(crate) fn drop_oldest(&mut self, octets: usize) -> Freed {
+        let first = usize::from(self.sent_octets > 0);
+        let mut freed = Freed::default();
+        while freed.memory_octets < octets
+            && let Some(frame) = self.frames.remove(first)
+        {
+            self.octets -= frame.octets();
+            freed.add(&frame);
+        }
+        freed
+    }
+
     /// Forgets everything. Returns how many frames that were.
     pub(crate) fn clear(&mut self) -> u64 {
         let frames = self.frames.len() as u64;
         *self = FrameQueue::new();
         frames
+    }
+}
+
+/// What was dropped to make room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Freed {
+    pub(crate) frames: u64,
+    pub(crate) memory_octets: usize,
+}
+
+impl Freed {
+    fn add<P: AsRef<[u8]>>(&mut self, frame: &Frame<P>) {
+        self.frames += 1;
+        self.memory_octets += frame.octets() + FRAME_OVERHEAD_OCTETS;
     }
 }
 
@@ -194,6 +226,20 @@ impl<P: AsRef<[u8]>> WaitingFrames<P> {
         judged
     }
 
+    /// Forgets whole packets from the front, until that has freed so many octets of memory.
+    pub(crate) fn drop_oldest(&mut self, octets: usize) -> Freed {
+        let mut freed = Freed::default();
+        while let Some((_, begins_packet)) = self.joined.front()
+            && (freed.memory_octets < octets || !begins_packet)
+        {
+            self.joined.pop_front();
+            if let Some(frame) = self.frames.take_first() {
+                freed.add(&frame);
+            }
+        }
+        freed
+    }
+
     /// Forgets everything. Returns how many frames that were.
     pub(crate) fn clear(&mut self) -> u64 {
         self.joined = VecDeque::new();
@@ -254,6 +300,29 @@ mod tests {
         let mut taken = FrameQueue::new();
         assert_eq!(waiting.take(&mut taken, &CodelConfig::default(), 5 * MS), Judged::default());
         assert_eq!((taken.frames().count(), waiting.is_empty(), waiting.memory_octets()), (100, true, 0));
+    }
+
+    #[test]
+    fn the_oldest_frames_make_room_but_not_one_that_is_partly_sent() {
+        let mut queue = FrameQueue::new();
+        (0..5).for_each(|n| queue.push(frame(1000, n)));
+        let memory = |queue: &FrameQueue<Vec<u8>>| queue.memory_octets();
+        let one = memory(&queue) / 5;
+        queue.advance(10);
+        assert_eq!(queue.drop_oldest(one + 1), Freed { frames: 2, memory_octets: 2 * one });
+        let left: Vec<u8> = queue.frames().map(|frame| frame.slices()[1][0]).collect();
+        assert_eq!((left, memory(&queue)), (vec![0, 3, 4], 3 * one));
+        assert_eq!(queue.drop_oldest(usize::MAX).frames, 2);
+        assert_eq!(queue.frames().count(), 1);
+    }
+
+    #[test]
+    fn whole_packets_that_wait_make_room() {
+        let mut waiting = WaitingFrames::new();
+        (0..6).for_each(|n| waiting.push(frame(1000, n), n % 3 == 0, 0));
+        assert_eq!(waiting.drop_oldest(1).frames, 3);
+        assert_eq!(waiting.drop_oldest(usize::MAX).frames, 3);
+        assert!(waiting.is_empty() && waiting.memory_octets() == 0);
     }
 
     proptest! {

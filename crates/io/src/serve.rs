@@ -32,7 +32,8 @@ impl<H: Handler> Faces<H> {
         }
         let transports = self.timers.first().map(|(due_ns, _)| *due_ns);
         let links = self.link_timers.first_key_value().map(|((due_ns, _), _)| *due_ns);
-        transports.into_iter().chain(links).chain(self.reassembly_timers.due_ns()).min()
+        let stalls = self.stall_timers.first_key_value().map(|((due_ns, _), _)| *due_ns);
+        transports.into_iter().chain(links).chain(stalls).chain(self.reassembly_timers.due_ns()).min()
     }
 
     /// Serves a source whose descriptor is ready.
@@ -266,6 +267,12 @@ impl<H: Handler> Faces<H> {
             }
             PortRequest::Forget(id) => self.remove(id),
             PortRequest::RunTimer(id) => self.run_timer(id, handler),
+            PortRequest::Stalled(id) => {
+                if let Some(port) = self.port(id).cloned() {
+                    port.count_receive_drop("stalled");
+                    self.fail(&port, CloseReason::Stalled, handler);
+                }
+            }
             PortRequest::End(id, reason) => {
                 if let Some(port) = self.port(id).cloned() {
                     self.end(port, reason);
@@ -298,6 +305,17 @@ impl<H: Handler> Faces<H> {
             let (total, context) = self.send_context();
             let follow_up = port.tick(total, context, &mut self.charge);
             self.follow_up(&port, follow_up);
+        }
+        while let Some(entry) = self.stall_timers.first_entry()
+            && entry.key().0 <= self.now_ns
+        {
+            let (_, id) = *entry.key();
+            let port = entry.remove();
+            let Some(port) = port.upgrade() else { continue };
+            let again_ns = port.look_whether_it_stands(self.now_ns, || port.report_stall(self.worker()));
+            if let Some(due_ns) = again_ns {
+                self.stall_timers.insert((due_ns, id), Arc::downgrade(&port));
+            }
         }
     }
 

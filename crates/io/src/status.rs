@@ -147,6 +147,8 @@ pub(crate) struct LinkInfo {
     pub(crate) socket_inode: Option<u64>,
     /// An on-demand face goes when nothing arrived for this long, ns.
     pub(crate) idle_ns: Option<IdleTimes>,
+    /// Whether it is the peer's doing when nothing more is taken: the face then ends.
+    pub(crate) can_stall: bool,
     /// Why a face of this kind cannot have a persistency.
     pub(crate) refuses: fn(FacePersistency) -> Option<&'static str>,
 }

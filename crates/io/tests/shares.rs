@@ -172,3 +172,58 @@ fn a_face_that_makes_room_ends_as_others_do() {
     assert_eq!(status.counters.in_frames, 1);
     assert!(support::port(faces[0]).is_none() && support::port(faces[1]).is_some());
 }
+
+/// A connection to `router` from an address.
+fn connect_from(address: Ipv4Addr, router: SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+    socket.connect(&router.into()).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Sends what comes back until so much of it waits that no more is taken, reading nothing.
+fn ask_without_reading(stream: &TcpStream, octets: usize) {
+    let mut stream = stream.try_clone().unwrap();
+    let chunk: Vec<u8> = (0..32).flat_map(|n| packet(8000, n)).collect();
+    for _ in 0..octets / chunk.len() {
+        stream.write_all(&chunk).unwrap();
+    }
+}
+
+#[test]
+fn readers_that_do_not_read_pay_for_their_queues_and_nobody_else() {
+    let router = Router::start(IoOptions::default());
+    let mut neighbour = connect_from(Ipv4Addr::new(127, 0, 0, 2), router.tcp);
+    assert!(is_served(&mut neighbour, 1));
+    // 40 of one address, each with more than a queue takes: 320 MiB of 256.
+    let greedy: Vec<_> = (0..40).map(|_| connect_from(Ipv4Addr::new(127, 0, 0, 3), router.tcp)).collect();
+    greedy.iter().for_each(|stream| ask_without_reading(stream, 16 << 20));
+    assert!(is_served(&mut neighbour, 2), "who was there before");
+    assert!(is_served(&mut connect(&router.path, 4711), 3), "an application");
+    assert!(is_served(&mut UnixStream::connect(&router.path).unwrap(), 4), "the router's own user");
+    assert!(is_served(&mut connect_from(Ipv4Addr::new(127, 0, 0, 4), router.tcp), 5), "a new neighbour");
+    let dropped = |stream: &TcpStream| support::drops_to(stream.local_addr().unwrap(), "queues_full");
+    assert!(greedy.iter().map(dropped).sum::<u64>() > 0, "the limit was reached");
+    assert_eq!(dropped(&neighbour), 0);
+}
+
+#[test]
+fn a_connection_that_takes_nothing_is_closed_and_a_slow_one_stays() {
+    let stall_ns = 2_000_000_000;
+    let router = Router::start(IoOptions { stall_ns, ..IoOptions::default() });
+    let [standing, mut slow] = [3, 4].map(|n| connect_from(Ipv4Addr::new(127, 0, 0, n), router.tcp));
+    [&standing, &slow].into_iter().for_each(|stream| ask_without_reading(stream, 8 << 20));
+    let is_open = |stream: &TcpStream| support::open_to(stream.local_addr().unwrap());
+    // More than the kernel keeps for a reader before it tells the sender that there is room.
+    let mut octets = vec![0; 512 << 10];
+    let mut reads = 0;
+    while is_open(&standing) {
+        assert!(is_open(&slow), "after {reads} reads");
+        slow.read_exact(&mut octets).unwrap();
+        reads += 1;
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    assert!(is_open(&slow));
+}

@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use namely_io::{CloseReason, DispatchedLinks, FaceShares, IoOptions, OpenError, SendError};
+use namely_io::{CloseReason, DispatchedLinks, FaceShares, FaceTag, IoOptions, OpenError, SendError};
 use namely_wire::{DecodeError, FaceUri};
 use support::{Loop, as_user, eventually, packet, push};
 
@@ -175,30 +175,31 @@ fn a_consumer_that_never_reads_costs_its_limit_and_nobody_elses_packets() {
 
 #[test]
 fn the_limit_over_all_queues_holds_and_comes_back() {
+    const MAX: usize = 1 << 20;
     let options = IoOptions {
-        queue_octets_total_max: 100_000,
+        queue_octets_total_max: MAX,
         send_buffer_octets: 4096,
         stream_receive_buffer_octets: 4096,
         ..IoOptions::default()
     };
     let (place, io) = listening(options);
-    let streams: Vec<UnixStream> = (0..4).map(|_| place.connect()).collect();
-    let ids: Vec<_> = (0..4).map(|_| io.accepted()).collect();
-    let fill = move |io: &mut support::Io| {
-        let mut admitted = 0;
-        for n in 0..100 {
-            admitted += u64::from(push(io, ids[n % 4], support::frame(&packet(9000, 1))).is_ok());
-        }
-        admitted
-    };
-    assert_eq!(io.with(fill.clone()), 11, "11 packets of 9004 octets and their overhead");
-    drop(streams);
-    for _ in 0..4 {
-        io.next_event();
+    for _ in 0..2 {
+        let streams: Vec<UnixStream> = (0..4).map(|_| place.connect()).collect();
+        let ids: Vec<_> = (0..4).map(|_| io.accepted()).collect();
+        let queued = io.with({
+            let ids = ids.clone();
+            move |io| {
+                // Each gets in, as what waited longest goes for it.
+                (0..1000).for_each(|n| push(io, ids[n % 4], support::frame(&packet(9000, 1))).unwrap());
+                let octets = |id: &FaceTag| support::port(*id).unwrap().status().queue_octets;
+                ids.iter().map(octets).sum::<usize>()
+            }
+        });
+        assert!((MAX / 4 * 3..=MAX).contains(&queued), "{queued} octets wait");
+        assert!(ids.iter().all(|id| io.drops(*id, "queues_full") > 100));
+        drop(streams);
+        (0..4).for_each(|_| drop(io.next_event()));
     }
-    let _again = place.connect();
-    let id = io.accepted();
-    assert!(io.with(move |io| push(io, id, support::frame(&packet(10, 1)))).is_ok());
 }
 
 #[test]

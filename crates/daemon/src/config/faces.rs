@@ -36,6 +36,12 @@ pub struct Faces {
     pub faces_per_address_max: usize,
     /// Faces that only users of this machine may have; 0: a quarter of `faces_max`.
     pub faces_local_reserve: usize,
+    /// Octets of memory that packets waiting on all faces take; at it the longest queues of the
+    /// user or address with most lose what waited longest.
+    #[serde(deserialize_with = "values::octets")]
+    pub queue_octets_total_max: u64,
+    /// Seconds after which a connection whose peer takes nothing of what waits is closed.
+    pub stall_timeout_s: u64,
     /// File mode of Unix and memif sockets. Whoever may write to one may connect; what they may do
     /// is `[authorization]`'s.
     #[serde(deserialize_with = "values::file_mode")]
@@ -82,6 +88,8 @@ impl Default for Faces {
             faces_per_uid_max: io.face_shares.per_uid_max,
             faces_per_address_max: io.face_shares.per_address_max,
             faces_local_reserve: io.face_shares.local_reserve,
+            queue_octets_total_max: io.queue_octets_total_max as u64,
+            stall_timeout_s: io.stall_ns / 1_000_000_000,
             unix_mode: 0o666,
             codel_target_us: codel.target_ns / 1000,
             codel_interval_ms: codel.interval_ns / 1_000_000,

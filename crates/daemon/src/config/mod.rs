@@ -99,7 +99,7 @@ impl Config {
         let faces = changed_keys!(
             self.faces, new.faces, "faces":
             listen, unix_mode, workers, multicast, idle_timeout_s, idle_unanswered_s, faces_max,
-            faces_per_uid_max, faces_per_address_max, faces_local_reserve, codel_target_us, codel_interval_ms,
+            faces_per_uid_max, faces_per_address_max, faces_local_reserve, queue_octets_total_max, stall_timeout_s, codel_target_us, codel_interval_ms,
             congestion_threshold_octets, read_octets_per_turn, read_datagrams_per_turn, busy_poll_us, dispatcher,
             memif, ethernet,
         );

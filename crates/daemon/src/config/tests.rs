@@ -203,6 +203,8 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[faces]", "faces_per_uid_max", "7"),
     ("[faces]", "faces_per_address_max", "7"),
     ("[faces]", "faces_local_reserve", "7"),
+    ("[faces]", "queue_octets_total_max", "7"),
+    ("[faces]", "stall_timeout_s", "7"),
     ("[faces]", "codel_target_us", "7"),
     ("[faces]", "codel_interval_ms", "7"),
     ("[faces]", "congestion_threshold_octets", "7"),

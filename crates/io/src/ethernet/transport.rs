@@ -46,6 +46,7 @@ pub(super) fn transport<H: Handler>(
         credentials: None,
         socket_inode: None,
         idle_ns: (!remote.is_group()).then_some(options.udp.into()),
+        can_stall: false,
         refuses: if remote.is_group() { refuses } else { |_| None },
     };
     let sender = sender(link, device, remote, options)

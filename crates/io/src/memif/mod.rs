@@ -80,6 +80,7 @@ fn info(remote: FaceUri, reach: Reach, mtu: usize, credentials: Option<Credentia
         credentials,
         socket_inode: None,
         idle_ns: None,
+        can_stall: true,
         refuses: |persistency| {
             (persistency == FacePersistency::Permanent)
                 .then_some("a shared-memory face that its application opened cannot be permanent")

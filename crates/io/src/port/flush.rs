@@ -3,6 +3,8 @@
 
 use std::sync::atomic::Ordering;
 
+use namely_link::LinkSender;
+
 use super::FacePort;
 use super::state::{FlushEnd, PortState, SendContext, Writer};
 use crate::queue::FrameQueue;
@@ -43,7 +45,8 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             *charge += after as isize - before as isize;
             state = self.state.lock();
             state.count(&sent);
-            if sent.frames > 0 {
+            if sent.octets > 0 {
+                state.progress_ns = context.now_ns;
                 self.is_answered.store(true, Ordering::Relaxed);
             }
             if let Some(octets) = sent.path_octets {
@@ -57,16 +60,59 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
                 return FlushEnd::Done;
             }
             state.in_flight = (writer.frames.octets(), after);
+            if flushed == Ok(Flushed::Blocked) && !state.is_blocked {
+                state.progress_ns = context.now_ns;
+            }
             self.watch(&mut state, &*writer.sender, flushed == Ok(Flushed::Blocked));
             state.writer = Some(writer);
             match flushed {
                 Ok(Flushed::All) => (),
                 Ok(Flushed::Some) => return FlushEnd::More,
-                Ok(Flushed::Blocked) => return FlushEnd::Done,
+                Ok(Flushed::Blocked) => return self.stands(&mut state),
                 Err(errno) => return FlushEnd::Failed(errno),
             }
         }
         if state.queue.is_empty() { FlushEnd::Done } else { FlushEnd::More }
+    }
+
+    /// Nothing more is taken: has somebody look later whether anything was, unless somebody does.
+    fn stands(&self, state: &mut PortState<P>) -> FlushEnd {
+        if !self.info.can_stall || state.is_watched {
+            return FlushEnd::Done;
+        }
+        state.is_watched = true;
+        FlushEnd::Stands(state.progress_ns.saturating_add(self.limits.stall_ns))
+    }
+
+    /// Looks whether anything was taken since it last was said to stand. Returns when to look
+    /// again, ns; `None` if it stands no more, or has stood for so long that it is to be closed,
+    /// which `close` is called for.
+    pub(crate) fn look_whether_it_stands(&self, now_ns: u64, close: impl FnOnce()) -> Option<u64> {
+        let mut state = self.state.lock();
+        let due_ns = state.progress_ns.saturating_add(self.limits.stall_ns);
+        let stands = state.is_blocked;
+        if stands && due_ns > now_ns {
+            return Some(due_ns);
+        }
+        state.is_watched = false;
+        drop(state);
+        if stands {
+            close();
+        }
+        None
+    }
+
+    /// Octets of memory that the waiting frames take.
+    pub(crate) fn queued_memory_octets(&self) -> usize {
+        self.state.lock().waiting().1
+    }
+
+    /// Drops what has waited longest, until that has freed so many octets of memory. Returns how
+    /// many were freed.
+    pub(crate) fn drop_oldest(&self, octets: usize, charge: &mut isize) -> usize {
+        let freed = self.state.lock().drop_oldest(octets);
+        *charge -= freed as isize;
+        freed
     }
 
     /// Has the reading worker wait until more is taken, or no longer. Under the lock, so that what
@@ -123,7 +169,11 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         let mut state = self.state.lock();
         state.state = FaceState::Down;
         state.clear(charge);
+        // What the reliability service keeps goes now, not with the last hold on the port.
+        let config = *state.link.config();
+        let link = std::mem::replace(&mut state.link, LinkSender::new(config, 0));
         drop(state);
+        drop(link);
         if !was_closed {
             self.limits.count_closed();
         }

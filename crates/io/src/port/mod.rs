@@ -56,6 +56,8 @@ pub(crate) enum PortRequest {
     RunTimer(SourceId),
     /// The face must end.
     End(SourceId, CloseReason),
+    /// The peer has taken nothing for long.
+    Stalled(SourceId),
 }
 
 /// The sending half of a face.
@@ -364,6 +366,13 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         }
         if let Some(id) = self.id() {
             self.reader.request(PortRequest::End(id, reason), Some(from));
+        }
+    }
+
+    /// Tells the worker that reads the face that its peer takes nothing; worker `from` noticed it.
+    pub(crate) fn report_stall(&self, from: usize) {
+        if let Some(id) = self.id() {
+            self.reader.request(PortRequest::Stalled(id), Some(from));
         }
     }
 

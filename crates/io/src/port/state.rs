@@ -6,8 +6,8 @@ use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 
-use crate::limits::Limits;
-use crate::queue::{FrameQueue, WaitingFrames};
+use crate::limits::{Limits, QUEUE_RESERVE_OCTETS};
+use crate::queue::{FrameQueue, Freed, WaitingFrames};
 use crate::sender::{Sender, Sent};
 use crate::status::{FaceState, PortCounters};
 
@@ -29,6 +29,8 @@ pub enum SendError {
 pub(crate) enum FlushEnd {
     /// Nothing is left to do here.
     Done,
+    /// Nothing more is taken; a look is due at this time, ns, whether anything was.
+    Stands(u64),
     /// Again in the next turn.
     More,
     Failed(Errno),
@@ -50,6 +52,10 @@ pub(super) struct PortState<P> {
     pub(super) in_flight: (usize, usize),
     /// Nothing more is taken: the reading worker waits until something is.
     pub(super) is_blocked: bool,
+    /// When something was last taken, or began to wait, ns.
+    pub(super) progress_ns: u64,
+    /// Some worker looks, when the time has come, whether anything was taken.
+    pub(super) is_watched: bool,
     /// The workers that will flush at the end of their turn, a bit for each.
     pub(super) flushers: u64,
     /// The earliest time at which some worker serves the link's timer.
@@ -98,6 +104,8 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
             epoch: 0,
             in_flight: (0, 0),
             is_blocked: false,
+            progress_ns: 0,
+            is_watched: false,
             flushers: 0,
             timer_ns: None,
             counters: PortCounters::default(),
@@ -122,7 +130,9 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
         let (_, memory_octets) = self.waiting();
         let (refused, label) = match self.state {
             FaceState::Up if memory_octets >= limits.queue_octets_max => (SendError::QueueFull, "queue_full"),
-            FaceState::Up if total_octets >= 0 && total_octets as usize >= limits.queue_octets_total_max => {
+            FaceState::Up
+                if memory_octets >= QUEUE_RESERVE_OCTETS && limits.are_queues_full(total_octets) =>
+            {
                 (SendError::QueueFull, "queues_full")
             }
             FaceState::Up => return Ok(()),
@@ -172,6 +182,21 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
         if frames > 0 {
             self.counters.drops.add("down", frames);
         }
+    }
+
+    /// Drops what has waited longest, until that has freed so many octets of memory.
+    pub(super) fn drop_oldest(&mut self, octets: usize) -> usize {
+        let mut freed = Freed::default();
+        if let Some(writer) = &mut self.writer {
+            freed = writer.frames.drop_oldest(octets);
+            self.in_flight = (writer.frames.octets(), writer.frames.memory_octets());
+        }
+        let waiting = self.queue.drop_oldest(octets.saturating_sub(freed.memory_octets));
+        let frames = freed.frames + waiting.frames;
+        if frames > 0 {
+            self.counters.drops.add("queues_full", frames);
+        }
+        freed.memory_octets + waiting.memory_octets
     }
 
     /// Drops what waits, and the writer with it, wherever it is.

@@ -93,6 +93,7 @@ fn info(peer: SocketAddr) -> LinkInfo {
         credentials: None,
         socket_inode: None,
         idle_ns: None,
+        can_stall: true,
         refuses: refuses_permanent,
     }
 }

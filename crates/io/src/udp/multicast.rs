@@ -60,6 +60,7 @@ impl<H: Handler> Faces<H> {
             credentials: None,
             socket_inode: inode(&receiver),
             idle_ns: None,
+            can_stall: false,
             refuses: |persistency| {
                 (persistency == FacePersistency::OnDemand).then_some("a multicast face is not on demand")
             },

@@ -84,6 +84,7 @@ pub(crate) fn transport<H: Handler>(
         credentials: None,
         socket_inode: inode(&socket),
         idle_ns: Some(options.udp.into()),
+        can_stall: false,
         refuses: |_| None,
     };
     let socket = Arc::new(socket);

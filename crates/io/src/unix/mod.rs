@@ -118,6 +118,7 @@ fn application<H: Handler>(
         credentials,
         socket_inode: None,
         idle_ns: None,
+        can_stall: true,
         refuses: refuses_permanent,
     };
     let (receiver, sender) = StreamReceiver::pair(socket);

@@ -41,6 +41,7 @@ pub(super) fn client<H: Handler>(wire: Wire, peer: SocketAddr, local: FaceUri) -
         credentials: None,
         socket_inode: None,
         idle_ns: None,
+        can_stall: true,
         refuses: refuses_permanent,
     };
     NewTransport {

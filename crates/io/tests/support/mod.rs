@@ -83,9 +83,28 @@ pub(crate) fn port(face: FaceTag) -> Option<Arc<Port>> {
 
 /// How many faces with this local end are open.
 pub(crate) fn open_ports(local: std::net::SocketAddr) -> usize {
+    all_open().iter().filter(|port| port.status().local.address() == Some(local)).count()
+}
+
+/// The ports of all loops of this process that are open.
+fn all_open() -> Vec<Arc<Port>> {
     let ports: Vec<_> = PORTS.lock().unwrap().values().filter_map(Weak::upgrade).collect();
-    let is_there = |port: &&Arc<Port>| !port.is_closed() && port.status().local.address() == Some(local);
-    ports.iter().filter(is_there).count()
+    ports.into_iter().filter(|port| !port.is_closed()).collect()
+}
+
+/// Whether there is a face to this far end.
+pub(crate) fn open_to(remote: std::net::SocketAddr) -> bool {
+    all_open().iter().any(|port| port.status().remote.address() == Some(remote))
+}
+
+/// What the face to this far end dropped for a reason.
+pub(crate) fn drops_to(remote: std::net::SocketAddr, label: &'static str) -> u64 {
+    let of_face = |status: PortStatus| (status.remote.address() == Some(remote)).then_some(status);
+    all_open()
+        .iter()
+        .filter_map(|port| of_face(port.status()))
+        .map(|status| status.counters.drops.of(label))
+        .sum()
 }
 
 pub(crate) struct Recorder {
