@@ -179,8 +179,8 @@ fn options(config: &Config) -> DataPlaneOptions {
     let workers = std::num::NonZeroUsize::new(config.faces.workers);
     let mut options = DataPlaneOptions { workers, ..DataPlaneOptions::default() };
     options.io.faces_max = config.faces.faces_max;
-    let octets = |octets: u64| usize::try_from(octets).unwrap_or(usize::MAX);
-    options.io.queue_octets_total_max = octets(config.faces.queue_octets_total_max);
+    options.io.queue_octets_total_max =
+        usize::try_from(config.faces.queue_octets_total_max).unwrap_or(usize::MAX);
     options.io.stall_ns = config.faces.stall_timeout_s.saturating_mul(1_000_000_000);
     options.io.face_shares = config.faces.shares();
     options.io.udp.idle_ns = config.faces.idle_timeout_s.saturating_mul(1_000_000_000);

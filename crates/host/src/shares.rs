@@ -54,6 +54,18 @@ impl Holder {
         Holder::Address(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into())
     }
 
+    /// A number for who knows no holders: another one for each. Root's is 0.
+    pub fn number(self) -> u128 {
+        let (kind, value): (u128, u128) = match self {
+            Holder::Root => (0, 0),
+            Holder::Uid(uid) => (1, uid.into()),
+            Holder::Address(IpAddr::V4(address)) => (2, u32::from(address).into()),
+            Holder::Address(IpAddr::V6(prefix)) => (3, u128::from(prefix) >> 64),
+            Holder::Station([a, b, c, d, e, f]) => (4, u64::from_be_bytes([0, 0, a, b, c, d, e, f]).into()),
+        };
+        kind << 64 | value
+    }
+
     /// Returns true for programs of this machine, whose user the kernel has told.
     pub fn is_local(self) -> bool {
         matches!(self, Holder::Root | Holder::Uid(_))

@@ -17,6 +17,17 @@ fn addresses_count_by_host_and_ipv6_addresses_by_their_first_64_bits() {
 }
 
 #[test]
+fn each_holder_has_a_number_of_its_own_and_roots_is_0() {
+    let addresses = ["0.0.0.0", "0.0.0.1", "::", "2001:db8::1", "2001:db8:0:1::1", "2001:db8:1::1"];
+    let mut holders: Vec<_> = addresses.map(|text| Holder::address(text.parse().unwrap())).to_vec();
+    holders.extend([0, 1, 2, u32::MAX].map(Holder::uid));
+    holders.extend([[0; 6], [0xff; 6], [0, 0, 0, 0, 0, 1]].map(Holder::Station));
+    let numbers: BTreeSet<u128> = holders.iter().map(|holder| holder.number()).collect();
+    assert_eq!(numbers.len(), holders.len());
+    assert_eq!(Holder::Root.number(), 0);
+}
+
+#[test]
 fn roots_uid_is_root_and_no_other_is() {
     assert_eq!((Holder::uid(0), Holder::uid(7)), (Holder::Root, Holder::Uid(7)));
     assert!(Holder::uid(7).is_local() && !host(1).is_local());

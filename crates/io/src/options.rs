@@ -14,10 +14,11 @@ pub struct IoOptions {
     /// Maximum number of octets of memory that frames waiting on one face take; further frames
     /// are dropped.
     pub queue_octets_max: usize,
-    /// The same over all faces: the longest queues of the holder with most lose what waited longest.
-    /// Each face has 64 KiB whatever others take.
+    /// The same over all faces: the longest queues of the holder with most lose what waited
+    /// longest. Each face has 64 KiB whatever others take.
     pub queue_octets_total_max: usize,
-    /// A connection whose peer has taken nothing for this long while something waited is closed, ns.
+    /// A connection whose peer has taken nothing for this long while something waited is closed,
+    /// ns.
     pub stall_ns: u64,
     /// Maximum number of octets that are read from one stream in a turn, before others have theirs.
     pub read_octets_per_turn: usize,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use namely_forwarder::{FaceId, FaceLayer, FaceProperties};
+use namely_forwarder::{FaceId, FaceLayer, FaceProperties, HolderId};
 use namely_io::{FaceTag, PortStatus, Reach};
 use namely_link::{CodelConfig, DropCounters, LinkConfig, LinkSender};
 use namely_mgmt::{CreateFaceError, FaceSettings, UpdateFaceError};
@@ -116,7 +116,7 @@ impl DataPlaneShared {
         }
         let id = self
             .core
-            .face_register(core_spec(&port_status, &config))
+            .face_register_for(core_spec(&port_status, &config), HolderId(port.holder().number()))
             .map_err(|_| CreateFaceError::TooManyFaces)?;
         let face = status::face_status(id, &port.status(), &config, now_ns);
         let mut directory = self.directory.lock();
