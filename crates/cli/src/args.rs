@@ -31,7 +31,7 @@ const EXAMPLES: &str = "Examples:
   namely get /lab/run7.root            fetch a file by name and verify it
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 no router, 4 no such data, 5 no answer in time,
-6 not verified, 7 refused by the router, 130 interrupted.";
+6 not verified, 7 refused by the router, 69 and 78 as namelyd, 130 interrupted.";
 
 /// Options of every command.
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ pub enum Command {
     Serve(serve::Serve),
     /// Fetch a file or a directory by name, verified
     Get(get::Get),
-    /// Publish standard input under a name
+    /// Publish a file or standard input under a name
     Put(put::Put),
     /// Carry HTTP through named data, so that caches on the way answer
     #[command(subcommand)]
@@ -103,6 +103,9 @@ pub enum Command {
     /// List, add and remove routes
     #[command(subcommand)]
     Route(route::Route),
+    /// List and undo bindings: prefixes of applications below what a route leads to `local`
+    #[command(subcommand)]
+    Bind(bind::Bind),
     /// List, set and unset forwarding strategies
     #[command(subcommand)]
     Strategy(strategy::Strategy),
@@ -117,6 +120,8 @@ pub enum Command {
     Cert(cert::Cert),
     /// Show packets as text, from hex, a file of packets or a capture
     Dissect(dissect::Dissect),
+    /// Print the version
+    Version,
     /// Print shell completions
     Completions(generate::Completions),
     /// Write the man pages to a directory

@@ -1,5 +1,6 @@
 //! One module per command: its arguments and what it does.
 
+pub mod bind;
 pub mod cert;
 pub mod cs;
 pub mod demo;
@@ -52,11 +53,17 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Status(c) => c.run(&ctx),
         Command::Face(c) => c.run(&ctx),
         Command::Route(c) => c.run(&ctx),
+        Command::Bind(c) => c.run(&ctx),
         Command::Strategy(c) => c.run(&ctx),
         Command::Cs(c) => c.run(&ctx),
         Command::Key(c) => c.run(&ctx),
         Command::Cert(c) => c.run(&ctx),
         Command::Dissect(c) => c.run(&ctx),
+        Command::Version => {
+            let version = env!("CARGO_PKG_VERSION");
+            out.answer(|| format!("namely {version}"), || serde_json::json!({"version": version}));
+            Ok(())
+        }
         Command::Completions(c) => c.run(&ctx),
         Command::Man(c) => c.run(&ctx),
     }

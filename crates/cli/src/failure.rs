@@ -19,6 +19,10 @@ pub enum Exit {
     NotVerified = 6,
     /// The router refused the command.
     Refused = 7,
+    /// The router cannot listen where it is to: as `namelyd`.
+    CannotListen = 69,
+    /// The router's configuration is wrong: as `namelyd`.
+    Configuration = 78,
     /// Interrupted by a signal.
     Interrupted = 130,
 }

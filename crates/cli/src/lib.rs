@@ -24,7 +24,10 @@ use clap::Parser;
 pub fn main() -> ExitCode {
     let cli = args::Cli::parse();
     let out = output::Output::new(cli.global.json, cli.global.quiet);
-    init_log(cli.global.verbose);
+    // A router has a level of its own, which its configuration says and a reload changes.
+    if !matches!(cli.command, args::Command::Up(_)) {
+        init_log(cli.global.verbose);
+    }
     match commands::run(&cli, &out) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

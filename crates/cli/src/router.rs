@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use namely_client::{Client, ClientError, default_signer};
-use namely_transport::connection::{CommandError, Connection, ConnectionError, Options};
-use namely_wire::NackReason;
+use namely_transport::connection::{CommandError, Connection, ConnectionError, Options, Reach};
 use namely_wire::mgmt::status_code;
+use namely_wire::{NackReason, Name};
 
 use crate::commands::Context;
 use crate::failure::{Exit, Failure};
@@ -66,6 +66,8 @@ pub fn command_failure(error: CommandError) -> Failure {
                 401 | 403 => {
                     failure.hint("use the router's Unix socket, or sign with a key it trusts: `namely key`")
                 }
+                status_code::CONFLICT => failure
+                    .hint("`namely bind list` shows which prefixes are bound, `namely face list` by whom"),
                 _ => failure,
             }
         }
@@ -75,6 +77,28 @@ pub fn command_failure(error: CommandError) -> Failure {
         }
         CommandError::Nack(reason) => nack_failure("the command", reason),
         other => Failure::failed(other.to_string()),
+    }
+}
+
+/// Says why there is no route to `name` where a route leads to this host's applications and none of
+/// them has bound it.
+pub fn explain_unbound(failure: Failure, connection: Connection, name: &Name) -> Failure {
+    match Client::over(connection).unbound_below(name) {
+        Ok(Some(prefix)) => failure.hint(format!(
+            "{prefix} leads to the applications of the router's host, and none of them has bound {name} or a \
+             prefix of it: `namely bind list` shows what is bound"
+        )),
+        _ => failure,
+    }
+}
+
+/// Tells the person that nothing comes to a prefix yet.
+pub fn remark_on_reach(ctx: &Context<'_>, prefix: &Name, reach: Reach) {
+    if reach == Reach::NoRouteYet {
+        ctx.out.remark(format!(
+            "{prefix} is bound, but no route leads there: nothing is asked for before there is one; the router's \
+             operator makes it with `namely route add PREFIX local`, PREFIX being {prefix} or the beginning of it"
+        ));
     }
 }
 

@@ -73,6 +73,50 @@ fn the_content_store_is_configured_and_erased() {
 }
 
 #[test]
+fn a_prefix_routed_to_local_reaches_the_server_that_bound_it_and_peek_says_when_none_has() {
+    let mut home = Home::with_router();
+    assert!(home.ok(["route", "add", "/lab", "local"]).contains("face 1"));
+    let why = home.fails(4, ["peek", "/lab/data/32=metadata", "-p", "-f"]);
+    assert!(why.contains("no route to /lab/data") && why.contains("bind list"), "{why}");
+
+    std::fs::create_dir(home.path("data")).unwrap();
+    std::fs::write(home.path("data/a.txt"), "by the local path").unwrap();
+    let command = home.namely(["serve", "data", "--prefix", "/lab/data"]);
+    home.spawn(command);
+    home.wait_for("the binding", || home.ok(["bind", "list"]).contains("/lab/data"));
+    let bound = home.json(["bind", "list"]);
+    assert_eq!((bound.len(), bound[0]["routed"].as_bool()), (1, Some(true)), "{bound:?}");
+    home.ok(["get", "/lab/data/a.txt", "-o", "a.txt"]);
+    assert_eq!(std::fs::read_to_string(home.path("a.txt")).unwrap(), "by the local path");
+    let routes = home.json(["route", "list"]);
+    let to: Vec<_> = routes.iter().map(|r| (r["prefix"].as_str(), r["face_id"].as_u64())).collect();
+    assert_eq!(to, [(Some("/lab"), Some(1))], "the server made no route of its own");
+
+    for prefix in ["/lab/data", "/lab/data/below", "/lab"] {
+        let why = home.fails(7, ["serve", "data", "--prefix", prefix]);
+        assert!(why.contains("overlaps") && why.contains("bind list"), "{why}");
+    }
+    let local = &home.json(["face", "show", "local"])[0];
+    assert_eq!((local["routes"][0].as_str(), local["bound"][0].as_str()), (Some("/lab"), Some("/lab/data")));
+    let list = home.run(["face", "list"]);
+    assert!(list.stdout.contains("internal://local") && list.stderr.contains("0 orphans"), "{list:?}");
+    let face = bound[0]["face_id"].to_string();
+    assert!(home.ok(["face", "show", &face]).contains("bound        /lab/data"));
+    home.ok(["bind", "remove", "/lab/data"]);
+    assert!(home.fails(4, ["bind", "remove", "/lab/data"]).contains("not bound"));
+    assert!(home.fails(4, ["face", "show", "99999"]).contains("there is no face"));
+}
+
+#[test]
+fn without_a_route_to_local_servers_register_also_below_one_another() {
+    let mut home = Home::with_router();
+    std::fs::create_dir(home.path("data")).unwrap();
+    home.serve("/lab/data", ["serve", "data", "--prefix", "/lab/data"]);
+    home.serve("/lab/data/inner", ["serve", "data", "--prefix", "/lab/data/inner"]);
+    assert_eq!(home.json(["bind", "list"]).len(), 0);
+}
+
+#[test]
 fn face_events_are_printed_as_they_happen() {
     let mut home = Home::with_router();
     let command = home.namely(["face", "events", "--json"]);

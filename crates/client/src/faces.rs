@@ -9,6 +9,7 @@ use namely_wire::mgmt::{
 };
 use namely_wire::{DataView, DecodeError, Endpoint, FaceUri, InterestBuilder, types};
 
+use crate::bindings::{FACE_LOCAL, LOCAL};
 use crate::{Client, ClientError, flags};
 
 /// Longest lifetime of an Interest that waits for the next face event.
@@ -130,12 +131,12 @@ impl Client {
         self.command(Command::FacesDestroy, &parameters).map(drop)
     }
 
-    /// The FaceId of a face given by number or by remote URI.
+    /// The FaceId of a face given by number, by remote URI, or as `local`.
     ///
     /// # Errors
     /// [`ClientError::NoSuchFace`]: no face has that URI. A number is not looked up.
     pub fn find_face(&mut self, face: &str) -> Result<u64, ClientError> {
-        if let Ok(face_id) = face.parse() {
+        if let Some(face_id) = number(face) {
             return Ok(face_id);
         }
         let faces = self.faces()?;
@@ -149,9 +150,9 @@ impl Client {
     /// # Errors
     /// As of [`Client::create_face`].
     pub fn find_or_create_face(&mut self, face: &str) -> Result<u64, ClientError> {
-        match face.parse() {
-            Ok(face_id) => Ok(face_id),
-            Err(_) => Ok(self.create_face(face, None, &FaceProperties::default())?.face_id),
+        match number(face) {
+            Some(face_id) => Ok(face_id),
+            None => Ok(self.create_face(face, None, &FaceProperties::default())?.face_id),
         }
     }
 
@@ -192,6 +193,11 @@ impl Client {
             return Ok(Some((number, event)));
         }
     }
+}
+
+/// The FaceId that is meant by a number or a name of a face.
+fn number(face: &str) -> Option<u64> {
+    if face == LOCAL { Some(FACE_LOCAL) } else { face.parse().ok() }
 }
 
 /// The form in which routers take and list a URI: with family, numeric address and port.

@@ -24,6 +24,7 @@
 //! Follows NFD's management protocol; docs/management.md lists what namely's router adds.
 #![forbid(unsafe_code)]
 
+mod bindings;
 mod dataset;
 mod error;
 mod faces;
@@ -37,6 +38,7 @@ use namely_transport::connection::{Connection, Options};
 use namely_wire::FaceUri;
 use namely_wire::mgmt::{Command, ControlParameters};
 
+pub use bindings::FACE_LOCAL;
 pub use dataset::DATASET_SEGMENTS_MAX;
 pub use error::ClientError;
 pub use faces::{CreatedFace, FaceProperties};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use namely_wire::{FaceUri, Name};
 
-use crate::config::{Config, ConfigError, StaticRoute, default_files, values};
+use crate::config::{Config, ConfigError, StaticRoute, default_files, local_listeners, values};
 
 /// What can be said on the command line. It overrides the configuration file.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -22,10 +22,15 @@ pub struct DaemonArgs {
     #[arg(long)]
     pub check: bool,
 
-    /// Listen here, and nowhere else: unix:///PATH, tcp://ADDRESS:PORT, udp://ADDRESS:PORT,
-    /// ws://ADDRESS:PORT or dev://INTERFACE (repeatable)
+    /// Listen here, beside the user's local sockets: udp://ADDRESS:PORT, tcp://ADDRESS:PORT,
+    /// ws://ADDRESS:PORT or dev://INTERFACE; unix:///PATH or memif:///PATH takes the place of the
+    /// local sockets (repeatable)
     #[arg(short, long, value_name = "URI", value_parser = parse_listen)]
     pub listen: Vec<FaceUri>,
+
+    /// Listen where --listen says and nowhere else; so does --no-config
+    #[arg(long, requires = "listen")]
+    pub only: bool,
 
     /// Route PREFIX to a neighbour, as in /=udp://192.0.2.1:6363 (repeatable)
     #[arg(long, value_name = "PREFIX=URI", value_parser = parse_route)]
@@ -68,9 +73,18 @@ impl DaemonArgs {
         Ok(config)
     }
 
+    /// Where to listen by what was said here: applications of this machine find the router, unless
+    /// they were given a place of their own or are not wanted.
+    fn listeners(&self) -> Vec<FaceUri> {
+        let is_local = |uri: &FaceUri| matches!(uri, FaceUri::Unix(_) | FaceUri::Memif { .. });
+        let is_all = self.only || self.no_config || self.listen.iter().any(is_local);
+        let local = if is_all { Vec::new() } else { local_listeners() };
+        local.into_iter().chain(self.listen.iter().cloned()).collect()
+    }
+
     fn apply(&self, config: &mut Config) {
         if !self.listen.is_empty() {
-            config.faces.listen.clone_from(&self.listen);
+            config.faces.listen = self.listeners();
         }
         config.route.extend(self.route.iter().cloned());
         if let Some(workers) = self.workers {
@@ -138,9 +152,23 @@ mod tests {
         words.extend(["--config", path.to_str().unwrap()]);
         let config = parse(&words).unwrap().load().unwrap();
         let listeners: Vec<String> = config.faces.listen.iter().map(ToString::to_string).collect();
-        assert_eq!(listeners, ["udp4://127.0.0.1:2"]);
+        let local: Vec<String> = local_listeners().iter().map(ToString::to_string).collect();
+        assert_eq!(listeners, [&local[..], &["udp4://127.0.0.1:2".into()]].concat());
         assert_eq!((config.tables.cs_octets_max, config.tables.pit_entries_max), (1 << 20, 7));
         assert_eq!((config.route[0].prefix.to_string(), config.faces.workers), ("/a".into(), 64));
+    }
+
+    #[test]
+    fn listeners_are_beside_the_local_sockets_unless_told_otherwise() {
+        let schemes = |words: &[&str]| {
+            let listen = parse(words).unwrap().listeners();
+            listen.iter().map(|uri| uri.scheme().to_string()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(schemes(&["-l", "udp://0.0.0.0:6363"]), "unix memif udp4");
+        assert_eq!(schemes(&["-l", "udp://0.0.0.0:6363", "--only"]), "udp4");
+        assert_eq!(schemes(&["-l", "udp://0.0.0.0:6363", "--no-config"]), "udp4");
+        assert_eq!(schemes(&["-l", "unix:///x/y", "-l", "udp://0.0.0.0:6363"]), "unix udp4");
+        assert!(parse(&["--only"]).is_err(), "nothing to listen on");
     }
 
     #[test]

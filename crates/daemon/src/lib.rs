@@ -16,4 +16,4 @@ mod service;
 pub use args::DaemonArgs;
 pub use exit::{Exit, Failure};
 pub use router::Router;
-pub use run::run;
+pub use run::{check, run};

@@ -12,7 +12,7 @@ use namely_transport::{listen_socket, memif_beside};
 use namely_wire::FaceUri;
 use namely_wire::mgmt::Scope;
 
-use crate::config::Config;
+use crate::config::{Config, default_listeners};
 use crate::control::{ControlThread, Order, OrderSender};
 use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions};
 use crate::exit::{Exit, Failure};
@@ -214,10 +214,17 @@ fn route_management(config: &Config, core: &Core, plane: &DataPlane) -> Result<(
 
 fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
     let mut listening = Vec::new();
+    let is_default = config.faces.listen == default_listeners();
     for uri in &config.faces.listen {
         let spec = listen_spec(uri, config)?;
-        let local = plane.listen(spec).map_err(|error| cannot_listen(error.to_string()))?;
-        listening.push(local);
+        match plane.listen(spec) {
+            Ok(local) => listening.push(local),
+            // Nobody asked for these by name, and there is one such port for all users.
+            Err(error) if is_default && matches!(uri, FaceUri::Tcp(_) | FaceUri::Udp(_)) => {
+                tracing::warn!("{error}: this router does without, and has its local sockets");
+            }
+            Err(error) => return Err(cannot_listen(error.to_string())),
+        }
     }
     for group in &config.faces.multicast {
         let interface = group.interface.clone();

@@ -1,6 +1,7 @@
 //! The router as a program: configuration, start, signals, reload, stop.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use namely_wire::FaceUri;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -18,13 +19,12 @@ use crate::service::{self, Watchdog};
 /// # Errors
 /// [`Failure`] says what is wrong, what to do, and with which exit status to end.
 pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
-    let config = load(args)?;
     if args.check {
-        Router::check(&config)?;
-        let file = args.config_file().map_or("the default".into(), |path| path.display().to_string());
+        let file = check(args)?.map_or("the default".into(), |path| path.display().to_string());
         say(&format!("configuration ok: {file}"));
         return Ok(());
     }
+    let config = load(args)?;
     log::set_level(&config.log.level);
     // Before anything is announced: a signal that comes at once must not end the process by itself.
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
@@ -47,6 +47,15 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
         }
         None => Err(Failure::new(Exit::Failed, "the router could not go on; its log says why")),
     }
+}
+
+/// Checks the configuration without starting anything; the file that it is in, if it is in one.
+///
+/// # Errors
+/// [`Failure`] says what is wrong, and where.
+pub fn check(args: &DaemonArgs) -> Result<Option<PathBuf>, Failure> {
+    Router::check(&load(args)?)?;
+    Ok(args.config_file())
 }
 
 /// Reloads until a signal says stop; `None` if the router ended by itself.
@@ -82,13 +91,18 @@ fn announce(listening: &[FaceUri]) {
     let default = namely_transport::listen_socket();
     let is_default =
         |uri: &&FaceUri| matches!(uri, FaceUri::Unix(path) if default.as_os_str() == path.as_str());
-    let is_for_applications = |uri: &&FaceUri| {
-        matches!(uri, FaceUri::Unix(_) | FaceUri::Memif { .. } | FaceUri::Tcp(_) | FaceUri::Udp(_))
+    // Over anything else commands need a key that the configuration names.
+    let is_for_applications = |uri: &&FaceUri| match uri {
+        FaceUri::Unix(_) | FaceUri::Memif { .. } => true,
+        FaceUri::Tcp(_) => uri.address().is_some_and(|address| address.ip().is_loopback()),
+        _ => false,
     };
     let router = match (listening.iter().find(is_default), listening.iter().find(is_for_applications)) {
         (Some(_), _) => String::new(),
         (None, Some(uri)) => format!(" --router {uri}"),
-        (None, None) => return say("ready"),
+        (None, None) => {
+            return say("ready; for this machine's applications, --listen unix:///PATH as well");
+        }
     };
     say(&format!("ready; try: namely{router} status, or namely{router} serve DIR --prefix /NAME"));
 }

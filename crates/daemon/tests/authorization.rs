@@ -260,13 +260,13 @@ fn localhop_does_not_answer_unless_it_is_configured() {
 }
 
 #[test]
-fn another_user_registers_by_default_and_manages_nothing() {
+fn another_user_binds_below_the_operators_prefixes_and_may_do_nothing_else_by_default() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can become another user");
         return;
     }
-    let daemon = Daemon::start();
-    as_nobody(&daemon, "registers_and_does_not_manage");
+    let daemon = Daemon::start_with("[network]\nlocal = [\"/lab\"]\n", &[]);
+    as_nobody(&daemon, "binds_below_local_and_no_more");
 }
 
 #[test]
@@ -275,7 +275,8 @@ fn rules_for_users_are_enforced() {
         eprintln!("skipped: only root can become another user");
         return;
     }
-    let rules = "[[authorization.user]]\nuser = 65534\nregister = [\"/nobody\"]\n";
+    let rules = "[network]\nlocal = [\"/lab\"]\n[authorization]\nbind_below_local = false\n\
+                 [[authorization.user]]\nuser = 65534\nregister = [\"/nobody\"]\nbind = [\"/bound\"]\n";
     let daemon = Daemon::start_with(rules, &[]);
     as_nobody(&daemon, "registers_under_the_own_prefix_only");
 }
@@ -291,15 +292,24 @@ fn a_rule_lets_another_user_manage() {
 }
 
 #[test]
-#[ignore = "run as another user by another_user_registers_by_default_and_manages_nothing"]
-fn registers_and_does_not_manage() {
+#[ignore = "run as another user by another_user_binds_below_the_operators_prefixes_and_may_do_nothing_else_by_default"]
+fn binds_below_local_and_no_more() {
     let Some(mut client) = connect_as_other_user() else { return };
-    client.register("/anything");
-    assert_eq!(client.routes("/anything").len(), 1);
-    let text = refused(&mut client, Command::RibRegister, &named("/localhost/x"));
-    assert!(text.contains("user 65534"), "{text}");
-    let other = ControlParameters { face_id: Some(client.routes("/anything")[0].face_id + 1), ..named("/y") };
-    refused(&mut client, Command::RibRegister, &other);
+    let bound = client.command(Command::BptBind, &named("/lab/nobody"));
+    assert_eq!((bound.code, bound.text.as_str()), (200, "OK"));
+    for prefix in ["/lab", "/other", "/", "/localhost/nfd/x"] {
+        let text = refused(&mut client, Command::BptBind, &named(prefix));
+        assert!(text.contains("user 65534 may not bind") || text.contains("management"), "{text}");
+    }
+    let text = refused(&mut client, Command::RibRegister, &named("/lab/nobody"));
+    assert!(text.contains("user 65534 may not register /lab/nobody"), "{text}");
+    refused(&mut client, Command::RibRegister, &named("/anything"));
+    refused(&mut client, Command::RibRegister, &named("/localhost/x"));
+    let local = ControlParameters { face_id: Some(1), ..named("/y") };
+    refused(&mut client, Command::RibRegister, &local);
+    let other = ControlParameters { face_id: Some(256), ..named("/lab/other") };
+    refused(&mut client, Command::BptBind, &other);
+    refused(&mut client, Command::BptUnbind, &other);
     refused(&mut client, Command::FibAddNexthop, &named("/y"));
     refused(&mut client, Command::CsErase, &named("/"));
     refused(&mut client, Command::StrategyChoiceUnset, &named("/y"));
@@ -318,6 +328,11 @@ fn registers_under_the_own_prefix_only() {
     let Some(mut client) = connect_as_other_user() else { return };
     client.register("/nobody/x");
     refused(&mut client, Command::RibRegister, &named("/somebody"));
+    for (prefix, code) in [("/nobody/y", 200), ("/bound", 200), ("/somebody", 403), ("/lab/x", 403)] {
+        let response = client.command(Command::BptBind, &named(prefix));
+        assert_eq!(response.code, code, "{prefix}: {}", response.text);
+    }
+    refused(&mut client, Command::RibRegister, &named("/bound"));
 }
 
 #[test]

@@ -28,7 +28,9 @@ fn it_says_what_it_listens_on_and_what_to_do_next() {
 fn what_to_do_next_names_a_socket_that_applications_can_use_or_nothing() {
     for (listen, ready) in [
         (&["ws://127.0.0.1:0", "memif:///SOCKET"][..], "ready; try: namely --router memif:///SOCKET status,"),
-        (&["ws://127.0.0.1:0"], "ready\n"),
+        (&["tcp://127.0.0.1:0"], "ready; try: namely --router tcp4://127.0.0.1:"),
+        (&["ws://127.0.0.1:0"], "ready; for this machine's applications, --listen unix:///PATH"),
+        (&["udp://0.0.0.0:0"], "ready; for this machine's applications, --listen unix:///PATH"),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let socket = format!("{}/x.memif", &dir.path().display().to_string()[1..]);

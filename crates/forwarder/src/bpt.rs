@@ -166,6 +166,18 @@ impl<R: RawMutex> Bpt<R> {
         true
     }
 
+    /// How many names `face` has bound.
+    pub(crate) fn count_of(&self, face: FaceKey) -> usize {
+        self.control.lock().by_face.get(&face).map_or(0, |bindings| bindings.names.len())
+    }
+
+    /// Whether `face` has bound this very name.
+    pub(crate) fn holds(&self, key: Key<'_>, face: FaceKey) -> bool {
+        let Control { writer, .. } = &*self.control.lock();
+        let bound = self.table.find(writer, key, key.hashes.len());
+        bound.is_some_and(|id| self.node(writer, id).face == Some(face))
+    }
+
     /// The names that `face` has bound, at most `count` of them.
     pub(crate) fn names_of(&self, face: FaceKey, count: usize) -> Vec<Name> {
         let control = self.control.lock();

@@ -296,15 +296,37 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             if self.has_gone(key) {
                 return Err(BindError::NoFace);
             }
-            let routed = self.fib.leads_to(name, FaceKey::LOCAL);
+            let routed = self.fib.leads_to(name, FaceKey::LOCAL).is_some();
             Ok(if routed { Bound::Routed } else { Bound::NotRouted })
         })
+    }
+
+    /// How many components of `name` are the routable prefix that leads it to the face `local`;
+    /// `None` if the FIB leads it elsewhere, or nowhere.
+    pub fn bpt_routed(&self, name: NameRef<'_>) -> Option<usize> {
+        with_key(&self.hasher, name, |key| self.fib.leads_to(key, FaceKey::LOCAL))
     }
 
     /// Undoes a bind; returns true if there was one.
     pub fn bpt_unbind(&self, face: FaceId, prefix: &Name) -> bool {
         let Some(key) = self.key_of(face) else { return false };
         with_key(&self.hasher, prefix.as_name(), |name| self.bpt.unbind(name, prefix, key))
+    }
+
+    /// How many prefixes a face has bound.
+    pub fn bpt_count(&self, face: FaceId) -> usize {
+        self.key_of(face).map_or(0, |key| self.bpt.count_of(key))
+    }
+
+    /// Whether this face has bound this very prefix.
+    pub fn bpt_holds(&self, face: FaceId, prefix: &Name) -> bool {
+        let Some(face) = self.key_of(face) else { return false };
+        with_key(&self.hasher, prefix.as_name(), |key| self.bpt.holds(key, face))
+    }
+
+    /// The face that has bound `name` or a prefix of it.
+    pub fn bpt_bound_to(&self, name: NameRef<'_>) -> Option<FaceId> {
+        with_key(&self.hasher, name, |key| self.bpt.find(key)).map(FaceKey::id)
     }
 
     /// All bindings.
@@ -394,6 +416,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             to_local: own.sum(HotCounter::ToLocal),
             faces_freed: own.faces_freed.value(),
             faces_orphaned: own.faces_orphaned.value(),
+            orphans: self.faces.orphans() as u64,
             strategy_memory_full: self.memory.full(),
             drops: DropReason::ALL.map(|reason| own.drop_count(reason)),
         }

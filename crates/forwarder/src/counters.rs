@@ -305,6 +305,8 @@ pub struct ForwarderCounters {
     pub faces_freed: u64,
     /// Faces that a packet still held when they were released.
     pub faces_orphaned: u64,
+    /// Faces that are orphans now: released, and held by who has a packet for them.
+    pub orphans: u64,
     /// How often a strategy found no room to remember a prefix or a face of it.
     pub strategy_memory_full: u64,
     /// Drops in the order of [`DropReason::ALL`].

@@ -215,6 +215,12 @@ impl FaceCell {
         self.state.load(Ordering::Acquire) & (RELEASED | USERS) == RELEASED
     }
 
+    /// Returns true if the face was released while somebody held it, who holds it still.
+    fn is_orphan(&self) -> bool {
+        let state = self.state.load(Ordering::Acquire);
+        state & RELEASED != 0 && state & USERS != 0
+    }
+
     /// Registers a face in a free cell, under the table's lock.
     fn register(&self, spec: FaceProperties) -> u32 {
         let generation = ((self.state.load(Ordering::Relaxed) >> 32) as u32).wrapping_add(1);
@@ -475,6 +481,13 @@ impl<R: RawMutex> Faces<R> {
     pub(crate) fn snapshot(&self) -> Vec<FaceSnapshot> {
         let slots = self.table.lock().slots;
         (0..slots).filter_map(|slot| self.cells.get(slot as usize)?.status(slot)).collect()
+    }
+
+    /// How many faces are released and still held.
+    pub(crate) fn orphans(&self) -> usize {
+        let slots = self.table.lock().slots;
+        let is_orphan = |slot: &u32| self.cells.get(*slot as usize).is_some_and(FaceCell::is_orphan);
+        (0..slots).filter(is_orphan).count()
     }
 
     /// The packets of all faces, those released included.

@@ -119,10 +119,11 @@ impl<R: RawMutex> Fib<R> {
         self.table.prefetch_entry(hashes);
     }
 
-    /// Returns true if some prefix of `key` leads to `face`.
-    pub(crate) fn leads_to(&self, key: Key<'_>, face: FaceKey) -> bool {
-        let leads = |_, mut pairs: Pairs<'_>| pairs.any(|hop| hop.0 == face.bits()).then_some(());
-        self.table.find_longest(&self.control, key, leads).is_some()
+    /// How long the longest prefix of `key` is, in components, if it leads to `face`.
+    pub(crate) fn leads_to(&self, key: Key<'_>, face: FaceKey) -> Option<usize> {
+        let leads = |n, mut pairs: Pairs<'_>| Some((n, pairs.any(|hop| hop.0 == face.bits())));
+        let (n, leads) = self.table.find_longest(&self.control, key, leads)?;
+        leads.then_some(n)
     }
 
     /// Adds a next hop, or changes its cost.

@@ -53,8 +53,15 @@ impl OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OpenError::InUse(address) => {
+            OpenError::InUse(address) if address.starts_with("unix:") || address.starts_with("memif:") => {
                 write!(f, "{address} is in use: another router is running there; stop it or listen elsewhere")
+            }
+            // A port may be any program's.
+            OpenError::InUse(address) => {
+                write!(
+                    f,
+                    "{address} is in use by another program, or another user's router; listen elsewhere"
+                )
             }
             OpenError::NotPermitted(doing) => write!(
                 f,

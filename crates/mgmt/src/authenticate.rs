@@ -69,7 +69,8 @@ impl Authenticator {
             Requester::User(uid) => {
                 self.count(USER_NOT_ALLOWED);
                 format!(
-                    "user {uid} may not {}: see [authorization] in the router's configuration",
+                    "user {uid} may not {}: below a prefix that leads to `local` names may be bound, anything \
+                     else is up to [authorization] in the router's configuration",
                     describe(act)
                 )
             }
@@ -141,6 +142,8 @@ fn trust(policy: &Policy) -> TrustPolicy {
 fn describe(act: Act<'_>) -> String {
     match act {
         Act::RegisterOwn(name) => format!("register {name}"),
+        Act::BindOwn { name, .. } => format!("bind {name}"),
+        Act::UnbindOwn(name) => format!("unbind {name}"),
         Act::Manage => "manage this router".into(),
     }
 }
@@ -196,7 +199,7 @@ mod tests {
     }
 
     fn authenticator(certificate: Certificate) -> Authenticator {
-        let rights = Rights { register: vec![name("/alice")], manage: false };
+        let rights = Rights { register: vec![name("/alice")], ..Rights::default() };
         Authenticator::new(Policy { keys: vec![(certificate, rights)], ..Policy::default() }, NOW)
     }
 
@@ -283,7 +286,7 @@ mod tests {
         assert!(refused(Requester::Loopback(7)).contains("user 7 may not register /x: see [authorization]"));
         let text = refused(Requester::Nameless("it was closed".into()));
         assert!(text.contains("no key") && text.contains("it was closed"), "{text}");
-        let rights = Rights { register: vec![Name::new()], manage: false };
+        let rights = Rights { register: vec![Name::new()], ..Rights::default() };
         let policy = Policy { users: vec![(None, rights)], ..Policy::default() };
         authenticator.set_policy(policy.clone());
         let interest = InterestView::parse(&digest).unwrap();
@@ -304,7 +307,7 @@ mod tests {
         authenticator.set_policy(Policy::default());
         let later = command(&signer, NOW.unix_ms + 1);
         assert!(try_to(&mut authenticator, &later, "/alice", Requester::Unknown).is_err());
-        let rights = Rights { register: vec![Name::new()], manage: true };
+        let rights = Rights { manage: true, ..Rights::default() };
         authenticator.set_policy(Policy { keys: vec![(certificate, rights)], ..Policy::default() });
         assert!(try_to(&mut authenticator, &wire, "/alice", Requester::Unknown).is_err(), "a replay");
         try_to(&mut authenticator, &later, "/alice", Requester::Unknown).unwrap();

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use namely_forwarder::{Charge, CsChange, FaceId, FibError, RibError, StrategyError};
+use namely_forwarder::{BindError, Bound, Charge, CsChange, FaceId, FibError, RibError, StrategyError};
 use namely_wire::mgmt::{
     Counter, CsInfo, FacePersistency, FaceStatus, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin,
     StrategyChoice,
@@ -87,6 +87,28 @@ pub trait Tables {
 
     /// Removes a route; false if there was none.
     fn rib_unregister(&self, prefix: NameRef<'_>, face: FaceId, origin: RouteOrigin) -> bool;
+
+    /// All bound prefixes.
+    fn bpt(&self) -> Vec<(Name, FaceId)>;
+
+    /// Binds a prefix to an application's face, which has no more than `of_face_max` then.
+    ///
+    /// # Errors
+    /// [`BindError`]: the prefix overlaps a bound one, the face is none that binds, or too many are
+    /// bound.
+    fn bpt_bind(&self, face: FaceId, prefix: &Name, of_face_max: usize) -> Result<Bound, BindError>;
+
+    /// Undoes a bind of this face; false if there was none.
+    fn bpt_unbind(&self, face: FaceId, prefix: &Name) -> bool;
+
+    /// Whether this face has bound this very prefix.
+    fn bpt_holds(&self, face: FaceId, prefix: &Name) -> bool;
+
+    /// The face that has bound `name` or a prefix of it.
+    fn bpt_bound_to(&self, name: NameRef<'_>) -> Option<FaceId>;
+
+    /// How many components of `name` are the routable prefix that leads it to the face `local`.
+    fn bpt_routed(&self, name: NameRef<'_>) -> Option<usize>;
 
     /// The strategy choices, in the order of names.
     fn strategies(&self) -> Vec<StrategyChoice>;

@@ -75,4 +75,5 @@ mod tables;
 pub use control::{Control, CreateFaceError, FaceSettings, FaceSpec, Faces, Tables, UpdateFaceError};
 pub use counters::Counters;
 pub use management::{Incoming, Management, NEW_FACES_MAX, NewFace, Now};
+pub use modules::bpt::{BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX};
 pub use policy::{Act, Loopback, Policy, Requester, Rights};

@@ -9,7 +9,7 @@ use namely_wire::{InterestView, Name, NameRef};
 
 use crate::announcement;
 use crate::authenticate::Authenticator;
-use crate::control::{Control, CreateFaceError, FaceSpec};
+use crate::control::{Control, CreateFaceError, FaceSpec, Tables};
 use crate::counters::Counters;
 use crate::dataset::{Reader, Snapshots};
 use crate::events::{Events, Subscription};
@@ -219,7 +219,7 @@ impl Management {
                 &announced
             }
         };
-        self.allow(request, parameters, interest, incoming, now)?;
+        self.allow(request, parameters, interest, incoming, (control.tables, now))?;
         let done = |response: Result<ControlResponse, ControlResponse>| response.map(Step::Done);
         match request.command {
             Command::FacesCreate => modules::faces::face_spec(parameters).map(Step::Make),
@@ -235,6 +235,8 @@ impl Management {
                 done(modules::rib::register(parameters, own, control.tables, now.ns))
             }
             Command::RibUnregister => done(modules::rib::unregister(parameters, own, control.tables)),
+            Command::BptBind => done(modules::bpt::bind(parameters, own, control.tables)),
+            Command::BptUnbind => done(modules::bpt::unbind(parameters, own, control.tables)),
         }
     }
 
@@ -245,13 +247,13 @@ impl Management {
         parameters: &ControlParameters,
         interest: &InterestView<'_>,
         incoming: &Incoming<'_>,
-        now: Now,
+        (tables, now): (&dyn Tables, Now),
     ) -> Result<(), ControlResponse> {
         let refuse = |text: String| ControlResponse::new(status_code::UNAUTHORIZED, text);
         if request.scope == Scope::Localhop && !self.authenticator.answers_localhop(request.command) {
             return Err(refuse("only rib commands are taken under /localhop, and only where enabled".into()));
         }
-        let act = Act::of(request.command, parameters, incoming.face_id);
+        let act = Act::of(request.command, parameters, incoming.face_id, |name| tables.bpt_routed(name));
         self.authenticator.allow(act, interest, &incoming.requester, now).map_err(refuse)?;
         match &parameters.name {
             Some(name) if changes_routes(request.command) && is_reserved(name.as_name()) => {
@@ -331,6 +333,7 @@ impl Management {
             Dataset::RibList => encode_blocks(&control.tables.rib(now.ns)),
             Dataset::StrategyChoiceList => encode_blocks(&control.tables.strategies()),
             Dataset::CsInfo => encode_blocks(&[control.tables.cs_info()]),
+            Dataset::BptList => encode_blocks(&modules::bpt::list(control.tables)),
         }
     }
 
@@ -376,5 +379,7 @@ fn changes_routes(command: Command) -> bool {
             | Command::RibAnnounce
             | Command::FibAddNexthop
             | Command::FibRemoveNexthop
+            | Command::BptBind
+            | Command::BptUnbind
     )
 }

@@ -40,6 +40,8 @@ pub enum Loopback {
 pub struct Rights {
     /// Prefixes at or under which routes to the own face may be registered.
     pub register: Vec<Name>,
+    /// Prefixes at or under which the own face may bind; where it may register it may bind, too.
+    pub bind: Vec<Name>,
     /// Whether every command is allowed.
     pub manage: bool,
 }
@@ -55,6 +57,8 @@ pub struct Policy {
     pub keys: Vec<(Certificate, Rights)>,
     /// How far users are believed over loopback.
     pub loopback: Loopback,
+    /// Whether every user may bind below what a route leads to the face `local`.
+    pub bind_below_local: bool,
     /// Whether `/localhop/nfd/rib` answers.
     pub localhop_rib: bool,
 }
@@ -64,18 +68,38 @@ pub struct Policy {
 pub enum Act<'a> {
     /// Adds or removes a route to the face that the command came from.
     RegisterOwn(NameRef<'a>),
+    /// Binds a prefix to the face that the command came from.
+    BindOwn {
+        /// The prefix.
+        name: NameRef<'a>,
+        /// Whether a shorter prefix is routed to the face `local`.
+        is_below_local: bool,
+    },
+    /// Undoes a bind of the face that the command came from.
+    UnbindOwn(NameRef<'a>),
     /// Anything else.
     Manage,
 }
 
 impl<'a> Act<'a> {
-    /// What `command` with `parameters` from face `own` does.
-    pub fn of(command: Command, parameters: &'a ControlParameters, own: u64) -> Self {
+    /// What `command` with `parameters` from face `own` does. `routed` says how many components of
+    /// a name are routed to the face `local`.
+    pub fn of(
+        command: Command,
+        parameters: &'a ControlParameters,
+        own: u64,
+        routed: impl Fn(NameRef<'_>) -> Option<usize>,
+    ) -> Self {
         let is_own = matches!(parameters.face_id, None | Some(0)) || parameters.face_id == Some(own);
         match (command, &parameters.name) {
             (Command::RibRegister | Command::RibUnregister | Command::RibAnnounce, Some(name)) if is_own => {
                 Act::RegisterOwn(name.as_name())
             }
+            (Command::BptBind, Some(name)) if is_own => {
+                let name = name.as_name();
+                Act::BindOwn { name, is_below_local: routed(name).is_some_and(|n| n < name.len()) }
+            }
+            (Command::BptUnbind, Some(name)) if is_own => Act::UnbindOwn(name.as_name()),
             _ => Act::Manage,
         }
     }
@@ -87,6 +111,10 @@ impl Rights {
         match act {
             _ if self.manage => true,
             Act::RegisterOwn(name) => self.register.iter().any(|prefix| covers(prefix.as_name(), name)),
+            Act::BindOwn { name, .. } | Act::UnbindOwn(name) => {
+                let mut prefixes = self.register.iter().chain(&self.bind);
+                prefixes.any(|prefix| covers(prefix.as_name(), name))
+            }
             Act::Manage => false,
         }
     }
@@ -112,11 +140,22 @@ impl Policy {
     pub(crate) fn user_allows(&self, requester: &Requester, act: Act<'_>) -> bool {
         let uid = match (requester, self.loopback, act) {
             (Requester::User(uid), ..)
-            | (Requester::Loopback(uid), Loopback::Register, Act::RegisterOwn(_))
+            | (
+                Requester::Loopback(uid),
+                Loopback::Register,
+                Act::RegisterOwn(_) | Act::BindOwn { .. } | Act::UnbindOwn(_),
+            )
             | (Requester::Loopback(uid), Loopback::Manage, _) => *uid,
             _ => return false,
         };
-        self.superusers.contains(&uid)
+        let is_free = match act {
+            Act::BindOwn { is_below_local, .. } => self.bind_below_local && is_below_local,
+            // Nobody but the same face's peer can have bound it.
+            Act::UnbindOwn(_) => true,
+            _ => false,
+        };
+        is_free
+            || self.superusers.contains(&uid)
             || self.users.iter().any(|(who, rights)| who.is_none_or(|who| who == uid) && rights.allow(act))
     }
 
@@ -135,7 +174,11 @@ mod tests {
     }
 
     fn rights(register: &[&str]) -> Rights {
-        Rights { register: register.iter().map(|uri| name(uri)).collect(), manage: false }
+        Rights {
+            register: register.iter().map(|uri| name(uri)).collect(),
+            manage: false,
+            ..Rights::default()
+        }
     }
 
     #[test]
@@ -164,10 +207,10 @@ mod tests {
             |face_id| ControlParameters { name: Some(name("/a")), face_id, ..Default::default() };
         for (face_id, is_own) in [(None, true), (Some(0), true), (Some(300), true), (Some(301), false)] {
             let parameters = parameters(face_id);
-            let act = Act::of(Command::RibRegister, &parameters, own);
+            let act = Act::of(Command::RibRegister, &parameters, own, |_| None);
             assert_eq!(act != Act::Manage, is_own, "{face_id:?}");
         }
-        assert_eq!(Act::of(Command::FibAddNexthop, &parameters(None), own), Act::Manage);
+        assert_eq!(Act::of(Command::FibAddNexthop, &parameters(None), own, |_| None), Act::Manage);
     }
 
     #[test]
@@ -187,7 +230,7 @@ mod tests {
 
     #[test]
     fn users_over_loopback_may_do_what_their_rules_and_the_setting_both_allow() {
-        let all = Rights { register: vec![Name::new()], manage: true };
+        let all = Rights { register: vec![Name::new()], manage: true, ..Rights::default() };
         for (loopback, registers, manages) in [
             (Loopback::Nothing, false, false),
             (Loopback::Register, true, false),
@@ -204,6 +247,24 @@ mod tests {
             assert!(!may(8, "/x") && !may(9, "/x") && !manage(8));
             assert!(policy.user_allows(&Requester::User(7), Act::Manage), "over a Unix socket as ever");
         }
+    }
+
+    #[test]
+    fn every_user_binds_below_a_local_route_and_elsewhere_by_rule_only() {
+        let bind = |uri: &str, routed: Option<usize>, policy: &Policy, uid| {
+            let parameters = ControlParameters { name: Some(name(uri)), ..Default::default() };
+            policy.user_allows(&Requester::User(uid), Act::of(Command::BptBind, &parameters, 300, |_| routed))
+        };
+        let seven = Rights { bind: vec![name("/seven")], ..Rights::default() };
+        let policy = Policy { users: vec![(Some(7), seven)], bind_below_local: true, ..Policy::default() };
+        assert!(bind("/lab/x", Some(1), &policy, 8), "below a routable prefix");
+        assert!(!bind("/lab", Some(1), &policy, 8), "the routable prefix itself is the operator's");
+        assert!(!bind("/other", None, &policy, 8));
+        assert!(bind("/seven/x", None, &policy, 7) && !bind("/seven/x", None, &policy, 8));
+        let parameters = ControlParameters { name: Some(name("/seven/x")), ..Default::default() };
+        let register = Act::of(Command::RibRegister, &parameters, 300, |_| None);
+        assert!(!policy.user_allows(&Requester::User(7), register), "who may bind may not register");
+        assert!(!bind("/lab/x", Some(1), &Policy { bind_below_local: false, ..policy }, 8));
     }
 
     #[test]

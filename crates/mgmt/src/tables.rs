@@ -1,7 +1,8 @@
 //! The forwarder as management sees it.
 
 use namely_forwarder::{
-    Charge, CsChange, DropReason, FaceId, FibError, Forwarder, PacketBuf, RibError, StrategyError,
+    BindError, Bound, Charge, CsChange, DropReason, FaceId, FibError, Forwarder, PacketBuf, RibError,
+    StrategyError,
 };
 use namely_wire::mgmt::{
     Counter, CsInfo, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin, StrategyChoice, cs_flags,
@@ -42,6 +43,8 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
             ("strategy_memory_full", counters.strategy_memory_full),
             ("to_network", counters.to_network),
             ("to_local", counters.to_local),
+            ("faces_orphaned", counters.faces_orphaned),
+            ("orphans", counters.orphans),
             ("cs_refused", cs.refused),
             ("cs_evicted", cs.evicted),
         ];
@@ -82,6 +85,33 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
 
     fn rib_unregister(&self, prefix: NameRef<'_>, face: FaceId, origin: RouteOrigin) -> bool {
         self.rib_unregister(&prefix.to_name(), face, origin)
+    }
+
+    fn bpt(&self) -> Vec<(Name, FaceId)> {
+        self.bpt_snapshot()
+    }
+
+    fn bpt_bind(&self, face: FaceId, prefix: &Name, of_face_max: usize) -> Result<Bound, BindError> {
+        if self.bpt_count(face) >= of_face_max && !self.bpt_holds(face, prefix) {
+            return Err(BindError::TableFull);
+        }
+        self.bpt_bind(face, prefix)
+    }
+
+    fn bpt_unbind(&self, face: FaceId, prefix: &Name) -> bool {
+        self.bpt_unbind(face, prefix)
+    }
+
+    fn bpt_holds(&self, face: FaceId, prefix: &Name) -> bool {
+        self.bpt_holds(face, prefix)
+    }
+
+    fn bpt_bound_to(&self, name: NameRef<'_>) -> Option<FaceId> {
+        self.bpt_bound_to(name)
+    }
+
+    fn bpt_routed(&self, name: NameRef<'_>) -> Option<usize> {
+        self.bpt_routed(name)
     }
 
     fn strategies(&self) -> Vec<StrategyChoice> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use namely_forwarder::{Config, FaceId, FaceProperties as ForwarderFace, Forwarder, Received};
 use namely_mgmt::{
-    Control, CreateFaceError, FaceSettings, Faces, Incoming, Management, NEW_FACES_MAX, NewFace, Now, Policy,
-    Requester, Rights, UpdateFaceError,
+    BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX, Control, CreateFaceError, FaceSettings, Faces, Incoming,
+    Management, NEW_FACES_MAX, NewFace, Now, Policy, Requester, Rights, UpdateFaceError,
 };
 use namely_security::{Signer, sha256, sign_interest};
 use namely_wire::mgmt::{
@@ -30,8 +30,13 @@ struct World {
 }
 
 fn policy() -> Policy {
-    let own = Rights { register: vec![name("/home")], manage: false };
-    Policy { superusers: vec![0], users: vec![(Some(1000), own)], ..Policy::default() }
+    let own = Rights { register: vec![name("/home")], ..Rights::default() };
+    Policy {
+        superusers: vec![0],
+        users: vec![(Some(1000), own)],
+        bind_below_local: true,
+        ..Policy::default()
+    }
 }
 
 impl World {
@@ -189,7 +194,8 @@ fn every_command_but_own_registration_needs_the_right_to_manage() {
     let own = world.add_face("fd://1");
     for command in Command::ALL {
         let parameters = ControlParameters { face_id: Some(own), ..named("/work") };
-        if *command == Command::RibAnnounce {
+        // An announcement has no parameters here, and what one has bound oneself one may unbind.
+        if matches!(command, Command::RibAnnounce | Command::BptUnbind) {
             continue;
         }
         assert_eq!(world.command(*command, &parameters, own, USER).code, 403, "{command}");
@@ -197,7 +203,7 @@ fn every_command_but_own_registration_needs_the_right_to_manage() {
         assert_ne!(world.command(*command, &parameters, own, Requester::User(0)).code, 403, "{command}");
     }
     let management = world.management.borrow();
-    let refused = Command::ALL.len() as u64 - 1;
+    let refused = Command::ALL.len() as u64 - 2;
     assert_eq!(management.counters().commands_refused, 2 * refused);
     let reasons: BTreeMap<_, _> = management.refusals().collect();
     assert_eq!(reasons, BTreeMap::from([("user_not_allowed", refused), ("not_trusted", refused)]));
@@ -245,6 +251,40 @@ fn the_fib_has_the_route_when_the_response_is_made() {
     world.command(Command::RibRegister, &named("/home/x"), own, USER);
     let fib: Vec<FibEntry> = blocks(&world.dataset(Dataset::FibList)).map(Result::unwrap).collect();
     assert_eq!(fib.iter().find(|entry| entry.prefix == name("/home/x")).unwrap().next_hops[0].face_id, own);
+}
+
+#[test]
+fn a_face_binds_so_many_prefixes_and_one_more_is_refused() {
+    let world = World::new();
+    let (own, other) = (world.add_face("fd://1"), world.add_face("fd://2"));
+    let bind = |face, i: usize| world.command(Command::BptBind, &named(&format!("/home/{i}")), face, USER);
+    for i in 0..BINDINGS_PER_FACE_MAX {
+        assert_eq!(bind(own, i).code, 200, "{i}");
+    }
+    let refused = bind(own, BINDINGS_PER_FACE_MAX);
+    assert_eq!(refused.code, 500);
+    assert!(refused.text.contains("unbind some"), "{}", refused.text);
+    assert_eq!(bind(own, 0).code, 200, "what it has it may ask for again");
+    assert_eq!(bind(other, BINDINGS_PER_FACE_MAX).code, 200, "another application is served");
+    assert_eq!(world.command(Command::BptUnbind, &named("/home/0"), own, USER).code, 200);
+    assert_eq!(bind(own, BINDINGS_PER_FACE_MAX + 1).code, 200);
+}
+
+#[test]
+fn a_bound_prefix_at_the_limit_is_taken_and_a_longer_one_refused() {
+    let world = World::new();
+    let own = world.add_face("fd://1");
+    let (octets, components) = BOUND_PREFIX_MAX;
+    let bind = |prefix: Name| {
+        let parameters = ControlParameters { name: Some(prefix), ..Default::default() };
+        world.command(Command::BptBind, &parameters, own, Requester::User(0)).code
+    };
+    let of_octets = |octets: usize| Name::new().join_generic("a").join_generic(vec![7; octets - 5]);
+    assert_eq!(of_octets(octets).as_name().as_bytes().len(), octets);
+    assert_eq!((bind(of_octets(octets)), bind(of_octets(octets + 1))), (200, 414));
+    let of_components = |n: usize| (0..n).fold(Name::new(), |name, _| name.join_generic("b"));
+    assert_eq!(bind(of_components(components + 1)), 414);
+    assert_eq!(bind(of_components(components)), 200);
 }
 
 fn create(world: &World, host: &str) -> (Vec<u8>, Vec<Vec<u8>>, Option<NewFace>) {

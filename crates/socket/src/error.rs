@@ -10,6 +10,7 @@ use namely_transport::connection::{CommandError, ConnectionError};
 use namely_transport::fetch::Failure;
 use namely_transport::object::ObjectError;
 use namely_transport::publish;
+use namely_wire::mgmt::status_code;
 use namely_wire::{NackReason, Name, PACKET_OCTETS_MAX};
 use rustix::io::Errno;
 
@@ -162,6 +163,9 @@ impl BindError {
             BindError::KeyChain(_) | BindError::Policy(_) | BindError::Anchor(_) => errno::KEYREJECTED,
             BindError::Connection(error) => error.errno(),
             BindError::Register(CommandError::Connection(error)) => error.errno(),
+            BindError::Register(CommandError::Refused(refused)) if refused.code == status_code::CONFLICT => {
+                errno::ADDRINUSE
+            }
             BindError::Register(_) => errno::ACCESS,
             BindError::System(error) => error.raw_os_error().unwrap_or(errno::IO),
             BindError::TooManyProducers => errno::MFILE,

@@ -2,7 +2,7 @@
 
 use namely_wire::{InterestView, LpHeaders, Name};
 
-use crate::connection::{CommandError, Connection, ConnectionError, Outbox, Packet};
+use crate::connection::{CommandError, Connection, ConnectionError, Incoming, Outbox, Packet, Reach};
 use crate::publish::Publication;
 
 /// How long one turn waits before the caller is asked whether to go on.
@@ -10,7 +10,8 @@ const TURN_NS: u64 = 200_000_000;
 
 /// Something that answers Interests.
 pub trait Producer {
-    /// The prefixes under which it is asked: registered with the router.
+    /// The prefixes under which it is asked, which the router is told of: its own first, then those
+    /// below which others may answer too, such as the names of keys.
     fn prefixes(&self) -> Vec<Name>;
 
     /// Answers `interest` by at most one packet put into `outbox` with `headers`; silence means
@@ -30,20 +31,32 @@ impl Producer for Publication {
     }
 }
 
-/// Registers the producer's prefixes. It is asked already while the last of them are being
-/// registered.
+/// Makes the producer's prefixes known to the router, and tells how Interests come to its own one.
+/// It is asked already while the last of them are being registered.
 ///
 /// # Errors
-/// The router is gone, refuses, or does not answer.
-pub fn register(connection: &mut Connection, producer: &mut dyn Producer) -> Result<(), CommandError> {
+/// The router is gone, refuses, or does not answer. That it refuses a prefix which others may
+/// answer for is logged only.
+pub fn register(connection: &mut Connection, producer: &mut dyn Producer) -> Result<Reach, CommandError> {
+    let mut reach = None;
     for prefix in producer.prefixes() {
-        connection.register(&prefix, &mut |incoming, outbox| {
+        let handler = &mut |incoming: Incoming<'_>, outbox: &mut Outbox| {
             if let Packet::Interest(interest) = incoming.packet {
                 producer.answer(&interest, &incoming.answer_headers(), outbox);
             }
-        })?;
+        };
+        if reach.is_none() {
+            reach = Some(connection.register(&prefix, handler)?);
+            continue;
+        }
+        match connection.register_shared(&prefix, handler) {
+            Err(error @ CommandError::Refused(_)) => {
+                tracing::warn!(%prefix, %error, "the router does not lead to a certificate");
+            }
+            other => drop(other?),
+        }
     }
-    Ok(())
+    Ok(reach.unwrap_or(Reach::Route))
 }
 
 /// Answers until `go_on`, asked several times a second, says no. Answers leave in the order of the

@@ -1,19 +1,21 @@
 //! `namely cert`: certificates, and whom the user trusts.
 
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 use namely_host::clock::unix_ns;
 use namely_security::validity::{self, UtcTime};
-use namely_security::{Certificate, KeyChain, Passphrase, Signer, read_certificate};
-use namely_wire::Name;
+use namely_security::{Certificate, KeyChain, KeyChainError, Passphrase, Signer, read_certificate, sha256};
+use namely_transport::connection::{Answer, Connection, Options};
+use namely_wire::{Component, DataView, InterestBuilder, Name, key_name_of_locator, types};
 use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure, io_failure};
 use crate::keys::{VALIDITY_DAYS, key_chain, key_failure, passphrase, passphrase_for};
+use crate::router::{connection_failure, nack_failure, open};
 
 /// Largest file that `import` reads.
 const IMPORT_OCTETS_MAX: u64 = 64 << 10;
@@ -96,7 +98,7 @@ fn show(ctx: &Context<'_>, certificate: &Certificate) {
     ctx.out.answer(
         || {
             format!(
-                "certificate  {}\nidentity     {}\nsigned by    {}{}\nsignature    {:?}\nvalid        {} to {} ({state})",
+                "certificate  {}\nidentity     {}\nsigned by    {}{}\nsignature    {:?}\nvalid        {} to {} ({state})\nfingerprint  {}",
                 certificate.name(),
                 certificate.identity(),
                 signer,
@@ -104,10 +106,12 @@ fn show(ctx: &Context<'_>, certificate: &Certificate) {
                 certificate.signature_type(),
                 UtcTime(period.not_before_s),
                 UtcTime(period.not_after_s),
+                fingerprint(certificate),
             )
         },
         || {
             json!({
+                "fingerprint": fingerprint(certificate),
                 "certificate": certificate.name().to_string(), "key": certificate.key_name().to_string(),
                 "identity": certificate.identity().to_string(), "signed_by": signer,
                 "self_signed": certificate.is_self_signed(),
@@ -115,6 +119,16 @@ fn show(ctx: &Context<'_>, certificate: &Certificate) {
             })
         },
     );
+}
+
+/// What two people compare, over the phone if they must: the SHA-256 of the key's name and the
+/// public key, in groups. It stays when the key gets a newer certificate; the name is in it because
+/// it says for which names the key is trusted.
+fn fingerprint(certificate: &Certificate) -> String {
+    let octets = [certificate.key_name().as_bytes(), certificate.public_key().spki()].concat();
+    let hex: Vec<String> = sha256(&octets).iter().map(|octet| format!("{octet:02x}")).collect();
+    let groups: Vec<String> = hex.chunks(2).map(|pair| pair.concat()).collect();
+    format!("SHA256 {}", groups.join(" "))
 }
 
 /// Write a certificate or a key.
@@ -263,39 +277,139 @@ impl Issue {
 
 /// Trust a certificate.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  namely cert trust lab.cert")]
+#[command(
+    after_help = "Examples:\n  namely cert trust lab.cert\n  namely cert trust --from /lab/data\n  namely cert trust --from /lab/data --fingerprint '0f3c 91d2 ...'"
+)]
 pub struct Trust {
     /// The certificate's file; `-` is standard input.
-    file: PathBuf,
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    file: Option<PathBuf>,
+    /// Ask the network for the certificate by which NAME is signed, and show its fingerprint:
+    /// compare it with what `namely cert show` prints at the producer's.
+    #[arg(long, value_name = "NAME")]
+    from: Option<Name>,
+    /// The fingerprint that it must have; without it the person at the terminal is asked.
+    #[arg(long, value_name = "HEX", requires = "from")]
+    fingerprint: Option<String>,
 }
 
 impl Trust {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let certificate = parse_certificate(&self.file, &read_file(&self.file)?)?;
+        let certificate = match (&self.file, &self.from) {
+            (_, Some(name)) => self.fetched(ctx, name)?,
+            (Some(file), None) => parse_certificate(file, &read_file(file)?)?,
+            (None, None) => return Err(Failure::failed("there is no certificate to trust")),
+        };
         key_chain()?.trust(&certificate).map_err(key_failure)?;
         ctx.out.answer(
             || format!("{} is trusted for names below {}", certificate.name(), certificate.identity()),
-            || json!({"certificate": certificate.name().to_string(), "identity": certificate.identity().to_string()}),
+            || json!({
+                "certificate": certificate.name().to_string(), "identity": certificate.identity().to_string(),
+                "fingerprint": fingerprint(&certificate),
+            }),
         );
         Ok(())
+    }
+
+    /// The certificate of who signs `name`, once somebody has said that it is the right one: what a
+    /// network says about itself proves nothing.
+    fn fetched(&self, ctx: &Context<'_>, name: &Name) -> Result<Certificate, Failure> {
+        let certificate = signer_certificate(ctx, name)?;
+        let own = fingerprint(&certificate);
+        if let Some(wanted) = &self.fingerprint {
+            let digits = |text: &str| {
+                let text = text.trim();
+                let hex = text.strip_prefix("SHA256").unwrap_or(text);
+                hex.chars().filter(char::is_ascii_hexdigit).collect::<String>().to_ascii_lowercase()
+            };
+            if digits(wanted) == digits(&own) {
+                return Ok(certificate);
+            }
+            return Err(Failure::new(
+                Exit::NotVerified,
+                format!("the certificate {} has another fingerprint: {own}", certificate.name()),
+            )
+            .hint("ask its owner for `namely cert show`; if that differs, somebody else answers here"));
+        }
+        eprintln!("certificate  {}\nfor names    below {}", certificate.name(), certificate.identity());
+        eprintln!("fingerprint  {own}");
+        if !std::io::stdin().is_terminal() {
+            return Err(Failure::new(Exit::NotVerified, "nobody has compared the fingerprint")
+                .hint("compare it with `namely cert show` at its owner's, and give it with --fingerprint"));
+        }
+        eprint!("Is this what `namely cert show` prints at its owner's? Type yes: ");
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer).map_err(|e| Failure::failed(format!("no answer: {e}")))?;
+        match answer.trim() {
+            "yes" => Ok(certificate),
+            _ => Err(Failure::new(Exit::NotVerified, "not trusted")),
+        }
+    }
+}
+
+/// The certificate by which the network signs `name`: its newest metadata names the key, which its
+/// producer has a certificate for.
+fn signer_certificate(ctx: &Context<'_>, name: &Name) -> Result<Certificate, Failure> {
+    let options = Options { reconnect: std::time::Duration::ZERO, ..Options::default() };
+    let mut connection = open(ctx, options)?;
+    let metadata = name.join(Component { typ: types::KEYWORD_COMPONENT, value: b"metadata" });
+    let wire = ask(&mut connection, InterestBuilder::new(metadata).can_be_prefix().must_be_fresh(), name)?;
+    let key = DataView::parse(&wire)
+        .ok()
+        .and_then(|data| data.signature_info().ok())
+        .and_then(|info| key_name_of_locator(info.key_name()?).ok().map(|key| key.to_name()))
+        .ok_or_else(|| Failure::failed(format!("{name} is not signed by a key that has a name")))?;
+    let wire = ask(&mut connection, InterestBuilder::new(key.clone()).can_be_prefix(), &key)?;
+    let certificate =
+        Certificate::parse(&wire).map_err(|e| Failure::failed(format!("the certificate of {key}: {e}")))?;
+    if certificate.key_name() == key.as_name() {
+        Ok(certificate)
+    } else {
+        Err(Failure::failed(format!("what answers for {key} is the certificate of another key")))
+    }
+}
+
+fn ask(connection: &mut Connection, interest: InterestBuilder, name: &Name) -> Result<Vec<u8>, Failure> {
+    match connection.express(&interest.lifetime_ms(4000)).map_err(connection_failure)? {
+        Answer::Data(reply) => Ok(reply.wire),
+        Answer::Nack(reason) => Err(nack_failure(&name.to_string(), reason)),
+        Answer::Timeout => Err(Failure::new(Exit::Timeout, format!("no answer for {name}"))),
     }
 }
 
 /// Take trust back.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  namely cert distrust /lab/KEY/%01%02/self/v=1700000000000")]
+#[command(
+    after_help = "Examples:\n  namely cert distrust /lab/data\n  namely cert distrust /lab/KEY/%01%02/self/v=1700000000000"
+)]
 pub struct Distrust {
-    /// The certificate's name, as `namely cert trusted` shows it.
+    /// The certificate's name, or the identity whose certificates all go: both as `namely cert
+    /// trusted` shows them.
     name: Name,
 }
 
 impl Distrust {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        key_chain()?.distrust(self.name.as_name()).map_err(key_failure)?;
-        ctx.out.answer(
-            || format!("{} is not trusted any more", self.name),
-            || json!({"certificate": self.name.to_string()}),
-        );
+        let chain = key_chain()?;
+        let (anchors, _) = chain.anchors().map_err(key_failure)?;
+        let of_identity = anchors.iter().filter(|anchor| anchor.identity() == self.name.as_name());
+        let mut gone: Vec<Name> = of_identity.map(|anchor| anchor.name().to_name()).collect();
+        if gone.is_empty() {
+            gone.push(self.name.clone());
+        }
+        for name in &gone {
+            chain.distrust(name.as_name()).map_err(|error| match error {
+                KeyChainError::NotFound(name) => {
+                    Failure::new(Exit::NotFound, format!("{name} is not trusted as it is"))
+                        .hint("`namely cert trusted` shows the certificates and identities that are")
+                }
+                other => key_failure(other),
+            })?;
+            ctx.out.answer(
+                || format!("{name} is not trusted any more"),
+                || json!({"certificate": name.to_string()}),
+            );
+        }
         Ok(())
     }
 }

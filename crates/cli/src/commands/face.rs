@@ -1,8 +1,10 @@
 //! `namely face`: list, create, change, destroy and watch faces.
 
 use clap::{Args, Subcommand, ValueEnum};
-use namely_client::FaceProperties;
-use namely_wire::mgmt::{FaceEventNotification, FacePersistency, FaceQueryFilter, FaceStatus, face_flags};
+use namely_client::{ClientError, FACE_LOCAL, FaceProperties};
+use namely_wire::mgmt::{
+    Binding, Counter, FaceEventNotification, FacePersistency, FaceQueryFilter, FaceStatus, face_flags,
+};
 use serde_json::json;
 
 use super::Context;
@@ -15,6 +17,8 @@ use crate::router::connect;
 pub enum Face {
     /// List faces
     List(List),
+    /// Show one face: its properties, what it carried and dropped, its routes and bindings
+    Show(Show),
     /// Create a face to another router or a multicast group
     Create(Create),
     /// Change a face's properties
@@ -30,6 +34,7 @@ impl Face {
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         match self {
             Face::List(c) => c.run(ctx),
+            Face::Show(c) => c.run(ctx),
             Face::Create(c) => c.run(ctx),
             Face::Update(c) => c.run(ctx),
             Face::Destroy(c) => c.run(ctx),
@@ -74,8 +79,107 @@ impl List {
             &["face", "remote", "local", "persistency", "in Interests", "in Data", "in", "out"],
             &rows,
         );
+        if filter == FaceQueryFilter::default() && faces.iter().any(|face| face.face_id == FACE_LOCAL) {
+            self.remark_on_orphans(ctx, &router.counters()?);
+        }
         Ok(())
     }
+
+    /// Faces that have gone and are still held are in no list.
+    fn remark_on_orphans(&self, ctx: &Context<'_>, counters: &[Counter]) {
+        let of = |label: &str| {
+            let whole = |counter: &&Counter| counter.face_id.is_none() && counter.label == label;
+            counters.iter().find(whole).map_or(0, |counter| counter.value)
+        };
+        let (now, ever) = (of("forwarder.orphans"), of("forwarder.faces_orphaned"));
+        ctx.out.remark(format!(
+            "{now} orphans: faces released while a packet held them ({ever} since the start)"
+        ));
+    }
+}
+
+/// Show one face.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  namely face show 262\n  namely face show local --json")]
+pub struct Show {
+    /// The face: its number, its remote URI, or `local`.
+    face: String,
+}
+
+impl Show {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut router = connect(ctx)?;
+        let id = router.find_face(&self.face)?;
+        let face = router.faces()?.into_iter().find(|face| face.face_id == id);
+        let Some(face) = face else { return Err(ClientError::NoSuchFace(self.face.clone()).into()) };
+        let routes: Vec<String> = router
+            .rib()?
+            .into_iter()
+            .filter(|entry| entry.routes.iter().any(|route| route.face_id == id))
+            .map(|entry| entry.prefix.to_string())
+            .collect();
+        // Others than namely's router have neither.
+        let is_ours = router.status()?.version.starts_with("namely-");
+        let bindings = if is_ours { router.bindings()? } else { Vec::new() };
+        let of_face = |binding: &&Binding| id == FACE_LOCAL || binding.face_id == id;
+        let bound: Vec<String> = bindings.iter().filter(of_face).map(|b| b.prefix.to_string()).collect();
+        let counters = if is_ours { router.counters()? } else { Vec::new() };
+        let drops: Vec<(String, u64)> =
+            counters.into_iter().filter(|c| c.face_id == Some(id)).map(|c| (c.label, c.value)).collect();
+        let value = || {
+            let mut value = face_json(&face);
+            value["routes"] = json!(routes);
+            value["bound"] = json!(bound);
+            value["counters"] = drops
+                .iter()
+                .map(|(label, n)| (label.clone(), json!(n)))
+                .collect::<serde_json::Map<_, _>>()
+                .into();
+            value
+        };
+        ctx.out.answer(|| details(&face, &routes, &bound, &drops), value);
+        Ok(())
+    }
+}
+
+fn details(face: &FaceStatus, routes: &[String], bound: &[String], drops: &[(String, u64)]) -> String {
+    let list = |names: &[String]| if names.is_empty() { "-".to_owned() } else { names.join(" ") };
+    let switches = [
+        (face_flags::LOCAL_FIELDS, "local fields"),
+        (face_flags::LINK_RELIABILITY, "reliability"),
+        (face_flags::CONGESTION_MARKING, "congestion marking"),
+    ];
+    let on: Vec<&str> = switches.iter().filter(|(bit, _)| face.flags & bit != 0).map(|(_, w)| *w).collect();
+    let mut lines = vec![
+        format!("face         {}", face.face_id),
+        format!("remote       {}", face.uri),
+        format!("local        {}", face.local_uri),
+        format!("kind         {}, {}, {}", face.face_scope, face.face_persistency, face.link_type),
+        format!("on           {}", if on.is_empty() { "-".into() } else { on.join(", ") }),
+        format!("MTU          {}", face.mtu.map_or("-".into(), |mtu| format!("{mtu} octets"))),
+        format!(
+            "idle end     {}",
+            face.expiration_period_ms.map_or("-".into(), |ms| format!("in {} s", ms / 1000))
+        ),
+        format!(
+            "in           {} Interests, {} Data, {} Nacks, {}",
+            face.in_interests,
+            face.in_data,
+            face.in_nacks,
+            octets_text(face.in_octets)
+        ),
+        format!(
+            "out          {} Interests, {} Data, {} Nacks, {}",
+            face.out_interests,
+            face.out_data,
+            face.out_nacks,
+            octets_text(face.out_octets)
+        ),
+        format!("routes       {}", list(routes)),
+        format!("bound        {}", list(bound)),
+    ];
+    lines.extend(drops.iter().map(|(label, value)| format!("{label}  {value}")));
+    lines.join("\n")
 }
 
 fn row(face: &FaceStatus) -> Vec<Cell> {

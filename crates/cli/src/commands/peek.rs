@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::router::{connection_failure, nack_failure, open};
+use crate::router::{connection_failure, explain_unbound, nack_failure, open};
 
 /// Send one Interest and print what answers.
 #[derive(Debug, Args)]
@@ -50,7 +50,10 @@ impl Peek {
         let mut connection = open(ctx, options)?;
         match connection.express(&self.interest()).map_err(connection_failure)? {
             Answer::Data(reply) => self.show(ctx, &reply.wire, reply.rtt_ns),
-            Answer::Nack(reason) => Err(nack_failure(&self.name.to_string(), reason)),
+            Answer::Nack(reason) => {
+                let failure = nack_failure(&self.name.to_string(), reason);
+                Err(explain_unbound(failure, connection, &self.name))
+            }
             Answer::Timeout => Err(Failure::new(
                 Exit::Timeout,
                 format!("no answer for {} in {} ms", self.name, self.lifetime),

@@ -21,12 +21,27 @@ pub struct Ping {
     /// Stop after this many pings.
     #[arg(long, short, value_name = "N")]
     count: Option<u64>,
-    /// Pause between two pings, ms.
-    #[arg(long, short, value_name = "MS", default_value_t = 1000)]
+    /// Pause between two pings, ms; as `0.2` or `0.2s` in seconds.
+    #[arg(long, short, value_name = "MS", default_value = "1000", value_parser = interval)]
     interval: u64,
     /// How long to wait for a reply, ms.
     #[arg(long, value_name = "MS", default_value_t = 4000)]
     timeout: u64,
+}
+
+/// A time in ms: a whole number of them, or seconds with a decimal point, as ping(8) takes, or an
+/// `s`.
+fn interval(text: &str) -> Result<u64, String> {
+    let seconds = text.strip_suffix('s').filter(|rest| !rest.ends_with('m'));
+    let plain = text.strip_suffix("ms").unwrap_or(text);
+    let ms = match seconds.or(plain.contains('.').then_some(plain)) {
+        Some(seconds) if !text.ends_with("ms") => seconds.parse::<f64>().ok().map(|s| s * 1000.0),
+        _ => plain.parse::<u32>().ok().map(f64::from),
+    };
+    match ms {
+        Some(ms) if (0.0..=f64::from(u32::MAX)).contains(&ms) => Ok(ms.round() as u64),
+        _ => Err("a time in ms such as 200, or in seconds such as 0.2 or 1s".into()),
+    }
 }
 
 /// Round trips kept for the percentiles; later ones replace the oldest.

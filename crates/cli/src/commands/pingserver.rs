@@ -12,7 +12,7 @@ use serde_json::json;
 use super::Context;
 use super::poke::STOP_POLL;
 use crate::failure::Failure;
-use crate::router::{command_failure, connection_failure, open};
+use crate::router::{command_failure, connection_failure, open, remark_on_reach};
 
 /// Largest payload of a reply, octets.
 const PAYLOAD_OCTETS_MAX: u64 = 8000;
@@ -50,7 +50,8 @@ impl Pingserver {
                 replies.set(replies.get() + 1);
             }
         };
-        connection.register(&prefix, &mut handler).map_err(command_failure)?;
+        let reach = connection.register(&prefix, &mut handler).map_err(command_failure)?;
+        remark_on_reach(ctx, &prefix, reach);
         ctx.out.remark(format!("answering {prefix} at {}; Ctrl-C stops", connection.uri()));
         loop {
             let deadline_ns = connection.now_ns().saturating_add(STOP_POLL.as_nanos() as u64);

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::router::{command_failure, connection_failure, open};
+use crate::router::{command_failure, connection_failure, open, remark_on_reach};
 
 /// Answer one Interest with standard input.
 #[derive(Debug, Args)]
@@ -36,7 +36,8 @@ impl Poke {
         let wire = self.data()?;
         let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
         let mut connection = open(ctx, options)?;
-        connection.register(&self.name, &mut |_, _| {}).map_err(command_failure)?;
+        let reach = connection.register(&self.name, &mut |_, _| {}).map_err(command_failure)?;
+        remark_on_reach(ctx, &self.name, reach);
         ctx.out.remark(format!("waiting for an Interest for {}", self.name));
         let wait_ns = self.timeout.map_or(u64::MAX, |s| s.saturating_mul(1_000_000_000));
         let deadline_ns = connection.now_ns().saturating_add(wait_ns);

@@ -1,5 +1,8 @@
-//! `namely put`: standard input under a name.
+//! `namely put`: a file or standard input under a name.
 
+use std::fs::File;
+use std::io::{IsTerminal, Read};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -14,18 +17,23 @@ use serde_json::json;
 
 use super::Context;
 use super::serve::SignBy;
-use crate::failure::Failure;
+use crate::failure::{Failure, io_failure};
 use crate::keys;
 use crate::output::octets_text;
-use crate::router::{command_failure, open};
+use crate::router::{command_failure, open, remark_on_reach};
 use crate::signing::serve_signed;
 
-/// Publish standard input under a name.
+/// Publish a file or standard input under a name.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  tar c results | namely put /lab/results.tar")]
+#[command(
+    override_usage = "namely put [OPTIONS] [FILE] <NAME>",
+    after_help = "Examples:\n  namely put results.csv /lab/results.csv\n  tar c results | namely put /lab/results.tar"
+)]
 pub struct Put {
-    /// The name, without version: that is the time of publication, in ms.
-    name: Name,
+    /// The file, if it is not standard input, and the name, without version: that is the time of
+    /// publication, in ms.
+    #[arg(value_name = "FILE> <NAME", num_args = 1..=2, required = true)]
+    what: Vec<String>,
     /// Octets of content in each segment.
     #[arg(long, value_name = "OCTETS", default_value_t = SEGMENT_OCTETS_DEFAULT)]
     segment_size: usize,
@@ -39,24 +47,28 @@ pub struct Put {
 }
 
 impl Put {
-    /// Reads standard input to its end, then serves it until stopped.
+    /// Reads the file or standard input to its end, then serves it until stopped.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let (file, name) = self.file_and_name()?;
+        // Before anything is read or made for nobody.
+        let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
+        let mut connection = open(ctx, options)?;
+        let input = read(ctx, file)?;
+        // Not before: Ctrl-C ends what waits for its input.
         let stop = crate::stop::flag()?;
-        let input = Input::read(&mut std::io::stdin().lock(), MEMORY_OCTETS_MAX, &std::env::temp_dir())
-            .map_err(|e| Failure::failed(format!("cannot take in standard input: {e}")))?;
         let octets = input.octets();
-        let signer = keys::data_signer_or_new(ctx, &self.name)?;
+        let signer = keys::data_signer_or_new(ctx, &name)?;
         let options = PutOptions {
             segment_octets: self.segment_size,
             signing: self.sign.into(),
-            ..PutOptions::new(self.name.clone(), namely_host::clock::unix_ns() / 1_000_000)
+            ..PutOptions::new(name.clone(), namely_host::clock::unix_ns() / 1_000_000)
         };
         let mut publication = Publication::new(input, options, signer.clone())
             .map_err(|e| Failure::failed(e.to_string()))?
-            .with_certificates(keys::certificates_for(&self.name)?);
-        let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
-        let mut connection = open(ctx, options)?;
-        register(&mut connection, &mut publication).map_err(command_failure)?;
+            .with_certificates(keys::certificates_for(&name)?);
+        connection.set_signer(namely_client::default_signer());
+        let reach = register(&mut connection, &mut publication).map_err(command_failure)?;
+        remark_on_reach(ctx, &name, reach);
         let object = publication.object().to_string();
         ctx.out.answer(
             || format!("{object}: {}; Ctrl-C stops", octets_text(octets)),
@@ -64,6 +76,40 @@ impl Put {
         );
         let end = self.seconds.map(|s| Instant::now() + Duration::from_secs(s));
         let mut go_on = || !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end);
-        serve_signed(ctx, &mut connection, &mut publication, (&signer, &self.name), &mut go_on)
+        serve_signed(ctx, &mut connection, &mut publication, (&signer, &name), &mut go_on)
     }
+
+    /// What the arguments say. A path is no name, also where it looks like one.
+    fn file_and_name(&self) -> Result<(Option<&Path>, Name), Failure> {
+        let usage = |message: String| {
+            Failure::failed(message).hint("write `namely put FILE /NAME`, or `namely put /NAME < FILE`")
+        };
+        let (file, name) = match &self.what[..] {
+            [name] => (None, name),
+            [file, name, ..] => (Some(Path::new(file)), name),
+            [] => return Err(usage("there is no name".into())),
+        };
+        if !name.starts_with('/') {
+            return Err(usage(format!("{name} is no name: a name begins with a slash")));
+        }
+        let name: Name = name.parse().map_err(|error| usage(format!("{name}: {error}")))?;
+        Ok((file, name))
+    }
+}
+
+/// What is to be published.
+fn read(ctx: &Context<'_>, file: Option<&Path>) -> Result<Input, Failure> {
+    let take = |source: &mut dyn Read, what: &str| {
+        Input::read(&mut { source }, MEMORY_OCTETS_MAX, &std::env::temp_dir())
+            .map_err(|e| Failure::failed(format!("cannot take in {what}: {e}")))
+    };
+    if let Some(path) = file {
+        let mut opened = File::open(path).map_err(|e| io_failure("open", path, e))?;
+        return take(&mut opened, &path.display().to_string());
+    }
+    let mut stdin = std::io::stdin().lock();
+    if stdin.is_terminal() {
+        ctx.out.remark("type what is to be published; Ctrl-D ends it, Ctrl-C gives up");
+    }
+    take(&mut stdin, "standard input")
 }

@@ -90,7 +90,8 @@ impl Fib {
 pub struct Which {
     /// The name prefix.
     prefix: Name,
-    /// The next hop: a face's number, or a URI (add makes the face if there is none).
+    /// The next hop: a face's number, a URI (add makes the face if there is none), or `local`: the
+    /// applications of this host that have bound prefixes.
     next_hop: String,
     /// Who the route comes from: static, app, client, autoreg, nlsr, or a number.
     #[arg(long, default_value = "static", value_parser = parse_origin)]
@@ -104,7 +105,9 @@ fn parse_origin(word: &str) -> Result<RouteOrigin, String> {
 
 /// Add a route.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  namely route add /lab udp://192.0.2.7 --cost 10")]
+#[command(
+    after_help = "Examples:\n  namely route add /lab udp://192.0.2.7 --cost 10\n  namely route add /lab local"
+)]
 pub struct Add {
     #[command(flatten)]
     which: Which,

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::Context;
 use crate::failure::{Failure, io_failure};
 use crate::keys;
-use crate::router::{command_failure, open};
+use crate::router::{command_failure, open, remark_on_reach};
 use crate::signing::serve_signed;
 
 /// Publish a directory under a name.
@@ -67,6 +67,9 @@ impl Serve {
         let stop = crate::stop::flag()?;
         // Before a key is made for a directory that was mistyped.
         std::fs::read_dir(&self.dir).map_err(|e| io_failure("serve", &self.dir, e))?;
+        // And before one is made for nobody.
+        let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
+        let mut connection = open(ctx, options)?;
         let signer = keys::data_signer_or_new(ctx, &self.prefix)?;
         let options = ServeOptions {
             segment_octets: self.segment_size,
@@ -77,9 +80,10 @@ impl Serve {
         let mut server = FileServer::new(&self.dir, options, signer.clone())
             .map_err(|e| Failure::failed(e.to_string()))?
             .with_certificates(keys::certificates_for(&self.prefix)?);
-        let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
-        let mut connection = open(ctx, options)?;
-        register(&mut connection, &mut server).map_err(command_failure)?;
+        // The key may be new.
+        connection.set_signer(namely_client::default_signer());
+        let reach = register(&mut connection, &mut server).map_err(command_failure)?;
+        remark_on_reach(ctx, &self.prefix, reach);
         ctx.out.remark(format!(
             "serving {} as {} at {}; Ctrl-C stops",
             self.dir.display(),

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use namely_daemon::DaemonArgs;
+use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure};
@@ -9,7 +10,7 @@ use crate::failure::{Exit, Failure};
 /// Start a router.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely up\n  namely up --listen unix:///tmp/a.sock --listen udp://127.0.0.1:6363\n  namely up --config namely.toml --check"
+    after_help = "Examples:\n  namely up\n  namely up --listen udp://0.0.0.0:6363\n  namely up --no-config --listen unix:///tmp/a.sock --listen udp://127.0.0.1:6364\n  namely up --config namely.toml --check"
 )]
 pub struct Up {
     #[command(flatten)]
@@ -18,11 +19,30 @@ pub struct Up {
 
 impl Up {
     /// Runs the router until it is stopped.
-    pub fn run(&self, _: &Context<'_>) -> Result<(), Failure> {
-        namely_daemon::run(&self.daemon).map_err(|failure| Failure {
-            exit: Exit::Failed,
-            message: failure.message,
-            hint: failure.hint,
-        })
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut daemon = self.daemon.clone();
+        if let (None, level @ 1..) = (&daemon.log, ctx.global.verbose) {
+            daemon.log = Some(["info", "debug", "trace"][usize::from(level.min(3)) - 1].into());
+        }
+        if daemon.check {
+            let file = namely_daemon::check(&daemon).map_err(failure)?;
+            let file = file.map(|path| path.display().to_string());
+            ctx.out.answer(
+                || format!("configuration ok: {}", file.as_deref().unwrap_or("the default")),
+                || json!({"ok": true, "file": file}),
+            );
+            return Ok(());
+        }
+        namely_daemon::run(&daemon).map_err(failure)
     }
+}
+
+/// The router's failure, with the status with which `namelyd` ends.
+fn failure(failure: namely_daemon::Failure) -> Failure {
+    let exit = match failure.exit {
+        namely_daemon::Exit::Failed => Exit::Failed,
+        namely_daemon::Exit::CannotListen => Exit::CannotListen,
+        namely_daemon::Exit::Configuration => Exit::Configuration,
+    };
+    Failure { exit, message: failure.message, hint: failure.hint }
 }

@@ -18,8 +18,12 @@ pub struct Authorization {
     /// Whether `/localhop/nfd/rib` answers: other nodes may then register prefixes on this router,
     /// with commands that a `key` rule allows.
     pub localhop_rib: bool,
-    /// What users may do who connect through the Unix socket or by TCP over loopback. All rules that fit add up. A file
-    /// that has any rule replaces the default one, which lets every user register any prefix.
+    /// Whether every user of this machine may bind a prefix below one that a route leads to the face
+    /// `local`.
+    pub bind_below_local: bool,
+    /// What users may do who connect through the Unix socket or by TCP over loopback, beside that.
+    /// All rules that fit add up; without any, only root and the router's own user register
+    /// prefixes.
     pub user: Vec<UserRule>,
     /// What holders of keys may do, wherever they connect from.
     pub key: Vec<KeyRule>,
@@ -27,11 +31,11 @@ pub struct Authorization {
 
 impl Default for Authorization {
     fn default() -> Self {
-        let everyone = UserRule { user: User::Any, register: vec![Name::new()], manage: false };
         Authorization {
             loopback: Loopback::default(),
             localhop_rib: false,
-            user: vec![everyone],
+            bind_below_local: true,
+            user: Vec::new(),
             key: Vec::new(),
         }
     }
@@ -46,6 +50,9 @@ pub struct UserRule {
     /// Prefixes at or under which the user's applications may register for themselves.
     #[serde(default, deserialize_with = "values::names")]
     pub register: Vec<Name>,
+    /// Prefixes at or under which they may bind; where they may register they may bind, too.
+    #[serde(default, deserialize_with = "values::names")]
+    pub bind: Vec<Name>,
     /// Whether the user may do everything: faces, routes of others, the content store, strategies.
     #[serde(default)]
     pub manage: bool,
@@ -71,6 +78,9 @@ pub struct KeyRule {
     /// Prefixes at or under which the holder may register.
     #[serde(default, deserialize_with = "values::names")]
     pub register: Vec<Name>,
+    /// Prefixes at or under which the holder may bind; where they may register they may bind, too.
+    #[serde(default, deserialize_with = "values::names")]
+    pub bind: Vec<Name>,
     /// Whether the holder may do everything.
     #[serde(default)]
     pub manage: bool,

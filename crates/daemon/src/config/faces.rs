@@ -117,17 +117,17 @@ impl Faces {
 
 /// The user's sockets, and TCP and UDP on loopback only: other machines come in when someone says
 /// so.
-fn default_listeners() -> Vec<FaceUri> {
+pub(crate) fn default_listeners() -> Vec<FaceUri> {
+    let loopback = ["tcp4://127.0.0.1:6363", "udp4://127.0.0.1:6363"];
+    let loopback = loopback.iter().filter_map(|uri| uri.parse().ok());
+    local_listeners().into_iter().chain(loopback).collect()
+}
+
+/// Where the user's applications find the router by themselves.
+pub(crate) fn local_listeners() -> Vec<FaceUri> {
     let path = listen_socket();
-    let socket = FaceUri::Unix(path.to_string_lossy().into_owned());
     let memif = FaceUri::Memif { path: memif_beside(&path).to_string_lossy().into_owned(), id: 0 };
-    ["tcp4://127.0.0.1:6363", "udp4://127.0.0.1:6363"].iter().filter_map(|uri| uri.parse().ok()).fold(
-        vec![socket, memif],
-        |mut listeners, uri| {
-            listeners.push(uri);
-            listeners
-        },
-    )
+    vec![FaceUri::Unix(path.to_string_lossy().into_owned()), memif]
 }
 
 /// A multicast group joined on one interface.

@@ -24,6 +24,7 @@ use serde::Deserialize;
 pub use authorization::{Authorization, KeyRule, User, UserRule};
 pub use autoreg::{Autoreg, Subnet};
 pub use faces::{Faces, MulticastGroup, StaticFace, StaticRoute};
+pub(crate) use faces::{default_listeners, local_listeners};
 pub use links::{Dispatcher, Memif};
 pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
 pub use policy::PolicyError;
@@ -64,6 +65,10 @@ pub struct Network {
     /// them is forwarded by its own name again.
     #[serde(deserialize_with = "values::names")]
     pub regions: Vec<Name>,
+    /// Routable prefixes of this machine: Interests below them go to the applications that have
+    /// bound prefixes there.
+    #[serde(deserialize_with = "values::names")]
+    pub local: Vec<Name>,
 }
 
 /// What is written to standard error.

@@ -19,8 +19,12 @@ impl Authorization {
     }
 
     fn policy_with(&self, passwd: &Path) -> Result<Policy, PolicyError> {
-        let mut policy =
-            Policy { localhop_rib: self.localhop_rib, loopback: self.loopback, ..Policy::default() };
+        let mut policy = Policy {
+            localhop_rib: self.localhop_rib,
+            loopback: self.loopback,
+            bind_below_local: self.bind_below_local,
+            ..Policy::default()
+        };
         policy.superusers = vec![0, rustix::process::geteuid().as_raw()];
         for rule in &self.user {
             let who = match &rule.user {
@@ -28,11 +32,17 @@ impl Authorization {
                 User::Uid(uid) => Some(*uid),
                 User::Name(name) => Some(uid_of(name, passwd)?),
             };
-            policy.users.push((who, Rights { register: rule.register.clone(), manage: rule.manage }));
+            policy.users.push((
+                who,
+                Rights { register: rule.register.clone(), bind: rule.bind.clone(), manage: rule.manage },
+            ));
         }
         for rule in &self.key {
             let certificate = read_certificate(&rule.certificate).map_err(PolicyError::Certificate)?;
-            policy.keys.push((certificate, Rights { register: rule.register.clone(), manage: rule.manage }));
+            policy.keys.push((
+                certificate,
+                Rights { register: rule.register.clone(), bind: rule.bind.clone(), manage: rule.manage },
+            ));
         }
         Ok(policy)
     }
@@ -70,7 +80,7 @@ mod tests {
     use crate::config::{Config, KeyRule, UserRule};
 
     fn user(user: User, manage: bool) -> UserRule {
-        UserRule { user, register: Vec::new(), manage }
+        UserRule { user, register: Vec::new(), bind: Vec::new(), manage }
     }
 
     #[test]
@@ -97,7 +107,8 @@ mod tests {
     fn a_certificate_that_cannot_be_read_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ops.cert");
-        let rule = KeyRule { certificate: path.clone(), register: Vec::new(), manage: true };
+        let rule =
+            KeyRule { certificate: path.clone(), register: Vec::new(), bind: Vec::new(), manage: true };
         let mut config = Config::default();
         config.authorization.key.push(rule);
         let message = config.authorization.policy().unwrap_err().to_string();

@@ -33,12 +33,14 @@ fn the_documented_sample_loads_and_names_every_key() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/namely.toml");
     let sample = std::fs::read_to_string(&path).unwrap();
     let config = Config::parse(&sample, &path).unwrap();
-    assert!(!config.face.is_empty() && !config.route.is_empty() && !config.authorization.key.is_empty());
+    assert!(!config.face.is_empty() && !config.route.is_empty() && !config.authorization.user.is_empty());
+    crate::Router::check(&config).expect("`namelyd --check` finds nothing wrong with the sample");
     // What is commented out is the default; with the comment signs gone it must load too.
     let uncommented: String =
         sample.lines().map(|line| format!("{}\n", line.strip_prefix("#= ").unwrap_or(line))).collect();
     let defaults = Config::parse(&uncommented, &path).unwrap();
     assert_eq!(defaults.tables, Config::default().tables);
+    assert!(!defaults.authorization.key.is_empty());
     for key in documented_keys() {
         assert!(uncommented.contains(&format!("\n{key} =")), "the sample does not show {key}");
     }
@@ -162,10 +164,9 @@ fn sizes_take_units() {
 }
 
 #[test]
-fn rules_for_users_replace_the_default_rule() {
-    let default = Config::default().authorization.user;
-    assert_eq!(default.len(), 1);
-    assert_eq!((&default[0].user, default[0].manage), (&User::Any, false));
+fn users_have_the_rules_that_are_written_and_no_others() {
+    assert_eq!(Config::default().authorization.user, []);
+    assert!(Config::default().authorization.bind_below_local);
     let config = parse(
         "[[authorization.user]]\nuser = \"alice\"\nregister = [\"/alice\"]\n\
          [[authorization.user]]\nuser = 1001\nmanage = true\n",

@@ -5,7 +5,7 @@
 //! registered. Whatever fails is tried again later and later. Reads no clock and makes no face
 //! itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use namely_forwarder::{Charge, FaceId};
 use namely_mgmt::{Control, CreateFaceError, FaceSettings, FaceSpec, UpdateFaceError};
@@ -24,6 +24,8 @@ const RETRY_NS_MAX: u64 = 60_000_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     entries: BTreeMap<String, Entry>,
+    /// Prefixes routed to the face `local`.
+    local: BTreeSet<Name>,
 }
 
 #[derive(Debug)]
@@ -63,6 +65,7 @@ impl Neighbours {
     /// Adopts what `config` wants. What is no longer wanted is undone now; the rest is up to
     /// [`Neighbours::tick`].
     pub(crate) fn configure(&mut self, config: &Config, control: Control<'_>, now_ns: u64) {
+        self.route_to_local(config, control, now_ns);
         let mut wanted = wanted(config);
         self.entries.retain(|key, entry| {
             let stays = wanted.contains_key(key);
@@ -81,6 +84,19 @@ impl Neighbours {
         for (key, wanted) in wanted {
             self.entries.insert(key, Entry::new(wanted, now_ns));
         }
+    }
+
+    /// Leads the prefixes of this machine to the face `local`, which is always there.
+    fn route_to_local(&mut self, config: &Config, control: Control<'_>, now_ns: u64) {
+        let wanted: BTreeSet<Name> = config.network.local.iter().cloned().collect();
+        for prefix in self.local.difference(&wanted) {
+            control.tables.rib_unregister(prefix.as_name(), FaceId::LOCAL, RouteOrigin::STATIC);
+        }
+        let route = WantedRoute { cost: 0, flags: route_flags::CHILD_INHERIT };
+        for prefix in wanted.difference(&self.local) {
+            register(prefix, route, FaceId::LOCAL.0, control, now_ns);
+        }
+        self.local = wanted;
     }
 
     /// Does what is due. `make` is given faces to make, with the key under which to answer, and

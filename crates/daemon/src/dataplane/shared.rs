@@ -190,13 +190,16 @@ impl DataPlaneShared {
         if id == self.internal_face {
             return Some(status::internal_status(id));
         }
+        if id == FaceId::LOCAL {
+            return Some(status::local_status(self.core.counters().to_local));
+        }
         let port = self.port(id)?;
         Some(describe(id, &port))
     }
 
     pub(super) fn faces(&self) -> Vec<FaceStatus> {
         let faces = self.ports().into_iter().map(|(id, port)| describe(id, &port));
-        faces.chain(self.face(self.internal_face)).collect()
+        faces.chain(self.face(self.internal_face)).chain(self.face(FaceId::LOCAL)).collect()
     }
 
     /// The faces that have ports: all but the internal one.
@@ -214,7 +217,7 @@ impl DataPlaneShared {
         id: FaceId,
         settings: &FaceSettings,
     ) -> Result<FaceStatus, UpdateFaceError> {
-        if id == self.internal_face {
+        if id == self.internal_face || id == FaceId::LOCAL {
             return Err(UpdateFaceError::BadSetting("the router's own face cannot be changed"));
         }
         let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
@@ -230,7 +233,7 @@ impl DataPlaneShared {
 
     /// Ends a face at once, whatever the workers do just now.
     pub(super) fn destroy_face(&self, id: FaceId) -> Result<(), UpdateFaceError> {
-        if id == self.internal_face {
+        if id == self.internal_face || id == FaceId::LOCAL {
             return Err(UpdateFaceError::BadSetting("the router's own face cannot be destroyed"));
         }
         let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;

@@ -91,6 +91,19 @@ pub(super) fn internal_status(id: FaceId) -> FaceStatus {
     }
 }
 
+/// The face `local`, which leads to the applications that have bound prefixes; `to_local` Interests
+/// went there.
+pub(super) fn local_status(to_local: u64) -> FaceStatus {
+    let uri = FaceUri::Internal.to_string() + "local";
+    FaceStatus {
+        uri: uri.clone(),
+        local_uri: uri,
+        out_interests: to_local,
+        flags: 0,
+        ..internal_status(FaceId::LOCAL)
+    }
+}
+
 /// Applies what a caller asks of a link.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! The face table beside a model of its reference counts.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
@@ -16,8 +16,21 @@ fn upper_and_lower_faces_get_unique_ids() {
     let mut ids: Vec<FaceId> = (0..30).map(|i| faces.register(specs[i % 3]).unwrap()).collect();
     assert!(ids.iter().all(|id| *id >= FaceId::FIRST));
     assert_eq!(faces.snapshot().iter().map(|face| face.spec).take(3).collect::<Vec<_>>(), specs);
-    ids.dedup();
-    assert_eq!(ids.len(), 30);
+    // Faces of both layers come and go in an order of no pattern: an id is one face's at a time.
+    for turn in 0..3_000 {
+        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "turn {turn}");
+        if turn % 5 < 2 || ids.len() == 100 {
+            let gone = ids.swap_remove(turn * 7919 % ids.len());
+            faces.release(gone).unwrap();
+            assert!(faces.hold(gone).is_none());
+        } else {
+            ids.push(faces.register(specs[turn % 3]).unwrap());
+        }
+    }
+    let mut listed: Vec<FaceId> = faces.snapshot().iter().map(|face| face.id).collect();
+    listed.sort_unstable();
+    ids.sort_unstable();
+    assert_eq!(listed, ids);
 }
 
 /// `IS-11`: `local` is permanent.

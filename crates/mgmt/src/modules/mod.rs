@@ -1,5 +1,6 @@
 //! The commands of each module: parameters in, a response out, once they were allowed.
 
+pub(crate) mod bpt;
 pub(crate) mod cs;
 pub(crate) mod faces;
 pub(crate) mod fib;

@@ -422,6 +422,7 @@ impl Producer {
             tracing::error!("a socket's thread ended by a panic");
         }
         drop(lease);
+        // Locked once: two locks in one expression would wait for each other.
         let options = self.options().clone();
         let commands = connection::Options {
             signer: session::command_signer(&self.prefix, &options),

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use namely_security::Signer;
-use namely_transport::connection::{Connection, ConnectionError, Incoming, Outbox};
+use namely_transport::connection::{Connection, ConnectionError, Incoming, Outbox, Reach};
 use namely_wire::Name;
 
 use super::shared::Shared;
@@ -75,7 +75,11 @@ pub(super) fn register(
     prefix: &Name,
     shared: &Shared,
 ) -> Result<Vec<Name>, BindError> {
-    connection.register(prefix, &mut |incoming, outbox| shared.take_incoming(&incoming, outbox))?;
+    let reach =
+        connection.register(prefix, &mut |incoming, outbox| shared.take_incoming(&incoming, outbox))?;
+    if reach == Reach::NoRouteYet {
+        tracing::warn!(%prefix, "bound, but no route leads there yet: no Interest comes until there is one");
+    }
     let mut registered = vec![prefix.clone()];
     register_certificates(connection, shared, &mut registered);
     Ok(registered)
@@ -90,8 +94,8 @@ fn register_certificates(connection: &mut Connection, shared: &Shared, registere
         }
         let handler =
             &mut |incoming: Incoming<'_>, outbox: &mut Outbox| shared.take_incoming(&incoming, outbox);
-        match connection.register(&key_name, handler) {
-            Ok(()) => registered.push(key_name),
+        match connection.register_shared(&key_name, handler) {
+            Ok(_) => registered.push(key_name),
             // Others may serve it, and who trusts the identity mostly has it.
             Err(error) => tracing::debug!(%key_name, %error, "the router does not lead to a certificate"),
         }

@@ -82,7 +82,9 @@ impl Role for RevocationResponder {
         if let Some(oldest) = self.keep(order) {
             let _ = connection.unregister(&oldest.prefix);
         }
-        let registered = connection.register(&prefix, &mut |incoming, outbox| self.answer(&incoming, outbox));
+        // Not bound: who binds the identity's prefix next is not to find it taken.
+        let handler = &mut |incoming: Incoming<'_>, outbox: &mut Outbox| self.answer(&incoming, outbox);
+        let registered = connection.register_shared(&prefix, handler);
         if let Err(error) = registered {
             tracing::warn!(%prefix, %error, "the router does not lead to revocation records");
         }

@@ -44,6 +44,19 @@ impl World {
         World { dir, router, config }
     }
 
+    /// A router that leads these prefixes to the applications which bind below them.
+    pub(crate) fn leading_to_local(prefixes: &[&str]) -> Self {
+        let mut config = Config::default();
+        config.network.local = prefixes.iter().map(|prefix| name(prefix)).collect();
+        Self::with(config)
+    }
+
+    /// The same takes the place of the router that was there.
+    pub(crate) fn restart_leading_to_local(mut self, prefixes: &[&str]) -> Self {
+        self.config.network.local = prefixes.iter().map(|prefix| name(prefix)).collect();
+        self.restart_router()
+    }
+
     /// A router that is reached over TCP and UDP too, where it takes commands that the key of `/p`
     /// signed.
     pub(crate) fn over_ip() -> Self {
@@ -58,7 +71,8 @@ impl World {
         config.faces.listen = listen.map(|uri| uri.parse().unwrap()).into();
         config.faces.multicast.clear();
         config.authorization.localhop_rib = true;
-        config.authorization.key = vec![KeyRule { certificate, register: vec![name("/p")], manage: false }];
+        config.authorization.key =
+            vec![KeyRule { certificate, register: vec![name("/p")], bind: Vec::new(), manage: false }];
         let router = Router::start(config.clone()).unwrap();
         World { dir, router, config }
     }

@@ -65,14 +65,22 @@ impl NoRouter {
 
 impl fmt::Display for NoRouter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no router at ")?;
         if let Some((Candidate { uri, named_by }, error)) = self.named() {
             return match named_by {
-                NamedBy::Caller => write!(f, "{uri}: {error}"),
-                named_by => write!(f, "{uri} (from {named_by}): {error}"),
+                NamedBy::Caller => write!(f, "no router at {uri}: {error}"),
+                named_by => write!(f, "no router at {uri} (from {named_by}): {error}"),
             };
         }
-        for (i, (candidate, error)) in self.tried.iter().enumerate() {
+        // That nothing is there is what one expects of a place where no router is.
+        let is_telling = |(_, error): &&(Candidate, io::Error)| {
+            !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+        };
+        let telling: Vec<_> = self.tried.iter().filter(is_telling).collect();
+        if telling.is_empty() {
+            return write!(f, "no router is running: none of the {} usual places has one", self.tried.len());
+        }
+        f.write_str("no router at ")?;
+        for (i, (candidate, error)) in telling.into_iter().enumerate() {
             let separator = if i == 0 { "" } else { ", " };
             write!(f, "{separator}{} ({error})", candidate.uri)?;
         }
@@ -152,7 +160,10 @@ mod tests {
         ] {
             let error = no_router(named_by.clone());
             let (text, hint) = (error.to_string(), error.hint().unwrap());
-            assert!(text.starts_with("no router at unix:///run/x.sock"), "{text}");
+            match named_by {
+                NamedBy::UsualPlace => assert!(text.starts_with("no router is running"), "{text}"),
+                _ => assert!(text.starts_with("no router at unix:///run/x.sock"), "{text}"),
+            }
             assert!(!text.contains("; ") && !text.contains("--"), "{text}");
             let says_who = text.contains(&format!("from {named_by}"));
             assert_eq!(says_who, matches!(named_by, NamedBy::Variable(_) | NamedBy::ClientConf(_)));

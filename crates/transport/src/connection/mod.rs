@@ -55,6 +55,7 @@ pub use self::express::{Answer, Expression, Reply};
 pub use self::outbox::{OUTBOX_OCTETS_MAX, Outbox};
 pub use self::receiver::Counters;
 use self::receiver::Receiver;
+pub use self::registration::Reach;
 use self::registration::{Context, Registrations};
 use crate::endpoint::{self, Surroundings};
 pub use crate::endpoint::{BadRouter, Candidate, NamedBy};
@@ -209,6 +210,7 @@ impl Connection {
         let options = Options { reconnect: Duration::ZERO, ..Options::default() };
         let mut connection = Self::over(connected, FaceUri::Fd(0), options)?;
         connection.origins_asked = Some(connection.epoch);
+        connection.registrations = Registrations::without_binding();
         Ok(connection)
     }
 

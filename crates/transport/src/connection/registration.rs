@@ -1,8 +1,10 @@
 //! The prefixes that this client serves: registered with the router, and again with each router
 //! that takes its place. A state machine: the connection feeds it time and packets.
 
-use namely_wire::mgmt::{Command, ControlParameters, Scope};
-use namely_wire::{InterestView, LpHeaders, Name};
+use namely_wire::mgmt::{
+    Command, ControlParameters, ControlResponse, Dataset, GeneralStatus, Scope, bind_flags, status_code,
+};
+use namely_wire::{InterestBuilder, InterestView, LpHeaders, Name};
 
 use super::command::{
     COMMAND_ATTEMPTS, COMMAND_LIFETIME_MS, CommandError, CommandSigner, FORBIDDEN, OVERTAKEN_PAUSE_NS,
@@ -20,21 +22,84 @@ const REFRESH_NS: u64 = 60_000_000_000;
 
 const LIFETIME_NS: u64 = COMMAND_LIFETIME_MS * 1_000_000;
 
+/// How long the router has to say what it is; one that does not is told of prefixes by
+/// registration.
+const KIND_LIFETIME_MS: u64 = 1_000;
+
+/// How the routers' versions begin that have a binding prefix table.
+const BINDING_ROUTERS: &str = "namely-";
+
+/// How often a prefix is asked for that overlaps a bound one, and the pause in between: the router
+/// may not have noticed yet that who had it has gone.
+const CONFLICT_ATTEMPTS: u32 = 8;
+const CONFLICT_PAUSE_NS: u64 = 50_000_000;
+
+/// How Interests come to a prefix that the router was told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// A route of its own leads to this client, as in NFD.
+    Route,
+    /// It is bound below a prefix that the router's operator leads to this host's applications.
+    Bound,
+    /// It is bound, and not yet below such a prefix: until it is, no Interest comes.
+    NoRouteYet,
+}
+
 /// The prefixes of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Registrations {
     entries: Vec<Entry>,
+    router: RouterKind,
+}
+
+/// Whether the router has a binding prefix table.
+#[derive(Debug, Default)]
+enum RouterKind {
+    #[default]
+    Unknown,
+    /// Asked what it is; given up at the deadline.
+    Asked {
+        deadline_ns: u64,
+    },
+    Known {
+        binds: bool,
+    },
 }
 
 #[derive(Debug)]
 struct Entry {
     prefix: Name,
+    /// Whether others may answer below it as well, as below the name of a key.
+    is_shared: bool,
     state: Registration,
+    /// Which of [`steps`] is being taken.
+    step: usize,
     attempts: u32,
+    reach: Reach,
     /// Whether the router took it once: from then on failures are repaired, not reported.
     established: bool,
     /// Whether a refusal may mean only that another command came first.
     may_be_overtaken: bool,
+}
+
+/// A way to make a prefix known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Bound, if the operator leads it to this host's applications.
+    BindIfRouted,
+    /// Registered, where that is allowed.
+    Register,
+    /// Bound, so that it is this application's once there is a route.
+    Bind,
+}
+
+/// What is tried, one after the other. What others may answer for too is never bound: a bound
+/// prefix is one application's, and nobody binds below or above it.
+fn steps(binds: bool, is_shared: bool) -> &'static [Step] {
+    match (binds, is_shared) {
+        (false, _) | (true, true) => &[Step::Register],
+        (true, false) => &[Step::BindIfRouted, Step::Register, Step::Bind],
+    }
 }
 
 #[derive(Debug)]
@@ -59,41 +124,80 @@ pub(super) struct Context<'a> {
 }
 
 impl Registrations {
+    /// For a peer that is no router, or one that registers only.
+    pub(super) fn without_binding() -> Self {
+        Registrations { entries: Vec::new(), router: RouterKind::Known { binds: false } }
+    }
+
     /// Wants `prefix`, once.
-    fn add(&mut self, prefix: &Name) {
+    fn add(&mut self, prefix: &Name, is_shared: bool) {
         if self.entries.iter().all(|entry| entry.prefix != *prefix) {
-            let state = Registration::Wanted { at_ns: 0 };
             self.entries.push(Entry {
                 prefix: prefix.clone(),
-                state,
+                is_shared,
+                state: Registration::Wanted { at_ns: 0 },
+                step: 0,
                 attempts: 0,
+                reach: Reach::Route,
                 established: false,
                 may_be_overtaken: false,
             });
         }
     }
 
-    fn remove(&mut self, prefix: &Name) -> Option<Registration> {
+    fn remove(&mut self, prefix: &Name) -> Option<Entry> {
         let i = self.entries.iter().position(|entry| entry.prefix == *prefix)?;
-        Some(self.entries.remove(i).state)
+        Some(self.entries.remove(i))
     }
 
     /// All prefixes are to be registered with a new router.
     pub(super) fn restart(&mut self) {
+        self.router = RouterKind::Unknown;
         for entry in &mut self.entries {
             entry.state = Registration::Wanted { at_ns: 0 };
-            entry.attempts = 0;
+            (entry.step, entry.attempts) = (0, 0);
         }
     }
 
     /// Sends what is due. The time of the next thing to do.
     pub(super) fn poll(&mut self, context: &mut Context<'_>, outbox: &mut Outbox) -> u64 {
+        if self.entries.is_empty() {
+            return u64::MAX;
+        }
+        let Some(binds) = self.find_out(context, outbox) else {
+            return match self.router {
+                RouterKind::Asked { deadline_ns } => deadline_ns,
+                _ => u64::MAX,
+            };
+        };
         let mut next_ns = u64::MAX;
         for entry in &mut self.entries {
-            entry.poll(context, outbox);
+            entry.poll(binds, context, outbox);
             next_ns = next_ns.min(entry.due_ns());
         }
         next_ns
+    }
+
+    /// Whether the router binds, as soon as that is known. Only who is local to it can.
+    fn find_out(&mut self, context: &mut Context<'_>, outbox: &mut Outbox) -> Option<bool> {
+        match self.router {
+            RouterKind::Known { binds } => return Some(binds),
+            RouterKind::Asked { deadline_ns } if context.now_ns < deadline_ns => return None,
+            RouterKind::Unknown if context.scope == Scope::Localhost => {
+                let interest = InterestBuilder::new(Dataset::StatusGeneral.prefix(context.scope))
+                    .can_be_prefix()
+                    .must_be_fresh()
+                    .nonce(context.nonces.next())
+                    .lifetime_ms(KIND_LIFETIME_MS);
+                outbox.send(&LpHeaders::default(), &interest.build());
+                let deadline_ns = context.now_ns.saturating_add(KIND_LIFETIME_MS * 1_000_000);
+                self.router = RouterKind::Asked { deadline_ns };
+                return None;
+            }
+            RouterKind::Asked { .. } | RouterKind::Unknown => {}
+        }
+        self.router = RouterKind::Known { binds: false };
+        Some(false)
     }
 
     /// Whether `incoming` answers one of the registrations; it is used up then.
@@ -103,6 +207,17 @@ impl Registrations {
             Packet::Nack(interest, _) => interest.name,
             Packet::Interest(_) => return false,
         };
+        let binds = match self.router {
+            RouterKind::Known { binds } => binds,
+            RouterKind::Unknown => return false,
+            RouterKind::Asked { .. } => {
+                let is_answer = Dataset::StatusGeneral.prefix(Scope::Localhost).as_name().is_prefix_of(name);
+                if is_answer {
+                    self.router = RouterKind::Known { binds: has_bindings(incoming) };
+                }
+                return is_answer;
+            }
+        };
         let asked = |entry: &&mut Entry| match &entry.state {
             Registration::Asked { interest, .. } => {
                 InterestView::parse(interest).is_ok_and(|interest| interest.name == name)
@@ -111,34 +226,39 @@ impl Registrations {
         };
         let Some(entry) = self.entries.iter_mut().find(asked) else { return false };
         let outcome = match incoming.packet {
-            Packet::Data(data) => checked_response(&data).map(|_| ()),
+            Packet::Data(data) => checked_response(&data),
             Packet::Nack(_, reason) => Err(CommandError::Nack(reason)),
-            Packet::Interest(_) => Ok(()),
+            Packet::Interest(_) => return false,
         };
-        entry.finish(outcome, now_ns, datagrams);
+        entry.finish(outcome, binds, now_ns, datagrams);
         true
     }
 }
 
+/// Whether this general status is that of a router with a binding prefix table.
+fn has_bindings(incoming: &Incoming<'_>) -> bool {
+    let Packet::Data(data) = incoming.packet else { return false };
+    GeneralStatus::decode(data.content).is_ok_and(|status| status.version.starts_with(BINDING_ROUTERS))
+}
+
 impl Entry {
-    fn poll(&mut self, context: &mut Context<'_>, outbox: &mut Outbox) {
+    fn poll(&mut self, binds: bool, context: &mut Context<'_>, outbox: &mut Outbox) {
         if let Registration::Asked { deadline_ns, .. } = self.state
             && context.now_ns >= deadline_ns
         {
-            self.finish(Err(CommandError::NoAnswer), context.now_ns, context.datagrams);
+            self.finish(Err(CommandError::NoAnswer), binds, context.now_ns, context.datagrams);
         }
         if self.due_ns() > context.now_ns || matches!(self.state, Registration::Asked { .. }) {
             return;
         }
-        let parameters = ControlParameters { name: Some(self.prefix.clone()), ..Default::default() };
+        let (command, flags) = match self.step(binds) {
+            Step::BindIfRouted => (Command::BptBind, Some(bind_flags::ROUTED)),
+            Step::Register => (Command::RibRegister, None),
+            Step::Bind => (Command::BptBind, None),
+        };
+        let parameters = ControlParameters { name: Some(self.prefix.clone()), flags, ..Default::default() };
         let nonce = context.nonces.next();
-        match context.commands.interest(
-            context.scope,
-            Command::RibRegister,
-            &parameters,
-            nonce,
-            COMMAND_LIFETIME_MS,
-        ) {
+        match context.commands.interest(context.scope, command, &parameters, nonce, COMMAND_LIFETIME_MS) {
             Ok(interest) => {
                 outbox.send(&LpHeaders::default(), &interest);
                 self.attempts += 1;
@@ -150,28 +270,68 @@ impl Entry {
         }
     }
 
-    fn finish(&mut self, outcome: Result<(), CommandError>, now_ns: u64, datagrams: bool) {
+    fn step(&self, binds: bool) -> Step {
+        let steps = steps(binds, self.is_shared);
+        steps.get(self.step).or(steps.last()).copied().unwrap_or(Step::Register)
+    }
+
+    fn finish(
+        &mut self,
+        outcome: Result<ControlResponse, CommandError>,
+        binds: bool,
+        now_ns: u64,
+        datagrams: bool,
+    ) {
+        let step = self.step(binds);
         self.state = match outcome {
-            Ok(()) => {
-                self.attempts = 0;
+            Ok(response) => {
+                (self.attempts, self.step) = (0, 0);
                 self.established = true;
+                self.reach = reach(step, &response);
                 let refresh_at_ns = if datagrams { now_ns.saturating_add(REFRESH_NS) } else { u64::MAX };
                 Registration::Registered { refresh_at_ns }
             }
-            Err(error) if self.established => {
-                tracing::warn!(prefix = %self.prefix, %error, "the prefix is not registered again yet");
-                Registration::Wanted { at_ns: now_ns.saturating_add(PAUSE_NS) }
-            }
-            Err(CommandError::Refused(refused))
-                if refused.code == FORBIDDEN && self.may_be_overtaken && self.attempts < COMMAND_ATTEMPTS =>
-            {
-                Registration::Wanted { at_ns: now_ns.saturating_add(OVERTAKEN_PAUSE_NS) }
-            }
-            Err(CommandError::NoAnswer) if self.attempts < COMMAND_ATTEMPTS => {
-                Registration::Wanted { at_ns: now_ns }
-            }
-            Err(error) => Registration::Failed(error),
+            Err(error) => match self.again_ns(&error, step) {
+                Some(pause_ns) => Registration::Wanted { at_ns: now_ns.saturating_add(pause_ns) },
+                None if self.is_answered_by_next(&error, step, binds) => {
+                    (self.attempts, self.step) = (0, self.step + 1);
+                    Registration::Wanted { at_ns: now_ns }
+                }
+                None if self.established => {
+                    tracing::warn!(prefix = %self.prefix, %error, "the prefix is not registered again yet");
+                    (self.attempts, self.step) = (0, 0);
+                    Registration::Wanted { at_ns: now_ns.saturating_add(PAUSE_NS) }
+                }
+                None => Registration::Failed(error),
+            },
         };
+    }
+
+    /// After which pause the same is asked again, if that may help.
+    fn again_ns(&self, error: &CommandError, step: Step) -> Option<u64> {
+        match error {
+            CommandError::Refused(refused) if refused.code == FORBIDDEN => {
+                (self.may_be_overtaken && self.attempts < COMMAND_ATTEMPTS).then_some(OVERTAKEN_PAUSE_NS)
+            }
+            CommandError::Refused(refused)
+                if refused.code == status_code::CONFLICT && step != Step::Register =>
+            {
+                (self.attempts < CONFLICT_ATTEMPTS).then_some(CONFLICT_PAUSE_NS)
+            }
+            CommandError::NoAnswer => (self.attempts < COMMAND_ATTEMPTS).then_some(0),
+            _ => None,
+        }
+    }
+
+    /// Whether the refusal is one after which the next step is to be tried.
+    fn is_answered_by_next(&self, error: &CommandError, step: Step, binds: bool) -> bool {
+        let CommandError::Refused(refused) = error else { return false };
+        let expected = match step {
+            Step::BindIfRouted => status_code::NOT_FOUND,
+            Step::Register => FORBIDDEN,
+            Step::Bind => return false,
+        };
+        refused.code == expected && self.step + 1 < steps(binds, self.is_shared).len()
     }
 
     fn due_ns(&self) -> u64 {
@@ -184,10 +344,22 @@ impl Entry {
     }
 }
 
+/// What the router's consent means.
+fn reach(step: Step, response: &ControlResponse) -> Reach {
+    if step == Step::Register {
+        return Reach::Route;
+    }
+    let flags = response.parameters().ok().flatten().and_then(|parameters| parameters.flags);
+    if flags.unwrap_or_default() & bind_flags::ROUTED != 0 { Reach::Bound } else { Reach::NoRouteYet }
+}
+
 impl Connection {
-    /// Registers `prefix` with the router, so that Interests for it come here, and waits until the
-    /// router took it; `handler` gets the packets that come meanwhile. From then on the prefix is
-    /// registered again by itself whenever the connection was made anew.
+    /// Makes `prefix` known to the router, so that Interests for it come here, and waits until the
+    /// router took it; `handler` gets the packets that come meanwhile. From then on that is done
+    /// again by itself whenever the connection was made anew.
+    ///
+    /// A router with a binding prefix table binds it, where the operator leads the prefix to this
+    /// host's applications or nothing else is allowed; else it is registered (docs/sockets.md).
     ///
     /// # Errors
     /// [`CommandError`]: the router refuses, or does not answer. The prefix is not kept then.
@@ -195,11 +367,34 @@ impl Connection {
         &mut self,
         prefix: &Name,
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-    ) -> Result<(), CommandError> {
-        self.registrations.add(prefix);
+    ) -> Result<Reach, CommandError> {
+        self.register_as(prefix, false, handler)
+    }
+
+    /// The same for a prefix below which others may answer too, such as the name of a key: it is
+    /// registered, never bound.
+    ///
+    /// # Errors
+    /// As of [`Connection::register`].
+    pub fn register_shared(
+        &mut self,
+        prefix: &Name,
+        handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+    ) -> Result<Reach, CommandError> {
+        self.register_as(prefix, true, handler)
+    }
+
+    fn register_as(
+        &mut self,
+        prefix: &Name,
+        is_shared: bool,
+        handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+    ) -> Result<Reach, CommandError> {
+        self.registrations.add(prefix, is_shared);
         loop {
             match self.registrations.entries.iter().find(|entry| entry.prefix == *prefix) {
-                Some(Entry { state: Registration::Registered { .. }, .. }) | None => return Ok(()),
+                Some(Entry { state: Registration::Registered { .. }, reach, .. }) => return Ok(*reach),
+                None => return Ok(Reach::Route),
                 Some(Entry { state: Registration::Failed(_), .. }) => break,
                 Some(_) => {}
             }
@@ -208,9 +403,9 @@ impl Connection {
                 return Err(error.into());
             }
         }
-        match self.registrations.remove(prefix) {
+        match self.registrations.remove(prefix).map(|entry| entry.state) {
             Some(Registration::Failed(error)) => Err(error),
-            _ => Ok(()),
+            _ => Ok(Reach::Route),
         }
     }
 
@@ -219,9 +414,13 @@ impl Connection {
     /// # Errors
     /// [`CommandError`]: the router refuses, or does not answer. The prefix is forgotten anyway.
     pub fn unregister(&mut self, prefix: &Name) -> Result<(), CommandError> {
-        self.registrations.remove(prefix);
+        let reach = self.registrations.remove(prefix).map_or(Reach::Route, |entry| entry.reach);
+        let command = match reach {
+            Reach::Route => Command::RibUnregister,
+            Reach::Bound | Reach::NoRouteYet => Command::BptUnbind,
+        };
         let parameters = ControlParameters { name: Some(prefix.clone()), ..Default::default() };
-        self.command(Command::RibUnregister, &parameters).map(|_| ())
+        self.command(command, &parameters).map(|_| ())
     }
 
     /// Whether all prefixes are registered with the router as it is now.

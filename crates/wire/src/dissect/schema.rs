@@ -49,6 +49,8 @@ pub(super) enum Block {
     StrategyChoice,
     CsInfoList,
     CsInfo,
+    BptList,
+    Binding,
     FaceEvents,
     FaceEvent,
 }
@@ -159,6 +161,8 @@ fn management_fields(block: Block) -> &'static [Field] {
         Block::StrategyChoice => STRATEGY_CHOICE_FIELDS,
         Block::CsInfoList => &const { [f(ENTRY, "CsInfo", Value::Inside(Block::CsInfo))] },
         Block::CsInfo => CS_INFO_FIELDS,
+        Block::BptList => &const { [f(ENTRY, "Binding", Value::Inside(Block::Binding))] },
+        Block::Binding => BINDING_FIELDS,
         Block::FaceEvents => FACE_EVENTS_FIELDS,
         Block::FaceEvent => FACE_EVENT_FIELDS,
         _ => &[],
@@ -371,6 +375,9 @@ const CS_INFO_FIELDS: &[Field] = &[
     f(N_MISSES, "NMisses", COUNT_OF),
     f(CS_POLICY, "CsPolicy", Value::Text),
 ];
+
+const BINDING_FIELDS: &[Field] =
+    &[f(NAME, "Name", Value::Name), f(FACE_ID, "FaceId", COUNT_OF), f(FLAGS, "Flags", COUNT_OF)];
 
 const COUNTER_FIELDS: &[Field] = &[
     f(FACE_ID, "FaceId", COUNT_OF),

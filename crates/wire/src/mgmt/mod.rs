@@ -28,9 +28,9 @@ pub use request::{
 pub use response::ControlResponse;
 pub use status::{Counter, GeneralStatus};
 pub use tables::{
-    CsInfo, FibEntry, NextHop, RibEntry, Route, STRATEGY_PREFIX, StrategyChoice, strategy_name,
+    Binding, CsInfo, FibEntry, NextHop, RibEntry, Route, STRATEGY_PREFIX, StrategyChoice, strategy_name,
 };
 pub use values::{
-    FaceEventKind, FacePersistency, FaceScope, LinkType, RouteOrigin, cs_flags, face_flags, route_flags,
-    status_code,
+    FaceEventKind, FacePersistency, FaceScope, LinkType, RouteOrigin, bind_flags, cs_flags, face_flags,
+    route_flags, status_code,
 };

@@ -92,6 +92,8 @@ pub enum Command {
     RibRegister,
     RibUnregister,
     RibAnnounce,
+    BptBind,
+    BptUnbind,
 }
 
 /// A dataset, as module and verb.
@@ -107,6 +109,7 @@ pub enum Dataset {
     RibList,
     StrategyChoiceList,
     CsInfo,
+    BptList,
 }
 
 /// Why an Interest is not a request.
@@ -252,6 +255,8 @@ impl Command {
         Command::RibRegister,
         Command::RibUnregister,
         Command::RibAnnounce,
+        Command::BptBind,
+        Command::BptUnbind,
     ];
 
     /// Module and verb.
@@ -269,6 +274,8 @@ impl Command {
             Command::RibRegister => ("rib", "register"),
             Command::RibUnregister => ("rib", "unregister"),
             Command::RibAnnounce => ("rib", "announce"),
+            Command::BptBind => ("bpt", "bind"),
+            Command::BptUnbind => ("bpt", "unbind"),
         }
     }
 
@@ -303,6 +310,7 @@ impl Dataset {
         Dataset::RibList,
         Dataset::StrategyChoiceList,
         Dataset::CsInfo,
+        Dataset::BptList,
     ];
 
     /// Module and verb.
@@ -317,6 +325,7 @@ impl Dataset {
             Dataset::RibList => ("rib", "list"),
             Dataset::StrategyChoiceList => ("strategy-choice", "list"),
             Dataset::CsInfo => ("cs", "info"),
+            Dataset::BptList => ("bpt", "list"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Datasets about tables: `fib/list`, `rib/list`, `strategy-choice/list`, `cs/info`.
+//! Datasets about tables: `fib/list`, `rib/list`, `strategy-choice/list`, `cs/info`, `bpt/list`.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -116,6 +116,31 @@ impl Block for RibEntry {
                 put_nni(w, EXPIRATION_PERIOD, route.expiration_period_ms);
             });
         }
+    }
+}
+
+/// One prefix of `bpt/list`, and whose it is. Only namely has such a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Binding {
+    /// Name.
+    pub prefix: Name,
+    /// FaceId: the application's.
+    pub face_id: u64,
+    /// Flags: see [`super::bind_flags`].
+    pub flags: u64,
+}
+
+impl Block for Binding {
+    const TYPE: u32 = ENTRY;
+
+    fn decode_value(value: &[u8]) -> Result<Self, DecodeError> {
+        let fields = Fields::lenient(value)?;
+        Ok(Binding { prefix: fields.name()?, face_id: fields.nni(FACE_ID)?, flags: fields.nni(FLAGS)? })
+    }
+
+    fn encode_value(&self, w: &mut Writer) {
+        self.prefix.as_name().encode(w);
+        w.nni(FACE_ID, self.face_id).nni(FLAGS, self.flags);
     }
 }
 

@@ -179,6 +179,13 @@ pub mod cs_flags {
     pub const ENABLE_SERVE: u64 = 1 << 1;
 }
 
+/// Bits of a binding's Flags (`bpt/bind`). Namely's own.
+pub mod bind_flags {
+    /// In a command: bind only if a route leads the prefix to the face `local`. In a response: one
+    /// does.
+    pub const ROUTED: u64 = 1 << 0;
+}
+
 /// Bits of a route's Flags.
 pub mod route_flags {
     /// The route also serves longer prefixes that have routes of their own.
@@ -199,7 +206,7 @@ pub mod status_code {
     pub const NOT_FOUND: u64 = 404;
     /// The URI's protocol is not available.
     pub const UNSUPPORTED_PROTOCOL: u64 = 406;
-    /// The face exists already, or its properties cannot be set so.
+    /// The face exists already, its properties cannot be set so, or a prefix overlaps a bound one.
     pub const CONFLICT: u64 = 409;
     /// The face of a next hop does not exist.
     pub const FACE_NOT_FOUND: u64 = 410;

@@ -1,0 +1,108 @@
+//! How a producer's prefix becomes known to a router that binds: below a routable prefix in the
+//! BPT, elsewhere by a route of its own; and whose face is whose.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{World, content, name};
+use namely_socket::{BindError, Producer, PublishOptions};
+use namely_transport::connection::{Connection, Options, Reach};
+use namely_wire::mgmt::{Binding, Block, Dataset, FaceStatus, RibEntry, Scope, blocks};
+use namely_wire::{DataView, InterestBuilder};
+
+/// Longest wait for anything; only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The entries of a dataset that fits one segment.
+fn list<T: Block>(world: &World, dataset: Dataset) -> Vec<T> {
+    let mut connection = Connection::to(world.uri().parse().unwrap(), Options::default()).unwrap();
+    let interest = InterestBuilder::new(dataset.prefix(Scope::Localhost))
+        .can_be_prefix()
+        .must_be_fresh()
+        .lifetime_ms(9_000);
+    let namely_transport::connection::Answer::Data(reply) = connection.express(&interest).unwrap() else {
+        panic!("no answer for {dataset}");
+    };
+    blocks(DataView::parse(&reply.wire).unwrap().content).collect::<Result<_, _>>().unwrap()
+}
+
+fn bound(world: &World) -> Vec<String> {
+    list::<Binding>(world, Dataset::BptList).iter().map(|binding| binding.prefix.to_string()).collect()
+}
+
+/// The routes but those to certificates, which are registered everywhere.
+fn routes(world: &World) -> Vec<String> {
+    let entries = list::<RibEntry>(world, Dataset::RibList);
+    let prefixes = entries.iter().map(|entry| entry.prefix.to_string());
+    prefixes.filter(|prefix| !prefix.contains("/KEY/") && !prefix.contains("/REVOKE/")).collect()
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < end, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_producer_binds_below_a_routable_prefix_and_no_other_application_overlaps_it() {
+    let world = World::leading_to_local(&["/p"]);
+    let (producer, beside) = (world.producer("/p/app"), world.producer("/p/beside"));
+    assert_eq!(
+        (bound(&world), routes(&world)),
+        (vec!["/p/app".into(), "/p/beside".into()], vec!["/p".into()])
+    );
+    let octets = content(50_000);
+    producer.publish(&name("/p/app/file"), octets.as_slice(), &PublishOptions::default()).unwrap();
+    assert_eq!(world.consumer("/p").fetch(&name("/p/app/file")).unwrap(), octets);
+
+    // Another process knows nothing of this one's sockets: the router it is that refuses.
+    let mut other = Connection::to(world.uri().parse().unwrap(), Options::default()).unwrap();
+    let refused = other.register(&name("/p/app/below"), &mut |_, _| {}).unwrap_err();
+    assert!(refused.to_string().contains("409") && refused.to_string().contains("overlaps"), "{refused}");
+    assert_eq!(other.register(&name("/p/third"), &mut |_, _| {}).unwrap(), Reach::Bound);
+    let refused = Producer::bind(name("/p/third/x"), world.producer_options()).err().unwrap();
+    assert!(matches!(refused, BindError::Register(_)), "{refused}");
+    assert_eq!(refused.errno(), 98, "EADDRINUSE");
+
+    producer.close();
+    beside.close();
+    other.unregister(&name("/p/third")).unwrap();
+    assert_eq!(bound(&world), [""; 0]);
+    // What is revoked is answered for still, and that takes nobody's place.
+    world.producer("/p/app").close();
+}
+
+#[test]
+fn a_producer_registers_where_no_route_leads_to_local_and_binds_after_a_restart_that_has_one() {
+    let world = World::new();
+    let producer = world.producer("/p/app");
+    assert_eq!((bound(&world), routes(&world)), (vec![], vec!["/p/app".into()]));
+    let world = world.restart_leading_to_local(&["/p"]);
+    until("the producer is bound at the new router", || bound(&world) == ["/p/app"]);
+    assert_eq!(routes(&world), ["/p"]);
+    let octets = content(1000);
+    producer.publish(&name("/p/app/file"), octets.as_slice(), &PublishOptions::default()).unwrap();
+    assert_eq!(world.consumer("/p").fetch(&name("/p/app/file")).unwrap(), octets);
+}
+
+#[test]
+fn a_consumer_has_a_face_of_its_own_until_it_is_closed() {
+    let world = World::new();
+    // The connection that lists them is a face as well, which is always the newest.
+    let faces = || {
+        let mut ids: Vec<u64> =
+            list::<FaceStatus>(&world, Dataset::FacesList).iter().map(|face| face.face_id).collect();
+        ids.pop();
+        ids
+    };
+    until("earlier listings' faces have gone", || faces().len() == 2);
+    let before = faces();
+    let consumer = world.consumer("/p");
+    let _ = consumer.request(&namely_socket::Datagram::new(name("/p/nowhere")));
+    until("one face more, the consumer's", || faces().len() == before.len() + 1);
+    consumer.close();
+    until("the consumer's face has gone", || faces() == before);
+}
