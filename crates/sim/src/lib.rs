@@ -45,7 +45,7 @@ mod routes;
 pub mod table;
 
 pub use behaviour::{Behaviour, Context};
-pub use behaviours::{ConstantRate, FileFetch, Producer};
+pub use behaviours::{ConstantRate, FileFetch, Hostile, Producer};
 pub use link::{LinkCounts, LinkSpec};
 pub use network::{AppId, Network, PortId};
 pub use node::{NodeId, Packet, Router, RouterSpec};

@@ -157,7 +157,20 @@ impl Network {
     /// # Panics
     /// If the node has as many faces as it may.
     pub fn attach(&mut self, node: NodeId, behaviour: Box<dyn Behaviour>) -> AppId {
-        let face = self.face(node, FaceProperties::application(), Target::App(self.apps.len()));
+        self.attach_by(node, FaceProperties::application(), behaviour)
+    }
+
+    /// Attaches a behaviour to a node as a neighbour without a forwarder of its own: what it sends
+    /// comes from another host, unchecked. The link to it has no limits.
+    ///
+    /// # Panics
+    /// If the node has as many faces as it may.
+    pub fn attach_neighbour(&mut self, node: NodeId, behaviour: Box<dyn Behaviour>) -> AppId {
+        self.attach_by(node, FaceProperties::remote(), behaviour)
+    }
+
+    fn attach_by(&mut self, node: NodeId, spec: FaceProperties, behaviour: Box<dyn Behaviour>) -> AppId {
+        let face = self.face(node, spec, Target::App(self.apps.len()));
         let behaviour = Some(behaviour);
         self.apps.push(App { node: node.0, face, behaviour, started: false, alarm: Alarm::OFF });
         AppId(self.apps.len() - 1)

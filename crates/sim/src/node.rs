@@ -31,14 +31,22 @@ pub struct RouterSpec {
     pub cs_packets_max: usize,
     /// Pending Interests that it holds.
     pub pit_entries_max: usize,
+    /// Of these, those of one neighbour or application.
+    pub pit_entries_per_face_max: usize,
     /// Faces that it may have.
     pub faces_max: usize,
 }
 
 impl Default for RouterSpec {
-    /// 256 Data, 4,096 pending Interests, 64 faces: small, so that thousands of routers fit.
+    /// 256 Data, 4,096 pending Interests, all of which one face may have, 64 faces: small, so that
+    /// thousands of routers fit.
     fn default() -> Self {
-        RouterSpec { cs_packets_max: 256, pit_entries_max: 4096, faces_max: 64 }
+        RouterSpec {
+            cs_packets_max: 256,
+            pit_entries_max: 4096,
+            pit_entries_per_face_max: 4096,
+            faces_max: 64,
+        }
     }
 }
 
@@ -49,7 +57,7 @@ impl RouterSpec {
         Config {
             faces_max: self.faces_max,
             pit_entries_max: self.pit_entries_max,
-            pit_entries_per_face_max: self.pit_entries_max,
+            pit_entries_per_face_max: self.pit_entries_per_face_max,
             pit_entries_per_holder_max: self.pit_entries_max,
             cs_packets_max: self.cs_packets_max,
             cs_entries_max: self.cs_packets_max * 8,

@@ -160,7 +160,8 @@ fn a_behaviour_of_ones_own_may_change_the_tables_of_its_node() {
 fn random_network(seed: u64, count: usize) -> (Network, Vec<NodeId>) {
     let mut network = Network::new(seed);
     let mut random = Random::new(seed);
-    let spec = RouterSpec { cs_packets_max: 64, pit_entries_max: 1024, faces_max: 60 };
+    let spec =
+        RouterSpec { cs_packets_max: 64, pit_entries_max: 1024, faces_max: 60, ..RouterSpec::default() };
     let nodes: Vec<NodeId> = (0..count).map(|_| network.add_router(spec)).collect();
     let link = |network: &mut Network, a: u64, b: u64, random: &mut Random| {
         let delay_ns = MS + random.below(9 * MS);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
-use namely_forwarder::{FaceError, FaceId, FaceProperties};
+use namely_forwarder::{FaceError, FaceId, FaceProperties, HolderId};
 use namely_io::{EventLoop, OpenError, OwnerError, PortStatus, Workers};
 use namely_link::DropCounters;
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
@@ -74,7 +74,7 @@ impl DataPlane {
         }
         let (handles, loops) = Workers::new(options.io, options.dispatcher.links.clone(), workers)?;
         let spec = FaceProperties { local_fields: true, ..FaceProperties::application() };
-        let internal_face = core.face_register(spec).map_err(StartError::Face)?;
+        let internal_face = core.face_register_for(spec, HolderId::ROUTER).map_err(StartError::Face)?;
         let (outbox, inbox) = inbox::pair();
         let wakers = loops.iter().map(EventLoop::waker);
         let queues = wakers.map(|waker| Queue::new(options.dispatcher.queue_packets, waker)).collect();
