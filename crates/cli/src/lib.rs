@@ -24,9 +24,15 @@ use clap::Parser;
 pub fn main() -> ExitCode {
     let cli = args::Cli::parse();
     let out = output::Output::new(cli.global.json, cli.global.quiet);
-    // A router has a level of its own, which its configuration says and a reload changes.
+    // A router has settings of its own, which its configuration says: its log's level, core dumps.
     if !matches!(cli.command, args::Command::Up(_)) {
         init_log(cli.global.verbose);
+        // Most commands hold keys.
+        if !namely_host::keep_from_dumps() {
+            tracing::warn!(
+                "core dumps are on: a crash writes this program's memory, with its keys, to a file"
+            );
+        }
     }
     match commands::run(&cli, &out) {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,6 +9,7 @@ mod control;
 pub mod dataplane;
 mod exit;
 mod log;
+mod privileges;
 mod router;
 mod run;
 mod service;

@@ -8,11 +8,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use namely_mgmt::Policy;
-use namely_transport::{listen_socket, memif_beside};
+use namely_transport::memif_beside;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::Scope;
 
-use crate::config::{Config, default_listeners};
+use crate::config::{Config, default_listeners, default_socket};
 use crate::control::{ControlThread, Order, OrderSender};
 use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions};
 use crate::exit::{Exit, Failure};
@@ -245,17 +245,37 @@ fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
 fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
     let spec = ListenSpec::new(uri, config.faces.unix_mode)
         .ok_or_else(|| wrong_configuration(format!("cannot listen on {uri}")))?;
-    let default = listen_socket();
-    let is_default = |path: &&Path| *path == default || *path == memif_beside(&default);
     if let Some(path) = spec.path().filter(is_default) {
-        make_default_directory(path).map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
+        make_default_directory(path, rustix::process::geteuid().as_raw())
+            .map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
     }
     Ok(spec)
 }
 
-/// Makes the directory of the default socket. In a place where everybody may write, another user's
-/// directory of that name would let that user take the socket's place.
-fn make_default_directory(socket: &Path) -> Result<(), String> {
+fn is_default(path: &&Path) -> bool {
+    *path == default_socket() || *path == memif_beside(default_socket())
+}
+
+/// Makes the directories of the default sockets that `config` listens on, for the user `uid` if the
+/// router is to become that.
+///
+/// # Errors
+/// [`Failure`]: they cannot be made, or are somebody else's.
+pub(crate) fn make_default_directories(config: &Config, uid: Option<u32>) -> Result<(), Failure> {
+    let owner = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+    for uri in &config.faces.listen {
+        let (FaceUri::Unix(path) | FaceUri::Memif { path, .. }) = uri else { continue };
+        if is_default(&Path::new(path)) {
+            make_default_directory(Path::new(path), owner)
+                .map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the directory of the default socket, which is to be `uid`'s. In a place where everybody may
+/// write, another user's directory of that name would let that user take the socket's place.
+fn make_default_directory(socket: &Path, uid: u32) -> Result<(), String> {
     let Some(directory) = socket.parent() else { return Ok(()) };
     if !directory.exists() {
         std::fs::DirBuilder::new()
@@ -265,8 +285,13 @@ fn make_default_directory(socket: &Path) -> Result<(), String> {
     }
     let owner = std::fs::symlink_metadata(directory).map_err(|error| error.to_string())?.uid();
     let own = rustix::process::geteuid().as_raw();
-    if owner != own && owner != 0 {
+    if owner != uid && owner != own && owner != 0 {
         return Err(format!("{} belongs to user {owner}: remove it, or use --listen", directory.display()));
+    }
+    if owner != uid && own == 0 {
+        // Whoever the router becomes makes and removes sockets there.
+        let given = rustix::fs::chown(directory, Some(rustix::process::Uid::from_raw(uid)), None);
+        given.map_err(|errno| format!("cannot give {} to user {uid}: {errno}", directory.display()))?;
     }
     Ok(())
 }
@@ -286,7 +311,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("namely/namely.sock");
         for _ in 0..2 {
-            make_default_directory(&socket).unwrap();
+            make_default_directory(&socket, rustix::process::geteuid().as_raw()).unwrap();
         }
         let mode = socket.parent().unwrap().metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o022, 0, "nobody else may put a socket there");
@@ -300,7 +325,7 @@ mod tests {
         }
         let dir = tempfile::tempdir().unwrap();
         rustix::fs::chown(dir.path(), Some(rustix::process::Uid::from_raw(65534)), None).unwrap();
-        let why = make_default_directory(&dir.path().join("namely.sock")).unwrap_err();
+        let why = make_default_directory(&dir.path().join("namely.sock"), 0).unwrap_err();
         assert!(why.contains("belongs to user 65534"), "{why}");
     }
 }

@@ -8,9 +8,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::args::DaemonArgs;
-use crate::config::Config;
+use crate::config::{Config, default_socket};
 use crate::exit::{Exit, Failure};
 use crate::log;
+use crate::privileges;
 use crate::router::Router;
 use crate::service::{self, Watchdog};
 
@@ -19,6 +20,8 @@ use crate::service::{self, Watchdog};
 /// # Errors
 /// [`Failure`] says what is wrong, what to do, and with which exit status to end.
 pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
+    // The same file at each reload: whoever the router becomes may find others, or none.
+    let args = &DaemonArgs { config: args.config_file(), ..args.clone() };
     if args.check {
         let file = check(args)?.map_or("the default".into(), |path| path.display().to_string());
         say(&format!("configuration ok: {file}"));
@@ -26,6 +29,7 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
     }
     let config = load(args)?;
     log::set_level(&config.log.level);
+    privileges::give_up(&config, args.config.as_deref())?;
     // Before anything is announced: a signal that comes at once must not end the process by itself.
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
         .map_err(|error| Failure::new(Exit::Failed, format!("no signals: {error}")))?;
@@ -88,7 +92,7 @@ fn announce(listening: &[FaceUri]) {
     for uri in listening {
         say(&format!("listening on {uri}"));
     }
-    let default = namely_transport::listen_socket();
+    let default = default_socket();
     let is_default =
         |uri: &&FaceUri| matches!(uri, FaceUri::Unix(path) if default.as_os_str() == path.as_str());
     // Over anything else commands need a key that the configuration names.

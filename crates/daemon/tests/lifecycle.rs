@@ -320,7 +320,6 @@ fn a_broken_file_on_reload_changes_nothing_and_is_logged() {
 fn a_reload_changes_who_may_do_what() {
     // Over TCP only keys count here, so the rights of a key show the change.
     const KEYS_ONLY: &str = "[authorization]\nloopback = \"nothing\"\n";
-    let dir = tempfile::tempdir().unwrap();
     let key = std::sync::Arc::new(
         namely_security::PrivateKey::generate(namely_security::KeyType::Ed25519).unwrap(),
     );
@@ -328,9 +327,10 @@ fn a_reload_changes_who_may_do_what() {
     let key_name = name("/ops/KEY/1");
     let certificate =
         namely_security::Certificate::self_signed(key_name.as_name(), &key, validity, 1).unwrap();
-    let path = dir.path().join("ops.cert");
-    std::fs::write(&path, certificate.to_pem()).unwrap();
     let mut daemon = Daemon::start_with(KEYS_ONLY, &[]);
+    // In the folder of the configuration, which the router may read.
+    let path = daemon.config_file().with_file_name("ops.cert");
+    std::fs::write(&path, certificate.to_pem()).unwrap();
     let mut client = Client::tcp(daemon.tcp());
     client.signer = namely_security::Signer::new(key_name, key);
     assert_eq!(client.command(Command::RibRegister, &named("/ops")).code, 403);

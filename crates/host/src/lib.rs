@@ -1,6 +1,7 @@
 //! What a program on this system gives the core and the sockets, which have none of it themselves:
 //! clocks ([`clock`]), the end of another thread's wait ([`Waker`]), randomness ([`random`]), name
-//! lookup ([`lookup`]), users by name ([`users`]), a lock ([`CoreLock`]), an allocator under which
+//! lookup ([`lookup`]), users by name ([`users`]), memory that is kept from core dumps
+//! ([`keep_from_dumps`]), a lock ([`CoreLock`]), an allocator under which
 //! large tables have huge pages ([`HugePages`]), and sums of who has how much of what is limited
 //! ([`shares`]).
 //!
@@ -22,6 +23,7 @@ mod lookup;
 #[allow(unsafe_code, reason = "an allocator is unsafe to implement; see ARCHITECTURE.md, Invariants")]
 mod pages;
 mod random;
+mod secrets;
 pub mod shares;
 pub mod users;
 mod waker;
@@ -29,6 +31,7 @@ mod waker;
 pub use lookup::lookup;
 pub use pages::{HUGE_PAGE_OCTETS, HugePages};
 pub use random::random;
+pub use secrets::{core_dumps_are_wanted, keep_from_dumps};
 pub use waker::Waker;
 
 /// The core's lock. A packet takes some ten of them, each held for a few dozen instructions. This

@@ -11,6 +11,13 @@ pub fn uid_of(name: &str) -> Option<u32> {
     uid_in(Path::new(PASSWD), name)
 }
 
+/// The numbers of the user `name` and of its first group; none if there is no such user.
+pub fn ids_of(name: &str) -> Option<(u32, u32)> {
+    let text = std::fs::read_to_string(PASSWD).ok()?;
+    let line = text.lines().find(|line| entry(line).is_some_and(|(user, _)| user == name))?;
+    Some((entry(line)?.1, line.split(':').nth(3)?.parse().ok()?))
+}
+
 /// The same in the file `passwd`.
 pub fn uid_in(passwd: &Path, name: &str) -> Option<u32> {
     let text = std::fs::read_to_string(passwd).ok()?;
@@ -41,6 +48,7 @@ mod tests {
             assert_eq!(entry(bad), None, "{bad}");
         }
         assert_eq!((uid_of("root"), name_of(0).as_deref()), (Some(0), Some("root")));
+        assert_eq!((ids_of("root"), ids_of("no such user")), (Some((0, 0)), None));
         assert_eq!(uid_of("no such user"), None);
     }
 }

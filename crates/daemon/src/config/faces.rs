@@ -1,5 +1,8 @@
 //! Listeners, static faces and static routes.
 
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
 use namely_io::IoOptions;
 use namely_link::CodelConfig;
 use namely_transport::{listen_socket, memif_beside};
@@ -115,6 +118,13 @@ impl Faces {
     }
 }
 
+/// Where the router's own sockets are unless it is told otherwise: as the user who starts it has
+/// it, also when the router has become another.
+pub(crate) fn default_socket() -> &'static Path {
+    static SOCKET: OnceLock<PathBuf> = OnceLock::new();
+    SOCKET.get_or_init(listen_socket)
+}
+
 /// The user's sockets, and TCP and UDP on loopback only: other machines come in when someone says
 /// so.
 pub(crate) fn default_listeners() -> Vec<FaceUri> {
@@ -125,8 +135,8 @@ pub(crate) fn default_listeners() -> Vec<FaceUri> {
 
 /// Where the user's applications find the router by themselves.
 pub(crate) fn local_listeners() -> Vec<FaceUri> {
-    let path = listen_socket();
-    let memif = FaceUri::Memif { path: memif_beside(&path).to_string_lossy().into_owned(), id: 0 };
+    let path = default_socket();
+    let memif = FaceUri::Memif { path: memif_beside(path).to_string_lossy().into_owned(), id: 0 };
     vec![FaceUri::Unix(path.to_string_lossy().into_owned()), memif]
 }
 

@@ -11,6 +11,7 @@ mod forwarder;
 mod links;
 mod load;
 mod policy;
+mod process;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -23,11 +24,13 @@ use serde::Deserialize;
 
 pub use authorization::{Authorization, KeyRule, User, UserRule};
 pub use autoreg::{Autoreg, Subnet};
+pub(crate) use faces::default_socket;
 pub use faces::{Faces, MulticastGroup, StaticFace, StaticRoute};
 pub(crate) use faces::{default_listeners, local_listeners};
 pub use links::{Dispatcher, Memif};
 pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
 pub use policy::PolicyError;
+pub use process::Process;
 pub use tables::Tables;
 
 /// Everything that can be configured. `Config::default()` is a router that serves this machine
@@ -53,6 +56,8 @@ pub struct Config {
     pub autoreg: Vec<Autoreg>,
     /// Who may change what.
     pub authorization: Authorization,
+    /// As whom the router runs, and what it gives up.
+    pub process: Process,
     /// What is written to standard error.
     pub log: Log,
 }
@@ -111,6 +116,10 @@ impl Config {
         // Whether the RIB answers other hosts is also a route, which is made at start.
         let authorization =
             changed_keys!(self.authorization, new.authorization, "authorization": localhop_rib);
-        faces.chain(self.tables.restart_needed(&new.tables)).chain(authorization).collect()
+        let process = changed_keys!(
+            self.process, new.process, "process": user, core_dumps, confine_files, confine_calls,
+        );
+        let tables = self.tables.restart_needed(&new.tables);
+        faces.chain(tables).chain(authorization).chain(process).collect()
     }
 }

@@ -247,6 +247,10 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[tables]", "strategy_prefixes_max", "7"),
     ("[tables]", "strategy_faces_max", "7"),
     ("[tables]", "nack_no_route", "false"),
+    ("[process]", "user", "\"somebody\""),
+    ("[process]", "core_dumps", "true"),
+    ("[process]", "confine_files", "false"),
+    ("[process]", "confine_calls", "false"),
     ("[network]", "regions", "[\"/isp\"]"),
 ];
 

@@ -1,0 +1,96 @@
+//! Which files the router may open: what its configuration names, and what the system's look-up of
+//! names needs. By Landlock, where the kernel has it.
+
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus,
+    path_beneath_rules,
+};
+use namely_wire::FaceUri;
+
+use crate::config::Config;
+
+/// Folders that are read: the system's files are replaced by others of their names (resolv.conf is,
+/// with each network), so that only their folder can be named.
+const READ: [&str; 10] = [
+    "/etc",
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/run/systemd/resolve",
+    "/run/nscd",
+    "/run/resolvconf",
+];
+
+/// From now on the process opens no other files. What the kernel cannot do is said in the log.
+pub(super) fn confine(config: &Config, config_file: Option<&Path>) {
+    match restrict(&folders_read(config, config_file), &folders_of_sockets(config)) {
+        Ok(RulesetStatus::FullyEnforced) => tracing::info!("files are confined to what is configured"),
+        Ok(RulesetStatus::PartiallyEnforced) => {
+            tracing::info!("files are confined to what is configured, as far as this kernel does");
+        }
+        Ok(RulesetStatus::NotEnforced) => {
+            tracing::warn!("this kernel has no Landlock: files are not confined");
+        }
+        Err(error) => tracing::warn!("files are not confined: {error}"),
+    }
+}
+
+fn restrict(read: &[PathBuf], sockets: &[PathBuf]) -> Result<RulesetStatus, RulesetError> {
+    let reading = AccessFs::ReadFile | AccessFs::ReadDir;
+    let making: BitFlags<AccessFs> = reading | AccessFs::MakeSock | AccessFs::RemoveFile;
+    let created = Ruleset::default().handle_access(AccessFs::from_all(ABI::V5))?.create()?;
+    // Folders that are not there are passed over.
+    let status = created
+        .add_rules(path_beneath_rules(READ, reading))?
+        .add_rules(path_beneath_rules(read, reading))?
+        .add_rules(path_beneath_rules(["/dev/null"], reading | AccessFs::WriteFile))?
+        .add_rules(path_beneath_rules(sockets, making))?
+        .restrict_self()?;
+    Ok(status.ruleset)
+}
+
+/// The folders of the configuration and of certificates: a reload reads what has taken their place.
+fn folders_read(config: &Config, config_file: Option<&Path>) -> Vec<PathBuf> {
+    let certificates = config.authorization.key.iter().map(|rule| rule.certificate.as_path());
+    certificates.chain(config_file).map(folder_of).collect()
+}
+
+/// The folders where sockets are made and removed.
+fn folders_of_sockets(config: &Config) -> Vec<PathBuf> {
+    let paths = config.faces.listen.iter().filter_map(|uri| match uri {
+        FaceUri::Unix(path) | FaceUri::Memif { path, .. } => Some(Path::new(path)),
+        _ => None,
+    });
+    paths.map(folder_of).collect()
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => PathBuf::from("."),
+        Some(folder) => folder.to_owned(),
+        None => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_what_is_named_are_opened_and_no_others() {
+        let text = "[faces]\nlisten = [\"unix:///a/b.sock\", \"memif:///c/d.memif\", \"udp://127.0.0.1:1\"]\n\
+                    [[authorization.key]]\ncertificate = \"/e/f.cert\"\n";
+        let config = Config::parse(text, "x".as_ref()).unwrap();
+        assert_eq!(folders_of_sockets(&config), [Path::new("/a"), Path::new("/c")]);
+        assert_eq!(
+            folders_read(&config, Some("/g/namely.toml".as_ref())),
+            [Path::new("/e"), Path::new("/g")]
+        );
+        assert_eq!(folders_read(&config, Some("namely.toml".as_ref())), [Path::new("/e"), Path::new(".")]);
+    }
+}

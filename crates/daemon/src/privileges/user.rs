@@ -1,0 +1,107 @@
+//! As whom the router runs when root starts it, and what that user may do beyond others.
+
+use namely_host::users;
+use namely_io::Xdp;
+use namely_wire::FaceUri;
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
+use rustix::thread::{self, CapabilitySet, CapabilitySets};
+
+use crate::config::Config;
+use crate::exit::{Exit, Failure};
+
+/// Who the router becomes unless the configuration says otherwise.
+const DEFAULT: &str = "namely";
+
+/// Ports below this are root's.
+const PORTS_OF_ALL: u16 = 1024;
+
+/// A user to become.
+#[derive(Debug)]
+pub(super) struct User {
+    pub(super) name: String,
+    pub(super) uid: u32,
+    gid: u32,
+}
+
+/// Who to become; `None` to stay who starts the router.
+///
+/// # Errors
+/// Configuration: there is no user of this name.
+pub(super) fn choose(wanted: Option<&str>) -> Result<Option<User>, Failure> {
+    if !rustix::process::geteuid().is_root() || wanted == Some("root") {
+        return Ok(None);
+    }
+    let name = wanted.unwrap_or(DEFAULT);
+    match users::ids_of(name) {
+        Some((uid, gid)) => Ok(Some(User { name: name.to_owned(), uid, gid })),
+        None if wanted.is_none() => {
+            tracing::info!("there is no user `{DEFAULT}`: the router stays root");
+            Ok(None)
+        }
+        None => Err(Failure::new(Exit::Configuration, format!("process.user: there is no user `{name}`"))
+            .hint("`useradd --system --no-create-home NAME` makes one; `user = \"root\"` stays root")),
+    }
+}
+
+/// What faces and listeners of `config` need that only root may do.
+pub(super) fn capabilities(config: &Config) -> CapabilitySet {
+    let mut needed = CapabilitySet::empty();
+    let listen = config.faces.listen.iter().chain(config.faces.multicast.iter().map(|group| &group.group));
+    let mut uris = listen.chain(config.face.iter().map(|face| &face.remote));
+    if uris.any(|uri| matches!(uri, FaceUri::Device(_) | FaceUri::Ether(_))) {
+        needed |= CapabilitySet::NET_RAW;
+        if config.faces.ethernet.xdp != Xdp::Off {
+            needed |= CapabilitySet::NET_ADMIN | CapabilitySet::BPF | CapabilitySet::IPC_LOCK;
+        }
+    }
+    let ports = config.faces.listen.iter().filter_map(FaceUri::address).map(|address| address.port());
+    if ports.into_iter().any(|port| (1..PORTS_OF_ALL).contains(&port)) {
+        needed |= CapabilitySet::NET_BIND_SERVICE;
+    }
+    needed
+}
+
+impl User {
+    /// Becomes this user for good, with `keep` of what root may do.
+    ///
+    /// # Errors
+    /// What the system refuses. The process must end then.
+    pub(super) fn become_it(&self, keep: CapabilitySet) -> Result<(), Errno> {
+        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
+        // What the kernel does not know it refuses; what is not kept is taken below all the same.
+        for capability in CapabilitySet::all().difference(keep).iter() {
+            thread::remove_capability_from_bounding_set(capability).ok();
+        }
+        thread::set_keep_capabilities(true)?;
+        thread::set_thread_groups(&[gid])?;
+        thread::set_thread_res_gid(gid, gid, gid)?;
+        thread::set_thread_res_uid(uid, uid, uid)?;
+        let inheritable = CapabilitySet::empty();
+        thread::set_capabilities(None, CapabilitySets { effective: keep, permitted: keep, inheritable })?;
+        thread::set_keep_capabilities(false)?;
+        // There is no way back, or it was no change.
+        let is_for_good = self.uid == 0 || thread::set_thread_uid(Uid::ROOT).is_err();
+        if is_for_good { Ok(()) } else { Err(Errno::PERM) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_configuration_needs_is_kept() {
+        let kept = |text: &str| capabilities(&Config::parse(text, "x".as_ref()).unwrap());
+        assert_eq!(kept(""), CapabilitySet::empty(), "the default needs nothing");
+        assert_eq!(kept("[faces]\nlisten = [\"tcp://127.0.0.1:0\"]"), CapabilitySet::empty());
+        assert_eq!(kept("[faces]\nlisten = [\"udp://0.0.0.0:63\"]"), CapabilitySet::NET_BIND_SERVICE);
+        assert_eq!(kept("[faces]\nlisten = [\"dev://eth0\"]"), CapabilitySet::NET_RAW);
+        let xdp = kept("[faces]\nlisten = [\"dev://eth0\"]\n[faces.ethernet]\nxdp = \"auto\"");
+        assert!(xdp.contains(CapabilitySet::NET_RAW | CapabilitySet::NET_ADMIN | CapabilitySet::BPF));
+        let group = "[[faces.multicast]]\ninterface = \"eth0\"\ngroup = \"ether://[01:00:5e:00:17:aa]\"";
+        assert_eq!(kept(group), CapabilitySet::NET_RAW);
+        let face = "[[face]]\nremote = \"ether://[02:00:00:00:00:01]\"\nlocal = \"dev://eth0\"";
+        assert_eq!(kept(face), CapabilitySet::NET_RAW);
+    }
+}
