@@ -25,9 +25,13 @@ const OBJECT_OCTETS: u64 = 2_000_000;
 /// The longest an attack lasts.
 const ATTACK_MAX: Duration = Duration::from_secs(10);
 
-/// How long everybody may be gone until the router is what it was: UDP peers that say nothing more
-/// keep their faces for a while.
-const SETTLE_LIMIT: Duration = Duration::from_secs(120);
+/// The router's defaults but for the silence after which faces of UDP peers go: ten minutes are too
+/// long to wait for.
+const SETTINGS: &str = "[faces]\nidle_timeout_s = 10\nidle_unanswered_s = 5\n";
+
+/// How long everybody may be gone until the router is what it was: Interests of neighbours pend for
+/// a minute, then their faces go.
+const SETTLE_LIMIT: Duration = Duration::from_secs(180);
 
 /// Between two looks at the router.
 const LOOK_PAUSE: Duration = Duration::from_millis(500);
@@ -39,8 +43,12 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(4);
 
 /// How much more than at the start there may be at the end: memory in MiB beside what the content
-/// store grew by, descriptors, faces, PIT entries.
+/// store grew by, descriptors, faces, PIT entries. For memory the start is the end of the first
+/// round: pools keep what they needed once.
 const MORE_MAX: [f64; 4] = [20.0, 4.0, 2.0, 16.0];
+
+/// How much of it they may keep, MiB: pools of the tables at their limits, and the rest of them.
+const FIRST_ROUND_MIB: f64 = 256.0;
 
 /// Memory of a cached packet at most, MiB: the longest packet and its place in the tables.
 const CACHED_MIB: f64 = 9500.0 / 1_048_576.0;
@@ -143,13 +151,15 @@ pub fn run(options: &Soak) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
     eprintln!("machine: {}", Machine::read());
     let dir = directory(None)?;
-    let world = World::start(SubjectName::Namely, dir.path(), OBJECT_OCTETS, &interrupt)?;
+    let world = World::start(SubjectName::Namely, SETTINGS, dir.path(), OBJECT_OCTETS, &interrupt)?;
     let started = Instant::now();
     let start = Holdings::now(&world, &interrupt)?;
     let tell = Teller { started, json: options.json };
     tell.holdings("start", &start, 0, 0)?;
-    let failures = load(options, length, &world, &tell, dir.path(), &interrupt)?;
-    let (end, leaked) = settle(&world, &start, &interrupt)?;
+    let (failures, memory_mib) = load(options, length, &world, &tell, dir.path(), &interrupt)?;
+    let most_mib = memory_mib.min(start.memory_mib + FIRST_ROUND_MIB);
+    let expected = Holdings { memory_mib: most_mib.max(start.memory_mib), ..start };
+    let (end, leaked) = settle(&world, &expected, &interrupt)?;
     tell.holdings("end", &end, 0, failures.len())?;
     let mut wrong: Vec<String> = leaked.into_iter().map(|what| format!("leaked {what}")).collect();
     wrong.extend(failures.first().map(|first| format!("{} fetches failed, first {first}", failures.len())));
@@ -161,7 +171,8 @@ pub fn run(options: &Soak) -> Result<(), Error> {
     if wrong.is_empty() { Ok(()) } else { Err(Error::Subject(wrong.join("; "))) }
 }
 
-/// Honest load all the time, and the attacks in turns. Returns why fetches failed.
+/// Honest load all the time, and the attacks in turns, at least once. Returns why fetches failed,
+/// and the router's memory after the first round.
 fn load(
     options: &Soak,
     length: Duration,
@@ -169,13 +180,13 @@ fn load(
     tell: &Teller,
     dir: &std::path::Path,
     interrupt: &Interrupt,
-) -> Result<Vec<String>, Error> {
+) -> Result<(Vec<String>, f64), Error> {
     let honest = Honest::start(world, false, interrupt);
     warm_up(&honest, 3, interrupt)?;
     let attacks = options.attacks();
     let attack_length = (length / (attacks.len() as u32 * 3 / 2).max(1)).min(ATTACK_MAX);
-    let mut failures = Vec::new();
-    for attack in attacks.iter().cycle() {
+    let (mut failures, mut memory_mib) = (Vec::new(), 0.0);
+    for (turn, attack) in attacks.iter().cycle().enumerate() {
         let attackers = Attackers::start(*attack, &world.place, attack_length, dir)?;
         attackers.finish(interrupt)?;
         interrupt.sleep(attack_length / 2)?;
@@ -187,13 +198,16 @@ fn load(
         failures.truncate(1000);
         let now = Holdings::now(world, interrupt)?;
         tell.holdings(attack.name(), &now, log.fetches.len(), failures.len().saturating_sub(before))?;
-        if tell.started.elapsed() >= length {
+        if turn < attacks.len() {
+            memory_mib = now.memory_mib;
+        }
+        if turn + 1 >= attacks.len() && tell.started.elapsed() >= length {
             break;
         }
     }
     let log = honest.finish();
     failures.extend(log.fetches.into_iter().filter_map(|fetch| fetch.failure));
-    Ok(failures)
+    Ok((failures, memory_mib))
 }
 
 /// Waits until the router is what it was; what there still is too much of in the end.

@@ -16,14 +16,18 @@ use crate::attacks::Place;
 /// Interests that pend, in all.
 const INTERESTS: u64 = 300_000;
 
-/// Peers that send them.
-const PEERS: u64 = 3;
+/// Peers that send them, each at an address of its own.
+const PEERS: u64 = 12;
 
 /// An hour.
 const LIFETIME_MS: u64 = 3_600_000;
 
 /// Datagrams that each make a face.
 const SOURCES: u64 = 10_000;
+
+/// Objects of which false packets are pushed in a second: faster than the honest fetch, slow enough
+/// that the producer, which is asked for them, is not what is attacked.
+const OBJECTS_PER_SECOND: f64 = 100.0;
 
 /// Content of a first fragment, octets.
 const FRAGMENT_OCTETS: usize = 1000;
@@ -53,8 +57,8 @@ fn peer(place: &Place, address: Ipv4Addr) -> io::Result<UdpSocket> {
 pub(super) fn pit(place: &Place, end: &End) -> io::Result<Done> {
     let (object, silent) = (name(&place.object)?, name(&place.silent)?);
     let mut peers = Vec::new();
-    for _ in 0..PEERS {
-        peers.push(peer(place, Ipv4Addr::LOCALHOST)?);
+    for n in 0..PEERS {
+        peers.push(peer(place, source(n))?);
     }
     let sent = end.spread(INTERESTS, 0.75, |n| {
         let absent = 1_000_000 + n;
@@ -79,34 +83,28 @@ pub(super) fn faces(place: &Place, end: &End) -> io::Result<Done> {
 /// will ask for next. Another peer asks for them first, so that something pends.
 pub(super) fn poison(place: &Place, end: &End) -> io::Result<Done> {
     let (asker, poisoner) = (peer(place, source(0))?, peer(place, source(1))?);
-    let (mut pushed, mut round) = (0, 0);
-    while end.is_ahead() && round < 100 {
-        // Slower than the honest at first, so that they meet what is poisoned.
-        let share = if round == 0 { 0.5 } else { 0.2 };
-        pushed += end.spread(place.fresh_objects, share, |n| {
-            for (i, (asked, data)) in poisoned(place, n, round)?.into_iter().enumerate() {
-                let number = (round * place.fresh_objects + n) * 8 + i as u64;
-                asker.send(&asked.nonce(nonce(number)).lifetime_ms(1000).build())?;
-                poisoner.send(&data)?;
-                // The router reads one socket after the other: once more behind the Interest.
-                std::thread::sleep(Duration::from_micros(300));
-                poisoner.send(&data)?;
-            }
-            Ok(())
-        });
-        round += 1;
-    }
+    let objects = (end.length.as_secs_f64() * OBJECTS_PER_SECOND) as u64;
+    let pushed = end.spread(objects.min(place.fresh_objects), 0.9, |n| {
+        for (number, (asked, data)) in (n * 3..).zip(poisoned(place, n)?) {
+            asker.send(&asked.nonce(nonce(number)).lifetime_ms(1000).build())?;
+            poisoner.send(&data)?;
+            // The router reads one socket after the other: once more behind the Interest.
+            std::thread::sleep(Duration::from_micros(300));
+            poisoner.send(&data)?;
+        }
+        Ok(())
+    });
     end.wait();
     Ok(BTreeMap::from([("objects", pushed)]))
 }
 
 /// For each packet by which object `n` is found: an Interest, and false Data.
-fn poisoned(place: &Place, n: u64, round: u64) -> io::Result<[(InterestBuilder, Vec<u8>); 3]> {
+fn poisoned(place: &Place, n: u64) -> io::Result<[(InterestBuilder, Vec<u8>); 3]> {
     use namely_security::manifest_name;
     use namely_wire::rdr::{discovery_name, metadata_name};
     let object = name(&format!("{}/{n}", place.fresh))?;
     let versioned = name(&format!("{}/{n}/{}", place.fresh, place.fresh_version))?;
-    let metadata = metadata_name(object.as_name(), u64::MAX / 2 + round);
+    let metadata = metadata_name(object.as_name(), u64::MAX / 2);
     let question = discovery_name(object.as_name());
     let manifest = manifest_name(versioned.as_name(), 0);
     let segment = versioned.join_segment(0);

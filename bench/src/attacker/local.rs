@@ -22,9 +22,6 @@ use rustix::net::{
 use super::{Done, End, name, nonce};
 use crate::attacks::Place;
 
-/// Somebody who is neither root nor whose router it is, where this process may become another.
-const NOBODY: u32 = 65_534;
-
 /// How long a socket's close(2) waits for a peer that does not read.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -47,15 +44,8 @@ const RINGS_LOG2: [u8; 4] = [11, 9, 7, 5];
 /// Octets of a slot.
 const SLOT_OCTETS: u32 = 9472;
 
-/// From now on this thread is somebody else, if it may be.
-fn become_somebody_else() -> bool {
-    let uid = rustix::process::Uid::from_raw(NOBODY);
-    rustix::process::geteuid().is_root() && rustix::thread::set_thread_uid(uid).is_ok()
-}
-
 /// Sockets whose close(2) waits, sent to the router, which has to close them.
 pub(super) fn descriptors(place: &Place, end: &End) -> io::Result<Done> {
-    let is_other_user = become_somebody_else();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut kept = Vec::new();
     let sent = end.spread(MESSAGES, 0.75, |_| {
@@ -72,7 +62,7 @@ pub(super) fn descriptors(place: &Place, end: &End) -> io::Result<Done> {
         Ok(())
     });
     end.wait();
-    Ok(BTreeMap::from([("descriptors", sent), ("as_other_user", u64::from(is_other_user))]))
+    Ok(BTreeMap::from([("descriptors", sent)]))
 }
 
 /// What stays open until the attack ends.
@@ -98,7 +88,6 @@ fn slow_to_close(listener: &TcpListener, kept: &mut Vec<Kept>) -> io::Result<Tcp
 
 /// Registrations of long names and requests for the largest dataset, without waiting for answers.
 pub(super) fn commands(place: &Place, end: &End) -> io::Result<Done> {
-    let is_other_user = become_somebody_else();
     let signer = Signer::digest_sha256();
     let mut connection = UnixStream::connect(&place.unix)?;
     connection.set_nonblocking(true)?;
@@ -121,11 +110,7 @@ pub(super) fn commands(place: &Place, end: &End) -> io::Result<Done> {
         }
         Ok(())
     });
-    Ok(BTreeMap::from([
-        ("registrations", sent),
-        ("answer_octets", taken),
-        ("as_other_user", u64::from(is_other_user)),
-    ]))
+    Ok(BTreeMap::from([("registrations", sent), ("answer_octets", taken)]))
 }
 
 /// Sends all of `octets`, and meanwhile reads what comes.
@@ -155,7 +140,6 @@ fn send(
 /// Interfaces of as much memory as is admitted, until no more are, and handshakes that stop after
 /// the first message.
 pub(super) fn memory(place: &Place, end: &End) -> io::Result<Done> {
-    let is_other_user = become_somebody_else();
     let Some(path) = &place.memif else { return Ok(BTreeMap::new()) };
     let (mut interfaces, mut halves) = (Vec::new(), Vec::new());
     let (mut refused, mut begun, mut size) = (0u64, 0u64, 0);
@@ -176,7 +160,6 @@ pub(super) fn memory(place: &Place, end: &End) -> io::Result<Done> {
         ("interfaces", interfaces.len() as u64),
         ("refused", refused),
         ("half_open", halves.len() as u64),
-        ("as_other_user", u64::from(is_other_user)),
     ]))
 }
 

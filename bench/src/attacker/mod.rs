@@ -33,6 +33,9 @@ pub struct Attacker {
     pub length_ms: u64,
 }
 
+/// Somebody who is neither root nor whose router it is, where this process may become another.
+const NOBODY: u32 = 65_534;
+
 /// What an attacker did, by what it is called.
 pub type Done = BTreeMap<&'static str, u64>;
 
@@ -42,8 +45,10 @@ pub fn run(options: &Attacker) -> Result<(), Error> {
         .map_err(|e| Error::Usage(format!("--place is no description of a router: {e}")))?;
     let end = End::after(Duration::from_millis(options.length_ms));
     raise_descriptors();
-    let done = attack(options.attack, &place, &end)
+    let is_other_user = become_somebody_else();
+    let mut done = attack(options.attack, &place, &end)
         .map_err(|e| Error::environment(format!("cannot attack ({})", options.attack.name()), e))?;
+    done.insert("as_other_user", u64::from(is_other_user));
     let text = serde_json::to_string(&done).map_err(|e| Error::environment("cannot print", e))?;
     println!("{text}");
     Ok(())
@@ -71,6 +76,12 @@ fn raise_descriptors() {
     limit.current = limit.maximum;
     // Where it may not have more, it attacks with less.
     let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// From now on this process, which has one thread, is somebody else if it may be.
+fn become_somebody_else() -> bool {
+    let uid = rustix::process::Uid::from_raw(NOBODY);
+    rustix::process::geteuid().is_root() && rustix::thread::set_thread_uid(uid).is_ok()
 }
 
 /// When an attack ends.

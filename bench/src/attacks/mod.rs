@@ -96,7 +96,7 @@ fn attack_once(
     interrupt: &Interrupt,
 ) -> Result<Figures, Error> {
     let dir = directory(options.dir.as_deref())?;
-    let mut world = World::start(subject, dir.path(), options.object_octets(), interrupt)?;
+    let mut world = World::start(subject, "", dir.path(), options.object_octets(), interrupt)?;
     let has_memif = world.place.memif.is_some() && attack.parts().contains(&Attack::Memory);
     let honest = Honest::start(&world, has_memif, interrupt);
     let watch = Watch::start(&world.router);

@@ -53,8 +53,10 @@ pub(crate) struct World {
 
 impl World {
     /// Starts the router `name` at its default limits, and the producers, with everything in `dir`.
+    /// `settings` are what namelyd has as its configuration file.
     pub(crate) fn start(
         name: SubjectName,
+        settings: &str,
         dir: &Path,
         object_octets: u64,
         interrupt: &Interrupt,
@@ -83,7 +85,7 @@ impl World {
             silent: SILENT.to_owned(),
         };
         let router = if is_namely {
-            start_namelyd(&place, dir, interrupt)?
+            start_namelyd(&place, settings, dir, interrupt)?
         } else {
             start_other(name, dir, [port, websocket_port], interrupt)?
         };
@@ -176,8 +178,8 @@ impl Namely {
     }
 }
 
-/// `namelyd` as it is without any setting but where it listens.
-fn start_namelyd(place: &Place, dir: &Path, interrupt: &Interrupt) -> Result<Process, Error> {
+/// `namelyd` as it is without any settings but these and where it listens.
+fn start_namelyd(place: &Place, settings: &str, dir: &Path, interrupt: &Interrupt) -> Result<Process, Error> {
     let program = Program::find(&["namelyd"], "NAMELY_BIN_DIR", true);
     if let Some(missing) = program.missing() {
         return Err(Error::Usage(missing));
@@ -190,7 +192,10 @@ fn start_namelyd(place: &Place, dir: &Path, interrupt: &Interrupt) -> Result<Pro
     listen.extend(place.memif.iter().map(|path| format!("memif://{}", path.display())));
     listen.extend(place.websocket.iter().map(|address| format!("ws://{address}")));
     let mut command = command(program.path(), dir);
-    command.arg("--no-config");
+    let configuration = dir.join("namelyd.toml");
+    fs::write(&configuration, settings)
+        .map_err(|e| Error::environment(format!("cannot write {}", configuration.display()), e))?;
+    command.arg("--config").arg(&configuration);
     for uri in &listen {
         command.args(["--listen", uri]);
     }

@@ -1,5 +1,5 @@
-//! The documents are true: tests that docs/status.md and docs/limits.md name exist, and every
-//! acceptance row of the requirements is in docs/status.md.
+//! The documents are true: tests that docs/status.md, docs/limits.md and docs/security.md name
+//! exist, and every acceptance row of the requirements is in docs/status.md.
 
 use std::collections::HashSet;
 use std::fs;
@@ -53,11 +53,14 @@ fn rows(document: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_test_that_the_status_names_exists() {
+fn every_test_that_the_status_and_the_promises_name_exists() {
     let mut known = HashSet::new();
     functions(&root(), &mut known);
     let mut rows_seen = 0;
-    for row in rows("docs/status.md").iter().filter(|r| r[0] != "row") {
+    let promises = rows("docs/security.md").into_iter().filter(|r| r[0].starts_with("P-"));
+    let promises: Vec<_> = promises.collect();
+    assert!(promises.len() > 10, "docs/security.md lists the promises");
+    for row in rows("docs/status.md").iter().filter(|r| r[0] != "row").chain(&promises) {
         rows_seen += 1;
         let [id, _, state, shown] = &row[..] else { panic!("row {:?} has not four cells", row[0]) };
         assert!(matches!(state.as_str(), "works" | "part" | "open"), "{id}: state {state:?}");
