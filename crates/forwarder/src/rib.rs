@@ -154,7 +154,9 @@ impl Rib {
     /// remain.
     pub(crate) fn remove_face(&mut self, face: FaceKey, count: usize, fib: &mut impl Install) -> bool {
         for _ in 0..count {
-            let Some(name) = self.by_face.get(&face).and_then(BTreeSet::first).cloned() else { return false };
+            // The last one first: what lies beneath a name is gone before it, and need not be
+            // updated for each name above.
+            let Some(name) = self.by_face.get(&face).and_then(BTreeSet::last).cloned() else { return false };
             let origins: Vec<RouteOrigin> = self.nodes.get(&name).map_or(Vec::new(), |node| {
                 node.routes.iter().filter(|s| s.face == face).map(|s| s.route.origin).collect()
             });

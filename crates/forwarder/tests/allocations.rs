@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Batch, Config, ConfigError, CsPolicy, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received,
-    UnsolicitedPolicy,
+    Batch, Charge, Config, ConfigError, CsPolicy, FaceId, FaceProperties, Forwarder, HolderId, Outgoing,
+    Output, Received, RibError, UnsolicitedPolicy,
 };
+use namely_wire::mgmt::Route;
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 type Packet = Arc<[u8]>;
@@ -377,4 +378,34 @@ fn what_is_seldom_allocates_a_bounded_number_of_times() {
     let hinted =
         |interest: InterestBuilder| interest.nonce([5; 4]).forwarding_hint("/region".parse().unwrap());
     assert_eq!(cost("/one/4", hinted), 3);
+}
+
+/// One user registers as many names as one may, long ones or short ones: within a second after its
+/// face went the router has its memory again, but for the blocks of the FIB, which are used again.
+#[test]
+fn what_one_holder_may_register_is_given_back_to_within_20_mebibytes() {
+    for name_octets in [20, 120, 8_000] {
+        let fw = Fw::new(Config::new(|_| [0; 32]), 1).unwrap();
+        let before = octets();
+        let face = fw.face_register_for(FaceProperties::application(), HolderId(7)).unwrap();
+        let name = |i: u64| Name::new().join_number(50, i).join_generic(vec![7; name_octets]);
+        let register = |i| {
+            let route = Route { face_id: face.0, ..Route::default() };
+            fw.rib_register_for(Charge::Holder, &name(i), &route, 0)
+        };
+        let refused = (0..).find_map(|i| register(i).err());
+        assert_eq!(refused, Some(RibError::HolderFull));
+        let (routes, held) = (fw.table_sizes().rib, octets() - before);
+        assert!(held <= 32 << 20, "{routes} routes take {held} octets");
+        fw.face_release(face).unwrap();
+        let (mut now_ns, mut sink) = (0, Sink::default());
+        while let Some(next_ns) = fw.expire(now_ns, &mut sink) {
+            now_ns = next_ns.max(now_ns);
+        }
+        assert!(now_ns <= 1000 * MS, "{routes} routes go in {now_ns} ns");
+        assert_eq!((fw.table_sizes().rib, fw.table_sizes().fib), (0, 0));
+        let left = octets() - before;
+        assert!(left <= 20 << 20, "of {held} octets {left} stay");
+        println!("{routes} routes with names of {name_octets} octets: {held} octets, of which {left} stay");
+    }
 }
