@@ -79,6 +79,10 @@ pub enum Command {
     Serve(serve::Serve),
     /// Fetch a file or a directory by name, verified
     Get(get::Get),
+    /// List a directory by name, verified
+    Ls(ls::Ls),
+    /// Show size, time and signer of what a name stands for, verified
+    Stat(ls::Stat),
     /// Publish a file or standard input under a name
     Put(put::Put),
     /// Carry HTTP through named data, so that caches on the way answer
@@ -121,6 +125,7 @@ pub enum Command {
     /// Show packets as text, from hex, a file of packets or a capture
     Dissect(dissect::Dissect),
     /// Print the version
+    #[command(after_help = "Example:\n  namely version --json")]
     Version,
     /// Print shell completions
     Completions(generate::Completions),

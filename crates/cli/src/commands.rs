@@ -9,6 +9,7 @@ pub mod face;
 pub mod generate;
 pub mod get;
 pub mod key;
+pub mod ls;
 pub mod peek;
 pub mod perf;
 pub mod ping;
@@ -43,6 +44,8 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Up(c) => c.run(&ctx),
         Command::Serve(c) => c.run(&ctx),
         Command::Get(c) => c.run(&ctx),
+        Command::Ls(c) => c.run(&ctx),
+        Command::Stat(c) => c.run(&ctx),
         Command::Put(c) => c.run(&ctx),
         Command::Proxy(c) => c.run(&ctx),
         Command::Ping(c) => c.run(&ctx),

@@ -1,8 +1,11 @@
 //! What the commands that fetch share: options of their socket, the progress bar, and how a fetch
 //! fails.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -115,7 +118,45 @@ pub fn bind_failure(error: BindError) -> Failure {
 #[derive(Debug)]
 pub struct Watch {
     bar: Option<ProgressBar>,
+    pace: RefCell<Pace>,
     stop: Arc<AtomicBool>,
+}
+
+/// How fast octets come now, and since when none do.
+#[derive(Debug, Default)]
+struct Pace {
+    /// When how many octets had come, over the last [`PACE`].
+    samples: VecDeque<(Instant, u64)>,
+    moved: Option<Instant>,
+}
+
+/// The time over which the present rate is taken.
+const PACE: Duration = Duration::from_secs(3);
+
+/// After so long without an octet the person is told.
+const STALL: Duration = Duration::from_secs(2);
+
+impl Pace {
+    /// The present rate as text, or for how long nothing has come.
+    fn text(&mut self, now: Instant, octets: u64) -> String {
+        if self.samples.back().is_none_or(|(_, last)| *last != octets) {
+            self.moved = Some(now);
+        }
+        if self.samples.back().is_none_or(|(at, _)| now - *at > PACE / 30) {
+            self.samples.push_back((now, octets));
+        }
+        while self.samples.len() > 2 && self.samples.front().is_some_and(|(at, _)| now - *at > PACE) {
+            self.samples.pop_front();
+        }
+        let silent = self.moved.map_or(Duration::ZERO, |moved| now - moved);
+        if silent >= STALL {
+            return format!("nothing for {} s", silent.as_secs());
+        }
+        let (from, first) = self.samples.front().copied().unwrap_or((now, octets));
+        let seconds = (now - from).as_secs_f64();
+        let rate = if seconds > 0.0 { octets.saturating_sub(first) as f64 / seconds } else { 0.0 };
+        rate_text(rate)
+    }
 }
 
 impl Watch {
@@ -125,7 +166,7 @@ impl Watch {
             let style = ProgressStyle::with_template("{bar:24} {percent:>3}% {msg}");
             ProgressBar::new(1).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Ok(Watch { bar, stop: crate::stop::flag()? })
+        Ok(Watch { bar, pace: RefCell::default(), stop: crate::stop::flag()? })
     }
 
     /// Shows how far the fetch is; whether to go on.
@@ -133,8 +174,27 @@ impl Watch {
         if let Some(bar) = &self.bar {
             bar.set_length(progress.octets_total.unwrap_or(progress.octets_done).max(1));
             bar.set_position(progress.octets_done);
-            bar.set_message(format!("{label}{}", progress_text(progress)));
+            let pace = self.pace.borrow_mut().text(Instant::now(), progress.octets_done);
+            bar.set_message(format!("{label}{}", progress_text(progress, &pace)));
         }
+        self.flow()
+    }
+
+    /// The same of a tree: one line for all of it, of which `files` files with `octets` octets are
+    /// here. How much there is in all nobody has said.
+    pub fn see_tree(&self, files: u64, octets: u64, progress: &Progress) -> Flow {
+        if let Some(bar) = &self.bar {
+            let octets = octets + progress.octets;
+            let pace = self.pace.borrow_mut().text(Instant::now(), octets);
+            bar.set_style(
+                ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
+            bar.set_message(format!("{files} files, {}, {pace}", octets_text(octets)));
+        }
+        self.flow()
+    }
+
+    fn flow(&self) -> Flow {
         if self.stop.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
     }
 }
@@ -147,14 +207,13 @@ impl Drop for Watch {
     }
 }
 
-fn progress_text(p: &Progress) -> String {
+fn progress_text(p: &Progress, pace: &str) -> String {
     let total = p.octets_total.map_or_else(|| "?".into(), octets_text);
     let left =
         p.remaining_ns().map_or_else(String::new, |ns| format!(", {} s left", ns.div_ceil(1_000_000_000)));
     format!(
-        "{} of {total}, {}{left}, {} again, {}",
+        "{} of {total}, {pace}{left}, {} again, {}",
         octets_text(p.octets_done),
-        rate_text(p.octets_per_second()),
         p.fetch.retransmissions,
         cache_text(p)
     )
@@ -245,5 +304,26 @@ fn exit_of_object(error: &ObjectError) -> Exit {
         | ObjectError::Stray { .. } => Exit::NotVerified,
         ObjectError::Stopped => Exit::Interrupted,
         ObjectError::Sink(_) | ObjectError::TooLarge { .. } => Exit::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_the_present_one_and_a_stall_is_said() {
+        let (mut pace, start) = (Pace::default(), Instant::now());
+        let at = |ms| start + Duration::from_millis(ms);
+        for i in 0..=100_u64 {
+            pace.text(at(i * 100), i * 1_250_000);
+        }
+        assert_eq!(pace.text(at(10_000), 125_000_000), "100.0 Mbit/s");
+        // A tenth as fast from now on: soon that is what it says, whatever came before.
+        for i in 1..=40_u64 {
+            pace.text(at(10_000 + i * 100), 125_000_000 + i * 125_000);
+        }
+        assert_eq!(pace.text(at(14_000), 130_000_000), "10.0 Mbit/s");
+        assert_eq!(pace.text(at(17_000), 130_000_000), "nothing for 3 s");
     }
 }

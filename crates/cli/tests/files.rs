@@ -346,3 +346,81 @@ fn a_server_follows_newer_certificates_and_ends_with_the_last_of_them() {
     let refused = home.fails(1, ["serve", "data", "--prefix", "/lab"]);
     assert!(refused.contains("ended on") && refused.contains("`namely cert import FILE`"), "{refused}");
 }
+
+#[test]
+fn a_directory_is_listed_and_a_file_put_into_a_directory_and_described() {
+    let home = lab();
+    let names: Vec<String> =
+        home.json(["ls", "/lab"]).iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect();
+    assert!(names.iter().any(|name| name == "sub"), "{names:?}");
+    let long = home.json(["ls", "/lab", "--long"]);
+    let file = long.iter().find(|row| row["kind"] == "file").unwrap();
+    let name = format!("/lab/{}", file["name"].as_str().unwrap());
+    let stat = &home.json(["stat", &name])[0];
+    assert_eq!((stat["kind"].as_str(), &stat["octets"]), (Some("file"), &file["octets"]));
+    assert!(stat["signer"].as_str().unwrap().starts_with("/lab/KEY/"), "{stat}");
+    assert_eq!(home.json(["stat", "/lab/sub"])[0]["kind"], "directory");
+    assert!(home.fails(4, ["ls", &name]).contains("not a directory"));
+    home.ok(["get", &name, "into/"]);
+    let path = home.path("into").join(file["name"].as_str().unwrap());
+    assert_eq!(fs::metadata(&path).unwrap().len(), file["octets"].as_u64().unwrap());
+    home.ok(["get", &name, "into"]);
+    home.ok(["get", &name, "other.name"]);
+    assert!(home.path("other.name").is_file());
+}
+
+#[test]
+fn a_tree_that_is_there_is_not_fetched_again_unless_it_is_asked_for() {
+    let home = lab();
+    let first = &home.json(["get", "/lab", "-r", "copy"])[0];
+    let count = first["files"].as_u64().unwrap();
+    assert!(count > 0);
+    let second = &home.json(["get", "/lab", "-r", "copy"])[0];
+    assert_eq!((second["files"].as_u64(), second["unchanged"].as_u64()), (Some(0), Some(count)));
+    let again = &home.json(["get", "/lab", "-r", "copy", "--again"])[0];
+    assert_eq!((again["files"].as_u64(), again["unchanged"].as_u64()), (Some(count), Some(0)));
+}
+
+#[test]
+fn a_file_is_published_by_its_path_and_a_path_is_no_name() {
+    let mut home = Home::with_router();
+    fs::write(home.path("numbers.txt"), "1 2 3").unwrap();
+    home.serve("/lab/numbers", ["put", "numbers.txt", "/lab/numbers"]);
+    home.ok(["get", "/lab/numbers", "-o", "copy"]);
+    assert_eq!(fs::read_to_string(home.path("copy")).unwrap(), "1 2 3");
+    let keys = home.json(["key", "list"]).len();
+    let why = home.fails(1, ["put", "data/numbers.txt"]);
+    assert!(why.contains("is no name") && why.contains("put FILE /NAME"), "{why}");
+    assert_eq!(home.json(["key", "list"]).len(), keys, "no key is left by a mistake");
+}
+
+#[test]
+fn a_certificate_is_trusted_by_name_once_its_fingerprint_is_compared() {
+    let mut home = Home::with_router();
+    fs::create_dir(home.path("data")).unwrap();
+    fs::write(home.path("data/f"), "x").unwrap();
+    home.serve("/lab/data", ["serve", "data", "--prefix", "/lab/data"]);
+    let shown = &home.json(["cert", "show", "/lab/data"])[0];
+    let fingerprint = shown["fingerprint"].as_str().unwrap().to_owned();
+    let other = |args: &[&str]| {
+        let mut command = home.namely(args);
+        command.env("NAMELY_HOME", home.path("other"));
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(other(&["get", "/lab/data/f", "-o", "copy"]).0, Some(6));
+    let (code, said) = other(&["cert", "trust", "--from", "/lab/data"]);
+    assert!(code == Some(6) && said.contains(&fingerprint), "nobody compared it: {said}");
+    let wrong = fingerprint.replace(|c: char| c.is_ascii_digit(), "0");
+    let (code, said) = other(&["cert", "trust", "--from", "/lab/data", "--fingerprint", &wrong]);
+    assert!(code == Some(6) && said.contains("another fingerprint"), "{said}");
+    assert_eq!(other(&["get", "/lab/data/f", "-o", "copy"]).0, Some(6));
+    let (code, said) = other(&["cert", "trust", "--from", "/lab/data", "--fingerprint", &fingerprint]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(other(&["get", "/lab/data/f", "-o", "copy"]).0, Some(0));
+    // What `cert trusted` shows, the identity as well as the certificate, can be taken back.
+    let (code, said) = other(&["cert", "distrust", "/lab/data"]);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = other(&["cert", "distrust", "/lab/data"]);
+    assert!(code == Some(4) && said.contains("cert trusted"), "{said}");
+}

@@ -117,6 +117,57 @@ fn without_a_route_to_local_servers_register_also_below_one_another() {
 }
 
 #[test]
+fn the_log_of_a_router_has_the_level_that_was_said() {
+    for (words, is_debug) in [(&["--log", "debug"][..], true), (&["-vv"], true), (&[], false)] {
+        let mut home = Home::new();
+        let uri = home.router_uri();
+        let mut command = home.namely(["up", "--no-config", "--listen", &uri]);
+        command.args(words);
+        home.spawn(command);
+        home.wait_for("the router", || home.run(["status"]).code == Some(0));
+        home.ok(["route", "add", "/x", "udp://127.0.0.1:16395"]);
+        let log = home.background_log();
+        assert_eq!(log.contains("DEBUG"), is_debug, "{words:?}: {log}");
+    }
+}
+
+#[test]
+fn a_router_that_cannot_listen_or_is_configured_wrongly_ends_with_namelyds_status() {
+    let home = Home::with_router();
+    let uri = home.router_uri();
+    let why = home.fails(69, ["up", "--no-config", "--listen", &uri]);
+    assert!(why.contains("another router is running there"), "{why}");
+    std::fs::write(home.path("bad.toml"), "[faces]\nworkerz = 1\n").unwrap();
+    let why = home.fails(78, ["up", "--config", "bad.toml", "--check"]);
+    assert!(why.contains("bad.toml:2"), "{why}");
+    std::fs::write(home.path("good.toml"), "[faces]\nworkers = 1\n").unwrap();
+    let checked = home.json(["up", "--config", "good.toml", "--check"]);
+    assert_eq!((checked[0]["ok"].as_bool(), checked[0]["file"].as_str()), (Some(true), Some("good.toml")));
+}
+
+#[test]
+fn a_router_listens_where_the_commands_look_for_it() {
+    let mut home = Home::new();
+    let command = home.namely(["up", "--no-config"]);
+    home.spawn(command);
+    home.wait_for("the router", || home.run(["status"]).code == Some(0));
+    assert!(home.path("namely.memif").exists(), "shared memory beside it");
+}
+
+#[test]
+fn nothing_is_made_for_a_router_that_is_not_there() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("data")).unwrap();
+    std::fs::write(home.path("f"), "x").unwrap();
+    for words in [&["serve", "data", "--prefix", "/lab"][..], &["put", "f", "/lab/f"]] {
+        let why = home.fails(3, words);
+        assert_eq!(why.lines().count(), 2, "one line and a hint: {why}");
+        assert!(!why.contains("made the key"), "{why}");
+    }
+    assert_eq!(home.json(["key", "list"]).len(), 0);
+}
+
+#[test]
 fn face_events_are_printed_as_they_happen() {
     let mut home = Home::with_router();
     let command = home.namely(["face", "events", "--json"]);

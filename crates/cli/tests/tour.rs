@@ -2,7 +2,9 @@
 //!
 //! Every ```` ```console ```` block's lines that start with `$
 //! ` are run; a line without it is output, which the block shows for the reader. Each document is
-//! one session in an empty home and working directory.
+//! one session in an empty home and working directory. `lab$ ` and `desk$ ` are two hosts in one
+//! document: a key chain and a router each, and lab's address and port, 192.0.2.7:6363, are ones of
+//! this machine.
 
 use std::fs;
 use std::io::Write;
@@ -24,6 +26,7 @@ fn root() -> PathBuf {
 /// The commands of a document's console blocks.
 fn commands(document: &Path) -> Vec<String> {
     let text = fs::read_to_string(document).unwrap();
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut commands = Vec::new();
     let mut inside = false;
     for line in text.lines() {
@@ -31,6 +34,11 @@ fn commands(document: &Path) -> Vec<String> {
             inside = line == "```console";
         } else if let (true, Some(command)) = (inside, line.strip_prefix("$ ")) {
             commands.push(command.to_string());
+        } else if let (true, Some((host @ ("lab" | "desk"), command))) = (inside, line.split_once("$ ")) {
+            let here = format!(
+                "export NAMELY_HOME=\"$HOME/{host}\" NAMELY_ROUTER=\"unix://$HOME/{host}.sock\"; {command}"
+            );
+            commands.push(here.replace("192.0.2.7", "127.0.0.1").replace(":6363", &format!(":{port}")));
         }
     }
     commands

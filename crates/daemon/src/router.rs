@@ -214,13 +214,12 @@ fn route_management(config: &Config, core: &Core, plane: &DataPlane) -> Result<(
 
 fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
     let mut listening = Vec::new();
-    let is_default = config.faces.listen == default_listeners();
     for uri in &config.faces.listen {
         let spec = listen_spec(uri, config)?;
         match plane.listen(spec) {
             Ok(local) => listening.push(local),
             // Nobody asked for these by name, and there is one such port for all users.
-            Err(error) if is_default && matches!(uri, FaceUri::Tcp(_) | FaceUri::Udp(_)) => {
+            Err(error) if is_dispensable(uri, config) => {
                 tracing::warn!("{error}: this router does without, and has its local sockets");
             }
             Err(error) => return Err(cannot_listen(error.to_string())),
@@ -240,6 +239,11 @@ fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
         listening.push(FaceUri::Device(group.interface.clone()));
     }
     Ok(listening)
+}
+
+/// Whether a router starts without listening on `uri`: a port that nobody asked for.
+fn is_dispensable(uri: &FaceUri, config: &Config) -> bool {
+    matches!(uri, FaceUri::Tcp(_) | FaceUri::Udp(_)) && config.faces.listen == default_listeners()
 }
 
 fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
@@ -305,6 +309,18 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn a_router_does_without_a_port_that_nobody_asked_for_and_without_nothing_else() {
+        let mut config = Config::default();
+        for uri in &config.faces.listen {
+            let is_port = matches!(uri, FaceUri::Tcp(_) | FaceUri::Udp(_));
+            assert_eq!(is_dispensable(uri, &config), is_port, "{uri}");
+        }
+        let port: FaceUri = "tcp4://127.0.0.1:6363".parse().unwrap();
+        config.faces.listen = vec![port.clone()];
+        assert!(!is_dispensable(&port, &config), "asked for");
+    }
 
     #[test]
     fn the_default_directory_is_made_and_may_be_there_already() {

@@ -11,7 +11,7 @@ use namely_wire::types::GENERIC_COMPONENT;
 use serde_json::json;
 
 use super::Context;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, io_failure};
 use crate::fetching::{Transfer, Watch, consumer_of_all, get_failure, summary_json, summary_text};
 use crate::keys::{self, Trust};
 use crate::output::octets_text;
@@ -19,17 +19,25 @@ use crate::output::octets_text;
 /// Fetch a file or a directory by name, verified.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely get /lab/data/run7.root\n  namely get /lab/data --recursive -o copy\n  namely get /lab/data/run7.root -o - | sha256sum"
+    after_help = "Examples:\n  namely get /lab/data/run7.root\n  namely get /lab/data/run7.root results/\n  namely get /lab/data --recursive -o copy\n  namely get /lab/data/run7.root -o - | sha256sum"
 )]
 pub struct Get {
     /// The name.
     name: Name,
-    /// Where to put it; `-` is standard output. By default the name's last part, in this directory.
+    /// Where to put it: a path, or a directory that is there or ends in a slash; `-` is standard
+    /// output. By default the name's last part, in this directory.
+    #[arg(value_name = "PATH", conflicts_with = "output")]
+    path: Option<PathBuf>,
+    /// The same as PATH.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Fetch a directory with all that is in it.
+    /// Fetch a directory with all that is in it, but for files that are there with the same size
+    /// and time.
     #[arg(long, short)]
     recursive: bool,
+    /// With --recursive: fetch also what is there already.
+    #[arg(long, requires = "recursive", conflicts_with = "resume")]
+    again: bool,
     /// Go on with what an earlier, interrupted get left.
     #[arg(long)]
     resume: bool,
@@ -52,7 +60,7 @@ impl Get {
         }
         let object = find_file(&consumer, &self.name).map_err(get_failure)?;
         let mut see = |progress: &_| watch.see("", progress);
-        if self.output.as_deref() == Some(Path::new("-")) {
+        if self.place() == Some(Path::new("-")) {
             let mut stdout = std::io::stdout().lock();
             let progress = get_to_writer(&consumer, &object, &mut stdout, &mut see).map_err(get_failure)?;
             drop(watch);
@@ -85,21 +93,23 @@ impl Get {
     }
 
     fn tree(&self, ctx: &Context<'_>, consumer: &Consumer, watch: &Watch) -> Result<(), Failure> {
-        let options = self.options();
-        let target = self.target()?;
+        let options = GetOptions { resume: !self.again, ..self.options() };
+        let target = self.tree_target()?;
         let got = get_tree(consumer, &self.name, &target, options, &mut |p| {
-            watch.see(&format!("file {}: ", p.files + 1), p.current)
+            watch.see_tree(p.files, p.octets, p.current)
         })
         .map_err(get_failure)?;
         ctx.out.answer(
             || {
                 format!(
-                    "{}: {} files ({}) fetched, {} unchanged, {} directories",
+                    "{}: {} {} ({}) fetched, {} unchanged, {} {}",
                     target.display(),
                     got.files,
+                    if got.files == 1 { "file" } else { "files" },
                     octets_text(got.octets),
                     got.unchanged,
-                    got.directories
+                    got.directories,
+                    if got.directories == 1 { "directory" } else { "directories" },
                 )
             },
             || {
@@ -118,7 +128,7 @@ impl Get {
             Some((_, error)) => {
                 let first = get_failure(error);
                 Err(Failure::new(first.exit, format!("{count} files were not fetched; the first: {first}"))
-                    .hint("`--resume` fetches only what is missing"))
+                    .hint("the same command again fetches only what is missing"))
             }
         }
     }
@@ -128,11 +138,28 @@ impl Get {
         GetOptions { resume: self.resume, sync: self.sync, secret, ..GetOptions::default() }
     }
 
-    /// The path to write: as asked, or the last plain component of the name.
+    fn place(&self) -> Option<&Path> {
+        self.path.as_deref().or(self.output.as_deref())
+    }
+
+    /// The path to write a tree to: as asked, or the last plain component of the name.
+    fn tree_target(&self) -> Result<PathBuf, Failure> {
+        self.place().map_or_else(|| self.last_part(), |place| Ok(place.to_owned()))
+    }
+
+    /// The path to write: as asked, where a directory gets the name's last part in it.
     fn target(&self) -> Result<PathBuf, Failure> {
-        if let Some(path) = &self.output {
-            return Ok(path.clone());
+        let Some(place) = self.place() else { return self.last_part() };
+        let ends_in_slash = place.as_os_str().as_encoded_bytes().ends_with(b"/");
+        if !ends_in_slash && !place.is_dir() {
+            return Ok(place.to_owned());
         }
+        std::fs::create_dir_all(place).map_err(|e| io_failure("make", place, e))?;
+        Ok(place.join(self.last_part()?))
+    }
+
+    /// The last plain component of the name.
+    fn last_part(&self) -> Result<PathBuf, Failure> {
         let last = self.name.components().filter(|c| c.typ == GENERIC_COMPONENT).last();
         let text = last.and_then(|c| std::str::from_utf8(c.value).ok());
         match text.filter(|t| !t.is_empty() && *t != "." && *t != ".." && !t.contains(['/', '\0'])) {

@@ -1,7 +1,10 @@
 //! `namely up`: the router, under the same options as `namelyd`.
 
+use std::path::Path;
+
 use clap::Args;
 use namely_daemon::DaemonArgs;
+use namely_wire::FaceUri;
 use serde_json::json;
 
 use super::Context;
@@ -24,6 +27,7 @@ impl Up {
         if let (None, level @ 1..) = (&daemon.log, ctx.global.verbose) {
             daemon.log = Some(["info", "debug", "trace"][usize::from(level.min(3)) - 1].into());
         }
+        self.listen_where_clients_look(ctx, &mut daemon);
         if daemon.check {
             let file = namely_daemon::check(&daemon).map_err(failure)?;
             let file = file.map(|path| path.display().to_string());
@@ -34,6 +38,22 @@ impl Up {
             return Ok(());
         }
         namely_daemon::run(&daemon).map_err(failure)
+    }
+}
+
+impl Up {
+    /// What `--router` or NAMELY_ROUTER names is where all other commands look for the router:
+    /// without a configuration that says otherwise it listens there.
+    fn listen_where_clients_look(&self, ctx: &Context<'_>, daemon: &mut DaemonArgs) {
+        let is_local = |uri: &FaceUri| matches!(uri, FaceUri::Unix(_) | FaceUri::Memif { .. });
+        let named = ctx.global.router.as_deref().and_then(|uri| uri.parse::<FaceUri>().ok());
+        let Some(FaceUri::Unix(path)) = named else { return };
+        if daemon.config_file().is_some() || daemon.only || daemon.listen.iter().any(is_local) {
+            return;
+        }
+        let memif = namely_transport::memif_beside(Path::new(&path));
+        let memif = FaceUri::Memif { path: memif.to_string_lossy().into_owned(), id: 0 };
+        daemon.listen.splice(0..0, [FaceUri::Unix(path), memif]);
     }
 }
 

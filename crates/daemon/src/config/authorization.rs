@@ -18,8 +18,8 @@ pub struct Authorization {
     /// Whether `/localhop/nfd/rib` answers: other nodes may then register prefixes on this router,
     /// with commands that a `key` rule allows.
     pub localhop_rib: bool,
-    /// Whether every user of this machine may bind a prefix below one that a route leads to the face
-    /// `local`.
+    /// Whether every user of this machine may bind a prefix below one that a route leads to the
+    /// face `local`.
     pub bind_below_local: bool,
     /// What users may do who connect through the Unix socket or by TCP over loopback, beside that.
     /// All rules that fit add up; without any, only root and the router's own user register

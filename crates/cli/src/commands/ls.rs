@@ -1,0 +1,118 @@
+//! `namely ls` and `namely stat`: what there is below a name, and what it is.
+
+use clap::Args;
+use namely_files::GetError;
+use namely_security::validity::UtcTime;
+use namely_socket::{Consumer, ObjectInfo};
+use namely_wire::Name;
+use namely_wire::rdr::{listing, listing_name};
+use serde_json::json;
+
+use super::Context;
+use crate::failure::{Exit, Failure};
+use crate::fetching::{Transfer, consumer_of_all, get_failure};
+use crate::keys::Trust;
+use crate::output::{Cell, octets_text};
+
+/// List a directory by name.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  namely ls /lab/data\n  namely ls /lab/data --long")]
+pub struct Ls {
+    /// The directory's name.
+    name: Name,
+    /// Ask for size and time of each file, too.
+    #[arg(long, short)]
+    long: bool,
+    #[command(flatten)]
+    trust: Trust,
+    #[command(flatten)]
+    transfer: Transfer,
+}
+
+impl Ls {
+    /// Fetches the listing, verified, and prints it.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let consumer = consumer_of_all(ctx, &self.trust, &self.transfer)?;
+        let info = stat(&consumer, &self.name)?;
+        if !info.is_directory {
+            return Err(Failure::new(Exit::NotFound, format!("{} is not a directory", self.name))
+                .hint("`namely stat` shows what it is"));
+        }
+        let octets = consumer
+            .fetch(&listing_name(self.name.as_name()))
+            .map_err(|error| get_failure(GetError::Fetch(error)))?;
+        let mut rows = Vec::new();
+        for entry in listing(&octets) {
+            let entry = entry.map_err(|e| Failure::failed(format!("the listing of {}: {e}", self.name)))?;
+            let name = self.name.join(namely_wire::Component::generic(entry.name));
+            let text = String::from_utf8_lossy(entry.name).into_owned();
+            let kind = if entry.is_directory { "directory" } else { "file" };
+            let of_file = self.long && !entry.is_directory;
+            let info = if of_file { Some(stat(&consumer, &name)?) } else { None };
+            let octets = info.as_ref().and_then(|info| info.octets);
+            let time = info.and_then(|info| info.mtime_ns).map(|ns| UtcTime(ns / 1_000_000_000).to_string());
+            rows.push(vec![
+                text.as_str().into(),
+                kind.into(),
+                octets.into(),
+                time.map_or(Cell::None, |time| time.into()),
+            ]);
+        }
+        let columns = ["name", "kind", "octets", "changed"];
+        match self.long {
+            true => ctx.out.table(&columns, &rows),
+            false => {
+                rows.iter_mut().for_each(|row| row.truncate(2));
+                ctx.out.table(&columns[..2], &rows);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Show what a name is.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely stat /lab/data/run7.root --json")]
+pub struct Stat {
+    /// The name.
+    name: Name,
+    #[command(flatten)]
+    trust: Trust,
+    #[command(flatten)]
+    transfer: Transfer,
+}
+
+impl Stat {
+    /// Fetches the description, verified, and prints it.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let consumer = consumer_of_all(ctx, &self.trust, &self.transfer)?;
+        let info = stat(&consumer, &self.name)?;
+        let kind = if info.is_directory { "directory" } else { "file" };
+        let signer = info.signer.as_ref().map(ToString::to_string);
+        let time = info.mtime_ns.map(|ns| UtcTime(ns / 1_000_000_000).to_string());
+        let number = |n: Option<u64>| n.map_or("-".into(), |n| n.to_string());
+        ctx.out.answer(
+            || {
+                let size = info.octets.map_or("-".into(), |n| format!("{n} octets ({})", octets_text(n)));
+                format!(
+                    "name      {}\nkind      {kind}\nsize      {size}\nsegments  {}\nchanged   {}\nsigned by {}",
+                    info.name,
+                    number(info.segments),
+                    time.as_deref().unwrap_or("-"),
+                    signer.as_deref().unwrap_or("-"),
+                )
+            },
+            || {
+                json!({
+                    "name": info.name.to_string(), "kind": kind, "octets": info.octets,
+                    "segments": info.segments, "mtime_ns": info.mtime_ns, "signer": signer,
+                })
+            },
+        );
+        Ok(())
+    }
+}
+
+fn stat(consumer: &Consumer, name: &Name) -> Result<ObjectInfo, Failure> {
+    consumer.stat(name).map_err(|error| get_failure(GetError::Fetch(error)))
+}
