@@ -9,8 +9,10 @@ int main(int argc, char **argv) {
     struct sockaddr_icn name;
     static char buf[65536];
     ssize_t sent = -1;
+    if (argc != 3)
+        return fprintf(stderr, "usage: %s NAME SECONDS < FILE\n", argv[0]), 2;
     int s = icn_socket(AF_ICN, SOCK_PROD, PROD_UNREL);
-    if (argc == 3 && icn_pton(argv[1], &name) == 0 && icn_bind(s, &name, sizeof name) == 0)
+    if (icn_pton(argv[1], &name) == 0 && icn_bind(s, &name, sizeof name) == 0)
         sent = icn_sendto(s, buf, fread(buf, 1, sizeof buf, stdin), 0, &name, sizeof name);
     if (sent < 0)
         fprintf(stderr, "%s\n", icn_lasterror());

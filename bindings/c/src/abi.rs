@@ -102,6 +102,18 @@ unsafe fn target<'a, T>(at: *mut T) -> Result<&'a mut T, Failure> {
     unsafe { at.as_mut() }.ok_or_else(|| Errno(libc::EFAULT).into())
 }
 
+/// A value of the caller's that is only read and may be null (EFAULT).
+///
+/// # Safety
+/// `at` is null or points to a `T` that nobody changes while the reference lives.
+unsafe fn source<'a, T>(at: *const T) -> Result<&'a T, Failure> {
+    if !at.is_aligned() {
+        return Err(Errno(libc::EINVAL).into());
+    }
+    // SAFETY: aligned, and null or a `T` of the caller's as the caller of this function says.
+    unsafe { at.as_ref() }.ok_or_else(|| Errno(libc::EFAULT).into())
+}
+
 /// The name at `address`, of which `len` octets are there.
 ///
 /// # Safety
@@ -364,8 +376,8 @@ pub unsafe extern "C" fn icn_stat(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_sendmsg(socket: c_int, msg: *const icn_msghdr, flags: c_int) -> ssize_t {
     run(|| {
-        // SAFETY: the caller's structure, which is only read.
-        let msg = unsafe { target(msg.cast_mut()) }?;
+        // SAFETY: the caller's structure, which is only read, by this call and perhaps others.
+        let msg = unsafe { source(msg) }?;
         // SAFETY: the caller's vectors, readable for their lengths.
         let vectors = unsafe { vectors(msg.msg_iov, msg.msg_iovlen) }?;
         let mut content = Vec::new();

@@ -62,11 +62,9 @@ impl Installed {
         let more: Vec<_> = more.iter().filter(|word| **word != STATIC).collect();
         let flags = output(
             Command::new("pkg-config")
-                .args(["--cflags", "--libs", "namely"])
-                .args(is_static.then_some("--static"))
+                .args(["--cflags", "--libs", if is_static { "namely-static" } else { "namely" }])
                 .env("PKG_CONFIG_PATH", self.lib().join("pkgconfig")),
         );
-        let flags = if is_static { flags.replace("-lnamely", "-l:libnamely.a") } else { flags };
         let mut command = Command::new(compiler);
         command.args(more).args(["-Wall", "-Wextra", "-Werror", "-g", "-o"]).arg(&program).arg(source);
         command.args(flags.split_whitespace()).arg(format!("-Wl,-rpath,{}", self.lib().display()));
@@ -182,10 +180,24 @@ fn a_c_program_meets_the_limits_and_one_more_is_an_error() {
 }
 
 #[test]
-fn the_readme_shows_the_program_that_these_tests_run() {
+fn the_documents_show_the_program_that_these_tests_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
     let example = std::fs::read_to_string(root.join("bindings/c/examples/fetch.c")).unwrap();
     let code = &example[example.find("#include").unwrap()..];
-    assert!(readme.contains(&format!("```c\n{code}```")), "README.md shows another fetch.c");
+    for document in ["README.md", "docs/c.md"] {
+        let text = std::fs::read_to_string(root.join(document)).unwrap();
+        assert!(text.contains(&format!("```c\n{code}```")), "{document} shows another fetch.c");
+    }
+}
+
+#[test]
+fn the_programs_of_the_documents_say_what_they_take() {
+    let Some(installed) = Installed::new() else { return };
+    for source in ["examples/fetch.c", "examples/publish.c"] {
+        let program = installed.compiled("cc", source, &["-std=c11", "-D_GNU_SOURCE"]);
+        let run = Command::new(&program).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(2), "{source}: {said}");
+        assert!(said.starts_with("usage: ") && said.contains(" NAME"), "{source}: {said}");
+    }
 }

@@ -36,6 +36,13 @@ pub struct Context<'a> {
     pub out: &'a Output,
 }
 
+impl Command {
+    /// Whether the command is to log each request.
+    pub fn logs_access(&self) -> bool {
+        matches!(self, Command::Proxy(proxy) if proxy.logs_access())
+    }
+}
+
 /// Runs the command that `cli` names.
 pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
     let ctx = Context { global: &cli.global, out };

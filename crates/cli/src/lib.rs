@@ -26,7 +26,7 @@ pub fn main() -> ExitCode {
     let out = output::Output::new(cli.global.json, cli.global.quiet);
     // A router has settings of its own, which its configuration says: its log's level, core dumps.
     if !matches!(cli.command, args::Command::Up(_)) {
-        init_log(cli.global.verbose);
+        init_log(cli.global.verbose, cli.command.logs_access());
         // Most commands hold keys.
         if !namely_host::keep_from_dumps() {
             tracing::warn!(
@@ -44,11 +44,13 @@ pub fn main() -> ExitCode {
 }
 
 /// Logs of the libraries: warnings by default, one level more per `-v`; `NAMELY_LOG` overrides
-/// both.
-fn init_log(verbose: u8) {
+/// both. With `access` the gateways' line for each request, whatever the level.
+fn init_log(verbose: u8, access: bool) {
     let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
     let filter = tracing_subscriber::EnvFilter::try_from_env("NAMELY_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    let line = format!("{}=info", namely_proxy::ACCESS).parse().ok().filter(|_| access);
+    let filter = line.into_iter().fold(filter, tracing_subscriber::EnvFilter::add_directive);
     // A second initialisation (tests that call commands in one process) keeps the first subscriber.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
 }

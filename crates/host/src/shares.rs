@@ -37,6 +37,8 @@ pub enum Holder {
     Address(IpAddr),
     /// A station of a local network, by its address there.
     Station([u8; 6]),
+    /// A site that a gateway serves from its origin, by its number there.
+    Site(u32),
 }
 
 impl Holder {
@@ -62,6 +64,7 @@ impl Holder {
             Holder::Address(IpAddr::V4(address)) => (2, u32::from(address).into()),
             Holder::Address(IpAddr::V6(prefix)) => (3, u128::from(prefix) >> 64),
             Holder::Station([a, b, c, d, e, f]) => (4, u64::from_be_bytes([0, 0, a, b, c, d, e, f]).into()),
+            Holder::Site(number) => (5, number.into()),
         };
         kind << 64 | value
     }
@@ -79,6 +82,7 @@ impl fmt::Display for Holder {
             Holder::Uid(uid) => write!(f, "uid {uid}"),
             Holder::Address(IpAddr::V6(prefix)) => write!(f, "{prefix}/64"),
             Holder::Address(address) => write!(f, "{address}"),
+            Holder::Site(number) => write!(f, "site {number}"),
             Holder::Station(octets) => {
                 let [first, rest @ ..] = octets;
                 write!(f, "{first:02x}")?;

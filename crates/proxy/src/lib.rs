@@ -25,3 +25,6 @@ pub mod head;
 pub mod ingress;
 pub mod names;
 pub mod range;
+
+/// The target under which both gateways log one line for each request, at level info.
+pub const ACCESS: &str = "namely_access";

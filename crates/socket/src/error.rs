@@ -341,6 +341,7 @@ impl PublishError {
             PublishError::Name(error) => error.errno(),
             PublishError::Call(error) => error.errno(),
             PublishError::Make(publish::PublishError::Signing(_)) => errno::KEYREJECTED,
+            PublishError::Make(publish::PublishError::Content(_)) => errno::IO,
             PublishError::Make(_) => errno::MSGSIZE,
             PublishError::Exists(_) => errno::EXIST,
             PublishError::TooLong { .. } => errno::MSGSIZE,

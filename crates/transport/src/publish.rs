@@ -1,12 +1,13 @@
-//! Publishing an object from memory: cut into segments that fit a packet size, named, signed one by
-//! one or by manifest (HT-12, HT-14), and handed to whoever keeps them: a [`Publication`] in
-//! memory, or the output buffer of a socket. No I/O.
+//! Publishing an object: cut into segments that fit a packet size, named, signed one by one or by
+//! manifest (HT-12, HT-14), and handed to whoever keeps them: a [`Publication`] in memory, or the
+//! output buffer of a socket. The content is memory or is read piece by piece; the packets are not
+//! kept here.
 //!
-//! For what does not fit in memory see `namely-files`, which makes segments when they are asked
-//! for.
+//! For segments that are made when they are asked for see `namely-files`.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{self, Read};
 
 use namely_security::{
     CryptoError, MANIFEST_ENTRIES, Manifest, ManifestError, ManifestHash, Signer, manifest_name, sign_data,
@@ -89,29 +90,85 @@ pub struct Published {
     pub segments: u64,
 }
 
+/// Where the content of an object comes from: in order, and once.
+pub trait Content {
+    /// Octets in all.
+    fn octets(&self) -> u64;
+
+    /// The next `octets`, or what is left if that is less.
+    ///
+    /// # Errors
+    /// It cannot be read, or ends early.
+    fn next(&mut self, octets: usize) -> io::Result<&[u8]>;
+}
+
+/// Content that is in memory.
+impl Content for &[u8] {
+    fn octets(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn next(&mut self, octets: usize) -> io::Result<&[u8]> {
+        let (next, rest) = self.split_at(octets.min(self.len()));
+        *self = rest;
+        Ok(next)
+    }
+}
+
+/// Content that is read, a run of segments at a time.
+#[derive(Debug)]
+pub struct ReadContent<R> {
+    reader: R,
+    octets: u64,
+    left: u64,
+    run: Vec<u8>,
+}
+
+impl<R: Read> ReadContent<R> {
+    /// The next `octets` of `reader`.
+    pub fn new(reader: R, octets: u64) -> Self {
+        ReadContent { reader, octets, left: octets, run: Vec::new() }
+    }
+}
+
+impl<R: Read> Content for ReadContent<R> {
+    fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    fn next(&mut self, octets: usize) -> io::Result<&[u8]> {
+        let octets = usize::try_from(self.left).unwrap_or(usize::MAX).min(octets);
+        self.run.resize(octets, 0);
+        self.reader.read_exact(&mut self.run)?;
+        self.left -= octets as u64;
+        Ok(&self.run)
+    }
+}
+
 /// Publishes `content` as `name`, version `version`: hands each packet with its name to `sink` as
 /// it is made. The metadata comes last, so that nobody finds an object before it is whole. An error
 /// of `sink` ends it.
 ///
 /// # Errors
-/// A packet would be too large or cannot be signed; or `emit` fails.
+/// A packet would be too large or cannot be signed; the content cannot be read; or `sink` fails.
 pub fn publish<E: From<PublishError>>(
     name: NameRef<'_>,
     version: u64,
-    content: &[u8],
+    content: &mut dyn Content,
     options: &Options,
     signer: &Signer,
     sink: &mut dyn FnMut(Name, Vec<u8>) -> Result<(), E>,
 ) -> Result<Published, E> {
     let object = name.to_name().join_version(version);
-    let segment_octets = segment_octets(&object, content.len(), options, signer)?;
-    let segments = segment_count(content.len() as u64, segment_octets as u64);
+    let octets = content.octets();
+    let segment_octets = segment_octets(&object, octets, options, signer)?;
+    let segments = segment_count(octets, segment_octets as u64);
     let publisher = Publisher { object, segments, segment_octets, options, signer };
     match options.signing {
         Signing::Manifest(hash) => publisher.segments_under_manifests(content, hash, sink)?,
         Signing::PerPacket => publisher.signed_segments(content, sink)?,
     }
-    let (metadata, wire) = publisher.metadata(name, version, content.len())?;
+    let (metadata, wire) = publisher.metadata(name, version, octets)?;
     sink(metadata, wire)?;
     Ok(Published { object: publisher.object, segments })
 }
@@ -128,7 +185,7 @@ struct Publisher<'a> {
 impl Publisher<'_> {
     fn segments_under_manifests<E: From<PublishError>>(
         &self,
-        content: &[u8],
+        content: &mut dyn Content,
         hash: ManifestHash,
         sink: &mut dyn FnMut(Name, Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -137,13 +194,10 @@ impl Publisher<'_> {
         let writer = SegmentWriter::new(object, Some(last), freshness_ms, hash);
         let last_index = last / MANIFEST_ENTRIES;
         let mut manifest = Manifest::new(0, hash);
-        let mut pieces = pieces(content, self.segment_octets);
         let mut segment = 0;
-        loop {
-            let run: Vec<&[u8]> = pieces.by_ref().take(RUN_SEGMENTS).collect();
-            if run.is_empty() {
-                return Ok(());
-            }
+        while segment <= last {
+            let run = content.next(RUN_SEGMENTS * self.segment_octets).map_err(PublishError::from)?;
+            let run: Vec<&[u8]> = pieces(run, self.segment_octets).collect();
             for (wire, digest) in writer.make(segment, &run) {
                 sink(segment_name(object, segment), wire)?;
                 manifest.push(digest);
@@ -156,15 +210,17 @@ impl Publisher<'_> {
                 segment += 1;
             }
         }
+        Ok(())
     }
 
     fn signed_segments<E: From<PublishError>>(
         &self,
-        content: &[u8],
+        content: &mut dyn Content,
         sink: &mut dyn FnMut(Name, Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         let last = Name::new().join_segment(self.segments - 1);
-        for (segment, payload) in (0..).zip(pieces(content, self.segment_octets)) {
+        for segment in 0..self.segments {
+            let payload = content.next(self.segment_octets).map_err(PublishError::from)?;
             let name = segment_name(self.object.as_name(), segment);
             let mut builder = DataBuilder::new(name.as_name()).freshness_ms(self.options.freshness_ms);
             if let Some(component) = last.as_name().last() {
@@ -180,12 +236,12 @@ impl Publisher<'_> {
         &self,
         name: NameRef<'_>,
         version: u64,
-        octets: usize,
+        octets: u64,
     ) -> Result<(Name, Vec<u8>), PublishError> {
         let metadata = Metadata {
             last_segment: Some(self.segments - 1),
             segment_size_octets: Some(self.segment_octets as u64),
-            size_octets: Some(octets as u64),
+            size_octets: Some(octets),
             manifest_entries: self.options.signing.manifest_entries(),
             ..Metadata::new(self.object.clone())
         };
@@ -214,12 +270,12 @@ impl Publication {
     pub fn new(
         name: NameRef<'_>,
         version: u64,
-        content: &[u8],
+        mut content: &[u8],
         options: &Options,
         signer: &Signer,
     ) -> Result<Self, PublishError> {
         let mut packets = BTreeMap::new();
-        let published = publish(name, version, content, options, signer, &mut |name, wire| {
+        let published = publish(name, version, &mut content, options, signer, &mut |name, wire| {
             packets.insert(name, wire);
             Ok::<(), PublishError>(())
         })?;
@@ -258,7 +314,7 @@ impl Publication {
     }
 }
 
-/// The payload of each segment: one empty segment for an empty object.
+/// The payload of each segment of a run: one empty segment for an empty object.
 fn pieces(content: &[u8], segment_octets: usize) -> impl Iterator<Item = &[u8]> {
     let empty = content.is_empty().then_some(content);
     empty.into_iter().chain(content.chunks(segment_octets))
@@ -269,20 +325,20 @@ fn pieces(content: &[u8], segment_octets: usize) -> impl Iterator<Item = &[u8]> 
 /// with.
 fn segment_octets(
     object: &Name,
-    content_octets: usize,
+    content_octets: u64,
     options: &Options,
     signer: &Signer,
 ) -> Result<usize, PublishError> {
     let packet_octets_max = options.packet_octets_max.min(PACKET_OCTETS_MAX);
     let too_small = PublishError::PacketTooSmall { name: object.clone(), packet_octets_max };
-    let (last, hash) = (Some(content_octets as u64), options.signing.hash());
+    let (last, hash) = (Some(content_octets), options.signing.hash());
     let writer = SegmentWriter::new(object.as_name(), last, options.freshness_ms, hash);
     let signature_octets = match options.signing {
         Signing::Manifest(_) => 0,
         Signing::PerPacket => extra_signature_octets(signer),
     };
     let room = packet_octets_max.checked_sub(signature_octets);
-    let octets = room.and_then(|room| writer.content_octets_max(content_octets as u64, room));
+    let octets = room.and_then(|room| writer.content_octets_max(content_octets, room));
     octets.map(|octets| octets.min(options.segment_octets_max)).filter(|octets| *octets > 0).ok_or(too_small)
 }
 
@@ -313,6 +369,14 @@ pub enum PublishError {
     Manifest(ManifestError),
     /// The environment's: the key does not sign.
     Signing(CryptoError),
+    /// The environment's: the content cannot be read, or ends early.
+    Content(io::ErrorKind),
+}
+
+impl From<io::Error> for PublishError {
+    fn from(error: io::Error) -> Self {
+        PublishError::Content(error.kind())
+    }
 }
 
 impl From<CryptoError> for PublishError {
@@ -336,6 +400,7 @@ impl fmt::Display for PublishError {
             }
             PublishError::Manifest(error) => error.fmt(f),
             PublishError::Signing(error) => write!(f, "cannot sign: {error}"),
+            PublishError::Content(kind) => write!(f, "the content cannot be read: {kind}"),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Puts libnamely, `namely.h` and `namely.pc` where C compilers and pkg-config look for them.
+//! Puts libnamely, `namely.h`, `namely.pc` and `namely-static.pc` where C compilers and pkg-config
+//! look for them.
 //!
 //! Copies what cargo built beside it; builds nothing, and changes nothing outside of the prefix.
 #![forbid(unsafe_code)]
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const HELP: &str = "\
-Installs libnamely, namely.h and namely.pc.
+Installs libnamely, namely.h, namely.pc and namely-static.pc, which links libnamely.a.
 
 Usage: namely-c-install [--prefix DIR] [--destdir DIR]
 
@@ -84,17 +85,20 @@ fn install(prefix: &Path, destdir: &Path) -> Result<Vec<PathBuf>, String> {
     copy(&built("libnamely_c.a")?, &archive)?;
     let header = include.join("namely.h");
     write(&header, include_str!("../../namely.h"))?;
-    let package = pkgconfig.join("namely.pc");
-    write(&package, &pkg_config(prefix))?;
-    Ok(vec![shared, archive, header, package])
+    let (package, linked) = (pkgconfig.join("namely.pc"), pkgconfig.join("namely-static.pc"));
+    write(&package, &pkg_config(prefix, "namely", "-L${libdir} -lnamely"))?;
+    // A linker that finds both libraries takes the shared one: the other is named by its file.
+    let libraries = format!("${{libdir}}/libnamely.a {PRIVATE_LIBRARIES}");
+    write(&linked, &pkg_config(prefix, "namely-static", &libraries))?;
+    Ok(vec![shared, archive, header, package, linked])
 }
 
-fn pkg_config(prefix: &Path) -> String {
+fn pkg_config(prefix: &Path, name: &str, libraries: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        "prefix={}\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\nName: namely\n\
+        "prefix={}\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\nName: {name}\n\
          Description: Sockets on which a name replaces an address (Named Data Networking)\nVersion: {version}\n\
-         Libs: -L${{libdir}} -lnamely\nLibs.private: {PRIVATE_LIBRARIES}\nCflags: -I${{includedir}}\n",
+         Libs: {libraries}\nCflags: -I${{includedir}}\n",
         prefix.display()
     )
 }

@@ -1,7 +1,7 @@
 //! `namely proxy`: HTTP through named data. `ingress` answers browsers, players and `curl`;
 //! `egress` asks origins.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ pub enum Proxy {
   namely proxy ingress --site /http/video.example     # http://localhost:8080/live/1.m3u8
   namely proxy ingress                                # http_proxy=http://localhost:8080 curl http://video.example/")]
 pub struct IngressArgs {
-    /// Where to listen.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    /// Where to listen; :8080 is that port of every address of this machine.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
     listen: SocketAddr,
     /// The name below which sites are, each by its host.
     #[arg(long, value_name = "NAME", default_value = "/http")]
@@ -43,6 +43,9 @@ pub struct IngressArgs {
     /// Answer for this one site, whatever host is asked for.
     #[arg(long, value_name = "NAME", conflicts_with = "prefix")]
     site: Option<Name>,
+    /// Log each request, one line on standard error.
+    #[arg(long)]
+    access_log: bool,
     #[command(flatten)]
     trust: keys::Trust,
 }
@@ -63,14 +66,34 @@ pub struct EgressArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 1)]
     fresh: u64,
     /// Largest response, MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=65536))]
+    #[arg(long, value_name = "MIB", default_value_t = 48, value_parser = clap::value_parser!(u64).range(1..=65536))]
     size_max: u64,
+    /// Responses on their way from all origins, MiB; further ones are refused as congestion.
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=65536))]
+    bodies_max: u64,
     /// Responses kept for each site, MiB; what has left is asked for again.
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=65536))]
     buffer: u64,
     /// How long an origin may take, s.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
+    /// Log each request to an origin, one line on standard error.
+    #[arg(long)]
+    access_log: bool,
+}
+
+/// `HOST:PORT` of an address of this machine, or `:PORT` for all of them.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let Some(port) = text.strip_prefix(':') else {
+        return text.parse().map_err(|_| {
+            format!("'{text}' is no address to listen on: give 127.0.0.1:8080, [::1]:8080 or :8080")
+        });
+    };
+    let port = port.parse().map_err(|_| format!("'{port}' is no port"))?;
+    // A socket of IPv6 takes both, where there is IPv6.
+    let all = Ipv6Addr::UNSPECIFIED;
+    let is_there = UdpSocket::bind((all, 0)).is_ok();
+    Ok(if is_there { (all, port).into() } else { (Ipv4Addr::UNSPECIFIED, port).into() })
 }
 
 /// `SITE` or `SITE=ORIGIN`.
@@ -87,6 +110,14 @@ fn site(text: &str) -> Result<(String, Uri), String> {
 }
 
 impl Proxy {
+    /// Whether each request is to be logged.
+    pub fn logs_access(&self) -> bool {
+        match self {
+            Proxy::Ingress(args) => args.access_log,
+            Proxy::Egress(args) => args.access_log,
+        }
+    }
+
     /// Runs until it is stopped.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         match self {
@@ -121,22 +152,53 @@ impl IngressArgs {
         let c = gateway.counters();
         let (answered, failed, refused, octets) =
             (read(&c.answered), read(&c.failed), read(&c.refused), read(&c.octets));
+        let (full, address, slow, shed) =
+            (read(&c.refused_full), read(&c.refused_address), read(&c.slow), read(&c.shed));
         ctx.out.answer(
-            || format!("{answered} requests answered ({octets} octets), {failed} failed, {refused} refused"),
-            || json!({"kind": "summary", "answered": answered, "failed": failed, "refused": refused, "octets": octets}),
+            || {
+                format!(
+                    "{answered} requests answered ({octets} octets), {failed} failed, {refused} refused; {full} found no place; \
+                     clients closed: {slow} too slow, {shed} for others, {address} of an address with too many"
+                )
+            },
+            || {
+                json!({
+                    "kind": "summary", "answered": answered, "failed": failed, "refused": refused, "octets": octets,
+                    "refused_full": full, "refused_address": address, "slow": slow, "shed": shed,
+                })
+            },
         );
         Ok(())
     }
 }
 
 impl EgressArgs {
+    /// Whether the largest response fits where it has to.
+    fn check(&self) -> Result<(), Failure> {
+        let one = if self.sites.len() > 1 { self.bodies_max / 2 } else { self.bodies_max };
+        for (option, mib) in [("--buffer", self.buffer), ("--bodies-max", one)] {
+            if self.size_max > mib / 4 * 3 {
+                let text =
+                    format!("responses of {} MiB take more of {option} than one may have", self.size_max);
+                return Err(
+                    Failure::failed(text).hint(format!("raise {option}, or give a smaller --size-max"))
+                );
+            }
+        }
+        Ok(())
+    }
+
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
         let options = EgressOptions {
             unless_said: Duration::from_secs(self.fresh),
             body_octets_max: self.size_max << 20,
+            bodies_octets_max: self.bodies_max << 20,
+            // One of several sites leaves the others their half.
+            site_percent_max: if self.sites.len() > 1 { 50 } else { 100 },
             timeout: Duration::from_secs(self.timeout),
         };
+        self.check()?;
         let mut gateway = Egress::new(options).map_err(failed)?;
         for (site, origin) in &self.sites {
             let name = self.prefix.join_generic(site);
@@ -167,17 +229,18 @@ impl EgressArgs {
             read(&c.unusable),
             read(&c.refused),
         );
+        let full = read(&c.bodies_full);
         ctx.out.answer(
             || {
                 format!(
                     "{asked} asked for, {requests} requests to origins ({octets} octets), {published} published, {unusable} unusable, \
-                     {refused} refused"
+                     {refused} refused, {full} without room"
                 )
             },
             || {
                 json!({
                     "kind": "summary", "asked": asked, "requests": requests, "octets": octets, "published": published,
-                    "unusable": unusable, "refused": refused,
+                    "unusable": unusable, "refused": refused, "bodies_full": full,
                 })
             },
         );
@@ -204,4 +267,18 @@ fn wait(stop: &std::sync::atomic::AtomicBool) {
 
 fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_to_listen_on_may_be_a_port_of_all() {
+        assert_eq!(address("127.0.0.1:8090"), Ok(([127, 0, 0, 1], 8090).into()));
+        assert_eq!(address("[::1]:8090").map(|address| address.port()), Ok(8090));
+        let all = address(":8090").unwrap();
+        assert!(all.ip().is_unspecified() && all.port() == 8090, "{all}");
+        assert!([":", ":x", ":70000", "8090", "localhost:1"].iter().all(|text| address(text).is_err()));
+    }
 }

@@ -1,7 +1,9 @@
 //! The gateway that asks origins: what nobody has published yet is fetched once by HTTP and
 //! published, so that caches answer the next who asks. It asks only the origins that it was given,
-//! and sends them nothing that a client sent.
+//! and sends them nothing that a client sent. It holds no body in memory: what is under way lies in
+//! files without a name, and all of it together within a budget of octets.
 
+mod bodies;
 mod origin;
 mod site;
 
@@ -12,9 +14,10 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use http::{HeaderValue, Uri};
+use namely_host::shares::{Holder, ShareLimits, SharePool};
 use namely_socket::{BindError, Producer};
-use tokio::sync::Semaphore;
 
+use self::bodies::Bodies;
 use self::origin::Origin;
 use self::site::Site;
 
@@ -30,8 +33,13 @@ pub const RESOURCES_MAX: usize = 65_536;
 pub struct EgressOptions {
     /// Freshness of responses whose origin says nothing about it.
     pub unless_said: Duration,
-    /// Largest body, octets.
+    /// Largest body, octets; no larger ones than three quarters of the output buffer of its site's
+    /// producer or of `bodies_octets_max` in any case.
     pub body_octets_max: u64,
+    /// Octets of all bodies that are under way from origins. A quarter of it is for small ones.
+    pub bodies_octets_max: u64,
+    /// How much of that, and of the requests at once, one site may have, percent.
+    pub site_percent_max: u8,
     /// How long an origin may take for a whole response.
     pub timeout: Duration,
 }
@@ -40,7 +48,9 @@ impl Default for EgressOptions {
     fn default() -> Self {
         EgressOptions {
             unless_said: Duration::from_secs(1),
-            body_octets_max: 256 << 20,
+            body_octets_max: 48 << 20,
+            bodies_octets_max: 256 << 20,
+            site_percent_max: 100,
             timeout: Duration::from_secs(30),
         }
     }
@@ -60,8 +70,11 @@ pub struct Counters {
     /// Responses that are for one client only, and requests that origins did not answer.
     pub unusable: AtomicU64,
     /// Interests refused: names of no URL, versions that are gone, more than [`REQUESTS_MAX`] at
-    /// once.
+    /// once, and those for which `bodies_full` counts.
     pub refused: AtomicU64,
+    /// Responses given up, and their Interests refused as congestion, since the bodies under way
+    /// leave no room for another.
+    pub bodies_full: AtomicU64,
 }
 
 /// Why the gateway could not begin.
@@ -99,7 +112,8 @@ pub struct Egress {
     runtime: tokio::runtime::Runtime,
     origin: Origin,
     options: EgressOptions,
-    places: Arc<Semaphore>,
+    requests: SharePool,
+    bodies: Bodies,
 }
 
 impl Egress {
@@ -115,9 +129,12 @@ impl Egress {
             .build()
             .map_err(EgressError::System)?;
         let counters = Arc::new(Counters::default());
-        let origin = Origin::new(options).map_err(EgressError::System)?;
-        let places = Arc::new(Semaphore::new(REQUESTS_MAX));
-        Ok(Egress { sites: Vec::new(), counters, runtime, origin, options, places })
+        let origin = Origin::new().map_err(EgressError::System)?;
+        let total = REQUESTS_MAX as u64;
+        let ceiling = (total * u64::from(options.site_percent_max) / 100).max(1);
+        let requests = SharePool::new(ShareLimits { total, ceiling, ..ShareLimits::default() });
+        let bodies = Bodies::new(options.bodies_octets_max, options.site_percent_max);
+        Ok(Egress { sites: Vec::new(), counters, runtime, origin, options, requests, bodies })
     }
 
     /// Serves the site that `producer` is bound to from `origin`.
@@ -128,14 +145,23 @@ impl Egress {
         let base = origin::base(origin).ok_or_else(|| EgressError::Origin(origin.clone()))?;
         let host = producer.local_prefix().components().last().map(|c| HeaderValue::from_bytes(c.value));
         let host = host.and_then(Result::ok).ok_or_else(|| EgressError::Origin(origin.clone()))?;
+        let buffer = producer.option("buffer_octets").ok().and_then(|octets| octets.parse().ok());
+        let body_octets_max = self
+            .options
+            .body_octets_max
+            .min(self.bodies.body_octets_max())
+            // What is larger than the buffer is never all there.
+            .min(buffer.unwrap_or(u64::MAX) / 4 * 3);
         let parts = site::Parts {
             producer: Arc::new(producer),
+            holder: Holder::Site(u32::try_from(self.sites.len()).unwrap_or(u32::MAX)),
             base,
             host,
             origin: self.origin.clone(),
-            options: self.options,
+            options: EgressOptions { body_octets_max, ..self.options },
             counters: self.counters.clone(),
-            places: self.places.clone(),
+            requests: self.requests.clone(),
+            bodies: self.bodies.clone(),
         };
         let site = Site::start(parts, self.runtime.handle().clone()).map_err(EgressError::System)?;
         self.sites.push(site);
@@ -145,5 +171,10 @@ impl Egress {
     /// What went through.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Octets of bodies that are under way now, and the most that were.
+    pub fn bodies_octets(&self) -> (u64, u64) {
+        (self.bodies.used(), self.bodies.peak())
     }
 }

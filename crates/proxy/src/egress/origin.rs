@@ -1,4 +1,4 @@
-//! Asking an origin: one GET, whole, within limits of time and size.
+//! Asking an origin: one GET, within limits of time and size.
 
 use std::fmt;
 use std::io;
@@ -7,13 +7,15 @@ use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::uri::{Parts, PathAndQuery, Scheme};
 use http::{Request, Response, Uri};
-use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Body, Incoming};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
-use super::EgressOptions;
+use super::bodies::{Full, Spool};
+use crate::head::HeadError;
 
 /// What this gateway calls itself to origins.
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("namely/", env!("CARGO_PKG_VERSION")));
@@ -27,6 +29,20 @@ pub(super) enum OriginError {
     TooSlow,
     /// Its body is larger than the limit, octets.
     TooLarge(u64),
+    /// It is for one client only.
+    Private,
+    /// Its headers are larger than those of an object.
+    Head(HeadError),
+    /// There is no room for its body now.
+    Full,
+    /// Its body could not be kept for the moment: the system's fault.
+    Spool(io::ErrorKind),
+}
+
+impl From<Full> for OriginError {
+    fn from(_: Full) -> Self {
+        OriginError::Full
+    }
 }
 
 impl fmt::Display for OriginError {
@@ -35,6 +51,10 @@ impl fmt::Display for OriginError {
             OriginError::Unreachable(why) => write!(f, "the origin cannot be reached: {why}"),
             OriginError::TooSlow => f.write_str("the origin took too long"),
             OriginError::TooLarge(octets) => write!(f, "the origin's response has more than {octets} octets"),
+            OriginError::Private => f.write_str("the origin says that this is for one client only"),
+            OriginError::Head(error) => error.fmt(f),
+            OriginError::Full => f.write_str("too many bodies are under way"),
+            OriginError::Spool(kind) => write!(f, "the response cannot be kept in a temporary file: {kind}"),
         }
     }
 }
@@ -43,7 +63,6 @@ impl fmt::Display for OriginError {
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
-    options: EgressOptions,
 }
 
 /// Scheme and host of an origin's URL; none if it has a path, or lacks one of them.
@@ -54,20 +73,20 @@ pub(super) fn base(origin: &Uri) -> Option<Uri> {
 }
 
 impl Origin {
-    pub(super) fn new(options: EgressOptions) -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         let connector =
             HttpsConnectorBuilder::new().with_native_roots()?.https_or_http().enable_http1().build();
-        Ok(Origin { client: Client::builder(TokioExecutor::new()).build(connector), options })
+        Ok(Origin { client: Client::builder(TokioExecutor::new()).build(connector) })
     }
 
     /// What the origin at `base` answers to GET for `path` (with its query) of the site `host`,
-    /// which need not be what the origin is reached by.
+    /// which need not be what the origin is reached by. The body is still to be read.
     pub(super) async fn get(
         &self,
         base: &Uri,
         host: &HeaderValue,
         path: &str,
-    ) -> Result<Response<Bytes>, OriginError> {
+    ) -> Result<Response<Incoming>, OriginError> {
         let unreachable = |error: &dyn std::error::Error| OriginError::Unreachable(chain(error));
         let mut parts = Parts::default();
         parts.scheme = base.scheme().cloned();
@@ -81,18 +100,28 @@ impl Origin {
             .header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
             .body(Empty::new())
             .map_err(|e| unreachable(&e))?;
-        let whole = async {
-            let (head, body) = self.client.request(request).await.map_err(|e| unreachable(&e))?.into_parts();
-            let max = self.options.body_octets_max;
-            let body = Limited::new(body, usize::try_from(max).unwrap_or(usize::MAX)).collect().await;
-            match body {
-                Ok(body) => Ok(Response::from_parts(head, body.to_bytes())),
-                Err(error) if error.is::<LengthLimitError>() => Err(OriginError::TooLarge(max)),
-                Err(error) => Err(unreachable(&*error)),
-            }
-        };
-        tokio::time::timeout(self.options.timeout, whole).await.unwrap_or(Err(OriginError::TooSlow))
+        self.client.request(request).await.map_err(|e| unreachable(&e))
     }
+}
+
+/// Reads a body to its end into `spool`, which holds what goes before it.
+pub(super) async fn read(mut body: Incoming, octets_max: u64, spool: &mut Spool) -> Result<(), OriginError> {
+    let start = spool.octets();
+    let check =
+        |octets: u64| if octets > octets_max { Err(OriginError::TooLarge(octets_max)) } else { Ok(()) };
+    if let Some(octets) = body.size_hint().exact() {
+        check(octets)?;
+        spool.reserve(start + octets)?;
+    }
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|e| OriginError::Unreachable(chain(&e)))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        let octets = spool.octets() + piece.len() as u64;
+        check(octets - start)?;
+        spool.reserve(octets)?;
+        spool.write(&piece).map_err(|e| OriginError::Spool(e.kind()))?;
+    }
+    Ok(())
 }
 
 /// An error and what caused it: the outermost alone says too little.

@@ -6,18 +6,19 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, Uri};
-use namely_socket::{Producer, PublishOptions, Request};
+use http::{HeaderValue, StatusCode, Uri};
+use namely_host::shares::{Holder, Share, SharePool};
+use namely_socket::{Producer, PublishError, PublishOptions, Published, Request};
 use namely_wire::rdr::METADATA_COMPONENT;
 use namely_wire::{NackReason, Name, NameRef};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 
-use super::origin::Origin;
+use super::bodies::{Bodies, Spool};
+use super::origin::{self, Origin, OriginError};
 use super::{Counters, EgressOptions, RESOURCES_MAX};
+use crate::ACCESS;
 use crate::freshness::{self, Freshness};
 use crate::head::Head;
 use crate::names;
@@ -34,7 +35,10 @@ pub(super) struct Parts {
     pub(super) origin: Origin,
     pub(super) options: EgressOptions,
     pub(super) counters: Arc<Counters>,
-    pub(super) places: Arc<Semaphore>,
+    /// Who it is among the sites that share the budgets.
+    pub(super) holder: Holder,
+    pub(super) requests: SharePool,
+    pub(super) bodies: Bodies,
 }
 
 /// A site that is served. Dropping it ends it.
@@ -113,63 +117,105 @@ fn take(parts: &Arc<Parts>, resources: &Arc<Resources>, runtime: &Handle, reques
     };
     // Who asks again while the origin is still being asked gets the same answer.
     let Some(request) = resources.join(&name, (request, version)) else { return };
-    let Ok(place) = parts.places.clone().try_acquire_owned() else {
+    let Ok(place) = parts.requests.take(parts.holder, 1) else {
         return refuse(parts, request.0, NackReason::Congestion);
     };
     resources.wait(&name, request);
     let (parts, resources) = (parts.clone(), resources.clone());
     runtime.spawn(async move {
         count(&parts.counters.requests, 1);
-        let answered = parts.origin.get(&parts.base, &parts.host, &path).await;
+        let begun = Instant::now();
+        let fetched = tokio::time::timeout(parts.options.timeout, fetch(&parts, &path)).await;
+        let fetched = fetched.unwrap_or(Err(OriginError::TooSlow));
         // Cutting and signing takes a processor for a while.
         let _ = tokio::task::spawn_blocking(move || {
-            let (content, freshness) = match answered {
-                Ok(response) => object(&parts, response),
-                Err(error) => apology(&parts, StatusCode::BAD_GATEWAY, &error.to_string()),
-            };
-            let current = resources.version_of(&name, &content);
-            let published = publish(&parts, &name, current, &content, freshness);
-            for (request, version) in resources.waiting(&name) {
-                if !published || version.is_some_and(|wanted| wanted != current) {
-                    refuse(&parts, request, NackReason::NoRoute);
-                }
-            }
-            drop(place);
+            log(&name, &fetched, begun);
+            answer(&parts, &resources, &name, fetched);
+            drop::<Share>(place);
         })
         .await;
     });
 }
 
-/// The content of the object for an origin's response.
-fn object(parts: &Parts, response: Response<Bytes>) -> (Vec<u8>, Duration) {
-    count(&parts.counters.octets, response.body().len() as u64);
+/// What an origin's response became: the content of an object.
+struct Object {
+    status: StatusCode,
+    content: Spool,
+    body_octets: u64,
+    freshness: Duration,
+}
+
+/// Asks the origin, and takes its response in.
+async fn fetch(parts: &Parts, path: &str) -> Result<Object, OriginError> {
+    let response = parts.origin.get(&parts.base, &parts.host, path).await?;
     let Freshness::For(freshness) = freshness::of(&response, parts.options.unless_said) else {
-        return apology(parts, StatusCode::BAD_GATEWAY, "the origin says that this is for one client only");
+        return Err(OriginError::Private);
     };
-    match Head::of(&response).encode() {
-        Ok(mut content) => {
-            content.extend_from_slice(response.body());
-            (content, freshness)
+    let (status, head) = (response.status(), Head::of(&response).encode().map_err(OriginError::Head)?);
+    let mut content = parts.bodies.begin(parts.holder)?;
+    content.reserve(head.len() as u64)?;
+    content.write(&head).map_err(|error| OriginError::Spool(error.kind()))?;
+    origin::read(response.into_body(), parts.options.body_octets_max, &mut content).await?;
+    let body_octets = content.octets() - head.len() as u64;
+    count(&parts.counters.octets, body_octets);
+    Ok(Object { status, content, body_octets, freshness })
+}
+
+/// Publishes what the origin answered, or why there is nothing, and refuses those who wait for
+/// something else.
+fn answer(parts: &Parts, resources: &Resources, name: &Name, fetched: Result<Object, OriginError>) {
+    let mut full = false;
+    let current = match fetched {
+        Ok(mut object) => {
+            let version = resources.version_of(name, object.content.digest());
+            publish(parts, name, version, &mut object.content, object.freshness).then_some(version)
         }
-        Err(error) => apology(parts, StatusCode::BAD_GATEWAY, &error.to_string()),
+        // In a moment there may be room: nothing is published, so that who asks then is answered.
+        Err(OriginError::Full) => {
+            count(&parts.counters.bodies_full, 1);
+            full = true;
+            None
+        }
+        Err(error) => apologise(parts, resources, name, &error),
+    };
+    let reason = if full { NackReason::Congestion } else { NackReason::NoRoute };
+    for (request, version) in resources.waiting(name) {
+        if current.is_none() || version.is_some_and(|wanted| Some(wanted) != current) {
+            refuse(parts, request, reason);
+        }
     }
 }
 
-/// What is published in place of a response that there is not: it answers those who wait, and
-/// nobody later.
-fn apology(parts: &Parts, status: StatusCode, why: &str) -> (Vec<u8>, Duration) {
-    count(&parts.counters.unusable, 1);
-    let mut content = Head::text(status).encode().unwrap_or_default();
-    content.extend_from_slice(why.as_bytes());
-    content.push(b'\n');
-    (content, Duration::ZERO)
+/// Publishes `content`; returns true if it was.
+fn publish(parts: &Parts, name: &Name, version: u64, content: &mut Spool, freshness: Duration) -> bool {
+    let octets = content.octets();
+    let published = match content.reader() {
+        Ok(reader) => parts.producer.publish_from(name, reader, octets, &how(version, freshness)),
+        Err(error) => {
+            tracing::warn!(%name, %error, "a response that was kept cannot be read");
+            return false;
+        }
+    };
+    published_as(parts, name, published)
 }
 
-/// Returns true if it was published.
-fn publish(parts: &Parts, name: &Name, version: u64, content: &[u8], freshness: Duration) -> bool {
-    let how =
-        PublishOptions { version: Some(version), expires: Some(freshness), ..PublishOptions::default() };
-    match parts.producer.publish(name, content, &how) {
+/// Publishes in place of a response why there is none: that answers those who wait, and nobody
+/// later. Returns its version.
+fn apologise(parts: &Parts, resources: &Resources, name: &Name, why: &OriginError) -> Option<u64> {
+    count(&parts.counters.unusable, 1);
+    let mut content = Head::text(StatusCode::BAD_GATEWAY).encode().unwrap_or_default();
+    content.extend_from_slice(format!("{why}\n").as_bytes());
+    let version = resources.version_of(name, blake3::hash(&content));
+    let published = parts.producer.publish(name, &content, &how(version, Duration::ZERO));
+    published_as(parts, name, published).then_some(version)
+}
+
+fn how(version: u64, freshness: Duration) -> PublishOptions {
+    PublishOptions { version: Some(version), expires: Some(freshness), ..PublishOptions::default() }
+}
+
+fn published_as(parts: &Parts, name: &Name, published: Result<Published, PublishError>) -> bool {
+    match published {
         Ok(_) => {
             count(&parts.counters.published, 1);
             true
@@ -178,6 +224,18 @@ fn publish(parts: &Parts, name: &Name, version: u64, content: &[u8], freshness: 
             tracing::warn!(%name, %error, "cannot publish a response");
             false
         }
+    }
+}
+
+/// Says what became of a request to an origin: one line each.
+fn log(name: &Name, fetched: &Result<Object, OriginError>, begun: Instant) {
+    let ms = begun.elapsed().as_millis();
+    match fetched {
+        Ok(Object { status, body_octets, freshness, .. }) => {
+            let fresh_s = freshness.as_secs();
+            tracing::info!(target: ACCESS, "{name} {} {body_octets} octets, {ms} ms, fresh for {fresh_s} s", status.as_u16());
+        }
+        Err(error) => tracing::info!(target: ACCESS, "{name} - {error}, {ms} ms"),
     }
 }
 
@@ -217,10 +275,9 @@ impl Resources {
         self.state().waiting.remove(name).unwrap_or_default()
     }
 
-    /// The version of `content`: the one it had when it was seen last, or a new one, later than all
-    /// before.
-    fn version_of(&self, name: &Name, content: &[u8]) -> u64 {
-        let digest = blake3::hash(content);
+    /// The version of the content with this digest: the one it had when it was seen last, or a
+    /// new one, later than all before.
+    fn version_of(&self, name: &Name, digest: blake3::Hash) -> u64 {
         let versions = &mut self.state().versions;
         let last = match versions.known.get(name) {
             Some((version, seen)) if *seen == digest => return *version,
@@ -268,7 +325,7 @@ mod tests {
     #[test]
     fn the_same_content_keeps_its_version_and_another_gets_a_later_one() {
         let resources = Resources::default();
-        let version_of = |content| resources.version_of(&name("/a"), content);
+        let version_of = |content: &[u8]| resources.version_of(&name("/a"), blake3::hash(content));
         let first = version_of(b"one");
         assert_eq!(version_of(b"one"), first);
         let second = version_of(b"two");
@@ -280,7 +337,7 @@ mod tests {
     fn versions_are_remembered_up_to_the_limit_and_the_oldest_goes() {
         let resources = Resources::default();
         for number in 0..=RESOURCES_MAX {
-            resources.version_of(&name("/a").join_segment(number as u64), b"");
+            resources.version_of(&name("/a").join_segment(number as u64), blake3::hash(b""));
         }
         let versions = resources.0.into_inner().unwrap().versions;
         assert_eq!((versions.known.len(), versions.order.len()), (RESOURCES_MAX, RESOURCES_MAX));

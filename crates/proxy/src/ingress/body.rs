@@ -5,15 +5,20 @@ use std::convert::Infallible;
 use std::io::Read;
 
 use bytes::Bytes;
+use http::{Method, Request, StatusCode, Uri};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
-use hyper::body::Frame;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 use tokio::sync::mpsc;
 
+use super::clients::Client;
 use super::{CLIENT_TIMEOUT, Counters};
+use crate::ACCESS;
 
 /// Octets of a piece; at most [`PIECES`] of them wait for a client.
 const PIECE_OCTETS: usize = 64 * 1024;
@@ -97,5 +102,86 @@ impl futures_core::Stream for Pieces {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.0.poll_recv(context)
+    }
+}
+
+/// What the log says of a request.
+#[derive(Debug)]
+pub(super) struct Line {
+    address: SocketAddr,
+    method: Method,
+    uri: Uri,
+    host: Option<String>,
+    status: StatusCode,
+    begun: Instant,
+}
+
+impl Line {
+    pub(super) fn of<B>(address: SocketAddr, request: &Request<B>) -> Self {
+        let host = request.headers().get(http::header::HOST).filter(|_| request.uri().host().is_none());
+        Line {
+            address,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            host: host.map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned()),
+            status: StatusCode::OK,
+            begun: Instant::now(),
+        }
+    }
+
+    pub(super) fn answered(self, status: StatusCode) -> Self {
+        Line { status, ..self }
+    }
+}
+
+/// A body on its way to its client. When it is sent, or given up, the client's next request is
+/// waited for, and the log has a line more.
+pub(super) struct Sent {
+    body: Body,
+    client: Arc<Client>,
+    line: Line,
+    octets: u64,
+}
+
+impl Sent {
+    pub(super) fn new(body: Body, client: Arc<Client>, line: Line) -> Self {
+        Sent { body, client, line, octets: 0 }
+    }
+}
+
+impl HttpBody for Sent {
+    type Data = Bytes;
+    type Error = BodyBroken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyBroken>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &frame {
+            self.octets += frame.data_ref().map_or(0, Bytes::len) as u64;
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        self.client.pace().answered(now);
+        let Line { address, method, uri, host, status, begun } = &self.line;
+        // What a client sends is not to look like another line.
+        let url = format!("{}{uri}", host.as_deref().unwrap_or_default());
+        let (url, status, octets) = (url.escape_debug(), status.as_u16(), self.octets);
+        let ms = now.saturating_duration_since(*begun).as_millis();
+        tracing::info!(target: ACCESS, "{address} {method} {url} {status} {octets} octets, {ms} ms");
     }
 }

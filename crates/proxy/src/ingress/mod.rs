@@ -1,8 +1,11 @@
 //! The gateway that HTTP clients ask: each GET and HEAD becomes a named fetch, whose verified
-//! octets are streamed to the client. It never answers with what was not verified, and never holds
-//! a whole body.
+//! octets are streamed to the client. It never answers with what was not verified, never holds a
+//! whole body, and lets no client keep a place that it does not use while others wait for it.
 
 mod body;
+mod clients;
+mod connection;
+mod pace;
 mod respond;
 
 use std::fmt;
@@ -15,15 +18,34 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use namely_socket::{Consumer, FETCHES_MAX};
+use namely_socket::Consumer;
 use namely_wire::Name;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
-/// Clients at once; further ones wait to be accepted.
+use self::clients::{Client, Clients};
+use self::connection::Connection;
+pub use self::pace::{GRACE, RATE_OCTETS_MIN, SHED_GRACE, SHED_RATE_OCTETS};
+
+/// Clients at once.
 pub const CLIENTS_MAX: usize = 256;
 
-/// How long a client may take to send a request's headers, or to take in a piece of a body.
+/// Clients that are let in beyond those: they may ask how the gateway is, and get a place when
+/// another goes. Further ones wait to be accepted.
+pub const NEWCOMERS_MAX: usize = 16;
+
+/// Clients of one address, but for those of this machine.
+pub const CLIENTS_PER_ADDRESS_MAX: usize = 64;
+
+/// Bodies that clients of one address are sent at once, but for those of this machine.
+pub const STREAMS_PER_ADDRESS_MAX: usize = 32;
+
+/// How long a client may take to send a request's headers, or to send the next request.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long a request may wait for a place; then it is refused with 503.
+pub const PLACE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long a client may take to take in a piece of a body.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Longest request line and headers, octets.
@@ -58,6 +80,14 @@ pub struct Counters {
     pub failed: AtomicU64,
     /// Requests that no name can carry.
     pub refused: AtomicU64,
+    /// Requests that got no place in time.
+    pub refused_full: AtomicU64,
+    /// Clients whose address has as many places as one may have.
+    pub refused_address: AtomicU64,
+    /// Clients that were too slow to ask, or to take in what they asked for.
+    pub slow: AtomicU64,
+    /// Clients that kept a place for nothing when others waited for one.
+    pub shed: AtomicU64,
     /// Octets of bodies sent.
     pub octets: AtomicU64,
 }
@@ -94,8 +124,7 @@ pub struct Ingress {
 pub(crate) struct Gateway {
     pub(crate) consumer: Consumer,
     pub(crate) sites: Sites,
-    /// Places for streams: as many as the socket takes.
-    pub(crate) streams: Arc<Semaphore>,
+    clients: Arc<Clients>,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -120,7 +149,7 @@ impl Ingress {
         let gateway = Arc::new(Gateway {
             consumer,
             sites,
-            streams: Arc::new(Semaphore::new(FETCHES_MAX)),
+            clients: Clients::new(counters.clone()),
             counters: counters.clone(),
         });
         runtime.spawn(accept(listener, gateway));
@@ -139,16 +168,13 @@ impl Ingress {
 }
 
 async fn accept(listener: TcpListener, gateway: Arc<Gateway>) {
-    let places = Arc::new(Semaphore::new(CLIENTS_MAX));
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
+        gateway.clients.room().await;
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let gateway = gateway.clone();
-                tokio::spawn(async move {
-                    converse(stream, gateway).await;
-                    drop(place);
-                });
+            Ok((stream, address)) => {
+                if let Some(client) = gateway.clients.admit(address.ip()) {
+                    tokio::spawn(converse(stream, address, client, gateway.clone()));
+                }
             }
             // No descriptor is left: a client that goes will free one.
             Err(error) => {
@@ -159,18 +185,26 @@ async fn accept(listener: TcpListener, gateway: Arc<Gateway>) {
     }
 }
 
-async fn converse(stream: TcpStream, gateway: Arc<Gateway>) {
-    // A player asks for the next piece once it has the last octets of this one.
-    let _ = stream.set_nodelay(true);
-    let answer = service_fn(move |request| respond::respond(gateway.clone(), request));
+async fn converse(stream: TcpStream, address: SocketAddr, client: Client, gateway: Arc<Gateway>) {
+    let client = Arc::new(client);
+    let counters = gateway.counters.clone();
+    let connection = Connection::new(stream, client.clone());
+    let asking = client.clone();
+    let answer =
+        service_fn(move |request| respond::respond(gateway.clone(), asking.clone(), address, request));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(CLIENT_TIMEOUT)
+        .header_read_timeout(REQUEST_TIMEOUT)
         .max_buf_size(REQUEST_OCTETS_MAX)
-        .serve_connection(TokioIo::new(stream), answer)
-        .await;
-    if let Err(error) = served {
-        tracing::debug!(%error, "a client's connection ended early");
+        .serve_connection(TokioIo::new(connection), answer);
+    tokio::select! {
+        served = served => {
+            if let Err(error) = served {
+                Counters::count(&counters.slow, u64::from(error.is_timeout()));
+                tracing::debug!(%error, "a client's connection ended early");
+            }
+        }
+        () = client.leaves() => tracing::debug!(%address, "a client is too slow, and was closed"),
     }
 }
 

@@ -1,7 +1,10 @@
 //! What a request is answered with.
 
 use std::io::{self, Read, Seek, SeekFrom};
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
@@ -9,10 +12,10 @@ use hyper::body::Incoming;
 use namely_socket::{FetchError, ObjectStream};
 use namely_wire::Name;
 use rustix::io::Errno;
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::body::{self, Body};
-use super::{Counters, Gateway, Sites};
+use super::body::{self, Body, Sent};
+use super::clients::{Client, StreamPlace};
+use super::{Counters, Gateway, PLACE_TIMEOUT, Sites};
 use crate::head::{HEAD_OCTETS_MAX, Head};
 use crate::names::{self, UrlError};
 use crate::range::{self, Part};
@@ -34,7 +37,7 @@ struct Held {
 /// A stream, and its place among those that the socket takes.
 struct AdmittedStream {
     stream: ObjectStream,
-    _permit: OwnedSemaphorePermit,
+    _place: StreamPlace,
 }
 
 impl Read for AdmittedStream {
@@ -56,43 +59,89 @@ enum Failed {
     Unusable(String),
 }
 
+/// Answers, and says in the log what became of it once the client has it.
 pub(super) async fn respond(
     gateway: Arc<Gateway>,
+    client: Arc<Client>,
+    address: SocketAddr,
     request: Request<Incoming>,
-) -> Result<Response<Body>, std::convert::Infallible> {
+) -> Result<Response<Sent>, std::convert::Infallible> {
+    client.pace().asked();
+    let line = body::Line::of(address, &request);
+    let response = answer_to(&gateway, &client, request).await;
+    let line = line.answered(response.status());
+    Ok(response.map(|body| Sent::new(body, client, line)))
+}
+
+async fn answer_to(gateway: &Arc<Gateway>, client: &Client, request: Request<Incoming>) -> Response<Body> {
     let method = request.method().clone();
+    if request.headers().get_all(header::HOST).iter().count() > 1 {
+        Counters::count(&gateway.counters.refused, 1);
+        return said(StatusCode::BAD_REQUEST, "the request names several hosts".to_owned());
+    }
+    if method == Method::OPTIONS && request.uri() == "*" {
+        return said(StatusCode::OK, health(gateway));
+    }
+    if !client.settle().await {
+        return full(&gateway.counters);
+    }
     if method != Method::GET && method != Method::HEAD {
         Counters::count(&gateway.counters.refused, 1);
-        return Ok(not_allowed());
+        return not_allowed();
     }
     let name = match name(&gateway.sites, &request) {
         Ok(name) => name,
         Err(error) => {
             Counters::count(&gateway.counters.refused, 1);
-            return Ok(said(StatusCode::BAD_REQUEST, error.to_string()));
+            return said(StatusCode::BAD_REQUEST, error.to_string());
         }
     };
     let asked = (gateway.clone(), name.clone());
     let head_first =
         method == Method::HEAD || PARTIAL.iter().any(|header| request.headers().contains_key(header));
     // Whoever comes when the socket has its fill of streams waits for one to end.
-    let Ok(permit) = gateway.streams.clone().acquire_owned().await else {
-        return Ok(said(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending".to_owned()));
-    };
-    let opened = tokio::task::spawn_blocking(move || open(&asked.0, &asked.1, head_first, permit)).await;
-    let answer = match opened {
+    let Some(place) = client.stream().await else { return full(&gateway.counters) };
+    let opened = tokio::task::spawn_blocking(move || open(&asked.0, &asked.1, head_first, place)).await;
+    match opened {
         Ok(Ok(held)) => {
             Counters::count(&gateway.counters.answered, 1);
             answer(held, &method, request.headers(), gateway.counters.clone()).await
         }
-        Ok(Err(Failed::Fetch(error))) => failure(&gateway.counters, &name, &error),
+        Ok(Err(Failed::Fetch(error))) => failure(gateway, &name, &error),
         Ok(Err(Failed::Unusable(why))) => {
             Counters::count(&gateway.counters.failed, 1);
             said(StatusCode::BAD_GATEWAY, format!("{name}: {why}"))
         }
         Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "a fault of the gateway's own".to_owned()),
-    };
-    Ok(answer)
+    }
+}
+
+/// How the gateway is: what `OPTIONS *` is told, which needs no place (RFC 9110, 9.3.7).
+fn health(gateway: &Gateway) -> String {
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let Counters { answered, failed, refused, refused_full, refused_address, slow, shed, octets } =
+        &*gateway.counters;
+    format!(
+        "clients {}\nanswered {}\nfailed {}\nrefused {}\nrefused_full {}\nrefused_address {}\nslow {}\nshed {}\noctets {}",
+        gateway.clients.len(),
+        read(answered),
+        read(failed),
+        read(refused),
+        read(refused_full),
+        read(refused_address),
+        read(slow),
+        read(shed),
+        read(octets),
+    )
+}
+
+/// There was no place in time.
+fn full(counters: &Counters) -> Response<Body> {
+    Counters::count(&counters.refused_full, 1);
+    let mut response =
+        said(StatusCode::SERVICE_UNAVAILABLE, "the gateway has as many clients as it takes".to_owned());
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 fn name(sites: &Sites, request: &Request<Incoming>) -> Result<Name, UrlError> {
@@ -105,18 +154,26 @@ fn name(sites: &Sites, request: &Request<Incoming>) -> Result<Name, UrlError> {
     }
 }
 
+fn is_full(error: &FetchError) -> bool {
+    error.errno() == Errno::NOBUFS.raw_os_error()
+}
+
 /// Finds the object and reads its head; nothing behind it is asked for yet if `head_first`.
-fn open(
-    gateway: &Gateway,
-    name: &Name,
-    head_first: bool,
-    permit: OwnedSemaphorePermit,
-) -> Result<Held, Failed> {
-    let mut stream = gateway.consumer.open(name).map_err(Failed::Fetch)?;
+fn open(gateway: &Gateway, name: &Name, head_first: bool, place: StreamPlace) -> Result<Held, Failed> {
+    let begun = Instant::now();
+    let mut stream = loop {
+        match gateway.consumer.open(name) {
+            // A stream that was just given up has its place in the socket for a moment more.
+            Err(error) if is_full(&error) && begun.elapsed() < PLACE_TIMEOUT => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            opened => break opened.map_err(Failed::Fetch)?,
+        }
+    };
     if head_first {
         stream.set_limit(HEAD_OCTETS_MAX as u64);
     }
-    let mut stream = AdmittedStream { stream, _permit: permit };
+    let mut stream = AdmittedStream { stream, _place: place };
     let mut start = Vec::with_capacity(HEAD_OCTETS_MAX);
     stream
         .by_ref()
@@ -179,22 +236,39 @@ async fn answer(held: Held, method: &Method, wanted: &HeaderMap, counters: Arc<C
 }
 
 /// What a fetch that failed means in HTTP: who has to do something is told.
-fn failure(counters: &Counters, name: &Name, error: &FetchError) -> Response<Body> {
+fn failure(gateway: &Gateway, name: &Name, error: &FetchError) -> Response<Body> {
     let errno = Errno::from_raw_os_error(error.errno());
     let status = match errno {
-        Errno::NETUNREACH | Errno::NOENT => StatusCode::NOT_FOUND,
+        // Its own site says that there is no such thing; that nobody has the site is no 404.
+        Errno::NOENT => StatusCode::NOT_FOUND,
         Errno::NAMETOOLONG => StatusCode::URI_TOO_LONG,
         Errno::TIMEDOUT => StatusCode::GATEWAY_TIMEOUT,
         Errno::NOBUFS | Errno::NOTCONN | Errno::CONNREFUSED => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_GATEWAY,
     };
-    Counters::count(&counters.failed, 1);
+    Counters::count(&gateway.counters.failed, 1);
     let hint = match errno {
-        Errno::NETUNREACH => "\nnobody serves this site by name: run `namely proxy egress` beside its origin",
-        Errno::NOKEY | Errno::KEYREJECTED => "\ntrust the key of the egress, as docs/proxy.md says",
-        _ => "",
+        Errno::NETUNREACH => unserved(&gateway.sites, name),
+        Errno::NOKEY | Errno::KEYREJECTED => {
+            "\ntrust the key of the egress, as docs/proxy.md says".to_owned()
+        }
+        _ => String::new(),
     };
     said(status, format!("{name}: {error}{hint}"))
+}
+
+/// What this gateway serves, for who asked for something else.
+fn unserved(sites: &Sites, name: &Name) -> String {
+    let (what, site) = match sites {
+        Sites::One(site) => (format!("the site {site} alone"), site.clone()),
+        Sites::All(prefix) => (
+            format!("sites that have a name below {prefix}, each by its host"),
+            name.as_name().prefix(prefix.len() + 1).to_name(),
+        ),
+    };
+    format!(
+        "\nthis gateway serves {what}, and nobody serves {site}: run `namely proxy egress` beside its origin"
+    )
 }
 
 fn not_allowed() -> Response<Body> {

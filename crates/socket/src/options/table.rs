@@ -160,8 +160,8 @@ const fn words<T: Words>() -> Kind {
 
 const ANY_NUMBER: Kind = Kind::Number { min: 0, max: u64::MAX };
 const SOME: Kind = Kind::Number { min: 1, max: u64::MAX };
-const TRUST: Kind = Kind::Choice(&["user", "policy:", "anchor:", "digest", "insecure"]);
-const CONGESTION: Kind = Kind::Choice(&["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:"]);
+const TRUST: Kind = Kind::Choice(&["user", "policy:FILE", "anchor:FILE", "digest", "insecure"]);
+const CONGESTION: Kind = Kind::Choice(&["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:N"]);
 const MTU: Kind = Kind::Choice(&["off", "path"]);
 const PACKET_OCTETS: Kind = Kind::Number { min: 256, max: PACKET_OCTETS_MAX as u64 };
 

@@ -4,7 +4,7 @@ use crate::errno;
 fn sample(spec: &OptionSpec) -> String {
     match spec.kind {
         Kind::Text => "/x".into(),
-        Kind::Choice(words) => words.iter().find(|word| !word.ends_with(':')).unwrap().to_string(),
+        Kind::Choice(words) => words.iter().find(|word| !word.contains(':')).unwrap().to_string(),
         Kind::Flag => (spec.default != "true").to_string(),
         Kind::ReadOnly => spec.default.into(),
         Kind::Number { min, max } => (min + 1).min(max).to_string(),
@@ -62,6 +62,8 @@ fn what_is_no_option_or_no_value_is_refused() {
             );
         }
     }
+    let error = options.set("congestion", "slow").unwrap_err();
+    assert!(error.to_string().ends_with(", aimd, fixed:N"), "{error}");
     let error = ProducerOptions::default().set("packet_octets_max", "9000").unwrap_err();
     assert_eq!(error.to_string(), "option packet_octets_max does not take '9000': a number from 256 to 8800");
 }

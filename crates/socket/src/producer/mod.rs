@@ -11,6 +11,7 @@ mod role;
 mod shared;
 mod writer;
 
+use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -137,14 +138,30 @@ impl Producer {
         content: &[u8],
         how: &PublishOptions,
     ) -> Result<Published, PublishError> {
-        self.publish_packets(name, content, how).map(|(published, _)| published)
+        self.publish_packets(name, &mut &*content, how).map(|(published, _)| published)
+    }
+
+    /// [`Producer::publish`] of what `reader` gives: `octets` in all, of which no more than a few
+    /// hundred thousand are held besides the output buffer.
+    ///
+    /// # Errors
+    /// As [`Producer::publish`]; and `reader` fails, or ends early.
+    pub fn publish_from(
+        &self,
+        name: &Name,
+        reader: impl Read,
+        octets: u64,
+        how: &PublishOptions,
+    ) -> Result<Published, PublishError> {
+        let mut content = publish::ReadContent::new(reader, octets);
+        self.publish_packets(name, &mut content, how).map(|(published, _)| published)
     }
 
     /// [`Producer::publish`], and the object's metadata packet.
     fn publish_packets(
         &self,
         name: &Name,
-        content: &[u8],
+        content: &mut dyn publish::Content,
         how: &PublishOptions,
     ) -> Result<(Published, Packet), PublishError> {
         self.check_usable()?;

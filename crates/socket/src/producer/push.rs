@@ -83,7 +83,7 @@ impl Producer {
         options: &PushOptions,
     ) -> Result<Receipt, PushError> {
         let until = Instant::now() + options.timeout;
-        let (published, metadata) = self.publish_packets(name, content, &options.publish)?;
+        let (published, metadata) = self.publish_packets(name, &mut &*content, &options.publish)?;
         let consumer = Consumer::bind(
             server.clone(),
             ConsumerOptions {

@@ -226,7 +226,7 @@ impl Outbox {
         let max = match holder {
             Holder::Root => CONTROL_EVENTS_MAX + CONTROL_EVENTS_MAX / 4,
             Holder::Uid(_) => CONTROL_EVENTS_MAX,
-            Holder::Address(_) | Holder::Station(_) => CONTROL_EVENTS_MAX / 4 * 3,
+            Holder::Address(_) | Holder::Station(_) | Holder::Site(_) => CONTROL_EVENTS_MAX / 4 * 3,
         };
         self.shared.queue.lock().events.len() < max
     }

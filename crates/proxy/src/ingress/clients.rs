@@ -1,0 +1,345 @@
+//! Who is there: places for clients and for streams, how many of them one address may have, and who
+//! makes room when there is none left.
+//!
+//! Who makes room is one that keeps its place for nothing ([`Pace::late`]): of the address that has
+//! most of them, the one that has been late for longest. Clients that keep up are never closed for
+//! others; those then wait.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use namely_host::shares::{Holder, Share, ShareLimits, SharePool};
+use namely_socket::FETCHES_MAX;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use super::pace::Pace;
+use super::{
+    CLIENTS_MAX, CLIENTS_PER_ADDRESS_MAX, Counters, NEWCOMERS_MAX, PLACE_TIMEOUT, STREAMS_PER_ADDRESS_MAX,
+};
+
+/// How often who waits for a place looks for somebody who makes room.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The clients of a gateway.
+#[derive(Debug)]
+pub(super) struct Clients {
+    table: Mutex<Table>,
+    places: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    /// How many clients and streams each address has.
+    client_shares: SharePool,
+    stream_shares: SharePool,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    clients: BTreeMap<u64, Arc<State>>,
+}
+
+/// What is known of a client.
+#[derive(Debug)]
+struct State {
+    holder: Holder,
+    pace: Mutex<Pace>,
+    /// Whether it has a place for a stream.
+    streams: AtomicBool,
+    /// Whether it was told to leave.
+    told: AtomicBool,
+    leave: Notify,
+}
+
+/// A client that is there. Dropping it gives its place to another.
+#[derive(Debug)]
+pub(super) struct Client {
+    number: u64,
+    state: Arc<State>,
+    clients: Arc<Clients>,
+    /// None for a newcomer.
+    place: Mutex<Option<OwnedSemaphorePermit>>,
+    /// None on this machine, whose clients have no ceiling.
+    share: Option<Share>,
+}
+
+/// A place among the streams that the socket takes.
+#[derive(Debug)]
+pub(super) struct StreamPlace {
+    state: Arc<State>,
+    _permit: OwnedSemaphorePermit,
+    _share: Option<Share>,
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.state.streams.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Of whom one is to make room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Among {
+    All,
+    Streams,
+    Of(Holder),
+}
+
+impl Clients {
+    pub(super) fn new(counters: Arc<Counters>) -> Arc<Self> {
+        let shares = |total: usize, ceiling: usize| {
+            let (total, ceiling) = (total as u64, ceiling as u64);
+            SharePool::new(ShareLimits { total, ceiling, ..ShareLimits::default() })
+        };
+        Arc::new(Clients {
+            table: Mutex::default(),
+            places: Arc::new(Semaphore::new(CLIENTS_MAX)),
+            streams: Arc::new(Semaphore::new(FETCHES_MAX)),
+            client_shares: shares(CLIENTS_MAX + NEWCOMERS_MAX, CLIENTS_PER_ADDRESS_MAX),
+            stream_shares: shares(FETCHES_MAX, STREAMS_PER_ADDRESS_MAX),
+            counters,
+        })
+    }
+
+    /// How many are there.
+    pub(super) fn len(&self) -> usize {
+        self.table().clients.len()
+    }
+
+    /// Waits until one more may come.
+    pub(super) async fn room(&self) {
+        while self.len() >= CLIENTS_MAX + NEWCOMERS_MAX {
+            self.make_room(Among::All);
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// A client from `address` that has come; none if its address has as many as one may have, and
+    /// all of them keep up.
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Client> {
+        let holder = Holder::address(address);
+        let share = match self.client_shares.take(holder, 1) {
+            // Behind one address of the loopback all programs of this machine are alike.
+            _ if address.to_canonical().is_loopback() => None,
+            Ok(share) => Some(share),
+            Err(_) => {
+                // Its place is free when it has gone.
+                self.make_room(Among::Of(holder));
+                Counters::count(&self.counters.refused_address, 1);
+                return None;
+            }
+        };
+        let place = self.places.clone().try_acquire_owned().ok();
+        if place.is_none() {
+            self.make_room(Among::All);
+        }
+        let state = Arc::new(State {
+            holder,
+            pace: Mutex::new(Pace::new(Instant::now())),
+            streams: AtomicBool::new(false),
+            told: AtomicBool::new(false),
+            leave: Notify::new(),
+        });
+        let mut table = self.table();
+        let number = table.next;
+        table.next += 1;
+        table.clients.insert(number, state.clone());
+        drop(table);
+        Some(Client { number, state, clients: self.clone(), place: Mutex::new(place), share })
+    }
+
+    /// A place of `places`, for which others make room; none if there was none in time.
+    async fn place(&self, places: &Arc<Semaphore>, among: Among) -> Option<OwnedSemaphorePermit> {
+        let waits = async {
+            let mut place = std::pin::pin!(places.clone().acquire_owned());
+            loop {
+                tokio::select! {
+                    biased;
+                    place = &mut place => return place.ok(),
+                    () = tokio::time::sleep(LOOK) => self.make_room(among),
+                }
+            }
+        };
+        tokio::time::timeout(PLACE_TIMEOUT, waits).await.ok().flatten()
+    }
+
+    /// Tells one of those who keep a place for nothing to leave, if there is any.
+    fn make_room(&self, among: Among) {
+        let now = Instant::now();
+        let table = self.table();
+        let mut counts: BTreeMap<Holder, usize> = BTreeMap::new();
+        table.clients.values().for_each(|state| *counts.entry(state.holder).or_default() += 1);
+        let late = table.clients.values().filter(|state| match among {
+            Among::All => true,
+            Among::Streams => state.streams.load(Ordering::Relaxed),
+            Among::Of(holder) => state.holder == holder,
+        });
+        // One that was told already makes room in a moment.
+        let late = late.filter(|state| !state.told.load(Ordering::Relaxed)).filter_map(|state| {
+            let late = state.pace().late(now)?;
+            Some((counts.get(&state.holder).copied().unwrap_or(0), late, state))
+        });
+        if let Some((_, _, state)) = late.max_by_key(|(count, late, _)| (*count, *late)) {
+            state.told.store(true, Ordering::Relaxed);
+            state.leave.notify_one();
+            Counters::count(&self.counters.shed, 1);
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Client {
+    pub(super) fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.state.pace()
+    }
+
+    /// Waits until it is to leave, for another or for being too slow.
+    pub(super) async fn leaves(&self) {
+        let mut look = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            tokio::select! {
+                () = self.state.leave.notified() => return,
+                _ = look.tick() => {
+                    if self.pace().is_too_slow(Instant::now()) {
+                        return Counters::count(&self.clients.counters.slow, 1);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes sure that it has a place, if it came when there was none. Returns true if it has.
+    pub(super) async fn settle(&self) -> bool {
+        if self.has_place() {
+            return true;
+        }
+        let place = self.clients.place(&self.clients.places, Among::All).await;
+        let settled = place.is_some();
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
+        settled
+    }
+
+    fn has_place(&self) -> bool {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// A place for a stream; none if there was none in time.
+    pub(super) async fn stream(&self) -> Option<StreamPlace> {
+        let Clients { stream_shares, streams, .. } = &*self.clients;
+        let until = Instant::now() + PLACE_TIMEOUT;
+        let share = loop {
+            match stream_shares.take(self.state.holder, 1) {
+                _ if self.share.is_none() => break None,
+                Ok(share) => break Some(share),
+                Err(_) if Instant::now() >= until => return None,
+                Err(_) => tokio::time::sleep(LOOK).await,
+            }
+        };
+        let permit = self.clients.place(streams, Among::Streams).await?;
+        self.state.streams.store(true, Ordering::Relaxed);
+        Some(StreamPlace { state: self.state.clone(), _permit: permit, _share: share })
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.clients.table().clients.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(number: u8) -> IpAddr {
+        [192, 0, 2, number].into()
+    }
+
+    fn clients() -> Arc<Clients> {
+        Clients::new(Arc::default())
+    }
+
+    impl Client {
+        fn came(&self, since: Duration) {
+            *self.pace() = Pace::new(Instant::now().checked_sub(since).unwrap());
+        }
+
+        fn is_told(&self) -> bool {
+            self.state.told.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn an_address_has_as_many_clients_as_it_may_have_and_its_idlest_goes_for_the_next() {
+        let clients = clients();
+        let all: Vec<_> = (0..CLIENTS_PER_ADDRESS_MAX).map(|_| clients.admit(address(1)).unwrap()).collect();
+        assert!(clients.admit(address(1)).is_none());
+        assert!(all.iter().all(|client| !client.is_told()), "they had come just now");
+        assert!(clients.admit(address(2)).is_some(), "another address has its own places");
+        all[7].came(Duration::from_secs(10));
+        assert!(clients.admit(address(1)).is_none());
+        assert!(all[7].is_told());
+        drop(all);
+        assert!(clients.admit(address(1)).is_some());
+        assert_eq!(clients.len(), 0);
+    }
+
+    #[test]
+    fn programs_of_this_machine_are_alike_and_have_all_places() {
+        let clients = clients();
+        for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+            let address = address.parse().unwrap();
+            let all: Vec<_> = (0..CLIENTS_MAX + NEWCOMERS_MAX).map(|_| clients.admit(address)).collect();
+            assert!(all.iter().all(Option::is_some));
+        }
+    }
+
+    #[test]
+    fn when_all_is_full_the_latest_of_the_largest_address_makes_room() {
+        let clients = clients();
+        let large: Vec<_> = (0..3).map(|_| clients.admit(address(1)).unwrap()).collect();
+        let small = clients.admit(address(2)).unwrap();
+        small.came(Duration::from_secs(60));
+        large[0].came(Duration::from_secs(10));
+        large[1].came(Duration::from_secs(20));
+        let told = |client: &Client| client.is_told();
+        clients.make_room(Among::All);
+        assert!(told(&large[1]) && !told(&large[0]) && !told(&small));
+        clients.make_room(Among::All);
+        assert!(told(&large[0]) && !told(&small));
+        clients.make_room(Among::Streams);
+        assert!(!told(&small), "it has no stream");
+        clients.make_room(Among::All);
+        assert!(told(&small) && !told(&large[2]), "who keeps up stays");
+        assert_eq!(clients.counters.shed.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn an_address_has_as_many_streams_as_it_may_have_and_leaves_the_rest_to_others() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let clients = clients();
+        let (one, other) = (clients.admit(address(1)).unwrap(), clients.admit(address(2)).unwrap());
+        runtime.block_on(async {
+            let mut places = Vec::new();
+            for _ in 0..STREAMS_PER_ADDRESS_MAX {
+                places.push(one.stream().await.unwrap());
+            }
+            let short = Duration::from_millis(200);
+            assert!(tokio::time::timeout(short, one.stream()).await.is_err(), "one more waits");
+            assert!(other.stream().await.is_some());
+            places.pop();
+            assert!(one.stream().await.is_some());
+        });
+    }
+}

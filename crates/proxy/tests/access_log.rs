@@ -1,0 +1,53 @@
+//! Each request leaves one line in the log of each gateway that it reached, and no more.
+
+mod common;
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use namely_proxy::ACCESS;
+use namely_proxy::egress::EgressOptions;
+
+use self::common::{Origin, World, eventually};
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(octets)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_request_is_one_line_of_the_ingress_and_one_of_the_egress_if_it_got_there() {
+    let log = Log::default();
+    let writer = log.clone();
+    let filter = tracing_subscriber::EnvFilter::new(format!("{ACCESS}=info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .init();
+    let origin = Origin::start(|path, _| {
+        ("HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\n".into(), path.as_bytes().to_vec())
+    });
+    let world = World::new(origin, EgressOptions::default());
+    for _ in 0..2 {
+        assert_eq!(world.get("/a%0Ab").0, 200);
+    }
+    assert_eq!(world.ask("GET /there HTTP/1.1\r\nHost: nobody").0, 502);
+    let lines = || {
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let with = |part: &str| lines().iter().filter(|line| line.contains(part)).count();
+    assert!(eventually(|| lines().len() == 4), "{:#?}", lines());
+    assert_eq!(with("GET http://video/a%0Ab 200 6 octets, "), 2, "{:#?}", lines());
+    assert_eq!(with("/http/video/a%0Ab 200 6 octets, "), 1, "{:#?}", lines());
+    assert_eq!(with("GET nobody/there 502 "), 1, "{:#?}", lines());
+}

@@ -1,0 +1,240 @@
+//! What a few clients do to use a gateway up does not keep the others out: at default limits, with
+//! real connections.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use namely_proxy::egress::{EgressOptions, REQUESTS_MAX};
+use namely_proxy::ingress::{CLIENTS_MAX, NEWCOMERS_MAX};
+use namely_socket::{Consumer, FETCHES_MAX};
+
+use self::common::{Origin, World, eventually, name};
+
+const LARGE_OCTETS: usize = 4 << 20;
+
+fn origin() -> Origin {
+    Origin::start(|path, _| {
+        let body = if path.starts_with("/large") { vec![7; LARGE_OCTETS] } else { path.as_bytes().to_vec() };
+        ("HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\n".into(), body)
+    })
+}
+
+/// Each attack has the machine to itself: what an honest client waits for another test's is not the
+/// gateway's.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A connection that said `request`, and closes when it is dropped.
+fn connection(to: SocketAddr, request: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(to).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    // One that was closed meanwhile is as good.
+    let _ = stream.write_all(request.as_bytes());
+    stream
+}
+
+/// Whether the other end has closed: what it sent before is read away.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut octets = [0; 65_536];
+    loop {
+        match stream.read(&mut octets) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+const HEALTH: &str = "OPTIONS * HTTP/1.1\r\nHost: gateway";
+
+#[test]
+fn half_requests_and_slow_readers_make_room_for_an_honest_client() {
+    let _alone = alone();
+    let world = World::new(origin(), EgressOptions::default());
+    assert_eq!(world.get("/large").0, 200);
+    let to = world.ingress.address();
+    let slow: Vec<_> = (0..FETCHES_MAX)
+        .map(|_| connection(to, "GET http://video/large HTTP/1.1\r\nHost: video\r\n\r\n"))
+        .collect();
+    let half: Vec<_> = (0..CLIENTS_MAX).map(|_| connection(to, "GET http://vid")).collect();
+    for n in 0..5 {
+        let (status, _, body) = world.get(&format!("/honest/{n}"));
+        assert_eq!((status, body), (200, format!("/honest/{n}").into_bytes()));
+        assert_eq!(world.ask(HEALTH).0, 200);
+    }
+    let shed = world.ingress.counters().shed.load(Ordering::Relaxed);
+    assert!(shed > 0, "nobody made room");
+    drop((slow, half));
+}
+
+#[test]
+fn clients_that_keep_up_stay_and_a_question_for_health_is_answered_all_the_same() {
+    let _alone = alone();
+    let (asked, gate) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let (counted, opened) = (asked.clone(), gate.clone());
+    let origin = Origin::start(move |path, _| {
+        if path.starts_with("/slow") {
+            counted.fetch_add(1, Ordering::SeqCst);
+            while !opened.load(Ordering::SeqCst) {
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        ("HTTP/1.1 200 OK\r\n".into(), path.as_bytes().to_vec())
+    });
+    let world = Arc::new(World::new(origin, EgressOptions::default()));
+    let ask = |n: usize| {
+        let world = world.clone();
+        thread::spawn(move || {
+            let (status, _, body) = world.get(&format!("/slow/{}", n % REQUESTS_MAX));
+            (status, String::from_utf8_lossy(&body).into_owned())
+        })
+    };
+    // First one for each place at the origin; the others wait for a stream.
+    let mut clients: Vec<_> = (0..REQUESTS_MAX).map(ask).collect();
+    let full = eventually(|| asked.load(Ordering::SeqCst) == REQUESTS_MAX as u64);
+    clients.extend((REQUESTS_MAX..CLIENTS_MAX).map(ask));
+    let all = format!("clients {}\n", CLIENTS_MAX + 1);
+    let full = full && eventually(|| String::from_utf8_lossy(&world.ask(HEALTH).2).contains(&all));
+    let said = world.ask(HEALTH);
+    let refused = || world.egress.counters().refused.load(Ordering::Relaxed);
+    let before = refused();
+    // All places at the origin are taken: one more name is refused. The ingress has as many
+    // streams, so another socket asks.
+    let consumer = Consumer::bind(name("/http"), world.sockets.clone()).unwrap();
+    let more = thread::spawn(move || drop(consumer.fetch(&name("/http/video/one/more"))));
+    let counted = eventually(|| refused() > before);
+    gate.store(true, Ordering::SeqCst);
+    assert!(full, "{} requests reached the origin", asked.load(Ordering::SeqCst));
+    assert!(counted, "a request beyond the limit was not refused");
+    let text = String::from_utf8(said.2).unwrap();
+    assert!(said.0 == 200 && text.contains("shed 0\n"), "{text}");
+    more.join().unwrap();
+    let answers: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+    let failed: Vec<_> = answers.iter().filter(|(status, _)| *status != 200).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+#[test]
+fn one_client_more_than_are_let_in_waits_to_be_accepted_until_another_goes() {
+    let _alone = alone();
+    let world = World::new(origin(), EgressOptions::default());
+    let mut idle: Vec<_> =
+        (0..CLIENTS_MAX + NEWCOMERS_MAX).map(|_| connection(world.ingress.address(), "")).collect();
+    assert_eq!(world.get("/one-more").0, 200);
+    assert!(world.ingress.counters().shed.load(Ordering::Relaxed) > 0);
+    assert!(is_closed(&mut idle[0]), "who waited longest stayed");
+}
+
+#[test]
+fn who_takes_nothing_or_ends_no_request_is_cut_though_there_is_room() {
+    let _alone = alone();
+    let world = World::new(origin(), EgressOptions::default());
+    assert_eq!(world.get("/large").0, 200);
+    let to = world.ingress.address();
+    let _slow = connection(to, "GET http://video/large HTTP/1.1\r\nHost: video\r\n\r\n");
+    let mut half = connection(to, "GET http://vid");
+    let counters = world.ingress.counters();
+    assert!(eventually(|| counters.slow.load(Ordering::Relaxed) == 2), "they stayed");
+    assert!(is_closed(&mut half));
+    assert_eq!(counters.shed.load(Ordering::Relaxed), 0);
+}
+
+/// An origin whose large bodies wait behind their first octets until the gate opens.
+fn gated(gate: Arc<AtomicBool>, body_octets: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, gate) = (stream.unwrap(), gate.clone());
+            thread::spawn(move || {
+                let mut request = vec![0; 4096];
+                let read = stream.read(&mut request).unwrap_or(0);
+                let is_large = request[..read].starts_with(b"GET /large");
+                let body = vec![1; if is_large { body_octets } else { 10 }];
+                let head =
+                    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                let (first, rest) = body.split_at(10);
+                let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(first));
+                while is_large && sent.is_ok() && !gate.load(Ordering::SeqCst) {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                let _ = stream.write_all(rest);
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn thirty_requests_for_large_bodies_cost_no_more_than_the_budget_and_small_ones_are_served() {
+    let _alone = alone();
+    const BUDGET_OCTETS: u64 = 16 << 20;
+    let gate = Arc::new(AtomicBool::new(false));
+    let origin = Origin { address: gated(gate.clone(), LARGE_OCTETS), ..origin() };
+    let options = EgressOptions { bodies_octets_max: BUDGET_OCTETS, ..EgressOptions::default() };
+    let world = Arc::new(World::new(origin, options));
+    let clients: Vec<_> = (0..30)
+        .map(|n| {
+            let world = world.clone();
+            thread::spawn(move || {
+                let (status, _, body) = world.get(&format!("/large/{n}"));
+                (status, String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned())
+            })
+        })
+        .collect();
+    // Two have room: three quarters of the budget are less than three bodies and their heads.
+    let counters = world.egress.counters();
+    let refused = eventually(|| counters.bodies_full.load(Ordering::Relaxed) >= 28);
+    let small: Vec<_> = (0..5).map(|n| world.get(&format!("/small/{n}")).0).collect();
+    let (used, peak) = world.egress.bodies_octets();
+    gate.store(true, Ordering::SeqCst);
+    assert!(refused, "{} bodies were refused", counters.bodies_full.load(Ordering::Relaxed));
+    assert_eq!(small, [200; 5]);
+    assert!(used >= 2 * LARGE_OCTETS as u64 && peak <= BUDGET_OCTETS, "{used} octets, at most {peak}");
+    // Whoever asks again is served; who was refused for as long as one waits is told so.
+    assert_eq!(world.get("/large/0").0, 200);
+    let served: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+    assert!(served.iter().all(|(status, _)| [200, 502, 503, 504].contains(status)), "{served:?}");
+    assert!(eventually(|| world.egress.bodies_octets().0 == 0), "the budget is not given back");
+    assert!(world.egress.bodies_octets().1 <= BUDGET_OCTETS);
+}
+
+#[test]
+fn a_body_has_as_many_octets_as_it_may_have_and_one_more_is_refused_said_before_or_not() {
+    let _alone = alone();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    const MOST: usize = 100_000;
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = vec![0; 4096];
+            let read = stream.read(&mut request).unwrap_or(0);
+            let request = String::from_utf8_lossy(&request[..read]).into_owned();
+            let body = vec![3; MOST + usize::from(request.contains("more"))];
+            let length = if request.contains("said") {
+                format!("Content-Length: {}\r\n", body.len())
+            } else {
+                String::new()
+            };
+            let head = format!("HTTP/1.1 200 OK\r\n{length}Connection: close\r\n\r\n");
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+        }
+    });
+    let options = EgressOptions { body_octets_max: MOST as u64, ..EgressOptions::default() };
+    let world = World::new(Origin { address, ..origin() }, options);
+    for (path, right) in [("/said", 200), ("/unsaid", 200), ("/said/more", 502), ("/more", 502)] {
+        let (status, _, body) = world.get(path);
+        assert_eq!(status, right, "{path}: {}", String::from_utf8_lossy(&body[..body.len().min(100)]));
+        assert!(right != 200 || body == vec![3; MOST], "{path}");
+    }
+}
