@@ -277,8 +277,8 @@ pub(crate) fn make_default_directories(config: &Config, uid: Option<u32>) -> Res
     Ok(())
 }
 
-/// Makes the directory of the default socket, which is to be `uid`'s. In a place where everybody may
-/// write, another user's directory of that name would let that user take the socket's place.
+/// Makes the directory of the default socket, which is to be `uid`'s. In a place where everybody
+/// may write, another user's directory of that name would let that user take the socket's place.
 fn make_default_directory(socket: &Path, uid: u32) -> Result<(), String> {
     let Some(directory) = socket.parent() else { return Ok(()) };
     if !directory.exists() {
@@ -331,6 +331,20 @@ mod tests {
         }
         let mode = socket.parent().unwrap().metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o022, 0, "nobody else may put a socket there");
+    }
+
+    #[test]
+    fn the_default_directory_is_given_to_the_user_that_the_router_becomes() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can give a directory away");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("namely/namely.sock");
+        for _ in 0..2 {
+            make_default_directory(&socket, 65534).unwrap();
+            assert_eq!(socket.parent().unwrap().metadata().unwrap().uid(), 65534);
+        }
     }
 
     #[test]
