@@ -2,8 +2,8 @@
 //! clocks ([`clock`]), the end of another thread's wait ([`Waker`]), randomness ([`random`]), name
 //! lookup ([`lookup`]), users by name ([`users`]), memory that is kept from core dumps
 //! ([`keep_from_dumps`]), a lock ([`CoreLock`]), an allocator under which
-//! large tables have huge pages ([`HugePages`]), and sums of who has how much of what is limited
-//! ([`shares`]).
+//! large tables have huge pages ([`HugePages`]), sums of who has how much of what is limited
+//! ([`shares`]), and threads that close what peers sent ([`closing`], [`rights`]).
 //!
 //! It never touches a packet, and keeps no state of its own but what a caller makes.
 //!
@@ -19,10 +19,13 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+pub mod closing;
 mod lookup;
 #[allow(unsafe_code, reason = "an allocator is unsafe to implement; see ARCHITECTURE.md, Invariants")]
 mod pages;
 mod random;
+#[allow(unsafe_code, reason = "a socket option that no library knows; see ARCHITECTURE.md, Invariants")]
+pub mod rights;
 mod secrets;
 pub mod shares;
 pub mod users;

@@ -35,6 +35,9 @@ pub struct IoOptions {
     /// How long a worker that has nothing to do looks again and again before it sleeps, and the
     /// kernel looks at a socket's device (SO_BUSY_POLL), us; 0: not at all.
     pub busy_poll_us: u32,
+    /// Whether the kernel is asked to refuse descriptors that nobody asked for. Where it cannot
+    /// (before Linux 6.16) or is not asked, they are taken and closed by a thread.
+    pub refuses_rights: bool,
     /// Limits on the incomplete messages of each face.
     pub reassembly: ReassemblyLimits,
     /// Maximum number of octets that the incomplete messages of all faces take.
@@ -181,6 +184,7 @@ impl Default for IoOptions {
             stream_receive_buffer_octets: 1 << 20,
             datagram_receive_buffer_octets: 8 << 20,
             busy_poll_us: 0,
+            refuses_rights: true,
             tcp: TcpOptions {
                 connect_timeout_ns: 4 * SECOND_NS,
                 reconnect_ns_min: SECOND_NS / 4,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use namely_host::closing::Closer;
 use namely_link::ReassemblyTotal;
 use namely_wire::FaceUri;
 
@@ -22,6 +23,8 @@ pub(crate) struct Shared<M, P> {
     pub(crate) dispatched: DispatchedLinks,
     pub(crate) mailboxes: Vec<Arc<WorkerMailbox<M>>>,
     pub(crate) limits: Arc<Limits>,
+    /// Closes what came from peers of this machine.
+    pub(crate) closer: Closer,
     /// Who has faces.
     pub(crate) faces: Arc<FaceTable<P>>,
     /// What shared-memory faces may have mapped.
@@ -42,6 +45,7 @@ impl<M, P> Shared<M, P> {
     ) -> Arc<Self> {
         Arc::new(Shared {
             limits: Arc::new(Limits::new(&options)),
+            closer: Closer::default(),
             faces: FaceTable::new(&options),
             memif_budget: namely_memif::Budget::new(options.memif.mapped_octets_total_max),
             reassembly_total: ReassemblyTotal::new(options.reassembly_octets_total_max),

@@ -1,12 +1,15 @@
 //! Streams: cutting what arrives into packets, and writing what waits.
 
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use namely_host::closing::Entrusted;
 use namely_link::stream::packet_octets;
 use namely_wire::DecodeError;
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use crate::error::CloseReason;
 use crate::faces::Handler;
@@ -17,6 +20,9 @@ use crate::sockets;
 
 /// The TLV-TYPEs of Interest, Data and link packets, with which streams begin.
 const FIRST_OCTETS: [u8; 3] = [5, 6, 100];
+
+/// Descriptors of one message: the system's limit.
+const DESCRIPTORS_MAX: usize = 253;
 
 /// Slices of one write: the system's limit.
 const SLICES_MAX: usize = 1024;
@@ -66,7 +72,7 @@ impl Partial {
     /// Reads once, and delivers the packets that are complete.
     pub(crate) fn read<H: Handler>(
         &mut self,
-        socket: impl AsFd,
+        socket: &impl Incoming,
         turn: &mut ReadContext<'_, H>,
         scratch: &mut [u8],
     ) -> Result<(), CloseReason> {
@@ -75,9 +81,9 @@ impl Partial {
         let budget = self.pace.octets(READ_OCTETS_MIN, most);
         let (before, room) = scratch[..budget].split_at_mut(kept);
         before.copy_from_slice(&self.octets);
-        let octets = match rustix::net::recv(socket, room, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => return Err(CloseReason::Peer),
-            Ok((arrived, _)) => kept + arrived,
+        let octets = match socket.receive(room) {
+            Ok(0) => return Err(CloseReason::Peer),
+            Ok(arrived) => kept + arrived,
             Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
             Err(errno) => return Err(CloseReason::System(errno)),
         };
@@ -115,52 +121,81 @@ impl Partial {
     }
 }
 
+/// A connected socket that octets come from.
+pub(crate) trait Incoming: AsFd + Send + Sync + 'static {
+    /// Reads what is there, without waiting.
+    fn receive(&self, room: &mut [u8]) -> Result<usize, Errno> {
+        rustix::net::recv(self, room, RecvFlags::DONTWAIT).map(|(arrived, _)| arrived)
+    }
+}
+
+impl Incoming for OwnedFd {}
+
+/// Where the kernel does not refuse descriptors, they are taken, and closed by a thread.
+impl Incoming for Entrusted {
+    fn receive(&self, room: &mut [u8]) -> Result<usize, Errno> {
+        if self.is_full() {
+            return Err(Errno::MFILE);
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        let received = rustix::net::recvmsg(self, &mut [IoSliceMut::new(room)], &mut ancillary, flags)?;
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                descriptors.for_each(|descriptor| drop(self.like_this(descriptor)));
+            }
+        }
+        Ok(received.bytes)
+    }
+}
+
 /// The receiving half of a stream that the peer opened.
 #[derive(Debug)]
-pub(crate) struct StreamReceiver {
-    socket: Arc<OwnedFd>,
+pub(crate) struct StreamReceiver<S> {
+    socket: Arc<S>,
     partial: Partial,
 }
 
-impl StreamReceiver {
+impl<S: Incoming> StreamReceiver<S> {
     /// Both halves of a connection.
-    pub(crate) fn pair(socket: OwnedFd) -> (Box<Self>, Box<StreamSender>) {
+    pub(crate) fn pair(socket: S) -> (Box<Self>, Box<StreamSender<S>>) {
         let socket = Arc::new(socket);
         let sender = StreamSender::new(socket.clone());
         (Box::new(StreamReceiver { socket, partial: Partial::default() }), Box::new(sender))
     }
 
     /// The same for a connection that may not be one of packets at all.
-    pub(crate) fn pair_of_stranger(socket: OwnedFd) -> (Box<Self>, Box<StreamSender>) {
+    pub(crate) fn pair_of_stranger(socket: S) -> (Box<Self>, Box<StreamSender<S>>) {
         let (mut receiver, sender) = Self::pair(socket);
         receiver.partial.must_begin = true;
         (receiver, sender)
     }
 }
 
-impl<H: Handler> Receiver<H> for StreamReceiver {
+impl<H: Handler, S: Incoming> Receiver<H> for StreamReceiver<S> {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
     }
 
     fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
-        self.partial.read(&self.socket, turn, scratch)
+        self.partial.read(&*self.socket, turn, scratch)
     }
 }
 
 /// The sending half of a stream.
 #[derive(Debug)]
-pub(crate) struct StreamSender {
-    socket: Arc<OwnedFd>,
+pub(crate) struct StreamSender<S> {
+    socket: Arc<S>,
 }
 
-impl StreamSender {
-    pub(crate) fn new(socket: Arc<OwnedFd>) -> Self {
+impl<S> StreamSender<S> {
+    pub(crate) fn new(socket: Arc<S>) -> Self {
         StreamSender { socket }
     }
 }
 
-impl<P: AsRef<[u8]>> Sender<P> for StreamSender {
+impl<P: AsRef<[u8]>, S: Incoming> Sender<P> for StreamSender<S> {
     fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
         for _ in 0..WRITES_PER_TURN_MAX {
             if queue.is_empty() {
@@ -168,7 +203,7 @@ impl<P: AsRef<[u8]>> Sender<P> for StreamSender {
             }
             let slices = queue.slices(SLICES_MAX);
             let wanted: usize = slices.iter().map(|slice| slice.len()).sum();
-            match sockets::write(&self.socket, &slices) {
+            match sockets::write(&*self.socket, &slices) {
                 Ok(written) => {
                     sent.octets += written as u64;
                     sent.frames += queue.advance(written);

@@ -3,8 +3,10 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
+use namely_host::closing::Entrusted;
+use namely_host::rights;
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -14,15 +16,27 @@ use rustix::net::{
 use crate::handshake::Fault;
 use crate::message::{MESSAGE_OCTETS, Message};
 
+/// Descriptors of one message: the system's limit.
+const DESCRIPTORS_MAX: usize = 253;
+
 /// One end of a control channel.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    socket: OwnedFd,
+    socket: Entrusted,
 }
 
 impl Channel {
-    pub(crate) fn new(socket: OwnedFd) -> Self {
+    pub(crate) fn new(socket: Entrusted) -> Self {
         Channel { socket }
+    }
+
+    /// Whether descriptors may come with messages, where the kernel can refuse them.
+    pub(crate) fn take_descriptors(&self, take: bool) {
+        if take {
+            rights::accept(&self.socket)
+        } else {
+            rights::refuse(&self.socket)
+        };
     }
 
     /// Sends a message; never waits.
@@ -44,10 +58,13 @@ impl Channel {
     ///
     /// # Errors
     /// [`Fault::Closed`] at the end of the channel; otherwise what is wrong with the message.
-    pub(crate) fn receive(&self) -> Result<Option<(Message, Option<OwnedFd>)>, Fault> {
+    pub(crate) fn receive(&self) -> Result<Option<(Message, Option<Entrusted>)>, Fault> {
+        if self.socket.is_full() {
+            return Err(Fault::TooMuch);
+        }
         // One octet more, so that a message that is too long shows.
         let mut octets = [0; MESSAGE_OCTETS + 1];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let received = loop {
@@ -60,12 +77,12 @@ impl Channel {
                 Err(errno) => return Err(Fault::System(errno)),
             }
         };
-        // Descriptors that are not wanted are closed here; those that there was no room for, by the
-        // kernel.
+        // Those that are not wanted go the socket's way. There was room for all: the kernel would
+        // close the others in this thread.
         let mut fd = None;
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {
-                fd = fds.last().or(fd);
+                fd = fds.map(|fd| self.socket.like_this(fd)).last().or(fd);
             }
         }
         if received.bytes == 0 {

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use namely_host::closing::Entrusted;
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 
@@ -129,11 +130,12 @@ enum Passed {
 }
 
 impl Handshake {
-    /// The server's part over an accepted socket.
+    /// The server's part over an accepted socket. Where that is entrusted to a closer, so are the
+    /// descriptors that come over it.
     ///
     /// # Errors
     /// The peer has gone already.
-    pub fn server(socket: OwnedFd, options: Options, budget: &Budget) -> Result<Self, Fault> {
+    pub fn server(socket: impl Into<Entrusted>, options: Options, budget: &Budget) -> Result<Self, Fault> {
         let ring_max = options.ring_pairs.clamp(1, RING_PAIRS_MAX) - 1;
         let hello = Hello {
             name: Text::new(NAME),
@@ -144,17 +146,19 @@ impl Handshake {
             s2m_ring_max: ring_max,
             ring_size_log2_max: options.ring_size_log2.min(RING_SIZE_LOG2_MAX),
         };
-        let handshake = Self::new(socket, options, Role::Server { budget: budget.clone(), has_init: false });
+        let role = Role::Server { budget: budget.clone(), has_init: false };
+        let handshake = Self::new(socket.into(), options, role);
+        handshake.channel.take_descriptors(true);
         handshake.channel.send(&Message::Hello(hello), None)?;
         Ok(handshake)
     }
 
     /// The client's part over a connected socket.
     pub fn client(socket: OwnedFd, options: Options) -> Self {
-        Self::new(socket, options, Role::Client { to_send: None })
+        Self::new(socket.into(), options, Role::Client { to_send: None })
     }
 
-    fn new(socket: OwnedFd, options: Options, role: Role) -> Self {
+    fn new(socket: Entrusted, options: Options, role: Role) -> Self {
         let (regions, s2m, m2s) = (Vec::new(), Vec::new(), Vec::new());
         Handshake { channel: Channel::new(socket), options, peer: Text([0; 32]), regions, s2m, m2s, role }
     }
@@ -191,7 +195,7 @@ impl Handshake {
     }
 
     /// The server's answer to a message. True when it is done.
-    fn serve(&mut self, message: Message, fd: Option<OwnedFd>) -> Result<bool, Fault> {
+    fn serve(&mut self, message: Message, fd: Option<Entrusted>) -> Result<bool, Fault> {
         let Role::Server { has_init, .. } = &mut self.role else { return Err(Fault::Unexpected) };
         match (message, fd) {
             (Message::Init(init), _) if !*has_init => {
@@ -230,7 +234,7 @@ impl Handshake {
         Ok(false)
     }
 
-    fn add_region(&mut self, index: u16, octets: u64, fd: &OwnedFd) -> Result<(), Fault> {
+    fn add_region(&mut self, index: u16, octets: u64, fd: &Entrusted) -> Result<(), Fault> {
         let Role::Server { budget, .. } = &self.role else { return Err(Fault::Unexpected) };
         if usize::from(index) != self.regions.len() {
             return Err(Fault::Unexpected);
@@ -250,7 +254,7 @@ impl Handshake {
         Ok(())
     }
 
-    fn add_ring(&mut self, ring: &AddRing, event: OwnedFd) -> Result<(), Fault> {
+    fn add_ring(&mut self, ring: &AddRing, event: Entrusted) -> Result<(), Fault> {
         let rings = if ring.is_s2m { &mut self.s2m } else { &mut self.m2s };
         if usize::from(ring.index) != rings.len() {
             return Err(Fault::Unexpected);
@@ -265,6 +269,8 @@ impl Handshake {
         let memory = RingMemory::new(region, ring.offset as usize, ring.ring_size_log2);
         let memory = memory.filter(|_| ring.private_header_octets == 0).ok_or(Fault::BadMemory)?;
         check_event(&event)?;
+        // Nobody waits for the close of an eventfd.
+        let event = event.into_owned().ok_or(Fault::BadMemory)?;
         rings.push(End::new(memory, event, Side::Server));
         Ok(())
     }
@@ -359,6 +365,7 @@ impl Handshake {
 
     fn connected(self) -> Result<Interface, Fault> {
         let is_server = matches!(self.role, Role::Server { .. });
+        self.channel.take_descriptors(false);
         let (inward, outward) = if is_server { (self.s2m, self.m2s) } else { (self.m2s, self.s2m) };
         if !is_server {
             inward.iter().for_each(End::give_all);
@@ -386,9 +393,9 @@ impl AsFd for Handshake {
 
 /// An eventfd of the peer, which is written to without waiting. Anything else could make a write
 /// wait.
-fn check_event(event: &OwnedFd) -> Result<(), Fault> {
+fn check_event(event: &Entrusted) -> Result<(), Fault> {
     use std::os::fd::AsRawFd;
-    let target = std::fs::read_link(format!("/proc/self/fd/{}", event.as_raw_fd()));
+    let target = std::fs::read_link(format!("/proc/self/fd/{}", event.as_fd().as_raw_fd()));
     if !target.is_ok_and(|target| target.as_os_str() == "anon_inode:[eventfd]") {
         return Err(Fault::BadMemory);
     }

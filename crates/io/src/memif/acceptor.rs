@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use namely_host::closing::{Closer, Entrusted};
+use namely_host::rights;
 use namely_memif::{Budget, Fault, Handshake, Progress};
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
@@ -37,9 +39,13 @@ impl<H: Handler> Faces<H> {
             epoll::create(CreateFlags::CLOEXEC).map_err(OpenError::system("opening an epoll instance"))?;
         epoll::add(&epoll, &socket, EventData::new_u64(LISTENER), EventFlags::IN)
             .map_err(OpenError::system("watching a socket"))?;
+        // Connections take them while their handshakes are under way.
+        let refuses_rights = self.options().refuses_rights && rights::refuse(&socket);
         let local = FaceUri::Memif { path: path.display().to_string(), id: 0 };
         let acceptor = MemifAcceptor {
             budget: self.shared.memif_budget.clone(),
+            refuses_rights,
+            closer: self.shared.closer.clone(),
             socket,
             epoll,
             local: local.clone(),
@@ -57,6 +63,10 @@ struct MemifAcceptor {
     epoll: OwnedFd,
     local: FaceUri,
     budget: Budget,
+    /// A connection takes descriptors only while its handshake is under way.
+    refuses_rights: bool,
+    /// Closes what came over the connections, and these.
+    closer: Closer,
     /// In the order of their coming.
     pending: BTreeMap<u64, Pending>,
     next: u64,
@@ -93,6 +103,10 @@ impl MemifAcceptor {
     /// Begins handshakes with those who connected.
     fn accept_connections<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>) {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
+            if !self.refuses_rights && self.closer.is_swamped() {
+                // A connection that is refused may hold descriptors too.
+                return turn.rest(&self.epoll);
+            }
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = match rustix::net::accept_with(&self.socket, flags) {
                 Ok(socket) => socket,
@@ -100,6 +114,12 @@ impl MemifAcceptor {
                 Err(_) => continue,
             };
             let credentials = credentials(&socket);
+            let holder = unix::holder(credentials);
+            if self.refuses_rights && self.closer.is_full(holder) {
+                turn.count("memif_descriptors_full");
+                continue;
+            }
+            let socket = Entrusted::new(socket, self.closer.clone(), holder);
             match Handshake::server(socket, turn.options().memif.interface, &self.budget) {
                 Ok(handshake) => self.wait_for(turn, Pending { handshake, credentials }),
                 Err(fault) => turn.count(label(&fault)),

@@ -186,7 +186,7 @@ impl<H: Handler> Receiver<H> for Connection {
 
     fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
         match &self.socket {
-            Some(socket) => self.partial.read(socket, turn, scratch),
+            Some(socket) => self.partial.read(&**socket, turn, scratch),
             None => Ok(()),
         }
     }

@@ -5,6 +5,8 @@ mod socket_file;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use namely_host::closing::{Closer, Entrusted};
+use namely_host::rights;
 use namely_host::shares::Holder;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
@@ -34,7 +36,10 @@ impl<H: Handler> Faces<H> {
     pub fn listen_unix(&mut self, path: &Path, mode: u32) -> Result<FaceUri, OpenError> {
         let (socket, file) = listen(path, mode, SocketType::STREAM)?;
         let local = FaceUri::Unix(path.display().to_string());
-        self.add_listener(Box::new(UnixAcceptor { socket, local: local.clone(), _file: file }), local)
+        let refuses_rights = self.options().refuses_rights && rights::refuse(&socket);
+        let closer = self.shared.closer.clone();
+        let acceptor = UnixAcceptor { socket, local: local.clone(), refuses_rights, closer, _file: file };
+        self.add_listener(Box::new(acceptor), local)
     }
 }
 
@@ -55,6 +60,10 @@ pub(crate) fn listen(path: &Path, mode: u32, kind: SocketType) -> Result<(OwnedF
 struct UnixAcceptor {
     socket: OwnedFd,
     local: FaceUri,
+    /// The kernel refuses descriptors on the connections.
+    refuses_rights: bool,
+    /// Closes them where it does not.
+    closer: Closer,
     /// The file goes with the listener.
     _file: SocketFile,
 }
@@ -66,15 +75,25 @@ impl<H: Handler> Acceptor<H> for UnixAcceptor {
 
     fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _: &mut [u8]) {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
+            if !self.refuses_rights && self.closer.is_swamped() {
+                // A connection that is refused may hold descriptors too.
+                return turn.rest(&self.socket);
+            }
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match rustix::net::accept_with(&self.socket, flags) {
                 Ok(socket) => {
                     let credentials = credentials(&socket);
-                    let Some(admission) = turn.admit(holder(credentials)) else { continue };
+                    let holder = holder(credentials);
+                    let connection = if self.refuses_rights {
+                        Connection::Plain(socket)
+                    } else {
+                        Connection::Entrusted(Entrusted::new(socket, self.closer.clone(), holder))
+                    };
+                    let Some(admission) = turn.admit(holder) else { continue };
                     let options = turn.options();
                     let (send, receive) = (options.send_buffer_octets, options.stream_receive_buffer_octets);
-                    sockets::set_buffers(&socket, send, receive);
-                    let new = application(socket, credentials, self.local.clone());
+                    sockets::set_buffers(&connection, send, receive);
+                    let new = application(connection, credentials, self.local.clone());
                     turn.adopt(new, admission, None, |_| ());
                 }
                 Err(errno) if accept_failed(turn, &self.socket, errno) => return,
@@ -102,14 +121,31 @@ pub(crate) fn credentials(socket: &OwnedFd) -> Option<Credentials> {
     })
 }
 
+/// A connection of an application.
+enum Connection {
+    /// No descriptors come over it.
+    Plain(OwnedFd),
+    /// Descriptors may come, and lie in it when it is closed.
+    Entrusted(Entrusted),
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Connection::Plain(socket) => socket.as_fd(),
+            Connection::Entrusted(socket) => socket.as_fd(),
+        }
+    }
+}
+
 /// The transport of an application that connected.
 fn application<H: Handler>(
-    socket: OwnedFd,
+    connection: Connection,
     credentials: Option<Credentials>,
     local: FaceUri,
 ) -> NewTransport<H> {
     let info = LinkInfo {
-        remote: FaceUri::Fd(socket.as_raw_fd() as u64),
+        remote: FaceUri::Fd(connection.as_fd().as_raw_fd() as u64),
         reach: Reach::Local,
         holder: holder(credentials),
         carrier: Carrier::Stream,
@@ -121,9 +157,17 @@ fn application<H: Handler>(
         can_stall: true,
         refuses: refuses_permanent,
     };
-    let (receiver, sender) = StreamReceiver::pair(socket);
     let (persistency, state) = (FacePersistency::OnDemand, FaceState::Up);
-    NewTransport { receiver, sender, info, local, persistency, state }
+    match connection {
+        Connection::Plain(socket) => {
+            let (receiver, sender) = StreamReceiver::pair(socket);
+            NewTransport { receiver, sender, info, local, persistency, state }
+        }
+        Connection::Entrusted(socket) => {
+            let (receiver, sender) = StreamReceiver::pair(socket);
+            NewTransport { receiver, sender, info, local, persistency, state }
+        }
+    }
 }
 
 /// A connection that the peer opened cannot be opened again from here.

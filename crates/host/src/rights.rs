@@ -1,0 +1,37 @@
+//! Whether peers of a Unix socket may send descriptors over it (`SCM_RIGHTS`). Kernels from 6.16 on
+//! can refuse them; elsewhere whoever reads such a socket has to close what came
+//! ([`crate::closing`]).
+//!
+//! The one invariant: setsockopt(2) reads an integer of the length that it is given, and keeps no
+//! pointer.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+/// `SO_PASSRIGHTS` of `asm-generic/socket.h`; Linux has it since 6.16.
+const PASS_RIGHTS: libc::c_int = 83;
+
+/// Has the kernel refuse descriptors to whoever sends them over this socket, or over a connection
+/// that it accepts. False where the kernel cannot.
+pub fn refuse(socket: impl AsFd) -> bool {
+    set(socket, 0)
+}
+
+/// Has the kernel take descriptors again.
+pub fn accept(socket: impl AsFd) -> bool {
+    set(socket, 1)
+}
+
+fn set(socket: impl AsFd, value: libc::c_int) -> bool {
+    // SAFETY: the value is a live integer of the length given; the descriptor is borrowed, hence
+    // open.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            PASS_RIGHTS,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    done == 0
+}
