@@ -174,3 +174,33 @@ proptest! {
         }
     }
 }
+
+/// `IS-09`, `IS-13`: whichever thread registers it.
+#[test]
+fn an_id_is_one_faces_at_a_time_while_threads_register_and_release() {
+    let faces = Table::new(64).unwrap();
+    let present = std::sync::Mutex::new(BTreeSet::new());
+    std::thread::scope(|scope| {
+        for thread in 0..4_usize {
+            let (faces, present) = (&faces, &present);
+            scope.spawn(move || {
+                let specs =
+                    [FaceProperties::application(), FaceProperties::remote(), FaceProperties::group()];
+                let mut own = Vec::new();
+                for turn in 0..2_000_usize {
+                    if own.len() == 16 || (turn % 5 < 2 && !own.is_empty()) {
+                        let gone = own.swap_remove((turn * 7919 + thread) % own.len());
+                        assert!(present.lock().unwrap().remove(&gone));
+                        faces.release(gone).unwrap();
+                    } else {
+                        let id = faces.register(specs[turn % 3]).unwrap();
+                        assert!(present.lock().unwrap().insert(id), "{id:?} is another face's");
+                        own.push(id);
+                    }
+                }
+            });
+        }
+    });
+    let listed: BTreeSet<FaceId> = faces.snapshot().iter().map(|face| face.id).collect();
+    assert_eq!(listed, present.into_inner().unwrap());
+}
