@@ -35,9 +35,42 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
         let refuse = |line, reason| ConfigError { path: path.to_owned(), line, reason };
         toml::from_str(text).map_err(|error| {
-            refuse(error.span().map(|span| line_of(text, span.start)), error.message().to_owned())
+            let line = error.span().map(|span| line_of(text, span.start));
+            refuse(line, with_advice(error.message(), line.and_then(|line| text.lines().nth(line - 1))))
         })
     }
+}
+
+/// The message, and what was probably meant: the key that is nearest to one that there is not, or a
+/// list of tables where there is one.
+fn with_advice(message: &str, line: Option<&str>) -> String {
+    let table = line.and_then(|line| line.trim().strip_prefix('[')?.strip_suffix(']'));
+    if let (true, Some(table)) = (message.contains("expected a sequence"), table) {
+        return format!("{message}; there may be several: write [[{table}]]");
+    }
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let meant = match (message.starts_with("unknown "), quoted.next()) {
+        (true, Some(unknown)) => {
+            let near = |known: &&str| distance(unknown, known) <= unknown.len() / 3;
+            quoted.filter(near).min_by_key(|known| distance(unknown, known))
+        }
+        _ => None,
+    };
+    meant.map_or_else(|| message.to_owned(), |meant| format!("{message}; did you mean `{meant}`?"))
+}
+
+/// How many octets have to be put in, taken out or changed to come from one word to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

@@ -84,6 +84,20 @@ fn an_unknown_key_is_refused_with_its_line_and_what_is_allowed() {
 }
 
 #[test]
+fn a_mistyped_key_is_answered_with_the_one_that_was_meant() {
+    for (text, meant) in [
+        ("[tables]\ncs_packet_max = 1\n", "did you mean `cs_packets_max`?"),
+        ("[faces]\nlisten_on = []\n", "did you mean `listen`?"),
+        ("[tabels]\n", "did you mean `tables`?"),
+        ("[face]\nremote = \"udp://a\"\n", "write [[face]]"),
+    ] {
+        let message = refusal(text);
+        assert!(message.contains(meant), "{text}: {message}");
+    }
+    assert!(!refusal("[tables]\nbogus = 1\n").contains("did you mean"), "nothing is near");
+}
+
+#[test]
 fn unknown_keys_are_refused_at_every_depth() {
     for (text, key, line) in [
         ("bogus = 1\n", "bogus", 1),
