@@ -241,9 +241,11 @@ fn listen(config: &Config, plane: &DataPlane) -> Result<Vec<FaceUri>, Failure> {
     Ok(listening)
 }
 
-/// Whether a router starts without listening on `uri`: a port that nobody asked for.
+/// Whether a router starts without listening on `uri`: a port or shared memory that nobody asked
+/// for.
 fn is_dispensable(uri: &FaceUri, config: &Config) -> bool {
-    matches!(uri, FaceUri::Tcp(_) | FaceUri::Udp(_)) && config.faces.listen == default_listeners()
+    matches!(uri, FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Memif { .. })
+        && config.faces.listen == default_listeners()
 }
 
 fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {

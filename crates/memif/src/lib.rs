@@ -32,6 +32,7 @@ mod ring;
 #[allow(unsafe_code, reason = "maps memory; see ARCHITECTURE.md, Invariants")]
 mod shm;
 
+pub use bell::prepare;
 pub use handshake::{Fault, Handshake, Progress};
 pub use interface::{Arrived, Interface, Pushed, Received, Receiver, Sender};
 pub use link::{Kick, Link, Ready};

@@ -34,6 +34,7 @@ impl<H: Handler> Faces<H> {
     /// # Errors
     /// As [`Faces::listen_unix`].
     pub fn listen_memif(&mut self, path: &Path, mode: u32) -> Result<FaceUri, OpenError> {
+        super::prepare()?;
         let (socket, file) = unix::listen(path, mode, SocketType::SEQPACKET)?;
         let epoll =
             epoll::create(CreateFlags::CLOEXEC).map_err(OpenError::system("opening an epoll instance"))?;

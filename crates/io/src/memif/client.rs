@@ -36,6 +36,7 @@ impl<H: Handler> Faces<H> {
         id: u32,
         persistency: FacePersistency,
     ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
+        super::prepare()?;
         let shown = path.display().to_string();
         let doing = || format!("connecting to {shown}");
         let address = SocketAddrUnix::new(path).map_err(OpenError::system(doing()))?;

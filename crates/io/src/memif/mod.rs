@@ -21,7 +21,7 @@ use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 
-use crate::error::CloseReason;
+use crate::error::{CloseReason, OpenError};
 use crate::faces::Handler;
 use crate::kind::{ReadContext, Receiver};
 use crate::queue::FrameQueue;
@@ -58,6 +58,13 @@ struct MemifSender {
     sender: namely_memif::Sender,
     kick: Kick,
     common: Arc<Common>,
+}
+
+/// What wakes peers without a wait.
+fn prepare() -> Result<(), OpenError> {
+    let doing = "shared memory needs asynchronous requests of the system, of which fs.aio-max-nr are \
+                 in use or none are there";
+    namely_memif::prepare().map_err(OpenError::system(doing))
 }
 
 /// Both halves of an interface, and the octets of the peer's buffers.
