@@ -67,6 +67,7 @@ fn a_client_that_is_killed_in_a_burst_leaves_no_face_behind() {
     let mut client = home.namely(["perf", "client", "--duration", "60", "--router", &uri]).spawn().unwrap();
     let faces = |home: &Home| home.ok(["face", "list"]).matches("memif://").count();
     home.wait_for("two faces", || faces(&home) == 2);
+    // Somewhere in the burst, wherever: every moment is a right one to be killed at.
     std::thread::sleep(std::time::Duration::from_millis(100));
     client.kill().unwrap();
     client.wait().unwrap();

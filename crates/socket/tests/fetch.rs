@@ -44,6 +44,7 @@ fn closing_a_socket_ends_the_calls_that_wait_on_it() {
     std::thread::scope(|scope| {
         let received = scope.spawn(|| consumer.recv());
         let fetched = scope.spawn(|| pending.wait(None));
+        // So that the calls mostly wait by then; one that begins later ends alike.
         std::thread::sleep(Duration::from_millis(20));
         consumer.close();
         assert_eq!(errno_name(received.join().unwrap().unwrap_err().errno()), Some("ECANCELED"));

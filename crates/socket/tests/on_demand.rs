@@ -326,6 +326,7 @@ fn closing_wakes_whoever_waits_for_requests() {
     let producer = world.producer("/p");
     std::thread::scope(|scope| {
         let waiting: Vec<_> = (0..3).map(|_| scope.spawn(|| producer.recv().unwrap_err())).collect();
+        // So that the calls mostly wait by then; one that begins later ends alike.
         std::thread::sleep(Duration::from_millis(30));
         producer.close();
         for thread in waiting {

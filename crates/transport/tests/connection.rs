@@ -370,6 +370,7 @@ fn another_thread_ends_a_wait_at_once_and_one_that_is_yet_to_begin() {
     waker.wake();
     connection.turn(u64::MAX, &mut |_, _| {}).unwrap();
     let thread = std::thread::spawn(move || {
+        // Time itself is what is tested: the wait lasts until then.
         std::thread::sleep(std::time::Duration::from_millis(20));
         waker.wake();
     });
