@@ -316,7 +316,7 @@ fn a_router_that_is_gone_does_not_hold_up_closing() {
     let world = World::new();
     let producer = world.producer("/p");
     world.router.stop();
-    // So that the socket mostly knows by then; no call tells, since it waits for another router.
+    // So that the socket mostly knows by then; closing is to be quick either way.
     std::thread::sleep(Duration::from_millis(100));
     let started = Instant::now();
     producer.close();
