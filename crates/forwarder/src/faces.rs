@@ -352,7 +352,7 @@ impl FaceHold<'_> {
     }
 
     pub(crate) fn is_local(&self) -> bool {
-        self.cell.spec().scope == FaceScope::Local
+        self.cell.spec.load(Ordering::Relaxed) & FaceProperties::LOCAL != 0
     }
 
     pub(crate) fn local_fields(&self) -> bool {

@@ -44,15 +44,15 @@
 //! # Locks
 //!
 //! The PIT has a lock for each bucket and one for each entry; its order is bucket, entry, and then
-//! a stripe of its free list, a timer wheel, or the grants of faces, never back. The dead-nonce list has a lock for each
-//! of its parts. Faces are held and put without a lock. The content store has a lock for each
-//! bucket and each Data, and one for its policy and limits, which is taken alone. FIB, BPT and
-//! strategy choice are read without a lock, each has one for its writers, and a reader takes that
-//! only when it met writers eight times. What strategies remember has a lock for each of its parts,
-//! which is taken last: under a PIT entry's, or that of the FIB's writers. No other locks of two
-//! tables are held together, except that the RIB's is held while the FIB's is taken for each change
-//! it makes (RIB before FIB, never the other way). [`Output::send`] is called with no lock held, so
-//! it may call back.
+//! a stripe of its free list, a timer wheel, or the grants of faces, never back. The dead-nonce
+//! list has a lock for each of its parts. Faces are held and put without a lock. The content store
+//! has a lock for each bucket and each Data, and one for its policy and limits, which is taken
+//! alone. FIB, BPT and strategy choice are read without a lock, each has one for its writers, and a
+//! reader takes that only when it met writers eight times. What strategies remember has a lock for
+//! each of its parts, which is taken last: under a PIT entry's, or that of the FIB's writers. No
+//! other locks of two tables are held together, except that the RIB's is held while the FIB's is
+//! taken for each change it makes (RIB before FIB, never the other way). [`Output::send`] is called
+//! with no lock held, so it may call back.
 //!
 //! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide
 //! describes.

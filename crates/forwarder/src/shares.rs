@@ -3,8 +3,8 @@
 //!
 //! - **Ceiling.** A face, and a holder, has at most so much, which is far less than the whole.
 //! - **Reserve.** What a holder has up to its reserve is never taken from it.
-//! - **The largest pays.** When a table is full, one who has less gets in at the cost of one who has
-//!   more ([`pays`]), and who has most is refused.
+//! - **The largest pays.** When a table is full, one who has less gets in at the cost of one who
+//!   has more ([`pays`]), and who has most is refused.
 //! - **The router is exempt.** For [`HolderId::ROUTER`] there is no ceiling, and it never pays.
 //!
 //! Nothing here is done for each packet. The control path charges routes and bindings one by one

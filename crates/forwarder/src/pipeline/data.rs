@@ -38,9 +38,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let mut digest = None;
         let mut satisfied = Satisfied::new();
         let mut more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, &mut satisfied);
-        // The Data Unsolicited pipeline (guide 4.3.2). Beyond the guide it takes in what comes from a
-        // face that was not asked: else whoever guesses a name could answer, and be cached, in the
-        // place of who was asked.
+        // The Data Unsolicited pipeline (guide 4.3.2). Beyond the guide it takes in what comes from
+        // a face that was not asked: else whoever guesses a name could answer, and be cached, in
+        // the place of who was asked.
         if satisfied.is_empty() {
             if !self.memory.is_empty() {
                 self.after_late_data(ingress, Key::new(view.name, hashes), now_ns);

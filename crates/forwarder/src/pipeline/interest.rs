@@ -237,13 +237,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let strategy = self.strategies.find(arrived.interest.key());
         let Forwarding { routing, chosen, hop_limit, probe } = forwarding.insert(Forwarding::new(strategy));
         self.add_upstreams(context, arrived, routing)?;
-        let mut entered = self.insert_or_join(arrived);
-        if matches!(entered, Err(Refusal::Full(PitFull::Table))) && self.make_room(arrived, out) {
-            entered = self.insert_or_join(arrived);
-        }
-        let mut locked = match entered {
-            Ok(locked) => locked,
-            Err(refusal) => return self.refuse(arrived, refusal, out),
+        let mut has_room = false;
+        let mut locked = loop {
+            match self.insert_or_join(arrived) {
+                Ok(locked) => break locked,
+                Err(Refusal::Full(PitFull::Table)) if !has_room && self.make_room(arrived, out) => {
+                    has_room = true;
+                }
+                Err(refusal) => return self.refuse(arrived, refusal, out),
+            }
         };
         match self.decide(&mut locked, routing, arrived) {
             Verdict::Suppress => {

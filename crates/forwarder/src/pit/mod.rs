@@ -5,9 +5,9 @@
 //! Each bucket has a lock, and so has each entry (`IS-34`). Whoever looks for an entry holds its
 //! bucket's lock while walking the chain, locks the entry found, releases the bucket, and works
 //! under the entry's lock. The order is bucket, entry, and then one of: a stripe of the free list,
-//! a timer wheel, the grants of faces. Nobody who holds an entry takes a bucket's lock, and nobody holds two buckets' or
-//! two entries' locks. To take out an entry that was found earlier, one comes by the bucket again
-//! and makes sure that it is still the same: see [`Pit::take_if`].
+//! a timer wheel, the grants of faces. Nobody who holds an entry takes a bucket's lock, and nobody
+//! holds two buckets' or two entries' locks. To take out an entry that was found earlier, one comes
+//! by the bucket again and makes sure that it is still the same: see [`Pit::take_if`].
 //!
 //! An Interest whose name ends in an implicit digest is filed under its name without the digest, so
 //! that a Data finds it by the name it carries; the digest of a Data is needed only if such an

@@ -14,8 +14,8 @@ use crate::sync::Ordering;
 /// the table is missed once in 65,536 times.
 const SAMPLES: u32 = 16;
 
-/// How often that is done for one whose holder has less than its reserve, and for one who is exempt,
-/// until somebody is found who pays.
+/// How often that is done for one whose holder has less than its reserve, and for one who is
+/// exempt, until somebody is found who pays.
 const ROUNDS_RESERVED: u32 = 8;
 const ROUNDS_EXEMPT: u32 = 64;
 
