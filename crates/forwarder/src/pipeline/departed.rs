@@ -51,6 +51,12 @@ impl Departed {
 }
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Returns true if something may be left to clear.
+    pub(super) fn has_departed(&self) -> bool {
+        let Departed { tables, waiting, next, .. } = &*self.departed.lock();
+        next.is_some() || !tables.is_empty() || !waiting.is_empty()
+    }
+
     /// Clears some of what tables hold by name of released faces; returns true if more remains.
     pub(crate) fn sweep_departed(&self) -> bool {
         let mut left = SWEPT_PER_TURN_MAX;

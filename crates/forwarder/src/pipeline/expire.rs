@@ -46,7 +46,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.settle(&reserve);
         let pit = self.pit.next_deadline_ns();
         let strategies = self.memory.run_timers(now_ns, EXPIRED_PER_CALL_MAX, &|| self.next_random());
-        let more = if self.sweep_departed() | self.sweep_pending(now_ns) {
+        let more = if self.has_departed() && self.sweep_departed() | self.sweep_pending(now_ns) {
             Some(now_ns.saturating_add(RIB_RETRY_NS))
         } else {
             None
