@@ -256,6 +256,13 @@ pub fn summary_json(p: &Progress) -> Value {
 pub fn get_failure(error: GetError) -> Failure {
     let exit = match (error.fetch_error(), &error) {
         (Some(error), _) => exit_of(error),
+        (
+            _,
+            GetError::Older { .. }
+            | GetError::TooOld { .. }
+            | GetError::Future { .. }
+            | GetError::Undated { .. },
+        ) => Exit::NotVerified,
         (_, GetError::IsDirectory { .. } | GetError::NotDirectory { .. } | GetError::Listing { .. }) => {
             Exit::NotFound
         }
@@ -272,6 +279,8 @@ pub fn get_failure(error: GetError) -> Failure {
     // The library says what to do, and the command how.
     let option = match &error {
         GetError::IsDirectory { .. } => " with --recursive",
+        GetError::Older { .. } => ": --allow-older",
+        GetError::TooOld { .. } => ": --max-age",
         GetError::Interrupted { kept_octets: 1.., .. } | GetError::NoSpace { kept_octets: 1.., .. } => {
             " with --resume"
         }

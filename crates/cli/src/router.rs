@@ -1,7 +1,8 @@
 //! The router that a command manages or talks to, and what its errors mean to a person.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use clap::Args;
 use namely_client::{Client, ClientError, default_signer};
 use namely_transport::connection::{CommandError, Connection, ConnectionError, Options, Reach};
 use namely_wire::mgmt::status_code;
@@ -9,6 +10,9 @@ use namely_wire::{NackReason, Name};
 
 use crate::commands::Context;
 use crate::failure::{Exit, Failure};
+
+/// How often a router that is waited for is looked for.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The management of the router that the options name.
 pub fn connect(ctx: &Context<'_>) -> Result<Client, Failure> {
@@ -36,6 +40,42 @@ impl From<ClientError> for Failure {
             _ => Exit::Failed,
         };
         Failure { hint: error.hint().map(Into::into), ..Failure::new(exit, error.to_string()) }
+    }
+}
+
+/// How long a command that serves waits for its router.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Waiting {
+    /// How long to wait for a router, s: at the start, and when it goes away.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    wait_router: u64,
+}
+
+impl Waiting {
+    /// A connection to the router that the options name, which is waited for; none if `go_on` says
+    /// no before.
+    pub fn open(
+        self,
+        ctx: &Context<'_>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Connection>, Failure> {
+        let wait = Duration::from_secs(self.wait_router);
+        let end = Instant::now() + wait;
+        let mut is_said = false;
+        while go_on() {
+            let options =
+                Options { signer: default_signer(), trust_router_of: ctx.global.trusted(), reconnect: wait };
+            let none = match Connection::find(ctx.global.router.as_deref(), options) {
+                Ok(connection) => return Ok(Some(connection)),
+                Err(ConnectionError::NoRouter(none)) if !none.is_strangers() && Instant::now() < end => none,
+                Err(error) => return Err(connection_failure(error)),
+            };
+            if !std::mem::replace(&mut is_said, true) {
+                ctx.out.remark(format!("{none}; waiting {} s for it: {}", wait.as_secs(), none.hint()));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(None)
     }
 }
 
@@ -107,6 +147,10 @@ pub fn nack_failure(what: &str, reason: NackReason) -> Failure {
     match reason {
         NackReason::NoRoute => Failure::new(Exit::NotFound, format!("no route to {what}"))
             .hint("`namely route list` shows where the router can go; add one with `namely route add`"),
+        NackReason::Congestion => {
+            Failure::new(Exit::Timeout, format!("the network is congested: routers refused {what}"))
+                .hint("try again later")
+        }
         reason => Failure::new(Exit::NotFound, format!("{what} was refused: Nack {reason}")),
     }
 }

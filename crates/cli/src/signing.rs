@@ -62,12 +62,22 @@ pub fn serve_signed<P: Certified>(
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<(), Failure> {
     let mut is_warned = false;
+    let mut is_connected = true;
     loop {
         let pause = look(ctx, producer, signer, prefix, &mut is_warned)?;
         let next = Instant::now() + pause;
-        serve(connection, producer, &mut || Instant::now() < next && go_on()).map_err(connection_failure)?;
-        if Instant::now() < next || !go_on() {
-            return Ok(());
+        while Instant::now() < next {
+            let turn = next.min(Instant::now() + LOOK.0);
+            serve(connection, producer, &mut || Instant::now() < turn && go_on())
+                .map_err(connection_failure)?;
+            if !go_on() {
+                return Ok(());
+            }
+            if connection.is_connected() != is_connected {
+                is_connected = !is_connected;
+                let what = if is_connected { "is there again" } else { "went away; waiting for it" };
+                ctx.out.remark(format!("the router at {} {what}", connection.uri()));
+            }
         }
     }
 }

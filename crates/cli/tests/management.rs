@@ -160,7 +160,7 @@ fn nothing_is_made_for_a_router_that_is_not_there() {
     std::fs::create_dir(home.path("data")).unwrap();
     std::fs::write(home.path("f"), "x").unwrap();
     for words in [&["serve", "data", "--prefix", "/lab"][..], &["put", "f", "/lab/f"]] {
-        let why = home.fails(3, words);
+        let why = home.fails(3, [words, &["--wait-router", "0"]].concat());
         assert_eq!(why.lines().count(), 2, "one line and a hint: {why}");
         assert!(!why.contains("made the key"), "{why}");
     }

@@ -10,7 +10,7 @@ use namely_transport::connection::Outbox;
 use namely_transport::publish::{SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_transport::serve::Producer;
 use namely_wire::rdr::{Metadata, metadata_name};
-use namely_wire::{DataBuilder, InterestView, LpHeaders, Name, NameRef};
+use namely_wire::{DataBuilder, InterestView, LpHeaders, NackReason, Name, NameRef};
 use rustix::fs::{Mode, OFlags, fstat, open};
 
 use crate::content::Content;
@@ -214,6 +214,10 @@ impl Producer for Put {
             Some(request) => {
                 if let Err(unavailable) = self.answer_request(&request, headers, outbox) {
                     self.counters.count(&unavailable);
+                    if unavailable == Unavailable::PastEnd {
+                        outbox
+                            .send(&LpHeaders { nack: Some(NackReason::NoRoute), ..*headers }, interest.wire);
+                    }
                 }
             }
             None => self.counters.unknown += 1,

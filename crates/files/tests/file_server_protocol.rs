@@ -8,7 +8,7 @@ use common::{connection_to, key_of, name};
 use namely_files::{FileServer, ServeOptions};
 use namely_transport::connection::{Answer, Connection};
 use namely_wire::rdr::{LISTING_COMPONENT, METADATA_COMPONENT, Metadata};
-use namely_wire::{DataView, InterestBuilder, Name};
+use namely_wire::{DataView, InterestBuilder, NackReason, Name};
 
 fn data(connection: &mut Connection, interest: &InterestBuilder) -> Vec<u8> {
     match connection.express(interest).unwrap() {
@@ -40,4 +40,32 @@ fn a_directorys_metadata_leads_to_its_listing() {
     assert!(listing.as_name().is_prefix_of(of_directory.name.as_name()));
     let first = data(&mut connection, &InterestBuilder::new(of_directory.name.join_segment(0)));
     assert_eq!(DataView::parse(&first).unwrap().content, b"file\0");
+}
+
+#[test]
+fn what_cannot_exist_is_refused_at_once_and_not_by_silence() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("f"), vec![7; 1000]).unwrap();
+    let (signer, _) = key_of("/p");
+    let options = ServeOptions { segment_octets: 100, ..ServeOptions::new(name("/p")) };
+    let server = FileServer::new(directory.path(), options, signer).unwrap();
+    let mut connection = connection_to(server);
+    let mut ask = |asked: Name| {
+        let interest = InterestBuilder::new(asked).lifetime_ms(30_000).can_be_prefix();
+        connection.express(&interest).unwrap()
+    };
+    let Answer::Data(found) = ask(name("/p/f/32=metadata")) else { panic!("no metadata") };
+    let data = DataView::parse(&found.wire).unwrap();
+    let object = Metadata::decode(data.content).unwrap().name;
+    assert!(matches!(ask(object.join_segment(9)), Answer::Data(_)));
+    for absent in [
+        object.join_segment(10),
+        object.join_segment(u64::MAX),
+        namely_security::manifest_name(object.as_name(), 1),
+        name("/p/f/v=1/seg=0"),
+        name("/p/nothing/v=1/seg=0"),
+        name("/p/...../f/v=1/seg=0"),
+    ] {
+        assert_eq!(ask(absent.clone()), Answer::Nack(NackReason::NoRoute), "{absent}");
+    }
 }

@@ -127,7 +127,8 @@ fn a_file_that_changed_has_a_new_version_and_the_old_one_is_gone() {
     let changed = content(5_000, 2);
     fs::write(site.directory.path().join("served/f"), &changed).unwrap();
     let error = get_to_writer(&site.consumer, &old, &mut Vec::new(), &mut unwatched).unwrap_err();
-    assert!(matches!(error, GetError::Fetch(FetchError::Object(ObjectError::Fetch { .. }))), "{error}");
+    // At once, by a Nack.
+    assert!(matches!(error, GetError::Fetch(FetchError::Object(ObjectError::Refused { .. }))), "{error}");
     let target = site.got().join("old");
     let options = GetOptions::default();
     let error = namely_files::get_object(&site.consumer, &old, &target, options, &mut unwatched).unwrap_err();
@@ -143,6 +144,7 @@ fn a_file_that_changes_all_the_time_is_never_mixed() {
     let (signer, anchor) = key_of("/p");
     let mut impatient = believing(anchor);
     impatient.read.fetch.silence_ns_max = 200_000_000;
+    impatient.read.fetch.refused_ns_max = 200_000_000;
     let site = Site::signed_by(signer, impatient, |options| options.segment_octets = 100);
     let path = site.served("f");
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));

@@ -1,10 +1,12 @@
 //! `namely get`: a file or a directory by name, verified.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
-use namely_files::get::find_file;
+use namely_files::get::{CLOCK_SKEW_MAX, check_age, find_file};
 use namely_files::{GetOptions, get_object, get_to_writer, get_tree};
+use namely_security::validity::UtcTime;
 use namely_socket::Consumer;
 use namely_wire::Name;
 use namely_wire::types::GENERIC_COMPONENT;
@@ -15,6 +17,9 @@ use crate::failure::{Exit, Failure, io_failure};
 use crate::fetching::{Transfer, Watch, consumer_of_all, get_failure, summary_json, summary_text};
 use crate::keys::{self, Trust};
 use crate::output::octets_text;
+
+/// Older answers to which version is the newest are told, s.
+const OLD_S: u64 = 3600;
 
 /// Fetch a file or a directory by name, verified.
 #[derive(Debug, Args)]
@@ -44,6 +49,12 @@ pub struct Get {
     /// Make sure that the file is on the disk before it gets its name.
     #[arg(long)]
     sync: bool,
+    /// Refuse what its producer called the newest version longer ago than this, s.
+    #[arg(long, value_name = "SECONDS")]
+    max_age: Option<u64>,
+    /// Let an older version replace one that was fetched before.
+    #[arg(long)]
+    allow_older: bool,
     #[command(flatten)]
     trust: Trust,
     #[command(flatten)]
@@ -59,8 +70,10 @@ impl Get {
             return self.tree(ctx, &consumer, &watch);
         }
         let object = find_file(&consumer, &self.name).map_err(get_failure)?;
+        say_age(ctx, object.as_of_ns);
         let mut see = |progress: &_| watch.see("", progress);
         if self.place() == Some(Path::new("-")) {
+            check_age(&object, &self.options()).map_err(get_failure)?;
             let mut stdout = std::io::stdout().lock();
             let progress = get_to_writer(&consumer, &object, &mut stdout, &mut see).map_err(get_failure)?;
             drop(watch);
@@ -135,7 +148,14 @@ impl Get {
 
     fn options(&self) -> GetOptions {
         let secret = keys::resume_secret();
-        GetOptions { resume: self.resume, sync: self.sync, secret, ..GetOptions::default() }
+        GetOptions {
+            resume: self.resume,
+            sync: self.sync,
+            secret,
+            allow_older: self.allow_older,
+            age_max: self.max_age.map(Duration::from_secs),
+            ..GetOptions::default()
+        }
     }
 
     fn place(&self) -> Option<&Path> {
@@ -167,5 +187,18 @@ impl Get {
             None => Err(Failure::new(Exit::Failed, format!("{} does not end in a file name", self.name))
                 .hint("say where to put it with -o PATH")),
         }
+    }
+}
+
+/// Says how old the answer is that named the newest version, if it is old or of a time to come.
+fn say_age(ctx: &Context<'_>, as_of_ns: Option<u64>) {
+    let Some(as_of_ns) = as_of_ns else { return };
+    let now_ns = namely_host::clock::unix_ns();
+    let (age_s, as_of) = (now_ns.saturating_sub(as_of_ns) / 1_000_000_000, UtcTime(as_of_ns / 1_000_000_000));
+    let ahead = Duration::from_nanos(as_of_ns.saturating_sub(now_ns));
+    if age_s > OLD_S {
+        ctx.out.remark(format!("as of {as_of}: the newest version that its producer told of then"));
+    } else if ahead > CLOCK_SKEW_MAX {
+        ctx.out.remark(format!("as of {as_of}, which is to come: compare this machine's clock"));
     }
 }

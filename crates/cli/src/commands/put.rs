@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use namely_files::put::MEMORY_OCTETS_MAX;
 use namely_files::{Input, Put as Publication, PutOptions};
-use namely_transport::connection::Options;
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_transport::serve::register;
 use namely_wire::Name;
@@ -20,7 +19,7 @@ use super::serve::SignBy;
 use crate::failure::{Failure, io_failure};
 use crate::keys;
 use crate::output::octets_text;
-use crate::router::{command_failure, open, remark_on_reach};
+use crate::router::{Waiting, command_failure, remark_on_reach};
 use crate::signing::serve_signed;
 
 /// Publish a file or standard input under a name.
@@ -44,6 +43,8 @@ pub struct Put {
     /// Stop after this many seconds.
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<u64>,
+    #[command(flatten)]
+    waiting: Waiting,
 }
 
 impl Put {
@@ -51,8 +52,7 @@ impl Put {
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let (file, name) = self.file_and_name()?;
         // Before anything is read or made for nobody.
-        let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
-        let mut connection = open(ctx, options)?;
+        let Some(mut connection) = self.waiting.open(ctx, &mut || true)? else { return Ok(()) };
         let input = read(ctx, file)?;
         // Not before: Ctrl-C ends what waits for its input.
         let stop = crate::stop::flag()?;

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use clap::{Args, ValueEnum};
 use namely_files::{FileServer, ServeOptions};
 use namely_security::ManifestHash;
-use namely_transport::connection::Options;
 use namely_transport::publish::{SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_transport::serve::register;
 use namely_wire::Name;
@@ -15,7 +14,7 @@ use serde_json::json;
 use super::Context;
 use crate::failure::{Failure, io_failure};
 use crate::keys;
-use crate::router::{command_failure, open, remark_on_reach};
+use crate::router::{Waiting, command_failure, remark_on_reach};
 use crate::signing::serve_signed;
 
 /// Publish a directory under a name.
@@ -37,6 +36,8 @@ pub struct Serve {
     /// Let symbolic links lead out of the directory.
     #[arg(long)]
     follow_links: bool,
+    #[command(flatten)]
+    waiting: Waiting,
 }
 
 /// What vouches for segments.
@@ -68,8 +69,8 @@ impl Serve {
         // Before a key is made for a directory that was mistyped.
         std::fs::read_dir(&self.dir).map_err(|e| io_failure("serve", &self.dir, e))?;
         // And before one is made for nobody.
-        let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
-        let mut connection = open(ctx, options)?;
+        let mut waits_on = || !stop.load(Ordering::Relaxed);
+        let Some(mut connection) = self.waiting.open(ctx, &mut waits_on)? else { return Ok(()) };
         let signer = keys::data_signer_or_new(ctx, &self.prefix)?;
         let options = ServeOptions {
             segment_octets: self.segment_size,

@@ -124,6 +124,11 @@ impl Home {
         index
     }
 
+    /// The process of a background command.
+    pub fn pid(&self, index: usize) -> u32 {
+        self.children[index].id()
+    }
+
     /// Stops a background command kindly.
     pub fn stop(&mut self, index: usize) {
         let child = &mut self.children[index];

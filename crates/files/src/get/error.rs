@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use namely_socket::{CallError, FetchError};
 use namely_transport::object::ObjectError;
@@ -31,6 +32,36 @@ pub enum GetError {
         object: Name,
         /// What there is now.
         newer: Name,
+    },
+    /// The producer's or a cache's: it is older than what was fetched to the same place before.
+    Older {
+        /// What there is now.
+        object: Name,
+        /// What was fetched before.
+        there: Name,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The producer's or a cache's: what tells the newest version is older than the caller takes.
+    TooOld {
+        /// What there is now.
+        object: Name,
+        /// How old that is.
+        age: Duration,
+        /// The limit.
+        age_max: Duration,
+    },
+    /// The producer's or this machine's: what tells the newest version is of a time to come.
+    Future {
+        /// What there is now.
+        object: Name,
+        /// How far ahead.
+        ahead: Duration,
+    },
+    /// The producer's: nothing tells how old it is, and the caller wants to know.
+    Undated {
+        /// What there is.
+        object: Name,
     },
     /// The caller's: it is a directory, and only a file was asked for.
     IsDirectory {
@@ -86,6 +117,13 @@ pub enum GetError {
         name: Name,
         /// What is wrong with it.
         error: DecodeError,
+    },
+    /// The producer's: more directories than namely fetches at once.
+    TooMany {
+        /// The directory whose listing makes them too many.
+        name: Name,
+        /// How many would wait.
+        directories: usize,
     },
     /// The producer's: directories are nested deeper than namely follows.
     TooDeep {
@@ -144,6 +182,9 @@ impl GetError {
             GetError::NoSpace { kept_octets, .. } => {
                 Some(format!("{kept_octets} verified octets are kept: make room and resume the fetch").into())
             }
+            GetError::Older { .. } => Some("to go back all the same, allow older versions".into()),
+            GetError::TooOld { .. } => Some("ask its producer, or allow a greater age".into()),
+            GetError::Future { .. } => Some("compare this machine's clock with the producer's".into()),
             GetError::Changed { .. } => Some("fetch it again".into()),
             GetError::IsDirectory { .. } => Some("fetch all that is in it".into()),
             GetError::Foreign { .. } => Some("remove it, or name another target".into()),
@@ -161,6 +202,17 @@ impl fmt::Display for GetError {
             GetError::Changed { object, newer } => {
                 write!(f, "{object} changed while it was fetched, and is now {newer}")
             }
+            GetError::Older { object, there, path } => {
+                write!(f, "{object} is older than {there}, which {} is already", path.display())
+            }
+            GetError::TooOld { object, age, age_max } => {
+                let (age, limit) = (age.as_secs(), age_max.as_secs());
+                write!(f, "{object} was the newest version {age} s ago, which is more than {limit} s")
+            }
+            GetError::Future { object, ahead } => {
+                write!(f, "{object} is said to be the newest version in {} s from now", ahead.as_secs())
+            }
+            GetError::Undated { object } => write!(f, "{object}: nothing says how old it is"),
             GetError::IsDirectory { name } => write!(f, "{name} is a directory"),
             GetError::NotDirectory { name } => write!(f, "{name} is not a directory"),
             GetError::Target { path, error } => write!(f, "cannot write {}: {error}", path.display()),
@@ -179,6 +231,9 @@ impl fmt::Display for GetError {
                 write!(f, "{object}: the producer announced {expected_octets} octets and sent {octets}")
             }
             GetError::Listing { name, error } => write!(f, "{name} is no directory listing: {error}"),
+            GetError::TooMany { name, directories } => {
+                write!(f, "{name} leads to too many directories at once: {directories}")
+            }
             GetError::TooDeep { name } => write!(f, "{name} is nested too deep"),
         }
     }

@@ -87,8 +87,8 @@ impl Journal {
         })
     }
 
-    /// Returns true if the partial file `file` of `file_octets` can be gone on with for `object`, on
-    /// a machine in boot `boot`.
+    /// Returns true if the partial file `file` of `file_octets` can be gone on with for `object`,
+    /// on a machine in boot `boot`.
     pub(super) fn is_usable(&self, object: &Name, file: (u64, u64), file_octets: u64, boot: &str) -> bool {
         let is_there = self.synced || (!boot.is_empty() && self.boot == boot);
         self.object == *object && self.file == file && self.octets <= file_octets && is_there

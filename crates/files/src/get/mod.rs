@@ -38,7 +38,17 @@ pub struct GetOptions {
     pub secret: Option<ResumeSecret>,
     /// Whether files that the producer has as executable are so here, as far as `umask` lets them.
     pub keep_execute: bool,
+    /// Whether an older version may replace the one that was fetched before.
+    pub allow_older: bool,
+    /// How old what the producer says of its newest version may be.
+    pub age_max: Option<Duration>,
 }
+
+/// How far a producer's clock may be ahead of this machine's.
+pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(300);
+
+/// The attribute of a file that says which version of which object it is.
+const VERSION_ATTRIBUTE: &str = "user.namely.version";
 
 /// A file that was fetched.
 #[derive(Clone, Debug)]
@@ -96,6 +106,7 @@ pub fn get_object(
     watch: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Got, GetError> {
     let fault = |error| GetError::Target { path: target.to_owned(), error };
+    check_age(object, &options)?;
     match std::fs::metadata(target) {
         Ok(existing) if existing.is_dir() => {
             return Err(fault(io::Error::from(io::ErrorKind::IsADirectory)));
@@ -108,6 +119,7 @@ pub fn get_object(
             let progress = get_to_writer(consumer, object, &mut file, watch)?;
             return Ok(got(object, target, progress, 0));
         }
+        Ok(_) if !options.allow_older => check_newer(object, target)?,
         _ => {}
     }
     let group = if object.signature_mode == SignatureMode::Manifests { MANIFEST_ENTRIES } else { 1 };
@@ -142,6 +154,7 @@ pub fn get_object(
     let execute = if options.keep_execute { mode & 0o111 } else { 0 };
     let file = part.finish(target, options.sync, execute).map_err(|error| failure(error, path, object))?;
     set_time(&file, object);
+    note_version(&file, object);
     Ok(got(object, target, progress, resumed_octets))
 }
 
@@ -179,6 +192,55 @@ fn got(object: &Object, target: &Path, progress: Progress, resumed_octets: u64) 
     }
 }
 
+/// An error if what the producer says of its newest version is older than wanted, or, where that
+/// counts, of a time that has not come: [`GetOptions::age_max`].
+///
+/// # Errors
+/// [`GetError::TooOld`], [`GetError::Future`], [`GetError::Undated`].
+pub fn check_age(object: &Object, options: &GetOptions) -> Result<(), GetError> {
+    let (Some(age_max), Some(_)) = (options.age_max, &object.metadata) else { return Ok(()) };
+    let name = || object.name.clone();
+    let Some(as_of_ns) = object.as_of_ns else { return Err(GetError::Undated { object: name() }) };
+    let now_ns = namely_host::clock::unix_ns();
+    let ahead = Duration::from_nanos(as_of_ns.saturating_sub(now_ns));
+    if ahead > CLOCK_SKEW_MAX {
+        return Err(GetError::Future { object: name(), ahead });
+    }
+    let age = Duration::from_nanos(now_ns.saturating_sub(as_of_ns));
+    if age > age_max { Err(GetError::TooOld { object: name(), age, age_max }) } else { Ok(()) }
+}
+
+/// An error if `target` was fetched from a newer version of `object`: whoever can answer in the
+/// producer's place has old signed packets too.
+fn check_newer(object: &Object, target: &Path) -> Result<(), GetError> {
+    let mut there = [0; 4096];
+    // Without the attribute nothing is known of the file; some file systems have none.
+    let Ok(octets) = rustix::fs::lgetxattr(target, VERSION_ATTRIBUTE, &mut there[..]) else { return Ok(()) };
+    let there = there.get(..octets).and_then(|text| std::str::from_utf8(text).ok()?.parse::<Name>().ok());
+    let version = |name: &Name| name.as_name().last().and_then(|last| last.version());
+    match there {
+        Some(there)
+            if there.as_name().without_last(1) == object.name.as_name().without_last(1)
+                && version(&object.name) < version(&there) =>
+        {
+            Err(GetError::Older { object: object.name.clone(), there, path: target.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Notes with the file which version it is.
+fn note_version(file: &std::fs::File, object: &Object) {
+    if object.metadata.is_none() {
+        return;
+    }
+    let version = object.name.to_string();
+    let flags = rustix::fs::XattrFlags::empty();
+    if let Err(error) = rustix::fs::fsetxattr(file, VERSION_ATTRIBUTE, version.as_bytes(), flags) {
+        tracing::debug!(%error, "the file does not say which version it is");
+    }
+}
+
 /// An error before anything was fetched, when it is known that it will not fit.
 fn check_space(part: &PartFile, object: &Object) -> Result<(), GetError> {
     let Some(needed) = object.octets() else { return Ok(()) };
@@ -203,7 +265,9 @@ fn check_space(part: &PartFile, object: &Object) -> Result<(), GetError> {
 
 /// What took the place of `object`, if that is why its segments come no longer.
 fn newer_version(consumer: &Consumer, error: &FetchError, object: &Object) -> Option<Name> {
-    if !matches!(error, FetchError::Object(ObjectError::Fetch { .. })) || object.metadata.is_none() {
+    let may_be_gone =
+        matches!(error, FetchError::Object(ObjectError::Fetch { .. } | ObjectError::Refused { .. }));
+    if !may_be_gone || object.metadata.is_none() {
         return None;
     }
     let found = consumer.find(&object.name.as_name().without_last(1).to_name()).ok()?;

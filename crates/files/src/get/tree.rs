@@ -9,10 +9,13 @@ use namely_security::Verified;
 use namely_socket::{Consumer, FetchError, Flow, Sink};
 use namely_transport::object::{Object, ObjectError, Part, Progress};
 use namely_wire::rdr::{listing, listing_name};
-use namely_wire::{Component, Name};
+use namely_wire::{Component, DecodeError, Name};
 
 use super::{GetError, GetOptions, get_object};
 use crate::root::LISTING_OCTETS_MAX;
+
+/// Directories that wait to be fetched: a listing that would make them more is not followed.
+pub(super) const PENDING_MAX: usize = 65_536;
 
 /// Directories within directories that are followed.
 pub const DEPTH_MAX: usize = 64;
@@ -39,6 +42,8 @@ pub struct TreeGot {
     pub unchanged: u64,
     /// Directories.
     pub directories: u64,
+    /// Entries of listings that were there already: the first one counts.
+    pub duplicates: u64,
     /// Octets that were fetched.
     pub octets: u64,
     /// Files and directories that could not be fetched, and why.
@@ -75,9 +80,14 @@ pub fn get_tree(
             }
         };
         got.directories += 1;
-        for (file, is_directory) in entries {
+        got.duplicates += entries.duplicates;
+        if let Err(error) = check_room(&directory.name, pending.len(), entries.directories) {
+            got.failed.push((directory.name, error));
+            continue;
+        }
+        for (file, is_directory) in entries.iter() {
             let name = directory.name.join(Component::generic(file.as_bytes()));
-            let path = directory.path.join(&file);
+            let path = directory.path.join(file);
             if is_directory {
                 pending.push(Directory { name, path, depth: directory.depth + 1 });
                 continue;
@@ -92,6 +102,14 @@ pub fn get_tree(
     Ok(got)
 }
 
+/// An error if `more` directories beside those that wait are too many.
+fn check_room(name: &Name, waiting: usize, more: usize) -> Result<(), GetError> {
+    match waiting + more {
+        0..=PENDING_MAX => Ok(()),
+        directories => Err(GetError::TooMany { name: name.clone(), directories }),
+    }
+}
+
 struct Directory {
     name: Name,
     path: PathBuf,
@@ -100,24 +118,57 @@ struct Directory {
 
 /// Makes the directory; its entries, as the producer lists them. A name that is more than one path
 /// component is refused by the listing's decoder.
-fn enter(consumer: &Consumer, directory: &Directory) -> Result<Vec<(String, bool)>, GetError> {
+fn enter(consumer: &Consumer, directory: &Directory) -> Result<Entries, GetError> {
     if directory.depth > DEPTH_MAX {
         return Err(GetError::TooDeep { name: directory.name.clone() });
     }
     let name = listing_name(directory.name.as_name());
     let octets = small_object(consumer, &name, LISTING_OCTETS_MAX)?;
-    let entries = listing(&octets).map(|entry| {
-        let entry = entry.map_err(|error| GetError::Listing { name: name.clone(), error })?;
-        let file = std::str::from_utf8(entry.name).map_err(|_| GetError::Listing {
-            name: name.clone(),
-            error: namely_wire::DecodeError::BadText,
-        })?;
-        Ok((file.to_owned(), entry.is_directory))
-    });
-    let entries = entries.collect::<Result<Vec<_>, GetError>>()?;
+    let entries = Entries::new(name, octets)?;
     fs::create_dir_all(&directory.path)
         .map_err(|error| GetError::Target { path: directory.path.clone(), error })?;
     Ok(entries)
+}
+
+/// The entries of a listing: its octets, and where each entry begins, so that a long listing takes
+/// little more memory than itself.
+struct Entries {
+    octets: Vec<u8>,
+    /// Where names begin and end, and whether they are directories'; in the order of names.
+    places: Vec<(u32, u32, bool)>,
+    directories: usize,
+    duplicates: u64,
+}
+
+impl Entries {
+    fn new(name: Name, octets: Vec<u8>) -> Result<Self, GetError> {
+        let refused = |error| GetError::Listing { name: name.clone(), error };
+        let mut places = Vec::new();
+        let mut at = 0;
+        for entry in listing(&octets) {
+            let entry = entry.map_err(refused)?;
+            std::str::from_utf8(entry.name).map_err(|_| refused(DecodeError::BadText))?;
+            let end = at + entry.name.len();
+            // A listing has at most `LISTING_OCTETS_MAX`.
+            places.push((at as u32, end as u32, entry.is_directory));
+            at = end + if entry.is_directory { 2 } else { 1 };
+        }
+        let name_at = |place: &(u32, u32, bool)| &octets[place.0 as usize..place.1 as usize];
+        places.sort_by(|a, b| name_at(a).cmp(name_at(b)));
+        let listed = places.len();
+        places.dedup_by(|a, b| name_at(a) == name_at(b));
+        let duplicates = (listed - places.len()) as u64;
+        let directories = places.iter().filter(|(_, _, is_directory)| *is_directory).count();
+        Ok(Entries { octets, places, directories, duplicates })
+    }
+
+    /// Names, and whether they are directories'.
+    fn iter(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.places.iter().filter_map(|(start, end, is_directory)| {
+            let name = self.octets.get(*start as usize..*end as usize)?;
+            Some((std::str::from_utf8(name).ok()?, *is_directory))
+        })
+    }
 }
 
 /// The content of an object of at most `octets_max`.
@@ -174,4 +225,34 @@ fn is_there(path: &Path, object: &Object) -> bool {
     file.is_file()
         && Some(file.len()) == metadata.size_octets
         && metadata.mtime_ns.is_some_and(|ns| file.modified().is_ok_and(|modified| modified == time(ns)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_that_leads_to_too_many_directories_is_not_followed() {
+        let name: Name = "/p".parse().unwrap();
+        check_room(&name, PENDING_MAX - 1, 1).unwrap();
+        let error = check_room(&name, PENDING_MAX, 1).unwrap_err();
+        assert!(error.to_string().contains("65537"), "{error}");
+    }
+
+    #[test]
+    fn a_listing_takes_little_more_than_its_octets_and_duplicates_are_counted() {
+        let octets = b"b\0a/\0b\0c\0a\0".to_vec();
+        let entries = Entries::new(Name::new(), octets).unwrap();
+        let first = |name| entries.iter().find(|(entry, _)| *entry == name).unwrap().1;
+        assert_eq!(entries.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert!(first("a"), "the first of two entries counts");
+        assert_eq!((entries.duplicates, entries.directories), (2, 1));
+
+        // The longest listing of the shortest names.
+        let octets: Vec<u8> = [b'x', 0].repeat(LISTING_OCTETS_MAX / 2);
+        let entries = Entries::new(Name::new(), octets).unwrap();
+        assert_eq!(entries.duplicates, LISTING_OCTETS_MAX as u64 / 2 - 1);
+        assert!(size_of::<(u32, u32, bool)>() <= 12);
+        assert!(Entries::new(Name::new(), b"../x\0".to_vec()).is_err());
+    }
 }

@@ -20,7 +20,9 @@ use namely_transport::publish::SegmentWriter;
 use namely_transport::publish::{PACKET_OCTETS_DEFAULT, SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_transport::serve::Producer;
 use namely_wire::rdr::{LISTING_COMPONENT, Metadata, metadata_name};
-use namely_wire::{ContentType, DataBuilder, InterestView, LpHeaders, Name, NameRef, PACKET_OCTETS_MAX};
+use namely_wire::{
+    ContentType, DataBuilder, InterestView, LpHeaders, NackReason, Name, NameRef, PACKET_OCTETS_MAX,
+};
 
 pub(crate) use self::request::{Part, Request};
 use crate::content::{Content, Mark, ReadError, time_ns};
@@ -82,13 +84,13 @@ pub struct ServeCounters {
     pub certificates: u64,
     /// Answered with "there is no such object".
     pub not_found: u64,
-    /// Unanswered: the version that was asked for is gone, or never was.
+    /// Refused by a Nack: the version that was asked for is gone, or never was.
     pub gone: u64,
-    /// Unanswered: a segment or manifest past the last.
+    /// Refused by a Nack: a segment or manifest past the last.
     pub past_end: u64,
     /// Unanswered: the name is none of this protocol.
     pub unknown: u64,
-    /// Unanswered or answered with "no such object": the path leads out, or is no path.
+    /// Refused by a Nack or answered with "no such object": the path leads out, or is no path.
     pub refused_paths: u64,
     /// Unanswered: the system could not read the file.
     pub read_errors: u64,
@@ -131,6 +133,19 @@ enum Refusal {
     Unreadable(#[allow(dead_code, reason = "shown in the log")] rustix::io::Errno),
     /// The object is there, the packet is not.
     Unavailable(Unavailable),
+}
+
+impl Refusal {
+    /// Returns true if it would be the same if it were asked again.
+    fn is_final(&self) -> bool {
+        match self {
+            Refusal::Absent | Refusal::BadPath | Refusal::Gone => true,
+            Refusal::Unavailable(unavailable) => {
+                matches!(unavailable, Unavailable::PastEnd | Unavailable::Content(ReadError::Changed))
+            }
+            Refusal::Unreadable(_) => false,
+        }
+    }
 }
 
 impl From<Denied> for Refusal {
@@ -399,8 +414,12 @@ impl Producer for FileServer {
         let Err(refusal) = self.answer_request(&request, headers, outbox) else { return };
         tracing::debug!(name = %interest.name, ?refusal, "not answered");
         self.count(&refusal);
-        // Who looks for something learns that it is not there; who asks for a segment waits in
-        // vain.
+        // Who looks for something learns that it is not there, signed. For a packet of an object
+        // that is none a signature would cost too much: a Nack says that it is not here.
+        if matches!(request, Request::Packet { .. }) && refusal.is_final() {
+            outbox.send(&LpHeaders { nack: Some(NackReason::NoRoute), ..*headers }, interest.wire);
+            return;
+        }
         if matches!(request, Request::Discovery { .. }) && !matches!(refusal, Refusal::Gone) {
             match self.send_metadata(&request, ContentType::Nack, &[], headers, outbox) {
                 Ok(()) => self.counters.not_found += 1,

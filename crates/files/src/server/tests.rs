@@ -29,13 +29,17 @@ impl Subject {
         Subject { _directory: directory, server, connection, _far: far }
     }
 
-    /// Asks for `name`; whether something was answered.
+    /// Asks for `name`; whether it was answered by a Data.
     fn ask(&mut self, name: Name) -> bool {
         let wire = InterestBuilder::new(name).can_be_prefix().build();
         let interest = InterestView::parse(&wire).unwrap();
-        let before = self.connection.outbox().packets();
+        let sent = |server: &FileServer| {
+            let c = server.counters();
+            c.segments + c.manifests + c.metadata + c.certificates + c.not_found
+        };
+        let before = sent(&self.server);
         self.server.answer(&interest, &LpHeaders::default(), self.connection.outbox());
-        self.connection.outbox().packets() > before
+        sent(&self.server) > before
     }
 
     fn discover(&mut self, file: usize) -> Name {

@@ -111,9 +111,9 @@ impl KeyChain {
     /// The key chain in `folder`, which is made when something is first written.
     ///
     /// # Errors
-    /// [`KeyChainError::OtherOwner`] and [`KeyChainError::Writable`] if others may change what is in
-    /// it; [`KeyChainError::UnknownFormat`] if it is of another version; [`KeyChainError::Read`] if
-    /// that cannot be told.
+    /// [`KeyChainError::OtherOwner`] and [`KeyChainError::Writable`] if others may change what is
+    /// in it; [`KeyChainError::UnknownFormat`] if it is of another version; [`KeyChainError::Read`]
+    /// if that cannot be told.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, KeyChainError> {
         let key_chain = KeyChain { files: Files::Folder(folder.into()) };
         for folder in ["", "keys", "anchors"] {
@@ -136,9 +136,9 @@ impl KeyChain {
         Self::open(default_folder(|variable| std::env::var_os(variable))?)
     }
 
-    /// A secret of this key chain's owner, made when it is first asked for: by it programs know what
-    /// they wrote themselves into places where others write too. It signs nothing that leaves the
-    /// machine.
+    /// A secret of this key chain's owner, made when it is first asked for: by it programs know
+    /// what they wrote themselves into places where others write too. It signs nothing that leaves
+    /// the machine.
     ///
     /// # Errors
     /// [`KeyChainError`]: the folder cannot be read or written, or others can read the secret.

@@ -128,6 +128,19 @@ impl TrustPolicy {
         self.mode == Mode::Signatures
     }
 
+    /// Returns true if some key may sign `name`, as far as can be told without the key.
+    pub fn may_vouch_for(&self, name: NameRef<'_>) -> bool {
+        let is_above = |anchor: &Certificate| anchor.identity().is_prefix_of(name);
+        match self.mode {
+            Mode::Signatures => {
+                self.rules.iter().any(|rule| rule.data.matches(name))
+                    || !self.shared_keys.is_empty()
+                    || (self.hierarchical && self.anchors.iter().any(is_above))
+            }
+            Mode::DigestOnly | Mode::AcceptAll => true,
+        }
+    }
+
     /// Returns true if nothing is checked at all.
     pub fn accepts_all(&self) -> bool {
         self.mode == Mode::AcceptAll

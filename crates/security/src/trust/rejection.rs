@@ -71,6 +71,26 @@ pub enum RejectionReason {
 }
 
 impl Rejection {
+    /// Returns true if the packet may be somebody else's in the place of the right one, so that
+    /// another answer may be better.
+    pub fn may_be_anothers(&self) -> bool {
+        matches!(
+            self.why,
+            RejectionReason::Malformed(_)
+                | RejectionReason::NoOrigin(_)
+                | RejectionReason::UnknownSignatureType(_)
+                | RejectionReason::NoKeyName
+                | RejectionReason::NotAllowed
+                | RejectionReason::NoSharedKey
+                | RejectionReason::NoAnchor
+                | RejectionReason::UntrustedRoot
+                | RejectionReason::Loop
+                | RejectionReason::BadDigest
+                | RejectionReason::BadSignature
+                | RejectionReason::KeyTypeMismatch
+        )
+    }
+
     /// What failed: the packet itself, or a certificate in its chain.
     pub fn failed(&self) -> &Name {
         self.certificate.as_ref().unwrap_or(&self.name)

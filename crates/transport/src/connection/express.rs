@@ -43,6 +43,8 @@ pub struct Expression {
     sent_ns: u64,
     pause_ns: u64,
     to_send: bool,
+    /// Whether routers said that it is congestion that keeps the answer.
+    is_congested: bool,
 }
 
 impl Expression {
@@ -78,13 +80,25 @@ impl Expression {
         let lifetime_ns = InterestView::parse(&wire)?.lifetime_or_default_ms().saturating_mul(1_000_000);
         let deadline_ns = now_ns.saturating_add(lifetime_ns.saturating_mul(u64::from(lifetimes)));
         let pause_ns = REPEAT_NS.min(lifetime_ns);
-        Ok(Expression { wire, again, deadline_ns, sent_ns: now_ns, pause_ns, to_send: true })
+        Ok(Expression {
+            wire,
+            again,
+            deadline_ns,
+            sent_ns: now_ns,
+            pause_ns,
+            to_send: true,
+            is_congested: false,
+        })
     }
 
-    /// Sends what is due; [`Answer::Timeout`] when the time is over.
+    /// Sends what is due; [`Answer::Timeout`] when the time is over, or a Nack for congestion if
+    /// that was said meanwhile.
     pub fn poll(&mut self, now_ns: u64, nonces: &mut Nonces, outbox: &mut Outbox) -> Option<Answer> {
         if now_ns >= self.deadline_ns {
-            return Some(Answer::Timeout);
+            return Some(match self.is_congested {
+                true => Answer::Nack(NackReason::Congestion),
+                false => Answer::Timeout,
+            });
         }
         if let Some(interest) = &self.again
             && now_ns >= self.sent_ns.saturating_add(self.pause_ns)
@@ -113,8 +127,11 @@ impl Expression {
     }
 
     /// The answer that `incoming` is, if it is one.
-    pub fn take(&self, incoming: &Incoming<'_>) -> Option<Answer> {
+    pub fn take(&mut self, incoming: &Incoming<'_>) -> Option<Answer> {
         let interest = InterestView::parse(&self.wire).ok()?;
+        if let Packet::Nack(refused, NackReason::Congestion) = incoming.packet {
+            self.is_congested |= self.again.is_some() && refused.name == interest.name;
+        }
         match taken(&interest, incoming, self.again.is_some())? {
             Answer::Data(reply) => {
                 let rtt_ns = incoming.received_ns.saturating_sub(self.sent_ns);

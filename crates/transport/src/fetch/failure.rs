@@ -21,6 +21,13 @@ pub enum Failure {
         /// How often it was asked for.
         attempts: u8,
     },
+    /// The network's: it is congested, so that routers refused Interests and nothing else came.
+    Congested {
+        /// A piece that did not come.
+        piece: u64,
+        /// Refusals since anything came.
+        nacks: u64,
+    },
     /// The router's: it refuses Interests.
     Refused {
         /// The first piece that was refused.
@@ -49,6 +56,9 @@ impl fmt::Display for Failure {
             }
             Failure::Unanswered { attempts, .. } => {
                 write!(f, "it never came, though it was asked for {attempts} times and others came")
+            }
+            Failure::Congested { nacks, .. } => {
+                write!(f, "the network is congested: routers refused {nacks} Interests, and nothing came")
             }
             Failure::Refused { reason: NackReason::NoRoute, .. } => f.write_str(
                 "no route: no producer of this name is known to the router; see `namely route list`",

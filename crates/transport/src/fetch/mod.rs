@@ -206,12 +206,24 @@ struct Silence {
 }
 
 /// Nacks, and the pause after them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Refusals {
     pause_ns: u64,
     paused_until_ns: u64,
     /// Since when all that comes is refusals.
     since_ns: Option<u64>,
+    /// Refusals for congestion since anything came.
+    nacks_congested: u64,
+}
+
+impl Refusals {
+    /// Why `piece` did not come, if it is not congestion.
+    fn congested(&self, piece: u64, otherwise: Failure) -> Failure {
+        match self.nacks_congested {
+            0 => otherwise,
+            nacks => Failure::Congested { piece, nacks },
+        }
+    }
 }
 
 /// Fetches the pieces from a first one to an end.
@@ -281,7 +293,7 @@ impl Fetch {
             },
             overtaken: Overtaken::default(),
             silence: Silence { quiet_since_ns: now_ns, heard_at_ns: now_ns, heard: false, gave_up: false },
-            refusals: Refusals { pause_ns: PAUSE_NS.0, paused_until_ns: 0, since_ns: None },
+            refusals: Refusals { pause_ns: PAUSE_NS.0, ..Refusals::default() },
             decreased_at_ns: 0,
             counters: Counters::default(),
             failure: None,
@@ -385,7 +397,8 @@ impl Fetch {
         }
         let slot = self.slot(piece)?;
         if slot.attempts >= attempts_max {
-            self.failure = Some(Failure::Unanswered { piece, attempts: attempts_max });
+            self.failure =
+                Some(self.refusals.congested(piece, Failure::Unanswered { piece, attempts: attempts_max }));
             return None;
         }
         slot.state = PieceState::InFlight;
@@ -573,6 +586,7 @@ impl Fetch {
         self.silence.heard_at_ns = now_ns;
         self.silence.quiet_since_ns = now_ns;
         self.refusals.since_ns = None;
+        self.refusals.nacks_congested = 0;
         self.refusals.pause_ns = PAUSE_NS.0;
     }
 
@@ -609,6 +623,7 @@ impl Fetch {
             self.refusals.pause_ns = (self.refusals.pause_ns * 2).min(PAUSE_NS.1);
         }
         if reason == NackReason::Congestion {
+            self.refusals.nacks_congested += 1;
             self.congested(Signal::Mark, sent_ns, now_ns);
         }
         if final_refusal {
@@ -713,8 +728,8 @@ impl Fetch {
             return;
         }
         if now_ns.saturating_sub(self.silence.heard_at_ns) >= self.options.silence_ns_max {
-            self.failure =
-                Some(Failure::Silence { piece: self.base, for_ns: now_ns - self.silence.heard_at_ns });
+            let (piece, for_ns) = (self.base, now_ns - self.silence.heard_at_ns);
+            self.failure = Some(self.refusals.congested(piece, Failure::Silence { piece, for_ns }));
             return;
         }
         self.counters.timeouts += 1;

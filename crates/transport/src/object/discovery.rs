@@ -1,6 +1,8 @@
 //! Finds an object: its newest version by RDR metadata, or what answers to its prefix; and verifies
 //! single packets, with the certificates that they take.
 
+use std::time::Duration;
+
 use namely_host::clock::unix_ns;
 use namely_security::{
     MANIFEST_ENTRIES, MANIFEST_KEYWORD, TrustPolicy, Verdict, Verified, Verifier, manifest_name,
@@ -10,7 +12,7 @@ use namely_wire::{
     CertificateName, Component, ContentType, DataView, InterestBuilder, Name, NameRef, SignatureType, types,
 };
 
-use super::{Object, ObjectError, ReadOptions, SignatureMode};
+use super::{Object, ObjectError, PAUSES_MAX, ReadOptions, SignatureMode, again_after_ns};
 use crate::connection::{Answer, Connection, ConnectionError};
 
 /// Certificates fetched for one packet at most: a chain, and a few that turned out to be others.
@@ -35,6 +37,11 @@ pub trait Express {
         interest: &InterestBuilder,
         attempts: u32,
     ) -> Result<Answer, ConnectionError>;
+
+    /// Waits before the next one.
+    fn pause(&mut self, pause: Duration) {
+        std::thread::sleep(pause);
+    }
 }
 
 impl Express for Connection {
@@ -124,9 +131,42 @@ impl<'a> Discovery<'a> {
         }
         let interest = self.interest(discovery_name(name)).can_be_prefix().must_be_fresh();
         match self.express.express_retrying(&interest, DISCOVERY_ATTEMPTS)? {
-            Answer::Data(reply) => self.object_of_metadata(reply.wire, name),
+            Answer::Data(reply) => self.believed_metadata(&interest, reply.wire, name),
             Answer::Nack(reason) => Err(ObjectError::Refused { name: name.to_name(), reason }),
             Answer::Timeout => self.find_by_prefix(name),
+        }
+    }
+
+    /// The object that the metadata in `wire` tells. What somebody else signed may lie in a cache:
+    /// it is asked for again, with growing pauses, until the copy there is no longer fresh. Whoever
+    /// signs anew with that key is no copy.
+    fn believed_metadata(
+        &mut self,
+        interest: &InterestBuilder,
+        wire: Vec<u8>,
+        name: NameRef<'_>,
+    ) -> Result<Object, ObjectError> {
+        let mut wire = wire;
+        let mut pauses = 0;
+        loop {
+            let key = signer_of(&wire);
+            let copy = wire.clone();
+            let error = match self.object_of_metadata(wire, name) {
+                Err(ObjectError::Untrusted(rejection)) if rejection.may_be_anothers() => rejection,
+                other => return other,
+            };
+            if pauses == PAUSES_MAX || !self.verifier.policy().may_vouch_for(name) {
+                return Err(ObjectError::Untrusted(error));
+            }
+            self.express.pause(Duration::from_nanos(again_after_ns(pauses)));
+            pauses += 1;
+            wire = match self.express.express_retrying(interest, 1)? {
+                Answer::Data(reply) if reply.wire != copy && signer_of(&reply.wire) == key => {
+                    return Err(ObjectError::Untrusted(error));
+                }
+                Answer::Data(reply) => reply.wire,
+                Answer::Nack(_) | Answer::Timeout => copy,
+            };
         }
     }
 
@@ -226,6 +266,7 @@ impl<'a> Discovery<'a> {
         Ok(Object {
             segments: metadata.last_segment.map(|last| last.saturating_add(1)),
             signature_mode,
+            as_of_ns: made_at_ns(data.name()),
             reason: Some(data.reason().clone()),
             metadata: Some(metadata.clone()),
             ..unknown(metadata.name)
@@ -246,8 +287,27 @@ impl<'a> Discovery<'a> {
     }
 }
 
+/// The name of the key that `wire` says it is signed by, if it says so.
+fn signer_of(wire: &[u8]) -> Option<Name> {
+    Some(DataView::parse(wire).ok()?.signature_info().ok()?.key_name()?.to_name())
+}
+
 fn parsed<'a>(wire: &'a [u8], asked: NameRef<'_>) -> Result<DataView<'a>, ObjectError> {
     DataView::parse(wire).map_err(|error| ObjectError::Malformed { name: asked.to_name(), error })
+}
+
+/// When metadata was made, as the version in its name says: a time in s, ms, us or ns, which tell
+/// themselves apart from 1973 on.
+fn made_at_ns(name: NameRef<'_>) -> Option<u64> {
+    let keyword = name.components().position(|component| component == METADATA_COMPONENT)?;
+    let version = name.component(keyword + 1)?.version()?;
+    match version {
+        0..100_000_000 => None,
+        100_000_000..100_000_000_000 => Some(version * 1_000_000_000),
+        100_000_000_000..100_000_000_000_000 => Some(version * 1_000_000),
+        100_000_000_000_000..100_000_000_000_000_000 => Some(version * 1_000),
+        _ => Some(version),
+    }
 }
 
 fn unknown(name: Name) -> Object {
@@ -256,6 +316,7 @@ fn unknown(name: Name) -> Object {
         segments: None,
         signature_mode: SignatureMode::Segments,
         metadata: None,
+        as_of_ns: None,
         reason: None,
         whole: None,
     }

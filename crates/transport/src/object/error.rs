@@ -99,6 +99,14 @@ impl ObjectError {
             ObjectError::Refused { reason: NackReason::NoRoute, .. } => {
                 Some("`namely route list` shows where the router can go; add one with `namely route add`")
             }
+            ObjectError::Untrusted(rejection) if rejection.may_be_anothers() && rejection.key.is_some() => {
+                Some(
+                    "if its producer has another key, somebody poisoned a cache on the way: `namely cs erase` empties \
+                 this router's",
+                )
+            }
+            ObjectError::Refused { reason: NackReason::Congestion, .. }
+            | ObjectError::Fetch { failure: Failure::Congested { .. }, .. } => Some("try again later"),
             ObjectError::NoCertificate { fault: None, .. } => {
                 Some("import it with `namely cert import`, or have it served")
             }
@@ -113,6 +121,9 @@ impl fmt::Display for ObjectError {
             ObjectError::Connection(error) => error.fmt(f),
             ObjectError::Refused { name, reason: NackReason::NoRoute } => {
                 write!(f, "no route to {name}: the router knows no producer of it")
+            }
+            ObjectError::Refused { name, reason: NackReason::Congestion } => {
+                write!(f, "the network is congested: routers refused {name}")
             }
             ObjectError::Refused { name, reason } => write!(f, "the router refused {name}: {reason}"),
             ObjectError::NoAnswer { name } => write!(f, "no answer for {name}"),

@@ -25,6 +25,16 @@ pub use self::requester::SegmentRequester;
 pub use self::verifier::{Checked, OnBadSegment, SegmentVerifier};
 use crate::fetch;
 
+/// Maximum number of pauses before what somebody else signed, or damaged, is given up: 12.7 s in
+/// all, so that copies in caches that are fresh for 10 s have gone.
+const PAUSES_MAX: u32 = 7;
+
+/// How long to wait before a packet is asked for again of which `pauses` waits brought no good
+/// copy.
+fn again_after_ns(pauses: u32) -> u64 {
+    100_000_000 << pauses.min(PAUSES_MAX)
+}
+
 /// How objects are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
@@ -62,6 +72,8 @@ pub struct Object {
     pub signature_mode: SignatureMode,
     /// Its metadata, verified; none for an object without.
     pub metadata: Option<Metadata>,
+    /// When the metadata says that it was made, ns since the Unix epoch: a cache may hold old one.
+    pub as_of_ns: Option<u64>,
     /// Why the metadata is believed.
     pub reason: Option<TrustReason>,
     /// The content of an object that is a single packet without segment number; verified.

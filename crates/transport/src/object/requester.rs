@@ -8,7 +8,7 @@ use namely_security::manifest_name;
 use namely_wire::{DataView, LpHeaders, Name, NameRef};
 
 use super::layout::{Layout, Piece};
-use super::{Object, ObjectError, Part, Progress, ReadOptions};
+use super::{Object, ObjectError, Part, Progress, ReadOptions, again_after_ns};
 use crate::connection::{Connection, Incoming, Packet};
 use crate::fetch::{Arrival, Counters, Failure, Fetch, Taken};
 use crate::segment::PieceInterest;
@@ -25,11 +25,31 @@ pub struct SegmentRequester {
     fetch: Fetch,
     segments: PieceInterest,
     manifests: PieceInterest,
-    /// The piece that came wrong last: copies in caches are passed by.
-    corrupt: Option<u64>,
+    /// The piece that came wrong last: stale copies in caches are passed by.
+    corrupt: Option<Wrong>,
     started_ns: Option<u64>,
     origin_told: u64,
     from_cache: u64,
+}
+
+/// A piece that came wrong.
+#[derive(Debug)]
+struct Wrong {
+    number: u64,
+    /// How often.
+    times: u32,
+    again: Again,
+}
+
+/// When it is asked for again.
+#[derive(Debug, PartialEq, Eq)]
+enum Again {
+    /// When the time is known.
+    Soon,
+    /// Then, by the connection's clock.
+    At(u64),
+    /// It was.
+    Asked,
 }
 
 impl SegmentRequester {
@@ -68,8 +88,9 @@ impl SegmentRequester {
     pub fn send_interests(&mut self, connection: &mut Connection) {
         let now_ns = connection.now_ns();
         self.started_ns.get_or_insert(now_ns);
+        self.ask_again(now_ns);
         while let Some(number) = self.fetch.request(now_ns) {
-            let fresh = self.corrupt == Some(number);
+            let fresh = self.corrupt.as_ref().is_some_and(|wrong| wrong.number == number);
             let (template, piece) = match self.layout.piece(number) {
                 Piece::Segment(segment) => (&self.segments, segment),
                 Piece::Manifest(index) => {
@@ -125,8 +146,23 @@ impl SegmentRequester {
 
     /// Piece `number` came and is not what it should be.
     pub fn on_corrupt(&mut self, number: u64) {
-        self.corrupt = Some(number);
-        self.fetch.on_corrupt(number);
+        let before = self.corrupt.take().filter(|wrong| wrong.number == number);
+        let times = before.map_or(1, |wrong| wrong.times + 1);
+        self.corrupt = Some(Wrong { number, times, again: Again::Soon });
+    }
+
+    /// Has a piece that came wrong asked for again: at once the first time, later after pauses, in
+    /// which wrong copies in caches become stale.
+    fn ask_again(&mut self, now_ns: u64) {
+        let Some(wrong) = &mut self.corrupt else { return };
+        if wrong.again == Again::Soon {
+            let pause_ns = wrong.times.checked_sub(2).map_or(0, again_after_ns);
+            wrong.again = Again::At(now_ns.saturating_add(pause_ns));
+        }
+        if matches!(wrong.again, Again::At(at_ns) if at_ns <= now_ns) {
+            wrong.again = Again::Asked;
+            self.fetch.on_corrupt(wrong.number);
+        }
     }
 
     /// Records that `last` is the last segment, as a verified one says. Only of objects whose end
@@ -151,7 +187,11 @@ impl SegmentRequester {
     /// When to [`SegmentRequester::send_interests`] and [`SegmentRequester::expire`] again, if no
     /// packet comes before.
     pub fn next_timeout_ns(&mut self) -> u64 {
-        self.fetch.next_timeout_ns()
+        let again_ns = match &self.corrupt {
+            Some(Wrong { again: Again::At(at_ns), .. }) => *at_ns,
+            _ => u64::MAX,
+        };
+        self.fetch.next_timeout_ns().min(again_ns)
     }
 
     /// Returns true once every piece came and was handed over.
@@ -194,9 +234,9 @@ impl SegmentRequester {
         };
         match failure {
             Failure::Refused { piece, reason } => ObjectError::Refused { name: name(piece), reason },
-            Failure::Silence { piece, .. } | Failure::Unanswered { piece, .. } => {
-                ObjectError::Fetch { name: name(piece), failure }
-            }
+            Failure::Silence { piece, .. }
+            | Failure::Unanswered { piece, .. }
+            | Failure::Congested { piece, .. } => ObjectError::Fetch { name: name(piece), failure },
             Failure::EndMoved { .. } => ObjectError::Fetch { name: self.object.clone(), failure },
         }
     }

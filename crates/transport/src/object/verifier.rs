@@ -15,7 +15,7 @@ use crate::fetch::Failure;
 
 /// How often one piece may come and be wrong before the fetch fails: a damaged copy in a cache is
 /// worked around, a producer that makes wrong packets is not.
-const CORRUPT_MAX: u32 = 3;
+const CORRUPT_MAX: u32 = 2 + super::PAUSES_MAX;
 
 /// Manifests kept: those of the group under way and of the next one, and a spare.
 const MANIFESTS_MAX: usize = 3;
@@ -82,6 +82,8 @@ pub struct SegmentVerifier {
     reason: Option<TrustReason>,
     /// The piece that came wrong last, and how often.
     corrupt: Option<(u64, u32)>,
+    /// The metadata is believed.
+    is_vouched_for: bool,
     /// A segment named the last one.
     knows_last: bool,
 }
@@ -102,6 +104,7 @@ impl SegmentVerifier {
             preparation: None,
             reason: None,
             corrupt: None,
+            is_vouched_for: object.reason.is_some(),
             knows_last: false,
         }
     }
@@ -236,10 +239,15 @@ impl SegmentVerifier {
         accepted: Option<(u64, Vec<u8>)>,
         rejection: Rejection,
     ) -> Checked<B> {
-        let damaged = matches!(
-            rejection.why,
-            RejectionReason::BadSignature | RejectionReason::BadDigest | RejectionReason::Malformed(_)
-        );
+        // Of an object whose metadata is believed somebody else's pieces are no better than
+        // damaged.
+        let damaged = match self.is_vouched_for {
+            true => rejection.may_be_anothers(),
+            false => matches!(
+                rejection.why,
+                RejectionReason::BadSignature | RejectionReason::BadDigest | RejectionReason::Malformed(_)
+            ),
+        };
         self.bad(number, accepted, damaged, ObjectError::Untrusted(rejection))
     }
 

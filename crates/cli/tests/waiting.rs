@@ -1,0 +1,53 @@
+//! Commands that serve: they wait for their router, and keep their keys to themselves.
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::Home;
+
+#[test]
+fn a_server_waits_for_its_router_at_the_start_and_when_it_goes_away() {
+    let mut home = Home::new();
+    fs::create_dir(home.path("data")).unwrap();
+    fs::write(home.path("data/f"), "content").unwrap();
+    let serve = home.namely(["serve", "data", "--prefix", "/lab"]);
+    home.spawn(serve);
+    home.wait_for("a word about the router", || home.background_log().contains("waiting 60 s for it"));
+    let router = home.start_router();
+    let has_route = |home: &Home| home.run(["route", "list"]).stdout.contains("/lab");
+    home.wait_for("/lab", || has_route(&home));
+    home.ok(["get", "/lab/f", "-o", "got"]);
+
+    home.stop(router);
+    home.wait_for("a word about its loss", || home.background_log().contains("went away; waiting for it"));
+    home.start_router();
+    home.wait_for("/lab again", || has_route(&home));
+    home.wait_for("a word about its return", || home.background_log().contains("is there again"));
+}
+
+#[test]
+fn a_server_that_shall_not_wait_ends_without_a_router() {
+    let home = Home::new();
+    fs::create_dir(home.path("data")).unwrap();
+    for command in [&["serve", "data", "--prefix", "/lab"][..], &["put", "/lab/x"]] {
+        let error = home.fails(3, [command, &["--wait-router", "0"]].concat());
+        assert!(error.contains("no router at") && error.contains("namely up"), "{error}");
+    }
+}
+
+#[test]
+fn no_image_of_a_process_with_keys_is_left_behind() {
+    let mut home = Home::with_router();
+    let mut shell = Command::new("sh");
+    // As a person who wants cores would have it.
+    shell.args(["-c", "ulimit -c unlimited 2>/dev/null; exec \"$0\" pingserver /lab"]);
+    shell.arg(env!("CARGO_BIN_EXE_namely")).env("NAMELY_HOME", home.path("home"));
+    shell.env("NAMELY_ROUTER", home.router_uri());
+    let child = home.spawn(shell);
+    home.wait_for("/lab", || home.run(["route", "list"]).stdout.contains("/lab"));
+    let limits = fs::read_to_string(format!("/proc/{}/limits", home.pid(child))).unwrap();
+    let cores = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(cores.split_whitespace().nth(4), Some("0"), "{cores}");
+}

@@ -1,0 +1,121 @@
+//! Caches in which somebody else's packets lie under a producer's names: a consumer asks past them,
+//! and says in the end who signed them.
+
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use namely_security::validity::ALWAYS;
+use namely_security::{Certificate, KeyType, PrivateKey, Signer, TrustPolicy};
+use namely_socket::{Consumer, ConsumerOptions, FetchError, Trust};
+use namely_transport::connection::{Connection, Packet};
+use namely_transport::object::ObjectError;
+use namely_transport::publish::{Options, Publication};
+use namely_wire::{InterestView, LpHeaders, NackReason, Name};
+
+fn name(uri: &str) -> Name {
+    uri.parse().unwrap()
+}
+
+fn key_of(identity: &str) -> (Signer, Certificate) {
+    let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+    let key_name = name(identity).join_generic("KEY").join_generic("k");
+    let certificate = Certificate::self_signed(key_name.as_name(), &key, ALWAYS, 1).unwrap();
+    (Signer::new(key_name, key), certificate)
+}
+
+fn publication(content: &[u8], signer: &Signer) -> Publication {
+    Publication::new(name("/p/o").as_name(), 7, content, &Options::default(), signer).unwrap()
+}
+
+/// A consumer that believes `anchor`, of what `answer` says.
+fn consumer(
+    anchor: Certificate,
+    mut answer: impl FnMut(&InterestView<'_>) -> Option<(LpHeaders, Vec<u8>)> + Send + 'static,
+) -> Consumer {
+    let (near, far) = UnixStream::pair().unwrap();
+    std::thread::spawn(move || {
+        let mut connection = Connection::from_stream(far).unwrap();
+        let mut handle = |incoming: namely_transport::connection::Incoming<'_>,
+                          outbox: &mut namely_transport::connection::Outbox| {
+            if let Packet::Interest(interest) = incoming.packet
+                && let Some((headers, wire)) = answer(&interest)
+            {
+                outbox.send(&headers, &wire);
+            }
+        };
+        while connection.turn(u64::MAX, &mut handle).is_ok() {}
+    });
+    let mut policy = TrustPolicy::hierarchical();
+    policy.add_anchor(anchor);
+    let mut options = ConsumerOptions { trust: Trust::Policy(policy.into()), ..ConsumerOptions::default() };
+    options.read.lifetime_ms = 300;
+    options.read.attempts = 2;
+    Consumer::over(Connection::from_stream(near).unwrap(), Name::new(), options).unwrap()
+}
+
+#[test]
+fn what_another_signed_is_asked_for_again_until_it_has_left_the_cache() {
+    let (signer, anchor) = key_of("/p");
+    let (forger, _) = key_of("/mallory");
+    for poisoned in ["metadata", "manifest"] {
+        let (genuine, forged) = (publication(b"genuine", &signer), publication(b"forged", &forger));
+        let mut poison_left = 4;
+        let consumer = consumer(anchor.clone(), move |interest| {
+            let is_poisoned = interest.name.components().any(|c| c.value == poisoned.as_bytes());
+            if is_poisoned && poison_left > 0 {
+                poison_left -= 1;
+                return Some((LpHeaders::default(), forged.answer(interest)?.to_vec()));
+            }
+            Some((LpHeaders::default(), genuine.answer(interest)?.to_vec()))
+        });
+        assert_eq!(consumer.fetch(&name("/p/o")).unwrap(), b"genuine", "{poisoned}");
+    }
+}
+
+#[test]
+fn who_signs_anew_with_a_wrong_key_is_refused_soon_and_named() {
+    let (_, anchor) = key_of("/p");
+    let (forger, _) = key_of("/mallory");
+    let asked = Arc::new(AtomicU32::new(0));
+    let seen = asked.clone();
+    let consumer = consumer(anchor, move |interest| {
+        let times = seen.fetch_add(1, Ordering::Relaxed);
+        let version = u64::from(times);
+        let forged =
+            Publication::new(name("/p/o").as_name(), version, b"forged", &Options::default(), &forger)
+                .unwrap();
+        Some((LpHeaders::default(), forged.answer(interest)?.to_vec()))
+    });
+    let error = consumer.fetch(&name("/p/o")).unwrap_err();
+    assert!(error.to_string().contains("/mallory/KEY/k"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("poisoned")), "{error}");
+    assert!(asked.load(Ordering::Relaxed) <= 3, "a live producer is not asked for long");
+}
+
+#[test]
+fn congestion_is_told_from_silence() {
+    let (signer, anchor) = key_of("/p");
+    let refused = |interest: &InterestView<'_>| {
+        let headers = LpHeaders { nack: Some(NackReason::Congestion), ..LpHeaders::default() };
+        Some((headers, interest.wire.to_vec()))
+    };
+    let congested = consumer(anchor.clone(), refused);
+    let error = congested.fetch(&name("/p/o")).unwrap_err();
+    assert!(error.to_string().contains("congested"), "{error}");
+
+    // The same once it has begun.
+    let genuine = publication(&[7; 20_000], &signer);
+    let begun = consumer(anchor, move |interest| {
+        let is_metadata = interest.name.components().any(|c| c.value == b"metadata");
+        if is_metadata {
+            return Some((LpHeaders::default(), genuine.answer(interest)?.to_vec()));
+        }
+        refused(interest)
+    });
+    begun.set_option("retries", "1").unwrap();
+    let error = begun.fetch(&name("/p/o")).unwrap_err();
+    assert!(error.to_string().contains("congested"), "{error}");
+    let silent = FetchError::from(ObjectError::NoAnswer { name: name("/p/o") });
+    assert!(!silent.to_string().contains("congested"));
+}
