@@ -159,9 +159,9 @@ fn faces_are_listed_with_what_they_carried() {
     support::eventually(|| is_counted(consumer_face) && is_counted(producer_face));
     let faces = router.plane.faces();
     let numbers: Vec<FaceId> = faces.iter().map(|face| FaceId(face.face_id)).collect();
-    assert_eq!(numbers, [router.plane.internal_face(), consumer_face, producer_face]);
+    assert_eq!(numbers, [FaceId::LOCAL, router.plane.internal_face(), consumer_face, producer_face]);
     let status = router.plane.face(consumer_face).unwrap();
-    assert_eq!(status, faces[1]);
+    assert_eq!(status, faces[2]);
     assert!(status.face_scope == FaceScope::Local && status.mtu.is_none());
     assert_eq!(router.plane.port_status(consumer_face).unwrap().state, FaceState::Up);
     assert_eq!((status.in_interests, status.out_data), (1, 1));

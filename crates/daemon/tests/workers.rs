@@ -136,7 +136,8 @@ fn faces_come_go_and_are_destroyed_while_packets_flow_on_several_workers() {
         }
     }
     assert!(answered.load(Ordering::Relaxed) > 100, "packets flowed");
-    support::eventually(|| router.plane.faces().len() == 2);
+    // The face `local`, the router's own and the producer's.
+    support::eventually(|| router.plane.faces().len() == 3);
     drop(router);
     producing.join().unwrap();
 }
