@@ -95,7 +95,7 @@ fn a_corrupted_segment_is_asked_for_again_or_accepted_or_ends_the_fetch() {
         assert!((1..=2).contains(&stats.corrupt) && stats.unverified == 0, "{stats:?}");
         let (refetched, stats) = with_corrupt(signing, OnBadSegment::Refetch, usize::MAX);
         fails(refetched, "EBADMSG", "/p/o/v=7/seg=5");
-        assert_eq!(stats.corrupt, 9, "seven pauses, in which a router may forget what it has");
+        assert_eq!(stats.corrupt, 6, "four pauses, in which a router may forget what it has");
         let (accepted, stats) = with_corrupt(signing, OnBadSegment::Accept, 1);
         let accepted = accepted.unwrap();
         assert!(accepted != content(20_000) && accepted.len() == 20_000);

@@ -161,7 +161,7 @@ fn a_corrupted_segment_means_the_same_to_several_threads() {
         let error = refetched.unwrap_err();
         assert_eq!(errno_name(error.errno()), Some("EBADMSG"));
         assert!(error.to_string().contains("/p/o/v=7/seg=5"), "the first in their order: {error}");
-        assert_eq!(stats.corrupt, 9);
+        assert_eq!(stats.corrupt, 6);
         let (accepted, stats) = with_corrupt(signing, OnBadSegment::Accept, usize::MAX);
         let (accepted, whole) = (accepted.unwrap(), content(OCTETS));
         assert_eq!((stats.unverified, accepted.len()), (4, OCTETS));

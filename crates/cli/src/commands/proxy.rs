@@ -19,6 +19,9 @@ use crate::failure::Failure;
 use crate::fetching::{bind_failure, consumer};
 use crate::keys;
 
+/// Largest response where nobody says, MiB.
+const SIZE_MAX_MIB: u64 = 48;
+
 /// Carry HTTP through named data, so that caches on the way answer.
 #[derive(Debug, Subcommand)]
 pub enum Proxy {
@@ -65,9 +68,9 @@ pub struct EgressArgs {
     /// For how long caches answer with a response whose origin does not say, s.
     #[arg(long, value_name = "SECONDS", default_value_t = 1)]
     fresh: u64,
-    /// Largest response, MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 48, value_parser = clap::value_parser!(u64).range(1..=65536))]
-    size_max: u64,
+    /// Largest response, MiB [default: 48, or three quarters of what --buffer and --bodies-max hold]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65536))]
+    size_max: Option<u64>,
     /// Responses on their way from all origins, MiB; further ones are refused as congestion.
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=65536))]
     bodies_max: u64,
@@ -173,32 +176,34 @@ impl IngressArgs {
 }
 
 impl EgressArgs {
-    /// Whether the largest response fits where it has to.
-    fn check(&self) -> Result<(), Failure> {
+    /// The largest response, octets, which fits where it has to.
+    fn body_octets_max(&self) -> Result<u64, Failure> {
         let one = if self.sites.len() > 1 { self.bodies_max / 2 } else { self.bodies_max };
-        for (option, mib) in [("--buffer", self.buffer), ("--bodies-max", one)] {
-            if self.size_max > mib / 4 * 3 {
-                let text =
-                    format!("responses of {} MiB take more of {option} than one may have", self.size_max);
-                return Err(
-                    Failure::failed(text).hint(format!("raise {option}, or give a smaller --size-max"))
-                );
-            }
+        let places = [("--buffer", self.buffer), ("--bodies-max", one)];
+        // Not below 768 KiB, so that no combination of options leaves nothing.
+        let fits = |mib: u64| (mib.max(1) << 20) / 4 * 3;
+        let Some(asked) = self.size_max else {
+            return Ok(places.iter().map(|&(_, mib)| fits(mib)).fold(SIZE_MAX_MIB << 20, u64::min));
+        };
+        match places.iter().find(|&&(_, mib)| asked << 20 > fits(mib)) {
+            None => Ok(asked << 20),
+            Some((option, _)) => Err(Failure::failed(format!(
+                "responses of {asked} MiB take more of {option} than one may have"
+            ))
+            .hint(format!("raise {option}, or give a smaller --size-max"))),
         }
-        Ok(())
     }
 
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
         let options = EgressOptions {
             unless_said: Duration::from_secs(self.fresh),
-            body_octets_max: self.size_max << 20,
+            body_octets_max: self.body_octets_max()?,
             bodies_octets_max: self.bodies_max << 20,
             // One of several sites leaves the others their half.
             site_percent_max: if self.sites.len() > 1 { 50 } else { 100 },
             timeout: Duration::from_secs(self.timeout),
         };
-        self.check()?;
         let mut gateway = Egress::new(options).map_err(failed)?;
         for (site, origin) in &self.sites {
             let name = self.prefix.join_generic(site);

@@ -25,9 +25,9 @@ pub use self::requester::SegmentRequester;
 pub use self::verifier::{Checked, OnBadSegment, SegmentVerifier};
 use crate::fetch;
 
-/// Maximum number of pauses before what somebody else signed, or damaged, is given up: 12.7 s in
-/// all, so that copies in caches that are fresh for 10 s have gone.
-const PAUSES_MAX: u32 = 7;
+/// Maximum number of pauses before what somebody else signed, or damaged, is given up: 1.5 s in
+/// all. A copy in a cache may have gone by then; whoever made nonsense is not asked for long.
+const PAUSES_MAX: u32 = 4;
 
 /// How long to wait before a packet is asked for again of which `pauses` waits brought no good
 /// copy.
