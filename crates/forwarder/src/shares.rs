@@ -5,7 +5,8 @@
 //! - **Reserve.** What a holder has up to its reserve is never taken from it.
 //! - **The largest pays.** When a table is full, one who has less gets in at the cost of one who
 //!   has more ([`pays`]), and who has most is refused.
-//! - **The router is exempt.** For [`HolderId::ROUTER`] there is no ceiling, and it never pays.
+//! - **The router is exempt.** [`HolderId::ROUTER`] has no ceiling, and it never pays; but each of
+//!   its faces has one in the PIT as any face has, so that no single program of root's fills it.
 //!
 //! Nothing here is done for each packet. The control path charges routes and bindings one by one
 //! ([`Ledger`]). A face gets its share of the PIT in grants of several entries ([`Grants`]), within
@@ -72,7 +73,7 @@ pub(crate) type HolderIndex = u32;
 /// The router's number, and that of faces that are not entered.
 pub(crate) const ROUTER_INDEX: HolderIndex = 0;
 
-/// What an exempt face is granted.
+/// No limit.
 pub(crate) const ALL: u32 = u32::MAX;
 
 /// Grants of faces and what they make of holders.
@@ -124,7 +125,7 @@ impl Grants {
         if let Some(holding) = self.holding_mut(holder) {
             holding.faces += 1;
         }
-        let entries = if holder == ROUTER_INDEX { ALL } else { 0 };
+        let entries = if holder == ROUTER_INDEX { self.ceilings.face_max } else { 0 };
         self.faces.insert(face.slot, Granted { generation: face.generation, holder, entries });
         (self.share(holder, entries), closed)
     }
@@ -151,7 +152,8 @@ impl Grants {
         let ceilings = self.ceilings;
         let Granted { holder, entries, .. } = *self.granted(face)?;
         if holder == ROUTER_INDEX {
-            return Some(Ok(self.share(holder, entries)));
+            // It has all that a face may have from the beginning.
+            return Some(Err(Ceiling::Face));
         }
         let of_face = ceilings.face_max.saturating_sub(entries);
         let of_holder = ceilings.holder_max.saturating_sub(self.held(holder));

@@ -68,7 +68,7 @@ pub struct EgressArgs {
     /// For how long caches answer with a response whose origin does not say, s.
     #[arg(long, value_name = "SECONDS", default_value_t = 1)]
     fresh: u64,
-    /// Largest response, MiB [default: 48, or three quarters of what --buffer and --bodies-max hold]
+    /// Largest response, MiB [default: 48, or 3/4 of what --buffer and --bodies-max hold]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65536))]
     size_max: Option<u64>,
     /// Responses on their way from all origins, MiB; further ones are refused as congestion.

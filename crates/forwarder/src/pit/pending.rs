@@ -166,7 +166,8 @@ impl<R: RawMutex> PendingByFace<R> {
                 Ok(_) => {
                     let used = (next & COUNT) as u32;
                     let granted = slot.granted.load(Ordering::Relaxed);
-                    if granted != ALL && granted > used.saturating_add(IDLE_MAX) {
+                    let is_idle = granted > used.saturating_add(IDLE_MAX);
+                    if is_idle && slot.holder.load(Ordering::Relaxed) != ROUTER_INDEX {
                         self.trim(slot, face);
                     }
                     return;
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn faces_of_one_holder_share_its_ceiling_and_the_routers_have_none() {
+    fn faces_of_one_holder_share_its_ceiling_and_the_routers_have_only_their_own() {
         let pending = pending(60, 100);
         let face = |slot| FaceKey { slot, generation: 1 };
         let who = Holder::Given(crate::shares::HolderId(7));
@@ -293,7 +294,7 @@ mod tests {
         };
         assert_eq!(fill(1), Some((60, PitFull::Face)));
         assert_eq!(fill(2), Some((40, PitFull::Holder)));
-        assert_eq!(fill(3), None);
+        assert_eq!(fill(3), Some((60, PitFull::Face)));
         assert_eq!([1, 2, 3].map(|slot| pending.held_for(face(slot))), [100, 100, 0]);
         (0..60).for_each(|_| alone(&pending, |reserve| pending.sub(face(1), reserve)));
         assert!(pending.held_for(face(2)) <= 40 + IDLE_MAX, "what is not used is given back");

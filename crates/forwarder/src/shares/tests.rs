@@ -54,7 +54,7 @@ proptest! {
                     faces.retain(|known| known.0.slot != slot);
                     let entries = if who == 0 { 0 } else { sum(&faces, holder(who)) };
                     prop_assert_eq!(share.of_holder, entries);
-                    prop_assert_eq!(share.granted, if who == 0 { ALL } else { 0 });
+                    prop_assert_eq!(share.granted, if who == 0 { 50 } else { 0 });
                     faces.push((key, holder(who), 0));
                 }
                 Step::Close { slot } => match known(slot) {
@@ -74,7 +74,7 @@ proptest! {
                     let (key, who, before) = faces[at];
                     let granted = grants.grant(key, wanted).unwrap();
                     if who == Holder::ROUTER {
-                        prop_assert_eq!(granted.map(|share| share.granted), Ok(ALL));
+                        prop_assert_eq!(granted, Err(Ceiling::Face), "all from the beginning");
                         continue;
                     }
                     let most = (50 - before).min(90 - sum(&faces, who)).min(wanted.max(GRANT));
