@@ -104,6 +104,8 @@ pub enum Command {
     /// List, create, change and destroy faces
     #[command(subcommand)]
     Face(face::Face),
+    /// List who is on the links of the router
+    Neighbors(neighbors::Neighbors),
     /// List, add and remove routes
     #[command(subcommand)]
     Route(route::Route),

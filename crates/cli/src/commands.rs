@@ -10,6 +10,7 @@ pub mod generate;
 pub mod get;
 pub mod key;
 pub mod ls;
+pub mod neighbors;
 pub mod peek;
 pub mod perf;
 pub mod ping;
@@ -62,6 +63,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Poke(c) => c.run(&ctx),
         Command::Status(c) => c.run(&ctx),
         Command::Face(c) => c.run(&ctx),
+        Command::Neighbors(c) => c.run(&ctx),
         Command::Route(c) => c.run(&ctx),
         Command::Bind(c) => c.run(&ctx),
         Command::Strategy(c) => c.run(&ctx),

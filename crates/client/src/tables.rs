@@ -2,8 +2,8 @@
 //! Management).
 
 use namely_wire::mgmt::{
-    Command, ControlParameters, Counter, CsInfo, Dataset, FaceQueryFilter, GeneralStatus, StrategyChoice,
-    cs_flags, strategy_name,
+    Command, ControlParameters, Counter, CsInfo, Dataset, FaceQueryFilter, GeneralStatus, NeighborStatus,
+    StrategyChoice, cs_flags, strategy_name,
 };
 use namely_wire::{DecodeError, Name};
 
@@ -121,6 +121,15 @@ impl Client {
     pub fn status(&mut self) -> Result<GeneralStatus, ClientError> {
         let content = self.dataset(Dataset::StatusGeneral, &FaceQueryFilter::default())?;
         GeneralStatus::decode(&content).map_err(ClientError::Malformed)
+    }
+
+    /// The router itself on each link, its neighbours there, and stations in quarantine
+    /// (`neighbors/list`); namely's router only.
+    ///
+    /// # Errors
+    /// As of [`Client::strategies`].
+    pub fn neighbors(&mut self) -> Result<Vec<NeighborStatus>, ClientError> {
+        self.entries(Dataset::NeighborsList)
     }
 
     /// What was dropped and why, of the router and of each face (`status/counters`); namely's

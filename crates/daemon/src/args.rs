@@ -36,6 +36,10 @@ pub struct DaemonArgs {
     #[arg(long, value_name = "PREFIX=URI", value_parser = parse_route)]
     pub route: Vec<StaticRoute>,
 
+    /// Do not look for neighbours on the network devices that are listened on
+    #[arg(long)]
+    pub no_discovery: bool,
+
     /// Threads that move packets; 0 for one per core
     #[arg(long, value_name = "THREADS", value_parser = parse_workers)]
     pub workers: Option<usize>,
@@ -86,6 +90,7 @@ impl DaemonArgs {
         if !self.listen.is_empty() {
             config.faces.listen = self.listeners();
         }
+        config.discovery.enabled &= !self.no_discovery;
         config.route.extend(self.route.iter().cloned());
         if let Some(workers) = self.workers {
             config.faces.workers = workers;

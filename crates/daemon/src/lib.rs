@@ -7,6 +7,7 @@ mod args;
 pub mod config;
 mod control;
 pub mod dataplane;
+mod discovery;
 mod exit;
 mod log;
 mod privileges;

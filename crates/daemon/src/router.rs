@@ -15,6 +15,7 @@ use namely_wire::mgmt::Scope;
 use crate::config::{Config, default_listeners, default_socket};
 use crate::control::{ControlThread, Order, OrderSender};
 use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions};
+use crate::discovery::{self, Running};
 use crate::exit::{Exit, Failure};
 
 /// How long a router that was told to stop has for that. A service manager that gives it less kills
@@ -27,6 +28,8 @@ pub struct Router {
     control: Option<JoinHandle<()>>,
     plane: Arc<DataPlane>,
     listening: Vec<FaceUri>,
+    /// Ends first, as it says goodbye to neighbours.
+    discovery: Option<Running>,
 }
 
 impl Router {
@@ -51,9 +54,15 @@ impl Router {
         let (plane, inbox) = DataPlane::start(options(&config), core.clone())
             .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
         route_management(&config, &core, &plane)?;
+        let devices = discovery::devices(&config);
+        let tap = discovery::tap(&plane, &devices)?;
         let listening = listen(&config, &plane)?;
         let plane = Arc::new(plane);
-        let control = ControlThread::new(plane.clone(), core, inbox, config, policy, start);
+        let discovery = discovery::start(&config, &plane, &core, tap, devices)?;
+        let mut control = ControlThread::new(plane.clone(), core, inbox, config, policy, start);
+        if let Some(discovery) = &discovery {
+            control.set_discovery(discovery);
+        }
         let orders = control.orders();
         let thread = std::thread::Builder::new()
             .name("namely-control".into())
@@ -62,7 +71,7 @@ impl Router {
                 control.run();
             })
             .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
-        Ok(Router { orders, control: Some(thread), plane, listening })
+        Ok(Router { orders, control: Some(thread), plane, listening, discovery })
     }
 
     /// What is wrong with a configuration beyond its form: limits, strategies, users, certificates.
@@ -71,6 +80,7 @@ impl Router {
     /// [`Failure`] names the key.
     pub fn check(config: &Config) -> Result<(), Failure> {
         policy(config)?;
+        config.discovery.settings().map_err(wrong_configuration)?;
         let core: Result<Core, String> = config.forwarder(0);
         core.map(drop).map_err(wrong_configuration)
     }
@@ -120,6 +130,7 @@ impl Router {
     }
 
     fn halt(&mut self) {
+        self.discovery = None;
         self.orders.send(Order::Stop);
         // The control thread may be waiting for a worker.
         self.plane.request_stop();
@@ -163,7 +174,7 @@ fn policy(config: &Config) -> Result<Policy, Failure> {
     config.authorization.policy().map_err(|error| Failure::new(Exit::Configuration, error.to_string()))
 }
 
-fn wrong_configuration(why: String) -> Failure {
+pub(crate) fn wrong_configuration(why: String) -> Failure {
     Failure::new(Exit::Configuration, why)
 }
 
@@ -302,7 +313,7 @@ fn make_default_directory(socket: &Path, uid: u32) -> Result<(), String> {
     Ok(())
 }
 
-fn cannot_listen(why: String) -> Failure {
+pub(crate) fn cannot_listen(why: String) -> Failure {
     Failure::new(Exit::CannotListen, why).hint("`--listen URI` chooses other addresses")
 }
 

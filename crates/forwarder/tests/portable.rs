@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CRATES: [&str; 3] = ["wire", "forwarder", "link"];
+const CRATES: [&str; 4] = ["wire", "forwarder", "link", "discovery"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {

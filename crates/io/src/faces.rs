@@ -2,6 +2,7 @@
 //! flushed; and what the worker tells whoever drives it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -38,6 +39,12 @@ pub trait Handler: Sized + 'static {
     /// A network packet arrived: an Interest or a Data by its first TYPE, otherwise unchecked. Its
     /// headers are those that the peer may set.
     fn packet(&mut self, io: &mut Faces<Self>, face: FaceTag, headers: LpHeaders, packet: Self::Packet);
+
+    /// A packet arrived on a face that is watched ([`FacePort::show_first`]), before it is handed over;
+    /// `remote` is who of a group sent it. True if that was all there is to do with it.
+    fn watched(&mut self, _face: FaceTag, _remote: Option<SocketAddr>, _packet: &[u8]) -> bool {
+        false
+    }
 
     /// Something happened to a face.
     fn event(&mut self, io: &mut Faces<Self>, event: Event<Self::Packet>);

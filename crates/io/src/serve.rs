@@ -152,6 +152,7 @@ impl<H: Handler> Faces<H> {
     ) {
         if let Some((packet, headers)) = self.read_link(port, id, remote, frame, H::Packet::copied)
             && let Some(face) = port.tag()
+            && !(port.is_watched() && handler.watched(face, remote, packet.as_ref()))
         {
             handler.packet(self, face, headers, packet);
         }

@@ -7,8 +7,8 @@ use std::fmt;
 
 use namely_forwarder::{BindError, Bound, Charge, CsChange, FaceId, FibError, RibError, StrategyError};
 use namely_wire::mgmt::{
-    Counter, CsInfo, FacePersistency, FaceStatus, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin,
-    StrategyChoice,
+    Counter, CsInfo, FacePersistency, FaceStatus, FibEntry, GeneralStatus, NeighborStatus, RibEntry, Route,
+    RouteOrigin, StrategyChoice,
 };
 use namely_wire::{FaceUri, Name, NameRef};
 
@@ -19,6 +19,17 @@ pub struct Control<'a> {
     pub faces: &'a dyn Faces,
     /// The forwarder's tables.
     pub tables: &'a dyn Tables,
+    /// Who is on the links, where that is looked for.
+    pub neighbors: Option<&'a dyn Neighbors>,
+}
+
+/// Who is on the links.
+pub trait Neighbors {
+    /// This router on each link, its neighbours there, and stations in quarantine.
+    fn neighbors(&self) -> Vec<NeighborStatus>;
+
+    /// What was sent, heard and refused; those that are not zero.
+    fn counters(&self) -> Vec<Counter>;
 }
 
 /// The router's faces.

@@ -52,7 +52,7 @@
 //! let requester = Requester::Unknown;
 //! let incoming = Incoming { interest: &interest, face_id: 300, requester };
 //! let mut replies = Vec::new();
-//! management.handle(incoming, Control { faces: &NoFaces, tables: &tables }, now, &mut replies);
+//! management.handle(incoming, Control { faces: &NoFaces, tables: &tables, neighbors: None }, now, &mut replies);
 //!
 //! let status = GeneralStatus::decode(DataView::parse(&replies[0])?.content)?;
 //! assert_eq!((status.version.as_str(), status.pit_entries), ("example", 0));
@@ -72,7 +72,9 @@ mod policy;
 mod reply;
 mod tables;
 
-pub use control::{Control, CreateFaceError, FaceSettings, FaceSpec, Faces, Tables, UpdateFaceError};
+pub use control::{
+    Control, CreateFaceError, FaceSettings, FaceSpec, Faces, Neighbors, Tables, UpdateFaceError,
+};
 pub use counters::Counters;
 pub use management::{Incoming, Management, NEW_FACES_MAX, NewFace, Now};
 pub use modules::bpt::{BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX};

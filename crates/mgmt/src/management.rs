@@ -333,6 +333,9 @@ impl Management {
             Dataset::RibList => encode_blocks(&control.tables.rib(now.ns)),
             Dataset::StrategyChoiceList => encode_blocks(&control.tables.strategies()),
             Dataset::CsInfo => encode_blocks(&[control.tables.cs_info()]),
+            Dataset::NeighborsList => {
+                encode_blocks(&control.neighbors.map(|all| all.neighbors()).unwrap_or_default())
+            }
             Dataset::BptList => encode_blocks(&modules::bpt::list(control.tables)),
         }
     }
@@ -342,7 +345,9 @@ impl Management {
         let refused =
             self.refusals().map(|(reason, n)| Counter::new(format!("management.refused.{reason}"), n));
         let own = own.chain(refused).filter(|counter| counter.value > 0);
-        control.tables.counters().into_iter().chain(control.faces.counters()).chain(own).collect()
+        let of_links = control.neighbors.map(|all| all.counters()).unwrap_or_default();
+        let counters = control.tables.counters().into_iter().chain(control.faces.counters());
+        counters.chain(of_links).chain(own).collect()
     }
 
     fn subscribe(

@@ -66,7 +66,7 @@ impl World {
     }
 
     fn control(&self) -> Control<'_> {
-        Control { faces: self, tables: &self.tables }
+        Control { faces: self, tables: &self.tables, neighbors: None }
     }
 
     fn ask(&self, interest: &[u8], face_id: u64, requester: Requester) -> (Vec<Vec<u8>>, Option<NewFace>) {

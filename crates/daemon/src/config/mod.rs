@@ -6,6 +6,7 @@
 
 mod authorization;
 mod autoreg;
+mod discovery;
 mod faces;
 mod forwarder;
 mod links;
@@ -24,6 +25,7 @@ use serde::Deserialize;
 
 pub use authorization::{Authorization, KeyRule, User, UserRule};
 pub use autoreg::{Autoreg, Subnet};
+pub use discovery::{AcceptRule, Discovery};
 pub(crate) use faces::default_socket;
 pub use faces::{Faces, MulticastGroup, StaticFace, StaticRoute};
 pub(crate) use faces::{default_listeners, local_listeners};
@@ -56,6 +58,8 @@ pub struct Config {
     pub autoreg: Vec<Autoreg>,
     /// Who may change what.
     pub authorization: Authorization,
+    /// How neighbours are found on network devices.
+    pub discovery: Discovery,
     /// As whom the router runs, and what it gives up.
     pub process: Process,
     /// What is written to standard error.
@@ -120,6 +124,11 @@ impl Config {
             self.process, new.process, "process": user, core_dumps, confine_files, confine_calls,
         );
         let tables = self.tables.restart_needed(&new.tables);
-        faces.chain(tables).chain(authorization).chain(process).collect()
+        let discovery = changed_keys!(
+            self.discovery, new.discovery, "discovery":
+            enabled, heartbeat_ms, mtu_octets_min, neighbours_max, neighbours_total_max,
+            quarantine_faults, quarantine_s, prefixes, accept, open,
+        );
+        faces.chain(tables).chain(authorization).chain(process).chain(discovery).collect()
     }
 }

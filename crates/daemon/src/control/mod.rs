@@ -35,7 +35,15 @@ pub(crate) struct ControlThread {
     management: Management,
     neighbours: Neighbours,
     maker: FaceMaker,
+    /// What is found on links, where that is looked for.
+    links: Option<Links>,
     config: Config,
+}
+
+/// The thread of neighbour discovery, as the control thread sees it.
+struct Links {
+    orders: crate::discovery::Orders,
+    view: crate::discovery::View,
 }
 
 /// Something that another thread wants of the control thread.
@@ -96,8 +104,14 @@ impl ControlThread {
             core,
             inbox,
             orders,
+            links: None,
             config,
         }
+    }
+
+    /// From now on tells the thread of neighbour discovery of faces, and shows what it knows.
+    pub(crate) fn set_discovery(&mut self, discovery: &crate::discovery::Running) {
+        self.links = Some(Links { orders: discovery.orders(), view: discovery.view() });
     }
 
     /// Where other threads send orders.
@@ -154,7 +168,8 @@ impl ControlThread {
         };
         let incoming = Incoming { interest: &packet.packet, face_id: face.0, requester };
         let mut replies = Vec::new();
-        let control = control(&self.plane, &self.core);
+        let neighbors = self.links.as_ref().map(|links| &links.view as &dyn namely_mgmt::Neighbors);
+        let control = Control { neighbors, ..control(&self.plane, &self.core) };
         let new_face = self.management.handle(incoming, control, now(), &mut replies);
         if let Some(new_face) = new_face {
             let (sender, ticket) = (self.sender.clone(), new_face.ticket);
@@ -177,7 +192,12 @@ impl ControlThread {
                 let control = control(&self.plane, &self.core);
                 autoreg::register(&self.config.autoreg, event, control, now().ns);
             }
-            FaceEventKind::Destroyed => self.neighbours.face_gone(event.face_id, now().ns),
+            FaceEventKind::Destroyed => {
+                self.neighbours.face_gone(event.face_id, now().ns);
+                if let Some(links) = &self.links {
+                    links.orders.face_gone(event.face_id);
+                }
+            }
             FaceEventKind::Up | FaceEventKind::Down => {}
         }
     }
@@ -230,7 +250,7 @@ impl ControlThread {
 }
 
 fn control<'a>(plane: &'a DataPlane, core: &'a Core) -> Control<'a> {
-    Control { faces: plane, tables: core }
+    Control { faces: plane, tables: core, neighbors: None }
 }
 
 /// The time on both clocks. The first is the data plane's.

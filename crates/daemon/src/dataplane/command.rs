@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::SyncSender;
 
+use namely_forwarder::FaceId;
 use namely_link::DropCounters;
 use namely_mgmt::{CreateFaceError, FaceSpec};
 use namely_wire::mgmt::FaceStatus;
@@ -19,6 +20,7 @@ pub(super) enum Command {
     ListenerDrops(Reply<DropCounters>),
     CreateFace(FaceSpec, Reply<Result<FaceStatus, CreateFaceError>>),
     Inject(Packet, LpHeaders),
+    Send(FaceId, Packet),
     RefreshTimers,
     Answer(Reply<()>),
     Stop,

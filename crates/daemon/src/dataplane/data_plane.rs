@@ -19,6 +19,7 @@ use super::command::{Command, Reply};
 use super::dispatcher::{Dispatcher, Queue};
 use super::inbox::{self, Inbox};
 use super::shared::DataPlaneShared;
+use super::tap::Tap;
 use super::worker::Worker;
 use super::{Core, DataPlaneOptions, ListenError, ListenSpec, Packet, status};
 
@@ -175,6 +176,28 @@ impl DataPlane {
     /// stopped.
     pub fn inject(&self, packet: impl Into<Packet>, headers: LpHeaders) -> bool {
         self.workers.send(LISTENING, Command::Inject(packet.into(), headers))
+    }
+
+    /// Sends a packet on a face, past the forwarder.
+    pub(crate) fn send(&self, face: FaceId, packet: impl Into<Packet>) {
+        self.workers.send(LISTENING, Command::Send(face, packet.into()));
+    }
+
+    /// Waits until what was sent by [`DataPlane::send`] is on its way.
+    pub(crate) fn settle(&self) {
+        self.call(LISTENING, Command::Answer);
+    }
+
+    /// Where packets about neighbours go from now on: before the first face is there.
+    pub(crate) fn set_tap(&self, tap: Arc<Tap>) {
+        let _ = self.shared.tap.set(tap);
+    }
+
+    /// From now on the MTU of a face grows only when somebody says so.
+    pub(crate) fn hold_mtu(&self, face: FaceId) {
+        if let Some(port) = self.shared.port(face) {
+            port.hold_mtu();
+        }
     }
 
     /// Tells the data plane that something expires earlier than it knows: a route was added with an

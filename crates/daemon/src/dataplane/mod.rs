@@ -20,6 +20,7 @@ mod options;
 mod packet;
 mod shared;
 mod status;
+mod tap;
 mod worker;
 
 pub use data_plane::{DataPlane, StartError};
@@ -32,6 +33,7 @@ pub use listen::{ListenError, ListenSpec};
 pub use namely_io::{Credentials, DispatchedLinks, MulticastOptions};
 pub use options::DataPlaneOptions;
 pub use packet::{Packet, buffers_made};
+pub(crate) use tap::Tap;
 
 /// The forwarding core in this home.
 pub type Core = namely_forwarder::Forwarder<Packet, namely_host::CoreLock>;

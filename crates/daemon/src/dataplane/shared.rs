@@ -2,8 +2,8 @@
 //! said to the control thread.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use namely_forwarder::{FaceId, FaceLayer, FaceProperties, HolderId};
 use namely_io::{FaceTag, PortStatus, Reach};
@@ -15,6 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::dispatcher::Queue;
 use super::inbox::{ControlPacket, Full, Outbox};
+use super::tap::Tap;
 use super::{Core, DataPlaneOptions, Packet, status};
 
 /// The sending half of a face.
@@ -36,6 +37,8 @@ pub(super) struct DataPlaneShared {
     pub(super) expiry: Mutex<Expiry>,
     /// Packets that were dispatched, for each worker.
     pub(super) queues: Vec<Queue>,
+    /// Where packets about neighbours go.
+    pub(super) tap: OnceLock<Arc<Tap>>,
     /// Drops of faces that are gone, and of peers that got none.
     retired_drops: Mutex<DropCounters>,
 }
@@ -78,6 +81,7 @@ impl DataPlaneShared {
             next_sequence: AtomicU64::new(u64::from_ne_bytes(random)),
             expiry: Mutex::default(),
             queues,
+            tap: OnceLock::new(),
             retired_drops: Mutex::default(),
         })
     }
@@ -125,6 +129,11 @@ impl DataPlaneShared {
         }
         directory.by_id.insert(id, port.clone());
         drop(directory);
+        if let Some(tap) = self.tap.get()
+            && tap.know(id, port, &port_status.local)
+        {
+            port.show_first();
+        }
         // From here on its packets come in. The core knows the face already, and whoever is asked
         // for its port finds it.
         port.set_tag(FaceTag(id.0));
@@ -155,6 +164,9 @@ impl DataPlaneShared {
         }
         // The core may be about to look up a port under locks of its own.
         drop(directory);
+        if let Some(tap) = self.tap.get() {
+            tap.forget(id);
+        }
         // It is there: faces are released nowhere else.
         let _ = self.core.face_release(id);
         self.retired_drops.lock().merge(&port_status.counters.drops);

@@ -1,5 +1,6 @@
 //! A worker's thread: what it does with frames, events and commands.
 
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -238,6 +239,13 @@ impl Worker {
                 self.forward(io, self.shared.internal_face, Received { packet, headers });
                 self.forward_batch(io);
             }
+            Command::Send(face, packet) => {
+                if let Some(port) = self.ports.get(face) {
+                    let headers = LpHeaders::default();
+                    // What does not get in is counted at the port.
+                    let _ = io.send(port, Outbound { headers, packet, hop_limit: None });
+                }
+            }
             Command::RefreshTimers => self.is_expire_stale = true,
             Command::Answer(reply) => answer(reply, ()),
             Command::Stop => return ControlFlow::Break(()),
@@ -328,6 +336,11 @@ impl Handler for Worker {
             return;
         }
         self.forward(io, face, received);
+    }
+
+    fn watched(&mut self, face: FaceTag, remote: Option<SocketAddr>, packet: &[u8]) -> bool {
+        let tap = self.shared.tap.get().filter(|_| namely_discovery::concerns_discovery(packet));
+        tap.map(|tap| tap.hear(FaceId(face.0), remote, packet)).is_some()
     }
 
     fn event(&mut self, io: &mut Io, event: Event<Packet>) {

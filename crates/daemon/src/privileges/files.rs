@@ -57,7 +57,7 @@ fn restrict(read: &[PathBuf], sockets: &[PathBuf]) -> Result<RulesetStatus, Rule
 /// The folders of the configuration and of certificates: a reload reads what has taken their place.
 fn folders_read(config: &Config, config_file: Option<&Path>) -> Vec<PathBuf> {
     let certificates = config.authorization.key.iter().map(|rule| rule.certificate.as_path());
-    certificates.chain(config_file).map(folder_of).collect()
+    certificates.chain(config.discovery.certificates()).chain(config_file).map(folder_of).collect()
 }
 
 /// The folders where sockets are made and removed.

@@ -70,6 +70,10 @@ pub struct FacePort<P> {
     id: OnceLock<SourceId>,
     tag: OnceLock<FaceTag>,
     is_dispatched: bool,
+    /// Its packets are shown to the handler before they are handed over.
+    is_watched: AtomicBool,
+    /// Only who said so makes its frames longer.
+    holds_mtu: AtomicBool,
     is_closed: AtomicBool,
     /// These two are copies of what the lock protects, for the worker that reads without it. A
     /// change of settings may reach it a packet later.
@@ -133,6 +137,8 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             id: OnceLock::new(),
             tag: OnceLock::new(),
             is_dispatched,
+            is_watched: AtomicBool::new(false),
+            holds_mtu: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             local_fields: AtomicBool::new(false),
             is_reliable: AtomicBool::new(false),
@@ -175,6 +181,27 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
     #[inline]
     pub fn is_dispatched(&self) -> bool {
         self.is_dispatched
+    }
+
+    /// From now on the handler sees the face's packets before it is handed them.
+    pub fn show_first(&self) {
+        self.is_watched.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched.load(Ordering::Relaxed)
+    }
+
+    /// From now on the link makes the face's frames shorter when it must, and never longer: whoever
+    /// calls this knows how long the peer's may be.
+    pub fn hold_mtu(&self) {
+        self.holds_mtu.store(true, Ordering::Relaxed);
+    }
+
+    /// Who is at the other end.
+    pub fn remote(&self) -> &FaceUri {
+        &self.info.remote
     }
 
     /// Who the face is counted for.

@@ -12,9 +12,10 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
     pub(crate) fn set_mtu(&self, octets: usize, before: Option<usize>) {
         self.mtu.store(octets, Ordering::Relaxed);
         let mut state = self.state.lock();
+        let may_grow = !self.holds_mtu.load(Ordering::Relaxed);
         let mut config = *state.link.config();
         if let LinkKind::Datagram { mtu } = &mut config.kind
-            && (*mtu > octets || before.is_none_or(|before| *mtu >= before))
+            && (*mtu > octets || may_grow && before.is_none_or(|before| *mtu >= before))
         {
             *mtu = octets.clamp(namely_link::MTU_OCTETS_MIN, namely_wire::LP_PACKET_OCTETS_MAX);
             state.link.reconfigure(config);

@@ -26,6 +26,9 @@ pub(crate) const RSA_MODULUS_OCTETS_MIN: usize = 256;
 pub(crate) const RSA_MODULUS_OCTETS_MAX: usize = 512;
 
 const ED25519_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
+/// What a SubjectPublicKeyInfo has before the 32 octets of an Ed25519 key (RFC 8410).
+const ED25519_SPKI_HEADER: [u8; 12] =
+    [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 const EC_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const P256_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 const RSA_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
@@ -208,6 +211,19 @@ impl PublicKey {
         let parsed =
             ParsedPublicKey::new(key_type.verification(), der).map_err(|_| CryptoError::BadPublicKey)?;
         Ok(PublicKey { key_type, spki: der.to_vec(), parsed })
+    }
+
+    /// The Ed25519 key with these octets (RFC 8032).
+    ///
+    /// # Errors
+    /// [`CryptoError::BadPublicKey`]: they are no point of the curve.
+    pub fn from_ed25519(octets: &[u8; 32]) -> Result<Self, CryptoError> {
+        Self::from_spki(&[&ED25519_SPKI_HEADER[..], octets].concat())
+    }
+
+    /// The octets of an Ed25519 key; `None` for any other.
+    pub fn ed25519_octets(&self) -> Option<[u8; 32]> {
+        self.spki.strip_prefix(&ED25519_SPKI_HEADER)?.try_into().ok()
     }
 
     /// The key as a DER SubjectPublicKeyInfo.

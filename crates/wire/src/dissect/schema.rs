@@ -51,6 +51,8 @@ pub(super) enum Block {
     CsInfo,
     BptList,
     Binding,
+    NeighborList,
+    Neighbor,
     FaceEvents,
     FaceEvent,
 }
@@ -163,6 +165,8 @@ fn management_fields(block: Block) -> &'static [Field] {
         Block::CsInfo => CS_INFO_FIELDS,
         Block::BptList => &const { [f(ENTRY, "Binding", Value::Inside(Block::Binding))] },
         Block::Binding => BINDING_FIELDS,
+        Block::NeighborList => &const { [f(ENTRY, "Neighbor", Value::Inside(Block::Neighbor))] },
+        Block::Neighbor => NEIGHBOR_FIELDS,
         Block::FaceEvents => FACE_EVENTS_FIELDS,
         Block::FaceEvent => FACE_EVENT_FIELDS,
         _ => &[],
@@ -374,6 +378,19 @@ const CS_INFO_FIELDS: &[Field] = &[
     f(N_HITS, "NHits", COUNT_OF),
     f(N_MISSES, "NMisses", COUNT_OF),
     f(CS_POLICY, "CsPolicy", Value::Text),
+];
+
+const NEIGHBOR_FIELDS: &[Field] = &[
+    f(FACE_ID, "FaceId", COUNT_OF),
+    f(URI, "Station", Value::Text),
+    f(LOCAL_URI, "LocalUri", Value::Text),
+    f(MTU, "Mtu", Value::Number("octets")),
+    f(NEIGHBOR_STATE, "State", COUNT_OF),
+    f(NEIGHBOR_MTU, "PeerMtu", Value::Number("octets")),
+    f(NEIGHBOR_KEY, "PublicKey", Value::Octets),
+    f(NEIGHBOR_SILENT, "Silent", Value::Number("ms")),
+    f(NEIGHBOR_ACCEPTED, "Accepted", Value::Inside(Block::Names)),
+    f(NEIGHBOR_REFUSED, "Refused", Value::Inside(Block::Names)),
 ];
 
 const BINDING_FIELDS: &[Field] =

@@ -11,6 +11,7 @@ pub(crate) mod numbers;
 
 mod block;
 mod faces;
+mod neighbors;
 mod parameters;
 mod request;
 mod response;
@@ -20,6 +21,7 @@ mod values;
 
 pub use block::{Block, Blocks, blocks, encode_blocks};
 pub use faces::{ChannelStatus, FaceEventNotification, FaceQueryFilter, FaceStatus};
+pub use neighbors::{NeighborState, NeighborStatus};
 pub use parameters::ControlParameters;
 pub use request::{
     Command, CommandParameters, CommandRequest, Dataset, DatasetRequest, EventRequest, Request, RequestError,

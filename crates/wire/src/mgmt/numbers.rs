@@ -82,3 +82,16 @@ pub(crate) const N_IN_NACKS: u32 = 151;
 pub(crate) const N_OUT_NACKS: u32 = 152;
 pub(crate) const N_SATISFIED_INTERESTS: u32 = 153;
 pub(crate) const N_UNSATISFIED_INTERESTS: u32 = 154;
+
+/// In an entry of namely's `neighbors/list`.
+pub(crate) const NEIGHBOR_STATE: u32 = 210;
+/// In an entry of namely's `neighbors/list`.
+pub(crate) const NEIGHBOR_MTU: u32 = 212;
+/// In an entry of namely's `neighbors/list`.
+pub(crate) const NEIGHBOR_KEY: u32 = 214;
+/// In an entry of namely's `neighbors/list`.
+pub(crate) const NEIGHBOR_SILENT: u32 = 216;
+/// In an entry of namely's `neighbors/list`.
+pub(crate) const NEIGHBOR_ACCEPTED: u32 = 218;
+/// In an entry of namely's `neighbors/list`.
+pub(crate) const NEIGHBOR_REFUSED: u32 = 220;

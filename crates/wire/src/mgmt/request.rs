@@ -110,6 +110,7 @@ pub enum Dataset {
     StrategyChoiceList,
     CsInfo,
     BptList,
+    NeighborsList,
 }
 
 /// Why an Interest is not a request.
@@ -311,6 +312,7 @@ impl Dataset {
         Dataset::StrategyChoiceList,
         Dataset::CsInfo,
         Dataset::BptList,
+        Dataset::NeighborsList,
     ];
 
     /// Module and verb.
@@ -326,6 +328,7 @@ impl Dataset {
             Dataset::StrategyChoiceList => ("strategy-choice", "list"),
             Dataset::CsInfo => ("cs", "info"),
             Dataset::BptList => ("bpt", "list"),
+            Dataset::NeighborsList => ("neighbors", "list"),
         }
     }
 

@@ -1,0 +1,150 @@
+//! How neighbours are found on network devices.
+
+use std::path::{Path, PathBuf};
+
+use namely_discovery::Key;
+use namely_security::{CertificateFileError, read_certificate};
+use namely_wire::Name;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use super::values;
+
+/// How neighbours are found on the network devices that are listened on (docs/discovery.md).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Discovery {
+    /// Whether they are looked for.
+    pub enabled: bool,
+    /// Time between two hellos, ms. A neighbour that is silent for three of them is gone.
+    #[serde(deserialize_with = "heartbeat_ms")]
+    pub heartbeat_ms: u64,
+    /// Smallest MTU that a neighbour may have, octets.
+    #[serde(deserialize_with = "mtu_octets_min")]
+    pub mtu_octets_min: usize,
+    /// Neighbours on one device at once; a further one is refused.
+    pub neighbours_max: usize,
+    /// The same on all devices.
+    pub neighbours_total_max: usize,
+    /// Faults of a station at which it is no longer listened to; one is forgiven each second.
+    pub quarantine_faults: u64,
+    /// For how long, seconds.
+    pub quarantine_s: u64,
+    /// Prefixes that this router announces; `/` for a router that leads everywhere.
+    #[serde(deserialize_with = "values::names")]
+    pub prefixes: Vec<Name>,
+    /// Which prefixes of neighbours become routes.
+    pub accept: Vec<AcceptRule>,
+    /// Whether all do: for a lab.
+    pub open: bool,
+}
+
+/// Prefixes that become routes when a certain neighbour announces them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptRule {
+    /// This prefix and those below it.
+    #[serde(deserialize_with = "values::name")]
+    pub prefix: Name,
+    /// The neighbour's key, as `namely neighbors --json` shows it: 64 hexadecimal digits.
+    #[serde(default, deserialize_with = "key")]
+    pub key: Option<Key>,
+    /// Or a file with a certificate of that key.
+    #[serde(default)]
+    pub certificate: Option<PathBuf>,
+}
+
+impl Default for Discovery {
+    fn default() -> Self {
+        let default = namely_discovery::Config::default();
+        Discovery {
+            enabled: true,
+            heartbeat_ms: default.heartbeat_ns / 1_000_000,
+            mtu_octets_min: default.mtu_octets_min,
+            neighbours_max: default.neighbours_max,
+            neighbours_total_max: default.neighbours_total_max,
+            quarantine_faults: default.quarantine_faults,
+            quarantine_s: default.quarantine_ns / 1_000_000_000,
+            prefixes: Vec::new(),
+            accept: Vec::new(),
+            open: false,
+        }
+    }
+}
+
+impl Discovery {
+    /// The settings of the state machine.
+    ///
+    /// # Errors
+    /// A rule whose key cannot be found, in words.
+    pub(crate) fn settings(&self) -> Result<namely_discovery::Config, String> {
+        if self.prefixes.len() > namely_discovery::limits::PREFIXES_MAX {
+            let most = namely_discovery::limits::PREFIXES_MAX;
+            return Err(format!("discovery.prefixes: a router announces at most {most} prefixes"));
+        }
+        Ok(namely_discovery::Config {
+            heartbeat_ns: self.heartbeat_ms.saturating_mul(1_000_000),
+            mtu_octets_min: self.mtu_octets_min,
+            neighbours_max: self.neighbours_max,
+            neighbours_total_max: self.neighbours_total_max,
+            quarantine_faults: self.quarantine_faults.max(1),
+            quarantine_ns: self.quarantine_s.saturating_mul(1_000_000_000),
+            prefixes: self.prefixes.clone(),
+            accept: self.accept.iter().map(AcceptRule::resolve).collect::<Result<_, _>>()?,
+            open: self.open,
+        })
+    }
+
+    /// The files that the rules name.
+    pub(crate) fn certificates(&self) -> impl Iterator<Item = &Path> {
+        self.accept.iter().filter_map(|rule| rule.certificate.as_deref())
+    }
+}
+
+impl AcceptRule {
+    fn resolve(&self) -> Result<namely_discovery::AcceptRule, String> {
+        let why = |why: &str| format!("discovery.accept of {}: {why}", self.prefix);
+        let key = match (self.key, &self.certificate) {
+            (Some(key), None) => key,
+            (None, Some(path)) => {
+                let certificate =
+                    read_certificate(path).map_err(|error: CertificateFileError| why(&error.to_string()))?;
+                let key = certificate.public_key().ed25519_octets();
+                key.ok_or_else(|| why("routers have Ed25519 keys, and the certificate's is another"))?
+            }
+            _ => return Err(why("name the neighbour by `key` or by `certificate`")),
+        };
+        Ok(namely_discovery::AcceptRule { prefix: self.prefix.clone(), key })
+    }
+}
+
+fn heartbeat_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match u64::deserialize(deserializer)? {
+        ms @ 100..=600_000 => Ok(ms),
+        ms => Err(D::Error::custom(format!("{ms} ms: use 100 to 600000"))),
+    }
+}
+
+fn mtu_octets_min<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    match usize::deserialize(deserializer)? {
+        octets @ namely_link::MTU_OCTETS_MIN..=1500 => Ok(octets),
+        octets => {
+            let min = namely_link::MTU_OCTETS_MIN;
+            Err(D::Error::custom(format!("{octets} octets: use {min} to 1500")))
+        }
+    }
+}
+
+fn key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Key>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let digits = || D::Error::custom(format!("`{text}` is no key: write 64 hexadecimal digits"));
+    if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(digits());
+    }
+    let mut key = [0; 32];
+    for (octet, pair) in key.iter_mut().zip(text.as_bytes().chunks(2)) {
+        let pair = std::str::from_utf8(pair).map_err(|_| digits())?;
+        *octet = u8::from_str_radix(pair, 16).map_err(|_| digits())?;
+    }
+    Ok(Some(key))
+}

@@ -1,0 +1,113 @@
+//! What is heard about neighbours, on its way from workers to the thread of discovery.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use namely_discovery::Station;
+use namely_forwarder::FaceId;
+use namely_host::Waker;
+use namely_wire::FaceUri;
+use parking_lot::Mutex;
+use rustix::io::Errno;
+
+use super::shared::Port;
+
+/// Packets about neighbours that wait. One more is dropped and counted
+/// (`discovery.queue_full`).
+pub(crate) const OVERHEARD_MAX: usize = 1024;
+
+/// Between workers, which put packets in, and the one thread that takes them out.
+pub(crate) struct Tap {
+    /// The links that are watched, by the local ends of their faces.
+    links: Vec<FaceUri>,
+    faces: Mutex<HashMap<FaceId, Watched>>,
+    queue: Mutex<VecDeque<Overheard>>,
+    waker: Waker,
+    drops: AtomicU64,
+}
+
+/// A face whose packets are looked at.
+#[derive(Clone, Copy)]
+struct Watched {
+    link: usize,
+    /// Who is at its other end; `None` of a group.
+    station: Option<Station>,
+}
+
+/// A packet about neighbours.
+pub(crate) struct Overheard {
+    /// Which link, in the order that [`Tap::new`] was given.
+    pub(crate) link: usize,
+    /// Where it came from.
+    pub(crate) source: Station,
+    /// It came over a unicast face.
+    pub(crate) is_unicast: bool,
+    /// The Interest or Data.
+    pub(crate) packet: Vec<u8>,
+}
+
+impl Tap {
+    /// A tap for the faces of these links.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub(crate) fn new(links: Vec<FaceUri>) -> Result<Self, Errno> {
+        let (faces, queue) = Default::default();
+        Ok(Tap { links, faces, queue, waker: Waker::new()?, drops: AtomicU64::new(0) })
+    }
+
+    /// Ends the wait of the thread that takes packets out.
+    pub(crate) fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    /// What was dropped because too much waited.
+    pub(crate) fn drops(&self) -> u64 {
+        self.drops.load(Ordering::Relaxed)
+    }
+
+    /// A new face: true if its packets are to be shown.
+    pub(super) fn know(&self, face: FaceId, port: &Port, local: &FaceUri) -> bool {
+        let Some(link) = self.links.iter().position(|link| link == local) else { return false };
+        let station = match port.remote() {
+            FaceUri::Ether(address) if address.is_group() => None,
+            FaceUri::Ether(address) => Some(Station::Ether(address.0)),
+            _ => return false,
+        };
+        self.faces.lock().insert(face, Watched { link, station });
+        true
+    }
+
+    pub(super) fn forget(&self, face: FaceId) {
+        self.faces.lock().remove(&face);
+    }
+
+    /// A worker has a packet, which `remote` sent if it came to a group.
+    pub(super) fn hear(&self, face: FaceId, remote: Option<SocketAddr>, packet: &[u8]) {
+        let Some(Watched { link, station }) = self.faces.lock().get(&face).copied() else { return };
+        let Some(source) = station.or_else(|| remote.and_then(ethernet_station)) else { return };
+        let overheard = Overheard { link, source, is_unicast: station.is_some(), packet: packet.to_vec() };
+        let mut queue = self.queue.lock();
+        if queue.len() >= OVERHEARD_MAX {
+            self.drops.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        queue.push_back(overheard);
+        drop(queue);
+        self.waker.wake();
+    }
+
+    /// Takes out what waits.
+    pub(crate) fn take(&self) -> VecDeque<Overheard> {
+        std::mem::take(&mut *self.queue.lock())
+    }
+}
+
+/// The station of a group's member, whose address stands in the link-local one that tells it from
+/// others.
+fn ethernet_station(remote: SocketAddr) -> Option<Station> {
+    let IpAddr::V6(ip) = remote.ip() else { return None };
+    let [_, _, _, _, _, _, _, _, a, b, c, 0xff, 0xfe, d, e, f] = ip.octets() else { return None };
+    Some(Station::Ether([a ^ 2, b, c, d, e, f]))
+}

@@ -1,0 +1,152 @@
+//! The faces of neighbours: made, changed and destroyed as management would, with their routes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use namely_discovery::Station;
+use namely_forwarder::{Charge, FaceId};
+use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, Tables};
+use namely_wire::mgmt::{FacePersistency, FaceStatus, Route, RouteOrigin, route_flags};
+use namely_wire::{Endpoint, FaceUri, MacAddress, Name};
+
+use crate::dataplane::{Core, DataPlane};
+
+/// Attempts to make a face where a worker is making one to the same station just now.
+const ATTEMPTS: u32 = 4;
+
+/// How long until an MTU is set again that could not be set, as the device had another, ns, and how
+/// often.
+const AGAIN_NS: u64 = 50_000_000;
+const AGAIN_MAX: u32 = 20;
+
+/// The faces of neighbours.
+pub(super) struct LinkFaces {
+    plane: Arc<DataPlane>,
+    core: Arc<Core>,
+    /// Faces that somebody else has made to stay: these are not destroyed.
+    borrowed: HashSet<u64>,
+    routes: HashMap<u64, Vec<Name>>,
+    /// MTUs that are to be set again: octets, when, ns, and how often still.
+    again: HashMap<u64, (usize, u64, u32)>,
+}
+
+impl LinkFaces {
+    pub(super) fn new(plane: Arc<DataPlane>, core: Arc<Core>) -> Self {
+        let (borrowed, routes, again) = Default::default();
+        LinkFaces { plane, core, borrowed, routes, again }
+    }
+
+    /// A face to a station. One that its frames have made becomes that.
+    pub(super) fn make(&mut self, local: FaceUri, station: Station, mtu: usize) -> Option<u64> {
+        let settings = FaceSettings {
+            persistency: Some(FacePersistency::Persistent),
+            mtu: Some(mtu as u64),
+            ..FaceSettings::default()
+        };
+        let (remote, local) = match station {
+            Station::Ether(octets) => (FaceUri::Ether(MacAddress(octets)), Some(local)),
+            Station::Udp(address) => (FaceUri::Udp(Endpoint::Address(address)), None),
+        };
+        let spec = FaceSpec { remote, local, settings };
+        for _ in 0..ATTEMPTS {
+            match self.plane.create_face(spec.clone()) {
+                Ok(face) => {
+                    self.plane.hold_mtu(FaceId(face.face_id));
+                    return Some(face.face_id);
+                }
+                Err(CreateFaceError::Exists(face)) => {
+                    if self.adopt(&face, settings) {
+                        return Some(face.face_id);
+                    }
+                }
+                // A worker makes one because the station has just spoken.
+                Err(CreateFaceError::Failed(_)) => std::thread::yield_now(),
+                Err(error) => {
+                    tracing::debug!("no face to {}: {error}", spec.remote);
+                    return None;
+                }
+            }
+        }
+        tracing::debug!("no face to {}", spec.remote);
+        None
+    }
+
+    fn adopt(&mut self, face: &FaceStatus, settings: FaceSettings) -> bool {
+        let is_of_others = face.face_persistency != FacePersistency::OnDemand;
+        let persistency = settings.persistency.filter(|_| !is_of_others);
+        let settings = FaceSettings { persistency, ..settings };
+        let id = FaceId(face.face_id);
+        self.plane.hold_mtu(id);
+        let is_adopted = self.plane.update_face(id, &settings).is_ok();
+        if is_adopted && is_of_others {
+            self.borrowed.insert(face.face_id);
+        }
+        is_adopted
+    }
+
+    pub(super) fn destroy(&mut self, face: u64) {
+        let routes = self.routes.remove(&face).unwrap_or_default();
+        self.again.remove(&face);
+        if self.borrowed.remove(&face) {
+            return routes.iter().for_each(|prefix| self.unregister(face, prefix));
+        }
+        // Gone already is as good.
+        let _ = self.plane.destroy_face(FaceId(face));
+    }
+
+    /// A face has gone, and its routes with it.
+    pub(super) fn gone(&mut self, face: u64) {
+        self.routes.remove(&face);
+        self.again.remove(&face);
+        self.borrowed.remove(&face);
+    }
+
+    pub(super) fn set_mtu(&mut self, face: u64, mtu: usize, now_ns: u64) {
+        self.try_mtu(face, mtu, now_ns, AGAIN_MAX);
+    }
+
+    fn try_mtu(&mut self, face: u64, mtu: usize, now_ns: u64, attempts: u32) {
+        self.again.remove(&face);
+        let settings = FaceSettings { mtu: Some(mtu as u64), ..FaceSettings::default() };
+        // Longer than the device's, which its own faces learn a moment later, is cut to that.
+        if let Ok(status) = self.plane.update_face(FaceId(face), &settings)
+            && status.mtu.is_some_and(|now| now < mtu as u64)
+            && attempts > 0
+        {
+            self.again.insert(face, (mtu, now_ns.saturating_add(AGAIN_NS), attempts - 1));
+        }
+    }
+
+    /// Sets what is due to be set again; when the next is, ns.
+    pub(super) fn retry(&mut self, now_ns: u64) -> Option<u64> {
+        let due = self.again.iter().filter(|(_, (_, at_ns, _))| *at_ns <= now_ns);
+        let due: Vec<(u64, usize, u32)> = due.map(|(face, (mtu, _, left))| (*face, *mtu, *left)).collect();
+        due.into_iter().for_each(|(face, mtu, left)| self.try_mtu(face, mtu, now_ns, left));
+        self.again.values().map(|(_, at_ns, _)| *at_ns).min()
+    }
+
+    pub(super) fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64) {
+        let route = Route {
+            face_id: face,
+            origin: RouteOrigin::AUTOREG,
+            cost: 0,
+            flags: route_flags::CHILD_INHERIT,
+            expiration_period_ms: None,
+        };
+        match Tables::rib_register(&*self.core, Charge::Router, prefix.as_name(), &route, now_ns) {
+            Ok(()) => self.routes.entry(face).or_default().push(prefix.clone()),
+            Err(error) => tracing::warn!("no route {prefix} to face {face}: {error}"),
+        }
+    }
+
+    pub(super) fn remove_route(&mut self, face: u64, prefix: &Name) {
+        if let Some(routes) = self.routes.get_mut(&face) {
+            routes.retain(|known| known != prefix);
+        }
+        self.unregister(face, prefix);
+    }
+
+    fn unregister(&self, face: u64, prefix: &Name) {
+        Tables::rib_unregister(&*self.core, prefix.as_name(), FaceId(face), RouteOrigin::AUTOREG);
+    }
+}

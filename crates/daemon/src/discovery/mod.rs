@@ -1,0 +1,294 @@
+//! The thread of neighbour discovery: what the state machine of `namely_discovery` wants, it
+//! carries out.
+//!
+//! It owns the router's key on links, and watches the network devices. Signatures are checked here
+//! and nowhere else; neither a worker nor the control thread waits for that. The machine is behind
+//! a lock, so that the control thread can show what it knows; the lock is held neither while a
+//! signature is made or checked nor while a face is made.
+
+mod faces;
+mod identity;
+mod notes;
+mod start;
+mod view;
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use namely_datagrams::ethernet::monitor::{self, Device, Monitor};
+use namely_discovery::{Action, Discovery, Heard, InterfaceId, LinkState, Proof, Station};
+use namely_forwarder::FaceId;
+use namely_host::{Waker, clock};
+use namely_wire::FaceUri;
+use parking_lot::Mutex;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+use self::faces::LinkFaces;
+use self::identity::Identity;
+pub(crate) use self::start::{devices, start, tap};
+pub(crate) use self::view::View;
+use crate::dataplane::{Core, DataPlane, Tap};
+
+/// What other threads tell the thread of discovery. As many wait as faces have gone meanwhile.
+enum Order {
+    /// A face has gone.
+    FaceGone(u64),
+    /// Say goodbye and end.
+    Stop,
+}
+
+/// The thread, seen from others. Dropping it ends it.
+pub(crate) struct Running {
+    orders: Orders,
+    view: View,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Tells the thread things.
+#[derive(Clone)]
+pub(crate) struct Orders {
+    orders: Sender<Order>,
+    waker: Waker,
+}
+
+impl Orders {
+    fn send(&self, order: Order) {
+        // A thread that has ended takes none.
+        if self.orders.send(order).is_ok() {
+            self.waker.wake();
+        }
+    }
+
+    /// A face has gone.
+    pub(crate) fn face_gone(&self, face: u64) {
+        self.send(Order::FaceGone(face));
+    }
+}
+
+impl Running {
+    /// Starts discovery on `devices`, each with the face of its group. `tap` was made for these.
+    ///
+    /// # Errors
+    /// What the system refuses, in words.
+    pub(crate) fn start(
+        plane: Arc<DataPlane>,
+        core: Arc<Core>,
+        tap: Arc<Tap>,
+        devices: Vec<(String, FaceId)>,
+        config: namely_discovery::Config,
+    ) -> Result<Self, String> {
+        let identity = Identity::new()?;
+        let random = namely_host::random().map_err(|errno| format!("no random numbers: {errno}"))?;
+        let now_ns = clock::monotonic_ns();
+        let is_open = config.open;
+        let machine = Discovery::new(config, identity.key(), u64::from_ne_bytes(random), now_ns);
+        let machine = Arc::new(Mutex::new(machine));
+        let system = |errno| format!("watching network devices: {errno}");
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system)?;
+        let monitor = Monitor::new().map_err(system)?;
+        let watch = |fd: std::os::fd::BorrowedFd<'_>| {
+            epoll::add(&epoll, fd, EventData::new_u64(0), EventFlags::IN).map_err(system)
+        };
+        watch(std::os::fd::AsFd::as_fd(&monitor))?;
+        watch(std::os::fd::AsFd::as_fd(tap.waker()))?;
+        let (sender, orders) = channel();
+        let orders_of = Orders { orders: sender, waker: tap.waker().clone() };
+        let names = devices.iter().map(|(name, _)| name.clone()).collect();
+        let view = View::new(machine.clone(), names, identity.key(), tap.clone());
+        if is_open {
+            tracing::warn!(
+                "neighbour discovery is OPEN: whatever prefix anybody on {} announces becomes a route",
+                devices.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+            );
+        }
+        let links = devices.into_iter().map(|(name, group)| Link { name, group, device: None }).collect();
+        let faces = LinkFaces::new(plane.clone(), core);
+        let thread = DiscoveryThread { machine, identity, plane, faces, tap, epoll, monitor, orders, links };
+        let thread = std::thread::Builder::new()
+            .name("namely-discovery".into())
+            .spawn(move || thread.run())
+            .map_err(|error| format!("no thread for discovery: {error}"))?;
+        Ok(Running { orders: orders_of, view, thread: Some(thread) })
+    }
+
+    /// Where it is told things.
+    pub(crate) fn orders(&self) -> Orders {
+        self.orders.clone()
+    }
+
+    /// What it knows, for management.
+    pub(crate) fn view(&self) -> View {
+        self.view.clone()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.orders.send(Order::Stop);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("neighbour discovery ended by a panic");
+        }
+    }
+}
+
+/// A link that is watched.
+struct Link {
+    name: String,
+    group: FaceId,
+    /// As it was last seen; `None` while it is not there or down.
+    device: Option<Device>,
+}
+
+/// The thread's state.
+struct DiscoveryThread {
+    machine: Arc<Mutex<Discovery>>,
+    identity: Identity,
+    plane: Arc<DataPlane>,
+    faces: LinkFaces,
+    tap: Arc<Tap>,
+    epoll: std::os::fd::OwnedFd,
+    monitor: Monitor,
+    orders: Receiver<Order>,
+    links: Vec<Link>,
+}
+
+impl DiscoveryThread {
+    fn run(mut self) {
+        for link in &self.links {
+            self.plane.hold_mtu(link.group);
+        }
+        let mut actions = Vec::new();
+        self.look_at_devices(&mut actions);
+        loop {
+            let now_ns = clock::monotonic_ns();
+            let due_ns = self.machine.lock().tick(now_ns, &mut actions);
+            self.carry_out(&mut actions);
+            let retry_ns = self.faces.retry(now_ns);
+            let due_ns = due_ns.into_iter().chain(retry_ns).min();
+            self.wait(due_ns);
+            self.tap.waker().reset();
+            if self.monitor.take_changes() {
+                self.look_at_devices(&mut actions);
+            }
+            for overheard in self.tap.take() {
+                let heard = Heard {
+                    interface: InterfaceId(overheard.link as u32),
+                    source: overheard.source,
+                    is_unicast: overheard.is_unicast,
+                    packet: &overheard.packet,
+                };
+                self.machine.lock().hear(heard, clock::monotonic_ns(), &mut actions);
+                self.carry_out(&mut actions);
+            }
+            while let Ok(order) = self.orders.try_recv() {
+                match order {
+                    Order::FaceGone(face) => {
+                        self.machine.lock().face_gone(face, clock::monotonic_ns(), &mut actions);
+                        self.faces.gone(face);
+                    }
+                    Order::Stop => return self.say_goodbye(actions),
+                }
+                self.carry_out(&mut actions);
+            }
+        }
+    }
+
+    fn say_goodbye(mut self, mut actions: Vec<Action>) {
+        self.machine.lock().goodbye(&mut actions);
+        self.carry_out(&mut actions);
+        self.plane.settle();
+    }
+
+    /// Sleeps until something comes or is due.
+    fn wait(&self, due_ns: Option<u64>) {
+        let now_ns = clock::monotonic_ns();
+        let wait = due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)));
+        let timeout = wait.and_then(|wait| Timespec::try_from(wait).ok());
+        let mut events = [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 2];
+        // Interrupted, or at an end: either way all is looked at.
+        let _ = epoll::wait(&self.epoll, &mut events, timeout.as_ref());
+    }
+
+    /// Tells the machine what became of the devices.
+    fn look_at_devices(&mut self, actions: &mut Vec<Action>) {
+        let now_ns = clock::monotonic_ns();
+        for (number, link) in self.links.iter_mut().enumerate() {
+            // When the system does not say, all stays as it is until the next change.
+            let Ok(now) = monitor::device(&link.name) else { continue };
+            let now = now.filter(|device| device.is_up);
+            if now == link.device {
+                continue;
+            }
+            let id = InterfaceId(number as u32);
+            let mut machine = self.machine.lock();
+            let is_another = link.device.as_ref().zip(now.as_ref()).is_some_and(|(a, b)| a.index != b.index);
+            if is_another {
+                machine.interface(id, None, now_ns, actions);
+            }
+            let state = now.as_ref().map(|device| LinkState {
+                station: Station::Ether(device.address.0),
+                mtu: device.mtu.min(namely_wire::LP_PACKET_OCTETS_MAX),
+            });
+            machine.interface(id, state, now_ns, actions);
+            link.device = now;
+        }
+    }
+
+    /// Does what the machine wants, and what follows from that.
+    fn carry_out(&mut self, actions: &mut Vec<Action>) {
+        while !actions.is_empty() {
+            for action in std::mem::take(actions) {
+                self.act(action, actions);
+            }
+        }
+    }
+
+    fn act(&mut self, action: Action, more: &mut Vec<Action>) {
+        let now_ns = clock::monotonic_ns;
+        match action {
+            Action::SendHello { interface, to, hello } => {
+                let group = self.links.get(interface.0 as usize).map(|link| link.group);
+                let Some(face) = to.map(|(face, _)| FaceId(face)).or(group) else { return };
+                let Some((packet, digest)) = self.identity.hello(&hello) else { return };
+                let to = to.map(|(_, station)| station);
+                self.machine.lock().hello_sent(interface, to, digest, now_ns());
+                self.plane.send(face, packet);
+            }
+            Action::SendReply { face, reply } => {
+                if let Some(packet) = self.identity.reply(&reply) {
+                    self.plane.send(FaceId(face), packet);
+                }
+            }
+            Action::Verify { ticket, key, packet } => {
+                let is_right = identity::is_signed_by(&packet, &key);
+                let proof = if is_right { Proof::Right } else { Proof::Wrong };
+                self.machine.lock().verified(ticket, proof, now_ns(), more);
+            }
+            Action::MakeFace { interface, station, mtu } => {
+                let local =
+                    self.links.get(interface.0 as usize).map(|link| FaceUri::Device(link.name.clone()));
+                let made = local.and_then(|local| self.faces.make(local, station, mtu));
+                self.machine.lock().face_made(interface, station, made, now_ns(), more);
+            }
+            Action::DestroyFace { face } => self.faces.destroy(face),
+            Action::SetMtu { face, mtu } => self.faces.set_mtu(face, mtu, now_ns()),
+            Action::SetGroupMtu { interface, mtu } => {
+                if let Some(link) = self.links.get(interface.0 as usize) {
+                    self.faces.set_mtu(link.group.0, mtu, now_ns());
+                }
+            }
+            Action::AddRoute { face, prefix } => self.faces.add_route(face, &prefix, now_ns()),
+            Action::RemoveRoute { face, prefix } => self.faces.remove_route(face, &prefix),
+            Action::Note { interface, station, note } => {
+                if let Some(link) = self.links.get(interface.0 as usize) {
+                    notes::log(&link.name, station, &note);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Nodes on one link in virtual time: how neighbours find one another, stay and go.
+
+mod segment;
+
+use namely_discovery::{AcceptRule, Config, Counter, Note};
+use namely_wire::Name;
+use segment::{MS, SECOND, Segment, key, station};
+
+fn config() -> Config {
+    Config::default()
+}
+
+/// A link with a node for each MTU, which come up one after the other.
+fn link(mtus: &[usize]) -> Segment {
+    let mut link = Segment::new();
+    for mtu in mtus {
+        let n = link.add(*mtu, config());
+        link.up(n);
+        link.run(SECOND);
+    }
+    link
+}
+
+#[test]
+fn a_new_neighbour_is_usable_at_once_and_not_a_heartbeat_later() {
+    let mut link = link(&[1500]);
+    let b = link.add(1500, config());
+    link.up(b);
+    link.run(100 * MS);
+    assert_eq!((link.proven(0), link.proven(1)), (vec![1], vec![0]));
+    // And where both come up together.
+    let mut link = Segment::new();
+    (0..2).for_each(|_| drop(link.add(1500, config())));
+    (0..2).for_each(|n| link.up(n));
+    link.run(100 * MS);
+    assert_eq!((link.proven(0), link.proven(1)), (vec![1], vec![0]));
+}
+
+#[test]
+fn the_mtu_of_each_pair_is_the_smaller_one() {
+    let link = link(&[9000 - 200, 127, 8800]);
+    assert_eq!((link.mtu(0, 1), link.mtu(1, 0)), (Some(127), Some(127)));
+    assert_eq!((link.mtu(0, 2), link.mtu(2, 0)), (Some(8800), Some(8800)));
+    assert_eq!(link.nodes[0].group_mtu, 127, "what is multicast fits the smallest who is there");
+}
+
+#[test]
+fn what_is_multicast_first_fits_everybody_who_may_be_there() {
+    let mut link = Segment::new();
+    let a = link.add(8800, config());
+    link.up(a);
+    assert_eq!(link.nodes[a].group_mtu, 64);
+    link.run(2 * SECOND);
+    assert_eq!(link.nodes[a].group_mtu, 8800);
+}
+
+#[test]
+fn an_mtu_that_changes_reaches_the_neighbour_at_once_and_goes_up_again() {
+    let mut link = link(&[1500, 1500]);
+    link.set_mtu(0, 127);
+    link.run(100 * MS);
+    assert_eq!((link.mtu(0, 1), link.mtu(1, 0)), (Some(127), Some(127)));
+    link.set_mtu(0, 1500);
+    link.run(100 * MS);
+    assert_eq!((link.mtu(0, 1), link.mtu(1, 0)), (Some(1500), Some(1500)));
+    // Lowered again so soon is not believed, until it is long enough ago.
+    link.set_mtu(0, 64);
+    link.run(SECOND);
+    assert_eq!((link.mtu(1, 0), link.count(1, Counter::MtuLoweredTooOften) > 0), (Some(1500), true));
+    link.run(15 * SECOND);
+    assert_eq!(link.mtu(1, 0), Some(64));
+}
+
+#[test]
+fn a_neighbour_that_dies_is_gone_within_three_heartbeats_and_not_sooner_than_two() {
+    let mut link = link(&[1500, 1500]);
+    link.run(10 * SECOND);
+    link.crash(1);
+    link.run(5 * SECOND);
+    assert_eq!(link.proven(0), [1]);
+    link.run(4 * SECOND);
+    assert!(link.proven(0).is_empty());
+    assert!(link.nodes[0].mtus.is_empty(), "its face has gone");
+    assert!(link.nodes[0].notes.contains(&(station(1), Note::Expired)));
+}
+
+#[test]
+fn a_goodbye_ends_a_neighbour_at_once_and_another_key_may_come() {
+    let mut link = link(&[1500, 1500]);
+    link.goodbye(1);
+    link.run(MS);
+    assert!(link.proven(0).is_empty());
+    assert_eq!(link.nodes[0].notes.last(), Some(&(station(1), Note::Left)));
+    assert_eq!(link.count(0, Counter::NeighboursLeft), 1);
+    let hello = segment::hello_of(station(1), "1500", &[], &key(9), 1);
+    link.inject(0, station(1), false, &hello);
+    assert_eq!(link.count(0, Counter::OtherKey), 0);
+}
+
+#[test]
+fn neighbours_stay_for_hours_on_a_link_that_loses_every_tenth_frame() {
+    let mut link = link(&[1500, 1500, 1500]);
+    link.loses = 10;
+    for _ in 0..200 {
+        link.run(18 * SECOND);
+        assert_eq!(link.proven(0).len(), 2, "at {} s", link.now_ns / SECOND);
+    }
+    assert_eq!(link.count(0, Counter::NeighboursExpired), 0);
+}
+
+#[test]
+fn an_interface_that_goes_down_takes_its_neighbours_and_they_are_back_at_once() {
+    let mut link = link(&[1500, 1500]);
+    link.down(0);
+    assert!(link.proven(0).is_empty() && link.nodes[0].mtus.is_empty());
+    link.run(SECOND);
+    link.up(0);
+    link.run(3 * SECOND);
+    assert_eq!((link.proven(0), link.proven(1)), (vec![1], vec![0]));
+}
+
+#[test]
+fn an_interface_that_flaps_costs_a_few_messages() {
+    let mut link = link(&[1500, 1500]);
+    let before = link.nodes[0].sent;
+    for _ in 0..1000 {
+        link.down(0);
+        link.run(MS);
+        link.up(0);
+        link.run(MS);
+    }
+    let sent = link.nodes[0].sent - before;
+    assert!(sent <= 150, "{sent} messages in two seconds");
+    link.run(10 * SECOND);
+    assert_eq!((link.proven(0), link.proven(1)), (vec![1], vec![0]));
+}
+
+#[test]
+fn two_hundred_neighbours_cost_a_few_kilobits_each_and_no_storm() {
+    const NODES: usize = 200;
+    let mut link = Segment::new();
+    for _ in 0..NODES {
+        let n = link.add(1500, config());
+        link.up(n);
+        link.run(10 * MS);
+    }
+    link.run(30 * SECOND);
+    for n in 0..NODES {
+        assert_eq!(link.proven(n).len(), NODES - 1, "{n}");
+    }
+    let before: Vec<u64> = link.nodes.iter().map(|node| node.sent_octets).collect();
+    link.run(60 * SECOND);
+    let most = link.nodes.iter().zip(before).map(|(node, before)| node.sent_octets - before).max().unwrap();
+    let bits_per_second = most * 8 / 60;
+    assert!(bits_per_second < 2_000, "{bits_per_second} bit/s of one node in rest");
+    // One more: everybody answers it, not at once.
+    link.busiest = 0;
+    let n = link.add(1500, config());
+    link.up(n);
+    link.run(2 * SECOND);
+    assert!(link.busiest < 30, "{} frames in one millisecond", link.busiest);
+    link.run(5 * SECOND);
+    assert_eq!(link.proven(n).len(), NODES);
+}
+
+#[test]
+fn only_a_rule_makes_a_route_of_what_a_neighbour_announces() {
+    let announces = |prefixes: &[&str]| Config {
+        prefixes: prefixes.iter().map(|prefix| prefix.parse().unwrap()).collect(),
+        ..config()
+    };
+    let lab: Name = "/lab".parse().unwrap();
+    let rule = |prefix: &str, n| AcceptRule { prefix: prefix.parse().unwrap(), key: key(n) };
+    for (rules, open, expected) in [
+        (vec![], false, vec![]),
+        (vec![rule("/lab", 0)], false, vec!["/lab/x"]),
+        (vec![rule("/", 1)], false, vec![]),
+        (vec![rule("/lab", 1), rule("/other", 0)], false, vec![]),
+        (vec![], true, vec!["/", "/lab/x"]),
+    ] {
+        let mut link = Segment::new();
+        let producer = link.add(1500, announces(&["/", &format!("{lab}/x")]));
+        let consumer = link.add(1500, Config { accept: rules, open, ..config() });
+        (0..2).for_each(|n| link.up(n));
+        link.run(10 * SECOND);
+        let routes: Vec<String> =
+            link.nodes[consumer].routes.iter().map(|(_, name)| name.to_string()).collect();
+        assert_eq!(routes, expected);
+        assert_eq!(link.count(consumer, Counter::PrefixesRefused), 2 - expected.len() as u64);
+        // Routes go with their neighbour.
+        link.goodbye(producer);
+        link.run(SECOND);
+        assert!(link.nodes[consumer].routes.is_empty());
+    }
+}
+
+#[test]
+fn a_router_that_was_started_anew_with_its_key_is_back_at_once() {
+    let mut link = link(&[1500, 1500]);
+    let (now_ns, state) = (link.now_ns, link.nodes[1].link);
+    link.nodes[1].machine = namely_discovery::Discovery::new(config(), key(1), 77, now_ns);
+    link.drive(1, |machine, out| machine.interface(segment::LINK, Some(state), now_ns, out));
+    link.run(100 * MS);
+    assert_eq!((link.proven(0), link.proven(1)), (vec![1], vec![0]));
+}

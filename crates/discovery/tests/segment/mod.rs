@@ -1,0 +1,364 @@
+//! A link that several nodes share, in virtual time: each node is a state machine, faces are numbers,
+//! and a signature is a sum that only tells right from wrong.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+use namely_discovery::message::{OwnHello, OwnReply};
+use namely_discovery::{
+    Action, Config, Discovery, Face, Heard, InterfaceId, Key, LinkState, Note, Phase, Proof, Station,
+};
+use namely_wire::{DataBuilder, DataView, InterestBuilder, InterestView, Name, SignatureInfo, SignatureType};
+
+pub const MS: u64 = 1_000_000;
+pub const SECOND: u64 = 1000 * MS;
+pub const LINK: InterfaceId = InterfaceId(0);
+
+/// Time that a frame takes, and a signature.
+const DELAY_NS: u64 = 100_000;
+
+pub fn station(n: usize) -> Station {
+    Station::Ether([2, 0, 0, 0, (n >> 8) as u8, n as u8])
+}
+
+pub fn key(n: usize) -> Key {
+    let mut key = [7; 32];
+    key[..8].copy_from_slice(&(n as u64).to_be_bytes());
+    key
+}
+
+fn sum(parts: &[&[u8]]) -> u64 {
+    let octets = parts.iter().flat_map(|part| part.iter());
+    octets.fold(0xcbf2_9ce4_8422_2325, |sum, octet| (sum ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3))
+}
+
+fn signature(key: &Key, parts: &[&[u8]]) -> Vec<u8> {
+    let sum = sum(&[&[&key[..]], parts].concat());
+    [sum.to_be_bytes(); 8].concat()
+}
+
+fn digest(octets: &[u8]) -> [u8; 32] {
+    let mut digest = [0; 32];
+    (0..4u8).for_each(|i| {
+        let at = usize::from(i) * 8;
+        digest[at..at + 8].copy_from_slice(&sum(&[&[i], octets]).to_be_bytes());
+    });
+    digest
+}
+
+/// A signed hello.
+pub fn hello(name: Name, parameters: &[u8], key: &Key, time_ms: u64) -> Vec<u8> {
+    let mut info = SignatureInfo::new(SignatureType::Ed25519, None);
+    info.time_ms = Some(time_ms);
+    info.nonce = Some(sum(&[key, &time_ms.to_be_bytes()]).to_be_bytes());
+    let builder = InterestBuilder::new(name).nonce([1; 4]).hop_limit(1).lifetime_ms(1000);
+    builder.build_signed(parameters, &info, |parts| Ok::<_, ()>(signature(key, parts)), digest).unwrap()
+}
+
+/// A signed reply.
+pub fn reply(name: &Name, content: &[u8], key: &Key) -> Vec<u8> {
+    let builder = DataBuilder::new(name.as_name());
+    let unsigned = builder.build(content, &SignatureInfo::new(SignatureType::Ed25519, None));
+    let value = signature(key, &[unsigned.signed_portion()]);
+    unsigned.finish(&value)
+}
+
+fn is_right(packet: &[u8], key: &Key) -> bool {
+    if let Ok(view) = InterestView::parse(packet) {
+        return view.signature_value == Some(&*signature(key, &[view.signed_name(), view.signed_parameters]));
+    }
+    let view = DataView::parse(packet).unwrap();
+    view.signature_value == signature(key, &[view.signed_portion])
+}
+
+/// What a hello says, as an attacker writes it.
+pub fn hello_of(from: Station, mtu: &str, prefixes: &[&str], key: &Key, time_ms: u64) -> Vec<u8> {
+    let mut name = Name::new().join_generic("ndp").join_generic(from.to_string()).join_generic(mtu);
+    for prefix in prefixes {
+        name = name.join_generic(format!("prefix={prefix}"));
+    }
+    hello(name, &parameters(key), key, time_ms)
+}
+
+pub fn parameters(key: &Key) -> Vec<u8> {
+    [&[129, 32][..], key, &[131, 1, 5]].concat()
+}
+
+/// What is on its way, or due.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Tick(usize),
+    Frame { to: usize, source: Station, is_unicast: bool, packet: Vec<u8> },
+}
+
+pub struct Node {
+    pub machine: Discovery,
+    pub link: LinkState,
+    pub is_up: bool,
+    key: Key,
+    time_ms: u64,
+    faces: HashMap<Face, Station>,
+    pub routes: Vec<(Face, Name)>,
+    pub mtus: HashMap<Face, usize>,
+    pub group_mtu: usize,
+    next_face: Face,
+    pub sent_octets: u64,
+    pub sent: u64,
+    pub notes: Vec<(Station, Note)>,
+    pub verified: u64,
+    pub last_hello: Vec<u8>,
+    pub last_reply: Vec<u8>,
+    tick_ns: Option<u64>,
+}
+
+/// The link.
+pub struct Segment {
+    pub now_ns: u64,
+    pub nodes: Vec<Node>,
+    by_station: BTreeMap<Station, usize>,
+    events: BinaryHeap<std::cmp::Reverse<(u64, u64, Event)>>,
+    next: u64,
+    /// One frame in so many is lost; 0: none.
+    pub loses: u64,
+    /// The most frames in a millisecond.
+    pub busiest: u64,
+    in_ms: (u64, u64),
+}
+
+impl Segment {
+    pub fn new() -> Self {
+        Segment {
+            now_ns: SECOND,
+            nodes: Vec::new(),
+            by_station: BTreeMap::new(),
+            events: BinaryHeap::new(),
+            next: 0,
+            loses: 0,
+            busiest: 0,
+            in_ms: (0, 0),
+        }
+    }
+
+    /// Adds a node, whose interface is down.
+    pub fn add(&mut self, mtu: usize, config: Config) -> usize {
+        let n = self.nodes.len();
+        let key = key(n);
+        let machine = Discovery::new(config, key, 0x9e37_79b9_7f4a_7c15 ^ (n as u64 + 1) << 17, self.now_ns);
+        self.nodes.push(Node {
+            machine,
+            link: LinkState { station: station(n), mtu },
+            is_up: false,
+            key,
+            time_ms: 1_000_000 + 3_600_000 * (n as u64 % 3),
+            faces: HashMap::new(),
+            routes: Vec::new(),
+            mtus: HashMap::new(),
+            group_mtu: 0,
+            next_face: 100,
+            sent_octets: 0,
+            sent: 0,
+            notes: Vec::new(),
+            verified: 0,
+            last_hello: Vec::new(),
+            last_reply: Vec::new(),
+            tick_ns: None,
+        });
+        self.by_station.insert(station(n), n);
+        n
+    }
+
+    pub fn up(&mut self, n: usize) {
+        self.nodes[n].is_up = true;
+        let (link, now_ns) = (self.nodes[n].link, self.now_ns);
+        self.drive(n, |machine, out| machine.interface(LINK, Some(link), now_ns, out));
+    }
+
+    pub fn down(&mut self, n: usize) {
+        let now_ns = self.now_ns;
+        self.drive(n, |machine, out| machine.interface(LINK, None, now_ns, out));
+        self.nodes[n].is_up = false;
+    }
+
+    /// The node is gone without a word.
+    pub fn crash(&mut self, n: usize) {
+        self.nodes[n].is_up = false;
+    }
+
+    pub fn goodbye(&mut self, n: usize) {
+        self.drive(n, |machine, out| machine.goodbye(out));
+        self.nodes[n].is_up = false;
+    }
+
+    pub fn set_mtu(&mut self, n: usize, mtu: usize) {
+        self.nodes[n].link.mtu = mtu;
+        self.up(n);
+    }
+
+    /// Gives a node a frame, which anybody may have sent.
+    pub fn inject(&mut self, to: usize, source: Station, is_unicast: bool, packet: &[u8]) {
+        let now_ns = self.now_ns;
+        let heard = Heard { interface: LINK, source, is_unicast, packet };
+        self.drive(to, |machine, out| machine.hear(heard, now_ns, out));
+    }
+
+    pub fn drive(&mut self, n: usize, work: impl FnOnce(&mut Discovery, &mut Vec<Action>)) {
+        let mut actions = Vec::new();
+        work(&mut self.nodes[n].machine, &mut actions);
+        loop {
+            self.carry_out(n, &mut actions);
+            let due_ns = self.nodes[n].machine.tick(self.now_ns, &mut actions);
+            if !actions.is_empty() {
+                continue;
+            }
+            if let Some(due_ns) = due_ns.map(|due_ns| due_ns.max(self.now_ns + 1))
+                && self.nodes[n].tick_ns.is_none_or(|tick_ns| due_ns < tick_ns)
+            {
+                self.nodes[n].tick_ns = Some(due_ns);
+                self.at(due_ns, Event::Tick(n));
+            }
+            return;
+        }
+    }
+
+    fn carry_out(&mut self, n: usize, actions: &mut Vec<Action>) {
+        while !actions.is_empty() {
+            for action in std::mem::take(actions) {
+                self.act(n, action, actions);
+            }
+        }
+    }
+
+    fn act(&mut self, n: usize, action: Action, more: &mut Vec<Action>) {
+        let now_ns = self.now_ns;
+        let node = &mut self.nodes[n];
+        match action {
+            Action::SendHello { interface, to, hello } => {
+                let packet = node.sign_hello(&hello);
+                let digest = InterestView::parse(&packet).unwrap().parameters_digest().unwrap();
+                let digest = digest.try_into().unwrap();
+                node.last_hello.clone_from(&packet);
+                node.machine.hello_sent(interface, to.map(|(_, station)| station), digest, now_ns);
+                self.send(n, to.map(|(_, station)| station), packet);
+            }
+            Action::SendReply { face, reply } => {
+                let packet = node.sign_reply(&reply);
+                node.last_reply.clone_from(&packet);
+                let to = node.faces.get(&face).copied();
+                if to.is_some() {
+                    self.send(n, to, packet);
+                }
+            }
+            Action::Verify { ticket, key, packet } => {
+                node.verified += 1;
+                let proof = if is_right(&packet, &key) { Proof::Right } else { Proof::Wrong };
+                node.machine.verified(ticket, proof, now_ns, more);
+            }
+            Action::MakeFace { interface, station, mtu } => {
+                let face = node.next_face;
+                node.next_face += 1;
+                node.faces.insert(face, station);
+                node.mtus.insert(face, mtu);
+                node.machine.face_made(interface, station, Some(face), now_ns, more);
+            }
+            Action::DestroyFace { face } => {
+                node.faces.remove(&face).expect("it was there");
+                node.mtus.remove(&face);
+                node.routes.retain(|(of, _)| *of != face);
+            }
+            Action::SetMtu { face, mtu } => drop(node.mtus.insert(face, mtu)),
+            Action::SetGroupMtu { mtu, .. } => node.group_mtu = mtu,
+            Action::AddRoute { face, prefix } => node.routes.push((face, prefix)),
+            Action::RemoveRoute { face, prefix } => {
+                node.routes.retain(|route| *route != (face, prefix.clone()))
+            }
+            Action::Note { station, note, .. } => node.notes.push((station, note)),
+        }
+    }
+
+    fn send(&mut self, from: usize, to: Option<Station>, packet: Vec<u8>) {
+        let node = &mut self.nodes[from];
+        if !node.is_up {
+            return;
+        }
+        // Each frame has a header of Ethernet, and fragments one of NDNLPv2.
+        let mtu = to.map_or(node.group_mtu, |_| node.link.mtu).max(64);
+        let frames = if packet.len() <= mtu { 1 } else { packet.len().div_ceil(mtu - 24) };
+        node.sent_octets += (packet.len() + frames * (14 + 24)) as u64;
+        node.sent += 1;
+        let ms = self.now_ns / MS;
+        self.in_ms = if self.in_ms.0 == ms { (ms, self.in_ms.1 + 1) } else { (ms, 1) };
+        self.busiest = self.busiest.max(self.in_ms.1);
+        let source = node.link.station;
+        let receivers: Vec<usize> = match to {
+            Some(station) => self.by_station.get(&station).copied().into_iter().collect(),
+            None => (0..self.nodes.len()).filter(|n| *n != from).collect(),
+        };
+        for receiver in receivers {
+            let is_lost = self.loses > 0 && self.next.is_multiple_of(self.loses);
+            if is_lost {
+                self.next += 1;
+                continue;
+            }
+            let event =
+                Event::Frame { to: receiver, source, is_unicast: to.is_some(), packet: packet.clone() };
+            self.at(self.now_ns + DELAY_NS, event);
+        }
+    }
+
+    fn at(&mut self, at_ns: u64, event: Event) {
+        self.next += 1;
+        self.events.push(std::cmp::Reverse((at_ns, self.next, event)));
+    }
+
+    pub fn run(&mut self, for_ns: u64) {
+        let end_ns = self.now_ns + for_ns;
+        while let Some(std::cmp::Reverse((at_ns, _, _))) = self.events.peek()
+            && *at_ns <= end_ns
+        {
+            let Some(std::cmp::Reverse((at_ns, _, event))) = self.events.pop() else { break };
+            self.now_ns = at_ns;
+            match event {
+                Event::Tick(n) => {
+                    self.nodes[n].tick_ns = None;
+                    self.drive(n, |_, _| {});
+                }
+                Event::Frame { to, source, is_unicast, packet } if self.nodes[to].is_up => {
+                    self.inject(to, source, is_unicast, &packet);
+                }
+                Event::Frame { .. } => {}
+            }
+        }
+        self.now_ns = end_ns;
+    }
+
+    /// The proven neighbours of a node that have faces.
+    pub fn proven(&self, n: usize) -> Vec<usize> {
+        let all = self.nodes[n].machine.neighbours(self.now_ns);
+        let proven = all.filter(|neighbour| neighbour.phase == Phase::Proven && neighbour.face.is_some());
+        proven
+            .map(|neighbour| self.by_station.get(&neighbour.station).copied().unwrap_or(usize::MAX))
+            .collect()
+    }
+
+    pub fn mtu(&self, n: usize, of: usize) -> Option<usize> {
+        let mut all = self.nodes[n].machine.neighbours(self.now_ns);
+        let face = all.find(|neighbour| neighbour.station == station(of))?.face?;
+        self.nodes[n].mtus.get(&face).copied()
+    }
+
+    pub fn count(&self, n: usize, counter: namely_discovery::Counter) -> u64 {
+        self.nodes[n].machine.counters().get(counter)
+    }
+}
+
+impl Node {
+    pub fn sign_hello(&mut self, about: &OwnHello) -> Vec<u8> {
+        self.time_ms += 1;
+        hello(about.name(), &about.parameters(), &self.key, self.time_ms)
+    }
+
+    fn sign_reply(&mut self, about: &OwnReply) -> Vec<u8> {
+        self.time_ms += 1;
+        reply(&about.name, &about.content(self.time_ms), &self.key)
+    }
+}
