@@ -199,8 +199,17 @@ fn the_smallest_mtu_is_taken_and_one_octet_less_refused() {
 
 #[test]
 fn there_are_as_many_neighbours_as_may_be_and_those_that_are_there_stay() {
+    for config in [
+        Config { neighbours_max: 4, ..Config::default() },
+        Config { neighbours_total_max: 4, ..Config::default() },
+    ] {
+        fill(config);
+    }
+}
+
+fn fill(config: Config) {
     let mut link = Segment::new();
-    let full = link.add(1500, Config { neighbours_max: 4, ..Config::default() });
+    let full = link.add(1500, config);
     link.up(full);
     for _ in 0..5 {
         let n = link.add(1500, Config::default());

@@ -111,3 +111,32 @@ fn ethernet_station(remote: SocketAddr) -> Option<Station> {
     let [_, _, _, _, _, _, _, _, a, b, c, 0xff, 0xfe, d, e, f] = ip.octets() else { return None };
     Some(Station::Ether([a ^ 2, b, c, d, e, f]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_packets_about_neighbours_wait_and_no_more() {
+        let tap = Tap::new(Vec::new()).unwrap();
+        let station = Some(Station::Ether([2, 0, 0, 0, 0, 1]));
+        tap.faces.lock().insert(FaceId(300), Watched { link: 0, station });
+        (0..OVERHEARD_MAX).for_each(|_| tap.hear(FaceId(300), None, &[5, 0]));
+        assert_eq!((tap.queue.lock().len(), tap.drops()), (OVERHEARD_MAX, 0));
+        tap.hear(FaceId(300), None, &[5, 0]);
+        assert_eq!((tap.take().len(), tap.drops()), (OVERHEARD_MAX, 1));
+        // A face that is not watched says nothing here, nor does one that has gone.
+        tap.hear(FaceId(301), None, &[5, 0]);
+        tap.forget(FaceId(300));
+        tap.hear(FaceId(300), None, &[5, 0]);
+        assert_eq!(tap.take().len(), 0);
+    }
+
+    #[test]
+    fn a_member_of_a_group_is_known_by_its_address() {
+        let station = ethernet_station("[fe80::2:ff:fe00:a]:0".parse().unwrap());
+        assert_eq!(station, Some(Station::Ether([2, 2, 0, 0, 0, 0xa])));
+        assert_eq!(ethernet_station("192.0.2.1:7".parse().unwrap()), None);
+        assert_eq!(ethernet_station("[2001:db8::1]:7".parse().unwrap()), None);
+    }
+}

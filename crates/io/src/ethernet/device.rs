@@ -29,6 +29,9 @@ use crate::port::FacePort;
 use crate::sender::Sent;
 use crate::status::Remote;
 
+/// Frames with the tag of a VLAN are counted so, and people told once.
+const TAGGED: &str = "ether_vlan";
+
 /// While frames keep coming, changes of the device are looked for once in so many turns.
 const TURNS_PER_LOOK: u32 = 16;
 
@@ -214,11 +217,19 @@ impl<P: Buffer> DeviceListener<P> {
     fn receive<H: Handler<Packet = P>>(&mut self, turn: &mut AcceptContext<'_, H>) -> usize {
         let DeviceListener { link, source: Some(source), device: Some(device), .. } = self else { return 0 };
         let max = turn.options().read_datagrams_per_turn;
+        let mut is_tagged = false;
         let (count, drops) = source.receive(max, |arrived| {
             if let Err(label) = take(link, device, turn, &arrived) {
                 turn.count(label);
+                is_tagged |= label == TAGGED;
             }
         });
+        if is_tagged && !link.is_tag_noted.swap(true, Ordering::Relaxed) {
+            let name = &link.name;
+            tracing::warn!(
+                "{name}: frames with the tag of a VLAN are dropped: listen on the VLAN's own device, or use VXLAN"
+            );
+        }
         if drops > 0 {
             turn.add_drops("kernel_buffer_full", drops);
         }
@@ -349,7 +360,7 @@ fn take<H: Handler>(
     }
     // Priority tags have VLAN 0.
     if arrived.vlan.is_some_and(|vlan| vlan != 0) {
-        return Err("ether_vlan");
+        return Err(TAGGED);
     }
     let NdnFrame { destination, source, packet } = frame::parse(arrived.octets).map_err(|e| e.label())?;
     if source == device.address {

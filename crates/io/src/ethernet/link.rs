@@ -24,12 +24,21 @@ pub(crate) struct Link<P> {
     pub(super) xdp: xdp::Sockets,
     /// Whether stations that are not known get transports.
     pub(super) is_open: AtomicBool,
+    /// Whether people were told of frames with the tag of a VLAN.
+    pub(super) is_tag_noted: AtomicBool,
 }
 
 impl<P> Link<P> {
     pub(super) fn new(name: &str) -> Arc<Self> {
         let (ports, group, xdp) = Default::default();
-        Arc::new(Link { name: name.to_string(), ports, group, xdp, is_open: AtomicBool::new(false) })
+        Arc::new(Link {
+            name: name.to_string(),
+            ports,
+            group,
+            xdp,
+            is_open: AtomicBool::new(false),
+            is_tag_noted: AtomicBool::new(false),
+        })
     }
 
     pub(super) fn name(&self) -> &str {

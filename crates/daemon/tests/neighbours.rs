@@ -1,0 +1,256 @@
+//! Routers on a bridge that find one another, and a station there that means harm. Each test has
+//! network namespaces of its own; without root, or without `ip`, it says that it is skipped.
+
+mod common;
+mod segment;
+
+use std::time::{Duration, Instant};
+
+use common::until;
+use namely_wire::mgmt::NeighborState;
+use segment::{Attacker, Net, counter, mac, neighbours};
+
+/// The heartbeat of these tests, ms.
+const HEARTBEAT_MS: u64 = 1000;
+
+#[test]
+fn two_routers_find_each_other_with_the_smaller_mtu_and_no_configuration() {
+    let Some(net) = Net::new(&[9000, 1400]) else { return };
+    let mut a = net.plain_router(0);
+    let mut b = net.plain_router(1);
+    let of_a = net.wait_for_neighbours(&mut a, 1);
+    let of_b = net.wait_for_neighbours(&mut b, 1);
+    assert_eq!((&*of_a[0].station, of_a[0].mtu, of_a[0].peer_mtu), (&*mac(1), Some(1400), Some(1400)));
+    assert_eq!((&*of_b[0].station, of_b[0].mtu, of_b[0].peer_mtu), (&*mac(0), Some(1400), Some(9000)));
+    let faces = a.client.faces();
+    let face = faces.iter().find(|face| Some(face.face_id) == of_a[0].face_id).unwrap();
+    assert_eq!((&*face.uri, face.mtu), (&*format!("ether://[{}]", mac(1)), Some(1400)));
+}
+
+#[test]
+fn a_router_without_discovery_says_nothing_and_is_no_neighbour() {
+    let Some(net) = Net::new(&[1500, 1500, 1500]) else { return };
+    let mut a = net.plain_router(0);
+    let mut b = net.plain_router(1);
+    let mut silent = net.router(2, "", &["--no-discovery"]);
+    assert_eq!(net.wait_for_neighbours(&mut a, 1)[0].station, mac(1));
+    net.wait_for_neighbours(&mut b, 1);
+    assert!(neighbours(&mut silent).is_empty());
+    assert_eq!(silent.client.faces().iter().filter(|face| face.local_uri == "dev://eth0").count(), 0);
+}
+
+#[test]
+fn each_pair_on_a_bridge_has_its_own_mtu_and_follows_changes() {
+    let Some(net) = Net::new(&[9000, 127, 9000]) else { return };
+    let mut all: Vec<_> = (0..3).map(|i| net.router(i, "", &[])).collect();
+    let mut expect = |mtus: [[u64; 2]; 3]| {
+        for (router, expected) in all.iter_mut().zip(mtus) {
+            until("the MTU of each pair", || {
+                let mtus: Vec<u64> = neighbours(router).iter().filter_map(|n| n.mtu).collect();
+                (mtus == expected).then_some(())
+            });
+        }
+    };
+    expect([[127, 9000], [127, 127], [9000, 127]]);
+    assert!(net.ip(1, "link set eth0 mtu 1500"));
+    expect([[1500, 9000], [1500, 1500], [9000, 1500]]);
+    assert!(net.ip(0, "link set eth0 mtu 68"));
+    expect([[68, 68], [68, 1500], [68, 1500]]);
+}
+
+#[test]
+fn a_router_that_dies_is_withdrawn_within_three_heartbeats_and_one_that_leaves_at_once() {
+    let Some(net) = Net::new(&[1500, 1500, 1500]) else { return };
+    let open = "open = true";
+    let mut a = net.router(0, open, &[]);
+    let dying = net.router(1, "prefixes = [\"/dying\"]", &[]);
+    let leaving = net.router(2, "prefixes = [\"/leaving\"]", &[]);
+    let mut routes = |prefix: &str, count: usize| {
+        until(prefix, || (a.client.routes(prefix).len() == count).then_some(()));
+    };
+    routes("/dying", 1);
+    routes("/leaving", 1);
+    leaving.daemon.stop();
+    routes("/leaving", 0);
+    routes("/dying", 1);
+    let dead = Instant::now();
+    dying.daemon.kill();
+    routes("/dying", 0);
+    // Three heartbeats, and time for a machine that has other things to do.
+    assert!(dead.elapsed() < Duration::from_millis(3 * HEARTBEAT_MS + 2000), "{:?}", dead.elapsed());
+    assert_eq!(net.wait_for_neighbours(&mut a, 0).len(), 0);
+}
+
+#[test]
+fn an_interface_that_goes_down_or_gets_another_address_is_followed() {
+    let Some(net) = Net::new(&[1500, 1500]) else { return };
+    let mut a = net.router(0, "", &[]);
+    let mut b = net.router(1, "", &[]);
+    net.wait_for_neighbours(&mut a, 1);
+    assert!(net.ip(1, "link set eth0 down"));
+    net.wait_for_neighbours(&mut b, 0);
+    assert!(net.ip(1, "link set eth0 address 02:00:00:00:07:07"));
+    assert!(net.ip(1, "link set eth0 up"));
+    assert_eq!(net.wait_for_neighbours(&mut b, 1)[0].station, mac(0));
+    until("the new address, and only that", || {
+        let all = neighbours(&mut a);
+        (all.len() == 1 && all[0].station == "02:00:00:00:07:07").then_some(())
+    });
+    for _ in 0..20 {
+        assert!(net.ip(0, "link set eth0 down") && net.ip(0, "link set eth0 up"));
+    }
+    net.wait_for_neighbours(&mut a, 1);
+    net.wait_for_neighbours(&mut b, 1);
+}
+
+#[test]
+fn a_device_that_is_removed_and_added_again_finds_its_neighbours_again() {
+    let Some(net) = Net::new(&[1500, 1500]) else { return };
+    let mut a = net.router(0, "", &[]);
+    let mut b = net.router(1, "", &[]);
+    net.wait_for_neighbours(&mut a, 1);
+    assert!(net.ip(1, "link del eth0"));
+    net.wait_for_neighbours(&mut b, 0);
+    net.wait_for_neighbours(&mut a, 0);
+    assert!(net.plug(1, 1400));
+    assert_eq!(net.wait_for_neighbours(&mut a, 1)[0].mtu, Some(1400));
+    net.wait_for_neighbours(&mut b, 1);
+}
+
+/// Two honest routers that have each other, and a third station for the attacker.
+fn attacked(heartbeat: &str) -> Option<(Net, segment::Router, segment::Router)> {
+    let net = Net::new(&[1500, 1500, 1500])?;
+    let mut a = net.router(0, heartbeat, &[]);
+    let mut b = net.router(1, "", &[]);
+    net.wait_for_neighbours(&mut a, 1);
+    net.wait_for_neighbours(&mut b, 1);
+    Some((net, a, b))
+}
+
+/// The honest have each other by the same face as before, and nothing leads to the attacker.
+fn unharmed(a: &mut segment::Router, face: Option<u64>) {
+    std::thread::sleep(Duration::from_millis(4 * HEARTBEAT_MS));
+    let all = neighbours(a);
+    let honest = all.iter().find(|n| n.station == mac(1)).expect("the neighbour");
+    assert_eq!((honest.state, honest.mtu, honest.face_id), (NeighborState::Proven, Some(1500), face));
+    assert!(a.client.routes("/").is_empty());
+    assert_eq!(counter(a, "neighbours_expired"), 0);
+}
+
+#[test]
+fn spoofed_stations_and_prefixes_lead_nowhere() {
+    let Some((net, mut a, _b)) = attacked("") else { return };
+    let face = neighbours(&mut a)[0].face_id;
+    net.enter(2, || {
+        let evil = Attacker::new();
+        // Another station in the name than in the frame; the neighbour's address forged, under
+        // another key; and a station of its own that announces everything.
+        let spoofed = evil.hello(&mac(1), "1500", Some("/"));
+        evil.multicast(&mac(2), &spoofed);
+        evil.multicast(&mac(1), &spoofed);
+        evil.multicast(&mac(2), &evil.hello(&mac(2), "1500", Some("/")));
+        // A forged source that nobody has.
+        evil.multicast("02:00:00:00:00:99", &evil.hello("02:00:00:00:00:99", "1500", Some("/")));
+    });
+    until("refusals", || {
+        (counter(&mut a, "spoofed") == 1 && counter(&mut a, "other_key") == 1).then_some(())
+    });
+    unharmed(&mut a, face);
+    assert!(counter(&mut a, "neighbours_unproven") >= 2, "who never replied is no neighbour");
+    a.daemon.wait_for_log("speaks under another key");
+}
+
+#[test]
+fn replayed_hellos_and_replies_to_nothing_are_refused() {
+    let Some((net, mut a, _b)) = attacked("") else { return };
+    let face = neighbours(&mut a)[0].face_id;
+    net.enter(2, || {
+        let evil = Attacker::new();
+        let heard = evil.overhear(&mac(1), Duration::from_millis(3 * HEARTBEAT_MS));
+        std::thread::sleep(Duration::from_millis(2 * HEARTBEAT_MS));
+        for packet in &heard {
+            evil.multicast(&mac(1), packet);
+        }
+        assert!(!heard.is_empty(), "hellos of the neighbour");
+        // Under the right name's digest of somebody else's hello, and one that never was.
+        evil.unicast(&mac(0), &mac(2), &evil.reply(&heard[0], &mac(2)));
+        evil.unicast(&mac(0), &mac(2), &evil.reply(&evil.hello(&mac(0), "1500", None), &mac(2)));
+    });
+    until("refusals", || {
+        (counter(&mut a, "replayed") >= 1 && counter(&mut a, "unsolicited") >= 2).then_some(())
+    });
+    unharmed(&mut a, face);
+}
+
+#[test]
+fn ten_thousand_replies_a_second_end_in_quarantine_and_harm_nobody() {
+    let Some((net, mut a, _b)) = attacked("") else { return };
+    let face = neighbours(&mut a)[0].face_id;
+    net.enter(2, || {
+        let evil = Attacker::new();
+        let reply = evil.reply(&evil.hello(&mac(0), "1500", None), &mac(2));
+        let begin = Instant::now();
+        for _ in 0..100 {
+            evil.flood(&mac(0), &mac(2), &reply, 100);
+            std::thread::sleep(Duration::from_millis(10).saturating_sub(begin.elapsed() / 100));
+        }
+    });
+    until("quarantine", || {
+        let all = neighbours(&mut a);
+        all.iter().any(|n| n.state == NeighborState::Quarantined && n.station == mac(2)).then_some(())
+    });
+    assert!(counter(&mut a, "unsolicited") > 1000);
+    unharmed(&mut a, face);
+}
+
+#[test]
+fn a_tiny_mtu_is_refused_and_malformed_messages_are_counted() {
+    let Some((net, mut a, _b)) = attacked("mtu_octets_min = 68") else { return };
+    let face = neighbours(&mut a)[0].face_id;
+    net.enter(2, || {
+        let evil = Attacker::new();
+        evil.multicast(&mac(2), &evil.hello(&mac(2), "67", None));
+        for (station, mtu) in [("02:00:00:00:00", "1500"), ("x", "1500"), (&*mac(2), "-1"), (&*mac(2), "070")]
+        {
+            evil.multicast(&mac(2), &evil.hello(station, mtu, None));
+        }
+        evil.multicast(&mac(2), &evil.hello(&mac(2), "1500", Some("%")));
+    });
+    until("refusals", || {
+        (counter(&mut a, "mtu_too_small") == 1 && counter(&mut a, "malformed") == 5).then_some(())
+    });
+    unharmed(&mut a, face);
+}
+
+#[test]
+fn a_thousand_stations_leave_the_neighbour_its_face_and_the_router_its_others() {
+    let Some((net, mut a, _b)) = attacked("neighbours_max = 16") else { return };
+    let face = neighbours(&mut a)[0].face_id;
+    net.enter(2, || {
+        let evil = Attacker::new();
+        for n in 0..1000 {
+            let station = format!("02:00:00:01:{:02x}:{:02x}", n / 256, n % 256);
+            evil.multicast(&station, &evil.hello(&station, "1500", Some("/")));
+        }
+    });
+    until("refusals", || (counter(&mut a, "too_many_neighbours") > 0).then_some(()));
+    assert!(neighbours(&mut a).len() <= 16);
+    unharmed(&mut a, face);
+    assert!(neighbours(&mut a).len() <= 2, "who never replied is gone");
+}
+
+#[test]
+fn frames_with_the_tag_of_a_vlan_are_counted_and_named_once() {
+    let Some((net, mut a, _b)) = attacked("") else { return };
+    let face = neighbours(&mut a)[0].face_id;
+    if !net.ip(2, "link add link eth0 name v7 type vlan id 7") || !net.ip(2, "link set v7 up") {
+        return;
+    }
+    net.enter(2, || {
+        let evil = Attacker::on("v7");
+        (0..3).for_each(|_| evil.multicast(&mac(2), &evil.hello(&mac(2), "1500", None)));
+    });
+    until("the count", || (segment::any_counter(&mut a, "link.ether_vlan") >= 3).then_some(()));
+    a.daemon.wait_for_log("tag of a VLAN");
+    unharmed(&mut a, face);
+}

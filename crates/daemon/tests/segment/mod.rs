@@ -1,0 +1,267 @@
+//! A bridge in a namespace of its own, with routers in others, and a station that sends what it
+//! likes.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this module")]
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use namely_datagrams::ethernet::frame;
+use namely_datagrams::ethernet::monitor::{self, Device};
+use namely_datagrams::ethernet::ring::Ring;
+use namely_datagrams::ethernet::{DEFAULT_GROUP, FrameSender};
+use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
+use namely_wire::mgmt::{Counter, Dataset, NeighborState, NeighborStatus, blocks};
+use namely_wire::tlv::Writer;
+use namely_wire::{DataBuilder, InterestBuilder, InterestView, MacAddress, Name};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::common::{Client, Daemon, namelyd, until};
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// The address of station `i`.
+pub fn mac(i: usize) -> String {
+    format!("02:00:00:00:00:{i:02x}")
+}
+
+/// Namespaces, each with `eth0` on one bridge; gone with the value.
+pub struct Net {
+    name: String,
+    stations: usize,
+}
+
+/// A router in one of them.
+pub struct Router {
+    pub daemon: Daemon,
+    pub client: Client,
+}
+
+impl Net {
+    /// A station for each MTU. `None`, with the reason printed, where that cannot be.
+    pub fn new(mtus: &[usize]) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: network namespaces need root");
+            return None;
+        }
+        let name = format!("nmlyn-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let net = Net { name, stations: mtus.len() };
+        let bridge = &net.name;
+        let is_there = ip(&format!("netns add {bridge}"))
+            && ip(&format!("-n {bridge} link add br0 mtu 9000 type bridge mcast_snooping 0"))
+            && ip(&format!("-n {bridge} link set br0 up"))
+            && mtus
+                .iter()
+                .enumerate()
+                .all(|(i, mtu)| ip(&format!("netns add {}", net.of(i))) && net.plug(i, *mtu));
+        is_there.then_some(net)
+    }
+
+    fn of(&self, i: usize) -> String {
+        format!("{}-{i}", self.name)
+    }
+
+    /// Connects station `i` to the bridge.
+    pub fn plug(&self, i: usize, mtu: usize) -> bool {
+        let (bridge, station) = (&self.name, self.of(i));
+        [
+            format!(
+                "-n {bridge} link add p{i} mtu 9000 type veth peer name eth0 address {} netns {station}",
+                mac(i)
+            ),
+            format!("-n {bridge} link set p{i} master br0"),
+            format!("-n {bridge} link set p{i} up"),
+            format!("-n {station} link set eth0 mtu {mtu}"),
+            format!("-n {station} link set eth0 up"),
+        ]
+        .iter()
+        .all(|step| ip(step))
+    }
+
+    /// Runs `ip` in the namespace of station `i`.
+    pub fn ip(&self, i: usize, command: &str) -> bool {
+        ip(&format!("-n {} {command}", self.of(i)))
+    }
+
+    /// A router without any configuration.
+    pub fn plain_router(&self, i: usize) -> Router {
+        let dir = tempfile::tempdir().unwrap();
+        self.start(i, dir, &["--no-config"])
+    }
+
+    /// A router with lines of `[discovery]`, a heartbeat of a second, and further options.
+    pub fn router(&self, i: usize, discovery: &str, options: &[&str]) -> Router {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("namely.toml");
+        std::fs::write(&file, format!("[discovery]\nheartbeat_ms = 1000\n{discovery}\n")).unwrap();
+        let file = file.to_str().unwrap().to_owned();
+        self.start(i, dir, &[&["--config", &file][..], options].concat())
+    }
+
+    fn start(&self, i: usize, dir: tempfile::TempDir, options: &[&str]) -> Router {
+        let socket = format!("unix://{}", dir.path().join("x.sock").display());
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.of(i)]).arg(namelyd().get_program()).args(options);
+        command.args(["--listen", &socket, "--listen", "dev://eth0", "--workers", "2"]);
+        command.env_remove("NAMELY_LOG").env("HOME", "/nonexistent");
+        let daemon = Daemon::spawn(command, dir).unwrap_or_else(|why| panic!("namelyd did not start: {why}"));
+        let client = daemon.connect();
+        Router { daemon, client }
+    }
+
+    /// Waits until a router has so many neighbours.
+    pub fn wait_for_neighbours(&self, router: &mut Router, count: usize) -> Vec<NeighborStatus> {
+        until("the neighbours", || {
+            let all = neighbours(router);
+            let are_proven = all.iter().all(|n| n.state == NeighborState::Proven && n.face_id.is_some());
+            (all.len() == count && are_proven).then_some(all)
+        })
+    }
+
+    /// Runs `work` on a thread in the namespace of station `i`.
+    pub fn enter<T: Send>(&self, i: usize, work: impl FnOnce() -> T + Send) -> T {
+        let file = File::open(format!("/run/netns/{}", self.of(i))).unwrap();
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(move || {
+                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+                work()
+            });
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        let names = (0..self.stations).map(|i| self.of(i)).chain([self.name.clone()]);
+        for name in names {
+            let _ = Command::new("ip").args(["netns", "del", &name]).output();
+        }
+    }
+}
+
+/// False, with the reason printed, when it fails.
+fn ip(command: &str) -> bool {
+    match Command::new("ip").args(command.split_whitespace()).output() {
+        Ok(output) if output.status.success() => true,
+        Ok(output) => {
+            println!("skipped: ip {command}: {}", String::from_utf8_lossy(&output.stderr));
+            false
+        }
+        Err(error) => {
+            println!("skipped: there is no ip command: {error}");
+            false
+        }
+    }
+}
+
+/// All that `neighbors/list` says of others.
+pub fn neighbours(router: &mut Router) -> Vec<NeighborStatus> {
+    let content = router.client.dataset(Dataset::NeighborsList);
+    let all = blocks::<NeighborStatus>(&content).map(Result::unwrap);
+    all.filter(|n| !matches!(n.state, NeighborState::Own | NeighborState::OwnOpen)).collect()
+}
+
+/// A counter of discovery.
+pub fn counter(router: &mut Router, label: &str) -> u64 {
+    any_counter(router, &format!("discovery.{label}"))
+}
+
+/// A counter of the whole router.
+pub fn any_counter(router: &mut Router, label: &str) -> u64 {
+    let content = router.client.dataset(Dataset::StatusCounters);
+    let mut all = blocks::<Counter>(&content).map(Result::unwrap);
+    all.find(|counter| counter.label == label && counter.face_id.is_none()).map_or(0, |counter| counter.value)
+}
+
+/// A station with a key of its own, which signs and sends what it likes.
+pub struct Attacker {
+    device: Device,
+    key: [u8; 32],
+    signer: Signer,
+}
+
+impl Attacker {
+    pub fn new() -> Self {
+        Self::on("eth0")
+    }
+
+    pub fn on(device: &str) -> Self {
+        let private = PrivateKey::generate(KeyType::Ed25519).unwrap();
+        let key = private.public().ed25519_octets().unwrap();
+        let signer = Signer::new("/evil/KEY/1".parse().unwrap(), Arc::new(private));
+        Attacker { device: monitor::device(device).unwrap().unwrap(), key, signer }
+    }
+
+    /// A hello, well signed.
+    pub fn hello(&self, station: &str, mtu: &str, prefix: Option<&str>) -> Vec<u8> {
+        let mut name = Name::new().join_generic("ndp").join_generic(station).join_generic(mtu);
+        if let Some(prefix) = prefix {
+            name = name.join_generic(format!("prefix={prefix}"));
+        }
+        let mut w = Writer::new();
+        w.tlv(129, &self.key).nni(131, 1);
+        let time_ms = namely_host::clock::unix_ms() + 1_000_000;
+        let builder = InterestBuilder::new(name).nonce([1; 4]).hop_limit(1);
+        sign_interest(&builder, &w.into_vec(), &self.signer, time_ms).unwrap()
+    }
+
+    /// A reply to a hello, well signed, of this station.
+    pub fn reply(&self, hello: &[u8], station: &str) -> Vec<u8> {
+        let hello = InterestView::parse(hello).unwrap();
+        let own = Name::new().join_generic("ndp").join_generic(station).join_generic("1500");
+        let mut w = Writer::new();
+        own.as_name().encode(&mut w);
+        w.tlv(129, &self.key).nni(131, 1).nni(133, 1).nni(137, 1500);
+        sign_data(&DataBuilder::new(hello.name), &w.into_vec(), &self.signer).unwrap()
+    }
+
+    /// Sends to all routers, as `from`.
+    pub fn multicast(&self, from: &str, packet: &[u8]) {
+        self.send(DEFAULT_GROUP, from, packet, 1);
+    }
+
+    /// Sends to one station.
+    pub fn unicast(&self, to: &str, from: &str, packet: &[u8]) {
+        self.send(to.parse().unwrap(), from, packet, 1);
+    }
+
+    /// The same very often.
+    pub fn flood(&self, to: &str, from: &str, packet: &[u8], count: usize) {
+        self.send(to.parse().unwrap(), from, packet, count);
+    }
+
+    fn send(&self, to: MacAddress, from: &str, packet: &[u8], count: usize) {
+        let sender = FrameSender::open(self.device.index, to, from.parse().unwrap()).unwrap();
+        let mut left = count;
+        while left > 0 {
+            left -= sender.send(std::iter::repeat_n(packet, left)).unwrap_or(0);
+        }
+    }
+
+    /// Whole packets that `from` multicasts in this time.
+    pub fn overhear(&self, from: &str, time: Duration) -> Vec<Vec<u8>> {
+        let _member = FrameSender::open(self.device.index, DEFAULT_GROUP, self.device.address).unwrap();
+        let mut ring = Ring::open(self.device.index, self.device.mtu, 1 << 20).unwrap();
+        let from: MacAddress = from.parse().unwrap();
+        let end = Instant::now() + time;
+        let mut heard = Vec::new();
+        while Instant::now() < end {
+            let is_more = ring.receive(|arrived| {
+                if let Ok(frame) = frame::parse(arrived.octets)
+                    && frame.source == from
+                    && InterestView::parse(frame.packet).is_ok()
+                {
+                    heard.push(frame.packet.to_vec());
+                }
+            });
+            if !is_more {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        heard
+    }
+}
