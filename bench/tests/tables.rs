@@ -27,6 +27,7 @@ fn every_scenario_of_the_tables_yields_its_metrics_as_json_lines() {
         ("cs-hit-", &["ns_per_lookup", "bytes_per_entry"]),
         ("cs-miss-", &["ns_per_lookup"]),
         ("fib-", &["ns_per_insert", "bytes_per_entry"]),
+        ("strategy-", &["ns_per_exchange", "bytes_per_entry"]),
     ] {
         let of: Vec<_> = lines
             .iter()

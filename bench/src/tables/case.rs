@@ -75,6 +75,15 @@ pub enum TablesScenario {
     /// 10 million routes: the same
     #[value(name = "fib-10M")]
     Fib10M,
+    /// What ASF remembers of 65,536 prefixes, as many as it may, and exchanges under them
+    #[value(name = "strategy-asf-64k")]
+    StrategyAsf64k,
+    /// The same for multipath
+    #[value(name = "strategy-multipath-64k")]
+    StrategyMultipath64k,
+    /// The same for self-learning
+    #[value(name = "strategy-self-learning-64k")]
+    StrategySelfLearning64k,
 }
 
 /// What is measured.
@@ -90,6 +99,8 @@ pub enum Kind {
     CsMiss,
     /// The memory of routes, and the time to add one.
     Routes,
+    /// Exchanges under a strategy of this name, and the memory of what it remembers of a prefix.
+    Strategy(&'static str),
 }
 
 /// A scenario's sizes.
@@ -147,6 +158,9 @@ impl TablesScenario {
             CsMiss1M => "cs-miss-1M",
             Fib1M => "fib-1M",
             Fib10M => "fib-10M",
+            StrategyAsf64k => "strategy-asf-64k",
+            StrategyMultipath64k => "strategy-multipath-64k",
+            StrategySelfLearning64k => "strategy-self-learning-64k",
         }
     }
 
@@ -166,6 +180,8 @@ impl TablesScenario {
         };
         let pit = Case { kind: Kind::Pending, routes: 1000, cached: 0, ..core };
         let cs = Case { kind: Kind::CsHit, routes: 1000, cached: 1_000_000, ..core };
+        let strategy =
+            |name| Case { kind: Kind::Strategy(name), routes: 65_536, pending: 0, cached: 0, ..core };
         let case = match self {
             Core4c1k => Case { routes: 1000, ..core },
             Core4c1M => core,
@@ -188,6 +204,9 @@ impl TablesScenario {
             CsMiss1M => Case { kind: Kind::CsMiss, ..cs },
             Fib1M => Case { kind: Kind::Routes, ..core },
             Fib10M => Case { kind: Kind::Routes, routes: 10_000_000, ..core },
+            StrategyAsf64k => strategy("asf"),
+            StrategyMultipath64k => strategy("multipath"),
+            StrategySelfLearning64k => strategy("self-learning"),
         };
         if quick { case.quick() } else { case }
     }

@@ -99,6 +99,7 @@ fn what(case: &Case) -> String {
     let Case { components, routes, pending, cached, workers, .. } = *case;
     match case.kind {
         Kind::Routes => format!("{routes} routes"),
+        Kind::Strategy(name) => format!("{routes} prefixes under {name}"),
         Kind::CsHit => format!("{components} components, {cached} Data cached, all asked for are"),
         Kind::CsMiss => format!("{components} components, {cached} Data cached, none asked for is"),
         Kind::Exchange | Kind::Pending => format!(

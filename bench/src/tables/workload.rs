@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 use namely_forwarder::{Batch, Config, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received};
-use namely_wire::LpHeaders;
+use namely_wire::{LpHeaders, Name};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::case::{Case, Kind};
@@ -276,6 +276,10 @@ pub(super) fn measure(case: &Case, runs: u32) -> Result<Samples, Error> {
     let bench = Bench::new(case)?;
     match case.kind {
         Kind::Routes => routes(&bench),
+        Kind::Strategy(name) => {
+            bench.add_routes()?;
+            remembered(&bench, name, runs)
+        }
         Kind::Exchange | Kind::Pending => {
             bench.add_routes()?;
             exchanges(&bench, runs)
@@ -321,6 +325,24 @@ fn exchanges(bench: &Bench, runs: u32) -> Result<Samples, Error> {
         samples.push((Metric::BytesPerEntry, vec![octets / pending as f64]));
     }
     Ok(samples)
+}
+
+/// Exchanges under a strategy, after enough of them for it to know nearly all prefixes.
+fn remembered(bench: &Bench, strategy: &str, runs: u32) -> Result<Samples, Error> {
+    let strategy = Name::new().join_generic(strategy);
+    let chosen = bench.core.strategy_set(Name::new().as_name(), strategy.as_name());
+    chosen.map_err(|e| Error::Usage(e.to_string()))?;
+    let mut worker = bench.worker(0)?;
+    let before = resident_octets()?;
+    worker.exchange(4 * bench.case.routes);
+    let octets = resident_octets()?.saturating_sub(before) as f64;
+    let prefixes = bench.core.table_sizes().strategy_prefixes.max(1) as f64;
+    let mut times = Vec::new();
+    for _ in 0..runs {
+        let done = worker.run(bench.case.run_ns, Worker::exchange);
+        times.push(done.cpu_ns as f64 / done.count as f64);
+    }
+    Ok(vec![(Metric::NsPerExchange, times), (Metric::BytesPerEntry, vec![octets / prefixes])])
 }
 
 /// One run of each worker, all at the same time.

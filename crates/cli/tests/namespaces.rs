@@ -131,3 +131,26 @@ fn a_lossy_slow_link_delays_and_does_not_corrupt() {
     home.ok(["get", "/lab/f", "-o", "out", "--router", &near]);
     assert!(fs::read(home.path("data/f")).unwrap() == fs::read(home.path("out")).unwrap());
 }
+
+/// Neighbours are found, and what one of them offers is found by asking them: nobody has said where
+/// `/lab` is, nor who is there.
+#[test]
+fn what_one_host_serves_another_gets_with_no_configuration() {
+    let Some(net) = Net::new("plug") else { return };
+    let mut home = Home::new();
+    let far = net.router(&mut home, 0, &["dev://veth0"]);
+    let near = net.router(&mut home, 1, &["dev://veth0"]);
+    for router in [&far, &near] {
+        home.wait_for("a neighbour", || !home.json(["neighbors", "--router", router]).is_empty());
+    }
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/f"), 3_000_000, 3);
+    let serve = home.namely(["serve", "data", "--prefix", "/lab", "--router", &far]);
+    home.spawn(serve);
+    home.wait_for("the prefix", || home.ok(["route", "list", "--router", &far]).contains("/lab"));
+    home.ok(["get", "/lab/f", "-o", "out", "--router", &near]);
+    assert!(fs::read(home.path("data/f")).unwrap() == fs::read(home.path("out")).unwrap());
+    let routes = home.ok(["route", "list", "--router", &near]);
+    assert!(routes.contains("/lab/f") && routes.contains("prefixann"), "{routes}");
+    assert!(home.ok(["strategy", "list", "--router", &near]).contains("self-learning"));
+}

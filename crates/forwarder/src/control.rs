@@ -21,7 +21,16 @@ use crate::pipeline::FibInstaller;
 use crate::prefix_table::with_key;
 use crate::rib::{MS_NS, RibError};
 use crate::shares::{Charge, Holder, HolderId};
-use crate::strategy::{FibChange, StrategyError, StrategyKind};
+use crate::strategy::{FibChange, Named, StrategyError};
+
+/// The most faces that discoveries of the strategy self-learning go to.
+pub const DISCOVERY_FACES_MAX: usize = 256;
+
+/// How long a route lasts that was learned from Data alone, ms.
+pub const LEARNED_ROUTE_MS: u64 = 30_000;
+
+/// What a learned route costs: as much as an announced one (NFD's figure), more than others.
+const LEARNED_COST: u64 = 2048;
 
 /// Table places read under one hold of a lock.
 const WALK_PLACES: u32 = 1024;
@@ -101,9 +110,39 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             Released::Freed => self.counters.faces_freed.add(1),
             Released::Orphaned => self.counters.faces_orphaned.add(1),
         }
+        self.discovery.lock().retain(|own| *own != key);
         self.departed.lock().add(key);
         self.sweep_departed();
         Ok(released)
+    }
+
+    /// Whether discoveries of the strategy self-learning go to a face: to groups and neighbours,
+    /// not to whoever happens to have asked something.
+    ///
+    /// # Errors
+    ///
+    /// [`FaceError::NotFound`] if there is no such face, [`FaceError::TableFull`] if
+    /// [`DISCOVERY_FACES_MAX`] faces are for discovery.
+    pub fn face_set_discovery(&self, face: FaceId, is_wanted: bool) -> Result<(), FaceError> {
+        let key = self.faces.hold(face).ok_or(FaceError::NotFound)?.key();
+        let mut faces = self.discovery.lock();
+        match (is_wanted, faces.iter().position(|own| *own == key)) {
+            (true, None) if faces.len() >= DISCOVERY_FACES_MAX => return Err(FaceError::TableFull),
+            (true, None) => faces.push(key),
+            (false, Some(i)) => drop(faces.remove(i)),
+            (true, Some(_)) | (false, None) => {}
+        }
+        drop(faces);
+        if self.has_gone(key) {
+            self.discovery.lock().retain(|own| *own != key);
+            return Err(FaceError::NotFound);
+        }
+        Ok(())
+    }
+
+    /// The faces that discoveries go to.
+    pub fn discovery_faces(&self) -> Vec<FaceId> {
+        self.discovery.lock().iter().map(|key| key.id()).collect()
     }
 
     /// Holds a face: its cell stays until it is put, even if the face is released in between.
@@ -236,6 +275,24 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.enter_route(name, (key, who), route, now_ns)
     }
 
+    /// Makes a route of what Data has shown ([`crate::Learned`]): it lasts
+    /// [`LEARNED_ROUTE_MS`], costs as much as an announced one, is not inherited by names below
+    /// that have their own, and is charged to the holder of the face.
+    ///
+    /// # Errors
+    ///
+    /// As for other routes.
+    pub fn learn(&self, prefix: &Name, face: FaceId, now_ns: u64) -> Result<(), RibError> {
+        let route = Route {
+            face_id: face.0,
+            origin: RouteOrigin::PREFIX_ANNOUNCEMENT,
+            cost: LEARNED_COST,
+            flags: 0,
+            expiration_period_ms: Some(LEARNED_ROUTE_MS),
+        };
+        self.rib_register_for(Charge::Holder, prefix, &route, now_ns)
+    }
+
     fn enter_route(
         &self,
         name: &Name,
@@ -344,9 +401,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// [`StrategyError::Unknown`] if no strategy has this name, [`StrategyError::TableFull`] if
     /// `strategy_choices_max` prefixes have a choice of their own.
     pub fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<Name, StrategyError> {
-        let kind = StrategyKind::from_name(strategy).ok_or(StrategyError::Unknown)?;
-        with_key(&self.hasher, prefix, |key| self.strategies.set(key, kind))?;
-        Ok(kind.name())
+        let named = Named::from_name(strategy)?;
+        with_key(&self.hasher, prefix, |key| self.strategies.set(key, named))?;
+        Ok(named.name())
     }
 
     /// Removes a prefix's own choice; returns true if there was one.
@@ -361,7 +418,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// All choices, that of `/` first. Strategies are named with their version.
     pub fn strategy_snapshot(&self) -> Vec<StrategyChoice> {
         let choices = self.strategies.snapshot();
-        let choice = |(prefix, kind): (Name, StrategyKind)| StrategyChoice { prefix, strategy: kind.name() };
+        let choice = |(prefix, named): (Name, Named)| StrategyChoice { prefix, strategy: named.name() };
         choices.into_iter().map(choice).collect()
     }
 

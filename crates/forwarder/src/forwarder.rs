@@ -1,5 +1,6 @@
 //! The forwarder: its tables and its two driving calls.
 
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use lock_api::{Mutex, RawMutex};
@@ -11,7 +12,7 @@ use crate::config::{Config, ConfigError};
 use crate::counters::{Counters, DropReason};
 use crate::cs::Cs;
 use crate::dead_nonces::DeadNonces;
-use crate::faces::{BatchContext, FaceId, Faces};
+use crate::faces::{BatchContext, FaceId, FaceKey, Faces};
 use crate::fib::Fib;
 use crate::hash::{NameHasher, NameHashes, STEP, mix};
 use crate::packet::{Output, PacketBuf, Received};
@@ -37,6 +38,8 @@ pub struct Forwarder<B, R> {
     pub(crate) strategies: StrategyChoice<R>,
     /// What strategies remember of prefixes.
     pub(crate) memory: StrategyMemory<R>,
+    /// The faces that discoveries go to (self-learning).
+    pub(crate) discovery: Mutex<R, Vec<FaceKey>>,
     pub(crate) dead_nonces: DeadNonces<R>,
     pub(crate) regions: Regions<R>,
     /// Released faces that tables still mention.
@@ -72,6 +75,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             bpt: Bpt::new(config.bindings_max, config.bindings_per_holder_max())?,
             strategies: StrategyChoice::new(config.strategy_choices_max)?,
             memory: StrategyMemory::new(config.strategy_prefixes_max, config.strategy_faces_max)?,
+            discovery: Mutex::new(Vec::new()),
             dead_nonces: DeadNonces::new(config.dead_nonces_max, config.dead_nonce_lifetime_ns)?,
             regions: Regions::new(config.regions.clone()),
             departed: Mutex::new(Departed::default()),

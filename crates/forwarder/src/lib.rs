@@ -37,7 +37,7 @@
 //!
 //! Faces ([`Forwarder::face_register`]), routes ([`Forwarder::rib_register`],
 //! [`Forwarder::fib_add_nexthop`]), prefixes that applications bind ([`Forwarder::bpt_bind`]),
-//! strategies ([`Forwarder::strategy_set`]: best route, multicast, ASF, round robin, fast route), a
+//! strategies ([`Forwarder::strategy_set`]: see `docs/strategies.md`), a
 //! content store ([`CsPolicy`]), and counters of all that is dropped ([`DropReason`]). Each limit
 //! is a field of [`Config`].
 //!
@@ -49,10 +49,11 @@
 //! has a lock for each bucket and each Data, and one for its policy and limits, which is taken
 //! alone. FIB, BPT and strategy choice are read without a lock, each has one for its writers, and a
 //! reader takes that only when it met writers eight times. What strategies remember has a lock for
-//! each of its parts, which is taken last: under a PIT entry's, or that of the FIB's writers. No
-//! other locks of two tables are held together, except that the RIB's is held while the FIB's is
-//! taken for each change it makes (RIB before FIB, never the other way). [`Output::send`] is called
-//! with no lock held, so it may call back.
+//! each of its parts, which is taken last: under a PIT entry's, or that of the FIB's writers. So is
+//! the lock of the list of faces that are for discovery, under a PIT entry's or alone. No other
+//! locks of two tables are held together, except that the RIB's is held while the FIB's is taken
+//! for each change it makes (RIB before FIB, never the other way). [`Output::send`] is called with
+//! no lock held, so it may call back.
 //!
 //! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide
 //! describes.
@@ -94,13 +95,13 @@ mod wheel;
 pub use batch::Batch;
 pub use bpt::{BindError, Bound};
 pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
-pub use control::{PitStatus, TableSizes};
+pub use control::{DISCOVERY_FACES_MAX, LEARNED_ROUTE_MS, PitStatus, TableSizes};
 pub use counters::{DropReason, ForwarderCounters, PacketCounts};
 pub use cs::{CsChange, CsPolicy, CsStatus, PolicyModel, UnknownPolicy};
 pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceProperties, FaceSnapshot, Released};
 pub use fib::FibError;
 pub use forwarder::Forwarder;
-pub use packet::{Outgoing, Output, PacketBuf, Received};
+pub use packet::{Learned, Outgoing, Output, PacketBuf, Received};
 pub use prefetch::prefetch_line;
 pub use rib::RibError;
 pub use shares::{Charge, HolderId};

@@ -3,7 +3,8 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use namely_wire::LpHeaders;
+use namely_wire::types::GENERIC_COMPONENT;
+use namely_wire::{Component, LpHeaders, NameRef};
 
 use crate::faces::FaceId;
 
@@ -60,6 +61,38 @@ pub trait Output<B> {
     /// Sends `packet` through `face`. Called with no lock held. The face may have been released
     /// since; the packet is then to be dropped.
     fn send(&mut self, face: FaceId, packet: Outgoing<B>);
+
+    /// Data showed where a prefix can be reached. Called with no lock held. Who keeps routes may
+    /// make one of it ([`crate::Forwarder::learn`]); by default nobody does.
+    fn learned(&mut self, learned: Learned<'_>) {
+        let _ = learned;
+    }
+}
+
+/// Data that answered a discovery (strategy self-learning): by this face its prefix can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Learned<'a> {
+    /// Where it came from.
+    pub face: FaceId,
+    /// Its name.
+    pub data: NameRef<'a>,
+}
+
+impl<'a> Learned<'a> {
+    /// What a route may be made of without anybody's word for it: the object that the Data belongs
+    /// to. These are the components before the first that naming conventions give a meaning
+    /// (segment, version, timestamp, keyword), or all but the last where there is none. `None`
+    /// where nothing is left, and for names that do not leave their host or link.
+    pub fn object(&self) -> Option<NameRef<'a>> {
+        let first = self.data.component(0)?;
+        if [b"localhost".as_slice(), b"localhop"].contains(&first.value) {
+            return None;
+        }
+        let is_plain = |component: &Component<'_>| component.typ == GENERIC_COMPONENT;
+        let plain = self.data.components().take_while(is_plain).count();
+        let n = if plain < self.data.len() { plain } else { plain - 1 };
+        (n > 0).then(|| self.data.prefix(n))
+    }
 }
 
 impl<B> Output<B> for Vec<(FaceId, Outgoing<B>)> {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
-use namely_forwarder::{FaceId, FaceProperties, Forwarder, Outgoing, Received};
+use namely_forwarder::{FaceId, FaceProperties, Forwarder, Learned, Outgoing, Output, Received};
 use namely_link::ReassemblyTotal;
 use namely_wire::Name;
 
@@ -72,6 +72,23 @@ struct App {
     alarm: Alarm,
 }
 
+/// What a forwarder sends and learns.
+#[derive(Default)]
+struct Emitted {
+    packets: Vec<(FaceId, Outgoing<Packet>)>,
+    learned: Vec<(FaceId, Name)>,
+}
+
+impl Output<Packet> for Emitted {
+    fn send(&mut self, face: FaceId, packet: Outgoing<Packet>) {
+        self.packets.push((face, packet));
+    }
+
+    fn learned(&mut self, learned: Learned<'_>) {
+        self.learned.extend(learned.object().map(|prefix| (learned.face, prefix.to_name())));
+    }
+}
+
 /// A network under simulation.
 pub struct Network {
     seed: u64,
@@ -86,7 +103,7 @@ pub struct Network {
     reassembly: Arc<ReassemblyTotal>,
     trace: Option<blake3::Hasher>,
     flights: Vec<Flight>,
-    outgoing: Vec<(FaceId, Outgoing<Packet>)>,
+    outgoing: Emitted,
     sent: Vec<Received<Packet>>,
 }
 
@@ -106,7 +123,7 @@ impl Network {
             reassembly: ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX),
             trace: None,
             flights: Vec::new(),
-            outgoing: Vec::new(),
+            outgoing: Emitted::default(),
             sent: Vec::new(),
         }
     }
@@ -142,6 +159,7 @@ impl Network {
         let first = self.ports.len();
         for (node, peer, spec) in [(a, first + 1, there), (b, first, back)] {
             let face = self.face(node, FaceProperties::remote(), Target::Port(self.ports.len()));
+            self.nodes[node.0].forwarder.face_set_discovery(face, true).expect("room for a neighbour");
             self.ports.push(Port::new(node, face, peer, spec, self.reassembly.clone()));
         }
         PortId(first)
@@ -240,6 +258,12 @@ impl Network {
     /// on. Routes that [`Network::announce`] made stay.
     pub fn set_delay(&mut self, port: PortId, delay_ns: u64) {
         self.ports[port.0].spec.delay_ns = delay_ns;
+    }
+
+    /// Changes how many frames one direction of a link loses on the way, of a million, from now on:
+    /// with all of them the link is dead, and nobody is told.
+    pub fn set_loss(&mut self, port: PortId, loss_ppm: u32) {
+        self.ports[port.0].spec.loss_ppm = loss_ppm;
     }
 
     /// How long a frame that joined the queue now would wait.
@@ -349,8 +373,12 @@ impl Network {
         self.schedule_if(armed, What::Expire(node));
     }
 
-    fn hand_out(&mut self, node: usize, outgoing: &mut Vec<(FaceId, Outgoing<Packet>)>) {
-        for (face, packet) in outgoing.drain(..) {
+    fn hand_out(&mut self, node: usize, emitted: &mut Emitted) {
+        // As the router's control thread does; a route that finds no room is learned again.
+        for (face, prefix) in emitted.learned.drain(..) {
+            let _ = self.nodes[node].forwarder.learn(&prefix, face, self.now_ns);
+        }
+        for (face, packet) in emitted.packets.drain(..) {
             match self.nodes[node].faces.get(&face).copied() {
                 Some(Target::Port(port)) => {
                     self.ports[port].send(packet, self.now_ns, &mut self.random, &mut self.flights);

@@ -1,6 +1,9 @@
 //! Strategies in a network: how they do over minutes.
 
-use namely_sim::{ConstantRate, LinkSpec, MS, Network, PortId, Producer, RouterSpec, SECOND};
+use namely_sim::{
+    AppId, ConstantRate, FileFetch, LinkSpec, MS, Network, PortId, Producer, RouterSpec, SECOND,
+};
+use namely_transport::fetch::Options;
 use namely_wire::Name;
 
 fn name(text: &str) -> Name {
@@ -86,4 +89,167 @@ fn probes_are_drawn_from_the_seed_alone() {
     };
     assert_eq!(digest(3), digest(3));
     assert_ne!(digest(3), digest(4));
+}
+
+/// Two routers joined by links of these rates (Mbit/s) and delays (ms), the first the cheapest; the
+/// producer of 4 kB pieces at one end, and a consumer of the test's at the other.
+fn joined(seed: u64, strategy: &str, links: &[(u64, u64)]) -> (Network, namely_sim::NodeId, Vec<PortId>) {
+    let mut network = Network::new(seed);
+    let [near, far] = [(); 2].map(|()| network.add_router(RouterSpec::default()));
+    let link = |network: &mut Network, (rate, delay_ms): (u64, u64)| {
+        let spec = LinkSpec { rate_bps: rate * 1_000_000, delay_ns: delay_ms * MS, ..LinkSpec::default() };
+        network.connect(near, far, spec)
+    };
+    let ports: Vec<PortId> = links.iter().map(|spec| link(&mut network, *spec)).collect();
+    for (port, cost) in ports.iter().zip(0..) {
+        let face = network.face_of_port(*port);
+        network.router(near).fib_add_nexthop(name("/p").as_name(), face, cost).expect("room in the FIB");
+    }
+    network.router(near).strategy_set(name("/p").as_name(), name(strategy).as_name()).expect("a strategy");
+    network.announce(&name("/p"), far);
+    network.attach(far, Box::new(Producer::new(name("/p"), 4000)));
+    (network, near, ports)
+}
+
+/// The longest time without Data from `from_ns` on, by looking each millisecond until `until_ns`.
+fn longest_gap_ms(network: &mut Network, until_ns: u64, received: impl Fn(&Network) -> u64) -> u64 {
+    let (mut seen, mut since_ns, mut longest_ns) = (received(network), network.now_ns(), 0);
+    while network.now_ns() < until_ns {
+        network.run_until(network.now_ns() + MS);
+        let now = received(network);
+        if now != seen {
+            (seen, since_ns) = (now, network.now_ns());
+        }
+        longest_ns = longest_ns.max(network.now_ns() - since_ns);
+    }
+    longest_ns / MS
+}
+
+fn kill(network: &mut Network, port: PortId) {
+    let back = network.reverse(port);
+    [port, back].into_iter().for_each(|port| network.set_loss(port, 1_000_000));
+}
+
+/// The gaps that consumers see in 20 networks, in each of which the best way dies at another time.
+fn gaps_ms(
+    make: impl Fn() -> Box<dyn namely_sim::Behaviour>,
+    received: fn(&Network, AppId) -> u64,
+) -> Vec<u64> {
+    let gap = |seed: u64| {
+        let (mut network, near, ports) = joined(seed, "/asf", &[(10, 10), (10, 12)]);
+        let consumer = network.attach(near, make());
+        network.run_until(SECOND + seed * 137 * MS);
+        kill(&mut network, ports[0]);
+        let until_ns = network.now_ns() + SECOND * 3 / 4;
+        longest_gap_ms(&mut network, until_ns, |network| received(network, consumer))
+    };
+    let mut gaps: Vec<u64> = (0..20).map(gap).collect();
+    gaps.sort_unstable();
+    gaps
+}
+
+#[test]
+fn when_the_best_way_dies_asf_leaves_a_gap_of_less_than_three_round_trips() {
+    let constant = || Box::new(ConstantRate::new(name("/p"), 200)) as Box<dyn namely_sim::Behaviour>;
+    let gaps = gaps_ms(constant, |network, app| network.behaviour::<ConstantRate>(app).expect("it").data);
+    assert!(gaps[19] < 60, "{gaps:?}");
+    // All that a fetch has asked for is lost there, and it asks for no more: its own timeout, half
+    // a second at least, has to pass.
+    let fetch =
+        || Box::new(FileFetch::new(name("/p"), Options::default(), 0)) as Box<dyn namely_sim::Behaviour>;
+    let gaps = gaps_ms(fetch, |network, app| network.behaviour::<FileFetch>(app).expect("it").octets);
+    assert!(gaps[19] < 500 + 60, "{gaps:?}");
+}
+
+/// Mbit/s of Data that a fetch got in the seconds 6 to 10.
+fn goodput(strategy: &str, links: &[(u64, u64)]) -> u64 {
+    let (mut network, near, ports) = joined(5, strategy, links);
+    let consumer = network.attach(near, Box::new(FileFetch::new(name("/p"), Options::default(), 0)));
+    network.run_until(6 * SECOND);
+    let octets = |network: &Network| network.behaviour::<FileFetch>(consumer).expect("it").octets;
+    let before = octets(&network);
+    network.run_until(10 * SECOND);
+    let mbps = (octets(&network) - before) * 8 / 4_000_000;
+    let fetch: &FileFetch = network.behaviour(consumer).expect("it");
+    let backs: Vec<_> = ports.iter().map(|port| network.link_counts(network.reverse(*port))).collect();
+    println!(
+        "{strategy} {links:?}: {mbps} Mbit/s, window {}, {:?} {backs:?}",
+        fetch.window(),
+        fetch.counters()
+    );
+    mbps
+}
+
+#[test]
+fn multipath_reaches_nine_tenths_of_the_sum_of_two_ways() {
+    for links in [[(20, 10), (20, 10)], [(20, 10), (10, 10)], [(20, 10), (20, 20)]] {
+        let both = goodput("/multipath", &links);
+        let sum: u64 = links.iter().map(|(rate, _)| rate).sum();
+        assert!(10 * both >= 9 * sum, "{both} of {sum}: {links:?}");
+    }
+    // What splits evenly is held up by the slower way.
+    assert!(goodput("/random", &[(20, 10), (10, 10)]) < 25);
+}
+
+/// A ring of routers that know no route but that of the application at their own side: a consumer
+/// at the first, a producer of `/p` at the fourth.
+struct Ring {
+    network: Network,
+    routers: Vec<namely_sim::NodeId>,
+    links: Vec<PortId>,
+    consumer: AppId,
+}
+
+impl Ring {
+    fn new() -> Self {
+        let mut network = Network::new(3);
+        let routers: Vec<_> = (0..6).map(|_| network.add_router(RouterSpec::default())).collect();
+        let spec = LinkSpec { rate_bps: 10_000_000, delay_ns: 5 * MS, ..LinkSpec::default() };
+        // The way by the second and third router is the shorter one.
+        let delay = |i: usize| LinkSpec { delay_ns: if i < 3 { 5 * MS } else { 8 * MS }, ..spec };
+        let links = (0..6).map(|i| network.connect(routers[i], routers[(i + 1) % 6], delay(i))).collect();
+        for router in &routers {
+            let strategy = name("/localhost/nfd/strategy/self-learning");
+            network.router(*router).strategy_set(name("/").as_name(), strategy.as_name()).expect("it");
+        }
+        let producer = network.attach(routers[3], Box::new(Producer::new(name("/p"), 1000)));
+        let face = network.face_of(producer);
+        network.router(routers[3]).fib_add_nexthop(name("/p").as_name(), face, 0).expect("room");
+        let consumer = network.attach(routers[0], Box::new(ConstantRate::new(name("/p/object"), 100)));
+        Ring { network, routers, links, consumer }
+    }
+
+    fn received(&self) -> (u64, u64) {
+        let consumer: &ConstantRate = self.network.behaviour(self.consumer).expect("it");
+        (consumer.interests, consumer.data)
+    }
+
+    /// Frames from router `i` to the next one.
+    fn frames(&self, i: usize) -> u64 {
+        self.network.link_counts(self.links[i]).frames
+    }
+}
+
+#[test]
+fn self_learning_finds_a_way_without_any_route_and_another_one_when_that_dies() {
+    let mut ring = Ring::new();
+    ring.network.run_until(2 * SECOND);
+    let (interests, data) = ring.received();
+    assert!(data + 5 >= interests, "{data} of {interests}");
+    let flooded = ring.network.link_counts(ring.network.reverse(ring.links[5])).frames;
+    assert!(flooded < 20, "only discoveries go the other way round: {flooded}");
+    assert!(ring.frames(0) + 5 >= interests);
+    let (first, third) = (ring.network.router(ring.routers[0]), ring.network.router(ring.routers[2]));
+    for router in [first, third] {
+        assert_eq!(router.rib_snapshot(ring.network.now_ns())[0].prefix, name("/p/object"));
+    }
+    kill(&mut ring.network, ring.links[1]);
+    ring.network.run_until(5 * SECOND);
+    let before = ring.received();
+    ring.network.run_until(8 * SECOND);
+    let (interests, data) = ring.received();
+    let (asked, answered) = (interests - before.0, data - before.1);
+    assert!(answered + 10 >= asked, "after what was pending has timed out: {answered} of {asked}");
+    let learned = ring.network.router(ring.routers[0]).rib_snapshot(ring.network.now_ns());
+    assert!(learned[0].routes.len() <= 2, "one route for each way");
 }

@@ -1,10 +1,15 @@
 //! From the configuration to the forwarder that it describes.
 
+use std::collections::BTreeMap;
+
 use namely_forwarder::{CsChange, DEFAULT_STRATEGY, Forwarder, PacketBuf, StrategyError};
 use namely_security::sha256;
-use namely_wire::Name;
+use namely_wire::{FaceUri, Name};
 
 use super::Config;
+
+/// The strategy of `/` where a network device is listened on.
+const SELF_LEARNING: &str = "/self-learning";
 
 /// Faces that the core has room for besides those of `faces_max`.
 const FACES_MORE: usize = 1024;
@@ -21,7 +26,7 @@ impl Config {
     {
         let forwarder =
             Forwarder::new(self.forwarder_config(), seed).map_err(|error| format!("tables: {error}"))?;
-        for (prefix, strategy) in &self.strategy {
+        for (prefix, strategy) in &self.strategies() {
             set_strategy(&forwarder, prefix, strategy)
                 .map_err(|error| format!("strategy: \"{prefix}\" = \"{strategy}\": {error}"))?;
         }
@@ -35,7 +40,8 @@ impl Config {
         B: PacketBuf,
         R: lock_api::RawMutex,
     {
-        for prefix in old.strategy.keys().filter(|prefix| !self.strategy.contains_key(*prefix)) {
+        let (old, new) = (old.strategies(), self.strategies());
+        for prefix in old.keys().filter(|prefix| !new.contains_key(*prefix)) {
             if prefix.is_empty() {
                 // The strategy of / cannot be unset; it goes back to the default.
                 set_strategy(forwarder, prefix, DEFAULT_STRATEGY).ok();
@@ -43,7 +49,7 @@ impl Config {
                 forwarder.strategy_unset(prefix.as_name()).ok();
             }
         }
-        for (prefix, strategy) in &self.strategy {
+        for (prefix, strategy) in &new {
             if let Err(error) = set_strategy(forwarder, prefix, strategy) {
                 tracing::warn!("{prefix} keeps its strategy: {error}");
             }
@@ -57,6 +63,16 @@ impl Config {
             policy: Some(tables.cs_policy),
         });
         forwarder.cs_limit(tables.cs_entries_max, tables.cs_octets_max);
+    }
+
+    /// The strategies that were chosen. Where neighbours are looked for on a network device, so are
+    /// names that no route leads to, unless something else was chosen for `/`.
+    fn strategies(&self) -> BTreeMap<Name, String> {
+        let mut strategies = self.strategy.clone();
+        if self.discovery.enabled && self.faces.listen.iter().any(|uri| matches!(uri, FaceUri::Device(_))) {
+            strategies.entry(Name::new()).or_insert_with(|| SELF_LEARNING.to_owned());
+        }
+        strategies
     }
 
     fn forwarder_config(&self) -> namely_forwarder::Config {
@@ -115,6 +131,18 @@ mod tests {
     use namely_wire::InterestBuilder;
 
     use super::*;
+
+    #[test]
+    fn where_a_device_is_listened_on_names_without_a_route_are_looked_for_unless_something_is_chosen() {
+        let of_root = |text: &str| choices(&config(text).forwarder(1).unwrap())[0].clone();
+        let learns = "/ /localhost/nfd/strategy/self-learning/v=1";
+        assert_eq!(of_root("[faces]\nlisten = [\"dev://eth0\"]\n"), learns);
+        let chosen = "[faces]\nlisten = [\"dev://eth0\"]\n[strategy]\n\"/\" = \"multicast\"\n";
+        assert_eq!(of_root(chosen), "/ /localhost/nfd/strategy/multicast/v=4");
+        let no_discovery = "[faces]\nlisten = [\"dev://eth0\"]\n[discovery]\nenabled = false\n";
+        assert_eq!(of_root(no_discovery), "/ /localhost/nfd/strategy/best-route/v=5");
+        assert_eq!(of_root(""), "/ /localhost/nfd/strategy/best-route/v=5");
+    }
 
     type Tables = Forwarder<Arc<[u8]>, parking_lot::RawMutex>;
 

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
 
+use namely_forwarder::FaceId;
 use namely_host::clock;
 use namely_mgmt::{Control, CreateFaceError, Incoming, Management, Now, Policy, Requester};
 use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceStatus};
-use namely_wire::{CACHE_POLICY_NO_CACHE, LpHeaders};
+use namely_wire::{CACHE_POLICY_NO_CACHE, LpHeaders, Name};
 
 use self::face_maker::FaceMaker;
 use self::neighbours::Neighbours;
@@ -127,6 +128,7 @@ impl ControlThread {
             match self.inbox.next(sleep) {
                 Ok(ControlEvent::Packet(packet)) => self.packet(&packet),
                 Ok(ControlEvent::Face(event)) => self.face_event(&event),
+                Ok(ControlEvent::Learned(face, prefix)) => self.learn(face, &prefix),
                 Ok(ControlEvent::Woken) => {
                     if self.handle_orders().is_break() {
                         break;
@@ -199,6 +201,17 @@ impl ControlThread {
                 }
             }
             FaceEventKind::Up | FaceEventKind::Down => {}
+        }
+    }
+
+    /// Data has shown a route. What finds no room is shown again by later Data.
+    fn learn(&mut self, face: FaceId, prefix: &Name) {
+        match self.core.learn(prefix, face, now().ns) {
+            Ok(()) => {
+                tracing::debug!(%prefix, face = face.0, "a route was learned");
+                self.plane.refresh_timers();
+            }
+            Err(error) => tracing::debug!(%prefix, face = face.0, "no route was learned: {error}"),
         }
     }
 

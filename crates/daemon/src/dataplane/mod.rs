@@ -28,6 +28,7 @@ pub use dispatcher::{DispatchBy, DispatcherOptions};
 pub use inbox::{
     CONTROL_EVENTS_MAX, CONTROL_PACKETS_MAX, CONTROL_PACKETS_PER_HOLDER_MAX, CONTROL_PACKETS_PER_SECOND,
     CONTROL_TIME_SHARE, ControlEvent, ControlPacket, Inbox, InboxError, InboxWaker,
+    LEARNED_ROUTES_WAITING_MAX,
 };
 pub use listen::{ListenError, ListenSpec};
 pub use namely_io::{Credentials, DispatchedLinks, MulticastOptions};

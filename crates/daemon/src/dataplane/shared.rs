@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use namely_forwarder::{FaceId, FaceLayer, FaceProperties, HolderId};
+use namely_forwarder::{FaceId, FaceLayer, FaceProperties, HolderId, Learned};
 use namely_io::{FaceTag, PortStatus, Reach};
 use namely_link::{CodelConfig, DropCounters, LinkConfig, LinkSender};
 use namely_mgmt::{CreateFaceError, FaceSettings, UpdateFaceError};
 use namely_wire::FaceUri;
-use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceScope, FaceStatus};
+use namely_wire::mgmt::{
+    FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, LinkType,
+};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::dispatcher::Queue;
@@ -134,6 +136,7 @@ impl DataPlaneShared {
         {
             port.show_first();
         }
+        self.set_discovery(id, &face);
         // From here on its packets come in. The core knows the face already, and whoever is asked
         // for its port finds it.
         port.set_tag(FaceTag(id.0));
@@ -240,7 +243,9 @@ impl DataPlaneShared {
         }
         port.reconfigure(config);
         let _ = self.core.face_set_local_fields(id, config.local_fields);
-        Ok(describe(id, &port))
+        let face = describe(id, &port);
+        self.set_discovery(id, &face);
+        Ok(face)
     }
 
     /// Ends a face at once, whatever the workers do just now.
@@ -277,6 +282,25 @@ impl DataPlaneShared {
             Ok(()) => {}
             Err(Full::All) => drop(self.internal_drops.fetch_add(1, Ordering::Relaxed)),
             Err(Full::Share) => self.count("control_share_full"),
+        }
+    }
+
+    /// Hands a route that Data has shown to the control thread.
+    pub(super) fn learned(&self, learned: Learned<'_>) {
+        let Some(object) = learned.object() else { return };
+        if !self.outbox.learned(learned.face, object) {
+            self.count("learned_queue_full");
+        }
+    }
+
+    /// Says whether discoveries go to a face: to groups, and to those that somebody wanted. Not to
+    /// whoever happened to send something.
+    fn set_discovery(&self, id: FaceId, status: &FaceStatus) {
+        let is_wanted = status.face_scope == FaceScope::NonLocal
+            && (status.link_type != LinkType::PointToPoint
+                || status.face_persistency != FacePersistency::OnDemand);
+        if self.core.face_set_discovery(id, is_wanted).is_err() {
+            self.count("discovery_faces_full");
         }
     }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use namely_forwarder::{Batch, FaceId, Outgoing, Output, Received};
+use namely_forwarder::{Batch, FaceId, Learned, Outgoing, Output, Received};
 use namely_host::shares::Holder;
 use namely_io::{CloseReason, Event, FaceTag, Faces, Handler, OpenError, PortStatus};
 use namely_link::{DropCounters, Outbound, Patch};
@@ -396,6 +396,11 @@ impl Output<Packet> for Sink<'_> {
         let hop_limit = hop_limit.map(|(offset, value)| Patch { offset, value });
         // What does not get in is counted at the port.
         let _ = self.io.send(port, Outbound { headers, packet, hop_limit });
+    }
+
+    #[cold]
+    fn learned(&mut self, learned: Learned<'_>) {
+        self.ports.shared.learned(learned);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::counters::{DropReason, HotCounter, Packets};
 use crate::faces::{BatchContext, FaceHold};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
-use crate::packet::{Output, PacketBuf, Received};
+use crate::packet::{Learned, Output, PacketBuf, Received};
 use crate::pit::{InRecord, Matched, PitEntry, Satisfied};
 use crate::prefix_table::Key;
 use crate::strategy::MemoryId;
@@ -55,11 +55,18 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         } else {
             self.cs.insert(&packet, &view, Key::new(view.name, hashes), digest, now_ns, &context.reserve);
         }
-        let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
+        let mut data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
         // Sent last, so that it gets the packet itself and not one more user of it.
         let mut last = None;
         loop {
-            self.answer(context, &satisfied, ingress, hashes, |downstream| {
+            if satisfied.iter().any(|entry| entry.memory != MemoryId::NONE) {
+                let told = self.after_data(&satisfied, ingress, &headers, hashes, now_ns);
+                data.congestion_mark = told.congestion_mark;
+                if told.teaches {
+                    out.learned(Learned { face: ingress.id(), data: view.name });
+                }
+            }
+            self.answer(context, &satisfied, ingress, |downstream| {
                 if let Some((face, token)) = last.replace(downstream) {
                     self.send_data(&face, token, packet.clone(), data, out);
                 }
@@ -102,22 +109,18 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Tells the strategies that remember, and has the Data sent to each downstream of the entries
-    /// with its own token, but not back where it came from unless that link is ad hoc. A face that
-    /// waits at two entries with one token gets one Data.
+    /// Has the Data sent to each downstream of the entries with its own token, but not back where
+    /// it came from unless that link is ad hoc. A face that waits at two entries with one token
+    /// gets one Data.
     fn answer<'t>(
         &self,
         context: &'t BatchContext<'_, R>,
         satisfied: &Satisfied<B>,
         ingress: &FaceHold<'_>,
-        hashes: &NameHashes,
         mut send: impl FnMut((FaceHold<'t>, Option<PitToken>)),
     ) {
         let waits = |record: &&InRecord| record.expires_at_ns > context.now_ns;
         for (i, entry) in satisfied.iter().enumerate() {
-            if entry.memory != MemoryId::NONE {
-                self.after_data(entry, ingress, hashes, context.now_ns);
-            }
             for record in entry.in_records.iter().filter(waits) {
                 let is_same = |other: &InRecord| other.face == record.face && other.token == record.token;
                 let mut earlier =

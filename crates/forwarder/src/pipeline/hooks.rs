@@ -4,14 +4,24 @@
 //! memory. So these functions are kept out of the way of the others.
 
 use lock_api::RawMutex;
+use namely_wire::LpHeaders;
 
+use super::interest::Arrived;
 use crate::faces::{FaceHold, FaceKey};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::PacketBuf;
-use crate::pit::PitEntry;
+use crate::pit::{PitEntry, Satisfied};
 use crate::prefix_table::Key;
-use crate::strategy::{FibChange, MemoryId, Pending, StrategyKind, Verdict};
+use crate::strategy::{Answer, FibChange, MemoryId, Parameters, Pending, StrategyKind, Verdict};
+
+/// What strategies said to Data that satisfied Interests of theirs.
+pub(super) struct Told {
+    /// What it goes on with.
+    pub(super) congestion_mark: Option<u64>,
+    /// It shows a route.
+    pub(super) teaches: bool,
+}
 
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Lets a strategy decide with its memory of the FIB prefix that has `prefix_hash`, and
@@ -22,35 +32,54 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         kind: StrategyKind,
         pending: &mut Pending<'_>,
         prefix_hash: u64,
-        name_hash: u64,
+        arrived: &Arrived<'_, B>,
     ) -> (Verdict, MemoryId) {
-        let now_ns = pending.now_ns;
+        let (now_ns, interest) = (pending.now_ns, &arrived.interest);
         let random = || self.next_random();
+        let parameters = if kind.takes_parameters() {
+            self.strategies.parameters(interest.key())
+        } else {
+            Parameters::default()
+        };
         let decided = self.memory.lock_or_make(kind, prefix_hash, now_ns).and_then(|mut locked| {
-            let verdict = locked
-                .run(now_ns, name_hash, &random, |memory, hook| memory.after_receive_interest(pending, hook));
+            let verdict = locked.run(now_ns, interest.hash(), &random, |memory, hook| {
+                (hook.parameters, hook.ingress) = (parameters, Some(arrived.ingress.key()));
+                hook.is_non_discovery = arrived.headers.non_discovery;
+                memory.after_receive_interest(pending, hook)
+            });
             Some((verdict?, locked.id()))
         });
         decided.unwrap_or_else(|| (kind.after_receive_interest(pending), MemoryId::NONE))
     }
 
-    /// Data from `ingress` satisfied an entry. `hashes` are those of its name, which begins with
-    /// the entry's.
+    /// Data from `ingress` satisfied these entries, some of which are to be told of. `hashes` are
+    /// those of its name, which begins with each entry's.
     #[cold]
     pub(super) fn after_data(
         &self,
-        entry: &PitEntry<B>,
+        satisfied: &Satisfied<B>,
         ingress: &FaceHold<'_>,
+        headers: &LpHeaders,
         hashes: &NameHashes,
         now_ns: u64,
-    ) {
-        let Some(mut locked) = self.memory.lock(entry.memory) else { return };
-        let name_hash = hashes.hash(entry.components());
-        let face = ingress.key();
-        let sent = entry.out_records.iter().find(|record| record.face == face);
-        locked.run(now_ns, name_hash, &|| self.next_random(), |memory, hook| {
-            memory.after_data(face, sent, hook);
-        });
+    ) -> Told {
+        let mut told = Told { congestion_mark: headers.congestion_mark, teaches: false };
+        for entry in satisfied.iter() {
+            let Some(mut locked) = self.memory.lock(entry.memory) else { continue };
+            let name_hash = hashes.hash(entry.components());
+            let (face, is_marked) = (ingress.key(), headers.is_marked());
+            let answer = Answer { face, out_records: &entry.out_records, is_marked };
+            let verdict = locked.run(now_ns, name_hash, &|| self.next_random(), |memory, hook| {
+                memory.after_data(&answer, hook)
+            });
+            let verdict = verdict.unwrap_or_default();
+            if verdict.absorbs_mark {
+                told.congestion_mark = None;
+            }
+            told.teaches |= verdict.teaches && entry.memory.is_of_discovery();
+        }
+        told.teaches &= !ingress.is_local();
+        told
     }
 
     /// Data came that no pending Interest requested: a slower upstream's answer, or unsolicited.

@@ -19,7 +19,7 @@ use crate::interest_key::InterestKey;
 use crate::packet::{Outgoing, Output, PacketBuf, Received};
 use crate::pit::{InRecord, Inserted, LockedEntry, OutRecord, PitEntry, PitFull};
 use crate::reserve::Reserve;
-use crate::strategy::{Chosen, Pending, StrategyKind, Upstream, Verdict};
+use crate::strategy::{Chosen, MemoryId, Pending, StrategyKind, Upstream, Verdict};
 
 /// An Interest that has passed the checks which need no table.
 pub(super) struct Arrived<'a, B> {
@@ -269,6 +269,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 }
                 *probe = record(other, nonce).then_some((other, nonce));
             }
+            verdict @ (Verdict::Along(_) | Verdict::Discover) => {
+                return self.send_learning(context, arrived, locked, routing, verdict, out);
+            }
             Verdict::NoUpstream => {
                 self.withdraw(locked, arrived);
                 let refusal = if routing.hop_limited { Refusal::HopLimit } else { Refusal::NoRoute };
@@ -300,16 +303,20 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if !routing.strategy.remembers() {
             return routing.strategy.after_receive_interest(&mut pending);
         }
-        let (prefix_hash, name_hash) = (routing.prefix_hash, arrived.interest.hash());
         let (verdict, memory) =
-            self.decide_with_memory(routing.strategy, &mut pending, prefix_hash, name_hash);
-        entry.memory = memory;
+            self.decide_with_memory(routing.strategy, &mut pending, routing.prefix_hash, arrived);
+        // What was a discovery stays one, whatever its other Interests are.
+        entry.memory = if entry.memory.is_of_discovery() && memory != MemoryId::NONE {
+            memory.of_discovery()
+        } else {
+            memory
+        };
         verdict
     }
 
     /// Takes the downstream out before it is told that there is no upstream; others that wait go on
     /// waiting.
-    fn withdraw(&self, mut locked: LockedEntry<'_, B, R>, arrived: &Arrived<'_, B>) {
+    pub(super) fn withdraw(&self, mut locked: LockedEntry<'_, B, R>, arrived: &Arrived<'_, B>) {
         let key = locked.key();
         let Some(entry) = locked.entry() else { return };
         self.pit.take_downstream(entry, arrived.ingress.key(), arrived.reserve);
@@ -349,6 +356,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             return false;
         };
         self.counters.dropped(DropReason::PitEvicted);
+        if entry.memory != MemoryId::NONE {
+            self.on_timeout(&entry, arrived.now_ns);
+        }
         self.nack_all(&entry, NackReason::Congestion, arrived.now_ns, out);
         self.pit.recycle(&mut entry);
         true
@@ -356,7 +366,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// The part of the Outgoing Interest pipeline (guide 4.2.5) that is done under the entry's
     /// lock: enters or renews the out-record of an upstream; false if the entry has too many.
-    fn record_sending(
+    pub(super) fn record_sending(
         &self,
         entry: &mut PitEntry<B>,
         upstream: Option<&Upstream<'_>>,
@@ -426,7 +436,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Tells the downstream, where it can be told, and returns why the Interest is dropped.
-    fn refuse(
+    pub(super) fn refuse(
         &self,
         arrived: &Arrived<'_, B>,
         refusal: Refusal,
@@ -459,7 +469,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
 /// Why an Interest does not become, or stay, pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusal {
+pub(super) enum Refusal {
     Loop,
     HopLimit,
     NoRoute,

@@ -9,6 +9,7 @@ mod departed;
 mod expire;
 mod hooks;
 mod interest;
+mod learning;
 mod nack;
 mod upstreams;
 

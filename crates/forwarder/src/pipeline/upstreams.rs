@@ -83,7 +83,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         hints.find(|nexthops| !nexthops.faces.is_empty()).unwrap_or_else(NextHops::none)
     }
 
-    fn add_upstream<'t>(
+    pub(super) fn add_upstream<'t>(
         &self,
         context: &'t BatchContext<'_, R>,
         arrived: &Arrived<'_, B>,

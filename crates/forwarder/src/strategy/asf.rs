@@ -6,12 +6,16 @@
 //!   and equals in the order of their costs.
 //! - A retransmission goes to the best next hop that is not waited for, and when all are, to the
 //!   one used longest ago, each no sooner than its suppression interval allows.
-//! - In the background, at first within [`FIRST_PROBE_NS_MAX`] and then every [`PROBING_NS`], a new
-//!   Interest goes with another Nonce to one more next hop: one that was never measured, else a
-//!   random one, the better the likelier (n + 1 - rank, of n).
-//! - One Interest at a time is timed for each next hop. [`TIMEOUTS_MAX`] of them in a row without
-//!   an answer within the retransmission timeout, or one Nack, make it count as timed out until
-//!   Data comes from it again.
+//! - In the background, at first within [`FIRST_PROBE_NS_MAX`] and then once in a
+//!   `probing-interval`, a new Interest goes with another Nonce to one more next hop: one that was
+//!   never measured, else a random one, the better the likelier (n + 1 - rank, of n).
+//! - One Interest at a time is timed for each next hop. `max-timeouts` of them in a row without an
+//!   answer within the retransmission timeout, or one Nack, make it count as timed out until Data
+//!   comes from it again.
+//!
+//! Beyond NFD, whose timeouts are 200 ms and more: a next hop that has answered nothing at all for
+//! longer than its round trips take is *doubted*. Interests then go to the next best, and one for
+//! each timeout also to the doubted one, until it answers or counts as timed out.
 //!
 //! NFD keeps a satisfied PIT entry for 50 ms so that slower answers are still measured. Here the
 //! entry goes at once, and a late answer is told by the hash of the name that is being timed: it is
@@ -21,18 +25,11 @@ use super::best_route::BestRoute;
 use super::memory::{FaceRecords, Hook, LIFETIME_NS, Memory};
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, advance};
-use super::{FibChange, Pending, Strategy, Upstream, Verdict};
+use super::{Answer, DataVerdict, FibChange, Parameters, Pending, Strategy, Upstream, Verdict};
 use crate::faces::FaceKey;
-use crate::pit::OutRecord;
 
 /// The first probe of a prefix comes within so long, at a random time, ns.
 const FIRST_PROBE_NS_MAX: u64 = 5_000_000_000;
-
-/// How long after a probe the next one comes, ns.
-const PROBING_NS: u64 = 60_000_000_000;
-
-/// Timeouts in a row after which a next hop counts as timed out.
-const TIMEOUTS_MAX: u32 = 3;
 
 pub(crate) struct Asf;
 
@@ -41,6 +38,8 @@ pub(crate) struct AsfMemory {
     faces: FaceRecords<Measured>,
     /// When the next probe is due; `None` before the first Interest.
     probe_at_ns: Option<u64>,
+    /// As they were at the last Interest.
+    parameters: Parameters,
 }
 
 /// What it remembers of a next hop.
@@ -53,6 +52,8 @@ struct Measured {
     timeouts: u32,
     /// The Interest whose answer is timed.
     timed: Option<Timed>,
+    /// When the first Interest was sent after the last answer.
+    waits_since_ns: Option<u64>,
     /// When all this is forgotten, unless the next hop is used before.
     forgotten_at_ns: u64,
 }
@@ -69,7 +70,8 @@ type Rank = (u8, u64);
 
 impl Memory for AsfMemory {
     fn new(faces_max: usize) -> Option<Self> {
-        Some(AsfMemory { faces: FaceRecords::new(faces_max)?, probe_at_ns: None })
+        let (faces, parameters) = (FaceRecords::new(faces_max)?, Parameters::default());
+        Some(AsfMemory { faces, probe_at_ns: None, parameters })
     }
 }
 
@@ -86,6 +88,7 @@ impl Strategy for Asf {
         memory: &mut AsfMemory,
         hook: &mut Hook<'_>,
     ) -> Verdict {
+        memory.parameters = hook.parameters;
         if !pending.has_pending_upstream() {
             let Some(best) = memory.best(pending, |_| true) else { return Verdict::NoUpstream };
             return memory.send(best, pending, hook);
@@ -102,16 +105,12 @@ impl Strategy for Asf {
         }
     }
 
-    fn after_data(
-        &self,
-        face: FaceKey,
-        sent: Option<&OutRecord>,
-        memory: &mut AsfMemory,
-        hook: &mut Hook<'_>,
-    ) {
-        let Some((measured, sent)) = memory.faces.get_mut(face).zip(sent) else { return };
-        measured.answered(hook.now_ns.saturating_sub(sent.sent_at_ns), hook);
-        measured.timed.take_if(|timed| timed.name_hash == hook.name_hash);
+    fn after_data(&self, answer: &Answer<'_>, memory: &mut AsfMemory, hook: &mut Hook<'_>) -> DataVerdict {
+        if let Some((measured, sent)) = memory.faces.get_mut(answer.face).zip(answer.sent()) {
+            measured.answered(hook.now_ns.saturating_sub(sent.sent_at_ns), hook);
+            measured.timed.take_if(|timed| timed.name_hash == hook.name_hash);
+        }
+        DataVerdict::default()
     }
 
     fn after_late_data(
@@ -129,17 +128,17 @@ impl Strategy for Asf {
 
     fn after_nack(&self, face: FaceKey, memory: &mut AsfMemory, _hook: &mut Hook<'_>) {
         if let Some(measured) = memory.faces.get_mut(face) {
-            measured.timed = None;
+            (measured.timed, measured.waits_since_ns) = (None, None);
             measured.is_timed_out = true;
         }
     }
 
     fn on_timer(&self, memory: &mut AsfMemory, hook: &mut Hook<'_>) {
-        let now_ns = hook.now_ns;
+        let (now_ns, timeouts_max) = (hook.now_ns, memory.parameters.timeouts_max());
         memory.faces.retain(|_, measured| {
             if measured.timed.take_if(|timed| timed.due_ns <= now_ns).is_some() {
                 measured.timeouts += 1;
-                measured.is_timed_out |= measured.timeouts >= TIMEOUTS_MAX;
+                measured.is_timed_out |= measured.timeouts >= timeouts_max;
             }
             let is_kept = measured.forgotten_at_ns > now_ns;
             if is_kept {
@@ -162,12 +161,13 @@ impl AsfMemory {
     fn best(&self, pending: &Pending<'_>, may_use: impl Fn(&Upstream<'_>) -> bool) -> Option<usize> {
         let upstreams = pending.upstreams.iter().enumerate();
         let ranked = upstreams.filter(|(_, upstream)| may_use(upstream));
-        ranked.min_by_key(|(i, upstream)| (self.rank(upstream), *i)).map(|(i, _)| i)
+        ranked.min_by_key(|(i, upstream)| (self.rank(upstream, pending.now_ns), *i)).map(|(i, _)| i)
     }
 
-    fn rank(&self, upstream: &Upstream<'_>) -> Rank {
+    fn rank(&self, upstream: &Upstream<'_>, now_ns: u64) -> Rank {
         match self.faces.get(upstream.key()) {
-            Some(measured) if measured.is_timed_out => (2, 0),
+            Some(measured) if measured.is_timed_out => (3, 0),
+            Some(measured) if measured.is_doubted(now_ns) => (2, measured.rtt.srtt_ns().unwrap_or(0)),
             Some(measured) => measured.rtt.srtt_ns().map_or((1, 0), |srtt_ns| (0, srtt_ns)),
             None => (1, 0),
         }
@@ -190,6 +190,7 @@ impl AsfMemory {
         let Some(face) = pending.upstreams.get(upstream).map(Upstream::key) else { return };
         let Some(measured) = self.faces.get_or_make(face, hook, Measured::default) else { return };
         measured.use_until(hook);
+        measured.waits_since_ns.get_or_insert(hook.now_ns);
         if measured.timed.is_none() {
             let (sent_at_ns, name_hash) = (hook.now_ns, hook.name_hash);
             let due_ns = sent_at_ns.saturating_add(measured.rtt.rto_ns());
@@ -201,6 +202,9 @@ impl AsfMemory {
     /// The upstream to probe beside `used`, if a probe is due and there is one.
     fn probe(&mut self, used: usize, pending: &Pending<'_>, hook: &Hook<'_>) -> Option<usize> {
         let now_ns = hook.now_ns;
+        if let Some(doubted) = self.untimed_doubted(used, pending) {
+            return Some(doubted);
+        }
         let due_ns = *self
             .probe_at_ns
             .get_or_insert_with(|| now_ns.saturating_add((hook.random)() % FIRST_PROBE_NS_MAX));
@@ -208,8 +212,18 @@ impl AsfMemory {
             return None;
         }
         let probe = self.choose_probe(used, pending, hook.random)?;
-        self.probe_at_ns = Some(now_ns.saturating_add(PROBING_NS));
+        self.probe_at_ns = Some(now_ns.saturating_add(self.parameters.probing_ns()));
         Some(probe)
+    }
+
+    /// A doubted upstream beside `used` of which nothing is timed, so that it is asked again.
+    fn untimed_doubted(&self, used: usize, pending: &Pending<'_>) -> Option<usize> {
+        let is_it = |upstream: &Upstream<'_>| {
+            self.faces.get(upstream.key()).is_some_and(|measured| {
+                measured.timed.is_none() && !measured.is_timed_out && measured.is_doubted(pending.now_ns)
+            })
+        };
+        pending.upstreams.iter().enumerate().position(|(i, upstream)| i != used && is_it(upstream))
     }
 
     fn choose_probe(&self, used: usize, pending: &Pending<'_>, random: &dyn Fn() -> u64) -> Option<usize> {
@@ -222,7 +236,7 @@ impl AsfMemory {
         }
         // All others have a record, so there are at most `strategy_faces_max`, and comparing each
         // with each is little.
-        let others_ranked = || others().map(|(i, upstream)| ((self.rank(upstream), i), i));
+        let others_ranked = || others().map(|(i, upstream)| ((self.rank(upstream, pending.now_ns), i), i));
         let wanted = draw(others().count() as u64, random())?;
         let better = |rank| others_ranked().filter(|(other, _)| *other < rank).count() as u64;
         others_ranked().find(|(rank, _)| better(*rank) == wanted).map(|(_, i)| i)
@@ -232,8 +246,14 @@ impl AsfMemory {
 impl Measured {
     fn answered(&mut self, rtt_ns: u64, hook: &mut Hook<'_>) {
         self.rtt.add(rtt_ns);
-        (self.is_timed_out, self.timeouts) = (false, 0);
+        (self.is_timed_out, self.timeouts, self.waits_since_ns) = (false, 0, None);
         self.use_until(hook);
+    }
+
+    /// Returns true if it has answered nothing for longer than an answer takes.
+    fn is_doubted(&self, now_ns: u64) -> bool {
+        let waits_ns = self.waits_since_ns.map(|since_ns| now_ns.saturating_sub(since_ns));
+        waits_ns.zip(self.rtt.patience_ns()).is_some_and(|(waits_ns, patience_ns)| waits_ns > patience_ns)
     }
 
     fn use_until(&mut self, hook: &mut Hook<'_>) {

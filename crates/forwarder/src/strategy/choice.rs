@@ -3,21 +3,24 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use lock_api::{Mutex, RawMutex};
 use namely_wire::Name;
 
 use super::StrategyKind;
-use super::registry::STRATEGIES;
+use super::parameters::Parameters;
+use super::registry::{Named, STRATEGIES};
 use crate::config::ConfigError;
-use crate::prefix_table::{Key, Pair, Pairs, PrefixTable, Writer};
+use crate::prefix_table::{Key, Pairs, PrefixTable, Writer};
 
 /// Why a strategy choice was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StrategyError {
     /// No strategy has this name.
     Unknown,
+    /// The strategy has no such parameter, or one has no such value.
+    Parameters,
     /// `strategy_choices_max` names have a strategy of their own.
     TableFull,
     /// The choice for `/` can be changed but not removed.
@@ -31,6 +34,10 @@ impl fmt::Display for StrategyError {
                 f.write_str("no such strategy: there are")?;
                 STRATEGIES.iter().try_for_each(|(kind, ..)| write!(f, " {}", kind.name()))
             }
+            StrategyError::Parameters => f.write_str(
+                "no such parameter of this strategy: asf takes probing-interval~MS (1000 or more) and max-timeouts~N \
+                 (1 or more) behind its version, as in /localhost/nfd/strategy/asf/v=5/max-timeouts~5; others take none",
+            ),
             StrategyError::TableFull => {
                 f.write_str("too many strategy choices: unset some or raise strategy_choices_max")
             }
@@ -47,13 +54,17 @@ pub(crate) struct StrategyChoice<R> {
     choices_max: usize,
     /// That of `/`: its number in the table of strategies.
     default: AtomicU32,
+    /// What was said of it, as [`Parameters::number`].
+    default_parameters: AtomicU64,
 }
 
 impl<R: RawMutex> StrategyChoice<R> {
     pub(crate) fn new(choices_max: usize) -> Result<Self, ConfigError> {
         let default = AtomicU32::new(StrategyKind::DEFAULT as u32);
         let table = PrefixTable::new(choices_max)?;
-        Ok(StrategyChoice { table, control: Mutex::new(Writer::default()), choices_max, default })
+        let control = Mutex::new(Writer::default());
+        let default_parameters = AtomicU64::new(Parameters::default().number());
+        Ok(StrategyChoice { table, control, choices_max, default, default_parameters })
     }
 
     /// The strategy of the longest prefix of `key` that has one.
@@ -62,21 +73,30 @@ impl<R: RawMutex> StrategyChoice<R> {
         self.table.find_longest(&self.control, key, kind).unwrap_or_else(|| self.default())
     }
 
-    pub(crate) fn set(&self, prefix: Key<'_>, kind: StrategyKind) -> Result<(), StrategyError> {
+    /// What was said of the strategy that [`StrategyChoice::find`] finds.
+    pub(crate) fn parameters(&self, key: Key<'_>) -> Parameters {
+        let parameters = |_, mut pairs: Pairs<'_>| pairs.next().map(|pair| Named::from_pair(pair).parameters);
+        let found = self.table.find_longest(&self.control, key, parameters);
+        found.unwrap_or_else(|| Parameters::from_number(self.default_parameters.load(Relaxed)))
+    }
+
+    pub(crate) fn set(&self, prefix: Key<'_>, named: Named) -> Result<(), StrategyError> {
         let n = prefix.hashes.len();
         let writer = &mut *self.control.lock();
         if n == 0 {
-            self.default.store(kind as u32, Relaxed);
+            // Who reads one of both too early forwards a packet by what was or will be.
+            self.default_parameters.store(named.parameters.number(), Relaxed);
+            self.default.store(named.kind as u32, Relaxed);
             return Ok(());
         }
         if let Some(id) = self.table.find(writer, prefix, n) {
-            self.table.set_pairs(writer, id, &[kind.pair()]);
+            self.table.set_pairs(writer, id, &[named.pair()]);
             return Ok(());
         }
         if self.table.len() + 1 >= self.choices_max {
             return Err(StrategyError::TableFull);
         }
-        self.table.insert(writer, prefix, n, kind.pair()).map(drop).ok_or(StrategyError::TableFull)
+        self.table.insert(writer, prefix, n, named.pair()).map(drop).ok_or(StrategyError::TableFull)
     }
 
     /// Removes the choice of a prefix; returns true if there was one.
@@ -92,13 +112,15 @@ impl<R: RawMutex> StrategyChoice<R> {
     }
 
     /// All choices, that of `/` first.
-    pub(crate) fn snapshot(&self) -> Vec<(Name, StrategyKind)> {
+    pub(crate) fn snapshot(&self) -> Vec<(Name, Named)> {
         let writer = self.control.lock();
         let (own, _) = self.table.walk(&writer, 1, u32::MAX);
-        let kind =
-            |pairs: Vec<Pair>| pairs.first().copied().map_or(StrategyKind::DEFAULT, StrategyKind::from_pair);
-        let own = own.map(|(name, pairs)| (name, kind(pairs)));
-        core::iter::once((Name::new(), self.default())).chain(own).collect()
+        let own = own.map(|(name, pairs)| {
+            (name, pairs.first().copied().map_or(Named::from(StrategyKind::DEFAULT), Named::from_pair))
+        });
+        let parameters = Parameters::from_number(self.default_parameters.load(Relaxed));
+        let root = (Name::new(), Named { kind: self.default(), parameters });
+        core::iter::once(root).chain(own).collect()
     }
 
     fn default(&self) -> StrategyKind {

@@ -6,9 +6,9 @@
 use super::memory::{Hook, Memory};
 use super::multicast::Multicast;
 use super::suppression::{Retransmission, decide};
-use super::{Chosen, FibChange, Pending, Strategy, Upstream, Verdict};
+use super::{Answer, Chosen, DataVerdict, FibChange, Pending, Strategy, Upstream, Verdict};
 use crate::faces::FaceKey;
-use crate::pit::{OutRecord, OutRecords};
+use crate::pit::OutRecords;
 
 /// New Interests from one probe to the next.
 const PROBING_INTERESTS: u32 = 1024;
@@ -79,17 +79,12 @@ impl Strategy for FastRoute {
         }
     }
 
-    fn after_data(
-        &self,
-        face: FaceKey,
-        sent: Option<&OutRecord>,
-        fastest: &mut Fastest,
-        _hook: &mut Hook<'_>,
-    ) {
+    fn after_data(&self, answer: &Answer<'_>, fastest: &mut Fastest, _hook: &mut Hook<'_>) -> DataVerdict {
         // Only the first answer of an Interest comes here: who gives it was the fastest.
-        if sent.is_some() && fastest.used != Some(face) {
-            (fastest.used, fastest.interests) = (Some(face), 0);
+        if answer.sent().is_some() && fastest.used != Some(answer.face) {
+            (fastest.used, fastest.interests) = (Some(answer.face), 0);
         }
+        DataVerdict::default()
     }
 
     fn after_nack(&self, face: FaceKey, fastest: &mut Fastest, _hook: &mut Hook<'_>) {

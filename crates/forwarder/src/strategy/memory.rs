@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use lock_api::{Mutex, MutexGuard, RawMutex};
 
 use super::registry::AnyMemory;
-use super::{FibChange, StrategyKind};
+use super::{FibChange, Parameters, StrategyKind};
 use crate::config::ConfigError;
 use crate::counters::Counter;
 use crate::faces::FaceKey;
@@ -44,9 +44,16 @@ pub(crate) const STRATEGY_PREFIXES_MAX: usize = 1 << 20;
 /// Largest limit of the faces of a record, which are searched one after the other.
 pub(crate) const STRATEGY_FACES_MAX: usize = 256;
 
+/// The bit of a [`MemoryId`] that says that the Interest was sent as a discovery.
+const DISCOVERY: u32 = 1 << 31;
+
+/// How many numbers of generations a [`MemoryId`] has room for, less one.
+const GENERATIONS: u8 = 0x7f;
+
 /// Names a record for as long as it is there: what a PIT entry keeps of it. It has the part in 4
-/// bits, the number in the part in 20, and in 8 how often that number was used before. A number is
-/// used again after [`LIFETIME_NS`] at the soonest, so no PIT entry lives to see the 8 bits repeat.
+/// bits, the number in the part in 20, and in 7 how often that number was used before. A number is
+/// used again after [`LIFETIME_NS`] at the soonest, so no PIT entry lives to see the 7 bits repeat.
+/// The last bit is of the entry itself: whether it was sent as a discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryId(u32);
 
@@ -55,7 +62,16 @@ impl MemoryId {
     pub(crate) const NONE: MemoryId = MemoryId(0);
 
     fn new(part: usize, id: Id, generation: u8) -> Self {
-        MemoryId(u32::from(generation) << 24 | id << 4 | part as u32)
+        MemoryId(u32::from(generation & GENERATIONS) << 24 | id << 4 | part as u32)
+    }
+
+    /// The same of an Interest that was sent as a discovery.
+    pub(crate) fn of_discovery(self) -> Self {
+        MemoryId(self.0 | DISCOVERY)
+    }
+
+    pub(crate) fn is_of_discovery(self) -> bool {
+        self.0 & DISCOVERY != 0
     }
 
     fn part(self) -> usize {
@@ -67,7 +83,7 @@ impl MemoryId {
     }
 
     fn generation(self) -> u8 {
-        (self.0 >> 24) as u8
+        (self.0 >> 24) as u8 & GENERATIONS
     }
 }
 
@@ -90,6 +106,12 @@ pub(crate) struct Hook<'a> {
     /// The hash of the name of the Interest that the hook is about, without a trailing digest; 0 if
     /// it is about none.
     pub(crate) name_hash: u64,
+    /// What was said of the strategy; nothing but for the hook about an Interest that came.
+    pub(crate) parameters: Parameters,
+    /// The face that the Interest came from, if the hook is about one that came.
+    pub(crate) ingress: Option<FaceKey>,
+    /// It says NonDiscovery.
+    pub(crate) is_non_discovery: bool,
     /// The core's random numbers.
     pub(crate) random: &'a dyn Fn() -> u64,
     timer_ns: &'a mut u64,
@@ -124,6 +146,10 @@ impl<T> FaceRecords<T> {
 
     pub(super) fn get_mut(&mut self, face: FaceKey) -> Option<&mut T> {
         self.records.iter_mut().find(|(own, _)| *own == face).map(|(_, record)| record)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (FaceKey, &T)> {
+        self.records.iter().map(|(face, record)| (*face, record))
     }
 
     /// The record of a face, which is made if there is room for it; else that is counted.
@@ -276,7 +302,7 @@ impl<R: RawMutex> StrategyMemory<R> {
         let part = self.parts.get(id.part())?;
         let mut table = part.table.lock();
         let record = table.record(id.id())?;
-        if record.memory.is_none() || record.generation != id.generation() {
+        if record.memory.is_none() || record.generation & GENERATIONS != id.generation() {
             return None;
         }
         Some(LockedMemory { table, part, number: id.part(), id: id.id(), full: &self.full })
@@ -401,8 +427,17 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         let full = self.full;
         let record = self.record()?;
         let memory = record.memory.as_mut()?;
-        let result =
-            run(memory, &mut Hook { now_ns, name_hash, random, timer_ns: &mut record.timer_ns, full });
+        let mut hook = Hook {
+            now_ns,
+            name_hash,
+            parameters: Parameters::default(),
+            ingress: None,
+            is_non_discovery: false,
+            random,
+            timer_ns: &mut record.timer_ns,
+            full,
+        };
+        let result = run(memory, &mut hook);
         self.set_wheel(now_ns);
         Some(result)
     }

@@ -18,10 +18,15 @@ mod choice;
 mod fast_route;
 mod memory;
 mod multicast;
+mod multipath;
+mod parameters;
+mod random;
 mod registry;
 mod round_robin;
 mod rtt;
+mod self_learning;
 mod suppression;
+mod weighted;
 
 use namely_wire::NackReason;
 
@@ -32,8 +37,9 @@ use crate::pit::{OutRecord, OutRecords};
 pub(crate) use choice::StrategyChoice;
 pub use choice::StrategyError;
 pub(crate) use memory::{Hook, Memory, MemoryId, STRATEGY_FACES_MAX, STRATEGY_PREFIXES_MAX, StrategyMemory};
+pub(crate) use parameters::Parameters;
 pub use registry::DEFAULT_STRATEGY;
-pub(crate) use registry::StrategyKind;
+pub(crate) use registry::{Named, StrategyKind};
 
 /// A next hop that this Interest may go to: scope, hop limit and the face it came from allow it.
 /// Cheapest first.
@@ -104,6 +110,10 @@ impl Pending<'_> {
 pub(crate) enum Verdict {
     /// Send it to these.
     Forward(Chosen),
+    /// Send it to these, which are routes: those of other hosts are told so by NonDiscovery.
+    Along(Chosen),
+    /// Send it to all faces that are for discovery, and to all next hops.
+    Discover,
     /// Send it to the first, and with a Nonce of its own to the second, which is only to be
     /// measured: where both ways meet again it must not look like a loop.
     Probe(usize, usize),
@@ -122,6 +132,16 @@ impl Verdict {
     }
 }
 
+/// Returns true if an Interest was never sent to this upstream, or long enough ago; its interval
+/// grows then.
+pub(crate) fn may_be_sent_again(out_records: &mut OutRecords, upstream: FaceKey, now_ns: u64) -> bool {
+    let record = out_records.iter_mut().find(|record| record.face == upstream);
+    record.is_none_or(|record| {
+        let since_ns = now_ns.saturating_sub(record.sent_at_ns);
+        suppression::advance(&mut record.suppression_ns, since_ns) == suppression::Retransmission::Forward
+    })
+}
+
 /// What becomes of a Nack from upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NackVerdict {
@@ -132,6 +152,32 @@ pub(crate) enum NackVerdict {
     /// The one upstream left is itself a downstream: only it is told, so that two routers do not
     /// wait for each other.
     TellOne(FaceKey, NackReason),
+}
+
+/// Data that satisfied a pending Interest.
+pub(crate) struct Answer<'a> {
+    /// Where it came from.
+    pub(crate) face: FaceKey,
+    /// Where the Interest was sent, that face among them.
+    pub(crate) out_records: &'a OutRecords,
+    /// It carries a congestion mark.
+    pub(crate) is_marked: bool,
+}
+
+impl Answer<'_> {
+    /// The record of the Interest's latest sending to the face that has answered.
+    pub(crate) fn sent(&self) -> Option<&OutRecord> {
+        self.out_records.iter().find(|record| record.face == self.face)
+    }
+}
+
+/// What becomes of Data on its way downstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DataVerdict {
+    /// Its congestion mark ends here: the strategy itself sends less that way.
+    pub(crate) absorbs_mark: bool,
+    /// If it answers a discovery, it shows a route.
+    pub(crate) teaches: bool,
 }
 
 /// A change of the next hops of a prefix.
@@ -164,15 +210,14 @@ pub(crate) trait Strategy {
         self.after_receive_interest(pending)
     }
 
-    /// Data from `face` satisfied a pending Interest; it is not sent downstream yet. `sent` is the
-    /// record of the Interest's latest sending to that face, if it was sent there.
+    /// Data satisfied a pending Interest; it is not sent downstream yet.
     fn after_data(
         &self,
-        _face: FaceKey,
-        _sent: Option<&OutRecord>,
+        _answer: &Answer<'_>,
         _memory: &mut Self::Memory,
         _hook: &mut Hook<'_>,
-    ) {
+    ) -> DataVerdict {
+        DataVerdict::default()
     }
 
     /// Data from `face` came when no Interest was pending for it any more: the answer of an

@@ -1,8 +1,7 @@
 //! Multicast (NFD's version 4): it is sent to every next hop; retransmissions are suppressed per
 //! next hop.
 
-use super::suppression::{Retransmission, advance};
-use super::{Chosen, Pending, Strategy, Verdict};
+use super::{Chosen, Pending, Strategy, Verdict, may_be_sent_again};
 
 pub(crate) struct Multicast;
 
@@ -13,12 +12,7 @@ impl Strategy for Multicast {
         let now_ns = pending.now_ns;
         let mut chosen = Chosen::new();
         for (i, upstream) in pending.upstreams.iter().enumerate() {
-            let record = pending.out_records.iter_mut().find(|record| record.face == upstream.key());
-            let may_go = record.is_none_or(|record| {
-                let since_ns = now_ns.saturating_sub(record.sent_at_ns);
-                advance(&mut record.suppression_ns, since_ns) == Retransmission::Forward
-            });
-            if may_go {
+            if may_be_sent_again(pending.out_records, upstream.key(), now_ns) {
                 chosen.push(i);
             }
         }

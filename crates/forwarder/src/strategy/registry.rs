@@ -5,9 +5,10 @@ use namely_wire::mgmt::STRATEGY_PREFIX;
 use namely_wire::{Name, NameRef};
 
 use super::memory::{Hook, Memory};
-use super::{FibChange, NackVerdict, Pending, Strategy, Verdict};
+use super::parameters::Parameters;
+use super::{Answer, DataVerdict, FibChange, NackVerdict, Pending, Strategy, StrategyError, Verdict};
 use crate::faces::FaceKey;
-use crate::pit::{OutRecord, OutRecords};
+use crate::pit::OutRecords;
 use crate::prefix_table::Pair;
 
 /// For each strategy: its type, the last component of its name, and the version implemented.
@@ -79,6 +80,10 @@ strategies! {
     asf::Asf, "asf", 5;
     round_robin::RoundRobin, "round-robin", 1;
     fast_route::FastRoute, "fast-route", 1;
+    random::Random, "random", 1;
+    weighted::WeightedLoadBalancer, "weighted-load-balancer", 1;
+    multipath::Multipath, "multipath", 1;
+    self_learning::SelfLearning, "self-learning", 1;
 }
 
 /// The strategy of `/` unless another is chosen, by the last component of its name.
@@ -93,26 +98,15 @@ impl StrategyKind {
         STRATEGIES.iter().map(|(kind, ..)| *kind)
     }
 
-    /// The strategy that `name` names: in full or by its last component, and with the implemented
-    /// version or without one.
-    pub(crate) fn from_name(name: NameRef<'_>) -> Option<Self> {
-        let named = |(_, last, version): &&(StrategyKind, &str, u64)| {
-            [prefix().join_generic(last), Name::new().join_generic(last)]
-                .into_iter()
-                .any(|known| known.as_name() == name || known.join_version(*version).as_name() == name)
-        };
-        STRATEGIES.iter().find(named).map(|(kind, ..)| *kind)
+    /// True if something can be said of it behind its name.
+    pub(crate) fn takes_parameters(self) -> bool {
+        self == StrategyKind::Asf
     }
 
     /// The full name with its version.
     pub(crate) fn name(self) -> Name {
         let (_, last, version) = STRATEGIES[self as usize];
         prefix().join_generic(last).join_version(version)
-    }
-
-    /// The strategy as the value of an entry in a table of names.
-    pub(super) fn pair(self) -> Pair {
-        (self as u64, 0)
     }
 
     pub(super) fn from_pair((number, _): Pair) -> Self {
@@ -134,6 +128,55 @@ impl StrategyKind {
     }
 }
 
+/// A strategy as somebody chose it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) kind: StrategyKind,
+    pub(crate) parameters: Parameters,
+}
+
+impl From<StrategyKind> for Named {
+    fn from(kind: StrategyKind) -> Self {
+        Named { kind, parameters: Parameters::default() }
+    }
+}
+
+impl Named {
+    /// The strategy that `name` names: in full or by its last component, and with the implemented
+    /// version or without one; its parameters may follow.
+    pub(crate) fn from_name(name: NameRef<'_>) -> Result<Self, StrategyError> {
+        let behind = |base: &Name| {
+            let n = base.as_name().len();
+            (name.prefix(n) == base.as_name()).then_some(n)
+        };
+        let named = |(kind, last, version): &(StrategyKind, &str, u64)| {
+            let short = [prefix().join_generic(last), Name::new().join_generic(last)];
+            let known = short.map(|short| [short.join_version(*version), short]);
+            known.iter().flatten().find_map(behind).map(|n| (*kind, n))
+        };
+        let (kind, n) = STRATEGIES.iter().find_map(named).ok_or(StrategyError::Unknown)?;
+        if name.component(n).is_some_and(|next| next.version().is_some()) {
+            return Err(StrategyError::Unknown);
+        }
+        let parameters = Parameters::parse(kind, name.components().skip(n));
+        parameters.map(|parameters| Named { kind, parameters }).ok_or(StrategyError::Parameters)
+    }
+
+    /// The full name with version and parameters.
+    pub(crate) fn name(self) -> Name {
+        self.parameters.append_to(self.kind.name())
+    }
+
+    /// As the value of an entry in a table of names.
+    pub(super) fn pair(self) -> Pair {
+        (self.kind as u64, self.parameters.number())
+    }
+
+    pub(super) fn from_pair(pair: Pair) -> Self {
+        Named { kind: StrategyKind::from_pair(pair), parameters: Parameters::from_number(pair.1) }
+    }
+}
+
 /// The hooks of [`Strategy`] that get its memory.
 impl AnyMemory {
     pub(crate) fn after_receive_interest(
@@ -144,8 +187,8 @@ impl AnyMemory {
         hook!(self, strategy, own => strategy.after_receive_interest_with(pending, own, hook))
     }
 
-    pub(crate) fn after_data(&mut self, face: FaceKey, sent: Option<&OutRecord>, hook: &mut Hook<'_>) {
-        hook!(self, strategy, own => strategy.after_data(face, sent, own, hook));
+    pub(crate) fn after_data(&mut self, answer: &Answer<'_>, hook: &mut Hook<'_>) -> DataVerdict {
+        hook!(self, strategy, own => strategy.after_data(answer, own, hook))
     }
 
     pub(crate) fn after_late_data(
@@ -184,8 +227,12 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
 
+    fn named(uri: &str) -> Result<Named, StrategyError> {
+        Named::from_name(uri.parse::<Name>().unwrap().as_name())
+    }
+
     fn kind(uri: &str) -> Option<StrategyKind> {
-        StrategyKind::from_name(uri.parse::<Name>().unwrap().as_name())
+        named(uri).ok().map(|named| named.kind)
     }
 
     #[test]
@@ -195,18 +242,38 @@ mod tests {
             assert_eq!(expected.name().to_string(), alloc::format!("{base}/v={version}"));
             assert_eq!(kind(&base), Some(expected));
             assert_eq!(kind(&alloc::format!("{base}/v={version}")), Some(expected));
-            assert_eq!(StrategyKind::from_pair(expected.pair()), expected);
+            assert_eq!(Named::from_pair(Named::from(expected).pair()), Named::from(expected));
         }
         assert_eq!(kind("/best-route"), Some(StrategyKind::BestRoute));
         assert_eq!(kind("/multicast/v=4"), Some(StrategyKind::Multicast));
-        for unknown in [
-            "/",
-            "/localhost/nfd/strategy",
-            "/localhost/nfd/strategy/best-route/v=6",
-            "/ncc",
+        for unknown in ["/", "/localhost/nfd/strategy", "/localhost/nfd/strategy/best-route/v=6", "/ncc"] {
+            assert_eq!(named(unknown), Err(StrategyError::Unknown), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn asf_takes_nfds_parameters_and_others_take_none() {
+        let full = "/localhost/nfd/strategy/asf/v=5/probing-interval~30000/max-timeouts~5";
+        let asf = named(full).unwrap();
+        assert_eq!((asf.parameters.probing_ns(), asf.parameters.timeouts_max()), (30_000_000_000, 5));
+        assert_eq!(asf.name().to_string(), full);
+        assert_eq!(Named::from_pair(asf.pair()), asf);
+        let plain = named("/asf").unwrap();
+        assert_eq!((plain.parameters.probing_ns(), plain.parameters.timeouts_max()), (60_000_000_000, 3));
+        assert_eq!(named("/asf/max-timeouts~1").unwrap().parameters.timeouts_max(), 1);
+        assert_eq!(named("/asf/probing-interval~1000").unwrap().parameters.probing_ns(), 1_000_000_000);
+        for refused in [
+            "/asf/v=5/probing-interval~999",
+            "/asf/v=5/max-timeouts~0",
+            "/asf/v=5/max-timeouts~-1",
+            "/asf/v=5/max-timeouts~4294967296",
+            "/asf/v=5/max-timeouts",
+            "/asf/v=5/max-timeouts~2/max-timeouts~2",
+            "/asf/v=5/x~1",
             "/multicast/v=4/x",
+            "/best-route/probing-interval~30000",
         ] {
-            assert_eq!(kind(unknown), None, "{unknown}");
+            assert_eq!(named(refused), Err(StrategyError::Parameters), "{refused}");
         }
     }
 

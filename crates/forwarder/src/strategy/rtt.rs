@@ -8,6 +8,9 @@ const RTO_NS_INITIAL: u64 = 1_000_000_000;
 const RTO_NS_MIN: u64 = 200_000_000;
 const RTO_NS_MAX: u64 = 60_000_000_000;
 
+/// The least that is waited beyond the mean before an upstream is doubted, ns.
+const PATIENCE_NS_MIN: u64 = 2_000_000;
+
 /// A mean and its deviation; no measurement yet while the mean is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RttEstimator {
@@ -35,6 +38,14 @@ impl RttEstimator {
     pub(super) fn rto_ns(&self) -> u64 {
         let rto = |srtt_ns: u64| srtt_ns.saturating_add(self.rttvar_ns.saturating_mul(4));
         self.srtt_ns.map_or(RTO_NS_INITIAL, rto).clamp(RTO_NS_MIN, RTO_NS_MAX)
+    }
+
+    /// After how long without any answer from an upstream that is being asked it is to be doubted,
+    /// ns: less than the timeout, which has a bound for what is not sent again here. `None` before
+    /// there is a measurement.
+    pub(super) fn patience_ns(&self) -> Option<u64> {
+        let margin_ns = |srtt_ns: u64| self.rttvar_ns.saturating_mul(4).max(srtt_ns / 4).max(PATIENCE_NS_MIN);
+        self.srtt_ns.map(|srtt_ns| srtt_ns.saturating_add(margin_ns(srtt_ns).min(RTO_NS_MAX)))
     }
 }
 

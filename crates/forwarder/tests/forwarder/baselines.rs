@@ -77,3 +77,49 @@ fn fast_route_starts_anew_after_a_nack_a_timeout_or_the_end_of_its_next_hop() {
     bench.fw.fib_remove_nexthop(name("/a").as_name(), hops[1]);
     assert_eq!(faces(&ask(&bench, "/a/removed")), [hops[0], hops[2]]);
 }
+
+#[test]
+fn random_draws_each_next_hop_alike_and_weighted_by_round_trip_the_faster_ones_more() {
+    let shares = |strategy: &str| {
+        let (mut bench, consumer, hops) = bench(strategy);
+        let mut counts = [0; 3];
+        for i in 0..3000 {
+            let uri = format!("/a/{i}");
+            let asked = bench.receive(consumer, interest(&uri).build());
+            let hop = hops.iter().position(|hop| *hop == asked[0].0).unwrap();
+            counts[hop] += 1;
+            bench.advance_ms([10, 20, 40][hop]);
+            assert_eq!(faces(&bench.receive(hops[hop], data(&uri))), [consumer]);
+        }
+        counts
+    };
+    let even = shares("/localhost/nfd/strategy/random/v=1");
+    assert!(even.iter().all(|count| (850..1150).contains(count)), "{even:?}");
+    // 4 : 2 : 1 of 3000.
+    let [first, second, third] = shares("/localhost/nfd/strategy/weighted-load-balancer/v=1");
+    assert!((1550..1880).contains(&first) && (720..1000).contains(&second), "{first} {second} {third}");
+}
+
+#[test]
+fn multipath_fills_windows_and_keeps_marks_while_another_way_has_room() {
+    let (mut bench, consumer, hops) = bench("/localhost/nfd/strategy/multipath/v=1");
+    let ask = |bench: &Bench, i: u32| bench.receive(consumer, interest(&format!("/a/{i}")).build())[0].0;
+    let asked: Vec<FaceId> = (0..6).map(|i| ask(&bench, i)).collect();
+    assert_eq!(asked, [hops[0], hops[1], hops[2], hops[0], hops[1], hops[2]], "where there is most room");
+    bench.advance_ms(10);
+    let marked = namely_wire::LpHeaders { congestion_mark: Some(1), ..Default::default() };
+    let answer = |bench: &Bench, hop: usize, i: u32| {
+        let sent = bench.receive_with(hops[hop], data(&format!("/a/{i}")), marked);
+        (faces(&sent), sent[0].1.headers.is_marked())
+    };
+    assert_eq!(answer(&bench, 0, 0), (vec![consumer], false), "the others have room");
+    assert_eq!(answer(&bench, 1, 1), (vec![consumer], false));
+    assert_eq!(answer(&bench, 2, 2), (vec![consumer], true), "now all were marked");
+    bench.advance_ms(50);
+    let refused = bench.receive(consumer, interest("/a/7").build());
+    let before = refused[0].0;
+    assert_ne!(ask(&bench, 8), before, "it has one more in flight");
+    bench.nack(before, refused[0].1.packet.clone(), NackReason::Congestion);
+    let asked: Vec<FaceId> = (9..12).map(|i| ask(&bench, i)).collect();
+    assert_eq!(asked.iter().filter(|face| **face == before).count(), 1, "the refused one is not in flight");
+}

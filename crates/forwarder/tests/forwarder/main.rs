@@ -9,6 +9,7 @@ mod caching;
 mod control;
 mod exchange;
 mod hostile;
+mod learning;
 mod limits;
 mod pipelines;
 mod shares;

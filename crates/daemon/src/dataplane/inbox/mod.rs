@@ -11,8 +11,8 @@ use namely_forwarder::FaceId;
 use namely_host::clock;
 use namely_host::shares::Holder;
 use namely_io::Credentials;
-use namely_wire::LpHeaders;
 use namely_wire::mgmt::FaceEventNotification;
+use namely_wire::{LpHeaders, Name, NameRef};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use self::turns::{Turn, Turns};
@@ -27,6 +27,10 @@ pub use self::turns::{
 /// faces. Events of the faces that exist are never lost.
 pub const CONTROL_EVENTS_MAX: usize = 4096;
 
+/// Routes that Data has shown and that wait for the control thread; further ones are dropped and
+/// counted, and shown again by later Data.
+pub const LEARNED_ROUTES_WAITING_MAX: usize = 256;
+
 /// How many face events are handled before a packet, if one waits.
 const EVENTS_PER_PACKET: u32 = 16;
 
@@ -37,6 +41,8 @@ pub enum ControlEvent {
     Packet(ControlPacket),
     /// A face came, went, or changed its state.
     Face(Box<FaceEventNotification>),
+    /// By this face, Data came that shows where this prefix can be reached.
+    Learned(FaceId, Name),
     /// [`InboxWaker::wake`] was called.
     Woken,
 }
@@ -107,6 +113,7 @@ struct Queue {
     events: VecDeque<Box<FaceEventNotification>>,
     /// Events since the last packet.
     events_in_a_row: u32,
+    learned: VecDeque<(FaceId, Name)>,
     packets: Turns,
     /// Whose packet is being handled, and since when, ns.
     handling: Option<(Holder, u64)>,
@@ -161,6 +168,12 @@ impl Queue {
         if std::mem::take(&mut self.is_woken) {
             return Ok(ControlEvent::Woken);
         }
+        // After what was told of faces before, and never many.
+        if self.events.is_empty()
+            && let Some((face, prefix)) = self.learned.pop_front()
+        {
+            return Ok(ControlEvent::Learned(face, prefix));
+        }
         let turn = self.packets.next(now_ns, !self.is_stopped);
         let is_their_turn = self.events_in_a_row < EVENTS_PER_PACKET || !matches!(turn, Turn::Of(_));
         if is_their_turn && let Some(event) = self.events.pop_front() {
@@ -211,6 +224,22 @@ impl Outbox {
         let mut queue = self.shared.queue.lock();
         queue.events.push_back(Box::new(event));
         self.told(queue);
+    }
+
+    /// Tells of a route that Data has shown. False if too many wait.
+    pub(super) fn learned(&self, face: FaceId, prefix: NameRef<'_>) -> bool {
+        let mut queue = self.shared.queue.lock();
+        let is_known = |(own, name): &(FaceId, Name)| *own == face && name.as_name() == prefix;
+        // An object's pieces come together.
+        if queue.learned.back().is_some_and(is_known) {
+            return true;
+        }
+        if queue.learned.len() >= LEARNED_ROUTES_WAITING_MAX {
+            return false;
+        }
+        queue.learned.push_back((face, prefix.to_name()));
+        self.told(queue);
+        true
     }
 
     /// The data plane has stopped.
@@ -288,6 +317,23 @@ mod tests {
         assert!(matches!(inbox.next(SHORT), Ok(ControlEvent::Packet(_))));
         assert_eq!(inbox.next(SHORT).unwrap_err(), InboxError::Stopped);
         assert_eq!(inbox.next(SHORT).unwrap_err(), InboxError::Stopped);
+    }
+
+    #[test]
+    fn learned_routes_wait_up_to_their_limit_and_one_more_is_not_taken() {
+        let (outbox, inbox) = pair();
+        let name = |i: usize| format!("/{i}").parse::<Name>().unwrap();
+        for i in 0..LEARNED_ROUTES_WAITING_MAX {
+            assert!(outbox.learned(FaceId(300), name(i).as_name()));
+        }
+        let last = LEARNED_ROUTES_WAITING_MAX - 1;
+        assert!(outbox.learned(FaceId(300), name(last).as_name()), "the same again needs no place");
+        assert!(!outbox.learned(FaceId(301), name(last).as_name()));
+        for i in 0..LEARNED_ROUTES_WAITING_MAX {
+            let next = inbox.try_next();
+            assert!(matches!(next, Some(ControlEvent::Learned(FaceId(300), known)) if known == name(i)));
+        }
+        assert!(inbox.try_next().is_none());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::super::registry::AnyMemory;
 use super::super::{StrategyKind, Upstreams};
 use super::*;
 use crate::faces::{FaceProperties, Faces};
-use crate::pit::OutRecords;
+use crate::pit::{OutRecord, OutRecords};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
@@ -28,6 +28,8 @@ struct Model {
     events: Vec<Event>,
     /// Name and time of the Interest that is timed.
     timed: Option<(u64, u64)>,
+    /// When it was first sent an Interest after it last answered.
+    waits_since: Option<u64>,
 }
 
 impl Model {
@@ -35,12 +37,30 @@ impl Model {
         self.events.iter().any(|event| matches!(event, Event::Rtt(_)))
     }
 
-    fn rank(&self) -> Rank {
+    fn answered(&mut self, rtt_ns: u64) {
+        self.waits_since = None;
+        self.events.push(Event::Rtt(rtt_ns));
+    }
+
+    fn is_doubted(&self, now_ns: u64) -> bool {
+        let patience = |(srtt, var): (u64, u64)| srtt + (4 * var).max(srtt / 4).max(2 * MS);
+        let waits = self.waits_since.map(|since| now_ns.saturating_sub(since));
+        waits.zip(self.estimate().map(patience)).is_some_and(|(waits, patience)| waits > patience)
+    }
+
+    fn is_timed_out(&self) -> bool {
+        self.rank(0).0 == 3
+    }
+
+    fn rank(&self, now_ns: u64) -> Rank {
         let since_data = self.events.iter().rev().take_while(|event| !matches!(event, Event::Rtt(_)));
         let since_data: Vec<&Event> = since_data.collect();
         let timeouts = since_data.iter().filter(|event| ***event == Event::Timeout).count();
         if timeouts >= 3 || since_data.contains(&&Event::Nack) {
-            return (2, 0);
+            return (3, 0);
+        }
+        if self.is_doubted(now_ns) {
+            return (2, self.estimate().unwrap().0);
         }
         self.estimate().map_or((1, 0), |(srtt, _)| (0, srtt))
     }
@@ -98,7 +118,7 @@ impl Bench {
         match verdict {
             Verdict::Forward(chosen) => (chosen.get(0).copied(), None),
             Verdict::Probe(to, probe) => (Some(to), Some(probe)),
-            Verdict::NoUpstream | Verdict::Suppress => (None, None),
+            _ => (None, None),
         }
     }
 
@@ -118,7 +138,10 @@ impl Bench {
             suppression_ns: 0,
             nack: None,
         };
-        self.hook(name_hash, |memory, hook| memory.after_data(face, Some(&sent), hook));
+        let mut out_records = OutRecords::new();
+        out_records.push(sent);
+        let answer = Answer { face, out_records: &out_records, is_marked: false };
+        self.hook(name_hash, |memory, hook| memory.after_data(&answer, hook));
     }
 
     fn late_data(&self, hop: usize, name_hash: u64) {
@@ -164,18 +187,27 @@ proptest! {
         for (name_hash, step) in (1u64..).zip(steps) {
             match step {
                 Step::Interest => {
-                    let best = (0..4).min_by_key(|i| (models[*i].rank(), *i));
+                    let now_ns = bench.now_ns;
+                    let best = (0..4).min_by_key(|i| (models[*i].rank(now_ns), *i));
                     let (to, probe) = bench.interest(name_hash);
                     prop_assert_eq!(to, best);
-                    if let Some(probe) = probe {
+                    let asked_again = (0..4).find(|i| {
+                        let model = &models[*i];
+                        let is_doubted = model.is_doubted(now_ns) && !model.is_timed_out();
+                        Some(*i) != to && is_doubted && model.timed.is_none()
+                    });
+                    if asked_again.is_some() {
+                        prop_assert_eq!(probe, asked_again);
+                    } else if let Some(probe) = probe {
                         let unmeasured = (0..4).find(|i| Some(*i) != to && !models[*i].is_measured());
                         let others = (0..4).filter(|i| Some(*i) != to);
                         // The random number is 0, which draws the best of the others.
-                        let expected = unmeasured.or(others.min_by_key(|i| (models[*i].rank(), *i)));
+                        let expected = unmeasured.or(others.min_by_key(|i| (models[*i].rank(now_ns), *i)));
                         prop_assert_eq!(Some(probe), expected);
                     }
                     for hop in to.into_iter().chain(probe) {
                         models[hop].timed.get_or_insert((name_hash, bench.now_ns));
+                        models[hop].waits_since.get_or_insert(bench.now_ns);
                     }
                 }
                 Step::Data(hop, late) => {
@@ -185,7 +217,7 @@ proptest! {
                         } else {
                             bench.data(hop, timed, sent_at_ns);
                         }
-                        models[hop].events.push(Event::Rtt(bench.now_ns - sent_at_ns));
+                        models[hop].answered(bench.now_ns - sent_at_ns);
                     } else {
                         bench.late_data(hop, name_hash);
                     }
@@ -195,6 +227,7 @@ proptest! {
                     // One that nothing was ever sent to has no record to mark.
                     if models[hop].timed.take().is_some() || !models[hop].events.is_empty() {
                         models[hop].events.push(Event::Nack);
+                        models[hop].waits_since = None;
                     }
                 }
                 Step::Pass(ms) => {

@@ -1,0 +1,254 @@
+//! Congestion-aware multipath: all next hops at once, each by as much as it carries.
+//!
+//! For each next hop of a prefix the router keeps what a consumer keeps for its one path: a window,
+//! the Interests in flight, and the round-trip time. A new Interest goes where the window has most
+//! room for its size, so the load follows the windows. A window grows while it is what limits and
+//! few Interests wait on the way, as the round trips show beside the shortest: by one for each Data
+//! at first, later by a 32nd and at least one in a round trip. It shrinks by one in a round trip
+//! while many wait; a mark or a retransmission cuts it to seven tenths, once in a round trip.
+//!
+//! A congestion mark tells a consumer to ask for less, while only one of its paths is full. So
+//! it ends here as long as another next hop has room and was not marked lately: that one takes what
+//! the marked one is not to get. Marks pass when all are full; and queues that stay too long drop,
+//! whether marks were heard or not.
+//!
+//! A next hop that answers nothing keeps its window full, and so gets nothing more until Interests
+//! expire or are retransmitted.
+
+use super::best_route::BestRoute;
+use super::memory::{FaceRecords, Hook, Memory};
+use super::rtt::RttEstimator;
+use super::suppression::{Retransmission, decide};
+use super::{Answer, Chosen, DataVerdict, FibChange, Pending, Strategy, Verdict};
+use crate::faces::FaceKey;
+use crate::pit::{OutRecord, OutRecords};
+
+/// Windows count in parts of an Interest.
+const ONE: u64 = 1 << 8;
+
+const WINDOW_FIRST: u64 = 4 * ONE;
+const WINDOW_MIN: u64 = 2 * ONE;
+const WINDOW_MAX: u64 = ONE << 20;
+
+/// The part of a window by which it grows in a round trip.
+const GROWTH_PART: u64 = 32;
+
+/// Up to so many Interests that wait on the way a window grows, and from so many on it shrinks.
+const WAITING: (u64, u64) = (2, 4);
+
+/// How long the shortest round trip stands for an empty way, ns: the way may become longer.
+const BASE_NS: u64 = 10_000_000_000;
+
+/// What is left of a window that is cut.
+const CUT: (u64, u64) = (7, 10);
+
+/// Round trips for which a next hop counts as full after it was cut.
+const FULL_ROUND_TRIPS: u64 = 2;
+
+/// What one round trip counts as before there is a measurement, ns.
+const RTT_NS_UNKNOWN: u64 = 100_000_000;
+
+/// How long a next hop must be unused for what was counted as in flight to be over, ns: longer than
+/// Interests live that do not say how long.
+const IDLE_NS: u64 = 10_000_000_000;
+
+pub(crate) struct Multipath;
+
+/// What it remembers of a prefix.
+pub(crate) struct Paths(FaceRecords<Path>);
+
+#[derive(Debug)]
+struct Path {
+    window: u64,
+    in_flight: u64,
+    rtt: RttEstimator,
+    shortest: Shortest,
+    /// It has once been full.
+    is_started: bool,
+    cut_at_ns: Option<u64>,
+    used_at_ns: u64,
+}
+
+/// The shortest round trip of the last [`BASE_NS`] to twice that, ns.
+#[derive(Debug)]
+struct Shortest {
+    before_ns: u64,
+    now_ns: u64,
+    since_ns: u64,
+}
+
+impl Shortest {
+    fn add(&mut self, rtt_ns: u64, at_ns: u64) -> u64 {
+        if at_ns.saturating_sub(self.since_ns) >= BASE_NS {
+            *self = Shortest { before_ns: self.now_ns, now_ns: rtt_ns, since_ns: at_ns };
+        }
+        self.now_ns = self.now_ns.min(rtt_ns);
+        self.now_ns.min(self.before_ns)
+    }
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Path {
+            window: WINDOW_FIRST,
+            in_flight: 0,
+            rtt: RttEstimator::default(),
+            shortest: Shortest { before_ns: u64::MAX, now_ns: u64::MAX, since_ns: 0 },
+            is_started: false,
+            cut_at_ns: None,
+            used_at_ns: 0,
+        }
+    }
+}
+
+impl Path {
+    /// How full the window is with one Interest more.
+    fn load(&self) -> u64 {
+        (self.in_flight + 1) * ONE * ONE / self.window
+    }
+
+    fn srtt_ns(&self) -> u64 {
+        self.rtt.srtt_ns().unwrap_or(RTT_NS_UNKNOWN)
+    }
+
+    fn was_cut_within(&self, round_trips: u64, now_ns: u64) -> bool {
+        let span_ns = self.srtt_ns().saturating_mul(round_trips);
+        self.cut_at_ns.is_some_and(|cut_at_ns| now_ns.saturating_sub(cut_at_ns) < span_ns)
+    }
+
+    fn cut(&mut self, now_ns: u64) {
+        if !self.was_cut_within(1, now_ns) {
+            self.window = (self.window * CUT.0 / CUT.1).max(WINDOW_MIN);
+            (self.cut_at_ns, self.is_started) = (Some(now_ns), true);
+        }
+    }
+
+    /// Data came after `rtt_ns`.
+    fn answered(&mut self, rtt_ns: u64, is_marked: bool, now_ns: u64) {
+        self.rtt.add(rtt_ns);
+        let shortest_ns = self.shortest.add(rtt_ns, now_ns);
+        let waited_ns = rtt_ns.saturating_sub(shortest_ns);
+        let waiting = u128::from(self.in_flight) * u128::from(waited_ns) / u128::from(rtt_ns.max(1));
+        let in_a_round_trip = ONE * ONE / self.window;
+        if is_marked {
+            self.cut(now_ns);
+        } else if waiting >= u128::from(WAITING.1) {
+            self.is_started = true;
+            self.window = (self.window - in_a_round_trip).max(WINDOW_MIN);
+        } else if waiting < u128::from(WAITING.0) && (self.in_flight + 1) * ONE >= self.window {
+            let later = in_a_round_trip.max(ONE / GROWTH_PART);
+            let step = if self.is_started { later } else { ONE };
+            self.window = (self.window + step).min(WINDOW_MAX);
+        }
+    }
+
+    fn has_room(&self, now_ns: u64) -> bool {
+        self.in_flight * ONE < self.window && !self.was_cut_within(FULL_ROUND_TRIPS, now_ns)
+    }
+}
+
+impl Memory for Paths {
+    fn new(faces_max: usize) -> Option<Self> {
+        FaceRecords::new(faces_max).map(Paths)
+    }
+}
+
+impl Paths {
+    /// The upstream whose window has most room; of equals the cheapest.
+    fn emptiest(&self, pending: &Pending<'_>) -> Option<usize> {
+        let load = |face| self.0.get(face).map_or_else(|| Path::default().load(), Path::load);
+        let upstreams = pending.upstreams.iter().enumerate();
+        upstreams.min_by_key(|(i, upstream)| (load(upstream.key()), *i)).map(|(i, _)| i)
+    }
+
+    /// The Interest goes there.
+    fn send(&mut self, pending: &Pending<'_>, to: usize, hook: &Hook<'_>) {
+        let Some(face) = pending.upstreams.get(to).map(super::Upstream::key) else { return };
+        let Some(path) = self.0.get_or_make(face, hook, Path::default) else { return };
+        if hook.now_ns.saturating_sub(path.used_at_ns) > IDLE_NS {
+            path.in_flight = 0;
+        }
+        path.used_at_ns = hook.now_ns;
+        // Sent again to where it waits for an answer, it is one in flight.
+        if pending.out_record(face).is_none_or(|record| record.nack.is_some()) {
+            path.in_flight += 1;
+        }
+    }
+
+    /// The Interest is no longer in flight where it was sent. What a Nack ended is not, either.
+    fn end(&mut self, out_records: &OutRecords) {
+        for record in out_records.iter().filter(|record| record.nack.is_none()) {
+            self.land(record.face);
+        }
+    }
+
+    fn land(&mut self, face: FaceKey) {
+        if let Some(path) = self.0.get_mut(face) {
+            path.in_flight = path.in_flight.saturating_sub(1);
+        }
+    }
+
+    fn cut(&mut self, face: FaceKey, now_ns: u64) {
+        if let Some(path) = self.0.get_mut(face) {
+            path.cut(now_ns);
+        }
+    }
+}
+
+impl Strategy for Multipath {
+    type Memory = Paths;
+
+    fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
+        BestRoute.after_receive_interest(pending)
+    }
+
+    fn after_receive_interest_with(
+        &self,
+        pending: &mut Pending<'_>,
+        paths: &mut Paths,
+        hook: &mut Hook<'_>,
+    ) -> Verdict {
+        let verdict = match decide(pending) {
+            Retransmission::Suppress => return Verdict::Suppress,
+            Retransmission::New => paths.emptiest(pending).map_or(Verdict::NoUpstream, Verdict::forward_to),
+            Retransmission::Forward => {
+                let waiting = |record: &&OutRecord| record.is_pending(hook.now_ns);
+                let lost = pending.out_records.iter().filter(waiting);
+                lost.for_each(|record| paths.cut(record.face, hook.now_ns));
+                pending.unused_or_earliest()
+            }
+        };
+        if let Verdict::Forward(chosen) = &verdict {
+            let chosen: &Chosen = chosen;
+            chosen.iter().for_each(|i| paths.send(pending, *i, hook));
+        }
+        verdict
+    }
+
+    fn after_data(&self, answer: &Answer<'_>, paths: &mut Paths, hook: &mut Hook<'_>) -> DataVerdict {
+        let now_ns = hook.now_ns;
+        if let Some((path, sent)) = paths.0.get_mut(answer.face).zip(answer.sent()) {
+            path.answered(now_ns.saturating_sub(sent.sent_at_ns), answer.is_marked, now_ns);
+        }
+        paths.end(answer.out_records);
+        let others_have_room = answer.is_marked
+            && paths.0.iter().any(|(face, path)| face != answer.face && path.has_room(now_ns));
+        DataVerdict { absorbs_mark: others_have_room, ..DataVerdict::default() }
+    }
+
+    fn after_nack(&self, face: FaceKey, paths: &mut Paths, hook: &mut Hook<'_>) {
+        paths.land(face);
+        paths.cut(face, hook.now_ns);
+    }
+
+    fn on_timeout(&self, out_records: &OutRecords, paths: &mut Paths, hook: &mut Hook<'_>) {
+        out_records.iter().for_each(|record| paths.cut(record.face, hook.now_ns));
+        paths.end(out_records);
+    }
+
+    fn fib_changed(&self, change: FibChange, paths: &mut Paths) {
+        if let FibChange::Removed(face) = change {
+            paths.0.retain(|own, _| own != face);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What can be said of a strategy behind its name, as NFD writes it:
+//! `/localhost/nfd/strategy/asf/v=5/probing-interval~30000/max-timeouts~5`.
+//!
+//! Only ASF has any. They lie beside the strategy's number in the table of choices, so that nothing
+//! is looked up for a strategy without them.
+
+use namely_wire::{Component, Name};
+
+use super::StrategyKind;
+
+/// Milliseconds from one probe of ASF to the next, unless it is said.
+const PROBING_MS: u32 = 60_000;
+
+/// The fewest that may be asked for, as in NFD.
+const PROBING_MS_MIN: u32 = 1_000;
+
+/// Timeouts in a row after which ASF takes a next hop for dead, unless it is said.
+const TIMEOUTS_MAX: u32 = 3;
+
+const PROBING_INTERVAL: &str = "probing-interval";
+const MAX_TIMEOUTS: &str = "max-timeouts";
+
+/// The parameters of a choice; 0 stands for what was not said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parameters {
+    probing_ms: u32,
+    timeouts_max: u32,
+}
+
+impl Parameters {
+    /// Reads the components behind a strategy's version; `None` if it has no such parameter, or one
+    /// is said twice or has no such value.
+    pub(super) fn parse<'a>(
+        kind: StrategyKind,
+        components: impl Iterator<Item = Component<'a>>,
+    ) -> Option<Self> {
+        let mut parameters = Parameters::default();
+        for component in components {
+            let text = core::str::from_utf8(component.value).ok().filter(|_| kind.takes_parameters())?;
+            let (key, value) = text.split_once('~')?;
+            let (field, least) = match key {
+                PROBING_INTERVAL => (&mut parameters.probing_ms, PROBING_MS_MIN),
+                MAX_TIMEOUTS => (&mut parameters.timeouts_max, 1),
+                _ => return None,
+            };
+            let value = value.parse().ok().filter(|value| *value >= least)?;
+            if core::mem::replace(field, value) != 0 {
+                return None;
+            }
+        }
+        Some(parameters)
+    }
+
+    /// The name of a strategy with what was said.
+    pub(super) fn append_to(self, name: Name) -> Name {
+        [(PROBING_INTERVAL, self.probing_ms), (MAX_TIMEOUTS, self.timeouts_max)]
+            .into_iter()
+            .filter(|(_, value)| *value != 0)
+            .fold(name, |name, (key, value)| name.join_generic(alloc::format!("{key}~{value}")))
+    }
+
+    /// As the second number of an entry in a table of names.
+    pub(super) fn number(self) -> u64 {
+        u64::from(self.probing_ms) << 32 | u64::from(self.timeouts_max)
+    }
+
+    pub(super) fn from_number(number: u64) -> Self {
+        Parameters { probing_ms: (number >> 32) as u32, timeouts_max: number as u32 }
+    }
+
+    /// How long after a probe the next one comes, ns.
+    pub(super) fn probing_ns(self) -> u64 {
+        let ms = if self.probing_ms == 0 { PROBING_MS } else { self.probing_ms };
+        u64::from(ms) * 1_000_000
+    }
+
+    /// Timeouts in a row after which a next hop counts as timed out.
+    pub(super) fn timeouts_max(self) -> u32 {
+        if self.timeouts_max == 0 { TIMEOUTS_MAX } else { self.timeouts_max }
+    }
+}

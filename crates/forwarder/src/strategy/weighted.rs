@@ -1,0 +1,108 @@
+//! Load balancing by round trip, under the name of ndnSIM's tutorial, `weighted-load-balancer`: a
+//! new Interest goes to one of the next hops at random, the likelier the shorter its round trips
+//! are. Those that were not measured yet count as the fastest that was. A retransmission tries one
+//! that is not waited for, then the one used longest ago, as in best route.
+//!
+//! An Interest that was not answered counts as a round trip as long as it was waited for, so that a
+//! dead next hop gets ever fewer; answers bring it back.
+
+use super::best_route::BestRoute;
+use super::memory::{FaceRecords, Hook, Memory};
+use super::rtt::RttEstimator;
+use super::suppression::{Retransmission, decide};
+use super::{Answer, DataVerdict, FibChange, Pending, Strategy, Verdict};
+use crate::faces::FaceKey;
+use crate::pit::OutRecords;
+
+/// Interests of so many are sent to a next hop however slow it is, so that what became faster is
+/// noticed.
+const SHARE_MIN: u64 = 128;
+
+/// What a Nack counts as, ns.
+const NACK_NS: u64 = 1_000_000_000;
+
+pub(crate) struct WeightedLoadBalancer;
+
+/// What it remembers of a prefix.
+pub(crate) struct RoundTrips(FaceRecords<RttEstimator>);
+
+impl Memory for RoundTrips {
+    fn new(faces_max: usize) -> Option<Self> {
+        FaceRecords::new(faces_max).map(RoundTrips)
+    }
+}
+
+impl RoundTrips {
+    fn add(&mut self, face: FaceKey, rtt_ns: u64, hook: &Hook<'_>) {
+        if let Some(rtt) = self.0.get_or_make(face, hook, RttEstimator::default) {
+            rtt.add(rtt_ns.max(1));
+        }
+    }
+
+    /// One of the upstreams, by their weights; `None` of none.
+    fn draw(&self, pending: &Pending<'_>, random: u64) -> Option<usize> {
+        let measured_ns = |face| self.0.get(face).and_then(RttEstimator::srtt_ns);
+        let known = pending.upstreams.iter().filter_map(|upstream| measured_ns(upstream.key()));
+        let least_ns = known.min().unwrap_or(1).max(1);
+        // The fastest weighs 2^16, one of twice its round trip half of that.
+        let weight = |face| {
+            let ns = measured_ns(face).unwrap_or(least_ns).max(1);
+            let share = (u128::from(least_ns) << 16) / u128::from(ns);
+            (share as u64).max((1 << 16) / SHARE_MIN)
+        };
+        let sum = pending.upstreams.iter().map(|upstream| weight(upstream.key())).sum();
+        let mut left = random.checked_rem(sum)?;
+        pending.upstreams.iter().position(|upstream| {
+            let own = weight(upstream.key());
+            let is_it = left < own;
+            left = left.saturating_sub(own);
+            is_it
+        })
+    }
+}
+
+impl Strategy for WeightedLoadBalancer {
+    type Memory = RoundTrips;
+
+    fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
+        BestRoute.after_receive_interest(pending)
+    }
+
+    fn after_receive_interest_with(
+        &self,
+        pending: &mut Pending<'_>,
+        memory: &mut RoundTrips,
+        hook: &mut Hook<'_>,
+    ) -> Verdict {
+        match decide(pending) {
+            Retransmission::Suppress => Verdict::Suppress,
+            Retransmission::New => {
+                memory.draw(pending, (hook.random)()).map_or(Verdict::NoUpstream, Verdict::forward_to)
+            }
+            Retransmission::Forward => pending.unused_or_earliest(),
+        }
+    }
+
+    fn after_data(&self, answer: &Answer<'_>, memory: &mut RoundTrips, hook: &mut Hook<'_>) -> DataVerdict {
+        if let Some(sent) = answer.sent() {
+            memory.add(answer.face, hook.now_ns.saturating_sub(sent.sent_at_ns), hook);
+        }
+        DataVerdict::default()
+    }
+
+    fn after_nack(&self, face: FaceKey, memory: &mut RoundTrips, hook: &mut Hook<'_>) {
+        memory.add(face, NACK_NS, hook);
+    }
+
+    fn on_timeout(&self, out_records: &OutRecords, memory: &mut RoundTrips, hook: &mut Hook<'_>) {
+        for record in out_records.iter().filter(|record| record.nack.is_none()) {
+            memory.add(record.face, hook.now_ns.saturating_sub(record.sent_at_ns), hook);
+        }
+    }
+
+    fn fib_changed(&self, change: FibChange, memory: &mut RoundTrips) {
+        if let FibChange::Removed(face) = change {
+            memory.0.retain(|own, _| own != face);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Self-learning, seen from the faces of a router whose home makes routes of what was learned.
+
+use crate::bench::*;
+use namely_forwarder::{
+    Config, DISCOVERY_FACES_MAX, DropReason, FaceError, FaceId, LEARNED_ROUTE_MS, Learned, Outgoing, Output,
+    Received,
+};
+use namely_wire::mgmt::RouteOrigin;
+use namely_wire::{LpHeaders, NackReason, Name};
+
+/// What the forwarder sends and learns.
+#[derive(Default)]
+struct Sink {
+    sent: Sent,
+    learned: Vec<(FaceId, Option<Name>)>,
+}
+
+impl Output<Packet> for Sink {
+    fn send(&mut self, face: FaceId, packet: Outgoing<Packet>) {
+        self.sent.push((face, packet));
+    }
+
+    fn learned(&mut self, learned: Learned<'_>) {
+        self.learned.push((learned.face, learned.object().map(|name| name.to_name())));
+    }
+}
+
+const NON_DISCOVERY: LpHeaders = LpHeaders { non_discovery: true, ..EMPTY };
+
+const EMPTY: LpHeaders = LpHeaders {
+    pit_token: None,
+    nack: None,
+    incoming_face_id: None,
+    next_hop_face_id: None,
+    cache_policy: None,
+    congestion_mark: None,
+    non_discovery: false,
+};
+
+/// A router with a consumer and neighbours, of which all but the last are for discovery.
+struct Router<const N: usize> {
+    bench: Bench,
+    consumer: FaceId,
+    neighbours: [FaceId; N],
+}
+
+impl<const N: usize> Router<N> {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let (consumer, neighbours) = (bench.app(), [(); N].map(|()| bench.remote()));
+        bench.strategy("/", "/localhost/nfd/strategy/self-learning/v=1");
+        for face in &neighbours[..N - 1] {
+            bench.fw.face_set_discovery(*face, true).unwrap();
+        }
+        Router { bench, consumer, neighbours }
+    }
+
+    fn receive(&self, face: FaceId, packet: impl Into<Packet>, headers: LpHeaders) -> Sink {
+        let mut sink = Sink::default();
+        let received = Received { packet: packet.into(), headers };
+        self.bench.fw.receive(face, received, self.bench.now_ns, &mut sink);
+        for (face, prefix) in &sink.learned {
+            if let Some(prefix) = prefix {
+                self.bench.fw.learn(prefix, *face, self.bench.now_ns).unwrap();
+            }
+        }
+        sink
+    }
+
+    /// Where the consumer's Interest goes, and whether all say NonDiscovery.
+    fn ask(&self, uri: &str) -> (Vec<FaceId>, bool) {
+        let sent = self.receive(self.consumer, interest(uri).build(), EMPTY).sent;
+        (faces(&sent), sent.iter().all(|(_, packet)| packet.headers.non_discovery))
+    }
+
+    fn answer(&self, face: FaceId, uri: &str) -> Vec<(FaceId, Option<Name>)> {
+        let sink = self.receive(face, data(uri), EMPTY);
+        assert_eq!(faces(&sink.sent), [self.consumer]);
+        sink.learned
+    }
+}
+
+#[test]
+fn a_name_without_a_route_is_asked_for_everywhere_and_then_where_its_data_came_from() {
+    let router = Router::<4>::new();
+    let [_, second, _, last] = router.neighbours;
+    assert_eq!(router.ask("/a/b/v=1/seg=0"), (router.neighbours[..3].to_vec(), false));
+    assert_eq!(router.answer(second, "/a/b/v=1/seg=0"), [(second, Some(name("/a/b")))]);
+    let routes = router.bench.fw.rib_snapshot(router.bench.now_ns);
+    assert_eq!((routes.len(), routes[0].routes[0].origin), (1, RouteOrigin::PREFIX_ANNOUNCEMENT));
+    assert_eq!(routes[0].routes[0].expiration_period_ms, Some(LEARNED_ROUTE_MS));
+    assert_eq!(router.ask("/a/b/v=1/seg=1"), (vec![second], true), "along the route, said to be so");
+    assert_eq!(router.answer(second, "/a/b/v=1/seg=1"), [], "what is no discovery teaches nothing");
+    assert_eq!(router.ask("/a/c/seg=0").0.len(), 3, "another object is another discovery");
+    let unasked = router.receive(last, data("/a/c/seg=0"), EMPTY);
+    assert!(unasked.learned.is_empty() && unasked.sent.is_empty(), "who was not asked teaches nothing");
+}
+
+#[test]
+fn who_has_no_route_refuses_an_interest_that_is_no_discovery_and_forwards_one_that_is() {
+    let router = Router::<3>::new();
+    let [first, second, last] = router.neighbours;
+    let refused = router.receive(last, interest("/a/b/1").build(), NON_DISCOVERY).sent;
+    assert_eq!(faces(&refused), [last]);
+    assert!(is_nack(&refused[0].1, NackReason::NoRoute));
+    let forwarded = router.receive(first, interest("/a/b/2").build(), EMPTY).sent;
+    assert_eq!(faces(&forwarded), [second], "not back to where it came from");
+    let learned = router.receive(second, data("/a/b/2"), EMPTY).learned;
+    assert_eq!(learned, [(second, Some(name("/a/b")))]);
+    let along = router.receive(last, interest("/a/b/3").build(), NON_DISCOVERY).sent;
+    assert_eq!((faces(&along), along[0].1.headers.non_discovery), (vec![second], true));
+}
+
+#[test]
+fn an_application_of_this_machine_is_asked_without_non_discovery_and_teaches_nothing() {
+    let mut router = Router::<2>::new();
+    let app = router.bench.app();
+    router.bench.route("/a", app, 0);
+    assert_eq!(router.ask("/a/1"), (vec![app], false));
+    assert_eq!(router.answer(app, "/a/1"), []);
+    router.ask("/a/2");
+    router.bench.advance_ms(5000);
+    router.bench.expire();
+    assert_eq!(router.ask("/a/3"), (vec![app], false), "nor is anybody else asked when it does not answer");
+    for uri in ["/localhost/x", "/localhop/x"] {
+        assert!(is_nack(
+            &router.receive(router.consumer, interest(uri).build(), EMPTY).sent[0].1,
+            NackReason::NoRoute
+        ));
+    }
+}
+
+#[test]
+fn a_nack_or_a_timeout_on_a_learned_route_leads_to_a_new_discovery_and_another_route() {
+    for is_timeout in [false, true] {
+        let mut router = Router::<3>::new();
+        let [first, second, _] = router.neighbours;
+        router.ask("/a/b/1");
+        router.answer(first, "/a/b/1");
+        let sent = router.receive(router.consumer, interest("/a/b/2").lifetime_ms(500).build(), EMPTY).sent;
+        assert_eq!(faces(&sent), [first]);
+        if is_timeout {
+            router.bench.advance_ms(600);
+            router.bench.expire();
+        } else {
+            let nack = LpHeaders { nack: Some(NackReason::NoRoute), ..EMPTY };
+            router.receive(first, sent[0].1.packet.clone(), nack);
+        }
+        assert_eq!(router.ask("/a/b/3"), (vec![first, second], false), "timeout: {is_timeout}");
+        assert_eq!(router.answer(second, "/a/b/3"), [(second, Some(name("/a/b")))]);
+        assert_eq!(router.ask("/a/b/4"), (vec![second], true), "the way that answers");
+    }
+}
+
+#[test]
+fn an_interest_that_comes_again_while_nothing_is_answered_is_a_discovery() {
+    let mut router = Router::<3>::new();
+    let [first, second, _] = router.neighbours;
+    router.ask("/a/b/1");
+    router.answer(first, "/a/b/1");
+    router.bench.advance_ms(2000);
+    assert_eq!(router.ask("/a/b/2").0, [first]);
+    assert!(router.ask("/a/b/2").0.is_empty(), "too soon");
+    router.bench.advance_ms(50);
+    assert_eq!(router.ask("/a/b/2"), (vec![first, second], false));
+    assert_eq!(router.answer(second, "/a/b/2"), [(second, Some(name("/a/b")))]);
+}
+
+#[test]
+fn a_learned_route_ends_by_itself_and_names_that_stay_here_teach_none() {
+    let mut router = Router::<2>::new();
+    router.ask("/a/b/1");
+    router.answer(router.neighbours[0], "/a/b/1");
+    router.bench.advance_ms(LEARNED_ROUTE_MS + 1);
+    while router.bench.expire().is_some_and(|next_ns| next_ns <= router.bench.now_ns) {}
+    assert!(router.bench.fw.rib_snapshot(router.bench.now_ns).is_empty());
+    let object = |uri: &str| {
+        let data = name(uri);
+        Learned { face: FaceId(300), data: data.as_name() }.object().map(|name| name.to_name().to_string())
+    };
+    let of = |prefix: &str| Some(prefix.to_owned());
+    assert_eq!(object("/a/b/32=metadata/v=1/seg=0"), of("/a/b"));
+    assert_eq!((object("/a/b/seg=4"), object("/a/b")), (of("/a/b"), of("/a")));
+    for none in ["/", "/a", "/v=1/seg=0", "/localhost/a/b", "/localhop/a/b"] {
+        assert_eq!(object(none), None, "{none}");
+    }
+}
+
+#[test]
+fn a_face_begins_so_many_discoveries_a_second_and_one_more_is_refused() {
+    let router = Router::<3>::new();
+    let [first, second, last] = router.neighbours;
+    let sent =
+        |face, i| faces(&router.receive(face, interest(&format!("/x/{i}/{}", face.0)).build(), EMPTY).sent);
+    for i in 0..500 {
+        assert_eq!(sent(last, i), [first, second]);
+    }
+    assert_eq!(sent(last, 500), [last], "a Nack");
+    assert_eq!(router.bench.dropped(DropReason::NoRoute), 1);
+    assert_eq!(router.ask("/y/1").0, [first, second], "others have their own");
+}
+
+#[test]
+fn without_room_to_remember_nothing_is_discovered() {
+    let bench = Bench::with(Config { strategy_prefixes_max: 0, ..config() });
+    let (consumer, neighbour) = (bench.app(), bench.remote());
+    bench.fw.face_set_discovery(neighbour, true).unwrap();
+    bench.strategy("/", "/self-learning");
+    assert!(is_nack(&bench.receive(consumer, interest("/a/1").build())[0].1, NackReason::NoRoute));
+}
+
+#[test]
+fn discovery_faces_end_at_their_limit_and_go_with_their_faces() {
+    let bench = Bench::new();
+    let faces: Vec<FaceId> = (0..DISCOVERY_FACES_MAX).map(|_| bench.remote()).collect();
+    for face in &faces {
+        bench.fw.face_set_discovery(*face, true).unwrap();
+        bench.fw.face_set_discovery(*face, true).unwrap();
+    }
+    let more = bench.remote();
+    assert_eq!(bench.fw.face_set_discovery(more, true), Err(FaceError::TableFull));
+    bench.fw.face_release(faces[3]).unwrap();
+    bench.fw.face_set_discovery(more, true).unwrap();
+    assert_eq!(bench.fw.discovery_faces().len(), DISCOVERY_FACES_MAX);
+    bench.fw.face_set_discovery(more, false).unwrap();
+    assert!(!bench.fw.discovery_faces().contains(&more));
+    assert_eq!(bench.fw.face_set_discovery(faces[3], true), Err(FaceError::NotFound));
+}
+
+#[test]
+fn what_a_link_has_heard_of_another_is_not_said_there_again_and_its_answer_is_taken() {
+    let mut router = Router::<2>::new();
+    let (neighbour, group) = (router.neighbours[0], router.bench.group());
+    router.bench.fw.face_set_discovery(group, true).unwrap();
+    let of_group = router.receive(group, interest("/a/b/1").build(), EMPTY).sent;
+    assert_eq!(faces(&of_group), [neighbour]);
+    router.bench.advance_ms(20);
+    assert_eq!(router.ask("/a/b/1").0, [neighbour], "all on the link have heard it");
+    assert_eq!(router.answer(group, "/a/b/1"), [(group, Some(name("/a/b")))]);
+
+    router.receive(group, interest("/a/c/1").build(), EMPTY);
+    router.bench.advance_ms(20);
+    assert_eq!(router.ask("/a/c/1").0, [neighbour]);
+    router.bench.advance_ms(50);
+    assert_eq!(router.ask("/a/c/1").0, [neighbour, group], "it was not answered, and comes again");
+}
