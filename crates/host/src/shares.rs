@@ -23,6 +23,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Who something is counted for.
@@ -285,7 +286,7 @@ impl SharePool {
     /// [`Refusal`].
     pub fn take(&self, holder: Holder, amount: u64) -> Result<Share, Refusal> {
         self.lock().take(holder, amount)?;
-        Ok(Share { pool: self.clone(), holder, amount })
+        Ok(Share { pool: self.clone(), holder, amount: AtomicU64::new(amount) })
     }
 
     /// Whether [`SharePool::take`] would give `amount` now.
@@ -317,7 +318,7 @@ impl SharePool {
 pub struct Share {
     pool: SharePool,
     holder: Holder,
-    amount: u64,
+    amount: AtomicU64,
 }
 
 impl Share {
@@ -328,7 +329,16 @@ impl Share {
 
     /// How much.
     pub fn amount(&self) -> u64 {
-        self.amount
+        self.amount.load(Ordering::Relaxed)
+    }
+
+    /// Gives all of it back before its time: somebody else may have it while what it stood for is
+    /// being taken down. It is empty then.
+    pub fn give_back(&self) {
+        let amount = self.amount.swap(0, Ordering::Relaxed);
+        if amount > 0 {
+            self.pool.lock().give_back(self.holder, amount);
+        }
     }
 
     /// Takes more of the pool.
@@ -337,14 +347,15 @@ impl Share {
     /// [`Refusal`]; the share is as before then.
     pub fn grow(&mut self, amount: u64) -> Result<(), Refusal> {
         self.pool.lock().take(self.holder, amount)?;
-        self.amount = self.amount.saturating_add(amount);
+        let all = self.amount.get_mut();
+        *all = all.saturating_add(amount);
         Ok(())
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.pool.lock().give_back(self.holder, self.amount);
+        self.give_back();
     }
 }
 

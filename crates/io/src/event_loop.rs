@@ -1,7 +1,6 @@
 //! The loop of one worker: sleep until a socket is ready or a timer is due, read, write what was
 //! queued, again.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use namely_datagrams::mmsg;
@@ -16,9 +15,11 @@ use crate::faces::{Faces, Handler, Mailbox, Shared, WorkerMessage};
 use crate::id::SourceId;
 use crate::options::{DispatchedLinks, IoOptions};
 use crate::shared::WORKERS_MAX;
+use crate::waiting::Wanted;
 
-/// Sockets served per turn; the others come next.
-const READY_MAX: usize = 256;
+/// Sockets of which a worker learns at once that they are ready; of the others it does in its next
+/// turns.
+const READY_MAX: usize = 1024;
 
 /// The epoll number of the waker; no source has it.
 const WAKER: u64 = u64::MAX;
@@ -60,6 +61,12 @@ impl<H: Handler> Workers<H> {
         self.shared.mailboxes.len()
     }
 
+    /// How long the longest turn of each worker took since it began, us: how long others may have
+    /// waited for it.
+    pub fn longest_turns_us(&self) -> impl Iterator<Item = u64> + '_ {
+        self.shared.mailboxes.iter().map(|mailbox| mailbox.longest_turn_ns() / 1000)
+    }
+
     /// The worker that is to read a face with these ends: the one that reads the fewest, but see
     /// [`DispatchedLinks::own_worker`].
     pub fn choose(&self, local: &FaceUri, remote: &FaceUri) -> usize {
@@ -98,18 +105,18 @@ impl<H: Handler> EventLoop<H> {
         loop {
             self.wait(due_ns, &mut ready)?;
             let io = &mut self.faces;
-            io.set_now(clock::monotonic_ns());
-            let mut flow = serve(io, &ready, &mut self.scratch, handler);
-            io.run_timers(handler);
+            io.begin_turn(clock::monotonic_ns());
+            take_note(io, &ready);
+            io.serve_waiting(&mut self.scratch, handler);
+            io.run_timers();
             io.dispatch(handler);
-            if flow.is_continue() {
-                flow = io.serve_messages(handler);
-            }
+            let flow = io.serve_messages(handler);
             io.tick_reassembly();
             // Nothing is handed over after the tick: what the handler has put together is complete.
             due_ns = handler.tick(io);
             io.flush_all();
             io.dispatch(handler);
+            io.end_turn();
             if flow.is_break() {
                 io.finish();
                 return Ok(());
@@ -166,27 +173,22 @@ fn mailbox<H: Handler>(index: usize) -> Result<Arc<Mailbox<H>>, OpenError> {
     Ok(Mailbox::<H>::new(index, epoll, waker))
 }
 
-fn serve<H: Handler>(
-    io: &mut Faces<H>,
-    ready: &[epoll::Event],
-    scratch: &mut [u8],
-    handler: &mut H,
-) -> ControlFlow<()> {
-    let mut flow = ControlFlow::Continue(());
+/// Notes what is ready.
+fn take_note<H: Handler>(io: &mut Faces<H>, ready: &[epoll::Event]) {
     for event in ready {
         let (number, flags) = (event.data.u64(), event.flags);
         if number == WAKER {
             // Before the mailbox is looked at, so that what is put in later wakes again.
             io.mailbox.waker().reset();
-            if flow.is_continue() {
-                flow = io.serve_messages(handler);
-            }
-        } else {
-            let is_readable = flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP);
-            let is_writable = flags.contains(EventFlags::OUT);
-            io.serve_ready(SourceId(number), is_readable, is_writable, scratch, handler);
+            continue;
         }
-        io.dispatch(handler);
+        let mut wanted = Wanted::NOTHING;
+        if flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP) {
+            wanted |= Wanted::READ;
+        }
+        if flags.contains(EventFlags::OUT) {
+            wanted |= Wanted::WRITE;
+        }
+        io.wait_for_turn(SourceId(number), wanted);
     }
-    flow
 }

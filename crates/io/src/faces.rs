@@ -24,6 +24,7 @@ use crate::port::{FacePort, FlushEnd, FollowUp, NewPort, PortRequest, SendContex
 use crate::reassembly::{ForeignReaders, LinkReader, ReassemblyTimers};
 use crate::sockets::{self, Interest};
 use crate::status::{FaceState, FaceTag, PortStatus};
+use crate::waiting::{Waiting, Wanted};
 
 /// Octets queued or sent before a worker adds them to the sum over all workers.
 const CHARGE_OCTETS: isize = 64 << 10;
@@ -128,6 +129,8 @@ pub(crate) enum Source<H: Handler> {
 pub(crate) struct Slot<H: Handler> {
     pub(crate) generation: u32,
     timer_ns: Option<u64>,
+    /// What it waits for in `Faces::waiting`; nothing if it is not there.
+    pub(crate) wanted: Wanted,
     pub(crate) source: Option<Source<H>>,
 }
 
@@ -148,7 +151,10 @@ pub struct Faces<H: Handler> {
     pub(crate) reassembly_timers: ReassemblyTimers,
     /// How many ports were closed when `foreign` was last swept.
     pub(crate) swept: u64,
-    pub(crate) to_flush: Vec<Arc<Port<H>>>,
+    /// What is served next.
+    pub(crate) waiting: Waiting,
+    /// Ports on which something was queued, from the one that waits longest.
+    pub(crate) to_flush: VecDeque<Arc<Port<H>>>,
     /// Octets queued here less octets sent here that the sum over all workers does not have yet.
     pub(crate) charge: isize,
     pub(crate) now_ns: u64,
@@ -168,7 +174,8 @@ impl<H: Handler> Faces<H> {
             foreign: ForeignReaders::default(),
             reassembly_timers: ReassemblyTimers::default(),
             swept: 0,
-            to_flush: Vec::new(),
+            waiting: Waiting::default(),
+            to_flush: VecDeque::new(),
             charge: 0,
             now_ns: clock::monotonic_ns(),
         }
@@ -314,7 +321,7 @@ impl<H: Handler> Faces<H> {
     #[inline]
     pub(crate) fn follow_up(&mut self, port: &Arc<Port<H>>, follow_up: FollowUp) {
         if follow_up.flush {
-            self.to_flush.push(port.clone());
+            self.to_flush.push_back(port.clone());
         }
         if let Some((due_ns, id)) = follow_up.arm_ns.zip(port.id()) {
             self.link_timers.insert((due_ns, id), port.clone());
@@ -362,6 +369,7 @@ impl<H: Handler> Faces<H> {
         // From here on the id leads nowhere, and events of its descriptor that are ready already
         // are passed over.
         slot.generation = slot.generation.wrapping_add(1);
+        slot.wanted = Wanted::NOTHING;
         self.free.push(id.index());
         if let Source::Transport(mut transport) = source {
             transport.port.shut(&mut self.charge);
@@ -439,7 +447,7 @@ impl<H: Handler> Faces<H> {
             sockets::busy_poll(descriptor, self.options().busy_poll_us);
         }
         let expires_ns = port.expires_ns();
-        let reader = self.shared.new_reader();
+        let reader = self.shared.new_reader(port.holder());
         self.fill_slot(Source::Transport(Transport { port, receiver: Some(receiver), reader }));
         if expires_ns.is_some() {
             self.set_timer(id, expires_ns);
@@ -468,7 +476,12 @@ impl<H: Handler> Faces<H> {
     fn fill_slot(&mut self, source: Source<H>) {
         match self.free.pop().and_then(|index| self.slots.get_mut(index)) {
             Some(slot) => slot.source = Some(source),
-            None => self.slots.push(Slot { generation: 0, timer_ns: None, source: Some(source) }),
+            None => self.slots.push(Slot {
+                generation: 0,
+                timer_ns: None,
+                wanted: Wanted::NOTHING,
+                source: Some(source),
+            }),
         }
     }
 
@@ -523,7 +536,7 @@ impl<H: Handler> Faces<H> {
                     self.stall_timers.insert((due_ns, id), Arc::downgrade(port));
                 }
             }
-            FlushEnd::More => self.to_flush.push(port.clone()),
+            FlushEnd::More => self.to_flush.push_back(port.clone()),
             FlushEnd::Failed(errno) => port.report_failure(errno, self.worker()),
         }
     }

@@ -4,6 +4,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use namely_host::clock;
 use namely_host::shares::Holder;
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
@@ -24,6 +25,10 @@ pub(crate) use namely_memif::Arrived as SharedFrame;
 
 /// How long a listener rests when the process has no file descriptor left, ns.
 const ACCEPT_REST_NS: u64 = 100_000_000;
+
+/// How long a listener takes up those who come before it leaves the others to its next turn, ns:
+/// each of them costs several system calls.
+const ACCEPTING_NS_MAX: u64 = 1_000_000;
 
 /// The receiving half of a transport. It belongs to one worker, which calls it when its descriptor
 /// is ready.
@@ -167,13 +172,24 @@ impl<H: Handler> ReadContext<'_, H> {
 /// A listener's turn.
 pub(crate) struct AcceptContext<'a, H: Handler> {
     pub(crate) io: &'a mut Faces<H>,
-    pub(crate) id: SourceId,
+    id: SourceId,
     pub(crate) handler: &'a mut H,
+    begun_ns: u64,
 }
 
-impl<H: Handler> AcceptContext<'_, H> {
+impl<'a, H: Handler> AcceptContext<'a, H> {
+    /// Begins it.
+    pub(crate) fn new(io: &'a mut Faces<H>, id: SourceId, handler: &'a mut H) -> Self {
+        AcceptContext { io, id, handler, begun_ns: clock::monotonic_ns() }
+    }
+
     pub(crate) fn options(&self) -> &IoOptions {
         self.io.options()
+    }
+
+    /// Whether the listener has had its part of the turn: the rest comes in the next one.
+    pub(crate) fn is_over(&self) -> bool {
+        clock::monotonic_ns().saturating_sub(self.begun_ns) >= ACCEPTING_NS_MAX
     }
 
     /// The right to make another transport for a holder, for which one that was idle for long may
@@ -207,7 +223,7 @@ impl<H: Handler> AcceptContext<'_, H> {
 
     /// Counts drops at the listener.
     pub(crate) fn add_drops(&mut self, label: &'static str, drops: u64) {
-        if let Some(listener) = self.io.listener_mut(self.id) {
+        if let Some(listener) = self.io.listener_mut(self.id).filter(|_| drops > 0) {
             listener.drops.add(label, drops);
         }
     }

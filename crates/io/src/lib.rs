@@ -49,6 +49,7 @@ pub mod ethernet;
 mod event_loop;
 mod face_table;
 mod faces;
+mod handshakes;
 mod id;
 pub mod interfaces;
 mod kind;
@@ -70,6 +71,7 @@ mod stream;
 mod tcp;
 pub mod udp;
 mod unix;
+mod waiting;
 pub mod websocket;
 
 pub use buffer::Buffer;
@@ -77,6 +79,10 @@ pub use error::{CloseReason, OpenError};
 pub use event_loop::{EventLoop, Workers};
 pub use face_table::{FACES_RESERVE, FACES_ROOT_EXTRA};
 pub use faces::{Event, Faces, Handler};
+pub use handshakes::{
+    HANDSHAKE_NS_MAX, HANDSHAKES_LOCAL_RESERVE, HANDSHAKES_MAX, HANDSHAKES_PER_HOLDER_MAX,
+    HANDSHAKES_RESERVE, HANDSHAKES_ROOT_EXTRA,
+};
 pub use namely_host::Waker;
 pub use namely_host::shares::Holder;
 pub use namely_memif::{RING_PAIRS_MAX as MEMIF_RINGS_MAX, RING_SIZE_LOG2_MAX as MEMIF_RING_SIZE_LOG2_MAX};

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use namely_host::Waker;
 use parking_lot::{Condvar, Mutex};
@@ -26,6 +26,8 @@ pub(crate) struct WorkerMailbox<M> {
     waker: Waker,
     /// Transports that are or will be read here.
     load: AtomicUsize,
+    /// How long the worker's longest turn took, ns.
+    longest_turn_ns: AtomicU64,
     /// Whether `queue` may hold something; read without the lock.
     has_messages: AtomicBool,
     queue: Mutex<Queue<M>>,
@@ -49,6 +51,7 @@ impl<M> WorkerMailbox<M> {
             epoll,
             waker,
             load: AtomicUsize::new(0),
+            longest_turn_ns: AtomicU64::new(0),
             has_messages: AtomicBool::new(false),
             queue: Mutex::new(Queue { messages: VecDeque::new(), commands: 0, is_retired: false }),
             room: Condvar::new(),
@@ -79,6 +82,19 @@ impl<M> WorkerMailbox<M> {
 
     pub(crate) fn remove_load(&self) {
         self.load.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How long the worker's longest turn took, ns.
+    pub(crate) fn longest_turn_ns(&self) -> u64 {
+        self.longest_turn_ns.load(Ordering::Relaxed)
+    }
+
+    /// The worker, who alone writes this, had a turn of so many ns.
+    #[inline]
+    pub(crate) fn note_turn(&self, ns: u64) {
+        if ns > self.longest_turn_ns() {
+            self.longest_turn_ns.store(ns, Ordering::Relaxed);
+        }
     }
 
     /// Puts a message in, and wakes the worker unless it is the one that does so. A message for a

@@ -15,6 +15,9 @@ pub(crate) const FRAME_OVERHEAD_OCTETS: usize = 256;
 /// Room for frames that an emptied queue keeps.
 const IDLE_FRAMES_MAX: usize = 64;
 
+/// Room for what is known of frames beside their octets that an emptied queue keeps.
+const JOINED_KEPT_MAX: usize = 1024;
+
 /// Octets that a writer gets at a time from a queue that stands: what it has is no longer CoDel's.
 const TAKEN_OCTETS: usize = 256 << 10;
 
@@ -204,6 +207,9 @@ impl<P: AsRef<[u8]>> WaitingFrames<P> {
             self.codel.on_leave(config, 0, 0, now_ns);
             std::mem::swap(to, &mut self.frames);
             self.joined.clear();
+            if self.joined.capacity() > JOINED_KEPT_MAX {
+                self.joined.shrink_to(IDLE_FRAMES_MAX);
+            }
             return judged;
         }
         while to.octets() < TAKEN_OCTETS

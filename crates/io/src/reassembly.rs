@@ -4,10 +4,12 @@
 //! Follows NDNLPv2 as `namely_link` does; the rules are there, what they need of a worker is here:
 //! where their state lives, and the timers of incomplete messages.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Weak};
 
-use namely_link::{LinkReceiver, ReassemblyLimits, ReassemblyTotal};
+use namely_host::shares::Holder;
+use namely_link::{LinkReceiver, ReassemblyLimits, ReassemblyShare, ReassemblyTotal};
+use parking_lot::Mutex;
 
 use crate::id::SourceId;
 use crate::port::FacePort;
@@ -21,8 +23,8 @@ pub(crate) struct LinkReader {
 }
 
 impl LinkReader {
-    pub(crate) fn new(limits: ReassemblyLimits, total: Arc<ReassemblyTotal>) -> Self {
-        LinkReader { link: LinkReceiver::new(limits, total), timer_ns: None }
+    pub(crate) fn new(limits: ReassemblyLimits, share: Arc<ReassemblyShare>) -> Self {
+        LinkReader { link: LinkReceiver::of(limits, share), timer_ns: None }
     }
 
     /// What follows each call of the link service: its drops are counted at the port, and it is
@@ -65,6 +67,44 @@ impl LinkReader {
         self.timer_ns = None;
         self.link.tick(now_ns);
         self.settle(id, port, timers);
+    }
+}
+
+/// Holders that may be remembered though they have no face any more, before they are looked for.
+const HOLDERS_KEPT: usize = 64;
+
+/// What the incomplete messages of each holder take.
+pub(crate) struct ReassemblyShares {
+    total: Arc<ReassemblyTotal>,
+    holders: Mutex<Holders>,
+}
+
+#[derive(Default)]
+struct Holders {
+    shares: BTreeMap<Holder, Weak<ReassemblyShare>>,
+    /// How many there may be before those without a face are forgotten.
+    sweep_at: usize,
+}
+
+impl ReassemblyShares {
+    /// Of so many octets.
+    pub(crate) fn new(octets_max: usize) -> Self {
+        ReassemblyShares { total: ReassemblyTotal::new(octets_max), holders: Mutex::default() }
+    }
+
+    /// The share of a holder, which its faces have together.
+    pub(crate) fn of(&self, holder: Holder) -> Arc<ReassemblyShare> {
+        let mut holders = self.holders.lock();
+        if let Some(share) = holders.shares.get(&holder).and_then(Weak::upgrade) {
+            return share;
+        }
+        if holders.shares.len() >= holders.sweep_at {
+            holders.shares.retain(|_, share| share.strong_count() > 0);
+            holders.sweep_at = 2 * holders.shares.len() + HOLDERS_KEPT;
+        }
+        let share = ReassemblyShare::new(self.total.clone());
+        holders.shares.insert(holder, Arc::downgrade(&share));
+        share
     }
 }
 
@@ -121,5 +161,21 @@ impl<P: AsRef<[u8]> + Clone> ForeignReaders<P> {
             }
             stays
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faces_of_a_holder_have_one_share_and_holders_that_have_gone_are_forgotten() {
+        let shares = ReassemblyShares::new(1 << 20);
+        let first = shares.of(Holder::uid(1));
+        assert!(Arc::ptr_eq(&first, &shares.of(Holder::uid(1))));
+        assert!(!Arc::ptr_eq(&first, &shares.of(Holder::uid(2))));
+        (2..10_000).for_each(|uid| drop(shares.of(Holder::uid(uid))));
+        assert!(shares.holders.lock().shares.len() <= HOLDERS_KEPT + 2);
+        assert!(Arc::ptr_eq(&first, &shares.of(Holder::uid(1))), "who has a face stays");
     }
 }

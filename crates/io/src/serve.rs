@@ -5,6 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use namely_host::clock;
 use namely_link::LinkDrop;
 use namely_wire::mgmt::FacePersistency;
 use namely_wire::{LpHeaders, LpView};
@@ -18,16 +19,40 @@ use crate::port::{FacePort, PortRequest};
 use crate::sender::Sender;
 use crate::sockets::{self, Interest};
 use crate::status::{FaceState, Remote};
+use crate::waiting::{Wanted, Whose};
+
+/// How much of a turn may be over before the next source is left to the next one, ns.
+const SERVING_NS_MAX: u64 = 2_000_000;
+
+/// The same for writing.
+const FLUSHING_NS_MAX: u64 = 2_000_000;
+
+/// Faces whose incomplete messages are looked through in one turn.
+const REASSEMBLY_TICKS_MAX: usize = 16;
 
 impl<H: Handler> Faces<H> {
     /// Begins a turn.
-    pub(crate) fn set_now(&mut self, now_ns: u64) {
+    pub(crate) fn begin_turn(&mut self, now_ns: u64) {
         self.now_ns = now_ns;
+    }
+
+    /// Ends it.
+    pub(crate) fn end_turn(&self) {
+        self.mailbox.note_turn(clock::monotonic_ns().saturating_sub(self.now_ns));
+    }
+
+    /// Whether so much of the turn is over; the rest is done in the next one, after others.
+    pub(crate) fn is_late(&self, ns: u64) -> bool {
+        clock::monotonic_ns() >= self.now_ns.saturating_add(ns)
     }
 
     /// When there is something to do without any socket's being ready, ns.
     pub(crate) fn due_ns(&self) -> Option<u64> {
-        if !self.to_flush.is_empty() || !self.events.is_empty() || self.mailbox.has_messages() {
+        if !self.to_flush.is_empty()
+            || !self.waiting.is_empty()
+            || !self.events.is_empty()
+            || self.mailbox.has_messages()
+        {
             return Some(0);
         }
         let transports = self.timers.first().map(|(due_ns, _)| *due_ns);
@@ -36,19 +61,59 @@ impl<H: Handler> Faces<H> {
         transports.into_iter().chain(links).chain(stalls).chain(self.reassembly_timers.due_ns()).min()
     }
 
-    /// Serves a source whose descriptor is ready.
-    pub(crate) fn serve_ready(
-        &mut self,
-        id: SourceId,
-        is_readable: bool,
-        is_writable: bool,
-        scratch: &mut [u8],
-        handler: &mut H,
-    ) {
+    /// Has a source wait until it is served.
+    pub(crate) fn wait_for_turn(&mut self, id: SourceId, wanted: Wanted) {
+        let slot = self.slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation());
+        let Some(slot) = slot else { return };
+        let whose = match &slot.source {
+            Some(Source::Listener(_)) => Whose::Listener(id),
+            Some(Source::Transport(transport)) => Whose::Face(transport.port.holder()),
+            None => return,
+        };
+        if slot.wanted == Wanted::NOTHING {
+            self.waiting.push(whose, id);
+        }
+        slot.wanted |= wanted;
+    }
+
+    /// Serves those that wait and those whose timers are due, by turns and as long as a turn may
+    /// take.
+    pub(crate) fn serve_waiting(&mut self, scratch: &mut [u8], handler: &mut H) {
+        while let Some((due_ns, id)) = self.timers.first().copied()
+            && due_ns <= self.now_ns
+        {
+            self.set_timer(id, None);
+            self.wait_for_turn(id, Wanted::TIMER);
+        }
+        self.waiting.begin();
+        while let Some(id) = self.waiting.next() {
+            let slot = self.slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation());
+            // One that has gone had its turn for nothing.
+            let Some(slot) = slot else { continue };
+            let wanted = std::mem::replace(&mut slot.wanted, Wanted::NOTHING);
+            self.serve_ready(id, wanted, scratch, handler);
+            self.dispatch(handler);
+            if !self.waiting.is_empty() && self.is_late(SERVING_NS_MAX) {
+                break;
+            }
+        }
+    }
+
+    /// Serves a source whose descriptor is ready, or whose timer was due.
+    fn serve_ready(&mut self, id: SourceId, wanted: Wanted, scratch: &mut [u8], handler: &mut H) {
+        if wanted.has(Wanted::READ | Wanted::WRITE) {
+            self.serve_descriptor(id, wanted, scratch, handler);
+        }
+        if wanted.has(Wanted::TIMER) {
+            self.run_timer(id, handler);
+        }
+    }
+
+    fn serve_descriptor(&mut self, id: SourceId, wanted: Wanted, scratch: &mut [u8], handler: &mut H) {
         match self.source_mut(id) {
             Some(Source::Listener(listener)) => {
                 let Some(mut acceptor) = listener.acceptor.take() else { return };
-                acceptor.accept(&mut AcceptContext { io: self, id, handler }, scratch);
+                acceptor.accept(&mut AcceptContext::new(self, id, handler), scratch);
                 self.put_back(id, acceptor);
             }
             Some(Source::Transport(transport)) => {
@@ -56,10 +121,10 @@ impl<H: Handler> Faces<H> {
                 if port.state() != FaceState::Up {
                     return self.serve(id, handler, |receiver, turn| receiver.connected(turn));
                 }
-                if is_writable {
+                if wanted.has(Wanted::WRITE) {
                     self.flush(&port);
                 }
-                if is_readable {
+                if wanted.has(Wanted::READ) {
                     self.serve(id, handler, |receiver, turn| receiver.read(turn, scratch));
                 }
             }
@@ -218,7 +283,7 @@ impl<H: Handler> Faces<H> {
             let Some(Source::Transport(transport)) = &mut slot.source else { return None };
             &mut transport.reader
         } else {
-            foreign.reader(id, port, || shared.new_reader())
+            foreign.reader(id, port, || shared.new_reader(port.holder()))
         };
         // Reassembled packets lie in the reader's own buffer until the next call: they are kept
         // before anything else runs. Drops are counted by the link service.
@@ -267,7 +332,10 @@ impl<H: Handler> Faces<H> {
                 }
             }
             PortRequest::Forget(id) => self.remove(id),
-            PortRequest::RunTimer(id) => self.run_timer(id, handler),
+            PortRequest::RunTimer(id) => {
+                self.set_timer(id, None);
+                self.run_timer(id, handler);
+            }
             PortRequest::Stalled(id) => {
                 if let Some(port) = self.port(id).cloned() {
                     port.count_receive_drop("stalled");
@@ -292,12 +360,8 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    pub(crate) fn run_timers(&mut self, handler: &mut H) {
-        while let Some((due_ns, id)) = self.timers.first().copied()
-            && due_ns <= self.now_ns
-        {
-            self.run_timer(id, handler);
-        }
+    /// Does what is due at link services, and looks at connections that take nothing.
+    pub(crate) fn run_timers(&mut self) {
         while let Some(entry) = self.link_timers.first_entry()
             && entry.key().0 <= self.now_ns
         {
@@ -320,8 +384,8 @@ impl<H: Handler> Faces<H> {
         }
     }
 
+    /// The timer of a source was due, or is wanted now.
     fn run_timer(&mut self, id: SourceId, handler: &mut H) {
-        self.set_timer(id, None);
         match self.source_mut(id) {
             Some(Source::Listener(listener)) => {
                 let Some(acceptor) = listener.acceptor.take() else { return };
@@ -342,7 +406,8 @@ impl<H: Handler> Faces<H> {
             self.foreign.sweep(&mut self.reassembly_timers);
         }
         let (here, now_ns) = (self.worker(), self.now_ns);
-        while let Some(id) = self.reassembly_timers.pop(now_ns) {
+        for _ in 0..REASSEMBLY_TICKS_MAX {
+            let Some(id) = self.reassembly_timers.pop(now_ns) else { break };
             let Faces { slots, foreign, reassembly_timers, .. } = self;
             let (port, reader) = if id.worker() == here {
                 let slot = slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation());
@@ -358,15 +423,16 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Writes what was queued in this turn.
+    /// Writes what was queued, as far as a turn may take: of each port once. What is left is written
+    /// in the next turn, before what is queued there.
     pub(crate) fn flush_all(&mut self) {
-        let mut ports = std::mem::take(&mut self.to_flush);
-        for port in ports.drain(..) {
-            // One that has more to write enters the list anew, for the next turn.
+        let begun_ns = clock::monotonic_ns();
+        for _ in 0..self.to_flush.len() {
+            let Some(port) = self.to_flush.pop_front() else { break };
             self.flush(&port);
-        }
-        if self.to_flush.is_empty() {
-            self.to_flush = ports;
+            if clock::monotonic_ns().saturating_sub(begun_ns) >= FLUSHING_NS_MAX {
+                break;
+            }
         }
         self.settle();
     }

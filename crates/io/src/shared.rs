@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use namely_host::closing::Closer;
-use namely_link::ReassemblyTotal;
+use namely_host::shares::Holder;
 use namely_wire::FaceUri;
 
 use crate::ethernet::Links;
 use crate::face_table::FaceTable;
 use crate::limits::Limits;
 use crate::mailbox::WorkerMailbox;
+use crate::memif::Mapped;
 use crate::options::{DispatchedLinks, IoOptions};
-use crate::reassembly::LinkReader;
+use crate::reassembly::{LinkReader, ReassemblyShares};
 use crate::udp::Channels;
 
 /// Maximum number of workers: a bit for each in every port.
@@ -28,9 +29,9 @@ pub(crate) struct Shared<M, P> {
     /// Who has faces.
     pub(crate) faces: Arc<FaceTable<P>>,
     /// What shared-memory faces may have mapped.
-    pub(crate) memif_budget: namely_memif::Budget,
+    pub(crate) mapped: Arc<Mapped<P>>,
     /// What the incomplete messages of all faces take.
-    pub(crate) reassembly_total: Arc<ReassemblyTotal>,
+    reassembly: ReassemblyShares,
     /// The UDP ports on which peers make themselves known.
     pub(crate) channels: Channels<P>,
     /// The network devices in use.
@@ -47,8 +48,8 @@ impl<M, P> Shared<M, P> {
             limits: Arc::new(Limits::new(&options)),
             closer: Closer::default(),
             faces: FaceTable::new(&options),
-            memif_budget: namely_memif::Budget::new(options.memif.mapped_octets_total_max),
-            reassembly_total: ReassemblyTotal::new(options.reassembly_octets_total_max),
+            mapped: Mapped::new(&options.memif),
+            reassembly: ReassemblyShares::new(options.reassembly_octets_total_max),
             options,
             dispatched,
             mailboxes,
@@ -58,8 +59,8 @@ impl<M, P> Shared<M, P> {
     }
 
     /// The receiving half of a new face's link service.
-    pub(crate) fn new_reader(&self) -> LinkReader {
-        LinkReader::new(self.options.reassembly, self.reassembly_total.clone())
+    pub(crate) fn new_reader(&self, holder: Holder) -> LinkReader {
+        LinkReader::new(self.options.reassembly, self.reassembly.of(holder))
     }
 
     /// The workers that read what is not dispatched.

@@ -8,13 +8,13 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use namely_io::{CloseReason, IoOptions, OpenError};
+use namely_io::{CloseReason, HANDSHAKES_MAX, HANDSHAKES_PER_HOLDER_MAX, IoOptions, OpenError};
 use namely_memif::{Handshake, Interface, Options, Progress, Pushed};
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use support::{Event, Loop, eventually, packet};
+use support::{Event, Loop, as_user, eventually, has_users, packet};
 
 struct SocketPath {
     _directory: tempfile::TempDir,
@@ -27,7 +27,8 @@ fn listening(options: IoOptions) -> (SocketPath, Loop) {
     let place = SocketPath { _directory: directory, path };
     let io = Loop::start(options);
     let path = place.path.clone();
-    io.with(move |io| io.listen_memif(&path, 0o600)).unwrap();
+    support::open_to_all(place._directory.path());
+    io.with(move |io| io.listen_memif(&path, 0o666)).unwrap();
     (place, io)
 }
 
@@ -40,18 +41,25 @@ impl SocketPath {
         socket
     }
 
+    fn socket_of(&self, uid: u32) -> OwnedFd {
+        as_user(uid, || self.socket())
+    }
+
     fn connect(&self, options: Options) -> Option<Interface> {
-        let mut handshake = Handshake::client(self.socket(), options);
-        loop {
-            handshake = match handshake.proceed() {
-                Ok(Progress::Connected(interface)) => return Some(*interface),
-                Ok(Progress::Waiting(handshake)) => handshake,
-                Err(_) => return None,
-            };
-            let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
-            let mut fds = [PollFd::new(&handshake, PollFlags::IN)];
-            assert_eq!(rustix::event::poll(&mut fds, Some(&patience)), Ok(1), "no answer");
-        }
+        finish(Handshake::client(self.socket(), options))
+    }
+}
+
+fn finish(mut handshake: Handshake) -> Option<Interface> {
+    loop {
+        handshake = match handshake.proceed() {
+            Ok(Progress::Connected(interface)) => return Some(*interface),
+            Ok(Progress::Waiting(handshake)) => handshake,
+            Err(_) => return None,
+        };
+        let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
+        let mut fds = [PollFd::new(&handshake, PollFlags::IN)];
+        assert_eq!(rustix::event::poll(&mut fds, Some(&patience)), Ok(1), "no answer");
     }
 }
 
@@ -78,7 +86,7 @@ fn receive(interface: &mut Interface) -> Vec<u8> {
 #[test]
 fn an_application_is_known_by_its_user_and_exchanges_packets() {
     let (place, io) = listening(IoOptions::default());
-    assert_eq!(std::fs::metadata(&place.path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::metadata(&place.path).unwrap().permissions().mode() & 0o777, 0o666);
     let mut application = place.connect(Options::default()).unwrap();
     let id = io.accepted();
     let status = io.status(id).unwrap();
@@ -198,30 +206,115 @@ fn whoever_speaks_no_memif_is_counted_and_closed() {
 
 #[test]
 fn handshakes_that_wait_are_limited_and_the_oldest_goes() {
+    if !has_users() {
+        return;
+    }
     let (place, io) = listening(IoOptions::default());
-    let waiting: Vec<OwnedFd> = (0..64).map(|_| place.socket()).collect();
+    let waiting: Vec<OwnedFd> = (0..HANDSHAKES_PER_HOLDER_MAX).map(|_| place.socket_of(4711)).collect();
     assert!(io.is_quiet_for(Duration::from_millis(50)));
     assert_eq!(io.listener_drops("memif_handshakes_full"), 0);
-    let _application = place.connect(Options::default()).expect("one more still gets in");
+    let _application = as_user(4711, || place.connect(Options::default())).expect("one more still gets in");
     io.accepted();
-    assert!(io.listener_drops("memif_handshakes_full") >= 1);
+    assert_eq!(io.listener_drops("memif_handshakes_full"), 1);
     drop(waiting);
 }
 
 #[test]
+fn a_handshake_that_was_begun_goes_on_however_many_another_user_begins() {
+    if !has_users() {
+        return;
+    }
+    let (place, io) = listening(IoOptions::default());
+    let begun = [0, 4712].map(|uid| Handshake::client(place.socket_of(uid), Options::default()));
+    let waiting: Vec<OwnedFd> = (0..2 * HANDSHAKES_MAX).map(|_| place.socket_of(4711)).collect();
+    // Those that come while many of this user's wait to be closed are refused at once.
+    let gone = || io.listener_drops("memif_handshakes_full") + io.listener_drops("memif_descriptors_full");
+    eventually(|| gone() == (2 * HANDSHAKES_MAX - HANDSHAKES_PER_HOLDER_MAX) as u64);
+    let _kept = begun.map(|handshake| {
+        let interface = finish(handshake).expect("it goes on");
+        io.accepted();
+        interface
+    });
+    drop(waiting);
+}
+
+#[test]
+fn a_handshake_that_takes_too_long_gives_back_its_place_and_its_memory() {
+    let (place, io) = listening(IoOptions::default());
+    let slow = place.socket();
+    eventually(|| io.listener_drops("memif_handshake_timeout") == 1);
+    let mut hello = [0; 256];
+    let flags = rustix::net::RecvFlags::DONTWAIT;
+    assert!(rustix::net::recv(&slow, &mut hello[..], flags).is_ok());
+    eventually(|| matches!(rustix::net::recv(&slow, &mut [0u8; 256][..], flags), Ok((0, _))));
+}
+
+#[test]
 fn all_peers_together_have_no_more_mapped_than_the_limit() {
+    if !has_users() {
+        return;
+    }
     let mut options = IoOptions::default();
     options.memif.mapped_octets_total_max = 25 << 20;
+    options.memif.interface.mapped_octets_max = 10 << 20;
     let (place, io) = listening(options);
-    let first = place.connect(Options::default()).unwrap();
+    let connect = |uid| as_user(uid, || place.connect(Options::default()));
+    let first = connect(4711).unwrap();
     let id = io.accepted();
-    let _second = place.connect(Options::default()).unwrap();
+    assert!(connect(4711).is_none(), "one user has at most half");
+    let _second = connect(4712).unwrap();
     io.accepted();
-    assert!(place.connect(Options::default()).is_none());
-    eventually(|| io.listener_drops("memif_too_much") == 1);
+    // Nobody has more than one face may take, so that nobody pays.
+    assert!(connect(4713).is_none());
+    eventually(|| io.listener_drops("memif_too_much") == 2);
     drop(first);
     io.closed(id);
-    assert!(place.connect(Options::default()).is_some(), "memory that was given back");
+    assert!(connect(4713).is_some(), "memory that was given back");
+}
+
+/// An interface of 39 MiB.
+fn large() -> Options {
+    Options { ring_size_log2: 11, ..Options::default() }
+}
+
+#[test]
+fn a_user_with_all_the_memory_one_may_have_leaves_other_users_and_root_theirs() {
+    if !has_users() {
+        return;
+    }
+    let (place, io) = listening(IoOptions::default());
+    let connect = |uid| as_user(uid, || place.connect(large()));
+    let fill = |uid| {
+        let faces: Vec<Interface> = std::iter::from_fn(|| connect(uid)).take(100).collect();
+        (faces.iter().map(|_| io.accepted()).collect::<Vec<_>>(), faces)
+    };
+    let (ids, mut faces) = fill(4711);
+    assert_eq!(faces.len(), (512 << 20) / (39 << 20), "half of 1 GiB");
+    let (others, _more) = fill(4712);
+    assert_eq!(others.len(), ids.len(), "another user has as much");
+    let _small = connect(4713).expect("a third user");
+    io.accepted();
+    // Now all is in use, but for less than another one takes. The first of the faces are busy.
+    send(&mut faces[0], &packet(9, 9));
+    assert_eq!(io.next_frame(), (ids[0], packet(9, 9)));
+    let mut third = connect(4713).expect("another one of the third user");
+    let (mut third_id, mut gone) = (None, None);
+    while third_id.is_none() || gone.is_none() {
+        match io.next_event() {
+            Event::Accepted(id) => third_id = Some(id),
+            Event::Closed { face, reason, .. } => gone = Some((face, reason)),
+            event => panic!("{event:?}"),
+        }
+    }
+    let idlest = [(ids[1], CloseReason::Evicted), (others[0], CloseReason::Evicted)];
+    assert!(idlest.contains(&gone.unwrap()), "{gone:?}");
+    let mut root = place.connect(large()).expect("root");
+    let root_id = io.accepted();
+    let third_id = third_id.unwrap();
+    for (application, id) in [(&mut faces[0], ids[0]), (&mut third, third_id), (&mut root, root_id)] {
+        send(application, &packet(20, 1));
+        assert_eq!(io.next_frame(), (id, packet(20, 1)));
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use namely_io::{FACES_ROOT_EXTRA, FaceShares, IoOptions};
-use support::{Event, Loop, PATIENCE, Seen, as_user, eventually, has_users, packet};
+use support::{Event, Loop, PATIENCE, Seen, as_user, connect_from, eventually, has_users, packet};
 
 /// A loop that listens on a Unix socket, a UDP port and a TCP port, and sends packets back.
 struct Router {
@@ -173,16 +173,6 @@ fn a_face_that_makes_room_ends_as_others_do() {
     assert!(support::port(faces[0]).is_none() && support::port(faces[1]).is_some());
 }
 
-/// A connection to `router` from an address.
-fn connect_from(address: Ipv4Addr, router: SocketAddr) -> TcpStream {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
-    socket.connect(&router.into()).unwrap();
-    let stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
-}
-
 /// Sends what comes back until so much of it waits that no more is taken, reading nothing.
 fn ask_without_reading(stream: &TcpStream, octets: usize) {
     let mut stream = stream.try_clone().unwrap();
@@ -226,4 +216,68 @@ fn a_connection_that_takes_nothing_is_closed_and_a_slow_one_stays() {
         std::thread::sleep(std::time::Duration::from_millis(300));
     }
     assert!(is_open(&slow));
+}
+
+#[test]
+fn hosts_that_fill_the_memory_of_fragments_leave_others_and_applications_theirs() {
+    let mut options = IoOptions::default();
+    // So that a slow machine does not empty it.
+    options.reassembly.timeout_ns = 3_600_000_000_000;
+    let router = Router::start(options);
+    let bind = |host: u8| {
+        let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, host), 0)).unwrap();
+        socket.connect(router.udp).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        // Each has its face before it sends much: what is sent meanwhile can be lost.
+        socket.send(&packet(10, 1)).unwrap();
+        assert!(socket.recv(&mut [0; 100]).is_ok());
+        socket
+    };
+    // Four hosts with a quarter each, and more.
+    for host in 10..14 {
+        for _ in 0..20 {
+            let socket = bind(host);
+            for n in 0..30u64 {
+                socket.send(&support::fragment(n * 2, 0, 2, &[1; 8000])).unwrap();
+            }
+            // It was all read before the next one comes.
+            socket.send(&packet(10, 2)).unwrap();
+            assert!(socket.recv(&mut [0; 100]).is_ok());
+        }
+    }
+    let whole = packet(600, 7);
+    let halves = [support::fragment(1, 0, 2, &whole[..300]), support::fragment(2, 1, 2, &whole[300..])];
+    let neighbour = bind(20);
+    halves.iter().for_each(|half| assert!(neighbour.send(half).is_ok()));
+    let mut octets = [0; 1000];
+    let length = neighbour.recv(&mut octets).unwrap();
+    assert_eq!(octets[..length], whole, "another neighbour");
+    assert!(is_served(&mut connect(&router.path, 4711), 3), "an application");
+    assert!(is_served(&mut UnixStream::connect(&router.path).unwrap(), 4), "root");
+}
+
+#[test]
+fn hundreds_of_busy_faces_of_one_host_hold_up_no_other() {
+    let io = Loop::start(IoOptions::default());
+    io.with(|io| io.listen_tcp((Ipv4Addr::LOCALHOST, 0).into()).map(drop)).unwrap();
+    let router = io.with(|io| io.listeners().find_map(|(local, _)| local.address())).unwrap();
+    let mut busy: Vec<_> = (0..300)
+        .map(|_| {
+            let stream = connect_from(Ipv4Addr::new(127, 0, 0, 2), router);
+            (stream, io.accepted())
+        })
+        .collect();
+    let mut other = connect_from(Ipv4Addr::new(127, 0, 0, 3), router);
+    let id = io.accepted();
+    // All of them have something to say when the worker looks, and the other one said it last.
+    let held = io.hold();
+    busy.iter_mut().for_each(|(stream, _)| stream.write_all(&packet(20, 1)).unwrap());
+    other.write_all(&packet(20, 2)).unwrap();
+    drop(held);
+    let mut before = 0;
+    while io.next_frame().0 != id {
+        before += 1;
+    }
+    assert!(before <= 4, "{before} faces of another host were served before");
+    (before..300).for_each(|_| assert!(io.next_frame().0 != id));
 }

@@ -4,12 +4,12 @@ mod support;
 
 use namely_wire::mgmt::FacePersistency;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use namely_io::websocket::{HANDSHAKE_OCTETS_MAX, HANDSHAKES_MAX, MESSAGE_OCTETS_MAX};
-use namely_io::{CloseReason, FaceTag, IoOptions};
-use support::{Loop, PATIENCE, packet};
+use namely_io::websocket::{HANDSHAKE_OCTETS_MAX, MESSAGE_OCTETS_MAX};
+use namely_io::{CloseReason, FaceTag, HANDSHAKES_MAX, HANDSHAKES_PER_HOLDER_MAX, IoOptions};
+use support::{Loop, PATIENCE, eventually, packet};
 use tungstenite::protocol::frame::Frame;
 use tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tungstenite::{Error, Message, WebSocket};
@@ -279,7 +279,7 @@ fn a_handshake_that_takes_too_long_is_ended_in_time() {
 fn handshakes_are_bounded_and_the_oldest_gives_way() {
     let (io, address) = listening();
     let oldest = raw(address);
-    let mut others: Vec<TcpStream> = (1..HANDSHAKES_MAX).map(|_| raw(address)).collect();
+    let mut others: Vec<TcpStream> = (1..HANDSHAKES_PER_HOLDER_MAX).map(|_| raw(address)).collect();
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(io.listener_drops("websocket_handshakes_full"), 0);
     let _kept = connect(&io, address);
@@ -289,4 +289,29 @@ fn handshakes_are_bounded_and_the_oldest_gives_way() {
     let last = others.pop().unwrap();
     let _kept_too = tungstenite::client(format!("ws://{address}/"), last).unwrap();
     io.accepted();
+}
+
+#[test]
+fn a_handshake_that_was_begun_goes_on_however_many_another_host_begins() {
+    let (io, address) = listening();
+    // A slow neighbour, another host than the one that comes with half a request again and again.
+    let mut slow = support::connect_from(Ipv4Addr::new(127, 0, 0, 3), address);
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: router\r\nUpgrade: websocket\r\n").unwrap();
+    let begun: Vec<TcpStream> = (0..2 * HANDSHAKES_MAX)
+        .map(|_| {
+            let mut stream = support::connect_from(Ipv4Addr::new(127, 0, 0, 2), address);
+            stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+            stream
+        })
+        .collect();
+    let evicted = (begun.len() - HANDSHAKES_PER_HOLDER_MAX) as u64;
+    eventually(|| io.listener_drops("websocket_handshakes_full") >= evicted);
+    slow.write_all(b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n").unwrap();
+    slow.write_all(b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").unwrap();
+    let mut answer = [0; 12];
+    slow.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 101");
+    io.accepted();
+    let _another = connect(&io, address);
+    assert_eq!(io.listener_drops("websocket_handshakes_full"), evicted);
 }

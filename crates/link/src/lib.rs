@@ -39,7 +39,7 @@ pub use counters::{DropCounters, LinkDrop};
 pub use fragment::{FRAGMENTS_MAX, MTU_OCTETS_MIN};
 pub use frame::{FRAME_HEADER_OCTETS_MAX, Frame, FrameHeader, Patch};
 pub use path::PATH_OCTETS_BASE;
-pub use reassembly::{ReassemblyLimits, ReassemblyTotal};
+pub use reassembly::{REASSEMBLY_RESERVE_OCTETS, ReassemblyLimits, ReassemblyShare, ReassemblyTotal};
 pub use receiver::{Accepts, LinkReceiver};
 pub use reliability::{RETRANSMISSIONS_MAX, UNACKED_FRAMES_MAX};
 pub use sender::LinkSender;

@@ -24,8 +24,9 @@ const MESSAGE_OVERHEAD_OCTETS: usize = 512;
 /// What a fragment that came early is charged beside its octets.
 const FRAGMENT_OVERHEAD_OCTETS: usize = 64;
 
-/// Buffers of finished messages kept for the next ones.
-const SPARE_BUFFERS_MAX: usize = 4;
+/// Buffers of finished messages kept for the next ones, beside the one that was handed out last. Few,
+/// since they are charged to nobody.
+const SPARE_BUFFERS_MAX: usize = 1;
 
 /// Limits on the incomplete messages of one face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,16 @@ impl Default for ReassemblyLimits {
     }
 }
 
+/// The part of all memory that one holder has at most.
+const HOLDER_PART: usize = 4;
+
+/// The part of all memory that is for holders with little.
+const RESERVE_PART: usize = 4;
+
+/// Octets that a holder may have though others have left little: a packet whose octets came in
+/// order, in a buffer that grew by doubling.
+pub const REASSEMBLY_RESERVE_OCTETS: usize = 32 << 10;
+
 /// A limit on the incomplete messages of all faces together, shared by their link services.
 #[derive(Debug)]
 pub struct ReassemblyTotal {
@@ -61,9 +72,44 @@ impl ReassemblyTotal {
     pub fn octets(&self) -> usize {
         self.octets.load(Ordering::Relaxed)
     }
+}
 
+/// What the incomplete messages of one holder take: of a user or a host, by however many faces.
+///
+/// A holder has at most a quarter of the total, and no more than what is left of three quarters
+/// (dynamic thresholds, Choudhury and Hahne 1998), or [`REASSEMBLY_RESERVE_OCTETS`] if that is more.
+/// Whoever has more than that by now, since others came, gives up what waited longest at its next
+/// fragment. So something is always left, and nobody reaches into the faces of another.
+#[derive(Debug)]
+pub struct ReassemblyShare {
+    total: Arc<ReassemblyTotal>,
+    octets: AtomicUsize,
+}
+
+impl ReassemblyShare {
+    /// The share of another holder.
+    pub fn new(total: Arc<ReassemblyTotal>) -> Arc<Self> {
+        Arc::new(ReassemblyShare { total, octets: AtomicUsize::new(0) })
+    }
+
+    /// Octets in use now.
+    pub fn octets(&self) -> usize {
+        self.octets.load(Ordering::Relaxed)
+    }
+
+    /// So many more are in use, and so many less. The numbers stand alone: relaxed orderings do.
+    fn charge(&self, more: usize, less: usize) {
+        for octets in [&self.octets, &self.total.octets] {
+            octets.fetch_add(more, Ordering::Relaxed);
+            octets.fetch_sub(less, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns true if the holder has to give something up.
     fn is_exceeded(&self) -> bool {
-        self.octets() > self.octets_max
+        let (octets_max, used, own) = (self.total.octets_max, self.total.octets(), self.octets());
+        let left = (octets_max - octets_max / RESERVE_PART).saturating_sub(used);
+        used > octets_max || own > octets_max / HOLDER_PART || own > left.max(REASSEMBLY_RESERVE_OCTETS)
     }
 }
 
@@ -74,7 +120,7 @@ type Key<R> = (R, u64);
 #[derive(Debug)]
 pub(crate) struct Reassembler<R> {
     limits: ReassemblyLimits,
-    total: Arc<ReassemblyTotal>,
+    share: Arc<ReassemblyShare>,
     messages: BTreeMap<Key<R>, Message>,
     /// Messages from the one that waited longest: a message moves to the end when a fragment joins
     /// it.
@@ -99,10 +145,10 @@ struct Message {
 }
 
 impl<R: Ord + Copy> Reassembler<R> {
-    pub(crate) fn new(limits: ReassemblyLimits, total: Arc<ReassemblyTotal>) -> Self {
+    pub(crate) fn new(limits: ReassemblyLimits, share: Arc<ReassemblyShare>) -> Self {
         Reassembler {
             limits,
-            total,
+            share,
             messages: BTreeMap::new(),
             order: BTreeMap::new(),
             next_stamp: 0,
@@ -200,8 +246,7 @@ impl<R: Ord + Copy> Reassembler<R> {
         let octets = message.memory_octets();
         let before = core::mem::replace(&mut message.charged_octets, octets);
         self.octets = self.octets - before + octets;
-        self.total.octets.fetch_add(octets, Ordering::Relaxed);
-        self.total.octets.fetch_sub(before, Ordering::Relaxed);
+        self.share.charge(octets, before);
     }
 
     /// Drops messages, the one that waited longest first, until the limits hold. The newest stays
@@ -209,7 +254,7 @@ impl<R: Ord + Copy> Reassembler<R> {
     fn make_room(&mut self, newest: Key<R>, drops: &mut DropCounters) {
         while self.messages.len() > self.limits.messages_max
             || self.octets > self.limits.octets_max
-            || self.total.is_exceeded()
+            || self.share.is_exceeded()
         {
             let was_newest = self.messages.len() == 1 && self.messages.contains_key(&newest);
             self.remove_oldest();
@@ -221,9 +266,8 @@ impl<R: Ord + Copy> Reassembler<R> {
     }
 
     fn remove_oldest(&mut self) {
-        let Some((_, key)) = self.order.first_key_value() else { return };
-        if let Some((_, octets)) = self.remove(*key) {
-            self.recycle(octets);
+        if let Some((_, key)) = self.order.first_key_value() {
+            self.remove(*key);
         }
     }
 
@@ -232,7 +276,7 @@ impl<R: Ord + Copy> Reassembler<R> {
         let message = self.messages.remove(&key)?;
         self.order.remove(&message.stamp);
         self.octets -= message.charged_octets;
-        self.total.octets.fetch_sub(message.charged_octets, Ordering::Relaxed);
+        self.share.charge(0, message.charged_octets);
         Some((message.headers, message.beginning))
     }
 
@@ -254,7 +298,7 @@ impl<R: Ord + Copy> Reassembler<R> {
 
 impl<R> Drop for Reassembler<R> {
     fn drop(&mut self) {
-        self.total.octets.fetch_sub(self.octets, Ordering::Relaxed);
+        self.share.charge(0, self.octets);
     }
 }
 

@@ -29,7 +29,7 @@ struct Bench {
 
 impl Bench {
     fn new(limits: ReassemblyLimits) -> Self {
-        let reassembler = Reassembler::new(limits, ReassemblyTotal::new(usize::MAX));
+        let reassembler = Reassembler::new(limits, ReassemblyShare::new(ReassemblyTotal::new(usize::MAX)));
         Bench { reassembler, drops: DropCounters::default(), now_ns: 0 }
     }
 
@@ -183,8 +183,7 @@ fn tiny_fragments_that_come_early_are_charged_for_their_overhead() {
 #[test]
 fn the_limit_over_all_faces_holds_and_is_given_back() {
     let total = ReassemblyTotal::new(10_000);
-    let mut faces: Vec<Reassembler<u8>> =
-        (0..10).map(|_| Reassembler::new(ReassemblyLimits::default(), total.clone())).collect();
+    let mut faces: Vec<Reassembler<u8>> = (0..10).map(|_| of(&ReassemblyShare::new(total.clone()))).collect();
     let mut drops = DropCounters::default();
     for n in 0..100u64 {
         let wire = frame(n * 10, 0, 2, &[1; 1000]);
@@ -195,6 +194,80 @@ fn the_limit_over_all_faces_holds_and_is_given_back() {
     assert!(drops.of("reassembly_evicted") > 0);
     drop(faces);
     assert_eq!(total.octets(), 0);
+}
+
+/// A face of a holder.
+fn of(share: &Arc<ReassemblyShare>) -> Reassembler<u8> {
+    Reassembler::new(ReassemblyLimits::default(), share.clone())
+}
+
+/// The first halves of so many packets of 8800 octets.
+fn begin(face: &mut Reassembler<u8>, packets: std::ops::Range<u64>, drops: &mut DropCounters) {
+    for n in packets {
+        let wire = frame(n * 2, 0, 2, &[1; 4400]);
+        face.add(&LpView::parse(&wire).unwrap(), 0, 0, drops).unwrap();
+    }
+}
+
+#[test]
+fn a_holder_has_a_quarter_by_however_many_faces_and_not_an_octet_more() {
+    let total = ReassemblyTotal::new(64 << 20);
+    let share = ReassemblyShare::new(total.clone());
+    let mut faces: Vec<_> = (0..1024).map(|_| of(&share)).collect();
+    let mut drops = DropCounters::default();
+    for n in 0..4 {
+        faces.iter_mut().for_each(|face| begin(face, n * 4..(n + 1) * 4, &mut drops));
+        assert!(share.octets() <= 16 << 20, "{} octets", share.octets());
+    }
+    assert!(share.octets() > 15 << 20);
+    assert!(drops.of("reassembly_evicted") > 0);
+    drop(faces);
+    assert_eq!((share.octets(), total.octets()), (0, 0));
+}
+
+#[test]
+fn when_many_hosts_have_taken_all_there_is_a_peer_with_a_few_packets_is_served_and_they_pay() {
+    let total = ReassemblyTotal::new(16 << 20);
+    let mut drops = DropCounters::default();
+    let shares: Vec<_> = (0..64).map(|_| ReassemblyShare::new(total.clone())).collect();
+    let mut large: Vec<_> = shares.iter().map(of).collect();
+    let honest = ReassemblyShare::new(total.clone());
+    let mut honest_faces = [of(&honest), of(&honest)];
+    for round in 0..40 {
+        large.iter_mut().for_each(|face| begin(face, round * 30..(round + 1) * 30, &mut drops));
+        assert!(total.octets() <= 16 << 20 && total.octets() > 8 << 20, "{} octets", total.octets());
+        let mut of_honest = DropCounters::default();
+        for face in &mut honest_faces {
+            begin(face, round..round + 1, &mut of_honest);
+        }
+        for face in &mut honest_faces {
+            let wire = frame(round * 2 + 1, 1, 2, &[2; 4400]);
+            let whole = face.add(&LpView::parse(&wire).unwrap(), 0, 0, &mut of_honest).unwrap();
+            assert_eq!(whole.map(|(_, octets)| octets.len()), Some(8800), "round {round}");
+        }
+        assert!(of_honest.is_empty(), "{of_honest:?}");
+    }
+    // Those who came first have no more than those who came last.
+    let most = shares.iter().map(|share| share.octets()).max().unwrap();
+    assert!(most <= 2 * (12 << 20) / 64, "one has {most} octets");
+    assert!(drops.of("reassembly_evicted") > 0);
+}
+
+#[test]
+fn the_reserve_holds_the_longest_packet_and_one_more_of_it_is_too_much() {
+    let total = ReassemblyTotal::new(4 * REASSEMBLY_RESERVE_OCTETS);
+    let mut drops = DropCounters::default();
+    let others = ReassemblyShare::new(total.clone());
+    others.charge(3 * REASSEMBLY_RESERVE_OCTETS, 0);
+    let share = ReassemblyShare::new(total.clone());
+    let mut face = of(&share);
+    for index in 0..399u64 {
+        let wire = frame(index, index, 400, &[3; PACKET_OCTETS_MAX / 400]);
+        face.add(&LpView::parse(&wire).unwrap(), 0, 0, &mut drops).unwrap();
+    }
+    assert!(drops.is_empty() && share.octets() > PACKET_OCTETS_MAX);
+    begin(&mut face, 1000..1008, &mut drops);
+    assert!(drops.of("reassembly_evicted") > 0 && share.octets() <= REASSEMBLY_RESERVE_OCTETS);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use namely_wire::{DecodeError, LpHeaders, LpView, PACKET_OCTETS_MAX, types};
 
 use crate::counters::{DropCounters, LinkDrop};
-use crate::reassembly::{Reassembler, ReassemblyLimits, ReassemblyTotal};
+use crate::reassembly::{Reassembler, ReassemblyLimits, ReassemblyShare, ReassemblyTotal};
 use crate::service::{Delivered, LinkKind};
 
 /// What a receiver accepts on its link.
@@ -32,10 +32,15 @@ pub struct LinkReceiver<R = ()> {
 }
 
 impl<R: Ord + Copy> LinkReceiver<R> {
-    /// A receiver.
+    /// A receiver of a holder of its own.
     pub fn new(limits: ReassemblyLimits, total: Arc<ReassemblyTotal>) -> Self {
+        Self::of(limits, ReassemblyShare::new(total))
+    }
+
+    /// A receiver of a holder that may have others.
+    pub fn of(limits: ReassemblyLimits, share: Arc<ReassemblyShare>) -> Self {
         LinkReceiver {
-            reassembler: Reassembler::new(limits, total),
+            reassembler: Reassembler::new(limits, share),
             completed: Vec::new(),
             reassembled: 0,
             drops: DropCounters::default(),

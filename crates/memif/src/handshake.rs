@@ -51,7 +51,7 @@ pub enum Fault {
     BadMemory,
     /// The peer's: more regions, rings, slots or octets than are admitted here.
     TooMuch,
-    /// Environment: all interfaces together have as much mapped as they may.
+    /// Environment: this peer, or all together, have as much mapped as they may.
     NoBudget,
     /// Environment: the system refused.
     System(Errno),
@@ -112,7 +112,7 @@ pub struct Handshake {
 #[derive(Debug)]
 enum Role {
     Server {
-        budget: Budget,
+        budget: Box<Budget>,
         has_init: bool,
     },
     /// What is still to be sent, each with its descriptor; `None` before HELLO.
@@ -146,7 +146,7 @@ impl Handshake {
             s2m_ring_max: ring_max,
             ring_size_log2_max: options.ring_size_log2.min(RING_SIZE_LOG2_MAX),
         };
-        let role = Role::Server { budget: budget.clone(), has_init: false };
+        let role = Role::Server { budget: Box::new(budget.clone()), has_init: false };
         let handshake = Self::new(socket.into(), options, role);
         handshake.channel.take_descriptors(true);
         handshake.channel.send(&Message::Hello(hello), None)?;
@@ -376,7 +376,9 @@ impl Handshake {
         let outward: Vec<_> = outward.into_iter().map(|end| Outward::new(end, waking)).collect();
         let link = Link::new(self.channel, inward.iter().map(Inward::event))?;
         let masks = self.peer.as_bytes() == NAME.as_bytes();
+        let shares = self.regions.iter().filter_map(|region| region.share().cloned()).collect();
         Ok(Interface {
+            shares,
             receiver: Receiver::new(inward, self.regions.clone(), self.options.packet_octets_max, masks),
             sender: Sender::new(outward, self.regions),
             link,

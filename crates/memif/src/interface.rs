@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use namely_host::shares::Share;
+
 use crate::link::Link;
 use crate::message::Text;
 pub use crate::ring::{Arrived, Pushed};
@@ -21,6 +23,8 @@ pub struct Interface {
     pub link: Link,
     /// How the peer calls itself.
     pub peer: Text<32>,
+    /// What the memory is charged to, of a server.
+    pub shares: Vec<Arc<Share>>,
 }
 
 /// What one call of [`Receiver::receive`] did.

@@ -36,6 +36,6 @@ pub use bell::prepare;
 pub use handshake::{Fault, Handshake, Progress};
 pub use interface::{Arrived, Interface, Pushed, Received, Receiver, Sender};
 pub use link::{Kick, Link, Ready};
-pub use options::{Budget, Options, RING_PAIRS_MAX, RING_SIZE_LOG2_MAX};
+pub use options::{Budget, Collector, Options, RING_PAIRS_MAX, RING_SIZE_LOG2_MAX};
 pub use ring::RingFault;
 pub use shm::Region;

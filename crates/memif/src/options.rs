@@ -1,7 +1,9 @@
 //! What an interface may take, and what it asks for.
 
+use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use namely_host::shares::{Holder, Refusal, Share, ShareLimits, SharePool};
 
 use crate::message::Text;
 
@@ -52,49 +54,59 @@ impl Default for Options {
     }
 }
 
-/// Octets that all interfaces of a process together may have mapped. Clones share one budget.
+/// Has holders give back what they have mapped.
+pub trait Collector: fmt::Debug + Send + Sync {
+    /// Has `payer` give back some of what it has, at once. False if it has nothing to give.
+    fn collect(&self, payer: Holder) -> bool;
+}
+
+/// What a peer may have mapped here: a pool that all peers draw from, and who this one is.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    max: usize,
-    mapped: Arc<AtomicUsize>,
+    pool: SharePool,
+    holder: Holder,
+    collector: Option<Arc<dyn Collector>>,
 }
 
 impl Budget {
-    /// A budget of `max` octets.
+    /// A budget of `max` octets, for whoever it is given to.
     pub fn new(max: usize) -> Self {
-        Budget { max, mapped: Arc::default() }
+        let total = max as u64;
+        let pool = SharePool::new(ShareLimits { total, ..ShareLimits::default() });
+        Budget { pool, holder: Holder::Root, collector: None }
     }
 
-    /// Octets that are mapped.
+    /// The part of `pool` that `holder` may have. Where all is in use, `collector` has the holder
+    /// with most give back some of it.
+    pub fn of(pool: SharePool, holder: Holder, collector: Arc<dyn Collector>) -> Self {
+        Budget { pool, holder, collector: Some(collector) }
+    }
+
+    /// Octets that are mapped, by whomever.
     pub fn mapped(&self) -> usize {
-        self.mapped.load(Ordering::Relaxed)
+        self.pool.used() as usize
     }
 
-    /// Takes `octets` of the budget until the charge is dropped; `None` if it does not have as
+    /// Takes `octets` of the budget until the share is dropped; `None` if this peer cannot have as
     /// many.
-    pub(crate) fn charge(&self, octets: usize) -> Option<Charge> {
-        // Relaxed: the number alone decides, and no memory is reached because of it.
-        let more = |mapped: usize| mapped.checked_add(octets).filter(|mapped| *mapped <= self.max);
-        self.mapped.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Charge { octets, mapped: self.mapped.clone() })
-    }
-}
-
-/// A part of a budget that is in use.
-#[derive(Debug)]
-pub(crate) struct Charge {
-    octets: usize,
-    mapped: Arc<AtomicUsize>,
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        self.mapped.fetch_sub(self.octets, Ordering::Relaxed);
+    pub(crate) fn charge(&self, octets: usize) -> Option<Arc<Share>> {
+        loop {
+            let payer = match self.pool.take(self.holder, octets as u64) {
+                Ok(share) => return Some(Arc::new(share)),
+                Err(Refusal::Full { payer: Some(payer) }) if payer != self.holder => payer,
+                Err(_) => return None,
+            };
+            if !self.collector.as_ref()?.collect(payer) {
+                return None;
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     #[test]
@@ -107,5 +119,43 @@ mod tests {
         assert_eq!(budget.mapped(), 100);
         drop((first, second));
         assert_eq!(budget.mapped(), 0);
+    }
+
+    /// Gives back a piece at a time of what was charged to whoever is to pay.
+    #[derive(Debug, Default)]
+    struct Pieces(Mutex<Vec<(Holder, Arc<Share>)>>);
+
+    impl Collector for Pieces {
+        fn collect(&self, payer: Holder) -> bool {
+            let mut pieces = self.0.lock().unwrap();
+            let Some(at) = pieces.iter().position(|(holder, _)| *holder == payer) else { return false };
+            pieces.remove(at).1.give_back();
+            true
+        }
+    }
+
+    #[test]
+    fn a_peer_has_no_more_than_its_ceiling_and_where_all_is_in_use_the_largest_gives_back() {
+        let limits =
+            ShareLimits { total: 100, ceiling: 60, reserve: 20, root_extra: 10, ..Default::default() };
+        let (pool, pieces) = (SharePool::new(limits), Arc::<Pieces>::default());
+        let budget = |holder| Budget::of(pool.clone(), holder, pieces.clone());
+        let charge = |holder, octets: usize| {
+            let share = budget(holder).charge(octets)?;
+            pieces.0.lock().unwrap().push((holder, share.clone()));
+            Some(share)
+        };
+        let [first, second, third] = [1, 2, 3].map(Holder::uid);
+        let shares = [0; 6].map(|_| charge(first, 10).unwrap());
+        assert!(charge(first, 1).is_none(), "one past the ceiling");
+        assert!(charge(second, 40).is_some());
+        assert!(charge(third, 15).is_some(), "all is in use, and the largest pays");
+        assert_eq!(shares.map(|share| share.amount()), [0, 0, 10, 10, 10, 10]);
+        assert_eq!((pool.held(first), pool.held(third), pool.used()), (40, 15, 95));
+        assert!(charge(Holder::Root, 15).is_some(), "root has more");
+        assert_eq!(pool.used(), 110);
+        assert!(charge(second, 5).is_none(), "who would be the largest is refused");
+        pieces.0.lock().unwrap().retain(|(holder, _)| *holder != first);
+        assert!(charge(third, 1).is_none(), "nobody has anything to give");
     }
 }

@@ -17,11 +17,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
+use namely_host::shares::Share;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
-
-use crate::options::Charge;
 
 /// `HUGETLBFS_MAGIC` of statfs(2).
 const HUGETLBFS: i128 = 0x9584_58f6;
@@ -37,7 +36,7 @@ pub struct Region {
     start: NonNull<u8>,
     octets: usize,
     /// Goes with the mapping.
-    _charge: Option<Charge>,
+    share: Option<Arc<Share>>,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and by invariant 3 no thread holds a
@@ -62,7 +61,7 @@ impl Region {
     ///
     /// # Errors
     /// EPERM: it is not a memfd, or the peer could shrink it. EINVAL: it is shorter, or empty.
-    pub(crate) fn map(fd: impl AsFd, octets: usize, charge: Option<Charge>) -> Result<Self, Errno> {
+    pub(crate) fn map(fd: impl AsFd, octets: usize, share: Option<Arc<Share>>) -> Result<Self, Errno> {
         // Only memfds know seals at all; that also keeps away files whose pages come from somewhere
         // else.
         let seals = rustix::fs::fcntl_get_seals(&fd).map_err(|_| Errno::PERM)?;
@@ -80,7 +79,12 @@ impl Region {
         let start =
             unsafe { rustix::mm::mmap(std::ptr::null_mut(), octets, protection, MapFlags::SHARED, fd, 0)? };
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
-        Ok(Region { start, octets, _charge: charge })
+        Ok(Region { start, octets, share })
+    }
+
+    /// What it is charged to.
+    pub(crate) fn share(&self) -> Option<&Arc<Share>> {
+        self.share.as_ref()
     }
 
     /// Octets mapped.

@@ -163,6 +163,12 @@ impl DataPlane {
         self.shared.queues.iter().map(Queue::count).collect()
     }
 
+    /// How long the longest turn of each worker took since it began, us: how long others may have
+    /// waited for it.
+    pub fn longest_turns_us(&self) -> Vec<u64> {
+        self.workers.longest_turns_us().collect()
+    }
+
     /// Drops of all faces and listeners that are or were, by reason.
     pub fn drops(&self) -> DropCounters {
         let mut drops = self.shared.drops();
@@ -320,6 +326,12 @@ impl Faces for DataPlane {
             let drops = with_kernel_drops(port.status(), &kernel_drops).counters.drops;
             counters.extend(drops.iter().map(|(reason, n)| counter(Some(face.0), reason, n)));
         }
+        let turns = self.workers.longest_turns_us().enumerate();
+        counters.extend(turns.map(|(worker, value)| Counter {
+            label: format!("worker{worker}.longest_turn_us"),
+            face_id: None,
+            value,
+        }));
         counters.retain(|counter| counter.value > 0);
         counters
     }

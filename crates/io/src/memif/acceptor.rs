@@ -1,31 +1,24 @@
 //! The listening end: applications connect, bring their memory, and are faces when they have.
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use namely_host::closing::{Closer, Entrusted};
 use namely_host::rights;
-use namely_memif::{Budget, Fault, Handshake, Progress};
+use namely_memif::{Fault, Handshake, Progress};
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{SocketFlags, SocketType};
 
+use crate::buffer::Buffer;
 use crate::error::OpenError;
 use crate::faces::{Faces, Handler};
+use crate::handshakes::{self, Handshakes};
 use crate::kind::{AcceptContext, Acceptor, NewTransport};
-use crate::memif::{halves, info};
+use crate::memif::{Mapped, halves, info};
 use crate::status::{Credentials, FaceState, Reach};
 use crate::unix::{self, ACCEPTS_PER_TURN_MAX, SocketFile, accept_failed, credentials};
-
-/// Applications that connected and have not brought everything yet. One more puts out the one that
-/// waited longest.
-const HANDSHAKES_MAX: usize = 64;
-
-/// What the listening socket is known by among the handshakes.
-const LISTENER: u64 = u64::MAX;
 
 impl<H: Handler> Faces<H> {
     /// Listens for memif clients on a path with the given file mode. A stale socket file is
@@ -36,82 +29,79 @@ impl<H: Handler> Faces<H> {
     pub fn listen_memif(&mut self, path: &Path, mode: u32) -> Result<FaceUri, OpenError> {
         super::prepare()?;
         let (socket, file) = unix::listen(path, mode, SocketType::SEQPACKET)?;
-        let epoll =
-            epoll::create(CreateFlags::CLOEXEC).map_err(OpenError::system("opening an epoll instance"))?;
-        epoll::add(&epoll, &socket, EventData::new_u64(LISTENER), EventFlags::IN)
-            .map_err(OpenError::system("watching a socket"))?;
+        let handshakes = Handshakes::new(&socket).map_err(handshakes::failed)?;
         // Connections take them while their handshakes are under way.
         let refuses_rights = self.options().refuses_rights && rights::refuse(&socket);
         let local = FaceUri::Memif { path: path.display().to_string(), id: 0 };
         let acceptor = MemifAcceptor {
-            budget: self.shared.memif_budget.clone(),
+            mapped: self.shared.mapped.clone(),
             refuses_rights,
             closer: self.shared.closer.clone(),
             socket,
-            epoll,
             local: local.clone(),
-            pending: BTreeMap::new(),
-            next: 0,
+            handshakes,
             _file: file,
         };
         self.add_listener(Box::new(acceptor), local)
     }
 }
 
-struct MemifAcceptor {
+struct MemifAcceptor<P> {
     socket: OwnedFd,
-    /// Watches the socket and the handshakes.
-    epoll: OwnedFd,
     local: FaceUri,
-    budget: Budget,
+    mapped: Arc<Mapped<P>>,
     /// A connection takes descriptors only while its handshake is under way.
     refuses_rights: bool,
     /// Closes what came over the connections, and these.
     closer: Closer,
-    /// In the order of their coming.
-    pending: BTreeMap<u64, Pending>,
-    next: u64,
+    handshakes: Handshakes<Application>,
     /// The file goes with the listener.
     _file: SocketFile,
 }
 
-struct Pending {
+/// One that connected and has not brought everything yet.
+struct Application {
     handshake: Handshake,
     credentials: Option<Credentials>,
 }
 
-impl<H: Handler> Acceptor<H> for MemifAcceptor {
+impl AsFd for Application {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.handshake.as_fd()
+    }
+}
+
+impl<H: Handler> Acceptor<H> for MemifAcceptor<H::Packet> {
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+        self.handshakes.as_fd()
     }
 
     fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _: &mut [u8]) {
-        let mut ready = Vec::with_capacity(HANDSHAKES_MAX + 1);
-        let spare = rustix::buffer::spare_capacity(&mut ready);
-        if epoll::wait(&self.epoll, spare, Some(&Timespec::default())).is_err() {
-            return;
-        }
-        for event in &ready {
-            match event.data.u64() {
-                LISTENER => self.accept_connections(turn),
-                number => self.proceed(number, turn),
-            }
+        let Ok(ready) = self.handshakes.ready() else { return turn.count("accept_failed") };
+        turn.add_drops("memif_handshake_timeout", ready.timed_out);
+        // Those who have said something, before one that comes takes their place.
+        ready.numbers.into_iter().for_each(|number| self.proceed(number, turn));
+        if ready.is_listener_ready {
+            self.accept_connections(turn);
         }
     }
 }
 
-impl MemifAcceptor {
+impl<P: Buffer> MemifAcceptor<P> {
     /// Begins handshakes with those who connected.
-    fn accept_connections<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>) {
+    fn accept_connections<H: Handler<Packet = P>>(&mut self, turn: &mut AcceptContext<'_, H>) {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
+            if turn.is_over() {
+                return;
+            }
             if !self.refuses_rights && self.closer.is_swamped() {
                 // A connection that is refused may hold descriptors too.
-                return turn.rest(&self.epoll);
+                return turn.rest(&self.handshakes);
             }
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = match rustix::net::accept_with(&self.socket, flags) {
                 Ok(socket) => socket,
-                Err(errno) if accept_failed(turn, &self.epoll, errno) => return,
+                Err(errno) if accept_failed(turn, &self.handshakes, errno) => return,
                 Err(_) => continue,
             };
             let credentials = credentials(&socket);
@@ -121,37 +111,30 @@ impl MemifAcceptor {
                 continue;
             }
             let socket = Entrusted::new(socket, self.closer.clone(), holder);
-            match Handshake::server(socket, turn.options().memif.interface, &self.budget) {
-                Ok(handshake) => self.wait_for(turn, Pending { handshake, credentials }),
+            let begun =
+                Handshake::server(socket, turn.options().memif.interface, &self.mapped.budget(holder));
+            match begun.map(|handshake| self.handshakes.begin(holder, Application { handshake, credentials }))
+            {
+                Ok(Ok(evicted)) => turn.add_drops("memif_handshakes_full", evicted),
+                Ok(Err(_)) => turn.count("accept_failed"),
                 Err(fault) => turn.count(label(&fault)),
             }
         }
     }
 
-    fn wait_for<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>, pending: Pending) {
-        if self.pending.len() >= HANDSHAKES_MAX && self.pending.pop_first().is_some() {
-            turn.count("memif_handshakes_full");
-        }
-        self.next += 1;
-        let watched =
-            epoll::add(&self.epoll, &pending.handshake, EventData::new_u64(self.next), EventFlags::IN);
-        match watched {
-            Ok(()) => {
-                self.pending.insert(self.next, pending);
-            }
-            Err(_) => turn.count("accept_failed"),
-        }
-    }
-
-    fn proceed<H: Handler>(&mut self, number: u64, turn: &mut AcceptContext<'_, H>) {
-        let Some(Pending { handshake, credentials }) = self.pending.remove(&number) else { return };
-        // A face is watched elsewhere.
-        let _ = epoll::delete(&self.epoll, &handshake);
+    fn proceed<H: Handler<Packet = P>>(&mut self, number: u64, turn: &mut AcceptContext<'_, H>) {
+        let Some(pending) = self.handshakes.take(number) else { return };
+        let (Application { handshake, credentials }, holder, again) = pending.into_parts();
         match handshake.proceed() {
-            Ok(Progress::Waiting(handshake)) => self.wait_for(turn, Pending { handshake, credentials }),
-            Ok(Progress::Connected(interface)) => {
-                let Some(admission) = turn.admit(unix::holder(credentials)) else { return };
+            Ok(Progress::Waiting(handshake)) => {
+                if self.handshakes.put_back(again(Application { handshake, credentials })).is_err() {
+                    turn.count("accept_failed");
+                }
+            }
+            Ok(Progress::Connected(mut interface)) => {
+                let Some(admission) = turn.admit(holder) else { return };
                 let remote = FaceUri::Fd(interface.link.as_fd().as_raw_fd() as u64);
+                let shares = std::mem::take(&mut interface.shares);
                 let (receiver, sender, mtu) = halves(*interface);
                 let new = NewTransport {
                     receiver: Box::new(receiver),
@@ -161,7 +144,7 @@ impl MemifAcceptor {
                     persistency: FacePersistency::OnDemand,
                     state: FaceState::Up,
                 };
-                turn.adopt(new, admission, None, |_| ());
+                turn.adopt(new, admission, None, |port| self.mapped.know(port, &shares));
             }
             Err(fault) => turn.count(label(&fault)),
         }

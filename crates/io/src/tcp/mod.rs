@@ -150,6 +150,9 @@ impl<H: Handler> Acceptor<H> for TcpAcceptor {
 
     fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _: &mut [u8]) {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
+            if turn.is_over() {
+                return;
+            }
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match rustix::net::acceptfrom_with(&self.socket, flags) {
                 Ok((socket, peer)) => {

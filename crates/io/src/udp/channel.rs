@@ -91,7 +91,7 @@ impl<H: Handler> Acceptor<H> for Channel<H::Packet> {
                             self.take(turn, peer, &scratch[range]);
                         }
                     }
-                    if received.is_last() {
+                    if received.is_last() || turn.is_over() {
                         return;
                     }
                 }

@@ -75,6 +75,9 @@ impl<H: Handler> Acceptor<H> for UnixAcceptor {
 
     fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _: &mut [u8]) {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
+            if turn.is_over() {
+                return;
+            }
             if !self.refuses_rights && self.closer.is_swamped() {
                 // A connection that is refused may hold descriptors too.
                 return turn.rest(&self.socket);
@@ -180,7 +183,7 @@ pub(crate) fn refuses_permanent(persistency: FacePersistency) -> Option<&'static
 /// connection stays in the queue, and the loop must not spin on it.
 pub(crate) fn accept_failed<H: Handler>(
     turn: &mut AcceptContext<'_, H>,
-    socket: &OwnedFd,
+    socket: impl AsFd,
     errno: Errno,
 ) -> bool {
     match errno {

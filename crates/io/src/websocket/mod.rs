@@ -21,12 +21,6 @@ use crate::sockets;
 use crate::tcp::bind_error;
 use crate::unix::BACKLOG;
 
-/// Connections whose handshake is under way; the oldest gives way to a further one.
-pub const HANDSHAKES_MAX: usize = 64;
-
-/// How long a handshake may take, ns.
-pub const HANDSHAKE_NS_MAX: u64 = 5_000_000_000;
-
 /// Octets of a client's request.
 pub const HANDSHAKE_OCTETS_MAX: usize = 8 << 10;
 

@@ -389,3 +389,13 @@ pub(crate) fn has_xdp(namespace: &namespace::Namespace, device: &'static str) ->
     let listened = namespace.enter(|| Loop::start(reading(Xdp::On)).with(|io| io.listen_ethernet(device)));
     listened.inspect_err(|error| println!("skipped: AF_XDP: {error}")).is_ok()
 }
+
+/// A connection to `router` from an address.
+pub(crate) fn connect_from(address: std::net::Ipv4Addr, router: std::net::SocketAddr) -> std::net::TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&std::net::SocketAddr::from((address, 0)).into()).unwrap();
+    socket.connect(&router.into()).unwrap();
+    let stream = std::net::TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
