@@ -6,6 +6,7 @@
 
 mod autoreg;
 mod face_maker;
+mod leftovers;
 mod neighbours;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceStatus};
 use namely_wire::{CACHE_POLICY_NO_CACHE, LpHeaders, Name};
 
 use self::face_maker::FaceMaker;
+use self::leftovers::Leftovers;
 use self::neighbours::Neighbours;
 use crate::config::Config;
 use crate::dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker};
@@ -38,6 +40,7 @@ pub(crate) struct ControlThread {
     maker: FaceMaker,
     /// What is found on links, where that is looked for.
     links: Option<Links>,
+    leftovers: Leftovers,
     config: Config,
 }
 
@@ -100,6 +103,7 @@ impl ControlThread {
             management: Management::new(version, policy, start),
             maker: FaceMaker::new(plane.clone()),
             neighbours: Neighbours::default(),
+            leftovers: Leftovers::default(),
             sender: OrderSender { orders: sender, waker: inbox.waker() },
             plane,
             core,
@@ -125,7 +129,11 @@ impl ControlThread {
         self.neighbours.configure(&self.config, control(&self.plane, &self.core), now().ns);
         loop {
             let sleep = self.sleep();
-            match self.inbox.next(sleep) {
+            let next = self.inbox.next(sleep);
+            if matches!(next, Ok(ControlEvent::Packet(_) | ControlEvent::Face(_))) {
+                self.leftovers.note(now().ns);
+            }
+            match next {
                 Ok(ControlEvent::Packet(packet)) => self.packet(&packet),
                 Ok(ControlEvent::Face(event)) => self.face_event(&event),
                 Ok(ControlEvent::Learned(face, prefix)) => self.learn(face, &prefix),
@@ -152,7 +160,14 @@ impl ControlThread {
             let (sender, asker) = (sender.clone(), Asker::Neighbour(key.to_owned()));
             maker.make(spec, move |made| sender.send(Order::Made(asker, made)))
         });
+        let leftovers_ns = self.leftovers.tick(now_ns, || {
+            let packets = self.core.counters().packets;
+            packets.in_interests.wrapping_add(packets.in_data)
+        });
         next_ns
+            .into_iter()
+            .chain(leftovers_ns)
+            .min()
             .map_or(SLEEP_MAX, |next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(SLEEP_MAX))
     }
 

@@ -33,6 +33,7 @@ pub use inbox::{
 pub use listen::{ListenError, ListenSpec};
 pub use namely_io::{Credentials, DispatchedLinks, MulticastOptions};
 pub use options::DataPlaneOptions;
+pub(crate) use packet::give_back_spares;
 pub use packet::{Packet, buffers_made};
 pub(crate) use tap::Tap;
 

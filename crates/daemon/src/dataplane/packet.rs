@@ -4,9 +4,11 @@
 //! full and empty magazines go to and from a depot that all threads share, so that buffers come
 //! back from a worker that only sends to one that only receives, at the cost of one lock for
 //! [`MAGAZINE_BUFFERS`] packets. All of this is bounded; what finds no room goes back to its
-//! [`Chunk`], and what finds no buffer takes one from there.
+//! [`Chunk`], and what finds no buffer takes one from there. What nobody needed for a while goes back
+//! to the chunks ([`give_back_spares`]), and they to the system.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::mem;
 use std::ops::Range;
@@ -27,8 +29,11 @@ const SIZES: [usize; 12] = [128, 320, 576, 1088, 1600, 2112, 3136, 4160, 6208, 8
 /// For what does not come from a network; longer packets there are not.
 const LONGEST: usize = (128 << 10) + 64;
 
-/// OwnedBuffer buffers of a magazine.
+/// Spare buffers of a magazine.
 const MAGAZINE_BUFFERS: usize = 64;
+
+/// The same of the longest ones, which are rare.
+const LONGEST_MAGAZINE_BUFFERS: usize = 4;
 
 /// Buffers that a thread takes from a chunk at once.
 const TAKEN_AT_ONCE: usize = 8;
@@ -56,7 +61,7 @@ impl Packet {
     }
 }
 
-/// OwnedBuffer buffers of one size.
+/// Spare buffers of one size.
 type Magazine = Vec<OwnedBuffer>;
 
 #[derive(Default)]
@@ -68,11 +73,14 @@ struct Reserve {
 /// What all threads share of one size.
 struct Depot {
     full: Vec<Magazine>,
+    /// The fewest that were there since it was last asked what can be spared.
+    full_least: usize,
     empty: Vec<Magazine>,
     /// By their numbers, which buffers know.
     chunks: Vec<Option<Chunk>>,
-    /// The numbers of those that have buffers.
-    with_room: Vec<u32>,
+    /// The numbers of those that have buffers. The first is taken from, so that the others come to
+    /// have all of theirs back.
+    with_room: BTreeSet<u32>,
 }
 
 static DEPOTS: [Mutex<Depot>; SIZES.len()] = [const { Mutex::new(Depot::new()) }; SIZES.len()];
@@ -125,6 +133,30 @@ thread_local! {
     static RESERVE: RefCell<[Reserve; SIZES.len()]> = RefCell::default();
 }
 
+/// Magazines whose buffers go back to their chunks under one hold of a depot's lock, for which
+/// workers wait.
+const MAGAZINES_GIVEN_BACK: usize = 4;
+
+/// Gives back the spare buffers that nobody needed since this was last called. For a thread that
+/// nobody waits for, every second or so.
+pub(crate) fn give_back_spares() {
+    for depot in &DEPOTS {
+        while depot.lock().give_back_spares(MAGAZINES_GIVEN_BACK) {}
+    }
+}
+
+/// Lets other threads have the spare buffers of this one, but a magazine of each size.
+pub(super) fn share_spares() {
+    RESERVE.with(|spares| {
+        for (class, reserve) in spares.borrow_mut().iter_mut().enumerate() {
+            if !reserve.previous.is_empty() {
+                let spare = mem::take(&mut reserve.previous);
+                reserve.previous = DEPOTS[class].lock().exchange(class, spare);
+            }
+        }
+    });
+}
+
 /// How many buffers had to be taken from the memory of chunks since the process started.
 pub fn buffers_made() -> u64 {
     BUFFERS_MADE.load(Ordering::Relaxed)
@@ -132,14 +164,20 @@ pub fn buffers_made() -> u64 {
 
 impl Depot {
     const fn new() -> Self {
-        Depot { full: Vec::new(), empty: Vec::new(), chunks: Vec::new(), with_room: Vec::new() }
+        Depot {
+            full: Vec::new(),
+            full_least: 0,
+            empty: Vec::new(),
+            chunks: Vec::new(),
+            with_room: BTreeSet::new(),
+        }
     }
 
     /// Takes a few buffers from chunks; at least one.
     #[cold]
     fn cut(&mut self, class: usize, into: &mut Magazine) {
         while into.len() < TAKEN_AT_ONCE {
-            let number = match self.with_room.last() {
+            let number = match self.with_room.first() {
                 Some(number) => *number,
                 None if into.is_empty() => self.grow(class),
                 None => break,
@@ -147,10 +185,20 @@ impl Depot {
             let Some(chunk) = self.chunks.get_mut(number as usize).and_then(Option::as_mut) else { break };
             into.extend(chunk.take(class as u32, number));
             if !chunk.has_room() {
-                self.with_room.pop();
+                self.with_room.pop_first();
             }
         }
         BUFFERS_MADE.fetch_add(into.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Takes a magazine of spare buffers, if there is room. Returns an empty one.
+    fn exchange(&mut self, class: usize, mut magazine: Magazine) -> Magazine {
+        if (self.full.len() + 1) * magazine_buffers(class) * SIZES[class] > DEPOT_OCTETS_MAX {
+            magazine.drain(..).for_each(|spare| self.give_back(spare));
+            return magazine;
+        }
+        self.full.push(magazine);
+        self.empty.pop().unwrap_or_else(|| Vec::with_capacity(magazine_buffers(class)))
     }
 
     /// Asks the system for another chunk. Its number.
@@ -173,7 +221,7 @@ impl Depot {
             self.chunks.push(None);
         }
         self.chunks[place] = Some(chunk);
-        self.with_room.push(place as u32);
+        self.with_room.insert(place as u32);
         place as u32
     }
 
@@ -184,13 +232,38 @@ impl Depot {
         let Some(slot) = self.chunks.get_mut(number as usize) else { return };
         let Some(chunk) = slot else { return };
         if !chunk.has_room() {
-            self.with_room.push(number);
+            self.with_room.insert(number);
         }
         chunk.put(spare);
         if chunk.is_unused() && chunk.octets() == CHUNK_OCTETS_MAX {
-            self.with_room.retain(|other| *other != number);
+            self.with_room.remove(&number);
             slot.take().into_iter().for_each(Chunk::unmap);
         }
+    }
+
+    /// Where there were magazines all the time since this was last called, gives back all that are
+    /// there, at most so many at once: which of them are in the way of a chunk's going is not known,
+    /// and what is needed again comes from the first chunks. Small chunks that have all of their
+    /// buffers go too, but the first. Returns true if there are more.
+    fn give_back_spares(&mut self, magazines_max: usize) -> bool {
+        if self.full_least > 0 {
+            for _ in 0..self.full.len().min(magazines_max) {
+                let magazine = self.full.pop().unwrap_or_default();
+                magazine.into_iter().for_each(|spare| self.give_back(spare));
+            }
+            if !self.full.is_empty() {
+                return true;
+            }
+        }
+        self.full_least = self.full.len();
+        self.empty = Vec::new();
+        for (number, slot) in self.chunks.iter_mut().enumerate().skip(1) {
+            if slot.as_ref().is_some_and(Chunk::is_unused) {
+                self.with_room.remove(&(number as u32));
+                slot.take().into_iter().for_each(Chunk::unmap);
+            }
+        }
+        false
     }
 }
 
@@ -204,6 +277,7 @@ impl Reserve {
             let mut depot = DEPOTS[class].lock();
             match depot.full.pop() {
                 Some(full) => {
+                    depot.full_least = depot.full_least.min(depot.full.len());
                     let empty = mem::replace(&mut self.loaded, full);
                     depot.empty.push(empty);
                 }
@@ -219,17 +293,12 @@ impl Reserve {
     }
 
     fn give(&mut self, class: usize, buffer: OwnedBuffer) {
-        if self.loaded.len() >= MAGAZINE_BUFFERS {
+        let most = magazine_buffers(class);
+        if self.loaded.len() >= most {
             mem::swap(&mut self.loaded, &mut self.previous);
         }
-        if self.loaded.len() >= MAGAZINE_BUFFERS {
-            let mut depot = DEPOTS[class].lock();
-            if (depot.full.len() + 1) * MAGAZINE_BUFFERS * SIZES[class] > DEPOT_OCTETS_MAX {
-                self.loaded.drain(..).for_each(|spare| depot.give_back(spare));
-            } else {
-                let empty = depot.empty.pop().unwrap_or_else(|| Vec::with_capacity(MAGAZINE_BUFFERS));
-                depot.full.push(mem::replace(&mut self.loaded, empty));
-            }
+        if self.loaded.len() >= most {
+            self.loaded = DEPOTS[class].lock().exchange(class, mem::take(&mut self.loaded));
         }
         self.loaded.push(buffer);
     }
@@ -243,6 +312,11 @@ impl Drop for Reserve {
             DEPOTS[class].lock().give_back(spare);
         }
     }
+}
+
+/// How many buffers a magazine of a size holds.
+fn magazine_buffers(class: usize) -> usize {
+    if class + 1 == SIZES.len() { LONGEST_MAGAZINE_BUFFERS } else { MAGAZINE_BUFFERS }
 }
 
 /// The size that holds so many octets.
@@ -410,9 +484,12 @@ mod tests {
         drop(others);
     }
 
-    /// Everything about the depot in one test, as it is the process's.
+    /// What is about depots is done by one test at a time, as they are the process's.
+    static DEPOTS_TESTED: Mutex<()> = Mutex::new(());
+
     #[test]
     fn spare_buffers_come_back_from_other_threads_up_to_the_limit() {
+        let _alone = DEPOTS_TESTED.lock();
         // A size that no other test uses.
         let (size, class) = (4000, class_of(4000));
         let packets = |n: usize| (0..n).map(|_| Packet::from(vec![1; size])).collect::<Vec<_>>();
@@ -446,5 +523,33 @@ mod tests {
         assert_eq!(DEPOTS[class].lock().full.len(), max, "one magazine more goes back to the chunks");
         assert!(chunks() < chunks_before, "and chunks that have all buffers go back to the system");
         drop(packets(100));
+    }
+
+    #[test]
+    fn spare_buffers_that_nobody_needs_go_back_to_the_system_and_others_stay() {
+        let _alone = DEPOTS_TESTED.lock();
+        // A size that no other test uses.
+        let class = class_of(6000);
+        let octets = || DEPOTS[class].lock().chunks.iter().flatten().map(Chunk::octets).sum::<usize>();
+        let packets = |count: usize| -> Vec<Packet> {
+            (0..count).map(|_| Packet::filled(6000, |room| room.fill(1))).collect()
+        };
+        let held = packets(4000);
+        let most = octets();
+        assert!(most >= 4000 * 6208);
+        drop(held);
+        assert!(octets() >= 12 << 20, "they are kept for others");
+        give_back_spares();
+        // So many are needed again and again.
+        for _ in 0..6 {
+            drop(packets(1000));
+            give_back_spares();
+        }
+        assert!((1000 * 6208..most / 2).contains(&octets()), "{} octets of {most}", octets());
+        share_spares();
+        give_back_spares();
+        give_back_spares();
+        // This thread, and those of other tests, keep a few.
+        assert!(octets() <= 3 * CHUNK_OCTETS_MAX, "{} octets", octets());
     }
 }

@@ -16,13 +16,16 @@ use super::command::{Command, Reply};
 use super::dispatcher::{self, Dispatched, Dispatcher, Queue};
 use super::inbox::ControlPacket;
 use super::shared::{DataPlaneShared, Port};
-use super::{ListenError, ListenSpec, Packet};
+use super::{ListenError, ListenSpec, Packet, packet};
 
 type Io = Faces<Worker>;
 
 /// How long a worker leaves to another what is due in the core, ns: no pending Interest is held
 /// longer past its time than that.
 const EXPIRY_SLACK_NS: u64 = 1_000_000;
+
+/// How often a worker that is awake lets others have its spare buffers, ns.
+const SHARE_PAUSE_NS: u64 = 1_000_000_000;
 
 pub(super) struct Worker {
     shared: Arc<DataPlaneShared>,
@@ -42,6 +45,8 @@ pub(super) struct Worker {
     expire_due_ns: Option<u64>,
     /// Whether packets were forwarded since the core last said what is due.
     is_expire_stale: bool,
+    /// When this worker, if it is awake, lets others have its spare buffers.
+    share_ns: u64,
 }
 
 struct Connecting {
@@ -115,6 +120,7 @@ impl Worker {
             internal: Vec::new(),
             expire_due_ns: None,
             is_expire_stale: false,
+            share_ns: 0,
         }
     }
 
@@ -366,6 +372,10 @@ impl Handler for Worker {
         let is_more = self.forward_dispatched(io);
         self.forward_batch(io);
         self.expire(io);
+        if self.share_ns <= io.now_ns() {
+            self.share_ns = io.now_ns().saturating_add(SHARE_PAUSE_NS);
+            packet::share_spares();
+        }
         if is_more { Some(0) } else { self.expire_due_ns }
     }
 }
