@@ -3,7 +3,8 @@
 //! lookup ([`lookup`]), users by name ([`users`]), memory that is kept from core dumps
 //! ([`keep_from_dumps`]), a lock ([`CoreLock`]), an allocator under which
 //! large tables have huge pages ([`HugePages`]), sums of who has how much of what is limited
-//! ([`shares`]), and threads that close what peers sent ([`closing`], [`rights`]).
+//! ([`shares`]), threads that close what peers sent ([`closing`], [`rights`]), and files that must
+//! outlive a crash ([`disk`]).
 //!
 //! It never touches a packet, and keeps no state of its own but what a caller makes.
 //!
@@ -20,6 +21,7 @@
 
 pub mod clock;
 pub mod closing;
+pub mod disk;
 mod lookup;
 #[allow(unsafe_code, reason = "an allocator is unsafe to implement; see ARCHITECTURE.md, Invariants")]
 mod pages;

@@ -1,15 +1,16 @@
 //! The index of a full file of packets: names and places, so that opening a store does not read
 //! every packet. Its octets are drawn in the crate's documentation.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
+use namely_host::disk::{self, File};
 use namely_wire::NameRef;
+use rustix::fs::OFlags;
 
 use crate::format::Format;
 
-const MAGIC: &[u8; 16] = b"namely-index-002";
+const MAGIC: &[u8; 16] = b"namely-index-003";
 const DIGEST_OCTETS: usize = 32;
 
 /// One packet of a file.
@@ -25,9 +26,16 @@ pub(crate) struct Entry {
     pub(crate) name: Box<[u8]>,
 }
 
-/// Writes the index whole, or not at all.
-pub(crate) fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
+/// Writes the index of `file`, which has `file_octets` octets: whole, or not at all.
+pub(crate) fn write(
+    path: &Path,
+    (file, format, file_octets): (&File, Format, u64),
+    entries: &[Entry],
+) -> io::Result<()> {
+    let Some(last) = entries.last() else { return Ok(()) };
     let mut octets = MAGIC.to_vec();
+    octets.extend_from_slice(&file_octets.to_le_bytes());
+    octets.extend_from_slice(&check_of(file, format, last)?);
     octets.extend_from_slice(&(entries.len() as u32).to_le_bytes());
     for entry in entries {
         octets.extend_from_slice(&entry.offset.to_le_bytes());
@@ -39,21 +47,33 @@ pub(crate) fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
     let digest = *blake3::hash(&octets).as_bytes();
     octets.extend_from_slice(&digest);
     let temporary = path.with_extension("new");
-    let mut file = File::create(&temporary)?;
-    file.write_all(&octets)?;
-    file.sync_data()?;
-    std::fs::rename(&temporary, path)
+    let written = write_file(&temporary, &octets).and_then(|()| disk::rename(&temporary, path));
+    if written.is_err() {
+        // What is left of it would only take room; it is no index.
+        let _ = disk::remove_if_there(&temporary);
+    }
+    written
 }
 
-/// Reads the index of a file of `file_octets` octets in `format`; none if it is missing, damaged,
-/// or of another file.
-pub(crate) fn read(path: &Path, format: Format, file_octets: u64) -> Option<Vec<Entry>> {
+fn write_file(path: &Path, octets: &[u8]) -> io::Result<()> {
+    let file = File::open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC, 0o600)?;
+    file.write_all_at(octets, 0)?;
+    file.sync_data()
+}
+
+/// Reads the index of `file`, which has `file_octets` octets in `format`; none if it is missing or
+/// damaged, or if the file is not what it was when the index was written.
+pub(crate) fn read(path: &Path, (file, format, file_octets): (&File, Format, u64)) -> Option<Vec<Entry>> {
     let octets = std::fs::read(path).ok()?;
     let (body, digest) = octets.split_at_checked(octets.len().checked_sub(DIGEST_OCTETS)?)?;
     if blake3::hash(body).as_bytes() != digest {
         return None;
     }
     let mut rest = body.strip_prefix(MAGIC)?;
+    if u64::from_le_bytes(*take(&mut rest)?) != file_octets {
+        return None;
+    }
+    let last_check = *take(&mut rest)?;
     let count = u32::from_le_bytes(*take(&mut rest)?);
     let mut entries = Vec::new();
     for _ in 0..count {
@@ -70,7 +90,17 @@ pub(crate) fn read(path: &Path, format: Format, file_octets: u64) -> Option<Vec<
         let record_octets = format.header_octets() as u64 + u64::from(last.octets);
         last.offset.checked_add(record_octets).is_some_and(|end| end <= file_octets)
     };
-    (rest.is_empty() && entries.iter().all(fits)).then_some(entries)
+    if !rest.is_empty() || !entries.iter().all(fits) {
+        return None;
+    }
+    (check_of(file, format, entries.last()?).ok()? == last_check).then_some(entries)
+}
+
+/// The check of a record in the file.
+fn check_of(file: &File, format: Format, entry: &Entry) -> io::Result<[u8; 8]> {
+    let mut check = [0; 8];
+    file.read_exact_at(&mut check, entry.offset + format.header_octets() as u64 - 8)?;
+    Ok(check)
 }
 
 fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {

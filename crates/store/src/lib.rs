@@ -24,15 +24,18 @@
 //! | length (4) | expires (8)         | check (8)      | packet (length octets): one Data
 //!
 //! packets-<number>.index
-//! 0                         16            20
-//! | "namely-index-002" (16) | entries (4) | entry | entry | ... | BLAKE3 of all before (32)
+//! 0                         16           24          32
+//! | "namely-index-003" (16) | octets (8) | check (8) | entries (4) | entry | ... | BLAKE3 (32)
 //!
 //! entry
 //! 0             8            12            20                22
 //! | offset (8)  | octets (4) | expires (8) | name octets (2) | name: its components' TLVs
 //! ```
 //!
-//! - `length`, `octets`: of the packet; `offset`: where its record begins in the file of packets.
+//! - `length`, `octets` of an entry: of the packet; `offset`: where its record begins in the file of
+//!   packets.
+//! - `octets` and `check` of an index: of the whole file of packets, and of its last record. An index
+//!   of a file that is another by now is made again. `BLAKE3`: of all before it.
 //! - `expires`: ms since the Unix epoch, from when on the packet is no longer fresh; 0: never.
 //! - `check`: octet *i* is octet *i* of BLAKE3(packet) XOR octet *i* mod 4 of `length` XOR octet
 //!   *i* of `expires`. So a run of zeros is no record, and the header is covered like the packet.
@@ -45,10 +48,11 @@
 //!
 //! A record counts once it is whole. When a store is opened, a torn tail of the last file is cut
 //! off, and a damaged record with a whole one behind it is skipped and counted ([`Store::losses`]).
-//! Records are written in the order in which they are appended, so that an object whose last packet
-//! is there is there altogether. [`Store::sync`] puts them on the disk. What cannot be written
-//! (ENOSPC) is cut off again, and what was there stays. Each packet is checked again when it is
-//! read.
+//! What a publication appended is on the disk once [`Store::commit`] says so, and with it the names
+//! of its files; until then any part of it may be lost when the power goes. What cannot be written
+//! (ENOSPC, EIO) is cut off again, and what was there stays. A file that the disk failed to take is
+//! not appended to, and no publication that was under way then is believed to be on the disk, since
+//! the system tells of such a failure once only. Each packet is checked again when it is read.
 //!
 //! An embedded database would keep a second copy of every name and write each packet twice (log and
 //! pages) to give changes in place, which signed packets never need.
@@ -62,8 +66,9 @@
 //! # let name: Name = "/lab/run7/v=1".parse().expect("a name");
 //! # let packet = &sign_data(&DataBuilder::new(name.as_name()), b"42", &Signer::digest_sha256())?;
 //! let mut store = Store::open(folder, 1 << 30, &mut |_, _, _| {})?;
+//! let publication = store.begin();
 //! let places = store.append(&[Record { name: name.as_bytes(), packet, expires_ms: 0 }])?;
-//! store.sync()?;
+//! store.commit(publication)?;
 //! drop(store);
 //!
 //! // Another process, later: each packet that is there is told of.

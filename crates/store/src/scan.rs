@@ -1,10 +1,9 @@
 //! Reading files of packets back: which records are whole.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use namely_host::disk::File;
 use namely_wire::{DataView, PACKET_OCTETS_MAX};
 
 use crate::format::{Format, MAGIC, checksum};
@@ -35,23 +34,34 @@ pub(crate) fn file_numbers(folder: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// How the records of a file of `octets` octets are written; one that was just being made is made
-/// anew.
-pub(crate) fn format(file: &File, octets: u64) -> io::Result<Format> {
+/// How the records of a file of `octets` octets are written, and whether the file was just being
+/// made: then it is made anew.
+pub(crate) fn format(file: &File, octets: u64) -> io::Result<(Format, bool)> {
     let mut magic = *MAGIC;
-    if octets >= magic.len() as u64 {
-        file.read_exact_at(&mut magic, 0)?;
+    if octets < magic.len() as u64 {
+        return Ok((Format::Two, true));
+    }
+    file.read_exact_at(&mut magic, 0)?;
+    if octets == magic.len() as u64 && is_half_written(&magic) {
+        return Ok((Format::Two, true));
     }
     let strange = || io::Error::new(io::ErrorKind::InvalidData, "it is not a file of packets");
-    Format::of(&magic).ok_or_else(strange)
+    Ok((Format::of(&magic).ok_or_else(strange)?, false))
+}
+
+/// Returns true for the beginning of [`MAGIC`] with zeros behind it: what a power cut may leave of
+/// it.
+fn is_half_written(octets: &[u8; 16]) -> bool {
+    let written = octets.iter().zip(MAGIC).take_while(|(octet, expected)| octet == expected).count();
+    octets[written..].iter().all(|octet| *octet == 0) && written < MAGIC.len()
 }
 
 /// Reads a file of `octets` octets from its beginning. A damaged record with a whole one behind it
 /// is skipped; from one without, the rest is a torn tail.
 pub(crate) fn scan(file: &File, octets: u64) -> io::Result<Scanned> {
     let mut window = Window { file, octets, start: 0, buf: Vec::new() };
-    let format = format(file, octets)?;
-    if octets < MAGIC.len() as u64 {
+    let (format, is_begun) = format(file, octets)?;
+    if is_begun {
         return Ok(Scanned::default());
     }
     let header_octets = format.header_octets();

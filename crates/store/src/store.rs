@@ -1,11 +1,16 @@
 //! The directory: which files there are, where the next record goes, and what happens when the disk
 //! or the limit is reached.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::io::{
+    self,
+    ErrorKind::{InvalidInput, PermissionDenied},
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use namely_host::disk::{self, File};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::error::StoreError;
 use crate::format::{Format, MAGIC, record_octets, write_record};
@@ -69,6 +74,8 @@ pub struct Store {
     /// Octets appended since the store was opened, without those that were cut off.
     appended: u64,
     undo: Undo,
+    /// How often the disk failed to take what was appended.
+    failures: u64,
     damaged: u64,
     torn_octets: u64,
     /// Held, not used.
@@ -84,6 +91,10 @@ struct PacketFile {
     entries: Vec<Entry>,
     /// Nothing is to be appended, however much room there is.
     is_sealed: bool,
+    /// The disk failed to take what was appended last, and nobody knows what of it is there.
+    is_doubtful: bool,
+    /// Behind its octets there may be some of what could not be written.
+    has_rest: bool,
 }
 
 impl Store {
@@ -95,9 +106,11 @@ impl Store {
     /// the system says of its files.
     pub fn open(folder: &Path, octets_max: u64, found: OnFound<'_>) -> Result<Self, StoreError> {
         let fault = |error| StoreError::new(folder, error);
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fault)?;
-        let lock = open_file(&folder.join("lock"), true).map_err(fault)?;
+        make_folder(folder).map_err(fault)?;
+        let lock = open_file(&folder.join("lock"), true).map_err(fault)?.into_inner();
         let lock = Lock::take(lock).map_err(fault)?.ok_or_else(|| StoreError::InUse(folder.to_owned()))?;
+        // Whoever made the last file may have been ended before this.
+        disk::sync_folder(folder).map_err(fault)?;
         let mut store = Store {
             folder: folder.to_owned(),
             octets_max,
@@ -108,6 +121,7 @@ impl Store {
             packets: 0,
             appended: 0,
             undo: Undo::default(),
+            failures: 0,
             damaged: 0,
             torn_octets: 0,
             _lock: lock,
@@ -127,8 +141,8 @@ impl Store {
         let file = open_file(&path, false).map_err(fault)?;
         let octets = file.metadata().map_err(fault)?.len();
         let index_path = index_path(&self.folder, number);
-        let format = scan::format(&file, octets).map_err(fault)?;
-        let indexed = if is_last { None } else { index::read(&index_path, format, octets) };
+        let (format, is_begun) = scan::format(&file, octets).map_err(fault)?;
+        let indexed = if is_last { None } else { index::read(&index_path, (&file, format, octets)) };
         let (entries, octets, is_sealed) = match indexed {
             Some(entries) => (entries, octets, true),
             None => {
@@ -139,16 +153,18 @@ impl Store {
                 if is_torn && torn_octets > 0 {
                     self.torn_octets += torn_octets;
                     file.set_len(scanned.octets).map_err(fault)?;
-                } else if torn_octets > 0 {
+                } else if torn_octets > 0 && !is_begun {
                     self.damaged += 1;
                 }
                 if !is_last {
                     // Without it the file is read again the next time.
-                    let _ = index::write(&index_path, &scanned.entries);
+                    let _ = index::write(&index_path, (&file, format, octets), &scanned.entries);
                 }
                 (scanned.entries, if is_torn { scanned.octets } else { octets }, !is_torn)
             }
         };
+        // What is appended from here on is in no index that is there already.
+        let has_index = is_last && disk::remove_if_there(&index_path).is_err();
         for entry in &entries {
             let location = Location { file: number, offset: entry.offset, octets: entry.octets };
             found(&entry.name, location, entry.expires_ms);
@@ -156,11 +172,14 @@ impl Store {
         self.packets += entries.len();
         // Only the file that is being written needs to know its entries, for its index.
         let entries = if is_last { entries } else { Vec::new() };
-        let is_sealed = is_sealed || format == Format::One;
-        let mut loaded = PacketFile { number, file: Arc::new(file), format, octets, entries, is_sealed };
-        if octets < MAGIC.len() as u64 {
-            // It was just being made.
+        let mut loaded = PacketFile::new(number, file);
+        (loaded.format, loaded.octets, loaded.entries) = (format, octets, entries);
+        loaded.is_sealed = is_sealed || has_index || format == Format::One;
+        if is_begun && is_last {
             loaded.begin().map_err(fault)?;
+        } else if is_last && !loaded.is_sealed {
+            // It can be read, but whoever wrote it may have failed to put it on the disk, and ended.
+            loaded.file.write_all_at(MAGIC, 0).map_err(fault)?;
         }
         self.octets += loaded.octets;
         self.files.push(loaded);
@@ -171,12 +190,25 @@ impl Store {
     /// which it is [`Store::commit`]ted or [`Store::undo`]ne.
     pub fn begin(&mut self) -> u64 {
         let (file, octets) = self.files.last().map_or((0, 0), |last| (last.number, last.octets));
-        self.undo.begin(Mark { file, octets, appended: self.appended })
+        self.undo.begin(Mark { file, octets, appended: self.appended }, self.failures)
     }
 
-    /// Ends the publication `number`: what it appended stays.
-    pub fn commit(&mut self, number: u64) {
+    /// Ends the publication `number`: what it appended is on the disk, and stays.
+    ///
+    /// # Errors
+    /// What the system says: the disk is full, or failed, now or since the publication began. It is
+    /// still to be undone then.
+    pub fn commit(&mut self, number: u64) -> Result<(), StoreError> {
+        self.sync()?;
+        if self.undo.failures_before(number).is_some_and(|failures| failures < self.failures) {
+            // The system tells of a failure once, to whichever publication comes first.
+            return Err(StoreError::new(
+                &self.folder,
+                io::Error::from_raw_os_error(Errno::IO.raw_os_error()),
+            ));
+        }
         self.undo.commit(number);
+        Ok(())
     }
 
     /// Appends `packets`, each with its name, and returns where each is.
@@ -198,6 +230,8 @@ impl Store {
         }
         let mut records = Vec::with_capacity(octets as usize);
         let Some(last) = self.files.last_mut() else { return Ok(Vec::new()) };
+        last.cut_off_rest()
+            .map_err(|error| StoreError::new(&packets_path(&self.folder, last.number), error))?;
         let mut places = Vec::with_capacity(packets.len());
         for record in packets {
             let offset = last.octets + records.len() as u64;
@@ -206,7 +240,8 @@ impl Store {
         }
         if let Err(error) = last.file.write_all_at(&records, last.octets) {
             // What was written of it is cut off, so that nothing comes to lie behind half a record.
-            let cut = last.file.set_len(last.octets);
+            last.has_rest = true;
+            let cut = last.cut_off_rest();
             tracing::warn!(folder = %self.folder.display(), %error, ?cut, "packets could not be stored");
             return Err(StoreError::new(&packets_path(&self.folder, last.number), error));
         }
@@ -222,12 +257,14 @@ impl Store {
     }
 
     /// Puts what was appended on the disk.
-    ///
-    /// # Errors
-    /// What the system says: the disk is full, or failed.
-    pub fn sync(&mut self) -> Result<(), StoreError> {
-        let Some(last) = self.files.last() else { return Ok(()) };
-        last.file.sync_data().map_err(|e| StoreError::new(&packets_path(&self.folder, last.number), e))
+    fn sync(&mut self) -> Result<(), StoreError> {
+        let Some(last) = self.files.last_mut().filter(|last| !last.is_doubtful) else { return Ok(()) };
+        last.file.sync_data().map_err(|error| {
+            // Later calls would succeed, and say nothing of what is lost.
+            (last.is_doubtful, last.is_sealed) = (true, true);
+            self.failures += 1;
+            StoreError::new(&packets_path(&self.folder, last.number), error)
+        })
     }
 
     /// Undoes the publication `number`, which appended `packets` packets in `octets` octets of
@@ -245,29 +282,40 @@ impl Store {
         }
     }
 
-    /// Cuts off everything behind `mark`.
+    /// Cuts off everything behind `mark`. What cannot be cut off stays as dead octets.
     fn cut_back(&mut self, mark: Mark) {
-        while self.files.last().is_some_and(|last| last.number != mark.file) {
-            if let Some(gone) = self.files.pop() {
-                self.octets -= gone.octets;
-                remove_files(&self.folder, gone.number);
-            }
-        }
-        if let Some(last) = self.files.last_mut()
-            && last.file.set_len(mark.octets).is_ok()
-        {
-            self.octets -= last.octets - mark.octets;
-            last.octets = mark.octets;
-            last.entries.retain(|entry| entry.offset < mark.octets);
-            // One that had been full already gave its entries to its index, and gets them back.
-            if std::fs::remove_file(index_path(&self.folder, last.number)).is_ok() {
-                match scan::scan(&last.file, last.octets) {
-                    Ok(scanned) => last.entries = scanned.entries,
-                    Err(_) => last.is_sealed = true,
-                }
+        if let Err(error) = self.try_cut_back(mark) {
+            tracing::warn!(folder = %self.folder.display(), %error, "packets of a publication that failed stay");
+            if let Some(last) = self.files.last_mut() {
+                last.is_sealed = true;
             }
         }
         self.appended = mark.appended;
+    }
+
+    fn try_cut_back(&mut self, mark: Mark) -> io::Result<()> {
+        let mut is_changed = false;
+        while let Some(gone) = self.files.last().filter(|last| last.number != mark.file) {
+            remove_files(&self.folder, gone.number)?;
+            self.octets -= gone.octets;
+            self.files.pop();
+            is_changed = true;
+        }
+        let Some(last) = self.files.last_mut() else { return disk::sync_folder(&self.folder) };
+        // One that had been full already gave its entries to its index, and gets them back. An
+        // index that came back after a power cut would not be of what is appended from here on.
+        let was_full = disk::remove_if_there(&index_path(&self.folder, last.number))?;
+        if is_changed || was_full {
+            disk::sync_folder(&self.folder)?;
+        }
+        last.file.set_len(mark.octets)?;
+        self.octets -= last.octets - mark.octets;
+        (last.octets, last.has_rest) = (mark.octets, false);
+        last.entries.retain(|entry| entry.offset < mark.octets);
+        if is_changed || was_full {
+            last.entries = scan::scan(&last.file, last.octets)?.entries;
+        }
+        Ok(())
     }
 
     /// Deletes the oldest file, to make room, and returns its number. The file that is being
@@ -279,7 +327,10 @@ impl Store {
         }
         let oldest = self.files.remove(0);
         self.octets -= oldest.octets;
-        remove_files(&self.folder, oldest.number);
+        if let Err(error) = remove_files(&self.folder, oldest.number) {
+            let (folder, number) = (self.folder.display(), oldest.number);
+            tracing::warn!(%folder, number, %error, "a file of packets could not be deleted");
+        }
         Some(oldest.number)
     }
 
@@ -316,19 +367,17 @@ impl Store {
         let number = self.files.last().map_or(1, |last| last.number + 1);
         let path = packets_path(&self.folder, number);
         let fault = |error| StoreError::new(&path, error);
-        let file = Arc::new(open_file(&path, true).map_err(fault)?);
-        let format = Format::Two;
-        let mut begun = PacketFile { number, file, format, octets: 0, entries: Vec::new(), is_sealed: false };
-        if let Err(error) = begun.begin().and_then(|()| File::open(&self.folder)?.sync_all()) {
-            remove_files(&self.folder, number);
+        // Of a file of this number that was cut off.
+        disk::remove_if_there(&index_path(&self.folder, number)).map_err(fault)?;
+        let mut begun = PacketFile::new(number, open_file(&path, true).map_err(fault)?);
+        if let Err(error) = begun.begin().and_then(|()| disk::sync_folder(&self.folder)) {
+            let _ = remove_files(&self.folder, number);
             return Err(fault(error));
         }
-        if let Some(full) = self.files.last_mut() {
+        if let Some(full) = self.files.last_mut().filter(|last| !last.is_doubtful) {
             let entries = std::mem::take(&mut full.entries);
-            if !entries.is_empty() {
-                // Without it the file is read again the next time.
-                let _ = index::write(&index_path(&self.folder, full.number), &entries);
-            }
+            // Without it the file is read again the next time.
+            let _ = index::write(&index_path(&self.folder, full.number), full.described(), &entries);
         }
         self.octets += begun.octets;
         self.files.push(begun);
@@ -337,13 +386,40 @@ impl Store {
 }
 
 impl PacketFile {
-    /// Makes it a file without packets.
+    fn new(number: u64, file: File) -> Self {
+        PacketFile {
+            number,
+            file: Arc::new(file),
+            format: Format::Two,
+            octets: 0,
+            entries: Vec::new(),
+            is_sealed: false,
+            is_doubtful: false,
+            has_rest: false,
+        }
+    }
+
+    /// Makes it a file without packets. It begins as it should on the disk too: packets behind a
+    /// beginning that is lost would be lost with it.
     fn begin(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.write_all_at(MAGIC, 0)?;
-        self.format = Format::Two;
+        self.file.sync_data()?;
         self.octets = MAGIC.len() as u64;
-        self.is_sealed = false;
+        Ok(())
+    }
+
+    /// What its index is of.
+    fn described(&self) -> (&File, Format, u64) {
+        (&self.file, self.format, self.octets)
+    }
+
+    /// Cuts off what a write that failed left behind.
+    fn cut_off_rest(&mut self) -> io::Result<()> {
+        if self.has_rest {
+            self.file.set_len(self.octets)?;
+            self.has_rest = false;
+        }
         Ok(())
     }
 }
@@ -378,7 +454,29 @@ impl StoredPacket {
 }
 
 fn open_file(path: &Path, create: bool) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(create).truncate(false).mode(0o600).open(path)
+    let create = if create { OFlags::CREATE } else { OFlags::empty() };
+    File::open(path, OFlags::RDWR | create, 0o600)
+}
+
+/// Makes the folder if there is none, and those above it, and ensures that it is where it is after
+/// a power cut: also one that was made by somebody who was ended before this.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let missing: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
+    for path in missing.iter().rev() {
+        match disk::make_folder(path, 0o700) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    for above in folder.ancestors().skip(1) {
+        match disk::sync_folder(above) {
+            // What this user may not read others made, and some file systems know nothing of it.
+            Err(error) if matches!(error.kind(), PermissionDenied | InvalidInput) => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
 }
 
 fn packets_path(folder: &Path, number: u64) -> PathBuf {
@@ -389,13 +487,17 @@ fn index_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("packets-{number:010}.index"))
 }
 
-fn remove_files(folder: &Path, number: u64) {
-    let _ = std::fs::remove_file(index_path(folder, number));
-    if let Err(error) = std::fs::remove_file(packets_path(folder, number)) {
-        tracing::warn!(folder = %folder.display(), number, %error, "a file of packets could not be deleted");
-    }
+/// Removes a file of packets, and its index before it: one without its file would be taken for that
+/// of the next file of this number.
+fn remove_files(folder: &Path, number: u64) -> io::Result<()> {
+    disk::remove_if_there(&index_path(folder, number))?;
+    disk::remove_if_there(&packets_path(folder, number)).map(drop)
 }
 
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "faulty_disk.rs"]
+mod faulty_disk;

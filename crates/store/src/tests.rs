@@ -1,4 +1,6 @@
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 use namely_security::{Signer, sign_data};
@@ -70,8 +72,9 @@ fn what_was_stored_is_found_again_after_a_restart() {
     assert!(found.is_empty());
     let places = append(&mut store, 0..10).unwrap();
     assert_eq!(read(&store, places[3]), Some(packet(3).1));
+    let publication = store.begin();
     append(&mut store, 10..20).unwrap();
-    store.sync().unwrap();
+    store.commit(publication).unwrap();
     let octets = store.octets();
     drop(store);
     let (store, found) = open(folder.path(), OCTETS_MAX);
@@ -284,7 +287,7 @@ fn what_was_begun_can_be_undone_across_files() {
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     let [failing, other] = [(); 2].map(|()| store.begin());
     append(&mut store, 6..8).unwrap();
-    store.commit(other);
+    store.commit(other).unwrap();
     store.undo(failing, 1, record_octets(&packet(6).1));
     drop(store);
     let (store, found) = open(folder.path(), OCTETS_MAX);

@@ -31,16 +31,23 @@ pub(crate) struct Undo {
 #[derive(Debug)]
 struct Publication {
     began: Mark,
+    /// How often the disk had failed when it began.
+    failures: u64,
     /// Packets and octets that it appended, if it failed.
     failed: Option<(usize, u64)>,
 }
 
 impl Undo {
-    /// One begins at `began`; its number.
-    pub(crate) fn begin(&mut self, began: Mark) -> u64 {
+    /// One begins at `began`, after the disk failed so often; its number.
+    pub(crate) fn begin(&mut self, began: Mark, failures: u64) -> u64 {
         self.last += 1;
-        self.publications.insert(self.last, Publication { began, failed: None });
+        self.publications.insert(self.last, Publication { began, failures, failed: None });
         self.last
+    }
+
+    /// How often the disk had failed when the publication `number` began.
+    pub(crate) fn failures_before(&self, number: u64) -> Option<u64> {
+        self.publications.get(&number).map(|known| known.failures)
     }
 
     /// What it appended stays.
@@ -98,7 +105,7 @@ mod tests {
     fn what_failed_is_cut_off_once_nothing_else_lies_behind_it() {
         let mut undo = Undo::default();
         // One after the other: a has 0..10, b 10..30, and c nothing yet.
-        let [a, b, c] = [0, 10, 30].map(|appended| undo.begin(mark(appended)));
+        let [a, b, c] = [0, 10, 30].map(|appended| undo.begin(mark(appended), 0));
         undo.fail(a, 1, 10);
         assert_eq!(undo.cut(30, |_| true), None, "b is behind it");
         undo.fail(b, 2, 20);
@@ -108,7 +115,7 @@ mod tests {
         assert_eq!(undo.cut(5, |_| true), Some((mark(0), 1)));
         assert!(undo.publications.is_empty());
         // Between each other: the last one alone can be cut off, and what one keeps never.
-        let [a, b, c] = [0, 5, 40].map(|appended| undo.begin(mark(appended)));
+        let [a, b, c] = [0, 5, 40].map(|appended| undo.begin(mark(appended), 0));
         undo.fail(a, 1, 20);
         undo.commit(b);
         assert_eq!(undo.cut(40, |_| true), None);
@@ -116,7 +123,7 @@ mod tests {
         assert_eq!(undo.cut(50, |_| true), Some((mark(40), 1)));
         assert_eq!(undo.cut(40, |_| true), None);
         // Its file may have been given up.
-        let d = undo.begin(mark(40));
+        let d = undo.begin(mark(40), 0);
         undo.fail(d, 1, 10);
         assert_eq!(undo.cut(50, |_| false), None);
     }
@@ -124,8 +131,8 @@ mod tests {
     #[test]
     fn so_many_that_failed_are_known_and_the_oldest_is_forgotten() {
         let mut undo = Undo::default();
-        let keeps = undo.begin(mark(0));
-        let numbers: Vec<u64> = (0..FAILED_MAX as u64 + 1).map(|i| undo.begin(mark(10 * i))).collect();
+        let keeps = undo.begin(mark(0), 0);
+        let numbers: Vec<u64> = (0..FAILED_MAX as u64 + 1).map(|i| undo.begin(mark(10 * i), 0)).collect();
         for number in &numbers {
             undo.fail(*number, 1, 10);
         }

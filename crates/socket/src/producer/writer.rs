@@ -63,14 +63,10 @@ impl<'a> Writer<'a> {
         let at_ns = expires.map(|expires| self.shared.now_ns().saturating_add(expires.as_nanos() as u64));
         self.flush(expires.map_or(0, |expires| unix_ms().saturating_add(expires.as_millis() as u64)))?;
         self.shared.state().buffer.expire_at(self.last.as_name(), at_ns);
-        if self.durable {
-            let mut store = self.shared.store();
-            store.as_mut().map_or(Ok(()), Store::sync)?;
-            if let (Some(store), Some(publication)) = (store.as_mut(), self.publication) {
-                store.commit(publication);
-            }
+        match (self.shared.store().as_mut(), self.publication) {
+            (Some(store), Some(publication)) => store.commit(publication),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Stores and shows what was taken, the last of which expires at `expires_ms`, ms since the

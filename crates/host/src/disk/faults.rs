@@ -1,0 +1,421 @@
+//! A disk that fails as a test wants it, and that loses what was not synchronised when the power
+//! goes. For tests only.
+//!
+//! [`Disk::run`] counts the operations of a run on this thread below a folder, and lets those fail
+//! that it is told to. [`Disk::power_cut`] then makes of the folder what may be there after the
+//! power was cut: of what was not synchronised, each write, truncation, new name and removal may be
+//! there or not, whatever came before or after it, and a write in part.
+//!
+//! A file's synchronisation that fails leaves what it was to put on the disk in doubt for good, as it is
+//! on Linux: the next one succeeds and says nothing of it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::Operation;
+
+thread_local! {
+    static DISK: RefCell<Option<Disk>> = const { RefCell::new(None) };
+    /// How often the power was cut: a machine that starts again has another boot.
+    static BOOTS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails and does nothing.
+    Fails(Errno),
+    /// It fails; of a write some is done.
+    Torn(Errno),
+    /// The same, and every later operation fails too: the disk is gone, or the power.
+    Last,
+}
+
+/// What of that which was not synchronised is there after a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survives {
+    /// Nothing.
+    Nothing,
+    /// All of it.
+    All,
+    /// Some of it, by this seed.
+    Some(u64),
+}
+
+/// A folder, with what of it is on the disk.
+#[derive(Debug)]
+pub struct Disk {
+    folder: PathBuf,
+    /// Where files are whose names are gone: a power cut may bring them back.
+    removed: PathBuf,
+    faults: Vec<(u64, Fault)>,
+    is_gone: bool,
+    log: Vec<String>,
+    random: Random,
+    files: BTreeMap<u64, Content>,
+    names: BTreeMap<PathBuf, Node>,
+    /// Changes of names that are not on the disk for sure. A synchronisation of them that failed
+    /// may be tried again: a file system that cannot write its names any more takes no changes.
+    renamed: Vec<Renamed>,
+}
+
+/// What a name leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Node {
+    Folder,
+    /// The file of this inode.
+    File(u64),
+}
+
+#[derive(Clone, Debug)]
+enum Renamed {
+    New(PathBuf, Node),
+    Moved(u64, PathBuf),
+    Gone(PathBuf),
+}
+
+/// A file: what is on the disk, and changes that are not for sure, each with whether a
+/// synchronisation of it failed.
+#[derive(Debug, Default)]
+struct Content {
+    octets: Vec<u8>,
+    changes: Vec<(Change, bool)>,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Write(u64, Vec<u8>),
+    SetLen(u64),
+}
+
+impl Disk {
+    /// The disk that `folder` lies on; what is there counts as synchronised. `removed`: an empty
+    /// folder of the same file system, outside of it.
+    pub fn new(folder: &Path, removed: &Path, faults: &[(u64, Fault)]) -> Self {
+        let mut disk = Disk {
+            folder: folder.to_owned(),
+            removed: removed.to_owned(),
+            faults: faults.to_vec(),
+            is_gone: false,
+            log: Vec::new(),
+            random: Random(faults.first().map_or(1, |(number, _)| *number) + 1),
+            files: BTreeMap::new(),
+            names: BTreeMap::new(),
+            renamed: Vec::new(),
+        };
+        for (path, node) in tree(folder) {
+            if let Node::File(inode) = node {
+                let octets = fs::read(&path).expect("it was just listed");
+                disk.files.insert(inode, Content { octets, changes: Vec::new() });
+            }
+            disk.names.insert(path, node);
+        }
+        disk
+    }
+
+    /// Does `work` on this disk, and gives it back.
+    pub fn run<T>(self, work: impl FnOnce() -> T) -> (T, Self) {
+        DISK.set(Some(self));
+        let done = work();
+        (done, DISK.take().expect("put there above"))
+    }
+
+    /// The operations that there were, in words.
+    pub fn operations(&self) -> &[String] {
+        &self.log
+    }
+
+    /// Cuts the power: makes of the folder what may be there afterwards.
+    pub fn power_cut(mut self, survives: Survives) {
+        BOOTS.set(BOOTS.get() + 1);
+        self.random = Random(if let Survives::Some(seed) = survives { seed + 1 } else { 1 });
+        let mut names = std::mem::take(&mut self.names);
+        for change in std::mem::take(&mut self.renamed) {
+            if self.survives(survives) {
+                apply_name(&mut names, change);
+            }
+        }
+        let mut files = std::mem::take(&mut self.files);
+        let contents: BTreeMap<u64, Vec<u8>> = files
+            .iter_mut()
+            .map(|(inode, file)| {
+                for (change, _) in std::mem::take(&mut file.changes) {
+                    let torn = survives != Survives::All && self.random.one_in(3);
+                    if self.survives(survives) {
+                        self.apply(&mut file.octets, change, torn);
+                    }
+                }
+                (*inode, std::mem::take(&mut file.octets))
+            })
+            .collect();
+        self.write(&names, &contents);
+    }
+
+    fn survives(&mut self, survives: Survives) -> bool {
+        match survives {
+            Survives::Nothing => false,
+            Survives::All => true,
+            Survives::Some(_) => self.random.one_in(2),
+        }
+    }
+
+    /// Makes the folder have these names and contents; each file keeps its inode.
+    fn write(&self, names: &BTreeMap<PathBuf, Node>, contents: &BTreeMap<u64, Vec<u8>>) {
+        let now = tree(&self.folder);
+        for (path, node) in now.iter().rev() {
+            match node {
+                Node::File(inode) => fs::rename(path, self.removed_path(*inode)).expect("it is there"),
+                Node::Folder => fs::remove_dir(path).expect("it is empty now"),
+            }
+        }
+        // A folder comes before what is in it. What a folder that is gone had is gone too.
+        for (path, node) in names.iter().filter(|(path, _)| path.parent().is_some_and(Path::is_dir)) {
+            match node {
+                Node::Folder => fs::create_dir(path).expect("nothing is there"),
+                Node::File(inode) => {
+                    fs::rename(self.removed_path(*inode), path).expect("every file that was is there");
+                    fs::write(path, &contents[inode]).expect("it can be written");
+                }
+            }
+        }
+    }
+
+    fn removed_path(&self, inode: u64) -> PathBuf {
+        self.removed.join(inode.to_string())
+    }
+
+    /// What the next operation does: none if it succeeds.
+    fn next_fault(&mut self, operation: &Operation<'_>) -> Option<Fault> {
+        let number = self.log.len() as u64;
+        self.log.push(match operation {
+            Operation::Write(_, octets, offset) => format!("write {} octets at {offset}", octets.len()),
+            other => format!("{other:?}"),
+        });
+        if self.is_gone {
+            return Some(Fault::Fails(Errno::IO));
+        }
+        let fault = self.faults.iter().find(|(at, _)| *at == number).map(|(_, fault)| *fault);
+        self.is_gone = fault == Some(Fault::Last);
+        fault
+    }
+
+    /// Notes what an operation changed.
+    fn note(&mut self, operation: &Operation<'_>, was_there: bool, moved: Option<u64>) {
+        match *operation {
+            Operation::Read => {}
+            Operation::Open(path) if !was_there => {
+                let inode = inode(path).expect("it was just made");
+                self.files.insert(inode, Content::default());
+                self.renamed.push(Renamed::New(path.to_owned(), Node::File(inode)));
+            }
+            Operation::Open(_) => {}
+            Operation::MakeFolder(path) => {
+                self.renamed.push(Renamed::New(path.to_owned(), Node::Folder));
+            }
+            Operation::Write(file, octets, offset) => {
+                self.change(file, Change::Write(offset, octets.to_vec()));
+            }
+            Operation::SetLen(file, octets) => self.change(file, Change::SetLen(octets)),
+            Operation::Sync(file) => self.sync(file),
+            Operation::SyncFolder(path) => self.sync_names(path),
+            Operation::Rename(_, to) => {
+                let inode = moved.expect("it was there");
+                self.renamed.push(Renamed::Moved(inode, to.to_owned()));
+            }
+            Operation::Remove(path) => self.renamed.push(Renamed::Gone(path.to_owned())),
+        }
+    }
+
+    fn change(&mut self, file: &fs::File, change: Change) {
+        let inode = file.metadata().expect("it is open").ino();
+        if let Some(file) = self.files.get_mut(&inode) {
+            file.changes.push((change, false));
+        }
+    }
+
+    fn sync(&mut self, file: &fs::File) {
+        let inode = file.metadata().expect("it is open").ino();
+        let Some(mut content) = self.files.remove(&inode) else { return };
+        for (change, is_doubtful) in std::mem::take(&mut content.changes) {
+            if !is_doubtful || self.random.one_in(2) {
+                self.apply(&mut content.octets, change, false);
+            }
+        }
+        self.files.insert(inode, content);
+    }
+
+    fn sync_names(&mut self, folder: &Path) {
+        for change in std::mem::take(&mut self.renamed) {
+            if change.folder() == Some(folder) {
+                apply_name(&mut self.names, change);
+            } else {
+                self.renamed.push(change);
+            }
+        }
+    }
+
+    /// What fails leaves behind: some of a write, doubt where a synchronisation fails.
+    fn note_failure(&mut self, operation: &Operation<'_>, fault: Fault) {
+        match *operation {
+            Operation::Write(file, octets, offset) if !matches!(fault, Fault::Fails(_)) => {
+                let some = &octets[..self.random.below(octets.len() as u64 + 1) as usize];
+                file.write_all_at(some, offset).expect("the disk of the test has room");
+                self.change(file, Change::Write(offset, some.to_vec()));
+            }
+            Operation::Sync(file) => {
+                let inode = file.metadata().expect("it is open").ino();
+                if let Some(file) = self.files.get_mut(&inode) {
+                    file.changes.iter_mut().for_each(|(_, is_doubtful)| *is_doubtful = true);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Changes `octets`. Of a write that is torn some of its parts of 512 octets are there, and one
+    /// of them to an octet in its middle.
+    fn apply(&mut self, octets: &mut Vec<u8>, change: Change, torn: bool) {
+        match change {
+            Change::SetLen(length) => octets.resize(length as usize, 0),
+            Change::Write(offset, written) => {
+                let offset = offset as usize;
+                let mut at = offset;
+                for part in written.chunks(512) {
+                    let length = match torn {
+                        true if self.random.one_in(2) => self.random.below(part.len() as u64) as usize,
+                        _ => part.len(),
+                    };
+                    if octets.len() < at + length {
+                        octets.resize(at + length, 0);
+                    }
+                    octets[at..at + length].copy_from_slice(&part[..length]);
+                    at += part.len();
+                }
+            }
+        }
+    }
+}
+
+impl Renamed {
+    fn folder(&self) -> Option<&Path> {
+        match self {
+            Renamed::New(path, _) | Renamed::Gone(path) | Renamed::Moved(_, path) => path.parent(),
+        }
+    }
+}
+
+fn apply_name(names: &mut BTreeMap<PathBuf, Node>, change: Renamed) {
+    match change {
+        Renamed::New(path, node) => drop(names.insert(path, node)),
+        Renamed::Gone(path) => drop(names.remove(&path)),
+        Renamed::Moved(inode, to) => {
+            names.retain(|_, node| *node != Node::File(inode));
+            names.insert(to, Node::File(inode));
+        }
+    }
+}
+
+/// Does an operation, unless it is to fail.
+pub(super) fn run<T>(operation: &Operation<'_>, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    if DISK.with_borrow(Option::is_none) {
+        return real();
+    }
+    DISK.with_borrow_mut(|disk| disk.as_mut().expect("there is one").operate(operation, real))
+}
+
+impl Disk {
+    fn operate<T>(
+        &mut self,
+        operation: &Operation<'_>,
+        real: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        if let Some(fault) = self.next_fault(operation) {
+            self.note_failure(operation, fault);
+            return Err(match fault {
+                Fault::Fails(errno) | Fault::Torn(errno) => errno.into(),
+                Fault::Last => Errno::IO.into(),
+            });
+        }
+        let (gone, moved) = match operation {
+            Operation::Rename(from, to) => (inode(to).map(|inode| (*to, inode)), inode(from)),
+            Operation::Remove(path) => (inode(path).map(|inode| (*path, inode)), None),
+            _ => (None, None),
+        };
+        let was_there = matches!(operation, Operation::Open(path) if inode(path).is_some());
+        // A second name keeps a file for the case that its removal is lost.
+        let kept = gone.map(|(path, inode)| (path, self.removed_path(inode)));
+        if let Some((path, kept)) = &kept {
+            fs::hard_link(path, kept)?;
+        }
+        let done = real();
+        match (&done, kept) {
+            (Ok(_), _) => self.note(operation, was_there, moved),
+            (Err(_), Some((_, kept))) => fs::remove_file(kept)?,
+            (Err(_), None) => {}
+        }
+        done
+    }
+}
+
+/// Returns false while a disk is simulated: nothing has to reach a real one then.
+pub(super) fn is_real() -> bool {
+    // Who asks is at work for `run`, which has the disk borrowed if there is one.
+    DISK.with(|disk| disk.try_borrow().is_ok_and(|disk| disk.is_none()))
+}
+
+/// What tells the boots of the simulated machine apart; none if its power was never cut.
+pub(super) fn boot_id() -> Option<String> {
+    let boots = BOOTS.get();
+    (boots > 0).then(|| format!("boot {boots}"))
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    Some(path.symlink_metadata().ok()?.ino())
+}
+
+/// All that is in `folder`, each folder before what is in it.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Node> {
+    let mut found = BTreeMap::new();
+    let mut folders = BTreeSet::from([folder.to_owned()]);
+    while let Some(next) = folders.pop_first() {
+        for entry in fs::read_dir(next).expect("a folder of the test") {
+            let path = entry.expect("it is listed").path();
+            let kind = path.symlink_metadata().expect("it is there");
+            if kind.is_dir() {
+                folders.insert(path.clone());
+                found.insert(path, Node::Folder);
+            } else {
+                found.insert(path, Node::File(kind.ino()));
+            }
+        }
+    }
+    found
+}
+
+/// The same numbers for the same seed (splitmix64).
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit.max(1)
+    }
+
+    fn one_in(&mut self, limit: u64) -> bool {
+        self.below(limit) == 0
+    }
+}

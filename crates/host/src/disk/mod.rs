@@ -1,0 +1,169 @@
+//! Files that must outlive a crash: every operation on them goes through here, so that a test can
+//! let each one fail, be torn, or be lost when the power goes (feature `faults`, module `faults`).
+//! Without that feature these are the system's calls and nothing else.
+//!
+//! Never retries, and never hides what the system says.
+
+#[cfg(feature = "faults")]
+pub mod faults;
+
+use std::io;
+use std::ops::Deref;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+#[cfg(feature = "faults")]
+use self::faults::{is_real, run};
+
+/// An operation, as whoever lets it fail sees it.
+#[cfg_attr(not(feature = "faults"), expect(dead_code, reason = "only tests look at it"))]
+#[derive(Debug)]
+enum Operation<'a> {
+    /// Opens a file, or makes it.
+    Open(&'a Path),
+    MakeFolder(&'a Path),
+    Read,
+    Write(&'a std::fs::File, &'a [u8], u64),
+    SetLen(&'a std::fs::File, u64),
+    Sync(&'a std::fs::File),
+    SyncFolder(&'a Path),
+    Rename(&'a Path, &'a Path),
+    Remove(&'a Path),
+}
+
+/// Whether what is synchronised has to be on a disk; one that is simulated knows it without.
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+const fn is_real() -> bool {
+    true
+}
+
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+fn run<T>(_: &Operation<'_>, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    real()
+}
+
+/// An open file. What it does not have itself is [`std::fs::File`]'s; nothing of that changes what
+/// is in the file.
+#[derive(Debug)]
+pub struct File(std::fs::File);
+
+impl Deref for File {
+    type Target = std::fs::File;
+
+    fn deref(&self) -> &std::fs::File {
+        &self.0
+    }
+}
+
+impl File {
+    /// Opens `path` as open(2) does with `flags`; `mode`: the permissions of a file that is made.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open(path: &Path, flags: OFlags, mode: u32) -> io::Result<Self> {
+        let open = || Ok(rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::from_raw_mode(mode))?);
+        if flags.contains(OFlags::CREATE) {
+            run(&Operation::Open(path), open).map(|file| File(file.into()))
+        } else {
+            Ok(File(open()?.into()))
+        }
+    }
+
+    /// Fills `octets` with what lies from `offset` on.
+    ///
+    /// # Errors
+    /// The system's; the file is shorter than that.
+    pub fn read_exact_at(&self, octets: &mut [u8], offset: u64) -> io::Result<()> {
+        run(&Operation::Read, || self.0.read_exact_at(octets, offset))
+    }
+
+    /// Writes `octets` from `offset` on. Where it fails some of them may have been written.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn write_all_at(&self, octets: &[u8], offset: u64) -> io::Result<()> {
+        run(&Operation::Write(&self.0, octets, offset), || self.0.write_all_at(octets, offset))
+    }
+
+    /// Cuts the file off at `octets`, or extends it by zeros.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn set_len(&self, octets: u64) -> io::Result<()> {
+        run(&Operation::SetLen(&self.0, octets), || self.0.set_len(octets))
+    }
+
+    /// Puts what was written on the disk. Where it fails, what was not on the disk before may be
+    /// lost although it can still be read: no later call that succeeds says anything of that.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn sync_data(&self) -> io::Result<()> {
+        run(&Operation::Sync(&self.0), || if is_real() { self.0.sync_data() } else { Ok(()) })
+    }
+
+    /// The system's file.
+    pub fn into_inner(self) -> std::fs::File {
+        self.0
+    }
+}
+
+/// Puts on the disk which files the folder `path` has.
+///
+/// # Errors
+/// The system's.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let sync = || std::fs::File::open(path)?.sync_all();
+    run(&Operation::SyncFolder(path), || if is_real() { sync() } else { Ok(()) })
+}
+
+/// Makes the folder `path` with the permissions `mode`.
+///
+/// # Errors
+/// The system's.
+pub fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
+    run(&Operation::MakeFolder(path), || std::fs::DirBuilder::new().mode(mode).create(path))
+}
+
+/// Gives a file another name; what had that name before has it no longer.
+///
+/// # Errors
+/// The system's.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    run(&Operation::Rename(from, to), || std::fs::rename(from, to))
+}
+
+/// Removes a file.
+///
+/// # Errors
+/// The system's; there is none.
+pub fn remove_file(path: &Path) -> io::Result<()> {
+    run(&Operation::Remove(path), || std::fs::remove_file(path))
+}
+
+/// The same; that there is none is no error. Whether there was one.
+///
+/// # Errors
+/// The system's.
+pub fn remove_if_there(path: &Path) -> io::Result<bool> {
+    match remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What tells this boot of the machine from others; empty if the system does not say.
+pub fn boot_id() -> String {
+    #[cfg(feature = "faults")]
+    if let Some(boot) = faults::boot_id() {
+        return boot;
+    }
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}

@@ -1,0 +1,218 @@
+//! Each operation of a run fails, is torn, or is the last before the power goes; then the store is
+//! opened again.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use namely_host::disk::faults::{Disk, Fault, Survives};
+use namely_security::{Signer, sign_data};
+use namely_wire::{DataBuilder, Name, NameRef};
+use rustix::io::Errno;
+
+use super::*;
+
+/// Octets of each packet's content, so that all have the same length: what lies at one's place may
+/// be another.
+const CONTENT_OCTETS: usize = 700;
+
+/// The packet of this number, signed once.
+fn packet(number: u64) -> (Name, Vec<u8>) {
+    thread_local!(static PACKETS: RefCell<BTreeMap<u64, (Name, Vec<u8>)>> = const { RefCell::new(BTreeMap::new()) });
+    PACKETS.with_borrow_mut(|packets| packets.entry(number).or_insert_with(|| sign(number)).clone())
+}
+
+fn sign(number: u64) -> (Name, Vec<u8>) {
+    let name: Name = "/p/object/v=1".parse::<Name>().unwrap().join_segment(number);
+    let content = [number as u8; CONTENT_OCTETS];
+    let wire = sign_data(&DataBuilder::new(name.as_name()), &content, &Signer::digest_sha256()).unwrap();
+    (name, wire)
+}
+
+/// What a user of the store knows.
+#[derive(Debug, Default)]
+struct Known {
+    /// The next packet.
+    next: u64,
+    /// Packets that were published: they have to be there.
+    published: Vec<(u64, Location)>,
+}
+
+/// Publications on a store with small files: some that succeed, some that are undone, two at once,
+/// and the oldest file given up.
+fn work(folder: &Path, known: &mut Known) {
+    let mut sessions = 0;
+    // A store that cannot be opened now may be a moment later.
+    while sessions < 2 {
+        sessions += 1;
+        let Ok(mut store) = Store::open(folder, 1 << 20, &mut |_, _, _| {}) else { continue };
+        store.file_octets_max = 3 * record_octets(&packet(0).1);
+        publish(&mut store, known, 2, true);
+        publish(&mut store, known, 2, false);
+        publish(&mut store, known, 2, true);
+        // Two at once: one of them fails.
+        let [one, other] = [(); 2].map(|()| store.begin());
+        let (first, second) = (append(&mut store, known, 1), append(&mut store, known, 2));
+        end(&mut store, known, one, first, true);
+        end(&mut store, known, other, second, false);
+        // Two at once that both succeed if the disk lets them.
+        let [one, other] = [(); 2].map(|()| store.begin());
+        let (first, second) = (append(&mut store, known, 1), append(&mut store, known, 1));
+        end(&mut store, known, one, first, true);
+        end(&mut store, known, other, second, true);
+        // One over three files is undone.
+        publish(&mut store, known, 7, false);
+        if let Some(gone) = store.drop_oldest() {
+            let before = known.published.len();
+            known.published.retain(|(_, place)| place.file != gone);
+            store.forget_packets(before - known.published.len());
+        }
+        publish(&mut store, known, 3, true);
+    }
+}
+
+type Appended = Result<Vec<(u64, Location)>, StoreError>;
+
+fn publish(store: &mut Store, known: &mut Known, packets: u64, succeeds: bool) {
+    let publication = store.begin();
+    let appended = append(store, known, packets);
+    end(store, known, publication, appended, succeeds);
+}
+
+/// Appends packets one at a time, so that files are full in between.
+fn append(store: &mut Store, known: &mut Known, packets: u64) -> Appended {
+    let mut appended = Vec::new();
+    for _ in 0..packets {
+        let (number, (name, packet)) = (known.next, packet(known.next));
+        known.next += 1;
+        match store.append(&[Record { name: name.as_bytes(), packet: &packet, expires_ms: number }]) {
+            Ok(places) => appended.push((number, places[0])),
+            // The others of a publication that fails are undone by how many they are.
+            Err(_) if appended.is_empty() => return Err(StoreError::Closed),
+            Err(_) => break,
+        }
+    }
+    if (appended.len() as u64) < packets {
+        appended.push((u64::MAX, appended[0].1))
+    }
+    Ok(appended)
+}
+
+/// Ends a publication: as it should if all was appended and the disk takes it, else undone.
+fn end(store: &mut Store, known: &mut Known, publication: u64, appended: Appended, succeeds: bool) {
+    let mut appended = appended.unwrap_or_default();
+    let is_whole = !appended.is_empty() && appended.iter().all(|(number, _)| *number != u64::MAX);
+    appended.retain(|(number, _)| *number != u64::MAX);
+    if succeeds && is_whole && store.commit(publication).is_ok() {
+        for (number, place) in &appended {
+            let read = store.reader(*place).unwrap().read();
+            assert!(matches!(read, Ok(None) | Err(_)) || read.unwrap() == Some(packet(*number).1));
+        }
+        known.published.extend(appended);
+    } else {
+        let octets = appended.iter().map(|(number, _)| record_octets(&packet(*number).1)).sum();
+        store.undo(publication, appended.len(), octets);
+    }
+}
+
+/// Opens the store again: all that was published is there and as it was, nothing is there that
+/// nobody appended, and the store goes on.
+fn check(folder: &Path, mut known: Known, case: &str) {
+    for round in 0..2 {
+        let case = format!("{case}, opened {} times", round + 1);
+        let mut found = BTreeMap::new();
+        let opened = Store::open(folder, 1 << 20, &mut |name, place, expires_ms| {
+            found.insert(NameRef::parse_value(name).unwrap().to_name(), (place, expires_ms));
+        });
+        let mut store = opened.unwrap_or_else(|error| panic!("{case}: {error}"));
+        let mut sound = 0;
+        for (name, (place, expires_ms)) in &found {
+            let number = name.as_name().last().unwrap().segment().unwrap();
+            assert!(number < known.next, "{case}: nobody appended {name}");
+            // Whoever reads a packet compares it with what was asked for.
+            if let Some(read) = store.reader(*place).unwrap().read().unwrap() {
+                assert_eq!((&read, *expires_ms), (&packet(number).1, number), "{case}: {name}");
+                sound += 1;
+            }
+        }
+        for (number, _) in &known.published {
+            let (name, wire) = packet(*number);
+            let place = found.get(&name).unwrap_or_else(|| panic!("{case}: {name} is lost")).0;
+            assert_eq!(store.reader(place).unwrap().read().unwrap(), Some(wire), "{case}: {name}");
+        }
+        assert!(sound >= known.published.len());
+        let on_disk = |file: &PacketFile| packets_path(folder, file.number).metadata().unwrap().len();
+        assert_eq!(store.octets(), store.files.iter().map(on_disk).sum::<u64>(), "{case}");
+        publish(&mut store, &mut known, 2, true);
+        let last = known.published.last().map(|(number, _)| *number);
+        assert_eq!(last, Some(known.next - 1), "{case}: the store goes on");
+    }
+}
+
+/// A folder in memory where there is one: what is on a disk is simulated.
+fn memory_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Runs the work on a disk with these faults and checks what is left; how many operations there
+/// were, and what the one before the last fault was.
+fn run(faults: &[(u64, Fault)], survives: Option<Survives>) -> (u64, String) {
+    let place = memory_folder();
+    let (root, removed) = (place.path().join("disk"), place.path().join("removed"));
+    let removed_later = place.path().join("removed later");
+    for folder in [&root, &removed, &removed_later] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let folder = root.join("stores/one");
+    let mut known = Known::default();
+    let ((), disk) = Disk::new(&root, &removed, faults).run(|| work(&folder, &mut known));
+    let operations = disk.operations().len() as u64;
+    let what = faults
+        .iter()
+        .map(|(at, fault)| format!("{at} ({:?}): {fault:?}", disk.operations().get(*at as usize)));
+    let case = format!("{:?}, {survives:?}", what.collect::<Vec<_>>());
+    if let Some(survives) = survives {
+        disk.power_cut(survives);
+    }
+    Disk::new(&root, &removed_later, &[]).run(|| check(&folder, known, &case));
+    (operations, case)
+}
+
+/// What survives in the cases of operation `at`.
+fn survivals(at: u64) -> [Survives; 4] {
+    [Survives::Nothing, Survives::All, Survives::Some(at), Survives::Some(at + 10_000)]
+}
+
+#[test]
+fn whichever_operation_fails_nothing_that_was_published_is_lost_and_nothing_else_believed() {
+    let (operations, _) = run(&[], None);
+    assert!(operations > 100, "{operations}");
+    for at in 0..operations {
+        run(&[(at, Fault::Fails(Errno::NOSPC))], None);
+        run(&[(at, Fault::Torn(Errno::IO))], None);
+        run(&[(at, Fault::Fails(Errno::IO))], Some(Survives::Nothing));
+        run(&[(at, Fault::Torn(Errno::NOSPC))], Some(Survives::Some(at)));
+    }
+}
+
+#[test]
+fn wherever_the_power_is_cut_all_that_was_published_is_there() {
+    let (operations, _) = run(&[], None);
+    for at in 0..=operations {
+        for survives in survivals(at) {
+            run(&[(at, Fault::Last)], Some(survives));
+        }
+    }
+}
+
+/// What tidies up after a failure may fail too.
+#[test]
+fn whichever_two_operations_fail_nothing_that_was_published_is_lost() {
+    let (operations, _) = run(&[], None);
+    for at in 0..operations {
+        for after in 1..4 {
+            let faults = [(at, Fault::Torn(Errno::IO)), (at + after, Fault::Torn(Errno::IO))];
+            run(&faults, if after == 1 { None } else { Some(Survives::Some(at)) });
+        }
+    }
+}
