@@ -101,7 +101,7 @@ pub struct ResumeSecret([u8; 32]);
 
 impl ResumeSecret {
     /// The secret `octets`.
-    pub fn new(octets: [u8; 32]) -> Self {
+    pub const fn new(octets: [u8; 32]) -> Self {
         ResumeSecret(octets)
     }
 
@@ -120,12 +120,6 @@ impl fmt::Debug for ResumeSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ResumeSecret")
     }
-}
-
-/// What tells this boot of the machine from others; empty if the system does not say.
-pub(super) fn boot_id() -> String {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
 }
 
 fn hex(octets: &[u8]) -> String {

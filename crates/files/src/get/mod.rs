@@ -152,9 +152,15 @@ pub fn get_object(
     }
     let mode = object.metadata.as_ref().and_then(|metadata| metadata.mode).unwrap_or(0) as u32;
     let execute = if options.keep_execute { mode & 0o111 } else { 0 };
-    let file = part.finish(target, options.sync, execute).map_err(|error| failure(error, path, object))?;
-    set_time(&file, object);
-    note_version(&file, object);
+    let file = match part.finish(target, options.sync, execute) {
+        Ok(file) => file,
+        Err(error) => {
+            let kept_octets = part.abandon();
+            return Err(failure(error, path, object, kept_octets));
+        }
+    };
+    set_time(file, object);
+    note_version(file, object);
     Ok(got(object, target, progress, resumed_octets))
 }
 
@@ -284,11 +290,9 @@ fn interrupted(error: FetchError, part: PathBuf, object: &Object, kept_octets: u
     }
 }
 
-fn failure(error: io::Error, path: PathBuf, object: &Object) -> GetError {
+fn failure(error: io::Error, path: PathBuf, object: &Object, kept_octets: u64) -> GetError {
     match error.kind() {
-        io::ErrorKind::StorageFull => {
-            GetError::NoSpace { path, needed_octets: object.octets(), kept_octets: 0 }
-        }
+        io::ErrorKind::StorageFull => GetError::NoSpace { path, needed_octets: object.octets(), kept_octets },
         _ => GetError::Target { path, error },
     }
 }

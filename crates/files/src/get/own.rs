@@ -5,16 +5,16 @@
 //! Never follows a link, waits, or writes into what is not this user's own.
 
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use namely_host::disk::{self, File};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 /// Permissions of a file that is being fetched.
-const MODE: u32 = 0o600;
+pub(super) const MODE: u32 = 0o600;
 
 /// How often something else may take a file's place while it is opened.
 const RACES_MAX: usize = 16;
@@ -61,14 +61,14 @@ impl From<io::Error> for OpenError {
 /// Opens `path` to read and write if it is there. A file of this user's that others can write into
 /// too, by its mode or by another name, loses this name and counts as not there.
 pub(super) fn open(path: &Path) -> Result<Option<File>, OpenError> {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = match openat(CWD, path, flags, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = match File::open(path, flags, 0) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
             // What may not be opened may be looked at.
             let found = path.symlink_metadata()?;
-            return Err(foreign(&found).map_or_else(|| io::Error::from(errno).into(), OpenError::Foreign));
+            return Err(foreign(&found).map_or_else(|| error.into(), OpenError::Foreign));
         }
     };
     let found = file.metadata()?;
@@ -76,7 +76,7 @@ pub(super) fn open(path: &Path) -> Result<Option<File>, OpenError> {
         return Err(OpenError::Foreign(foreign));
     }
     if found.nlink() > 1 || found.mode() & 0o022 != 0 {
-        std::fs::remove_file(path)?;
+        disk::remove_file(path)?;
         return Ok(None);
     }
     Ok(Some(file))
@@ -84,15 +84,15 @@ pub(super) fn open(path: &Path) -> Result<Option<File>, OpenError> {
 
 /// The same; makes the file if there is none. Whether it was made.
 pub(super) fn open_or_create(path: &Path) -> Result<(File, bool), OpenError> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
     for _ in 0..RACES_MAX {
         if let Some(file) = open(path)? {
             return Ok((file, false));
         }
-        match openat(CWD, path, flags, Mode::from_raw_mode(MODE)) {
-            Ok(file) => return Ok((File::from(file), true)),
-            Err(Errno::EXIST) => {}
-            Err(errno) => return Err(io::Error::from(errno).into()),
+        match File::open(path, flags, MODE) {
+            Ok(file) => return Ok((file, true)),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Err(io::Error::from(io::ErrorKind::ResourceBusy).into())
@@ -144,7 +144,7 @@ pub(super) fn permissions(execute: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use rustix::fs::{CWD, Mode};
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     fn refusal(path: &Path) -> Foreign {
@@ -163,9 +163,9 @@ mod tests {
     fn an_own_file_is_opened_again_and_a_new_one_is_for_its_owner_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("part");
-        let (mut file, is_new) = open_or_create(&path).unwrap();
+        let (file, is_new) = open_or_create(&path).unwrap();
         assert!(is_new && file.metadata().unwrap().mode() & 0o777 == 0o600);
-        file.write_all(b"x").unwrap();
+        file.write_all_at(b"x", 0).unwrap();
         assert!(!open_or_create(&path).unwrap().1);
         assert!(is_at(&file, &path).unwrap());
         std::fs::rename(&path, dir.path().join("target")).unwrap();

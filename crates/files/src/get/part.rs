@@ -1,10 +1,11 @@
 //! The file that a fetch writes: under a temporary name beside the target until all of it is there.
 
-use std::fs::{File, Permissions};
+use std::fs::Permissions;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use namely_host::disk::{self, File};
 use namely_security::Verified;
 use namely_socket::Sink;
 use namely_transport::object::Object;
@@ -14,7 +15,7 @@ use rustix::io::Errno;
 
 use super::GetOptions;
 use super::error::GetError;
-use super::journal::{JOURNAL_OCTETS_MAX, Journal, ResumeSecret, boot_id};
+use super::journal::{JOURNAL_OCTETS_MAX, Journal, ResumeSecret};
 use super::own::{self, OpenError};
 
 /// What is appended to the target's name while it is fetched.
@@ -24,8 +25,8 @@ pub const PART_SUFFIX: &str = ".namely-part";
 const JOURNAL_SUFFIX: &str = ".journal";
 
 /// Octets gathered before they are written, few enough to be in the processor's cache still; the
-/// journal follows.
-const WRITE_OCTETS: usize = 256 << 10;
+/// journal follows. Tests write less at once, more often.
+const WRITE_OCTETS: usize = if cfg!(test) { 4 << 10 } else { 256 << 10 };
 
 /// A partial file.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl PartFile {
         let fault = |error| GetError::Target { path: path.clone(), error };
         let (file, is_new) = lock(&path)?;
         let found = file.metadata().map_err(fault)?;
-        let boot = boot_id();
+        let boot = disk::boot_id();
         let journal = match (is_new, options.resume, &options.secret) {
             (false, true, Some(secret)) => read_journal(&journal_path, secret)?,
             _ => None,
@@ -71,11 +72,11 @@ impl PartFile {
         let number = (found.dev(), found.ino());
         let usable = journal.filter(|journal| journal.is_usable(&object.name, number, found.len(), &boot));
         let checkpoint = usable.map_or((0, 0), |journal| (journal.segments, journal.octets));
+        if checkpoint.0 == 0 && !is_new {
+            forget(&journal_path)?;
+        }
         if !is_new {
             file.set_len(checkpoint.1).map_err(fault)?;
-        }
-        if checkpoint.0 == 0 && !is_new {
-            let _ = std::fs::remove_file(&journal_path);
         }
         Ok(PartFile {
             file,
@@ -117,9 +118,12 @@ impl PartFile {
         Ok(())
     }
 
-    /// Writes the journal.
+    /// Writes the journal. If it is to say that the octets are on the disk it is there itself when
+    /// this returns.
     fn note(&mut self, synced: bool) -> io::Result<()> {
         let Some(secret) = &self.secret else { return Ok(()) };
+        // What cannot be written may spoil what was there.
+        self.noted = (0, 0);
         let this = self.file.metadata()?;
         let journal = Journal {
             object: self.object.clone(),
@@ -138,37 +142,48 @@ impl PartFile {
         })?;
         file.write_all_at(text.as_bytes(), 0)?;
         file.set_len(text.len() as u64)?;
+        if synced {
+            file.sync_data()?;
+            sync_folder_of(&self.journal_path)?;
+        }
         self.noted = self.checkpoint;
         Ok(())
     }
 
     /// All is there: gives the file its final name and permissions, of which `execute` keeps those
-    /// bits.
-    pub(super) fn finish(mut self, target: &Path, sync: bool, execute: u32) -> io::Result<File> {
+    /// bits. Where that fails the fetch ended early.
+    pub(super) fn finish(&mut self, target: &Path, sync: bool, execute: u32) -> io::Result<&std::fs::File> {
         self.flush()?;
         self.file.set_permissions(Permissions::from_mode(own::permissions(execute)))?;
         if sync {
-            self.file.sync_all()?;
+            self.file.sync_data()?;
         }
         if !own::is_at(&self.file, &self.path)? {
             return Err(io::Error::other("somebody put another file in its place"));
         }
-        std::fs::rename(&self.path, target)?;
+        disk::rename(&self.path, target)?;
         if self.noted.0 > 0 {
-            let _ = std::fs::remove_file(&self.journal_path);
+            let _ = disk::remove_file(&self.journal_path);
         }
-        Ok(self.file)
+        // There is nothing any more that a later fetch could go on with.
+        (self.checkpoint, self.noted) = ((0, 0), (0, 0));
+        if sync {
+            sync_folder_of(target)?;
+        }
+        Ok(&self.file)
     }
 
     /// What came is no use: leaves nothing behind.
     pub(super) fn discard(self) {
-        let _ = std::fs::remove_file(&self.path);
-        let _ = std::fs::remove_file(&self.journal_path);
+        let _ = disk::remove_file(&self.path);
+        let _ = disk::remove_file(&self.journal_path);
     }
 
     /// The fetch ended early: keeps what a later one can go on with, and says how many octets;
     /// nothing else is left behind.
     pub(super) fn abandon(mut self) -> u64 {
+        // Others are not to write what a later fetch believes.
+        let _ = self.file.set_permissions(Permissions::from_mode(own::MODE));
         if self.flush().is_err() {
             // Some of the buffer may have been written; it is fetched again.
             let _ = self.file.set_len(self.written);
@@ -177,9 +192,6 @@ impl PartFile {
         if is_written && self.file.sync_data().and_then(|()| self.note(true)).is_ok() {
             return self.checkpoint.1;
         }
-        if self.noted.0 > 0 {
-            return self.noted.1;
-        }
         self.discard();
         0
     }
@@ -187,12 +199,39 @@ impl PartFile {
 
 impl Sink for PartFile {
     fn write(&mut self, segment: u64, data: &Verified<Vec<u8>>) -> io::Result<()> {
+        self.begin_segment(segment);
+        self.take(data.content())
+    }
+}
+
+impl PartFile {
+    fn begin_segment(&mut self, segment: u64) {
         if segment.is_multiple_of(self.group) && segment > 0 {
             self.checkpoint = (segment, self.octets());
         }
-        self.buffer.extend_from_slice(data.content());
+    }
+
+    fn take(&mut self, content: &[u8]) -> io::Result<()> {
+        self.buffer.extend_from_slice(content);
         if self.buffer.len() >= WRITE_OCTETS { self.flush() } else { Ok(()) }
     }
+}
+
+/// Has a journal that is of another object, or of no use, go for good before its partial file is
+/// written anew: one that came back after a power cut would vouch for what is there then.
+fn forget(journal_path: &Path) -> Result<(), GetError> {
+    let removed = disk::remove_if_there(journal_path);
+    let gone = removed.and_then(|was_there| if was_there { sync_folder_of(journal_path) } else { Ok(()) });
+    match gone {
+        // Another user's, in a folder where files are their owners': it is not believed.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        gone => gone.map_err(|error| GetError::Target { path: journal_path.to_owned(), error }),
+    }
+}
+
+/// Puts on the disk which files the folder of `path` has.
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    disk::sync_folder(path.parent().unwrap_or(Path::new("/")))
 }
 
 /// Opens or makes the partial file `path`, which no other process writes from then on. Whether it
@@ -201,7 +240,7 @@ fn lock(path: &Path) -> Result<(File, bool), GetError> {
     let fault = |error| GetError::Target { path: path.to_owned(), error };
     loop {
         let (file, is_new) = own::open_or_create(path).map_err(|error| refused(path, error))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(GetError::Busy { path: path.to_owned() }),
             Err(errno) => return Err(fault(errno.into())),
@@ -221,7 +260,7 @@ fn read_journal(path: &Path, secret: &ResumeSecret) -> Result<Option<Journal>, G
         Err(error) => return Err(refused(path, error)),
     };
     let mut text = String::new();
-    let read = file.take(JOURNAL_OCTETS_MAX).read_to_string(&mut text);
+    let read = file.into_inner().take(JOURNAL_OCTETS_MAX).read_to_string(&mut text);
     Ok(read.ok().and_then(|_| Journal::decode(&text, secret)))
 }
 
@@ -237,3 +276,7 @@ fn suffixed(path: &Path, suffix: &str) -> PathBuf {
     name.push(suffix);
     PathBuf::from(name)
 }
+
+#[cfg(test)]
+#[path = "faulty_disk.rs"]
+mod faulty_disk;

@@ -1,0 +1,173 @@
+//! Each operation of some fetches fails, is torn, or is the last before the power goes; then they
+//! are gone on with.
+
+use namely_host::disk::faults::{Disk, Fault, Survives};
+use namely_transport::object::SignatureMode;
+
+use super::*;
+
+const SEGMENTS: u64 = 8;
+
+/// Octets of a segment: some of them are written at once.
+const SEGMENT_OCTETS: usize = 1600;
+
+const RESUME: GetOptions = GetOptions {
+    resume: true,
+    sync: true,
+    secret: Some(ResumeSecret::new([7; 32])),
+    keep_execute: false,
+    allow_older: true,
+    age_max: None,
+};
+
+fn object(version: u64) -> Object {
+    Object {
+        name: "/p/file".parse::<Name>().unwrap().join_version(version),
+        segments: Some(SEGMENTS),
+        signature_mode: SignatureMode::Segments,
+        metadata: None,
+        as_of_ns: None,
+        reason: None,
+        whole: None,
+    }
+}
+
+/// The content of a segment; none is like another one.
+fn segment(version: u64, number: u64) -> Vec<u8> {
+    vec![(version * 16 + number) as u8 + 1; SEGMENT_OCTETS]
+}
+
+fn content(version: u64) -> Vec<u8> {
+    (0..SEGMENTS).flat_map(|number| segment(version, number)).collect()
+}
+
+/// What was told to whoever fetched.
+#[derive(Debug, Default)]
+struct Promised {
+    /// Octets of a version that are kept for a later fetch.
+    kept: Option<(u64, u64)>,
+    /// The version that has the final name.
+    target: Option<u64>,
+}
+
+/// How a fetch ends.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    /// It is given up, as when nobody answers.
+    Early,
+    /// Its process is killed.
+    Killed,
+    /// All of it came.
+    Whole,
+}
+
+fn fetch(target: &Path, version: u64, resume: bool, until: u64, end: End, promised: &mut Promised) {
+    let options = GetOptions { resume, ..RESUME };
+    // What is kept is for the next fetch, which gives it up or goes on with it.
+    promised.kept = None;
+    let Ok(mut part) = PartFile::open(target, &object(version), 1, &options) else { return };
+    let (first, octets) = part.resumed();
+    assert_is_beginning(part.path(), version, octets);
+    let mut failed = false;
+    for number in first..until {
+        part.begin_segment(number);
+        if part.take(&segment(version, number)).is_err() {
+            failed = true;
+            break;
+        }
+    }
+    let given_up = match end {
+        End::Killed => return,
+        End::Early => true,
+        End::Whole if failed => true,
+        End::Whole => part.finish(target, true, 0).is_err(),
+    };
+    if given_up {
+        let octets = part.abandon();
+        promised.kept = (octets > 0).then_some((version, octets));
+    } else {
+        promised.target = Some(version);
+    }
+}
+
+fn assert_is_beginning(part: &Path, version: u64, octets: u64) {
+    let there = std::fs::read(part).unwrap();
+    assert!(there.len() as u64 >= octets && content(version).starts_with(&there[..octets as usize]));
+}
+
+fn work(target: &Path, promised: &mut Promised) {
+    fetch(target, 1, true, 5, End::Early, promised);
+    fetch(target, 1, true, 7, End::Killed, promised);
+    fetch(target, 2, true, 4, End::Killed, promised);
+    fetch(target, 2, true, SEGMENTS, End::Whole, promised);
+    fetch(target, 1, false, 6, End::Early, promised);
+    fetch(target, 2, false, 3, End::Killed, promised);
+    fetch(target, 1, true, SEGMENTS, End::Whole, promised);
+    fetch(target, 2, true, 6, End::Early, promised);
+}
+
+/// What has the final name is a whole version, and the one that was promised; what is gone on with
+/// is what it says, and no less than was promised.
+fn check(target: &Path, promised: &Promised, case: &str) {
+    let there = std::fs::read(target).ok();
+    if let Some(there) = &there {
+        assert!([1, 2].iter().any(|version| *there == content(*version)), "{case}: the target is no version");
+    }
+    if promised.target.is_some() {
+        assert!(there.is_some(), "{case}: the target is lost");
+    }
+    let kept = promised.kept.unwrap_or((2, 0));
+    for (version, octets) in [kept, (3 - kept.0, 0)] {
+        let part = PartFile::open(target, &object(version), 1, &RESUME);
+        let part = part.unwrap_or_else(|error| panic!("{case}: {error}"));
+        assert!(part.resumed().1 >= octets, "{case}: {:?} of {octets} are kept", part.resumed());
+        assert_is_beginning(part.path(), version, part.resumed().1);
+    }
+    // And everything goes on.
+    let mut promised = Promised::default();
+    fetch(target, 2, true, SEGMENTS, End::Whole, &mut promised);
+    assert_eq!((promised.target, std::fs::read(target).unwrap() == content(2)), (Some(2), true), "{case}");
+}
+
+/// Does the work with these faults and checks what is left; how many operations there were.
+fn run(faults: &[(u64, Fault)], survives: Option<Survives>) -> u64 {
+    let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let [folder, removed, removed_later] =
+        ["disk", "removed", "removed later"].map(|name| place.path().join(name));
+    for folder in [&folder, &removed, &removed_later] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let target = folder.join("target");
+    let mut promised = Promised::default();
+    let ((), disk) = Disk::new(&folder, &removed, faults).run(|| work(&target, &mut promised));
+    let operations = disk.operations().len() as u64;
+    let failed = faults.iter().map(|(at, fault)| (disk.operations().get(*at as usize), fault));
+    let case = format!("{:?}, {survives:?}", failed.collect::<Vec<_>>());
+    if let Some(survives) = survives {
+        disk.power_cut(survives);
+    }
+    Disk::new(&folder, &removed_later, &[]).run(|| check(&target, &promised, &case));
+    operations
+}
+
+#[test]
+fn whichever_operation_fails_no_wrong_octet_is_gone_on_with_and_nothing_kept_is_lost() {
+    let operations = run(&[], None);
+    assert!(operations > 60, "{operations}");
+    for at in 0..operations {
+        run(&[(at, Fault::Fails(Errno::NOSPC))], None);
+        run(&[(at, Fault::Torn(Errno::IO))], None);
+        run(&[(at, Fault::Torn(Errno::NOSPC))], Some(Survives::Some(at)));
+        run(&[(at, Fault::Fails(Errno::IO))], Some(Survives::Nothing));
+    }
+}
+
+#[test]
+fn wherever_the_power_is_cut_what_has_the_final_name_is_whole_and_what_was_kept_is_there() {
+    let operations = run(&[], None);
+    for at in 0..=operations {
+        for survives in [Survives::Nothing, Survives::All, Survives::Some(at), Survives::Some(at + 10_000)] {
+            run(&[(at, Fault::Last)], Some(survives));
+        }
+    }
+}
