@@ -19,7 +19,7 @@ use crate::options::Compare;
 use crate::report::{Results, print_json, print_table};
 use crate::scenario::{Kind, Plan, Scenario};
 use crate::subject::{self, Site, Subject, SubjectName, free_ports};
-use namely_interop::Interrupt;
+use namely_testbed::Interrupt;
 
 /// Measures what `options` ask for and prints it.
 pub fn run(options: &Compare) -> Result<(), Error> {

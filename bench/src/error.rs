@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use namely_interop::ProcessError;
+use namely_testbed::ProcessError;
 
 /// Why a measurement, or the whole run, did not happen.
 #[derive(Debug)]

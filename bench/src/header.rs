@@ -7,8 +7,8 @@ use crate::machine::Machine;
 use crate::namespace::Place;
 use crate::options::Compare;
 use crate::subject::Subject;
-use namely_interop::Interrupt;
-use namely_interop::{Process, command};
+use namely_testbed::Interrupt;
+use namely_testbed::{Process, command};
 
 /// How long a program may take to say its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);

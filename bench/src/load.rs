@@ -13,7 +13,7 @@ use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 use crate::stats::jain;
 use crate::subject::{Network, PREFIX, Site};
-use namely_interop::{Process, command};
+use namely_testbed::{Process, command};
 
 /// Flows at once, each with a connection of its own at both ends.
 pub const FLOWS: u32 = 4;

@@ -10,7 +10,7 @@ use crate::metric::Metric;
 use crate::rtt::Pings;
 use crate::scenario::{Kind, Plan};
 use crate::subject::{Network, Publication, Site, Subject};
-use namely_interop::{Outcome, Process};
+use namely_testbed::{Outcome, Process};
 
 /// What one run yields.
 pub type Samples = Vec<(Metric, f64)>;

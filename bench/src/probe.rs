@@ -12,7 +12,7 @@ use namely_wire::types::NAME;
 use namely_wire::{Component, DataView, InterestBuilder, LpView, Name, NameRef, tlv};
 
 use crate::error::Error;
-use namely_interop::Interrupt;
+use namely_testbed::Interrupt;
 
 /// How long one question waits for its answer. A router without a route may say nothing at all.
 const ANSWER_WAIT: Duration = Duration::from_millis(100);

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use namely_interop::Interrupt;
+use namely_testbed::Interrupt;
 
 use crate::attacks::{Attack, Attackers, Honest, Link, World, directory, warm_up};
 use crate::error::Error;

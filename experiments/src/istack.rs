@@ -18,7 +18,7 @@ use namely_bench::machine::Machine;
 use namely_bench::probe;
 use namely_bench::programs::{Program, READY_LIMIT};
 use namely_bench::stats::{self, Summary};
-use namely_interop::{Interrupt, Process, command};
+use namely_testbed::{Interrupt, Process, command};
 
 /// Options of `istack`.
 #[derive(Debug, Args)]

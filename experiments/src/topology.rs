@@ -23,7 +23,7 @@ use namely_bench::machine::Machine;
 use namely_bench::probe;
 use namely_bench::programs::{Program, READY_LIMIT};
 use namely_bench::stats;
-use namely_interop::{Interrupt, Net, Process, command};
+use namely_testbed::{Interrupt, Net, Process, command};
 
 /// Options of `topology`.
 #[derive(Debug, Args)]

@@ -9,23 +9,14 @@
 
 use std::time::{Duration, Instant};
 
-mod error;
 mod install;
-mod interrupt;
-mod net;
 mod peer;
-mod process;
-pub mod procfs;
 mod router;
 mod running;
 mod world;
 
-pub use error::ProcessError;
 pub use install::{libmemif_bridge, ndngo_memif, python_package, python_requirements};
-pub use interrupt::Interrupt;
-pub use net::Net;
 pub use peer::{CommandKey, Peer, Producer, SIGNATURE_TYPES};
-pub use process::{Outcome, Process, command};
 pub use router::{ETHER_GROUP, Link, Router, find_tool};
 pub use running::{Finished, Running};
 pub use world::{World, programs};

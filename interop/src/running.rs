@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::process::Process;
+use namely_testbed::Process;
 
 /// How long a process may take for what a test asks of it. Machines that test are busy.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);

@@ -1,7 +1,8 @@
 //! `namelyd` and NFD over Ethernet, in two network namespaces that a veth pair joins: unicast and
 //! multicast, both ways.
 
-use namely_interop::{ETHER_GROUP, Link, Net, Router, World, eventually, or_skip};
+use namely_interop::{ETHER_GROUP, Link, Router, World, eventually, or_skip};
+use namely_testbed::Net;
 use serde_json::Value;
 
 const DEVICE: &str = "veth0";

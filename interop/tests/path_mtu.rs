@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use namely_interop::{Link, Net, Router, Running, World, eventually, or_skip};
+use namely_interop::{Link, Router, Running, World, eventually, or_skip};
 use namely_socket::{Producer, ProducerOptions, PublishOptions};
+use namely_testbed::Net;
 use serde_json::Value;
 
 /// The MTU of the second link, octets of an IP packet.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use namely_interop::Interrupt;
+use namely_testbed::Interrupt;
 use namely_wire::{DataView, InterestBuilder, LpView, Name, tlv};
 
 use super::world::{Link, Namely, PINGS, World};

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use namely_interop::{Interrupt, Process, command};
+use namely_testbed::{Interrupt, Process, command};
 
 pub use self::figures::Figures;
 use self::figures::{Memory, Phases};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use namely_interop::{Interrupt, Process, command};
+use namely_testbed::{Interrupt, Process, command};
 
 use super::kind::Place;
 use crate::error::Error;

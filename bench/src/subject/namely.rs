@@ -12,7 +12,7 @@ use crate::link::{ADDRESSES, DEVICES};
 use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::{Kind, Scenario, Transport};
-use namely_interop::{Process, command};
+use namely_testbed::{Process, command};
 
 /// Its content store has a limit in octets too; as with the peers, only the limit in packets shall
 /// bind.

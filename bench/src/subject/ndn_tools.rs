@@ -11,7 +11,7 @@ use crate::files::Object;
 use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::Scenario;
-use namely_interop::{Process, command};
+use namely_testbed::{Process, command};
 
 /// How the client decides how many Interests are under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

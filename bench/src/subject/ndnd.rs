@@ -11,7 +11,7 @@ use crate::files::Object;
 use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::{Kind, Scenario, Transport};
-use namely_interop::{Process, command};
+use namely_testbed::{Process, command};
 
 /// NDNd's default.
 const FORWARDING_THREADS: u32 = 8;

@@ -10,7 +10,7 @@ use crate::files::Object;
 use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::{Kind, Scenario, Transport};
-use namely_interop::{Process, command};
+use namely_testbed::{Process, command};
 
 /// NFD, fetched from with one pipeline of ndncatchunks.
 #[derive(Debug)]

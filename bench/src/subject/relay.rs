@@ -12,7 +12,7 @@ use crate::link::{ADDRESSES, DEVICES};
 use crate::plain;
 use crate::programs::READY_LIMIT;
 use crate::scenario::{Kind, Scenario, Transport};
-use namely_interop::{Process, command};
+use namely_testbed::{Process, command};
 
 /// Plain processes that read and write in units of one size.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use namely_interop::{Interrupt, Process};
+use namely_testbed::{Interrupt, Process};
 
 use crate::error::Error;
 use crate::files::Object;

@@ -17,8 +17,8 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::metric::Metric;
-use namely_interop::Interrupt;
-use namely_interop::{Process, command};
+use namely_testbed::Interrupt;
+use namely_testbed::{Process, command};
 
 pub use case::{BATCH, Case, Kind, TablesScenario};
 pub use options::{Tables, TablesCase};

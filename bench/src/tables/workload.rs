@@ -11,7 +11,7 @@ use super::case::{Case, Kind};
 use super::packets::{Names, Ring, Template};
 use crate::error::Error;
 use crate::metric::Metric;
-use namely_interop::procfs;
+use namely_testbed::procfs;
 
 /// All samples of one scenario.
 pub type Samples = Vec<(Metric, Vec<f64>)>;

@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use namely_conformance::case::{Case, parse};
 use namely_conformance::run::{Binding, Environment, run};
-use namely_interop::{Link, Net, Router, World, or_skip, programs, python_package};
+use namely_interop::{Link, Router, World, or_skip, programs, python_package};
+use namely_testbed::Net;
 
 /// Above the prefixes of all cases; the drivers have a key for it.
 const PREFIX: &str = "/conformance";

@@ -126,6 +126,9 @@ pub enum Command {
     Cert(cert::Cert),
     /// Show packets as text, from hex, a file of packets or a capture
     Dissect(dissect::Dissect),
+    /// Run networks of routers on this machine, as a file describes them
+    #[command(subcommand)]
+    Testbed(testbed::Bed),
     /// Print the version
     #[command(after_help = "Example:\n  namely version --json")]
     Version,

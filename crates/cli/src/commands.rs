@@ -22,6 +22,7 @@ pub mod route;
 pub mod serve;
 pub mod status;
 pub mod strategy;
+pub mod testbed;
 pub mod up;
 
 use crate::args::{Cli, Command, Global};
@@ -71,6 +72,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Key(c) => c.run(&ctx),
         Command::Cert(c) => c.run(&ctx),
         Command::Dissect(c) => c.run(&ctx),
+        Command::Testbed(c) => c.run(&ctx),
         Command::Version => {
             let version = env!("CARGO_PKG_VERSION");
             out.answer(|| format!("namely {version}"), || serde_json::json!({"version": version}));

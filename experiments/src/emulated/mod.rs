@@ -2,10 +2,8 @@
 //! (HT-26, HT-27): how much of the link they use, how fairly they share it, how long its queue
 //! gets. The simulator has the same path (docs/experiments/congestion.md).
 //!
-//! Two `namelyd` are joined by UDP through [`link`]; `namely serve` is beyond it, consumer sockets
+//! Two `namelyd` are joined by UDP through a [`Link`]; `namely serve` is beyond it, consumer sockets
 //! on this side.
-
-pub mod link;
 
 use std::fs;
 use std::io::Read;
@@ -18,7 +16,6 @@ use std::time::Duration;
 use namely_socket::{Consumer, ConsumerOptions};
 use serde_json::json;
 
-use self::link::{Link, LinkSpec};
 use clap::Args;
 use namely_bench::error::Error;
 use namely_bench::files::Object;
@@ -26,7 +23,8 @@ use namely_bench::machine::Machine;
 use namely_bench::probe;
 use namely_bench::programs::{Program, READY_LIMIT};
 use namely_bench::stats;
-use namely_interop::{Interrupt, Process, command};
+use namely_testbed::wire::{Link, WireSpec};
+use namely_testbed::{Interrupt, Process, command};
 
 /// Options of `emulated`.
 #[derive(Debug, Args)]
@@ -124,8 +122,8 @@ fn case(
     let dir = dir.map_err(|e| Error::environment("cannot make a folder", e))?;
     let dir = dir.path();
     let rate_bps = options.rate_mbps * 1_000_000;
-    let spec = LinkSpec {
-        rate_bps,
+    let spec = WireSpec {
+        rate_bps: Some(rate_bps),
         delay: Duration::from_millis(options.delay_ms),
         queue: Duration::from_millis(options.queue_ms),
         loss: loss / 100.0,

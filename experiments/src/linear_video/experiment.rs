@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use namely_bench::error::Error;
 use namely_bench::probe;
-use namely_interop::{Interrupt, Process};
+use namely_testbed::{Interrupt, Process};
 use serde::Serialize;
 
 use super::audience::Seen;

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
-use namely_interop::Interrupt;
+use namely_testbed::Interrupt;
 
 use self::experiment::{Mode, Outcome, Programs};
 use self::options::{Experiment, Role};

@@ -13,6 +13,7 @@ mod links;
 mod load;
 mod policy;
 mod process;
+mod readvertise;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ pub use links::{Dispatcher, Memif};
 pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
 pub use policy::PolicyError;
 pub use process::Process;
+pub use readvertise::Readvertise;
 pub use tables::Tables;
 
 /// Everything that can be configured. `Config::default()` is a router that serves this machine
@@ -56,6 +58,8 @@ pub struct Config {
     pub route: Vec<StaticRoute>,
     /// Routes for neighbours who make a face to this router.
     pub autoreg: Vec<Autoreg>,
+    /// What a routing daemon on this machine is told.
+    pub readvertise: Readvertise,
     /// Who may change what.
     pub authorization: Authorization,
     /// How neighbours are found on network devices.

@@ -8,6 +8,7 @@ mod autoreg;
 mod face_maker;
 mod leftovers;
 mod neighbours;
+mod readvertise;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
@@ -22,6 +23,7 @@ use namely_wire::{CACHE_POLICY_NO_CACHE, LpHeaders, Name};
 use self::face_maker::FaceMaker;
 use self::leftovers::Leftovers;
 use self::neighbours::Neighbours;
+use self::readvertise::Readvertiser;
 use crate::config::Config;
 use crate::dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker};
 
@@ -41,6 +43,7 @@ pub(crate) struct ControlThread {
     /// What is found on links, where that is looked for.
     links: Option<Links>,
     leftovers: Leftovers,
+    readvertiser: Readvertiser,
     config: Config,
 }
 
@@ -104,6 +107,7 @@ impl ControlThread {
             maker: FaceMaker::new(plane.clone()),
             neighbours: Neighbours::default(),
             leftovers: Leftovers::default(),
+            readvertiser: Readvertiser::default(),
             sender: OrderSender { orders: sender, waker: inbox.waker() },
             plane,
             core,
@@ -164,15 +168,20 @@ impl ControlThread {
             let packets = self.core.counters().packets;
             packets.in_interests.wrapping_add(packets.in_data)
         });
+        let control = control(&self.plane, &self.core);
+        let later_ns = self.readvertiser.tick(&self.config.readvertise.origins, control, now(), |command| {
+            self.plane.inject(command, LpHeaders::default());
+        });
         next_ns
             .into_iter()
             .chain(leftovers_ns)
+            .chain(later_ns)
             .min()
             .map_or(SLEEP_MAX, |next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(SLEEP_MAX))
     }
 
-    /// A packet for the router: an Interest of management. Nothing else is asked for, so nothing
-    /// else is expected.
+    /// A packet for the router: an Interest of management. Answers of a routing daemon are nothing
+    /// to it.
     fn packet(&mut self, packet: &ControlPacket) {
         let Some(face) = packet.incoming else { return };
         let requester = match packet.credentials {
@@ -198,6 +207,7 @@ impl ControlThread {
             }
         }
         self.reply(replies);
+        self.readvertiser.changed(now().ns);
     }
 
     fn face_event(&mut self, event: &FaceEventNotification) {
@@ -214,6 +224,7 @@ impl ControlThread {
                 if let Some(links) = &self.links {
                     links.orders.face_gone(event.face_id);
                 }
+                self.readvertiser.changed(now().ns);
             }
             FaceEventKind::Up | FaceEventKind::Down => {}
         }

@@ -72,6 +72,13 @@ impl Layout {
     }
 }
 
+/// Options of <linux/if_packet.h> that the library lacks.
+const PACKET_VNET_HDR: libc::c_int = 15;
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+
+/// What is before a frame of [`tap_socket`].
+pub const TAP_OCTETS: usize = 10;
+
 /// A frame in its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived<'a> {
@@ -278,6 +285,34 @@ pub fn sending_socket(index: u32) -> Result<OwnedFd, Errno> {
 pub fn plain_socket(index: u32) -> Result<OwnedFd, Errno> {
     let socket = socket()?;
     bind(&socket, index, ETHERTYPE)?;
+    Ok(socket)
+}
+
+/// A socket that receives each frame of a device by read(2), those that others send from here too.
+///
+/// # Errors
+/// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
+pub fn watching_socket(index: u32) -> Result<OwnedFd, Errno> {
+    let socket = socket()?;
+    member(&socket, index, libc::PACKET_MR_PROMISC, MacAddress([0; 6]))?;
+    bind(&socket, index, libc::ETH_P_ALL as u16)?;
+    Ok(socket)
+}
+
+/// A socket at one end of a wire that a program takes the place of: each frame that comes out of
+/// the device is received, whoever it is for, and what is sent goes into it. Before each frame is
+/// the kernel's header of what is still to be done with it (`virtio_net_hdr`, [`TAP_OCTETS`]),
+/// which has to go on with the frame: checksums that are missing, segments that are not cut yet.
+///
+/// # Errors
+/// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
+pub fn tap_socket(index: u32) -> Result<OwnedFd, Errno> {
+    let socket = socket()?;
+    let on: libc::c_int = 1;
+    set(&socket, libc::SOL_PACKET, PACKET_VNET_HDR, &on)?;
+    set(&socket, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &on)?;
+    member(&socket, index, libc::PACKET_MR_PROMISC, MacAddress([0; 6]))?;
+    bind(&socket, index, libc::ETH_P_ALL as u16)?;
     Ok(socket)
 }
 

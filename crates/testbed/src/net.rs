@@ -1,36 +1,42 @@
-//! Networks of a test's own: namespaces, and links between them.
+//! Network namespaces, which `ip netns` knows by name.
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::sandbox;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// Network namespaces, gone with the value, and the devices in them too.
 #[derive(Debug)]
 pub struct Net {
-    /// What the test calls each, and its name.
-    nodes: Vec<(&'static str, String)>,
+    /// What the caller calls each, and its name.
+    nodes: Vec<(String, String)>,
 }
 
 impl Net {
-    /// A namespace for each of `nodes`, with a loopback.
+    /// A namespace for each of `nodes`, with a loopback. In a sandbox they are called as the nodes
+    /// are; elsewhere their names are this process's own.
     ///
     /// # Errors
     /// Why there can be none here.
-    pub fn new(nodes: &[&'static str]) -> Result<Self, String> {
+    pub fn new(nodes: &[impl AsRef<str>]) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("network namespaces need root".into());
         }
-        let run = format!("nmle-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let run = match sandbox::is_inside() {
+            true => String::new(),
+            false => format!("nmle-{}-{}-", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)),
+        };
         let mut net = Net { nodes: Vec::new() };
-        for node in nodes {
-            let name = format!("{run}-{node}");
+        for node in nodes.iter().map(AsRef::as_ref) {
+            let name = format!("{run}{node}");
             ip(&format!("netns add {name}"))?;
-            net.nodes.push((node, name));
+            net.nodes.push((node.to_owned(), name));
             net.ip(&format!("-n {{{node}}} link set lo up"))?;
         }
         Ok(net)
@@ -51,8 +57,20 @@ impl Net {
     /// # Errors
     /// What it said.
     pub fn ip(&self, command: &str) -> Result<(), String> {
-        let filled = |text: String, (node, name): &(&str, String)| text.replace(&format!("{{{node}}}"), name);
-        ip(&self.nodes.iter().fold(command.to_owned(), filled))
+        ip(&self.filled(command))
+    }
+
+    /// Runs `tc` likewise.
+    ///
+    /// # Errors
+    /// What it said.
+    pub fn tc(&self, command: &str) -> Result<(), String> {
+        run("tc", &self.filled(command))
+    }
+
+    fn filled(&self, command: &str) -> String {
+        let fill = |text: String, (node, name): &(String, String)| text.replace(&format!("{{{node}}}"), name);
+        self.nodes.iter().fold(command.to_owned(), fill)
     }
 
     /// Joins two nodes: a device with the name and the address, which `ip addr add` knows, at each.
@@ -90,9 +108,13 @@ impl Drop for Net {
 }
 
 fn ip(command: &str) -> Result<(), String> {
-    match Command::new("ip").args(command.split_whitespace()).output() {
+    run("ip", command)
+}
+
+fn run(program: &str, command: &str) -> Result<(), String> {
+    match Command::new(program).args(command.split_whitespace()).stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(format!("ip {command}: {}", String::from_utf8_lossy(&output.stderr).trim())),
-        Err(error) => Err(format!("there is no ip command: {error}")),
+        Ok(output) => Err(format!("{program} {command}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        Err(error) => Err(format!("there is no {program} command (of iproute2): {error}")),
     }
 }

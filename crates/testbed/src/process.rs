@@ -3,6 +3,7 @@
 //! Only processes that this module started are ever signalled, each by its own process id.
 
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -52,7 +53,6 @@ impl Process {
         dir: &Path,
         output: Option<&Path>,
     ) -> Result<Self, ProcessError> {
-        use std::os::unix::process::CommandExt;
         let (errors, log) = new_log(what, dir)?;
         let standard_output = match output {
             Some(path) => File::create(path)
@@ -63,8 +63,21 @@ impl Process {
         Process::spawn(what, command, log)
     }
 
-    /// Starts `command` with its standard input and output piped, for [`crate::Running`].
-    pub(crate) fn start_piped(what: &str, mut command: Command, dir: &Path) -> Result<Self, ProcessError> {
+    /// Starts `command` as [`Process::start`] does; what it says on both outputs is added to `log`.
+    ///
+    /// # Errors
+    /// As those of [`Process::start`].
+    pub fn start_logged(what: &str, mut command: Command, log: &Path) -> Result<Self, ProcessError> {
+        let open = || {
+            let file = File::options().create(true).append(true).open(log);
+            file.map_err(|e| ProcessError::environment(format!("cannot write {}", log.display()), e))
+        };
+        command.process_group(0).stdout(open()?).stderr(open()?);
+        Process::spawn(what, command, log.to_owned())
+    }
+
+    /// Starts `command` with its standard input and output piped, for who reads its lines.
+    pub fn start_piped(what: &str, mut command: Command, dir: &Path) -> Result<Self, ProcessError> {
         let (errors, log) = new_log(what, dir)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
         Process::spawn(what, command, log)
@@ -94,13 +107,18 @@ impl Process {
         Process::start(what, command, dir, output)?.wait(limit, interrupt)
     }
 
+    /// How it ended, once it has.
+    pub fn status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
     /// What it was started as.
-    pub(crate) fn what(&self) -> &str {
+    pub fn what(&self) -> &str {
         &self.what
     }
 
     /// The ends of its pipes.
-    pub(crate) fn child(&mut self) -> &mut Child {
+    pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
@@ -186,7 +204,7 @@ impl Process {
     }
 
     /// How it ended, once it has and before `deadline`.
-    pub(crate) fn wait_until(&mut self, deadline: Instant) -> Option<ExitStatus> {
+    pub fn wait_until(&mut self, deadline: Instant) -> Option<ExitStatus> {
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status);
@@ -198,14 +216,19 @@ impl Process {
         }
     }
 
-    /// As [`Process::stop`]. Returns its status if SIGTERM or its own will ended it.
-    pub(crate) fn end(&mut self) -> Option<ExitStatus> {
+    /// Asks it to end, by SIGTERM, and does not wait.
+    pub fn terminate(&mut self) {
         if self.is_running() {
             // A failed signal means that it is gone already; waiting finds out either way.
             if let Ok(pid) = self.pid() {
                 let _ = kill_process(pid, Signal::TERM);
             }
         }
+    }
+
+    /// As [`Process::stop`]. Returns its status if SIGTERM or its own will ended it.
+    pub fn end(&mut self) -> Option<ExitStatus> {
+        self.terminate();
         let status = self.wait_until(Instant::now() + GRACE);
         if status.is_none() {
             let _ = self.child.kill();
@@ -237,7 +260,7 @@ impl Process {
         }
     }
 
-    fn pid(&self) -> Result<Pid, ProcessError> {
+    pub(crate) fn pid(&self) -> Result<Pid, ProcessError> {
         i32::try_from(self.child.id())
             .ok()
             .and_then(Pid::from_raw)

@@ -31,6 +31,11 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// Interrupts.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     /// Returns without an error until interrupted.
     ///
     /// # Errors
@@ -63,7 +68,7 @@ mod tests {
     #[test]
     fn an_interrupted_sleep_ends_early() {
         let interrupt = Interrupt::default();
-        interrupt.0.store(true, Ordering::Relaxed);
+        interrupt.set();
         let started = Instant::now();
         assert!(interrupt.sleep(Duration::from_secs(60)).is_err());
         assert!(started.elapsed() < Duration::from_secs(30));

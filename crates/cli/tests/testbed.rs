@@ -1,0 +1,224 @@
+//! `namely testbed`: the examples run, and whatever happens nothing stays behind. Where there can
+//! be no namespaces, these tests say that they are skipped.
+
+mod common;
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use common::{Home, LIMIT};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/testbeds").canonicalize().unwrap()
+}
+
+/// Whether a testbed can be built here; printed if not.
+fn can_build(options: &[&str]) -> bool {
+    let flags = ["--net", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c"];
+    let mut command = Command::new("unshare");
+    command.args(options).args(flags).arg("mount -t tmpfs x /run && ip netns add x");
+    let can = command.output().is_ok_and(|output| output.status.success());
+    if !can {
+        println!("skipped: no namespaces here, or no unshare and ip");
+    }
+    can
+}
+
+fn own_options() -> &'static [&'static str] {
+    if rustix::process::geteuid().is_root() { &[] } else { &["--user", "--map-root-user"] }
+}
+
+/// Runs an example to its end; what it said as JSON.
+fn run(home: &Home, file: &Path) -> Value {
+    home.json(["testbed", "run", file.to_str().unwrap(), "--results", "results"]).remove(0)
+}
+
+/// A program's exit status in a summary.
+fn exit(summary: &Value, program: &str, node: &str) -> Option<i64> {
+    let programs = summary["programs"].as_array().unwrap();
+    programs.iter().find(|p| p["program"] == program && p["node"] == node).unwrap()["exit"].as_i64()
+}
+
+#[test]
+fn nine_routers_in_a_grid_carry_a_file_around_a_link_that_is_cut() {
+    if !can_build(own_options()) {
+        return;
+    }
+    let home = Home::new();
+    let summary = run(&home, &docs().join("grid-9.toml"));
+    assert_eq!(summary["well"], true, "{summary:#}");
+    assert_eq!((exit(&summary, "before", "r1"), exit(&summary, "across", "r1")), (Some(0), Some(0)));
+    assert_eq!(summary["events"][0]["what"], "r2-r3 down");
+    let nodes = summary["nodes"].as_array().unwrap();
+    assert!(nodes.iter().all(|node| node["router"] == "ended well"), "{summary:#}");
+    let of = |name: &str| nodes.iter().find(|node| node["node"] == name).unwrap();
+    assert!(of("r3")["status"]["in"]["interests"].as_u64() > Some(0), "the first file came by r3");
+    assert!(of("r7")["status"]["in"]["interests"].as_u64() > Some(0), "the second by r7");
+    let carriers = summary["networks"].as_array().unwrap();
+    assert!(carriers.iter().all(|network| network["carrier"] != ""), "{carriers:?}");
+    let results = home.path("results");
+    assert!(fs::read_to_string(results.join("topology.svg")).unwrap().contains(">r9<"));
+    for file in [
+        "summary.json",
+        "testbed.toml",
+        "r1/router.log",
+        "r9/faces.json",
+        "r9/counters.json",
+        "r9/routes.json",
+    ] {
+        assert!(results.join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn wrong_files_are_refused_with_their_line_and_examples_pass() {
+    let home = Home::new();
+    for file in fs::read_dir(docs()).unwrap().flatten() {
+        let listed = home.json(["testbed", "check", file.path().to_str().unwrap()]);
+        assert!(listed.len() > 2 && listed[0]["ipv4"] == "10.0.0.1", "{listed:?}");
+    }
+    fs::write(home.path("wrong.toml"), "[[node]]\nname = \"a\"\nspeed = 9\n").unwrap();
+    let said = home.fails(78, ["testbed", "check", "wrong.toml"]);
+    assert!(said.contains("wrong.toml:3: unknown field `speed`"), "{said}");
+    let said = home.fails(78, ["testbed", "run", "wrong.toml"]);
+    assert!(said.contains("wrong.toml:3:"), "{said}");
+    fs::write(home.path("init.toml"), home.ok(["testbed", "init"])).unwrap();
+    let drawn = home.ok(["testbed", "check", "init.toml", "--draw", "init.svg"]);
+    assert!(drawn.contains("02:00:00:00:00:03"), "{drawn}");
+    assert!(fs::read_to_string(home.path("init.svg")).unwrap().ends_with("</svg>\n"));
+}
+
+/// A testbed of two nodes whose program writes `up` into its folder, and then does `then`.
+fn small(home: &Home, then: &str) -> PathBuf {
+    let file = home.path("small.toml");
+    let text = format!(
+        "[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[segment]]\nname = \"lan\"\nnodes = [\"a\", \"b\"]\n\
+         delay = \"1ms\"\ncapture = true\n[[program]]\nname = \"p\"\nnode = \"b\"\n\
+         run = \"setsid sleep 987654 & echo $$ > up; {then}\"\n"
+    );
+    fs::write(&file, text).unwrap();
+    file
+}
+
+/// Processes whose working directory is below this home, but for `but`: every program and router of
+/// a testbed is.
+fn left(home: &Home) -> Vec<u32> {
+    let results = home.path("results").canonicalize().unwrap();
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|folder| folder.starts_with(&results))
+    })
+    .collect()
+}
+
+fn start(home: &Home, file: &Path) -> Child {
+    let mut command = home.namely(["testbed", "run", file.to_str().unwrap(), "--results", "results"]);
+    // A group of its own, as a shell gives each command.
+    let log = fs::File::create(home.path("testbed.log")).unwrap();
+    command.process_group(0).stdout(Stdio::null()).stderr(log);
+    let child = command.spawn().unwrap();
+    home.wait_for("the program", || home.path("results/b/up").is_file());
+    assert!(left(home).len() >= 4, "two routers, a shell and what it started: {:?}", left(home));
+    child
+}
+
+/// How a testbed that gets a signal ends: its exit status, once nothing of it is left.
+fn ends_by(signal: Signal) -> Option<Option<i32>> {
+    if !can_build(own_options()) {
+        return None;
+    }
+    let home = Home::new();
+    let file = small(&home, "wait");
+    let mut child = start(&home, &file);
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();
+    let deadline = Instant::now() + LIMIT;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None => assert!(Instant::now() < deadline, "the testbed does not end"),
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    home.wait_for("that nothing is left", || left(&home).is_empty());
+    if signal != Signal::KILL {
+        // In order: captures are whole, and the summary is written.
+        let summary = fs::read_to_string(home.path("results/summary.json")).unwrap();
+        let summary: Value = serde_json::from_str(&summary).unwrap();
+        assert_eq!(summary["interrupted"], true);
+        assert!(fs::metadata(home.path("results/b-eth0.pcap")).unwrap().len() >= 24);
+    }
+    Some(status.code())
+}
+
+#[test]
+fn ctrl_c_ends_everything_in_order() {
+    let Some(code) = ends_by(Signal::INT) else { return };
+    assert_eq!(code, Some(130));
+}
+
+#[test]
+fn sigterm_ends_everything_in_order() {
+    let Some(code) = ends_by(Signal::TERM) else { return };
+    assert_eq!(code, Some(130));
+}
+
+#[test]
+fn sigkill_of_the_command_leaves_nothing_behind() {
+    let Some(code) = ends_by(Signal::KILL) else { return };
+    assert_eq!(code, None);
+}
+
+#[test]
+fn a_program_that_fails_fails_the_testbed_and_leaves_nothing_behind() {
+    if !can_build(own_options()) {
+        return;
+    }
+    let home = Home::new();
+    let file = small(&home, "echo no luck; exit 3");
+    let said = home.fails(1, ["testbed", "run", file.to_str().unwrap(), "--results", "results"]);
+    assert!(said.contains("p on b ended with status 3; see ") && said.contains("p.log"), "{said}");
+    assert!(fs::read_to_string(home.path("results/b/p.log")).unwrap().contains("no luck"));
+    home.wait_for("that nothing is left", || left(&home).is_empty());
+}
+
+#[test]
+fn a_testbed_needs_no_root_where_users_may_have_namespaces() {
+    let is_root = rustix::process::geteuid().is_root();
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let mut probe = Command::new("setpriv");
+    probe.args(nobody).args(["unshare", "--user", "--map-root-user", "--net", "true"]);
+    if is_root && !probe.output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: users may have no namespaces here, or there is no setpriv");
+        return;
+    }
+    if !is_root && !can_build(own_options()) {
+        return;
+    }
+    // Somebody else's home: what they can read and write.
+    let home = Home::new();
+    let mine = home.path("mine");
+    fs::create_dir(&mine).unwrap();
+    for path in [mine.parent().unwrap(), &mine] {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    }
+    fs::rename(small(&home, "ping -c 1 10.0.0.1 || namely status"), mine.join("small.toml")).unwrap();
+    // The programs may lie where nobody else can read.
+    let programs = Path::new(env!("CARGO_BIN_EXE_namely"));
+    fs::copy(programs, mine.join("namely")).unwrap();
+    let mut command = Command::new(mine.join("namely"));
+    if is_root {
+        command = Command::new("setpriv");
+        command.args(nobody).arg(mine.join("namely"));
+    }
+    command.args(["testbed", "run", "small.toml", "--results", "results", "--json"]);
+    let output = command.current_dir(&mine).env("HOME", &mine).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&summary["well"], &summary["nodes"][0]["router"]), (&true.into(), &"ended well".into()));
+}

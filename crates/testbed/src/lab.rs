@@ -1,0 +1,372 @@
+//! A testbed that is there: its namespaces and networks, the routers on its nodes, and how a
+//! program is run on one of them.
+
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+
+use crate::capture::Capture;
+use crate::error::TestbedError;
+use crate::file::{Deed, Listens, Node, Testbed};
+use crate::interrupt::Interrupt;
+use crate::net::Net;
+use crate::network::{self, Built, Device, Kernel};
+use crate::process::Process;
+use crate::{sandbox, text};
+
+/// How long routers may take until they answer.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a router may take to say what it knows.
+const DATASET_LIMIT: Duration = Duration::from_secs(30);
+
+/// What routers are asked at the end, and the file of the answer.
+pub const DATASETS: [(&str, &[&str]); 7] = [
+    ("status", &["status"]),
+    ("counters", &["status", "--counters"]),
+    ("faces", &["face", "list"]),
+    ("routes", &["route", "list"]),
+    ("strategies", &["strategy", "list"]),
+    ("cs", &["cs", "info"]),
+    ("neighbors", &["neighbors"]),
+];
+
+/// A testbed that is there. What runs in it ends before the namespaces go.
+#[derive(Debug)]
+pub struct Lab {
+    captures: Vec<Capture>,
+    routers: Vec<(String, Option<Process>)>,
+    networks: Vec<Built>,
+    net: Net,
+    devices: Vec<Device>,
+    testbed: Testbed,
+    folder: PathBuf,
+}
+
+impl Lab {
+    /// Builds the networks in the sandbox that this process is in, starts the routers, and waits
+    /// until they answer. What is written goes below `folder`, which is made.
+    ///
+    /// # Errors
+    /// What cannot be had here, a router that does not start, or an interruption.
+    pub fn build(testbed: Testbed, folder: &Path, interrupt: &Interrupt) -> Result<Self, TestbedError> {
+        let folder = made(folder)?;
+        let nodes: Vec<&str> = testbed.nodes.iter().map(|node| node.name.get_ref().as_str()).collect();
+        let net = Net::new(&nodes).map_err(network::refused)?;
+        let (kernel, devices) = (Kernel::look(), network::devices(&testbed));
+        for node in &nodes {
+            made(&folder.join(node))?;
+            made(&Path::new("/run").join(node))?;
+            // Addresses are this testbed's own: nobody else can have them.
+            net.enter(node, || fs::write("/proc/sys/net/ipv6/conf/default/accept_dad", "0")).ok();
+        }
+        made(&folder.join("keys"))?;
+        let mut networks = Vec::new();
+        for (n, found) in testbed.networks().iter().enumerate() {
+            interrupt.check()?;
+            let own: Vec<Device> = of(&devices, n).cloned().collect();
+            networks.push(network::build(&net, n, found, &own, kernel)?);
+        }
+        let mut lab =
+            Lab { captures: Vec::new(), routers: Vec::new(), networks, net, devices, testbed, folder };
+        lab.start_captures()?;
+        for n in 0..lab.testbed.nodes.len() {
+            lab.start_router(n)?;
+        }
+        lab.wait_for_routers(interrupt)?;
+        Ok(lab)
+    }
+
+    fn start_captures(&mut self) -> Result<(), TestbedError> {
+        for (n, network) in self.testbed.networks().iter().enumerate().filter(|(_, network)| network.capture)
+        {
+            for Device { node, name, .. } in of(&self.devices, n) {
+                let path = self.folder.join(format!("{node}-{name}.pcap"));
+                let capture = self.net.enter(node, || Capture::start(name, &path));
+                let what = || format!("cannot capture {} at {node}", network.name);
+                self.captures.push(capture.map_err(|e| TestbedError::unable(what(), e))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the router of a node, if it has one.
+    fn start_router(&mut self, n: usize) -> Result<(), TestbedError> {
+        let Some(node) = self.testbed.nodes.get(n) else { return Ok(()) };
+        let name = node.name.get_ref().clone();
+        let command = self.router_command(node)?;
+        let process = match command {
+            Some(command) => {
+                let log = self.folder.join(&name).join("router.log");
+                Some(Process::start_logged(&format!("the router of {name}"), command, &log)?)
+            }
+            None => None,
+        };
+        self.routers.retain(|(known, _)| *known != name);
+        self.routers.push((name, process));
+        Ok(())
+    }
+
+    fn router_command(&self, node: &Node) -> Result<Option<Command>, TestbedError> {
+        let (name, settings) = (node.name.get_ref().as_str(), self.testbed.settings(node));
+        if settings.router == Some(false) {
+            return Ok(None);
+        }
+        let daemon = program("namelyd").filter(|path| path.is_file());
+        let mut command = match daemon {
+            Some(daemon) => self.command(name, &daemon),
+            None => {
+                let mut command = self.command(name, &client()?);
+                command.arg("up");
+                command
+            }
+        };
+        match &settings.config {
+            Some(config) => {
+                let file = self.folder.join(name).join("namely.toml");
+                let config =
+                    text::fill(&self.testbed, &self.folder, name, config).map_err(network::refused)?;
+                fs::write(&file, config)
+                    .map_err(|e| TestbedError::unable(format!("cannot write {}", file.display()), e))?;
+                command.arg("--config").arg(file).arg("--only")
+            }
+            None => command.arg("--no-config"),
+        };
+        command.args(["--listen", &self.router(name)]);
+        let listens = settings.listen.unwrap_or_default();
+        if matches!(listens, Listens::Ethernet | Listens::Both) {
+            for device in self.devices.iter().filter(|device| device.node == name) {
+                command.arg("--listen").arg(format!("dev://{}", device.name));
+            }
+        }
+        if matches!(listens, Listens::Udp | Listens::Both) {
+            command.args(["--listen", "udp://0.0.0.0:6363"]);
+        }
+        for argument in settings.arguments.unwrap_or_default() {
+            command.arg(text::fill(&self.testbed, &self.folder, name, &argument).map_err(network::refused)?);
+        }
+        if let Some(log) = settings.log {
+            command.args(["--log", &log]);
+        }
+        Ok(Some(command))
+    }
+
+    fn wait_for_routers(&mut self, interrupt: &Interrupt) -> Result<(), TestbedError> {
+        let deadline = Instant::now() + READY_LIMIT;
+        for (name, process) in &mut self.routers {
+            let Some(process) = process else { continue };
+            let socket = socket(name);
+            while UnixStream::connect(&socket).is_err() {
+                process.expect_running()?;
+                interrupt.sleep(Duration::from_millis(5))?;
+                if Instant::now() > deadline {
+                    let reason =
+                        format!("the router of {name} does not answer; see {}", process.log().display());
+                    return Err(network::refused(reason));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the file says.
+    pub fn testbed(&self) -> &Testbed {
+        &self.testbed
+    }
+
+    /// Where everything is written.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Every device.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// What carries each network, in their order.
+    pub fn carriers(&self) -> Vec<network::Carrier> {
+        self.networks.iter().map(|built| built.carrier).collect()
+    }
+
+    /// The namespaces.
+    pub fn net(&self) -> &Net {
+        &self.net
+    }
+
+    /// The URI of a node's router.
+    pub fn router(&self, node: &str) -> String {
+        format!("unix://{}", socket(node).display())
+    }
+
+    /// A program on a node, in its folder, at its router.
+    pub fn command(&self, node: &str, program: &Path) -> Command {
+        let home = self.folder.join(node);
+        let keys = if self.testbed.testbed.own_keys { home.join("keys") } else { self.folder.join("keys") };
+        let own = sandbox::programs().into_iter();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(own.chain(std::env::split_paths(&path))).unwrap_or(path);
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.net.name(node)]).arg(program).current_dir(&home);
+        command.stdin(Stdio::null()).env("PATH", path).env("HOME", &home).env("NAMELY_HOME", keys);
+        command.env("NAMELY_ROUTER", self.router(node)).env("NDN_CLIENT_TRANSPORT", self.router(node));
+        command.env_remove("XDG_RUNTIME_DIR").env_remove("XDG_CONFIG_HOME");
+        sandbox::forget(&mut command);
+        command
+    }
+
+    /// What a shell is given, on a node.
+    ///
+    /// # Errors
+    /// A place in it that stands for nothing.
+    pub fn shell(&self, node: &str, script: &str) -> Result<Command, TestbedError> {
+        let script = text::fill(&self.testbed, &self.folder, node, script).map_err(network::refused)?;
+        let mut command = self.command(node, Path::new("/bin/sh"));
+        command.args(["-c", &script]);
+        Ok(command)
+    }
+
+    /// `namely`, on a node.
+    ///
+    /// # Errors
+    /// It is not beside this program.
+    pub fn namely(&self, node: &str) -> Result<Command, TestbedError> {
+        Ok(self.command(node, &client()?))
+    }
+
+    /// The process of a node's router; none if it was killed or there is none.
+    pub fn router_process(&mut self, node: &str) -> Option<&mut Process> {
+        self.routers.iter_mut().find(|(name, _)| name == node)?.1.as_mut()
+    }
+
+    /// The processes of all routers.
+    pub(crate) fn router_pids(&self) -> Vec<Pid> {
+        let running = self.routers.iter().filter_map(|(_, process)| process.as_ref());
+        running.filter_map(|process| process.pid().ok()).collect()
+    }
+
+    /// What a node's router says when `namely` is asked so: JSON, a value a line.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn dataset(&self, node: &str, arguments: &[&str]) -> Result<Vec<Value>, TestbedError> {
+        let mut command = self.namely(node)?;
+        command.arg("--json").args(arguments).stderr(Stdio::piped());
+        let output = command.output().map_err(|e| TestbedError::unable("cannot run namely", e))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(network::refused(format!("{node}: {said}")));
+        }
+        let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    }
+
+    /// Does what an event says.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn perform(&mut self, deed: Deed<'_>) -> Result<(), TestbedError> {
+        match deed {
+            Deed::Down(name) => self.set(name, false),
+            Deed::Up(name) => self.set(name, true),
+            Deed::Kill(node) => {
+                sandbox::signal(self.net.name(node), Signal::KILL);
+                self.routers.retain(|(name, _)| name != node);
+                Ok(())
+            }
+            Deed::Start(node) => {
+                let n = self.testbed.nodes.iter().position(|known| known.name.get_ref() == node);
+                self.start_router(n.unwrap_or(usize::MAX))
+            }
+        }
+    }
+
+    fn set(&self, name: &str, is_up: bool) -> Result<(), TestbedError> {
+        let n = self.testbed.networks().iter().position(|network| network.name == name);
+        let Some((n, built)) = n.and_then(|n| Some((n, self.networks.get(n)?))) else { return Ok(()) };
+        let devices: Vec<Device> = of(&self.devices, n).cloned().collect();
+        built.set(&devices, is_up)
+    }
+
+    /// Writes what the routers know into files of the nodes' folders.
+    pub fn collect(&self, interrupt: &Interrupt) {
+        std::thread::scope(|scope| {
+            for (name, _) in self.routers.iter().filter(|(_, process)| process.is_some()) {
+                scope.spawn(move || {
+                    for (file, arguments) in DATASETS {
+                        let Ok(mut command) = self.namely(name) else { return };
+                        command.arg("--json").args(arguments);
+                        let out = self.folder.join(name).join(format!("{file}.json"));
+                        let dir = tempfile::tempdir();
+                        let Ok(dir) = dir else { return };
+                        let what = format!("{file} of {name}");
+                        let run =
+                            Process::run(&what, command, dir.path(), Some(&out), DATASET_LIMIT, interrupt);
+                        // A router that is gone says nothing, and an older one knows less.
+                        if run.is_err() {
+                            let _ = fs::remove_file(&out);
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    /// Ends every process on the nodes in order: programs and then routers have the time to say
+    /// goodbye. Says how each router ended.
+    pub fn stop(&mut self) -> Vec<(String, Option<bool>)> {
+        let mut ends = Vec::new();
+        for (name, process) in &mut self.routers {
+            if let Some(process) = process {
+                process.terminate();
+            }
+            ends.push((name.clone(), None));
+        }
+        for ((_, process), (_, end)) in self.routers.iter_mut().zip(&mut ends) {
+            *end = process.take().map(|mut process| process.end().is_some_and(|status| status.success()));
+        }
+        for (name, _) in &ends {
+            sandbox::signal(self.net.name(name), Signal::KILL);
+        }
+        self.captures.clear();
+        ends
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn of(devices: &[Device], network: usize) -> impl Iterator<Item = &Device> {
+    devices.iter().filter(move |device| device.addresses.network == network)
+}
+
+/// Where a node's router is reached: paths of sockets are short, so it is not in the folder.
+fn socket(node: &str) -> PathBuf {
+    PathBuf::from(format!("/run/{node}/namely.sock"))
+}
+
+fn program(name: &str) -> Option<PathBuf> {
+    sandbox::programs().map(|folder| folder.join(name))
+}
+
+/// `namely`, beside this program.
+fn client() -> Result<PathBuf, TestbedError> {
+    let found = program("namely").filter(|path| path.is_file());
+    found.ok_or_else(|| TestbedError::Unable {
+        reason: "namely is not beside this program".to_owned(),
+        hint: Some("build it, or say by NAMELY_BIN_DIR where it is".to_owned()),
+    })
+}
+
+fn made(folder: &Path) -> Result<PathBuf, TestbedError> {
+    let made = fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
+    made.map_err(|e| TestbedError::unable(format!("cannot make the folder {}", folder.display()), e))
+}

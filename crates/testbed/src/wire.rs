@@ -1,0 +1,390 @@
+//! A wire emulated in user space: what comes out of one end goes into the other at a rate, after a
+//! delay, through a queue of limited length, and some is lost. For kernels without netem, and the
+//! same on every machine. Its ends are UDP sockets ([`Link`]) or network devices ([`Frames`]).
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use namely_datagrams::ethernet::ring::TAP_OCTETS;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::Timespec;
+use rustix::net::{RecvFlags, SendFlags};
+use socket2::SockRef;
+
+/// Octets that the kernel may hold for a socket of ours: the emulated queue shall drop, not the
+/// socket's.
+const SOCKET_OCTETS: usize = 8 << 20;
+
+/// Largest packet, with what is before a frame.
+const PACKET_OCTETS_MAX: usize = 65_536 + 64;
+
+/// Most packets under way in a direction: what bounds a wire without a rate.
+const UNDER_WAY_MAX: usize = 65_536;
+
+/// How long a direction sleeps at most before it looks whether it shall end.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a wire is like, the same in both directions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WireSpec {
+    /// Rate, bit/s; none for one that takes no time.
+    pub rate_bps: Option<u64>,
+    /// Delay of each direction.
+    pub delay: Duration,
+    /// What the queue holds, as the time that it takes to send.
+    pub queue: Duration,
+    /// Share of packets that are lost.
+    pub loss: f64,
+}
+
+/// What passed in one direction.
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// Octets sent on.
+    pub octets: AtomicU64,
+    /// Packets lost on the way, as asked for.
+    pub lost: AtomicU64,
+    /// Packets for which the queue had no room.
+    pub full: AtomicU64,
+    /// How long each packet waited in the queue, us; only where somebody asks for them.
+    waits_us: Option<Mutex<Vec<f64>>>,
+}
+
+impl Passed {
+    /// The waits so far, and none from now on.
+    pub fn take_waits_us(&self) -> Vec<f64> {
+        let waits = self.waits_us.as_ref();
+        waits.map_or(Vec::new(), |waits| {
+            std::mem::take(&mut *waits.lock().unwrap_or_else(PoisonError::into_inner))
+        })
+    }
+
+    fn waited(&self, wait: Duration) {
+        if let Some(waits) = &self.waits_us {
+            waits.lock().unwrap_or_else(PoisonError::into_inner).push(wait.as_secs_f64() * 1e6);
+        }
+    }
+}
+
+/// One end of a wire. Nothing of it waits.
+pub trait End: AsFd + Send + 'static {
+    /// The next packet that comes out of it.
+    fn receive(&self, into: &mut [u8]) -> io::Result<usize>;
+    /// A packet goes into it.
+    fn send(&self, packet: &[u8]) -> io::Result<usize>;
+    /// What is before a packet and takes no time.
+    fn header_octets(&self) -> usize;
+}
+
+/// A wire that runs. Dropping it ends it.
+#[derive(Debug)]
+pub struct Wire {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Wire {
+    /// A wire between two ends.
+    ///
+    /// # Errors
+    /// Environment: a descriptor cannot be had twice.
+    pub fn start<E: End + TryClone>(spec: WireSpec, [a, b]: [E; 2]) -> io::Result<Self> {
+        let directions = [(a.twin()?, b.twin()?), (b, a)];
+        Ok(Self::run(spec, directions.map(|(from, to)| (from, to, Arc::default()))))
+    }
+
+    fn run<E: End>(spec: WireSpec, directions: [(E, E, Arc<Passed>); 2]) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seeds = [0x1234_5678_9abc_def1, 0x0fed_cba9_8765_4321];
+        let threads = directions.into_iter().zip(seeds).map(|((from, to, passed), random)| {
+            let direction = Direction { spec, from, to, passed, stop: stop.clone(), random };
+            thread::spawn(move || direction.run())
+        });
+        let threads = threads.collect();
+        Wire { stop, threads }
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What can be had a second time, for the other direction.
+pub trait TryClone: Sized {
+    /// The same end again.
+    ///
+    /// # Errors
+    /// Environment: no descriptor.
+    fn twin(&self) -> io::Result<Self>;
+}
+
+/// A network device, whose frames a wire carries: a socket of `ring::tap_socket`.
+#[derive(Debug)]
+pub struct Frames(OwnedFd);
+
+impl Frames {
+    /// The device that the socket is bound to.
+    pub fn new(socket: OwnedFd) -> Self {
+        // As much as the system lets us have.
+        let _ = SockRef::from(&socket).set_recv_buffer_size(SOCKET_OCTETS);
+        let _ = SockRef::from(&socket).set_send_buffer_size(SOCKET_OCTETS);
+        Frames(socket)
+    }
+}
+
+impl TryClone for Frames {
+    fn twin(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Frames)
+    }
+}
+
+impl AsFd for Frames {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl End for Frames {
+    fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::net::recv(&self.0, into, RecvFlags::DONTWAIT)?.1)
+    }
+
+    fn send(&self, packet: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(&self.0, packet, SendFlags::DONTWAIT)?)
+    }
+
+    fn header_octets(&self) -> usize {
+        TAP_OCTETS
+    }
+}
+
+/// A wire between a UDP socket and whoever sends to another. Dropping it ends it.
+#[derive(Debug)]
+pub struct Link {
+    near: SocketAddr,
+    /// Towards the near end: from the router that the link leads to.
+    back: Arc<Passed>,
+    _wire: Wire,
+}
+
+/// A UDP socket; without a peer of its own it answers whoever sent last.
+#[derive(Debug)]
+struct Datagrams {
+    socket: UdpSocket,
+    caller: Option<Arc<Mutex<Option<SocketAddr>>>>,
+}
+
+impl AsFd for Datagrams {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl End for Datagrams {
+    fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+        let (octets, from) = self.socket.recv_from(into)?;
+        if let Some(caller) = &self.caller {
+            *caller.lock().unwrap_or_else(PoisonError::into_inner) = Some(from);
+        }
+        Ok(octets)
+    }
+
+    fn send(&self, packet: &[u8]) -> io::Result<usize> {
+        match self.caller.as_ref().map(|caller| *caller.lock().unwrap_or_else(PoisonError::into_inner)) {
+            None => self.socket.send(packet),
+            Some(Some(caller)) => self.socket.send_to(packet, caller),
+            Some(None) => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    fn header_octets(&self) -> usize {
+        0
+    }
+}
+
+impl Link {
+    /// A link to `far`. Whoever sends to [`Link::near`] is the near end.
+    ///
+    /// # Errors
+    /// Environment: no sockets.
+    pub fn start(spec: WireSpec, far: SocketAddr) -> io::Result<Self> {
+        let open = || -> io::Result<UdpSocket> {
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+            let options = SockRef::from(&socket);
+            // As much as the system lets us have.
+            let _ = options.set_recv_buffer_size(SOCKET_OCTETS);
+            let _ = options.set_send_buffer_size(SOCKET_OCTETS);
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        };
+        let (near, out) = (open()?, open()?);
+        out.connect(far)?;
+        let address = near.local_addr()?;
+        let caller = Some(Arc::new(Mutex::new(None)));
+        let near = [near.try_clone()?, near].map(|socket| Datagrams { socket, caller: caller.clone() });
+        let far = [out.try_clone()?, out].map(|socket| Datagrams { socket, caller: None });
+        let back = Arc::new(Passed { waits_us: Some(Mutex::default()), ..Passed::default() });
+        let ([near_in, near_out], [far_in, far_out]) = (near, far);
+        let directions = [(near_in, far_out, Arc::default()), (far_in, near_out, back.clone())];
+        Ok(Link { near: address, back, _wire: Wire::run(spec, directions) })
+    }
+
+    /// Where the near end sends to.
+    pub fn near(&self) -> SocketAddr {
+        self.near
+    }
+
+    /// What passed towards the near end.
+    pub fn back(&self) -> &Passed {
+        &self.back
+    }
+}
+
+struct Direction<E> {
+    spec: WireSpec,
+    from: E,
+    to: E,
+    passed: Arc<Passed>,
+    stop: Arc<AtomicBool>,
+    random: u64,
+}
+
+impl<E: End> Direction<E> {
+    fn run(mut self) {
+        let mut buffer = vec![0; PACKET_OCTETS_MAX];
+        let mut under_way: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
+        let mut free_at = Instant::now();
+        while !self.stop.load(Ordering::Relaxed) {
+            while under_way.front().is_some_and(|(due, _)| *due <= Instant::now()) {
+                if let Some((_, packet)) = under_way.pop_front() {
+                    self.send(&packet);
+                }
+            }
+            let wait = under_way
+                .front()
+                .map_or(LOOK, |(due, _)| due.saturating_duration_since(Instant::now()).min(LOOK));
+            let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
+            let _ = poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&timeout));
+            while let Ok(octets) = self.from.receive(&mut buffer) {
+                let now = Instant::now();
+                if let Some(due) = self.admit(octets, now, &mut free_at, under_way.len()) {
+                    under_way.push_back((due, buffer[..octets].to_vec()));
+                }
+                if under_way.front().is_some_and(|(due, _)| *due <= now) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// When a packet is at the other end, unless it is lost.
+    fn admit(
+        &mut self,
+        octets: usize,
+        now: Instant,
+        free_at: &mut Instant,
+        under_way: usize,
+    ) -> Option<Instant> {
+        let wait = free_at.saturating_duration_since(now);
+        if wait > self.spec.queue || under_way >= UNDER_WAY_MAX {
+            self.passed.full.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        self.passed.waited(wait);
+        let octets = octets.saturating_sub(self.from.header_octets());
+        let seconds = self.spec.rate_bps.map_or(0.0, |rate| octets as f64 * 8.0 / rate as f64);
+        *free_at = (*free_at).max(now) + Duration::from_secs_f64(seconds);
+        // What is lost has used the wire too.
+        if self.is_lost() {
+            self.passed.lost.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(*free_at + self.spec.delay)
+    }
+
+    fn send(&self, packet: &[u8]) {
+        if let Ok(octets) = self.to.send(packet) {
+            self.passed.octets.fetch_add(octets as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn is_lost(&mut self) -> bool {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) as f64 / (1_u64 << 53) as f64 <= self.spec.loss && self.spec.loss > 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(spec: WireSpec) -> (UdpSocket, UdpSocket, Link) {
+        let far = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let link = Link::start(spec, far.local_addr().unwrap()).unwrap();
+        let near = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        near.connect(link.near()).unwrap();
+        for socket in [&near, &far] {
+            socket.set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
+        }
+        (near, far, link)
+    }
+
+    const SPEC: WireSpec = WireSpec {
+        rate_bps: Some(8_000_000),
+        delay: Duration::from_millis(30),
+        queue: Duration::from_millis(50),
+        loss: 0.0,
+    };
+
+    #[test]
+    fn datagrams_take_their_delay_both_ways_and_the_rate_spaces_them() {
+        let (near, far, _link) = ends(SPEC);
+        let (started, mut buffer) = (Instant::now(), [0; 2000]);
+        near.send(b"there").unwrap();
+        let (octets, from) = far.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..octets], b"there");
+        far.send_to(b"back", from).unwrap();
+        assert_eq!(near.recv(&mut buffer).unwrap(), 4);
+        assert!(started.elapsed() >= Duration::from_millis(60));
+        let started = Instant::now();
+        // 20 datagrams of a millisecond each.
+        (0..20).for_each(|_| assert!(near.send(&[0; 1000]).is_ok()));
+        (0..20).for_each(|_| assert!(far.recv(&mut buffer).is_ok()));
+        assert!(started.elapsed() >= Duration::from_millis(50));
+    }
+
+    #[test]
+    fn a_full_queue_and_the_loss_asked_for_drop_and_are_counted() {
+        let (near, far, link) = ends(SPEC);
+        let mut buffer = [0; 2000];
+        near.send(b"hello").unwrap();
+        let (_, from) = far.recv_from(&mut buffer).unwrap();
+        (0..200).for_each(|_| assert!(far.send_to(&[0; 1000], from).is_ok()));
+        let arrived = std::iter::from_fn(|| near.recv(&mut buffer).ok()).count() as u64;
+        let full = link.back().full.load(Ordering::Relaxed);
+        assert!((45..200).contains(&arrived) && arrived + full == 200, "{arrived} {full}");
+        assert_eq!(link.back().take_waits_us().len() as u64, arrived);
+        let (near, far, link) = ends(WireSpec { loss: 0.5, rate_bps: Some(800_000_000), ..SPEC });
+        near.send(b"hello").unwrap();
+        near.send(b"hello").unwrap();
+        (0..20).for_each(|_| assert!(near.send(b"hello").is_ok()));
+        let (_, from) = far.recv_from(&mut buffer).unwrap();
+        (0..400).for_each(|_| assert!(far.send_to(&[0; 100], from).is_ok()));
+        let arrived = std::iter::from_fn(|| near.recv(&mut buffer).ok()).count();
+        let lost = link.back().lost.load(Ordering::Relaxed);
+        assert!((120..280).contains(&arrived) && arrived as u64 + lost == 400, "{arrived} {lost}");
+    }
+}
