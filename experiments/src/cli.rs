@@ -6,6 +6,7 @@ use namely_bench::plain::PlainCommand;
 use crate::emulated::Emulated;
 use crate::istack::Istack;
 use crate::linear_video::LinearVideo;
+use crate::ndp::Ndp;
 use crate::plot::Plot;
 use crate::policies::Policies;
 use crate::topology::Topology;
@@ -35,6 +36,9 @@ pub enum Command {
     /// experiment on them
     #[command(after_help = TOPOLOGY_HELP)]
     Topology(Topology),
+    /// The experiments of NDN-NDP: MTUs that differ, multicast in a grid, the time between hellos
+    #[command(subcommand, after_help = NDP_HELP)]
+    Ndp(Ndp),
     /// Draw bars from what `istack` or `namely perf` printed with --json
     #[command(after_help = PLOT_HELP)]
     Plot(Plot),
@@ -65,6 +69,13 @@ Examples:
   namely-experiments topology --consumers 2 --size 32
   namely-experiments topology --link ethernet --mtu 9000
   namely-experiments topology --consumers 3 --hold";
+
+const NDP_HELP: &str = "Each builds testbeds as `namely testbed run` does and needs what that needs.
+
+Examples:
+  namely-experiments ndp mtu --plot ndp-mtu.svg
+  namely-experiments ndp grid --runs 30 --plot ndp-grid.svg
+  namely-experiments ndp heartbeat --heartbeats-ms 500,3000,10000";
 
 const PLOT_HELP: &str = "Example:
   namely --json perf crypto > crypto.jsonl && namely-experiments plot crypto.jsonl --to crypto.svg";

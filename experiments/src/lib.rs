@@ -9,6 +9,7 @@ pub mod cli;
 pub mod emulated;
 pub mod istack;
 pub mod linear_video;
+pub mod ndp;
 pub mod plot;
 pub mod policies;
 pub mod topology;

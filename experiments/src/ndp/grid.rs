@@ -1,0 +1,245 @@
+//! `ndp grid`: three producers below a grid of nine forwarders, five consumers at one of them, who
+//! all fetch everything at once; how much is multicast, how fast it is, how much is lost.
+//!
+//! The paper counts with NFD's own counters what comes in on faces to the group, hellos included.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use namely_bench::error::Error;
+use namely_bench::machine::Machine;
+use namely_testbed::{Interrupt, Report};
+use serde_json::{Value, json};
+
+use super::{Arm, GROUP, check, error, folder, plot, statistics, testbed};
+
+/// Options of `ndp grid`.
+#[derive(Debug, Args)]
+pub struct Grid {
+    /// Runs of each arm; they alternate
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Each producer's file, octets
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub octets: u64,
+    /// Time between hellos, ms
+    #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    pub heartbeat_ms: u64,
+    /// How long a run may take, seconds
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(5..=3600))]
+    pub seconds: u64,
+    /// Also draw it into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Print the testbed's file, with discovery, and do nothing else
+    #[arg(long)]
+    pub file: bool,
+    /// One JSON object a run instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What is measured: its title, the paper's figures with NDN-NDP and with NDNLP alone.
+pub(super) const METRICS: [(&str, &str, &str); 5] = [
+    ("multicast Interests", "733.6±181.3", "1403.6±320.9"),
+    ("multicast Data", "448.0±50.7", "1091.5±236.9"),
+    ("throughput, Mbit/s", "10.4±1.8", "7.2±0.6"),
+    ("delay, ms", "5.9±1.2", "16.5±1.5"),
+    ("unsatisfied Interests", "10.1±4.5", "33.7±13.4"),
+];
+
+/// A run's metrics, in the order of [`METRICS`].
+pub(super) type Row = [f64; METRICS.len()];
+
+/// Where each device's other end is, so that each node has eth0, eth1 and so on.
+fn links() -> Vec<(String, String)> {
+    let mut links = Vec::new();
+    let mut join = |a: String, b: String| links.push((a, b));
+    for n in 1..=9_usize {
+        if n % 3 != 0 {
+            join(format!("r{n}"), format!("r{}", n + 1));
+        }
+        if n <= 6 {
+            join(format!("r{n}"), format!("r{}", n + 3));
+        }
+    }
+    (1..=3).for_each(|n| join(format!("p{n}"), format!("r{}", n + 6)));
+    (1..=5).for_each(|n| join(format!("c{n}"), "r2".to_owned()));
+    links
+}
+
+/// The nodes and links of figure 9, without programs.
+pub(super) fn topology(arm: Arm) -> String {
+    let links = links();
+    let devices = |node: &str| links.iter().filter(|(a, b)| a == node || b == node).count();
+    let mut file = String::new();
+    let mut node = |name: String, place: (usize, usize)| file += &arm.node(&name, place, devices(&name));
+    (1..=5).for_each(|n| node(format!("c{n}"), (n - 1, 0)));
+    (1..=9).for_each(|n| node(format!("r{n}"), (1 + (n - 1) % 3, 1 + (n - 1) / 3)));
+    (1..=3).for_each(|n| node(format!("p{n}"), (n, 4)));
+    for (a, b) in &links {
+        file += &format!("[[link]]\nbetween = [\"{a}\", \"{b}\"]\nrate = \"100mbit\"\n");
+    }
+    file
+}
+
+/// All of it: each consumer fetches each producer's file at the same time.
+fn file(arm: Arm, octets: u64, seconds: u64) -> String {
+    let mut file = format!("[testbed]\nname = \"grid-17\"\nduration = \"{seconds}s\"\n") + &topology(arm);
+    for p in 1..=3 {
+        file += &format!(
+            "[[program]]\nname = \"serve\"\nnode = \"p{p}\"\nbackground = true\nready = \"serving \"\n\
+             run = \"mkdir data && head -c {octets} /dev/urandom > data/f && exec namely serve data --prefix /p{p}\"\n"
+        );
+    }
+    for p in 1..=3 {
+        file += &format!(
+            "[[program]]\nname = \"get-{p}\"\nnodes = [\"c1\", \"c2\", \"c3\", \"c4\", \"c5\"]\nafter = [\"serve\"]\n\
+             retry = \"{seconds}s\"\n\
+             run = \"namely --json get /p{p}/f -o f{p} > got-{p}.json && cmp f{p} ../p{p}/data/f\"\n"
+        );
+    }
+    file
+}
+
+pub(super) fn run(options: &Grid, interrupt: &Interrupt) -> Result<(), Error> {
+    let discovery = Arm::Discovery { heartbeat_ms: options.heartbeat_ms };
+    if options.file {
+        print!("{}", file(discovery, options.octets, options.seconds));
+        return Ok(());
+    }
+    let mut rows: [(Arm, Vec<Row>); 2] = [discovery, Arm::Plain].map(|arm| (arm, Vec::new()));
+    let mut failed = [0_u32; 2];
+    for run in 0..options.runs {
+        for ((arm, rows), failed) in rows.iter_mut().zip(&mut failed) {
+            check(interrupt)?;
+            let measured = once(&file(*arm, options.octets, options.seconds), interrupt)?;
+            if options.json {
+                println!("{}", value(*arm, run, measured.as_ref()));
+            }
+            match measured {
+                Some(row) => rows.push(row),
+                None => *failed += 1,
+            }
+        }
+    }
+    if let Some(path) = &options.plot {
+        plot::grid(path, &rows)?;
+    }
+    if !options.json {
+        println!("machine: {}", Machine::read());
+        println!(
+            "17 nodes, 100 Mbit/s, {} octets from each of 3 producers to each of 5 consumers at once; {} runs of each, \
+             alternating; mean±95 % confidence; runs that were not complete: {} with discovery, {} plain\n",
+            options.octets, options.runs, failed[0], failed[1]
+        );
+        print!("{}", table(&rows[0].1, &rows[1].1));
+    }
+    Ok(())
+}
+
+/// Runs it once. None if not every transfer was complete.
+fn once(file: &str, interrupt: &Interrupt) -> Result<Option<Row>, Error> {
+    let folder = folder()?;
+    let report = namely_testbed::run(testbed(file)?, folder.path(), interrupt).map_err(error)?;
+    if report.is_interrupted {
+        return Err(Error::Interrupted);
+    }
+    Ok(report.is_well().then(|| row(&report)))
+}
+
+fn row(report: &Report) -> Row {
+    let (interests, data) = multicast(report);
+    let lines = |path: PathBuf| -> Vec<Value> {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    let mut got = Vec::new();
+    for consumer in 1..=5 {
+        let folder = report.folder.join(format!("c{consumer}"));
+        (1..=3).for_each(|p| got.extend(lines(folder.join(format!("got-{p}.json")))));
+    }
+    let average = |key: &str| {
+        let values: Vec<f64> = got.iter().filter_map(|value| value[key].as_f64()).collect();
+        values.iter().sum::<f64>() / values.len().max(1) as f64
+    };
+    let consumers = report.nodes.iter().filter(|node| node.name.starts_with('c'));
+    let unsatisfied: u64 = consumers.filter_map(|node| node.count("unsatisfied_interests")).sum();
+    [interests as f64, data as f64, average("goodput_mbps"), average("rtt_us") / 1000.0, unsatisfied as f64]
+}
+
+/// Interests and Data that came in on faces to the group, at all nodes.
+pub(super) fn multicast(report: &Report) -> (u64, u64) {
+    let mut sums = (0, 0);
+    for node in &report.nodes {
+        let text = std::fs::read_to_string(report.folder.join(&node.name).join("faces.json"));
+        for line in text.unwrap_or_default().lines() {
+            let Ok(face) = serde_json::from_str::<Value>(line) else { continue };
+            if face["remote"].as_str().is_some_and(|remote| remote.contains(GROUP)) {
+                sums.0 += face["in"]["interests"].as_u64().unwrap_or(0);
+                sums.1 += face["in"]["data"].as_u64().unwrap_or(0);
+            }
+        }
+    }
+    sums
+}
+
+fn value(arm: Arm, run: u32, row: Option<&Row>) -> Value {
+    let mut value = json!({"arm": arm.name(), "run": run, "complete": row.is_some()});
+    for ((title, ..), measured) in METRICS.iter().zip(row.into_iter().flatten()) {
+        value[title.replace(", ", "_").replace([' ', '/'], "_").to_lowercase()] = json!(measured);
+    }
+    value
+}
+
+/// A line for each metric: with discovery, plain, the difference, and the paper's.
+fn table(discovery: &[Row], plain: &[Row]) -> String {
+    let mut text = format!(
+        "{:<22}  {:>16}  {:>16}  {:>7}  {:>14}  {:>14}  {:>7}\n",
+        "", "with discovery", "plain", "change", "paper: NDP", "NDNLP", "change"
+    );
+    for (n, (title, paper_with, paper_without)) in METRICS.iter().enumerate() {
+        let of = |rows: &[Row]| statistics::mean(&rows.iter().map(|row| row[n]).collect::<Vec<_>>());
+        let (with, without) = (of(discovery), of(plain));
+        let number = |text: &str| text.split('±').next().and_then(|mean| mean.parse().ok()).unwrap_or(0.0);
+        text += &format!(
+            "{title:<22}  {:>16}  {:>16}  {:>7}  {paper_with:>14}  {paper_without:>14}  {:>7}\n",
+            statistics::text(with),
+            statistics::text(without),
+            change(with.0, without.0),
+            change(number(paper_with), number(paper_without)),
+        );
+    }
+    text
+}
+
+fn change(with: f64, without: f64) -> String {
+    if without > 0.0 { format!("{:+.0} %", (with / without - 1.0) * 100.0) } else { "-".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_topology_is_the_papers() {
+        let testbed = testbed(&file(Arm::Plain, 1000, 60)).unwrap();
+        assert_eq!((testbed.nodes.len(), testbed.links.len()), (17, 20));
+        let all = namely_testbed::devices(&testbed);
+        assert_eq!(all.iter().filter(|device| device.node == "r2").count(), 8);
+        assert_eq!(all.iter().filter(|device| device.node == "r5").count(), 4);
+        assert_eq!(testbed.programs.iter().map(|p| p.places().count()).sum::<usize>(), 18);
+    }
+
+    #[test]
+    fn the_table_has_the_papers_figures_and_changes_beside_ours() {
+        let text = table(&[[50.0, 20.0, 20.0, 3.0, 1.0]; 2], &[[100.0, 100.0, 10.0, 10.0, 10.0]; 2]);
+        let words: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split("  ").map(str::trim).filter(|w| !w.is_empty()).collect()).collect();
+        assert_eq!(
+            words[1],
+            ["multicast Interests", "50.0±0.0", "100.0±0.0", "-50 %", "733.6±181.3", "1403.6±320.9", "-48 %"]
+        );
+        assert_eq!(words[3][3..], ["+100 %", "10.4±1.8", "7.2±0.6", "+44 %"]);
+    }
+}

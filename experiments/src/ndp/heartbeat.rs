@@ -1,0 +1,122 @@
+//! `ndp heartbeat`: the grid at rest and at work with different times between hellos: what is
+//! multicast in a while, and how soon a router that starts again has its neighbours.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use namely_bench::error::Error;
+use namely_bench::machine::Machine;
+use namely_testbed::file::Deed;
+use namely_testbed::{Interrupt, Lab};
+use serde_json::json;
+
+use super::{Arm, GROUP, check, error, folder, grid, plot, testbed};
+
+/// Options of `ndp heartbeat`.
+#[derive(Debug, Args)]
+pub struct Heartbeat {
+    /// Times between hellos, ms
+    #[arg(long, value_delimiter = ',', default_value = "500,1000,2000,3000,5000,10000", value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    pub heartbeats_ms: Vec<u64>,
+    /// How long multicast packets are counted, seconds
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub seconds: u64,
+    /// Also draw it into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a time between hellos came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Point {
+    pub(super) heartbeat_ms: u64,
+    /// Multicast Interests that a node heard a minute, at rest.
+    pub(super) heard_per_min: f64,
+    /// From the start of a router that was killed until its four neighbours have faces again, ms.
+    pub(super) set_up_ms: f64,
+}
+
+/// How long neighbours may take to be found.
+const FOUND_LIMIT: Duration = Duration::from_secs(60);
+
+/// The router in the middle, and how many neighbours it has.
+const MIDDLE: (&str, usize) = ("r5", 4);
+
+pub(super) fn run(options: &Heartbeat, interrupt: &Interrupt) -> Result<(), Error> {
+    let mut points = Vec::new();
+    for &heartbeat_ms in &options.heartbeats_ms {
+        let point = measure(heartbeat_ms, options.seconds, interrupt)?;
+        if options.json {
+            println!(
+                "{}",
+                json!({"heartbeat_ms": heartbeat_ms, "heard_per_min": point.heard_per_min, "set_up_ms": point.set_up_ms})
+            );
+        }
+        points.push(point);
+    }
+    if let Some(path) = &options.plot {
+        plot::heartbeat(path, &points)?;
+    }
+    if !options.json {
+        println!("machine: {}", Machine::read());
+        println!("17 nodes at rest, {} s; set-up: of a router that was killed and started again\n", options.seconds);
+        println!("T_h, ms  multicast Interests heard by a node a minute  set-up, ms");
+        for Point { heartbeat_ms, heard_per_min, set_up_ms } in &points {
+            println!("{heartbeat_ms:>7}  {heard_per_min:>44.1}  {set_up_ms:>10.0}");
+        }
+    }
+    Ok(())
+}
+
+fn measure(heartbeat_ms: u64, seconds: u64, interrupt: &Interrupt) -> Result<Point, Error> {
+    let folder = folder()?;
+    let file = grid::topology(Arm::Discovery { heartbeat_ms });
+    let mut lab = Lab::build(testbed(&file)?, folder.path(), interrupt).map_err(error)?;
+    found(&lab, interrupt)?;
+    let before = heard(&lab)?;
+    let began = Instant::now();
+    interrupt.sleep(Duration::from_secs(seconds))?;
+    let nodes = lab.testbed().nodes.len() as f64;
+    let heard_per_min = (heard(&lab)? - before) as f64 / nodes / began.elapsed().as_secs_f64() * 60.0;
+    lab.perform(Deed::Kill(MIDDLE.0)).map_err(error)?;
+    let started = Instant::now();
+    lab.perform(Deed::Start(MIDDLE.0)).map_err(error)?;
+    found(&lab, interrupt)?;
+    Ok(Point { heartbeat_ms, heard_per_min, set_up_ms: started.elapsed().as_secs_f64() * 1000.0 })
+}
+
+/// Waits until the router in the middle has a face to each of its neighbours.
+fn found(lab: &Lab, interrupt: &Interrupt) -> Result<(), Error> {
+    let deadline = Instant::now() + FOUND_LIMIT;
+    let (middle, neighbours) = MIDDLE;
+    loop {
+        check(interrupt)?;
+        // The router may not listen yet.
+        let faces = lab.dataset(middle, &["face", "list"]).unwrap_or_default();
+        let remotes = faces.iter().filter_map(|face| face["remote"].as_str());
+        let stations = remotes.filter(|uri| uri.starts_with("ether://") && !uri.contains(GROUP));
+        if stations.count() >= neighbours {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(Error::TimedOut { what: format!("{middle} has not found its neighbours"), after: FOUND_LIMIT });
+        }
+    }
+}
+
+/// Interests that all nodes have heard on faces to the group.
+fn heard(lab: &Lab) -> Result<u64, Error> {
+    let mut sum = 0;
+    for node in &lab.testbed().nodes {
+        for face in lab.dataset(node.name.get_ref(), &["face", "list"]).map_err(error)? {
+            if face["remote"].as_str().is_some_and(|remote| remote.contains(GROUP)) {
+                sum += face["in"]["interests"].as_u64().unwrap_or(0);
+            }
+        }
+    }
+    Ok(sum)
+}
