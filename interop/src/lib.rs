@@ -17,7 +17,7 @@ mod world;
 
 pub use install::{libmemif_bridge, ndngo_memif, python_package, python_requirements};
 pub use peer::{CommandKey, Peer, Producer, SIGNATURE_TYPES};
-pub use router::{ETHER_GROUP, Link, Router, find_tool};
+pub use router::{ETHER_GROUP, Link, Router, find_router, find_tool};
 pub use running::{Finished, Running};
 pub use world::{World, programs};
 

@@ -61,7 +61,7 @@ impl Router {
 
     /// NFD with a Unix socket, if it is installed (on the PATH, or where NFD_BIN says).
     pub fn nfd(world: &World) -> Result<Self, String> {
-        let nfd = find("nfd", "NFD_BIN")?;
+        let nfd = find_router("nfd", "NFD_BIN")?;
         let socket = world.path("nfd.sock");
         let config = world.path("nfd.conf");
         Ok(start(
@@ -128,7 +128,7 @@ impl Router {
 
     /// NFD likewise, if it is installed and was built with libpcap.
     pub fn nfd_on_ethernet(world: &World, namespace: &str) -> Result<Self, String> {
-        let nfd = find("nfd", "NFD_BIN")?;
+        let nfd = find_router("nfd", "NFD_BIN")?;
         let socket = world.path("nfd.sock");
         let config = world.path("nfd.conf");
         let ether = format!("ether {{ listen yes mcast yes mcast_group {ETHER_GROUP} }}");
@@ -151,7 +151,7 @@ impl Router {
     /// NDNd with a Unix socket, if it is installed (on the PATH, or where NDND_BIN says). It always
     /// listens on all addresses, so it runs in a network namespace of its own.
     pub fn ndnd(world: &World) -> Result<Self, String> {
-        let ndnd = find("ndnd", "NDND_BIN")?;
+        let ndnd = find_router("ndnd", "NDND_BIN")?;
         let isolation = isolation()?;
         let socket = world.path("ndnd.sock");
         let config = world.path("ndnd.yml");
@@ -248,7 +248,7 @@ fn authorization(certificates: &[&Path]) -> String {
 }
 
 /// A router from an environment variable, else as [`find_tool`] finds it.
-fn find(name: &str, variable: &str) -> Result<PathBuf, String> {
+pub fn find_router(name: &str, variable: &str) -> Result<PathBuf, String> {
     match std::env::var_os(variable).map(PathBuf::from) {
         Some(path) if path.is_file() => Ok(path),
         Some(path) => Err(format!("{variable}={} is no file", path.display())),

@@ -8,77 +8,40 @@ use std::fs;
 use std::process::Command;
 
 use common::{Home, write_file};
+use namely_testbed::Net;
 
-/// Two namespaces with addresses 10.9.0.1 and 10.9.0.2; gone with the value.
-struct Net {
-    names: [String; 2],
+const NODES: [&str; 2] = ["far", "near"];
+
+/// Two namespaces with addresses 10.9.0.1 and 10.9.0.2; none, after saying why, where there can be
+/// none.
+fn two() -> Option<Net> {
+    let net = Net::new(&NODES).and_then(|net| {
+        let ends = [(NODES[0], "veth0", "10.9.0.1/24"), (NODES[1], "veth0", "10.9.0.2/24")];
+        net.join(ends).map(|()| net)
+    });
+    net.map_err(|why| println!("skipped: {why}")).ok()
 }
 
-impl Net {
-    fn new(test: &str) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            println!("skipped: network namespaces need root");
-            return None;
-        }
-        let names = [0, 1].map(|i| format!("nmly-{test}-{}-{i}", std::process::id()));
-        let net = Net { names };
-        let [a, b] = &net.names;
-        let steps = [
-            format!("netns add {a}"),
-            format!("netns add {b}"),
-            format!("-n {a} link add veth0 type veth peer name veth0 netns {b}"),
-            format!("-n {a} addr add 10.9.0.1/24 dev veth0"),
-            format!("-n {b} addr add 10.9.0.2/24 dev veth0"),
-            format!("-n {a} link set veth0 up"),
-            format!("-n {b} link set veth0 up"),
-            format!("-n {a} link set lo up"),
-            format!("-n {b} link set lo up"),
-        ];
-        for step in steps {
-            match Command::new("ip").args(step.split(' ')).output() {
-                Ok(output) if output.status.success() => {}
-                Ok(output) => {
-                    println!("skipped: ip {step}: {}", String::from_utf8_lossy(&output.stderr));
-                    return None;
-                }
-                Err(error) => {
-                    println!("skipped: there is no ip command: {error}");
-                    return None;
-                }
-            }
-        }
-        Some(net)
+/// Starts a router in a namespace; its socket is called as that in the home.
+fn router(net: &Net, home: &mut Home, node: &str, listen: &[&str]) -> String {
+    let uri = format!("unix://{}", home.path(&format!("{node}.sock")).display());
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", net.name(node), env!("CARGO_BIN_EXE_namely"), "up", "--no-config"]);
+    command.args(["--listen", &uri]);
+    for address in listen {
+        command.args(["--listen", address]);
     }
-
-    /// Starts a router in namespace `i`; its socket is `<i>.sock` in the home.
-    fn router(&self, home: &mut Home, i: usize, listen: &[&str]) -> String {
-        let uri = format!("unix://{}", home.path(&format!("{i}.sock")).display());
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.names[i], env!("CARGO_BIN_EXE_namely"), "up", "--no-config"]);
-        command.args(["--listen", &uri]);
-        for address in listen {
-            command.args(["--listen", address]);
-        }
-        home.spawn(command);
-        home.wait_for("a router", || home.run(["status", "--router", &uri]).code == Some(0));
-        uri
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        for name in &self.names {
-            let _ = Command::new("ip").args(["netns", "del", name]).output();
-        }
-    }
+    home.spawn(command);
+    home.wait_for("a router", || home.run(["status", "--router", &uri]).code == Some(0));
+    uri
 }
 
 /// A file served in namespace 0 is fetched in namespace 1 over `scheme`.
 fn fetch_across(scheme: &str) {
-    let Some(net) = Net::new(scheme) else { return };
+    let Some(net) = two() else { return };
     let mut home = Home::new();
-    let far = net.router(&mut home, 0, &[&format!("{scheme}://10.9.0.1:6363")]);
-    let near = net.router(&mut home, 1, &[]);
+    let far = router(&net, &mut home, NODES[0], &[&format!("{scheme}://10.9.0.1:6363")]);
+    let near = router(&net, &mut home, NODES[1], &[]);
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/f"), 3_000_000, 1);
     let serve = home.namely(["serve", "data", "--prefix", "/lab", "--router", &far]);
@@ -102,26 +65,18 @@ fn a_file_crosses_two_namespaces_over_tcp() {
 
 #[test]
 fn a_lossy_slow_link_delays_and_does_not_corrupt() {
-    let Some(net) = Net::new("lossy") else { return };
-    let netem = "netem delay 5ms loss 2% limit 2000";
-    for name in &net.names {
-        let mut tc = Command::new("tc");
-        tc.args(["-n", name, "qdisc", "add", "dev", "veth0", "root"]).args(netem.split(' '));
-        match tc.output() {
-            Ok(output) if output.status.success() => {}
-            Ok(output) => {
-                println!("skipped: no netem here: {}", String::from_utf8_lossy(&output.stderr));
-                return;
-            }
-            Err(error) => {
-                println!("skipped: there is no tc command: {error}");
-                return;
-            }
+    let Some(net) = two() else { return };
+    for node in NODES {
+        if let Err(why) =
+            net.tc(&format!("-n {{{node}}} qdisc add dev veth0 root netem delay 5ms loss 2% limit 2000"))
+        {
+            println!("skipped: no netem here: {why}");
+            return;
         }
     }
     let mut home = Home::new();
-    let far = net.router(&mut home, 0, &["udp://10.9.0.1:6363"]);
-    let near = net.router(&mut home, 1, &[]);
+    let far = router(&net, &mut home, NODES[0], &["udp://10.9.0.1:6363"]);
+    let near = router(&net, &mut home, NODES[1], &[]);
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/f"), 1_000_000, 2);
     let serve = home.namely(["serve", "data", "--prefix", "/lab", "--router", &far]);
@@ -136,10 +91,10 @@ fn a_lossy_slow_link_delays_and_does_not_corrupt() {
 /// `/lab` is, nor who is there.
 #[test]
 fn what_one_host_serves_another_gets_with_no_configuration() {
-    let Some(net) = Net::new("plug") else { return };
+    let Some(net) = two() else { return };
     let mut home = Home::new();
-    let far = net.router(&mut home, 0, &["dev://veth0"]);
-    let near = net.router(&mut home, 1, &["dev://veth0"]);
+    let far = router(&net, &mut home, NODES[0], &["dev://veth0"]);
+    let near = router(&net, &mut home, NODES[1], &["dev://veth0"]);
     for router in [&far, &near] {
         home.wait_for("a neighbour", || !home.json(["neighbors", "--router", router]).is_empty());
     }

@@ -45,6 +45,26 @@ fn exit(summary: &Value, program: &str, node: &str) -> Option<i64> {
 }
 
 #[test]
+fn three_routers_on_a_bridge_find_one_another_and_exchange_a_file_without_configuration() {
+    if !can_build(own_options()) {
+        return;
+    }
+    let home = Home::new();
+    let summary = run(&home, &docs().join("three-on-a-bridge.toml"));
+    assert_eq!(summary["well"], true, "{summary:#}");
+    assert_eq!((exit(&summary, "get", "b"), exit(&summary, "get", "c")), (Some(0), Some(0)));
+    for node in ["a", "b", "c"] {
+        let neighbours = fs::read_to_string(home.path(&format!("results/{node}/neighbors.json"))).unwrap();
+        let others = neighbours.lines().filter(|line| line.contains("\"station\":\"02:"));
+        assert_eq!(others.count(), 2, "{node}: {neighbours}");
+        assert!(!home.path(&format!("results/{node}/namely.toml")).exists());
+    }
+    let capture = home.path("results/b-eth0.pcap");
+    let seen = home.ok(["dissect", capture.to_str().unwrap()]);
+    assert!(seen.contains("/ndp/") && seen.contains("/lab/numbers.txt"), "{seen}");
+}
+
+#[test]
 fn nine_routers_in_a_grid_carry_a_file_around_a_link_that_is_cut() {
     if !can_build(own_options()) {
         return;

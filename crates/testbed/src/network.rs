@@ -108,7 +108,17 @@ pub(crate) struct Built {
     pub(crate) carrier: Carrier,
     /// The bridge's ends of its stations, in the sandbox's own namespace.
     ports: Vec<String>,
-    _wires: Vec<Wire>,
+    /// Devices in the sandbox's own namespace, which do not go with the nodes'.
+    own: Vec<String>,
+    wires: Vec<Wire>,
+}
+
+impl Drop for Built {
+    fn drop(&mut self) {
+        self.wires.clear();
+        // One that is gone already went with its other end.
+        self.own.iter().for_each(|device| drop(tool("ip", &["link", "del", device])));
+    }
 }
 
 impl Built {
@@ -136,7 +146,7 @@ pub(crate) fn build(
     kernel: Kernel,
 ) -> Result<Built, TestbedError> {
     let carrier = kernel.carrier(&network.shape);
-    let mut built = Built { carrier, ports: Vec::new(), _wires: Vec::new() };
+    let mut built = Built { carrier, ports: Vec::new(), own: Vec::new(), wires: Vec::new() };
     let mtu_max = devices.iter().map(|device| device.mtu).max().unwrap_or(1500);
     if network.is_segment {
         bridge(n, devices, mtu_max, &network.shape, &mut built)?;
@@ -144,8 +154,9 @@ pub(crate) fn build(
         let ends = [0, 1].map(|end| format!("w{n}.{end}"));
         for (device, end) in devices.iter().zip(&ends) {
             pair(device, end, mtu_max)?;
+            built.own.push(end.clone());
         }
-        built._wires.push(wire(&ends[0], &ends[1], &network.shape)?);
+        built.wires.push(wire(&ends[0], &ends[1], &network.shape)?);
     } else if let [a, b] = devices {
         let (mac_a, mac_b) = (a.addresses.ethernet(), b.addresses.ethernet());
         net.ip(&format!(
@@ -176,14 +187,17 @@ fn bridge(
 ) -> Result<(), TestbedError> {
     let name = format!("br{n}");
     ip(&format!("link add {name} type bridge mcast_snooping 0 forward_delay 0"))?;
+    built.own.push(name.clone());
     for (station, device) in devices.iter().enumerate() {
         let port = format!("p{n}.{station}");
+        built.own.push(port.clone());
         if built.carrier == Carrier::Thread {
             let (end, other) = (format!("w{n}.{station}"), format!("x{n}.{station}"));
             pair(device, &end, mtu)?;
+            built.own.push(end.clone());
             ip(&format!("link add {port} mtu {mtu} type veth peer name {other} mtu {mtu}"))?;
             ip(&format!("link set {other} up"))?;
-            built._wires.push(wire(&end, &other, shape)?);
+            built.wires.push(wire(&end, &other, shape)?);
             built.ports.push(end);
         } else {
             pair(device, &port, mtu)?;

@@ -59,8 +59,9 @@ pub fn run(testbed: Testbed, folder: &Path, interrupt: &Interrupt) -> Result<Rep
     let mut lab = Lab::build(testbed, folder, interrupt)?;
     let mut course = Course::new(&lab);
     let outcome = course.go(&mut lab, interrupt);
-    course.end(&lab);
+    // While everything is as it was: a routing daemon takes its routes along.
     lab.collect(&Interrupt::default());
+    course.end(&lab);
     let usage = usage(&mut lab);
     let ends: BTreeMap<String, Option<bool>> = lab.stop().into_iter().collect();
     let is_interrupted = match outcome {

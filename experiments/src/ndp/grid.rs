@@ -73,7 +73,7 @@ pub(super) fn topology(arm: Arm) -> String {
     let links = links();
     let devices = |node: &str| links.iter().filter(|(a, b)| a == node || b == node).count();
     let mut file = String::new();
-    let mut node = |name: String, place: (usize, usize)| file += &arm.node(&name, place, devices(&name));
+    let mut node = |name: String, place: (usize, usize)| file += &arm.learning(&name, place, devices(&name));
     (1..=5).for_each(|n| node(format!("c{n}"), (n - 1, 0)));
     (1..=9).for_each(|n| node(format!("r{n}"), (1 + (n - 1) % 3, 1 + (n - 1) / 3)));
     (1..=3).for_each(|n| node(format!("p{n}"), (n, 4)));
@@ -234,8 +234,10 @@ mod tests {
     #[test]
     fn the_table_has_the_papers_figures_and_changes_beside_ours() {
         let text = table(&[[50.0, 20.0, 20.0, 3.0, 1.0]; 2], &[[100.0, 100.0, 10.0, 10.0, 10.0]; 2]);
-        let words: Vec<Vec<&str>> =
-            text.lines().map(|line| line.split("  ").map(str::trim).filter(|w| !w.is_empty()).collect()).collect();
+        let words: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split("  ").map(str::trim).filter(|w| !w.is_empty()).collect())
+            .collect();
         assert_eq!(
             words[1],
             ["multicast Interests", "50.0±0.0", "100.0±0.0", "-50 %", "733.6±181.3", "1403.6±320.9", "-48 %"]

@@ -63,7 +63,10 @@ pub(super) fn run(options: &Heartbeat, interrupt: &Interrupt) -> Result<(), Erro
     }
     if !options.json {
         println!("machine: {}", Machine::read());
-        println!("17 nodes at rest, {} s; set-up: of a router that was killed and started again\n", options.seconds);
+        println!(
+            "17 nodes at rest, {} s; set-up: of a router that was killed and started again\n",
+            options.seconds
+        );
         println!("T_h, ms  multicast Interests heard by a node a minute  set-up, ms");
         for Point { heartbeat_ms, heard_per_min, set_up_ms } in &points {
             println!("{heartbeat_ms:>7}  {heard_per_min:>44.1}  {set_up_ms:>10.0}");
@@ -103,7 +106,10 @@ fn found(lab: &Lab, interrupt: &Interrupt) -> Result<(), Error> {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return Err(Error::TimedOut { what: format!("{middle} has not found its neighbours"), after: FOUND_LIMIT });
+            return Err(Error::TimedOut {
+                what: format!("{middle} has not found its neighbours"),
+                after: FOUND_LIMIT,
+            });
         }
     }
 }

@@ -60,12 +60,13 @@ impl Arm {
         }
     }
 
-    /// The configuration of a router whose devices are eth0 up to the number given.
-    fn config(self, devices: usize) -> String {
-        let mut config = String::from("[strategy]\n\"/\" = \"self-learning\"\n");
+    /// The configuration of a router whose devices are eth0 up to the number given; what it
+    /// announces, or that it takes what others do.
+    fn config(self, devices: usize, more: &str) -> String {
+        let mut config = String::new();
         match self {
             Arm::Discovery { heartbeat_ms } => {
-                config += &format!("[discovery]\nheartbeat_ms = {heartbeat_ms}\nmtu_octets_min = 64\n");
+                config += &format!("[discovery]\nheartbeat_ms = {heartbeat_ms}\nmtu_octets_min = 64\n{more}");
             }
             Arm::Plain => {
                 config += "[discovery]\nenabled = false\n";
@@ -79,10 +80,13 @@ impl Arm {
         config
     }
 
-    /// The lines of a testbed's file for a node.
-    pub(crate) fn node(self, name: &str, place: (usize, usize), devices: usize) -> String {
-        let config = self.config(devices);
-        let (column, row) = place;
+    /// The lines of a testbed's file for a node that learns its routes.
+    pub(crate) fn learning(self, name: &str, place: (usize, usize), devices: usize) -> String {
+        let config = self.config(devices, "") + "[strategy]\n\"/\" = \"self-learning\"\n";
+        Self::node(name, place, &config)
+    }
+
+    fn node(name: &str, (column, row): (usize, usize), config: &str) -> String {
         format!("[[node]]\nname = \"{name}\"\nplace = [{column}, {row}]\nconfig = '''\n{config}'''\n")
     }
 }
@@ -118,10 +122,12 @@ mod tests {
 
     #[test]
     fn the_plain_arm_has_a_face_to_the_group_on_each_device_and_no_discovery() {
-        let config = Arm::Plain.config(2);
+        let config = Arm::Plain.config(2, "");
         assert_eq!(config.matches("[[faces.multicast]]").count(), 2, "{config}");
         assert!(config.contains("enabled = false") && config.contains("eth1"));
-        let config = Arm::Discovery { heartbeat_ms: 500 }.config(2);
-        assert!(config.contains("heartbeat_ms = 500") && !config.contains("multicast"));
+        let config = Arm::Discovery { heartbeat_ms: 500 }.config(2, "open = true\n");
+        assert!(
+            config.contains("heartbeat_ms = 500") && config.contains("open") && !config.contains("multicast")
+        );
     }
 }

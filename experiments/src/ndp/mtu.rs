@@ -13,7 +13,7 @@ use namely_bench::machine::Machine;
 use namely_testbed::Interrupt;
 use serde_json::json;
 
-use super::{Arm, check, error, folder, plot, testbed};
+use super::{Arm, GROUP, check, error, folder, plot, testbed};
 
 /// Options of `ndp mtu`.
 #[derive(Debug, Args)]
@@ -73,7 +73,10 @@ pub(super) fn run(options: &Mtu, interrupt: &Interrupt) -> Result<(), Error> {
     }
     if !options.json {
         println!("machine: {}", Machine::read());
-        println!("{} octets, verified, within {} s; {} runs\n", options.octets, options.seconds, options.runs);
+        println!(
+            "{} octets, verified, within {} s; {} runs\n",
+            options.octets, options.seconds, options.runs
+        );
         print!("{}", tables(&options.mtus, &cases));
     }
     Ok(())
@@ -117,13 +120,22 @@ fn transfer(
     interrupt: &Interrupt,
 ) -> Result<bool, Error> {
     let Mtu { octets, seconds, .. } = options;
-    let nodes = arm.node("p", (0, 0), 1) + &arm.node("c", (1, 0), 1);
+    let nodes = Arm::node("p", (0, 0), &arm.config(1, "prefixes = [\"/p\"]\n"))
+        + &Arm::node("c", (1, 0), &arm.config(1, "open = true\n"));
+    // With discovery the consumer has the producer's route from its hello.
+    let route = match arm {
+        Arm::Discovery { .. } => "true".to_owned(),
+        Arm::Plain => format!(
+            "face=$(namely --json face list | sed -n '/{GROUP}/s/.*\"face_id\":\\([0-9]*\\).*/\\1/p') && namely route add /p $face"
+        ),
+    };
     let file = format!(
         "[testbed]\nduration = \"{}s\"\n{nodes}[[segment]]\nname = \"lan\"\nnodes = [\"p\", \"c\"]\n\
          mtus = {{ p = {producer}, c = {consumer} }}\n\
          [[program]]\nname = \"serve\"\nnode = \"p\"\nbackground = true\nready = \"serving \"\n\
          run = \"mkdir data && head -c {octets} /dev/urandom > data/f && exec namely serve data --prefix /p\"\n\
-         [[program]]\nname = \"get\"\nnode = \"c\"\nafter = [\"serve\"]\nretry = \"{seconds}s\"\n\
+         [[program]]\nname = \"route\"\nnode = \"c\"\nretry = \"10s\"\nrun = '''{route}'''\n\
+         [[program]]\nname = \"get\"\nnode = \"c\"\nafter = [\"serve\", \"route\"]\nretry = \"{seconds}s\"\n\
          run = \"timeout {seconds} namely get /p/f -o f && cmp f ../p/data/f\"\n",
         2 * seconds + 10
     );

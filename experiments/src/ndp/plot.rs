@@ -30,7 +30,8 @@ pub(super) fn matrix(path: &Path, mtus: &[u32], cases: &[Case]) -> Result<(), Er
     let side = 110 + CELL * mtus.len() as i32;
     write(path, (2 * side as u32, side as u32 + 30), |area| {
         let label = |text: &str, x: i32, y: i32| {
-            area.draw(&Text::new(text.to_owned(), (x, y), ("sans-serif", 13))).map_err(Box::<dyn StdError>::from)
+            area.draw(&Text::new(text.to_owned(), (x, y), ("sans-serif", 13)))
+                .map_err(Box::<dyn StdError>::from)
         };
         for case in cases {
             let place = |mtu: u32| mtus.iter().position(|known| *known == mtu).unwrap_or(0) as i32;
@@ -57,10 +58,11 @@ pub(super) fn matrix(path: &Path, mtus: &[u32], cases: &[Case]) -> Result<(), Er
 /// A panel for each metric: both arms with their intervals.
 pub(super) fn grid(path: &Path, arms: &[(Arm, Vec<Row>); 2]) -> Result<(), Error> {
     write(path, (1200, 320), |area| {
-        for (n, (panel, (title, ..))) in area.split_evenly((1, METRICS.len())).iter().zip(METRICS).enumerate() {
-            let bars = arms.each_ref().map(|(_, rows)| {
-                statistics::mean(&rows.iter().map(|row| row[n]).collect::<Vec<_>>())
-            });
+        for (n, (panel, (title, ..))) in area.split_evenly((1, METRICS.len())).iter().zip(METRICS).enumerate()
+        {
+            let bars = arms
+                .each_ref()
+                .map(|(_, rows)| statistics::mean(&rows.iter().map(|row| row[n]).collect::<Vec<_>>()));
             let most = bars.iter().map(|(mean, half)| mean + half.unwrap_or(0.0)).fold(0.0, f64::max);
             let mut chart = ChartBuilder::on(panel)
                 .caption(title, FONT)
