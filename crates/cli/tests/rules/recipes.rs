@@ -27,8 +27,8 @@ const RECIPES: [Recipe; 5] = [
     },
     Recipe {
         title: "### A strategy",
-        words: &["asf", "Asf"],
-        own: &["crates/forwarder/src/strategy/asf"],
+        words: &["round_robin", "RoundRobin"],
+        own: &["crates/forwarder/src/strategy/round_robin.rs"],
         places_max: 2,
     },
     Recipe {

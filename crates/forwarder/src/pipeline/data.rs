@@ -2,10 +2,13 @@
 //!
 //! Sections are those of NFD's developer guide, where the pipelines of a Data are 4.3.
 
+use core::cell::Cell;
+
 use lock_api::RawMutex;
 use namely_wire::mgmt::LinkType;
 use namely_wire::{CACHE_POLICY_NO_CACHE, DataView, PitToken};
 
+use super::hooks::Told;
 use super::{DataOut, is_localhost};
 use crate::config::UnsolicitedPolicy;
 use crate::counters::{DropReason, HotCounter, Packets};
@@ -55,20 +58,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         } else {
             self.cs.insert(&packet, &view, Key::new(view.name, hashes), digest, now_ns, &context.reserve);
         }
-        let mut data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
+        let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
+        let told = Cell::new(Told { data, teaches: false });
         // Sent last, so that it gets the packet itself and not one more user of it.
         let mut last = None;
         loop {
-            if satisfied.iter().any(|entry| entry.memory != MemoryId::NONE) {
-                let told = self.after_data(&satisfied, ingress, &headers, hashes, now_ns);
-                data.congestion_mark = told.congestion_mark;
-                if told.teaches {
-                    out.learned(Learned { face: ingress.id(), data: view.name });
-                }
-            }
-            self.answer(context, &satisfied, ingress, |downstream| {
+            let tell = |entry: &PitEntry<B>| {
+                self.after_data(entry, ingress, &headers, hashes, now_ns, &told);
+            };
+            self.answer(context, &satisfied, ingress, tell, |downstream| {
                 if let Some((face, token)) = last.replace(downstream) {
-                    self.send_data(&face, token, packet.clone(), data, out);
+                    self.send_data(&face, token, packet.clone(), told.get().data, out);
                 }
             });
             context.count(HotCounter::Satisfied, satisfied.len() as u32);
@@ -80,8 +80,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             satisfied = Satisfied::new();
             more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, &mut satisfied);
         }
+        if told.get().teaches {
+            out.learned(Learned { face: ingress.id(), data: view.name });
+        }
         if let Some((face, token)) = last {
-            self.send_data(&face, token, packet, data, out);
+            self.send_data(&face, token, packet, told.get().data, out);
         }
         Ok(())
     }
@@ -109,7 +112,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Has the Data sent to each downstream of the entries with its own token, but not back where
+    /// Tells the strategies that remember, and has the Data sent to each downstream of the entries
+    /// with its own token, but not back where
     /// it came from unless that link is ad hoc. A face that waits at two entries with one token
     /// gets one Data.
     fn answer<'t>(
@@ -117,10 +121,14 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         context: &'t BatchContext<'_, R>,
         satisfied: &Satisfied<B>,
         ingress: &FaceHold<'_>,
+        tell: impl Fn(&PitEntry<B>),
         mut send: impl FnMut((FaceHold<'t>, Option<PitToken>)),
     ) {
         let waits = |record: &&InRecord| record.expires_at_ns > context.now_ns;
         for (i, entry) in satisfied.iter().enumerate() {
+            if entry.memory != MemoryId::NONE {
+                tell(entry);
+            }
             for record in entry.in_records.iter().filter(waits) {
                 let is_same = |other: &InRecord| other.face == record.face && other.token == record.token;
                 let mut earlier =

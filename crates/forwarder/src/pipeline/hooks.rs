@@ -3,22 +3,26 @@
 //! None of this runs for an Interest whose strategy remembers nothing: its PIT entry refers to no
 //! memory. So these functions are kept out of the way of the others.
 
+use core::cell::Cell;
+
 use lock_api::RawMutex;
 use namely_wire::LpHeaders;
 
+use super::DataOut;
 use super::interest::Arrived;
 use crate::faces::{FaceHold, FaceKey};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::packet::PacketBuf;
-use crate::pit::{PitEntry, Satisfied};
+use crate::pit::PitEntry;
 use crate::prefix_table::Key;
 use crate::strategy::{Answer, FibChange, MemoryId, Parameters, Pending, StrategyKind, Verdict};
 
 /// What strategies said to Data that satisfied Interests of theirs.
+#[derive(Clone, Copy)]
 pub(super) struct Told {
     /// What it goes on with.
-    pub(super) congestion_mark: Option<u64>,
+    pub(super) data: DataOut,
     /// It shows a route.
     pub(super) teaches: bool,
 }
@@ -52,34 +56,31 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         decided.unwrap_or_else(|| (kind.after_receive_interest(pending), MemoryId::NONE))
     }
 
-    /// Data from `ingress` satisfied these entries, some of which are to be told of. `hashes` are
-    /// those of its name, which begins with each entry's.
+    /// Data from `ingress` satisfied an entry. `hashes` are those of its name, which begins with
+    /// the entry's. `told` gets what the strategy says to it.
     #[cold]
     pub(super) fn after_data(
         &self,
-        satisfied: &Satisfied<B>,
+        entry: &PitEntry<B>,
         ingress: &FaceHold<'_>,
         headers: &LpHeaders,
         hashes: &NameHashes,
         now_ns: u64,
-    ) -> Told {
-        let mut told = Told { congestion_mark: headers.congestion_mark, teaches: false };
-        for entry in satisfied.iter() {
-            let Some(mut locked) = self.memory.lock(entry.memory) else { continue };
-            let name_hash = hashes.hash(entry.components());
-            let (face, is_marked) = (ingress.key(), headers.is_marked());
-            let answer = Answer { face, out_records: &entry.out_records, is_marked };
-            let verdict = locked.run(now_ns, name_hash, &|| self.next_random(), |memory, hook| {
-                memory.after_data(&answer, hook)
-            });
-            let verdict = verdict.unwrap_or_default();
-            if verdict.absorbs_mark {
-                told.congestion_mark = None;
-            }
-            told.teaches |= verdict.teaches && entry.memory.is_of_discovery();
+        told: &Cell<Told>,
+    ) {
+        let Some(mut locked) = self.memory.lock(entry.memory) else { return };
+        let name_hash = hashes.hash(entry.components());
+        let (face, is_marked) = (ingress.key(), headers.is_marked());
+        let answer = Answer { face, out_records: &entry.out_records, is_marked };
+        let verdict = locked
+            .run(now_ns, name_hash, &|| self.next_random(), |memory, hook| memory.after_data(&answer, hook));
+        let verdict = verdict.unwrap_or_default();
+        let mut now = told.get();
+        if verdict.absorbs_mark {
+            now.data.congestion_mark = None;
         }
-        told.teaches &= !ingress.is_local();
-        told
+        now.teaches |= verdict.teaches && entry.memory.is_of_discovery() && !ingress.is_local();
+        told.set(now);
     }
 
     /// Data came that no pending Interest requested: a slower upstream's answer, or unsolicited.

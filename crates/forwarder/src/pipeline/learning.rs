@@ -32,15 +32,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         verdict: Verdict,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
-        let (mut chosen, is_discovery) = match verdict {
-            Verdict::Along(chosen) => (chosen, false),
-            _ => {
-                self.add_discovery_faces(context, arrived, routing);
-                let mut all = Chosen::new();
-                (0..routing.upstreams.len()).for_each(|i| all.push(i));
-                (all, true)
-            }
-        };
+        let is_discovery = matches!(verdict, Verdict::Discover);
+        if is_discovery {
+            self.add_discovery_faces(context, arrived, routing);
+        }
+        let mut chosen = Chosen::new();
+        match verdict {
+            Verdict::Along(Some(one)) => chosen.push(one),
+            _ => (0..routing.upstreams.len()).for_each(|i| chosen.push(i)),
+        }
         if chosen.is_empty() {
             self.withdraw(locked, arrived);
             let refusal = if routing.hop_limited { Refusal::HopLimit } else { Refusal::NoRoute };
@@ -97,7 +97,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
         let mut keys: InlineVec<FaceKey, 8> = InlineVec::new();
         self.discovery.lock().iter().for_each(|key| keys.push(*key));
-        keys.iter().for_each(|key| self.add_upstream(context, arrived, *key, routing));
+        keys.iter().for_each(|key| self.add_discovery_face(context, arrived, *key, routing));
     }
 }
 

@@ -72,6 +72,18 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(())
     }
 
+    /// Adds a face that is for discovery, as if it were a next hop.
+    #[inline(never)]
+    pub(super) fn add_discovery_face<'t>(
+        &self,
+        context: &'t BatchContext<'_, R>,
+        arrived: &Arrived<'_, B>,
+        face: FaceKey,
+        routing: &mut Routing<'t>,
+    ) {
+        self.add_upstream(context, arrived, face, routing);
+    }
+
     /// The next hops of the name, or of the first name of the forwarding hint that has any (guide,
     /// "FIB lookup"; packet format, Interest, ForwardingHint).
     fn nexthops(&self, interest: &InterestKey<'_>) -> NextHops {
@@ -83,7 +95,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         hints.find(|nexthops| !nexthops.faces.is_empty()).unwrap_or_else(NextHops::none)
     }
 
-    pub(super) fn add_upstream<'t>(
+    #[inline(always)]
+    fn add_upstream<'t>(
         &self,
         context: &'t BatchContext<'_, R>,
         arrived: &Arrived<'_, B>,

@@ -110,8 +110,9 @@ impl Pending<'_> {
 pub(crate) enum Verdict {
     /// Send it to these.
     Forward(Chosen),
-    /// Send it to these, which are routes: those of other hosts are told so by NonDiscovery.
-    Along(Chosen),
+    /// Send it to this one or to all, which are routes: those of other hosts are told so by
+    /// NonDiscovery.
+    Along(Option<usize>),
     /// Send it to all faces that are for discovery, and to all next hops.
     Discover,
     /// Send it to the first, and with a Nonce of its own to the second, which is only to be

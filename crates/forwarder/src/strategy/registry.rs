@@ -64,6 +64,20 @@ macro_rules! strategies {
         }
 
         impl StrategyKind {
+            /// As [`Strategy::after_receive_interest`]. Those that remember something come here
+            /// only when there is no room for it: out of the way of the others.
+            #[inline]
+            pub(crate) fn after_receive_interest(self, pending: &mut Pending<'_>) -> Verdict {
+                match self {
+                    $(StrategyKind::$kind
+                        if size_of::<<super::$module::$kind as Strategy>::Memory>() == 0 =>
+                    {
+                        super::$module::$kind.after_receive_interest(pending)
+                    })*
+                    remembers => remembers.without_memory(pending),
+                }
+            }
+
             /// Returns true if the strategy remembers anything.
             pub(crate) fn remembers(self) -> bool {
                 match self {
@@ -113,8 +127,9 @@ impl StrategyKind {
         STRATEGIES.get(number as usize).map_or(StrategyKind::DEFAULT, |(kind, ..)| *kind)
     }
 
-    /// As [`Strategy::after_receive_interest`].
-    pub(crate) fn after_receive_interest(self, pending: &mut Pending<'_>) -> Verdict {
+    #[cold]
+    #[inline(never)]
+    fn without_memory(self, pending: &mut Pending<'_>) -> Verdict {
         strategy!(self, strategy => strategy.after_receive_interest(pending))
     }
 

@@ -15,7 +15,7 @@
 
 use super::memory::{FaceRecords, Hook, Memory};
 use super::suppression::{Retransmission, decide};
-use super::{Answer, Chosen, DataVerdict, FibChange, Pending, Strategy, Upstream, Verdict};
+use super::{Answer, DataVerdict, FibChange, Pending, Strategy, Upstream, Verdict};
 use crate::faces::FaceKey;
 use crate::pit::OutRecords;
 
@@ -47,9 +47,13 @@ struct Begun {
 }
 
 impl Begun {
+    fn is_over(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.since_ns) >= 1_000_000_000
+    }
+
     /// Counts one; false if it is one too many.
     fn admits(&mut self, now_ns: u64) -> bool {
-        if now_ns.saturating_sub(self.since_ns) >= 1_000_000_000 {
+        if self.is_over(now_ns) {
             *self = Begun { since_ns: now_ns, count: 0 };
         }
         self.count += 1;
@@ -77,6 +81,10 @@ impl Learning {
     }
 
     fn discover(&mut self, hook: &Hook<'_>) -> Verdict {
+        // What a face began in an earlier second counts no more, and its place is another's.
+        if hook.ingress.is_some_and(|face| self.begun.get(face).is_none()) {
+            self.begun.retain(|_, begun| !begun.is_over(hook.now_ns));
+        }
         let begun = match hook.ingress.and_then(|face| self.begun.get_or_make(face, hook, Begun::default)) {
             Some(own) => own,
             None => &mut self.begun_by_others,
@@ -87,12 +95,7 @@ impl Learning {
     /// Along the routes: by the next hop that answered last, or all.
     fn along(&self, pending: &Pending<'_>) -> Verdict {
         let is_used = |upstream: &Upstream<'_>| Some(upstream.key()) == self.used;
-        let mut chosen = Chosen::new();
-        match pending.upstreams.iter().position(is_used) {
-            Some(used) => chosen.push(used),
-            None => (0..pending.upstreams.len()).for_each(|i| chosen.push(i)),
-        }
-        Verdict::Along(chosen)
+        Verdict::Along(pending.upstreams.iter().position(is_used))
     }
 }
 
@@ -104,11 +107,7 @@ impl Strategy for SelfLearning {
         match decide(pending) {
             Retransmission::Suppress => Verdict::Suppress,
             _ if pending.upstreams.is_empty() => Verdict::NoUpstream,
-            _ => {
-                let mut all = Chosen::new();
-                (0..pending.upstreams.len()).for_each(|i| all.push(i));
-                Verdict::Along(all)
-            }
+            _ => Verdict::Along(None),
         }
     }
 

@@ -188,8 +188,15 @@ fn a_learned_route_ends_by_itself_and_names_that_stay_here_teach_none() {
 
 #[test]
 fn a_face_begins_so_many_discoveries_a_second_and_one_more_is_refused() {
-    let router = Router::<3>::new();
+    let mut router = Router::<3>::new();
     let [first, second, last] = router.neighbours;
+    for _ in 0..40 {
+        let face = router.bench.remote();
+        assert_eq!(router.receive(face, interest(&format!("/z/{}", face.0)).build(), EMPTY).sent.len(), 2);
+        router.bench.advance_ms(1000);
+    }
+    assert_eq!(router.bench.fw.counters().strategy_memory_full, 0, "places of earlier seconds are free");
+    let router = &router;
     let sent =
         |face, i| faces(&router.receive(face, interest(&format!("/x/{i}/{}", face.0)).build(), EMPTY).sent);
     for i in 0..500 {
