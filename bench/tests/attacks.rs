@@ -13,9 +13,16 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// How long the router may take to say how it is, ms.
 const STATUS_MS_MAX: f64 = 9000.0;
 
+/// The longest turn that a worker may have, us. It is to be 10 ms where the router has its
+/// processors for itself and is optimised; here a turn of so much work takes ten times as long, and
+/// others of the machine may have the processor meanwhile. A wait for a peer is longer than this: a
+/// close that lingers 5 s.
+const TURN_US_MAX: f64 = 2_500_000.0;
+
 /// How much memory may stay behind, MiB: places of the PIT (at most 69 MiB are taken and kept),
-/// spare buffers, and what the honest had cached meanwhile.
-const MEMORY_LEFT_MIB: f64 = 160.0;
+/// what the honest had cached meanwhile, and 20 for all else. Spare buffers and what the allocator
+/// keeps are given back.
+const MEMORY_LEFT_MIB: f64 = 100.0;
 
 /// Runs one short attack; its figures, or `None` where the programs are not built.
 fn attack(name: &str) -> Option<Value> {
@@ -58,6 +65,7 @@ fn assert_answered_and_given_back(figures: &Value, left_mib: f64) {
     assert!(number(figures, "fetches") >= 3.0, "nothing was fetched: {figures}");
     assert_eq!(number(figures, "status_failed"), 0.0, "{figures}");
     assert!(number(figures, "status_max_ms") < STATUS_MS_MAX, "{figures}");
+    assert!(number(figures, "turn_max_us") < TURN_US_MAX, "{figures}");
     let left = number(figures, "memory_after_mib") - number(figures, "memory_before_mib");
     assert!(left < left_mib, "{left} MiB stay behind: {figures}");
 }

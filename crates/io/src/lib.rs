@@ -36,10 +36,10 @@
 //!
 //! # Layers
 //!
-//! `port` (sending) and `reassembly` (receiving) know no worker; `mailbox` and `shared` know ports;
-//! `faces` and `kind` need each other, since a worker holds receivers and these are given the
-//! worker; the kinds, `serve` and `event_loop` stand on them. A test of the workspace keeps circles
-//! out (`crates/cli/tests/imports.rs`).
+//! `port` (sending) and `reassembly` (receiving) know no worker; `mailbox`, `mapped` and `shared`
+//! know ports; `faces` and `kind` need each other, since a worker holds receivers and these are
+//! given the worker; the kinds, `serve` and `event_loop` stand on them. A test of the workspace
+//! keeps circles out (`crates/cli/tests/imports.rs`).
 #![deny(unsafe_code)]
 
 mod buffer;
@@ -55,6 +55,7 @@ pub mod interfaces;
 mod kind;
 mod limits;
 mod mailbox;
+mod mapped;
 mod memif;
 mod options;
 mod owner;

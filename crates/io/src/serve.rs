@@ -423,8 +423,8 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Writes what was queued, as far as a turn may take: of each port once. What is left is written
-    /// in the next turn, before what is queued there.
+    /// Writes what was queued, as far as a turn may take: of each port once. What is left is
+    /// written in the next turn, before what is queued there.
     pub(crate) fn flush_all(&mut self) {
         let begun_ns = clock::monotonic_ns();
         for _ in 0..self.to_flush.len() {

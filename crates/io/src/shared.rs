@@ -10,7 +10,7 @@ use crate::ethernet::Links;
 use crate::face_table::FaceTable;
 use crate::limits::Limits;
 use crate::mailbox::WorkerMailbox;
-use crate::memif::Mapped;
+use crate::mapped::Mapped;
 use crate::options::{DispatchedLinks, IoOptions};
 use crate::reassembly::{LinkReader, ReassemblyShares};
 use crate::udp::Channels;

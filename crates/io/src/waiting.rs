@@ -1,8 +1,8 @@
 //! Sources that wait for their part of a worker's turn.
 //!
 //! They have it by whom they are counted for, not one by one: each holder in its turn has one of
-//! its sources served, so that a thousand busy faces of one give it no more than another has by one.
-//! Each listener is served as a holder of its own.
+//! its sources served, so that a thousand busy faces of one give it no more than another has by
+//! one. Each listener is served as a holder of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{BitOr, BitOrAssign};

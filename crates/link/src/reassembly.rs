@@ -24,8 +24,8 @@ const MESSAGE_OVERHEAD_OCTETS: usize = 512;
 /// What a fragment that came early is charged beside its octets.
 const FRAGMENT_OVERHEAD_OCTETS: usize = 64;
 
-/// Buffers of finished messages kept for the next ones, beside the one that was handed out last. Few,
-/// since they are charged to nobody.
+/// Buffers of finished messages kept for the next ones, beside the one that was handed out last.
+/// Few, since they are charged to nobody.
 const SPARE_BUFFERS_MAX: usize = 1;
 
 /// Limits on the incomplete messages of one face.
@@ -77,9 +77,9 @@ impl ReassemblyTotal {
 /// What the incomplete messages of one holder take: of a user or a host, by however many faces.
 ///
 /// A holder has at most a quarter of the total, and no more than what is left of three quarters
-/// (dynamic thresholds, Choudhury and Hahne 1998), or [`REASSEMBLY_RESERVE_OCTETS`] if that is more.
-/// Whoever has more than that by now, since others came, gives up what waited longest at its next
-/// fragment. So something is always left, and nobody reaches into the faces of another.
+/// (dynamic thresholds, Choudhury and Hahne 1998), or [`REASSEMBLY_RESERVE_OCTETS`] if that is
+/// more. Whoever has more than that by now, since others came, gives up what waited longest at its
+/// next fragment. So something is always left, and nobody reaches into the faces of another.
 #[derive(Debug)]
 pub struct ReassemblyShare {
     total: Arc<ReassemblyTotal>,

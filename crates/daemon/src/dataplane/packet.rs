@@ -4,8 +4,8 @@
 //! full and empty magazines go to and from a depot that all threads share, so that buffers come
 //! back from a worker that only sends to one that only receives, at the cost of one lock for
 //! [`MAGAZINE_BUFFERS`] packets. All of this is bounded; what finds no room goes back to its
-//! [`Chunk`], and what finds no buffer takes one from there. What nobody needed for a while goes back
-//! to the chunks ([`give_back_spares`]), and they to the system.
+//! [`Chunk`], and what finds no buffer takes one from there. What nobody needed for a while goes
+//! back to the chunks ([`give_back_spares`]), and they to the system.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -242,9 +242,9 @@ impl Depot {
     }
 
     /// Where there were magazines all the time since this was last called, gives back all that are
-    /// there, at most so many at once: which of them are in the way of a chunk's going is not known,
-    /// and what is needed again comes from the first chunks. Small chunks that have all of their
-    /// buffers go too, but the first. Returns true if there are more.
+    /// there, at most so many at once: which of them are in the way of a chunk's going is not
+    /// known, and what is needed again comes from the first chunks. Small chunks that have all of
+    /// their buffers go too, but the first. Returns true if there are more.
     fn give_back_spares(&mut self, magazines_max: usize) -> bool {
         if self.full_least > 0 {
             for _ in 0..self.full.len().min(magazines_max) {

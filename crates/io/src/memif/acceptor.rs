@@ -16,7 +16,8 @@ use crate::error::OpenError;
 use crate::faces::{Faces, Handler};
 use crate::handshakes::{self, Handshakes};
 use crate::kind::{AcceptContext, Acceptor, NewTransport};
-use crate::memif::{Mapped, halves, info};
+use crate::mapped::Mapped;
+use crate::memif::{halves, info};
 use crate::status::{Credentials, FaceState, Reach};
 use crate::unix::{self, ACCEPTS_PER_TURN_MAX, SocketFile, accept_failed, credentials};
 

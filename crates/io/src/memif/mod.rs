@@ -11,7 +11,6 @@
 
 mod acceptor;
 mod client;
-mod memory;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -29,7 +28,6 @@ use crate::queue::FrameQueue;
 use crate::sender::{Flushed, Sender, Sent};
 use crate::status::{Carrier, Credentials, LinkInfo, Reach};
 use crate::unix;
-pub(crate) use memory::Mapped;
 
 /// MTU where the peer does not say how large its buffers are: theirs by default, in libmemif and
 /// NDN-DPDK.
