@@ -15,7 +15,7 @@ use namely_wire::mgmt::Scope;
 use crate::config::{Config, default_listeners, default_socket};
 use crate::control::{ControlThread, Order, OrderSender};
 use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions};
-use crate::discovery::{self, Running};
+use crate::discovery::{self, Running, WatchedLink};
 use crate::exit::{Exit, Failure};
 
 /// How long a router that was told to stop has for that. A service manager that gives it less kills
@@ -54,11 +54,11 @@ impl Router {
         let (plane, inbox) = DataPlane::start(options(&config), core.clone())
             .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
         route_management(&config, &core, &plane)?;
-        let devices = discovery::devices(&config);
-        let tap = discovery::tap(&plane, &devices)?;
+        let links = WatchedLink::all(&config);
+        let tap = discovery::tap(&plane, &links)?;
         let listening = listen(&config, &plane)?;
         let plane = Arc::new(plane);
-        let discovery = discovery::start(&config, &plane, &core, tap, devices)?;
+        let discovery = discovery::start(&config, &plane, &core, tap, links)?;
         let mut control = ControlThread::new(plane.clone(), core, inbox, config, policy, start);
         if let Some(discovery) = &discovery {
             control.set_discovery(discovery);
@@ -174,7 +174,7 @@ fn policy(config: &Config) -> Result<Policy, Failure> {
     config.authorization.policy().map_err(|error| Failure::new(Exit::Configuration, error.to_string()))
 }
 
-pub(crate) fn wrong_configuration(why: String) -> Failure {
+fn wrong_configuration(why: String) -> Failure {
     Failure::new(Exit::Configuration, why)
 }
 
@@ -313,7 +313,7 @@ fn make_default_directory(socket: &Path, uid: u32) -> Result<(), String> {
     Ok(())
 }
 
-pub(crate) fn cannot_listen(why: String) -> Failure {
+fn cannot_listen(why: String) -> Failure {
     Failure::new(Exit::CannotListen, why).hint("`--listen URI` chooses other addresses")
 }
 

@@ -28,6 +28,40 @@ fn two_routers_find_each_other_with_the_smaller_mtu_and_no_configuration() {
 }
 
 #[test]
+fn routers_find_each_other_over_udp_with_ipv4_and_with_ipv6() {
+    for (listen, group, is_v6) in [
+        ("udp://0.0.0.0:6363", "udp://224.0.23.170:56363", false),
+        ("udp://[::]:6363", "udp://[ff02::1234]:56363", true),
+    ] {
+        let Some(net) = Net::new(&[1500, 1400]) else { return };
+        for i in 0..2 {
+            assert!(net.ip(i, &format!("addr add 10.9.7.{}/24 dev eth0", i + 1)));
+            until("a link-local address", || net.has_link_local(i).then_some(()));
+        }
+        let config = format!("[[faces.multicast]]\ninterface = \"eth0\"\ngroup = \"{group}\"");
+        let mut all: Vec<_> = (0..2).map(|i| net.udp_router(i, &config, listen)).collect();
+        for router in &mut all {
+            let of = net.wait_for_neighbours(router, 1).remove(0);
+            assert_eq!(of.mtu, Some(if is_v6 { 1400 - 48 } else { 1400 - 28 }));
+            let faces = router.client.faces();
+            let face = faces.iter().find(|face| Some(face.face_id) == of.face_id).unwrap();
+            assert!(
+                face.uri.starts_with(if is_v6 { "udp6://[fe80::" } else { "udp4://10.9.7." }),
+                "{}",
+                face.uri
+            );
+            assert_eq!(
+                faces
+                    .iter()
+                    .filter(|face| face.uri.starts_with("udp") && !face.uri.contains("56363"))
+                    .count(),
+                1
+            );
+        }
+    }
+}
+
+#[test]
 fn a_router_without_discovery_says_nothing_and_is_no_neighbour() {
     let Some(net) = Net::new(&[1500, 1500, 1500]) else { return };
     let mut a = net.plain_router(0);

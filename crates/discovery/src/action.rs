@@ -6,8 +6,7 @@ use namely_wire::Name;
 
 use crate::interface::InterfaceId;
 use crate::message::{OwnHello, OwnReply};
-use crate::station::Station;
-use crate::{Face, Key};
+use crate::station::{Face, Key, Station};
 
 /// Something that the home of the state machine carries out, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]

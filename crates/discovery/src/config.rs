@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use namely_wire::{Name, NameRef};
 
-use crate::Key;
+use crate::station::Key;
 
 /// Settings of neighbour discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]

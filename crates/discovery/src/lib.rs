@@ -35,10 +35,4 @@ pub use interface::{InterfaceId, LinkState};
 pub use machine::{Discovery, Heard};
 pub use message::concerns_discovery;
 pub use neighbour::{NeighbourStatus, Phase};
-pub use station::Station;
-
-/// An Ed25519 public key, by which a router is known.
-pub type Key = [u8; 32];
-
-/// A face's number in the home of the state machine.
-pub type Face = u64;
+pub use station::{Face, Key, Station};

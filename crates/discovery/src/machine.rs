@@ -10,9 +10,8 @@ use crate::interface::{Interface, InterfaceId, LinkState};
 use crate::limits::{CHALLENGE_NS, CHALLENGES_MAX, FIRST_NS, HELLO_GAP_NS};
 use crate::message::{About, Message, OwnHello, OwnReply};
 use crate::neighbour::{FaceState, Neighbour, NeighbourStatus, Phase};
-use crate::station::Station;
+use crate::station::{Face, Key, Station};
 use crate::suspects::Suspects;
-use crate::{Face, Key};
 
 /// A neighbour is known by where it is.
 pub(crate) type Place = (InterfaceId, Station);

@@ -10,9 +10,8 @@ use alloc::vec::Vec;
 use namely_wire::tlv::{self, Reader, Writer};
 use namely_wire::{DataView, InterestView, Name, NameRef, SignatureType};
 
-use crate::Key;
 use crate::limits::{MESSAGE_OCTETS_MAX, MTU_OCTETS_MAX, PREFIX_OCTETS_MAX, PREFIXES_MAX};
-use crate::station::Station;
+use crate::station::{Key, Station};
 
 /// The component that all names of discovery begin with.
 pub const DISCOVERY: &str = "ndp";

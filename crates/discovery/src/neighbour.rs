@@ -6,9 +6,8 @@ use namely_wire::Name;
 
 use crate::interface::InterfaceId;
 use crate::message::Message;
-use crate::station::Station;
+use crate::station::{Face, Key, Station};
 use crate::suspects::Bucket;
-use crate::{Face, Key};
 
 /// How far a neighbour has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::action::{Action, Note, Proof};
 use crate::config::Config;
 use crate::counters::Counter;
-use crate::interface::Match;
+use crate::interface::{InterfaceId, Match};
 use crate::limits::{LOWERED_NS, SPREAD_ABOVE, SPREAD_NS, SPREAD_NS_MAX, VERIFYING_MAX};
 use crate::machine::{Discovery, Heard, Place, Verifying};
 use crate::message::Message;
@@ -38,7 +38,7 @@ impl Discovery {
         }
     }
 
-    fn blame(&mut self, interface: crate::InterfaceId, source: Station, now_ns: u64, out: &mut Vec<Action>) {
+    fn blame(&mut self, interface: InterfaceId, source: Station, now_ns: u64, out: &mut Vec<Action>) {
         let (faults, quarantine_ns) = (self.config.quarantine_faults, self.config.quarantine_ns);
         let at = (interface, source.host());
         if self.suspects.fault(at, faults, quarantine_ns, now_ns).is_newly_quarantined {
@@ -73,7 +73,11 @@ impl Discovery {
             return Err(refusal(Counter::Quarantined));
         }
         let place = (id, station);
-        self.check_sender(place, at, (&message, is_challenged), now_ns, out)?;
+        // Over IP a datagram may come from anywhere: who is new speaks to the group, which does not
+        // leave the link.
+        let is_uninvited = is_unicast && !message.is_reply && matches!(station, Station::Udp(_));
+        let how = (&message, is_challenged, is_uninvited);
+        self.check_sender(place, at, how, now_ns, out)?;
         if self.verifying.len() >= VERIFYING_MAX {
             return Err(refusal(Counter::VerifyFull));
         }
@@ -90,7 +94,7 @@ impl Discovery {
         &mut self,
         place: Place,
         at: Place,
-        (message, is_challenged): (&Message, bool),
+        (message, is_challenged, is_uninvited): (&Message, bool, bool),
         now_ns: u64,
         out: &mut Vec<Action>,
     ) -> Result<(), Refusal> {
@@ -109,6 +113,9 @@ impl Discovery {
         }
         if self.suspects.is_quarantined(at, now_ns) {
             return Err(refusal(Counter::Quarantined));
+        }
+        if is_uninvited {
+            return Err(fault(Counter::Unsolicited));
         }
         if self.suspects.key(at, now_ns).is_some_and(|key| key != message.from.key) {
             return Err(self.other_key(place, at, now_ns, out));

@@ -6,6 +6,12 @@ use core::str::FromStr;
 
 use namely_wire::MacAddress;
 
+/// An Ed25519 public key, by which a router is known.
+pub type Key = [u8; 32];
+
+/// A face's number in the home of the state machine.
+pub type Face = u64;
+
 /// A place on a link that a unicast face can lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Station {

@@ -3,12 +3,11 @@
 
 use alloc::collections::BTreeMap;
 
-use crate::Key;
 use crate::interface::InterfaceId;
 use crate::limits::{
     KEY_NS, STATION_BURST, STATION_PER_SECOND, STATIONS_MAX, STRANGERS_BURST, STRANGERS_PER_SECOND,
 };
-use crate::station::Station;
+use crate::station::{Key, Station};
 
 const SECOND_NS: u64 = 1_000_000_000;
 

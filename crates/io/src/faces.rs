@@ -41,8 +41,8 @@ pub trait Handler: Sized + 'static {
     /// headers are those that the peer may set.
     fn packet(&mut self, io: &mut Faces<Self>, face: FaceTag, headers: LpHeaders, packet: Self::Packet);
 
-    /// A packet arrived on a face that is watched ([`FacePort::show_first`]), before it is handed over;
-    /// `remote` is who of a group sent it. True if that was all there is to do with it.
+    /// A packet arrived on a face that is watched ([`FacePort::show_first`]), before it is handed
+    /// over; `remote` is who of a group sent it. True if that was all there is to do with it.
     fn watched(&mut self, _face: FaceTag, _remote: Option<SocketAddr>, _packet: &[u8]) -> bool {
         false
     }

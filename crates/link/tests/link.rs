@@ -453,3 +453,21 @@ fn a_peer_without_reliability_is_sent_plain_frames_and_its_acks_are_ignored() {
     let answer = send(&mut plain, LpHeaders::default(), &packet(6, 50, 1), 0).remove(0);
     assert_eq!(answer, packet(6, 50, 1).to_vec());
 }
+
+#[test]
+fn an_mtu_that_changes_while_packets_flow_loses_none_of_them() {
+    for settings in [datagram(1500), reliable(1500)] {
+        let mut network = Network::new(settings, 7);
+        let packets: Vec<Packet> = (0..300).map(|n| packet(6, 300 + 28 * n, n as u8)).collect();
+        for (n, packet) in packets.iter().enumerate() {
+            let mtu = [64, 9000, 127, 1500, 1280][n % 5];
+            network.ends[0].reconfigure(LinkConfig { kind: LinkKind::Datagram { mtu }, ..settings });
+            let frames = send(&mut network.ends[0], LpHeaders::default(), packet, network.now_ns);
+            assert!(frames.iter().all(|frame| frame.len() <= mtu), "{mtu}");
+            network.launch(1, frames);
+        }
+        network.run();
+        let whole = network.received.iter().zip(&packets).all(|(got, sent)| **got == **sent);
+        assert!(whole && network.received.len() == packets.len());
+    }
+}

@@ -52,7 +52,8 @@
 //! let requester = Requester::Unknown;
 //! let incoming = Incoming { interest: &interest, face_id: 300, requester };
 //! let mut replies = Vec::new();
-//! management.handle(incoming, Control { faces: &NoFaces, tables: &tables, neighbors: None }, now, &mut replies);
+//! let control = Control { faces: &NoFaces, tables: &tables, neighbors: None };
+//! management.handle(incoming, control, now, &mut replies);
 //!
 //! let status = GeneralStatus::decode(DataView::parse(&replies[0])?.content)?;
 //! assert_eq!((status.version.as_str(), status.pit_entries), ("example", 0));

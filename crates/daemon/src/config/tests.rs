@@ -60,6 +60,7 @@ fn documented_keys() -> Vec<String> {
         "faces.dispatcher",
         "faces.memif",
         "faces.ethernet",
+        "discovery",
     ];
     let rules = ["[authorization.user]", "[authorization.key]", "authorization"];
     sections.iter().chain(&rules).flat_map(|section| allowed_keys(section)).collect()
@@ -73,7 +74,7 @@ fn allowed_keys(section: &str) -> Vec<String> {
 
 /// Returns true if the key is a table, which the sample shows as a header.
 fn is_table(key: &str) -> bool {
-    ["multicast", "user", "key", "dispatcher", "memif", "ethernet"].contains(&key)
+    ["multicast", "user", "key", "dispatcher", "memif", "ethernet", "accept"].contains(&key)
 }
 
 #[test]

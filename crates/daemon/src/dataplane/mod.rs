@@ -35,7 +35,7 @@ pub use namely_io::{Credentials, DispatchedLinks, MulticastOptions};
 pub use options::DataPlaneOptions;
 pub(crate) use packet::give_back_spares;
 pub use packet::{Packet, buffers_made};
-pub(crate) use tap::Tap;
+pub(crate) use tap::{Overheard, Tap, TapLink};
 
 /// The forwarding core in this home.
 pub type Core = namely_forwarder::Forwarder<Packet, namely_host::CoreLock>;

@@ -19,26 +19,51 @@ pub(crate) const OVERHEARD_MAX: usize = 1024;
 
 /// Between workers, which put packets in, and the one thread that takes them out.
 pub(crate) struct Tap {
-    /// The links that are watched, by the local ends of their faces.
-    links: Vec<FaceUri>,
+    links: Vec<TapLink>,
     faces: Mutex<HashMap<FaceId, Watched>>,
     queue: Mutex<VecDeque<Overheard>>,
     waker: Waker,
     drops: AtomicU64,
 }
 
+/// A link that is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TapLink {
+    /// All that arrives on a network device as frames.
+    Ethernet(FaceUri),
+    /// A group of UDP on a device, and all peers of UDP.
+    Udp {
+        /// The device.
+        device: FaceUri,
+        /// The group.
+        group: FaceUri,
+    },
+}
+
+impl TapLink {
+    /// Whether this is the link of a face to one station or group.
+    fn is_of(&self, remote: &FaceUri, local: &FaceUri) -> bool {
+        match self {
+            TapLink::Ethernet(device) => local == device && matches!(remote, FaceUri::Ether(_)),
+            TapLink::Udp { device, group } => local == device && remote == group,
+        }
+    }
+}
+
 /// A face whose packets are looked at.
 #[derive(Clone, Copy)]
 struct Watched {
-    link: usize,
+    /// `None` where the address of a peer must tell.
+    link: Option<usize>,
     /// Who is at its other end; `None` of a group.
     station: Option<Station>,
 }
 
 /// A packet about neighbours.
 pub(crate) struct Overheard {
-    /// Which link, in the order that [`Tap::new`] was given.
-    pub(crate) link: usize,
+    /// Which link, in the order that [`Tap::new`] was given; `None` where the address of the peer
+    /// must tell.
+    pub(crate) link: Option<usize>,
     /// Where it came from.
     pub(crate) source: Station,
     /// It came over a unicast face.
@@ -52,7 +77,7 @@ impl Tap {
     ///
     /// # Errors
     /// The system has no descriptor left.
-    pub(crate) fn new(links: Vec<FaceUri>) -> Result<Self, Errno> {
+    pub(crate) fn new(links: Vec<TapLink>) -> Result<Self, Errno> {
         let (faces, queue) = Default::default();
         Ok(Tap { links, faces, queue, waker: Waker::new()?, drops: AtomicU64::new(0) })
     }
@@ -69,12 +94,20 @@ impl Tap {
 
     /// A new face: true if its packets are to be shown.
     pub(super) fn know(&self, face: FaceId, port: &Port, local: &FaceUri) -> bool {
-        let Some(link) = self.links.iter().position(|link| link == local) else { return false };
-        let station = match port.remote() {
-            FaceUri::Ether(address) if address.is_group() => None,
-            FaceUri::Ether(address) => Some(Station::Ether(address.0)),
-            _ => return false,
+        let remote = port.remote();
+        let link = self.links.iter().position(|link| link.is_of(remote, local));
+        let station = match remote {
+            FaceUri::Ether(address) if !address.is_group() => Some(Station::Ether(address.0)),
+            FaceUri::Udp(_) => {
+                remote.address().filter(|address| !address.ip().is_multicast()).map(Station::Udp)
+            }
+            _ => None,
         };
+        let is_udp_watched = self.links.iter().any(|link| matches!(link, TapLink::Udp { .. }));
+        let is_peer = is_udp_watched && matches!(station, Some(Station::Udp(_)));
+        if link.is_none() && !is_peer {
+            return false;
+        }
         self.faces.lock().insert(face, Watched { link, station });
         true
     }
@@ -86,7 +119,9 @@ impl Tap {
     /// A worker has a packet, which `remote` sent if it came to a group.
     pub(super) fn hear(&self, face: FaceId, remote: Option<SocketAddr>, packet: &[u8]) {
         let Some(Watched { link, station }) = self.faces.lock().get(&face).copied() else { return };
-        let Some(source) = station.or_else(|| remote.and_then(ethernet_station)) else { return };
+        let is_udp = link.is_some_and(|link| matches!(self.links.get(link), Some(TapLink::Udp { .. })));
+        let of_member = |remote| if is_udp { Some(Station::Udp(remote)) } else { ethernet_station(remote) };
+        let Some(source) = station.or_else(|| remote.and_then(of_member)) else { return };
         let overheard = Overheard { link, source, is_unicast: station.is_some(), packet: packet.to_vec() };
         let mut queue = self.queue.lock();
         if queue.len() >= OVERHEARD_MAX {
@@ -120,7 +155,7 @@ mod tests {
     fn so_many_packets_about_neighbours_wait_and_no_more() {
         let tap = Tap::new(Vec::new()).unwrap();
         let station = Some(Station::Ether([2, 0, 0, 0, 0, 1]));
-        tap.faces.lock().insert(FaceId(300), Watched { link: 0, station });
+        tap.faces.lock().insert(FaceId(300), Watched { link: Some(0), station });
         (0..OVERHEARD_MAX).for_each(|_| tap.hear(FaceId(300), None, &[5, 0]));
         assert_eq!((tap.queue.lock().len(), tap.drops()), (OVERHEARD_MAX, 0));
         tap.hear(FaceId(300), None, &[5, 0]);

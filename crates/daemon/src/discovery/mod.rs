@@ -8,6 +8,7 @@
 
 mod faces;
 mod identity;
+mod link;
 mod notes;
 mod start;
 mod view;
@@ -17,8 +18,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use namely_datagrams::ethernet::monitor::{self, Device, Monitor};
-use namely_discovery::{Action, Discovery, Heard, InterfaceId, LinkState, Proof, Station};
+use namely_datagrams::ethernet::monitor::Monitor;
+use namely_discovery::{Action, Discovery, Heard, InterfaceId, Proof, Station};
 use namely_forwarder::FaceId;
 use namely_host::{Waker, clock};
 use namely_wire::FaceUri;
@@ -28,9 +29,14 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use self::faces::LinkFaces;
 use self::identity::Identity;
-pub(crate) use self::start::{devices, start, tap};
+pub(crate) use self::link::WatchedLink;
+use self::link::{Link, Medium};
+pub(crate) use self::start::{start, tap};
 pub(crate) use self::view::View;
-use crate::dataplane::{Core, DataPlane, Tap};
+use crate::dataplane::{Core, DataPlane, Overheard, Tap};
+
+/// How soon an address is asked for again that was not there, ns.
+const LOOK_AGAIN_NS: u64 = 250_000_000;
 
 /// What other threads tell the thread of discovery. As many wait as faces have gone meanwhile.
 enum Order {
@@ -69,15 +75,15 @@ impl Orders {
 }
 
 impl Running {
-    /// Starts discovery on `devices`, each with the face of its group. `tap` was made for these.
+    /// Starts discovery on `links`. `tap` was made for these.
     ///
     /// # Errors
     /// What the system refuses, in words.
-    pub(crate) fn start(
+    fn start(
         plane: Arc<DataPlane>,
         core: Arc<Core>,
         tap: Arc<Tap>,
-        devices: Vec<(String, FaceId)>,
+        links: Vec<Link>,
         config: namely_discovery::Config,
     ) -> Result<Self, String> {
         let identity = Identity::new()?;
@@ -96,15 +102,14 @@ impl Running {
         watch(std::os::fd::AsFd::as_fd(tap.waker()))?;
         let (sender, orders) = channel();
         let orders_of = Orders { orders: sender, waker: tap.waker().clone() };
-        let names = devices.iter().map(|(name, _)| name.clone()).collect();
-        let view = View::new(machine.clone(), names, identity.key(), tap.clone());
+        let names: Vec<String> = links.iter().map(|link| link.watched.device.clone()).collect();
         if is_open {
             tracing::warn!(
                 "neighbour discovery is OPEN: whatever prefix anybody on {} announces becomes a route",
-                devices.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+                names.join(", ")
             );
         }
-        let links = devices.into_iter().map(|(name, group)| Link { name, group, device: None }).collect();
+        let view = View::new(machine.clone(), names, identity.key(), tap.clone());
         let faces = LinkFaces::new(plane.clone(), core);
         let thread = DiscoveryThread { machine, identity, plane, faces, tap, epoll, monitor, orders, links };
         let thread = std::thread::Builder::new()
@@ -136,14 +141,6 @@ impl Drop for Running {
     }
 }
 
-/// A link that is watched.
-struct Link {
-    name: String,
-    group: FaceId,
-    /// As it was last seen; `None` while it is not there or down.
-    device: Option<Device>,
-}
-
 /// The thread's state.
 struct DiscoveryThread {
     machine: Arc<Mutex<Discovery>>,
@@ -169,15 +166,17 @@ impl DiscoveryThread {
             let due_ns = self.machine.lock().tick(now_ns, &mut actions);
             self.carry_out(&mut actions);
             let retry_ns = self.faces.retry(now_ns);
-            let due_ns = due_ns.into_iter().chain(retry_ns).min();
+            let look_ns = self.awaits_address().then(|| now_ns.saturating_add(LOOK_AGAIN_NS));
+            let due_ns = due_ns.into_iter().chain(retry_ns).chain(look_ns).min();
             self.wait(due_ns);
             self.tap.waker().reset();
-            if self.monitor.take_changes() {
+            if self.monitor.take_changes() || look_ns.is_some() {
                 self.look_at_devices(&mut actions);
             }
             for overheard in self.tap.take() {
+                let Some(link) = self.link_of(&overheard) else { continue };
                 let heard = Heard {
-                    interface: InterfaceId(overheard.link as u32),
+                    interface: InterfaceId(link as u32),
                     source: overheard.source,
                     is_unicast: overheard.is_unicast,
                     packet: &overheard.packet,
@@ -219,23 +218,32 @@ impl DiscoveryThread {
         let now_ns = clock::monotonic_ns();
         for (number, link) in self.links.iter_mut().enumerate() {
             // When the system does not say, all stays as it is until the next change.
-            let Ok(now) = monitor::device(&link.name) else { continue };
-            let now = now.filter(|device| device.is_up);
-            if now == link.device {
+            let Ok(now) = link.look() else { continue };
+            if now == link.seen {
                 continue;
             }
             let id = InterfaceId(number as u32);
             let mut machine = self.machine.lock();
-            let is_another = link.device.as_ref().zip(now.as_ref()).is_some_and(|(a, b)| a.index != b.index);
-            if is_another {
+            if link.seen.zip(now).is_some_and(|(before, now)| before.index != now.index) {
                 machine.interface(id, None, now_ns, actions);
             }
-            let state = now.as_ref().map(|device| LinkState {
-                station: Station::Ether(device.address.0),
-                mtu: device.mtu.min(namely_wire::LP_PACKET_OCTETS_MAX),
-            });
-            machine.interface(id, state, now_ns, actions);
-            link.device = now;
+            machine.interface(id, now.map(|seen| seen.state), now_ns, actions);
+            link.seen = now;
+        }
+    }
+
+    /// Whether a link has no address yet, of which nobody tells.
+    fn awaits_address(&self) -> bool {
+        let is_udp = |link: &Link| matches!(link.watched.medium, Medium::Udp { .. });
+        self.links.iter().any(|link| link.seen.is_none() && is_udp(link))
+    }
+
+    /// The link that a packet came from.
+    fn link_of(&self, overheard: &Overheard) -> Option<usize> {
+        match overheard.source {
+            _ if overheard.link.is_some() => overheard.link,
+            Station::Udp(peer) => self.links.iter().position(|link| link.reaches(peer)),
+            Station::Ether(_) => None,
         }
     }
 
@@ -270,9 +278,11 @@ impl DiscoveryThread {
                 self.machine.lock().verified(ticket, proof, now_ns(), more);
             }
             Action::MakeFace { interface, station, mtu } => {
-                let local =
-                    self.links.get(interface.0 as usize).map(|link| FaceUri::Device(link.name.clone()));
-                let made = local.and_then(|local| self.faces.make(local, station, mtu));
+                let link = self.links.get(interface.0 as usize);
+                let made = link.and_then(|link| {
+                    let local = FaceUri::Device(link.watched.device.clone());
+                    self.faces.make(local, link.with_zone(station), mtu)
+                });
                 self.machine.lock().face_made(interface, station, made, now_ns(), more);
             }
             Action::DestroyFace { face } => self.faces.destroy(face),
@@ -286,7 +296,7 @@ impl DiscoveryThread {
             Action::RemoveRoute { face, prefix } => self.faces.remove_route(face, &prefix),
             Action::Note { interface, station, note } => {
                 if let Some(link) = self.links.get(interface.0 as usize) {
-                    notes::log(&link.name, station, &note);
+                    notes::log(&link.watched.device, station, &note);
                 }
             }
         }

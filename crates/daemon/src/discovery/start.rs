@@ -1,4 +1,4 @@
-//! Where neighbours are looked for, and how that begins with the router.
+//! How discovery begins with the router.
 
 use std::sync::Arc;
 
@@ -8,51 +8,45 @@ use namely_mgmt::Faces;
 use namely_wire::FaceUri;
 
 use super::Running;
+use super::link::{Link, WatchedLink};
 use crate::config::Config;
 use crate::dataplane::{Core, DataPlane, ListenSpec, Tap};
 use crate::exit::{Exit, Failure};
-use crate::router::{cannot_listen, wrong_configuration};
-
-/// The network devices on which neighbours are looked for: those that were named to listen on.
-pub(crate) fn devices(config: &Config) -> Vec<String> {
-    let named = config.faces.listen.iter().filter_map(|uri| match uri {
-        FaceUri::Device(name) => Some(name.clone()),
-        _ => None,
-    });
-    named.filter(|_| config.discovery.enabled).collect()
-}
 
 /// Has workers hand over what is about neighbours, from the first face on.
-pub(crate) fn tap(plane: &DataPlane, devices: &[String]) -> Result<Option<Arc<Tap>>, Failure> {
-    if devices.is_empty() {
+pub(crate) fn tap(plane: &DataPlane, links: &[WatchedLink]) -> Result<Option<Arc<Tap>>, Failure> {
+    if links.is_empty() {
         return Ok(None);
     }
-    let links = devices.iter().map(|name| FaceUri::Device(name.clone())).collect();
-    let tap = Tap::new(links).map_err(|errno| failed(format!("no neighbour discovery: {errno}")))?;
+    let tap = Tap::new(links.iter().map(WatchedLink::tapped).collect());
+    let tap = tap.map_err(|errno| failed(format!("no neighbour discovery: {errno}")))?;
     let tap = Arc::new(tap);
     plane.set_tap(tap.clone());
     Ok(Some(tap))
 }
 
-/// Starts discovery on these devices, each of which gets a face for the group of all routers.
+/// Starts discovery on these links, each of which has a face for its group.
 pub(crate) fn start(
     config: &Config,
     plane: &Arc<DataPlane>,
     core: &Arc<Core>,
     tap: Option<Arc<Tap>>,
-    devices: Vec<String>,
+    links: Vec<WatchedLink>,
 ) -> Result<Option<Running>, Failure> {
     let Some(tap) = tap else { return Ok(None) };
-    let settings = config.discovery.settings().map_err(wrong_configuration)?;
-    let with_group = |name: String| Ok((name.clone(), group(plane, name)?));
-    let devices = devices.into_iter().map(with_group).collect::<Result<_, Failure>>()?;
-    Running::start(plane.clone(), core.clone(), tap, devices, settings).map(Some).map_err(failed)
+    let settings = config.discovery.settings().map_err(|why| Failure::new(Exit::Configuration, why))?;
+    let with_group = |watched: WatchedLink| {
+        let group = group(plane, &watched)?;
+        Ok(Link { watched, group, seen: None })
+    };
+    let links = links.into_iter().map(with_group).collect::<Result<_, Failure>>()?;
+    Running::start(plane.clone(), core.clone(), tap, links, settings).map(Some).map_err(failed)
 }
 
-/// The face of the group on a device, which the configuration may have made already.
-fn group(plane: &DataPlane, interface: String) -> Result<FaceId, Failure> {
-    let (local, remote) =
-        (FaceUri::Device(interface.clone()).to_string(), FaceUri::Ether(DEFAULT_GROUP).to_string());
+/// The face of a link's group, which the configuration may have made already.
+fn group(plane: &DataPlane, link: &WatchedLink) -> Result<FaceId, Failure> {
+    let local = FaceUri::Device(link.device.clone()).to_string();
+    let remote = link.group().to_string();
     let find = || {
         let faces = plane.faces();
         let face = faces.iter().find(|face| face.uri == remote && face.local_uri == local);
@@ -61,9 +55,10 @@ fn group(plane: &DataPlane, interface: String) -> Result<FaceId, Failure> {
     if let Some(face) = find() {
         return Ok(face);
     }
+    let (interface, group) = (link.device.clone(), DEFAULT_GROUP);
     plane
-        .listen(ListenSpec::EthernetGroup { interface, group: DEFAULT_GROUP })
-        .map_err(|error| cannot_listen(error.to_string()))?;
+        .listen(ListenSpec::EthernetGroup { interface, group })
+        .map_err(|error| Failure::new(Exit::CannotListen, error.to_string()))?;
     find().ok_or_else(|| failed(format!("the face of {remote} on {local} has gone")))
 }
 

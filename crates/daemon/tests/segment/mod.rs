@@ -86,6 +86,13 @@ impl Net {
         ip(&format!("-n {} {command}", self.of(i)))
     }
 
+    /// Whether station `i` has an address of IPv6 that can be used.
+    pub fn has_link_local(&self, i: usize) -> bool {
+        let mut show = Command::new("ip");
+        show.args(["-n", &self.of(i), "-6", "addr", "show", "dev", "eth0", "scope", "link", "-tentative"]);
+        show.output().is_ok_and(|output| output.stdout.windows(5).any(|octets| octets == b"fe80:"))
+    }
+
     /// A router without any configuration.
     pub fn plain_router(&self, i: usize) -> Router {
         let dir = tempfile::tempdir().unwrap();
@@ -101,11 +108,24 @@ impl Net {
         self.start(i, dir, &[&["--config", &file][..], options].concat())
     }
 
+    /// A router on a port of UDP, with lines of configuration.
+    pub fn udp_router(&self, i: usize, config: &str, listen: &str) -> Router {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("namely.toml");
+        std::fs::write(&file, format!("[discovery]\nheartbeat_ms = 1000\n{config}\n")).unwrap();
+        let file = file.to_str().unwrap().to_owned();
+        self.start_on(i, dir, &["--config", &file], listen)
+    }
+
     fn start(&self, i: usize, dir: tempfile::TempDir, options: &[&str]) -> Router {
+        self.start_on(i, dir, options, "dev://eth0")
+    }
+
+    fn start_on(&self, i: usize, dir: tempfile::TempDir, options: &[&str], listen: &str) -> Router {
         let socket = format!("unix://{}", dir.path().join("x.sock").display());
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.of(i)]).arg(namelyd().get_program()).args(options);
-        command.args(["--listen", &socket, "--listen", "dev://eth0", "--workers", "2"]);
+        command.args(["--listen", &socket, "--listen", listen, "--workers", "2"]);
         command.env_remove("NAMELY_LOG").env("HOME", "/nonexistent");
         let daemon = Daemon::spawn(command, dir).unwrap_or_else(|why| panic!("namelyd did not start: {why}"));
         let client = daemon.connect();

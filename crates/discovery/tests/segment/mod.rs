@@ -1,5 +1,5 @@
-//! A link that several nodes share, in virtual time: each node is a state machine, faces are numbers,
-//! and a signature is a sum that only tells right from wrong.
+//! A link that several nodes share, in virtual time: each node is a state machine, faces are
+//! numbers, and a signature is a sum that only tells right from wrong.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};

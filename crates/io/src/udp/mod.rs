@@ -13,6 +13,7 @@ mod peer;
 mod peers;
 
 pub use kernel_drops::kernel_drops;
+pub use multicast::address_towards;
 pub(crate) use peers::Channels;
 
 use std::net::SocketAddr;

@@ -76,6 +76,18 @@ impl<H: Handler> Faces<H> {
     }
 }
 
+/// The address by which this host speaks to a group on an interface, and the interface's number.
+///
+/// # Errors
+/// [`OpenError::NoSuchInterface`], or what the system says: mostly that there is no address.
+pub fn address_towards(group: SocketAddr, interface: &str) -> Result<(SocketAddr, u32), OpenError> {
+    let socket = sockets::open(sockets::family_of(&group), SocketType::DGRAM)?;
+    let index = rustix::net::netdevice::name_to_index(&socket, interface)
+        .map_err(|_| OpenError::NoSuchInterface(interface.to_owned()))?;
+    let own = prepare_sender(&socket, &on_interface(group, index), index, false);
+    Ok((own.map_err(OpenError::std(format!("asking for the address on {interface}")))?, index))
+}
+
 /// The group, where the address of a link-local one must name the interface.
 fn on_interface(group: SocketAddr, index: u32) -> SocketAddr {
     match group {
