@@ -83,6 +83,16 @@ impl Discovery {
         &self.counters
     }
 
+    /// How many neighbours there are, those that are only found among them.
+    pub fn len(&self) -> usize {
+        self.neighbours.len()
+    }
+
+    /// Returns true if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.neighbours.is_empty()
+    }
+
     /// Stations that are remembered beside neighbours.
     pub fn stations(&self) -> usize {
         self.suspects.len()

@@ -17,7 +17,7 @@ const EVIL: usize = 66;
 
 fn link() -> Segment {
     let mut link = Segment::new();
-    (0..2).for_each(|_| drop(link.add(1500, Config::default())));
+    (0..2).for_each(|_| assert!(link.add(1500, Config::default()) < 2));
     (0..2).for_each(|n| link.up(n));
     link.run(4 * SECOND);
     assert_eq!((link.proven(0), link.proven(1)), (vec![1], vec![0]));
@@ -118,7 +118,7 @@ fn replies_to_nothing_and_old_and_repeated_ones_are_refused_before_their_signatu
 fn a_wrong_signature_is_counted_and_enough_of_them_end_in_quarantine() {
     let mut link = link();
     let threshold = Config::default().quarantine_faults;
-    let mut hello = |link: &mut Segment, n: u64| {
+    let hello = |link: &mut Segment, n: u64| {
         let mut hello = hello_of(station(EVIL), "1500", &[], &key(EVIL), n);
         *hello.last_mut().unwrap() ^= 1;
         link.inject(0, station(EVIL), false, &hello);
@@ -241,7 +241,7 @@ fn half_of_the_room_is_for_neighbours_that_have_shown_that_they_are_there() {
 #[test]
 fn a_station_may_send_so_much_and_no_more() {
     let mut link = link();
-    let mut send = |link: &mut Segment, n: u64| {
+    let send = |link: &mut Segment, n: u64| {
         link.inject(0, station(1), false, &hello_of(station(1), "1500", &[], &key(1), u64::MAX / 2 + n));
     };
     let heard = link.count(0, Counter::HellosHeard);
@@ -259,7 +259,7 @@ fn strangers_together_may_send_so_much_and_no_more() {
     let mut link = link();
     link.run(10 * SECOND);
     let verified = link.nodes[0].verified;
-    let mut send = |link: &mut Segment, n: u64| {
+    let send = |link: &mut Segment, n: u64| {
         let mut hello = hello_of(station(n as usize), "1500", &[], &key(n as usize), 1);
         *hello.last_mut().unwrap() ^= 1;
         link.inject(0, station(n as usize), false, &hello);

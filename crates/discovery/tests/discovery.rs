@@ -30,7 +30,7 @@ fn a_new_neighbour_is_usable_at_once_and_not_a_heartbeat_later() {
     assert_eq!((link.proven(0), link.proven(1)), (vec![1], vec![0]));
     // And where both come up together.
     let mut link = Segment::new();
-    (0..2).for_each(|_| drop(link.add(1500, config())));
+    (0..2).for_each(|_| assert!(link.add(1500, config()) < 2));
     (0..2).for_each(|n| link.up(n));
     link.run(100 * MS);
     assert_eq!((link.proven(0), link.proven(1)), (vec![1], vec![0]));
@@ -144,22 +144,22 @@ fn two_hundred_neighbours_cost_a_few_kilobits_each_and_no_storm() {
         link.up(n);
         link.run(10 * MS);
     }
-    link.run(30 * SECOND);
+    link.run(7 * SECOND);
     for n in 0..NODES {
         assert_eq!(link.proven(n).len(), NODES - 1, "{n}");
     }
     let before: Vec<u64> = link.nodes.iter().map(|node| node.sent_octets).collect();
-    link.run(60 * SECOND);
+    // Two heartbeats, so that nobody says more than two or three hellos.
+    link.run(6 * SECOND);
     let most = link.nodes.iter().zip(before).map(|(node, before)| node.sent_octets - before).max().unwrap();
-    let bits_per_second = most * 8 / 60;
+    let bits_per_second = most * 8 / 6;
     assert!(bits_per_second < 2_000, "{bits_per_second} bit/s of one node in rest");
     // One more: everybody answers it, not at once.
     link.busiest = 0;
     let n = link.add(1500, config());
     link.up(n);
-    link.run(2 * SECOND);
+    link.run(SECOND);
     assert!(link.busiest < 30, "{} frames in one millisecond", link.busiest);
-    link.run(5 * SECOND);
     assert_eq!(link.proven(n).len(), NODES);
 }
 
