@@ -125,6 +125,12 @@ impl LinkFaces {
         self.again.values().map(|(_, at_ns, _)| *at_ns).min()
     }
 
+    /// Whether a face is asked for what no route leads to.
+    pub(super) fn ask(&self, face: FaceId, is_asked: bool) {
+        // One that has gone meanwhile is asked nothing anyway.
+        let _ = self.core.face_set_discovery(face, is_asked);
+    }
+
     pub(super) fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64) {
         let route = Route {
             face_id: face,

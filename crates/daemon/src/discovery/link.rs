@@ -91,6 +91,9 @@ pub(super) struct Link {
     pub(super) group: FaceId,
     /// As it was last seen; `None` while it is not there, down, or without an address.
     pub(super) seen: Option<Seen>,
+    /// The faces of its neighbours, as they were when it was last decided who is asked for what no
+    /// route leads to.
+    pub(super) neighbours: Vec<u64>,
 }
 
 /// What was seen of a link.

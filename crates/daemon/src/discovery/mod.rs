@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use namely_datagrams::ethernet::monitor::Monitor;
-use namely_discovery::{Action, Discovery, Heard, InterfaceId, Proof, Station};
+use namely_discovery::{Action, Discovery, Heard, InterfaceId, Phase, Proof, Station};
 use namely_forwarder::FaceId;
 use namely_host::{Waker, clock};
 use namely_wire::FaceUri;
@@ -37,6 +37,10 @@ use crate::dataplane::{Core, DataPlane, Overheard, Tap};
 
 /// How soon an address is asked for again that was not there, ns.
 const LOOK_AGAIN_NS: u64 = 250_000_000;
+
+/// Neighbours of a link that are asked one by one for what no route leads to. Of more, the group is
+/// asked.
+const ASKED_ONE_BY_ONE_MAX: usize = 16;
 
 /// What other threads tell the thread of discovery. As many wait as faces have gone meanwhile.
 enum Order {
@@ -165,6 +169,7 @@ impl DiscoveryThread {
             let now_ns = clock::monotonic_ns();
             let due_ns = self.machine.lock().tick(now_ns, &mut actions);
             self.carry_out(&mut actions);
+            self.aim_discoveries();
             let retry_ns = self.faces.retry(now_ns);
             let look_ns = self.awaits_address().then(|| now_ns.saturating_add(LOOK_AGAIN_NS));
             let due_ns = due_ns.into_iter().chain(retry_ns).chain(look_ns).min();
@@ -201,6 +206,30 @@ impl DiscoveryThread {
         self.machine.lock().goodbye(&mut actions);
         self.carry_out(&mut actions);
         self.plane.settle();
+    }
+
+    /// Has Interests that look for a producer go to neighbours one by one where there are few on a
+    /// link, so that what answers comes by unicast and teaches a unicast face; else to the group.
+    fn aim_discoveries(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        let machine = self.machine.lock();
+        let mut faces: Vec<Vec<u64>> = vec![Vec::new(); self.links.len()];
+        for neighbour in machine.neighbours(now_ns).filter(|neighbour| neighbour.phase == Phase::Proven) {
+            let of_link = faces.get_mut(neighbour.interface.0 as usize);
+            if let (Some(of_link), Some(face)) = (of_link, neighbour.face) {
+                of_link.push(face);
+            }
+        }
+        drop(machine);
+        for (link, faces) in self.links.iter_mut().zip(faces) {
+            if link.neighbours == faces {
+                continue;
+            }
+            let asks_group = faces.is_empty() || faces.len() > ASKED_ONE_BY_ONE_MAX;
+            self.faces.ask(link.group, asks_group);
+            faces.iter().for_each(|face| self.faces.ask(FaceId(*face), !asks_group));
+            link.neighbours = faces;
+        }
     }
 
     /// Sleeps until something comes or is due.

@@ -37,7 +37,7 @@ pub(crate) fn start(
     let settings = config.discovery.settings().map_err(|why| Failure::new(Exit::Configuration, why))?;
     let with_group = |watched: WatchedLink| {
         let group = group(plane, &watched)?;
-        Ok(Link { watched, group, seen: None })
+        Ok(Link { watched, group, seen: None, neighbours: Vec::new() })
     };
     let links = links.into_iter().map(with_group).collect::<Result<_, Failure>>()?;
     Running::start(plane.clone(), core.clone(), tap, links, settings).map(Some).map_err(failed)
