@@ -115,3 +115,28 @@ fn a_prefix_that_no_rule_accepts_is_shown_as_refused() {
     let routes = home.json(["route", "list", "--router", &near]);
     assert!(routes.iter().all(|route| route["prefix"] != "/"), "{routes:?}");
 }
+
+#[test]
+fn what_a_neighbour_offers_is_fetched_without_configuration_and_by_unicast() {
+    let Some(net) = Net::new("learn", [1500, 1400]) else { return };
+    let mut home = Home::new();
+    let far = net.router(&mut home, 0, "");
+    let near = net.router(&mut home, 1, "");
+    home.wait_for("the neighbours", || {
+        [&far, &near].iter().all(|router| neighbours(&home, router).len() == 1)
+    });
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/f"), 300_000, 1);
+    let serve = home.namely(["serve", "data", "--prefix", "/lab", "--router", &far]);
+    home.spawn(serve);
+    home.wait_for("the prefix", || home.ok(["route", "list", "--router", &far]).contains("/lab"));
+    home.ok(["get", "/lab/f", "-o", "out", "--router", &near]);
+    assert!(fs::read(home.path("data/f")).unwrap() == fs::read(home.path("out")).unwrap());
+    let face = neighbours(&home, &near)[0]["face_id"].clone();
+    let routes = home.json(["route", "list", "--router", &near]);
+    let learned: Vec<_> = routes.iter().filter(|route| route["prefix"] != "/").collect();
+    assert!(!learned.is_empty() && learned.iter().all(|route| route["face_id"] == face), "{routes:?}");
+    let faces = home.json(["face", "list", "--router", &near]);
+    let group = faces.iter().find(|face| face["remote"] == "ether://[01:00:5e:00:17:aa]").unwrap();
+    assert_eq!(group["in"]["data"], 0, "{group}");
+}
