@@ -22,6 +22,13 @@ impl<T, const N: usize> InlineVec<T, N> {
         InlineVec { inline: core::array::from_fn(|_| None), more: Vec::new() }
     }
 
+    /// A list of one item.
+    #[inline]
+    pub(crate) fn of(item: T) -> Self {
+        let mut first = Some(item);
+        InlineVec { inline: core::array::from_fn(|_| first.take()), more: Vec::new() }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.inline.iter().take_while(|place| place.is_some()).count() + self.more.len()
     }
@@ -65,16 +72,31 @@ impl<T, const N: usize> InlineVec<T, N> {
 
     /// Keeps the items for which `keep` returns true, in their order. `keep` is asked once for
     /// each.
+    #[inline]
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         let mut free = 0;
         for i in 0..N {
-            if let Some(item) = self.inline[i].take_if(|item| keep(item)) {
-                self.inline[free] = Some(item);
-                free += 1;
-            } else {
-                self.inline[i] = None;
+            match &self.inline[i] {
+                Some(item) if keep(item) => {
+                    // Nearly always all stay where they are.
+                    if free < i {
+                        self.inline.swap(free, i);
+                    }
+                    free += 1;
+                }
+                Some(_) => self.inline[i] = None,
+                None => {}
             }
         }
+        if !self.more.is_empty() {
+            self.retain_more(free, keep);
+        }
+    }
+
+    /// The rest of [`InlineVec::retain`]: items beyond the first `N`, which fill the places from
+    /// `free` on.
+    #[cold]
+    fn retain_more(&mut self, free: usize, keep: impl FnMut(&T) -> bool) {
         self.more.retain(keep);
         let moved = self.more.drain(..self.more.len().min(N - free));
         self.inline[free..].iter_mut().zip(moved).for_each(|(place, item)| *place = Some(item));
@@ -94,12 +116,16 @@ impl<T, const N: usize> InlineVec<T, N> {
         }
     }
 
-    /// Forgets all items and takes the storage out, if there is any.
+    /// Takes the storage out, if there is any, and forgets all items with it.
+    #[inline]
     pub(crate) fn reclaim(&mut self) -> Option<Vec<T>> {
+        if self.more.capacity() == 0 {
+            return None;
+        }
         self.inline.iter_mut().for_each(|place| *place = None);
         let mut storage = core::mem::take(&mut self.more);
         storage.clear();
-        (storage.capacity() > 0).then_some(storage)
+        Some(storage)
     }
 }
 

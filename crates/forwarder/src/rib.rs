@@ -5,8 +5,12 @@
 //! name has CAPTURE, the cheapest CHILD_INHERIT route of the nearest shorter name that has one for
 //! a face not yet listed, going up until a name whose routes include one with CAPTURE has been
 //! taken in. That is how NFD computes them, so its users' routes mean the same here.
+//!
+//! A name's own next hops change with its routes, at once. Those of the longer names that inherit
+//! follow in turns of a bounded number of names ([`Rib::catch_up`]), because a short name may have
+//! a whole table beneath it; until then they have what they had before.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Bound;
@@ -51,6 +55,14 @@ impl core::error::Error for RibError {}
 /// One ms, ns: the management protocol counts in ms.
 pub(crate) const MS_NS: u64 = 1_000_000;
 
+/// Names beneath changed ones that are brought in line in one turn. Tests have few names and want
+/// several turns.
+pub(crate) const BENEATH_PER_TURN_MAX: usize = if cfg!(test) { 3 } else { 1024 };
+
+/// Changed names whose longer ones wait to be brought in line. With more, all names of the table
+/// are.
+const STALE_MAX: usize = if cfg!(test) { 4 } else { 256 };
+
 /// What the RIB changes in the FIB.
 pub(crate) trait Install {
     fn add(&mut self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError>;
@@ -74,8 +86,19 @@ struct Node {
     installed: Vec<(FaceKey, u64)>,
 }
 
+/// The names beneath a changed one, which are to be brought in line.
+#[derive(Clone, Debug)]
+struct Stale {
+    root: Name,
+    /// The last one that was.
+    at: Name,
+    /// Something has changed behind `at` meanwhile: once more from the beginning.
+    again: bool,
+}
+
 pub(crate) struct Rib {
     nodes: BTreeMap<Name, Node>,
+    stale: VecDeque<Stale>,
     by_face: BTreeMap<FaceKey, BTreeSet<Name>>,
     deadlines: BTreeSet<(u64, Name, FaceKey, RouteOrigin)>,
     ledger: Ledger,
@@ -88,6 +111,7 @@ impl Rib {
     pub(crate) fn new(routes_max: usize, holder_max: Names) -> Self {
         Rib {
             nodes: BTreeMap::new(),
+            stale: VecDeque::new(),
             by_face: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             ledger: Ledger::new(holder_max),
@@ -123,7 +147,8 @@ impl Rib {
             return Err(RibError::HolderFull);
         }
         let Err(error) = self.update(name, fib) else {
-            self.update_beneath(name, fib);
+            self.mark_beneath(name);
+            self.catch_up(fib);
             return Ok(());
         };
         self.take(name, face, route.origin);
@@ -143,6 +168,12 @@ impl Rib {
         origin: RouteOrigin,
         fib: &mut impl Install,
     ) -> bool {
+        let found = self.remove(name, face, origin, fib);
+        self.catch_up(fib);
+        found
+    }
+
+    fn remove(&mut self, name: &Name, face: FaceKey, origin: RouteOrigin, fib: &mut impl Install) -> bool {
         let found = self.take(name, face, origin).is_some();
         if found {
             self.settle(name, fib);
@@ -151,7 +182,7 @@ impl Rib {
     }
 
     /// Removes the routes of up to `count` names over a face that is gone; returns true if more
-    /// remain.
+    /// remain. What inherited them is left to [`Rib::catch_up`].
     pub(crate) fn remove_face(&mut self, face: FaceKey, count: usize, fib: &mut impl Install) -> bool {
         for _ in 0..count {
             // The last one first: what lies beneath a name is gone before it, and need not be
@@ -168,13 +199,39 @@ impl Rib {
         self.by_face.contains_key(&face)
     }
 
-    /// Removes one route whose time is over; returns true if there was one.
+    /// Removes one route whose time is over; returns true if there was one. What inherited it is
+    /// left to [`Rib::catch_up`].
     pub(crate) fn expire_one(&mut self, now_ns: u64, fib: &mut impl Install) -> bool {
         let Some((at, name, face, origin)) = self.deadlines.first().cloned() else { return false };
         if at > now_ns {
             return false;
         }
-        self.unregister(&name, face, origin, fib)
+        self.remove(&name, face, origin, fib)
+    }
+
+    /// Brings some of the names in line whose shorter ones have changed, one turn's share; returns
+    /// true if more remain.
+    pub(crate) fn catch_up(&mut self, fib: &mut impl Install) -> bool {
+        let mut left = BENEATH_PER_TURN_MAX;
+        while let Some(mut stale) = self.stale.pop_front() {
+            loop {
+                let next = self.next_beneath(&stale.root, &stale.at).cloned();
+                let Some(next) = next else { break };
+                if left == 0 {
+                    self.stale.push_front(stale);
+                    return true;
+                }
+                left -= 1;
+                let _ = self.update(&next, fib);
+                stale.at = next;
+            }
+            if stale.again {
+                // Behind the others, so that nobody who changes one again and again keeps them
+                // waiting.
+                self.stale.push_back(Stale { at: stale.root.clone(), again: false, ..stale });
+            }
+        }
+        false
     }
 
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
@@ -240,18 +297,31 @@ impl Rib {
         // Fewer routes need no more room; a refusal can only concern inherited hops, which come
         // when there is room again.
         let _ = self.update(name, fib);
-        self.update_beneath(name, fib);
+        self.mark_beneath(name);
     }
 
-    fn update_beneath(&mut self, name: &Name, fib: &mut impl Install) {
-        let mut at = name.clone();
-        loop {
-            let mut after = self.nodes.range::<Name, _>((Bound::Excluded(&at), Bound::Unbounded));
-            let next = after.next().map(|(next, _)| next).filter(|next| name.is_prefix_of(next.as_name()));
-            let Some(next) = next.cloned() else { return };
-            let _ = self.update(&next, fib);
-            at = next;
+    /// Has the names beneath `name` brought in line, if there are any.
+    fn mark_beneath(&mut self, name: &Name) {
+        if self.next_beneath(name, name).is_none() {
+            return;
         }
+        if let Some(known) = self.stale.iter_mut().find(|known| known.root.is_prefix_of(name.as_name())) {
+            known.again |= known.at > *name;
+            return;
+        }
+        let root = if self.stale.len() < STALE_MAX {
+            name.clone()
+        } else {
+            self.stale.clear();
+            Name::new()
+        };
+        self.stale.push_back(Stale { at: root.clone(), root, again: false });
+    }
+
+    /// The first name after `at` that `root` is a prefix of.
+    fn next_beneath(&self, root: &Name, at: &Name) -> Option<&Name> {
+        let mut after = self.nodes.range::<Name, _>((Bound::Excluded(at), Bound::Unbounded));
+        after.next().map(|(next, _)| next).filter(|next| root.is_prefix_of(next.as_name()))
     }
 
     /// Installs the difference between what the FIB has for `name` and what it should have.

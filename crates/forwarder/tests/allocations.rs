@@ -360,7 +360,14 @@ fn what_is_seldom_allocates_a_bounded_number_of_times() {
         let packet: Packet = build(InterestBuilder::new(uri.parse().unwrap())).build().into();
         allocations(|| story.fw.receive(story.consumers[0], Received::bare(packet), 1, &mut sink))
     };
-    // The first Interest opens chunks.
+    // The first Interests open chunks, and take the storage of places.
+    (10..20u8).for_each(|i| {
+        let name: Name = format!("/other/{i}").parse().unwrap();
+        story.fw.fib_add_nexthop(name.as_name(), story.producers[0], 0).unwrap();
+        let packet: Packet = InterestBuilder::new(name).nonce([i; 4]).build().into();
+        story.fw.receive(story.consumers[0], Received::bare(packet), 1, &mut Sink::default());
+    });
+    story.fw.expire(10_000 * MS, &mut Sink::default());
     cost("/net/site/0", |interest| interest.nonce([0; 4]));
     assert_eq!(cost("/net/site/1", |interest| interest.nonce([1; 4])), 2, "best route chooses one");
     let strategy: Name = "/multicast".parse().unwrap();
@@ -407,5 +414,43 @@ fn what_one_holder_may_register_is_given_back_to_within_20_mebibytes() {
         let left = octets() - before;
         assert!(left <= 20 << 20, "of {held} octets {left} stay");
         println!("{routes} routes with names of {name_octets} octets: {held} octets, of which {left} stay");
+    }
+}
+
+/// A full PIT whose Interests end, or whose faces go: two seconds later the memory of its entries is
+/// free, and their places are all that stays.
+#[test]
+fn a_pit_that_was_full_is_given_back_to_within_20_mebibytes() {
+    let config = Config { interest_lifetime_ms_max: 1000, ..Config::new(|_| [0; 32]) };
+    let (most, per_face) = (config.pit_entries_max, config.pit_entries_per_face_max);
+    let fw = Fw::new(config, 1).unwrap();
+    let upstream = fw.face_register(FaceProperties::remote()).unwrap();
+    fw.fib_add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
+    let packet = |i: usize, round: u8| -> Packet {
+        let name = Name::new().join_number(50, i as u64).join_number(50, round.into());
+        InterestBuilder::new(name).nonce((i as u32).to_be_bytes()).build().into()
+    };
+    let mut sink = Sink::default();
+    let (before, mut now_ns) = (octets(), 0);
+    for round in 0..2 {
+        let faces: Vec<FaceId> = (0..most.div_ceil(per_face))
+            .map(|_| fw.face_register(FaceProperties::remote()).unwrap())
+            .collect();
+        for i in 0..most {
+            let received = Received { packet: packet(i, round), headers: Default::default() };
+            fw.receive(faces[i / per_face], received, now_ns, &mut sink);
+        }
+        assert_eq!(fw.table_sizes().pit, most);
+        let held = octets() - before;
+        assert!(held > 60 << 20, "{held}");
+        let end_ns = now_ns + 4000 * MS;
+        while let Some(next_ns) = fw.expire(now_ns, &mut sink).filter(|next_ns| *next_ns <= end_ns) {
+            now_ns = next_ns.max(now_ns);
+        }
+        assert_eq!(fw.table_sizes().pit, 0);
+        let left = octets() - before;
+        assert!(left <= 20 << 20, "of {held} octets {left} stay");
+        println!("{most} Interests: {held} octets, of which {left} stay");
+        faces.into_iter().for_each(|face| drop(fw.face_release(face)));
     }
 }

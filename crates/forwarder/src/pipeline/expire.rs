@@ -20,6 +20,9 @@ const EXPIRED_PER_CALL_MAX: usize = 4096;
 /// When to try again if the control path holds the RIB.
 const RIB_RETRY_NS: u64 = 10_000_000;
 
+/// How long after a turn of what inherits routes the next one comes.
+const RIB_TURN_NS: u64 = 1_000_000;
+
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Ends pending Interests (guide 4.2.6, Interest Finalize) and routes whose time is over, runs
     /// the timers of strategies, and returns when to call again; `None` if nothing waits. A pending
@@ -51,7 +54,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         } else {
             None
         };
-        [pit, strategies, self.expire_routes(now_ns), more].into_iter().flatten().min()
+        let kept = self.pit.give_back(now_ns);
+        [pit, strategies, self.expire_routes(now_ns), more, kept].into_iter().flatten().min()
     }
 
     /// Ends routes. The RIB may be busy with a long computation, for which forwarding does not
@@ -62,7 +66,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         while budget > 0 && rib.expire_one(now_ns, &mut FibInstaller { forwarder: self }) {
             budget -= 1;
         }
-        rib.next_deadline_ns()
+        let is_behind = rib.catch_up(&mut FibInstaller { forwarder: self });
+        // In between, the control path has its turn.
+        let more = is_behind.then(|| now_ns.saturating_add(RIB_TURN_NS));
+        [rib.next_deadline_ns(), more].into_iter().flatten().min()
     }
 }
 

@@ -105,8 +105,6 @@ impl<B: AsRef<[u8]>> PitEntry<B> {
     /// An entry for `packet`, the Interest that `interest` views, with its first downstream.
     pub(super) fn new(packet: B, interest: &InterestKey<'_>, record: InRecord, stripe: u8) -> Self {
         let view = interest.view;
-        let mut in_records = InlineVec::new();
-        in_records.push(record);
         PitEntry {
             components: interest.components as u8,
             stripe,
@@ -114,7 +112,7 @@ impl<B: AsRef<[u8]>> PitEntry<B> {
             hint: view.forwarding_hint_value.map(|hint| Span::of(view.wire, hint)).unwrap_or_default(),
             flags: Flags::of(interest),
             packet,
-            in_records,
+            in_records: InlineVec::of(record),
             out_records: InlineVec::new(),
             suppression_ns: 0,
             expires_at_ns: record.expires_at_ns,

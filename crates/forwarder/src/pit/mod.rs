@@ -18,6 +18,7 @@ mod entry;
 mod ids;
 mod pending;
 mod shared;
+mod storage;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +41,7 @@ use crate::wheel::TICK_SHIFT;
 use deadlines::{Deadlines, tick_of};
 use ids::{Ids, Link};
 use pending::PendingByFace;
+use storage::{Storage, Storages};
 
 pub(crate) use entry::{InRecord, OutRecord, OutRecords, PitEntry, Span};
 
@@ -59,6 +61,7 @@ pub(crate) struct Pit<B, R> {
     // How many entries with CanBePrefix have n components: a Data probes no other proper prefix.
     prefix_lengths: Box<[AtomicU32]>,
     by_face: PendingByFace<R>,
+    storages: Storages<R>,
     /// Where the next samples for [`Pit::largest`] are taken.
     samples: AtomicU32,
     entries_reserve: u32,
@@ -110,13 +113,13 @@ struct SlotState<B> {
     /// Counts the entries that the place has held: tells an entry from a later one.
     serial: u32,
     /// The tick for which the place's timer is set; 0 when it is not.
-    timer_tick: u64,
-    entry: Option<PitEntry<B>>,
+    timer_tick: u32,
+    storage: Storage<B>,
 }
 
 impl<B, R: RawMutex> Slot<B, R> {
     fn new() -> Self {
-        let state = SlotState { serial: 0, timer_tick: 0, entry: None };
+        let state = SlotState { serial: 0, timer_tick: 0, storage: Storage::new() };
         Slot { hash: AtomicU64::new(0), link: Link::new(), state: Mutex::new(state) }
     }
 }
@@ -140,7 +143,7 @@ impl<B, R: RawMutex> LockedEntry<'_, B, R> {
     }
 
     pub(crate) fn entry(&mut self) -> Option<&mut PitEntry<B>> {
-        self.state.entry.as_mut()
+        self.state.storage.get_mut()
     }
 }
 
@@ -194,6 +197,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             deadlines: Deadlines::new(entries_max)?,
             prefix_lengths: boxed(COMPONENTS_MAX + 1, || AtomicU32::new(0))?,
             by_face: PendingByFace::new(config)?,
+            storages: Storages::new(),
             samples: AtomicU32::new(0),
             entries_reserve: u32::try_from(config.pit_entries_reserve).unwrap_or(u32::MAX),
             in_records_max: config.in_records_max,
@@ -220,15 +224,24 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let mut bucket = self.bucket(hash).lock();
         if let Some(known) = self.find(bucket.first(), hash, |entry| entry.is_same_as(interest)) {
             drop(bucket);
-            self.give_back(prepared, reserve);
+            self.free(prepared, reserve);
             return Ok(Inserted::Existing(known));
         }
         let Some((id, slot)) = prepared.and_then(|id| Some((id, self.slot(id)?))) else {
             return Err(PitFull::Table);
         };
-        if let Err(full) = self.by_face.add(record.face, reserve) {
+        // Locked before it can be found: whoever finds it waits until it has its timer and the
+        // out-records that the strategy makes.
+        let mut state = slot.state.lock();
+        let counted = if state.storage.make(&self.storages) {
+            self.by_face.add(record.face, reserve)
+        } else {
+            Err(PitFull::Table)
+        };
+        if let Err(full) = counted {
+            drop(state);
             drop(bucket);
-            self.give_back(prepared, reserve);
+            self.free(prepared, reserve);
             return Err(full);
         }
         // Before the entry is linked, and taken back after it was unlinked: a length is never
@@ -237,10 +250,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         if interest.view.can_be_prefix {
             self.prefix_lengths[interest.components].fetch_add(1, Ordering::Relaxed);
         }
-        // Locked before it can be found: whoever finds it waits until it has its timer and the
-        // out-records that the strategy makes.
-        let mut state = slot.state.lock();
-        state.entry = Some(PitEntry::new(packet.clone(), interest, record, slot.link.stripe()));
+        state.storage.put(PitEntry::new(packet.clone(), interest, record, slot.link.stripe()));
         slot.hash.store(hash, Ordering::Relaxed);
         slot.link.next.store(bucket.first(), Ordering::Relaxed);
         bucket.set_first(id);
@@ -275,7 +285,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         now_ns: u64,
         reserve: &Reserve,
     ) -> Result<(), PitFull> {
-        let Some(entry) = locked.state.entry.as_mut() else { return Ok(()) };
+        let Some(entry) = locked.state.storage.get_mut() else { return Ok(()) };
         if let Some(own) = entry.in_records.iter_mut().find(|r| r.face == record.face) {
             *own = record;
         } else {
@@ -334,7 +344,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         // says so.
         let mut bucket = self.bucket(slot.hash.load(Ordering::Relaxed)).lock();
         let mut state = slot.state.lock();
-        if state.serial != key.serial || !state.entry.as_ref().is_some_and(condition) {
+        if state.serial != key.serial || !state.storage.get().is_some_and(condition) {
             return None;
         }
         // Unlinked under both locks, and freed after both: nobody walks over an id that is used
@@ -402,7 +412,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             let next = slot.link.next.load(Ordering::Relaxed);
             if slot.hash.load(Ordering::Relaxed) == hash {
                 let mut state = slot.state.lock();
-                if state.entry.as_ref().is_some_and(&mut matches) {
+                if state.storage.get().is_some_and(&mut matches) {
                     self.unlink(&mut bucket, id, slot);
                     taken[satisfied.len()] = id;
                     // Moved once: an entry is several cache lines.
@@ -450,7 +460,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     pub(crate) fn walk(&self, from: Id, count: Id, mut visit: impl FnMut(&PitEntry<B>)) -> Option<Id> {
         let until = from.saturating_add(count).min(self.ids.end());
         for slot in (from.max(1)..until).filter_map(|id| self.slot(id)) {
-            slot.state.lock().entry.iter().for_each(&mut visit);
+            slot.state.lock().storage.get().into_iter().for_each(&mut visit);
         }
         (until < self.ids.end()).then_some(until)
     }
@@ -490,7 +500,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             // Relaxed: hash and link are written under the bucket's lock, which the caller holds.
             if slot.hash.load(Ordering::Relaxed) == hash {
                 let state = slot.state.lock();
-                if state.entry.as_ref().is_some_and(&mut matches) {
+                if state.storage.get().is_some_and(&mut matches) {
                     return Some(LockedEntry { id, state });
                 }
             }
@@ -529,7 +539,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.ids.keep(entry.stripe, entry.in_records.reclaim(), entry.out_records.reclaim());
     }
 
-    fn give_back(&self, prepared: Option<Id>, reserve: &Reserve) {
+    fn free(&self, prepared: Option<Id>, reserve: &Reserve) {
         if let Some(id) = prepared {
             self.ids.give(id, reserve, |id| self.link(id));
         }
@@ -548,17 +558,28 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     /// Makes sure that the place's timer fires no later than `deadline_ns`.
     fn set_timer(&self, locked: &mut LockedEntry<'_, B, R>, deadline_ns: u64, now_ns: u64) {
         let timer_tick = locked.state.timer_tick;
-        if timer_tick == 0 || tick_of(deadline_ns) < timer_tick {
-            locked.state.timer_tick = self.deadlines.set(locked.id, deadline_ns, now_ns);
+        let deadline_ns = deadline_ns.min(now_ns.saturating_add(TIMER_AHEAD_NS_MAX));
+        let sooner = short_tick(tick_of(deadline_ns)).wrapping_sub(timer_tick) as i32;
+        if timer_tick == 0 || sooner < 0 {
+            locked.state.timer_tick = short_tick(self.deadlines.set(locked.id, deadline_ns, now_ns));
         }
     }
+}
+
+/// How far ahead a timer is set, about two weeks: so that of two ticks that timers are set for half
+/// the bits say which is sooner. A timer that fires early is set anew.
+const TIMER_AHEAD_NS_MAX: u64 = 1 << (30 + TICK_SHIFT);
+
+/// A tick as a place keeps it, in half the memory; never 0.
+fn short_tick(tick: u64) -> u32 {
+    (tick as u32).max(1)
 }
 
 impl<B> SlotState<B> {
     /// Takes the entry out; its place will hold another one.
     fn take(&mut self) -> Option<PitEntry<B>> {
         self.serial = self.serial.wrapping_add(1);
-        self.entry.take()
+        self.storage.take()
     }
 }
 

@@ -72,7 +72,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
 
     fn size_of(&self, id: Id) -> Option<(u32, EntryKey)> {
         let state = self.slot(id)?.state.lock();
-        let size = state.entry.as_ref().and_then(|entry| self.size(entry))?;
+        let size = state.storage.get().and_then(|entry| self.size(entry))?;
         Some((size, EntryKey { id, serial: state.serial }))
     }
 
@@ -97,7 +97,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             let Some(slot) = self.slot(id) else { continue };
             let mut state = slot.state.lock();
             let key = EntryKey { id, serial: state.serial };
-            let Some(entry) = state.entry.as_mut() else { continue };
+            let Some(entry) = state.storage.get_mut() else { continue };
             let before = entry.in_records.len();
             let gone = entry.in_records.iter().filter(|record| is_gone(record.face));
             gone.for_each(|record| self.by_face.sub(record.face, reserve));

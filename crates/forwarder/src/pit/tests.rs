@@ -38,7 +38,7 @@ const UPSTREAM: u32 = 90;
 /// Notes that an entry was sent to a face.
 fn sent_to(pit: &Table, id: Id, slot: u32) {
     let mut state = pit.slot(id).unwrap().state.lock();
-    let entry = state.entry.as_mut().unwrap();
+    let entry = state.storage.get_mut().unwrap();
     entry.out_records.retain(|record| record.face != face(slot));
     pit.reserve_upstream(entry);
     entry.out_records.push(OutRecord {
@@ -130,7 +130,7 @@ fn satisfy_from(pit: &Table, hasher: &NameHasher, slot: u32, wire: &[u8]) -> (Ve
 
 /// Runs `with` on an entry.
 fn look<T>(pit: &Table, id: Id, with: impl FnOnce(&PitEntry<Packet>) -> T) -> T {
-    with(pit.slot(id).unwrap().state.lock().entry.as_ref().unwrap())
+    with(pit.slot(id).unwrap().state.lock().storage.get().unwrap())
 }
 
 fn interest(uri: &str) -> InterestBuilder {
@@ -172,8 +172,9 @@ fn a_million_entries_with_locks_timers_and_buckets_take_at_most_256_mebibytes() 
     type Lock = parking_lot::RawMutex;
     assert_eq!(size_of::<Mutex<Lock, Id>>(), 8);
     let timer = crate::wheel::TIMER_OCTETS;
-    let entry = size_of::<Slot<Packet, Lock>>() + timer + size_of::<Mutex<Lock, Id>>();
-    assert!(entry * 1_000_000 <= 256 << 20, "{entry}");
+    let place = size_of::<Slot<Packet, Lock>>() + timer + size_of::<Mutex<Lock, Id>>();
+    let storage = size_of::<Option<PitEntry<Packet>>>();
+    assert!((place + storage) * 1_000_000 <= 256 << 20, "{place} + {storage}");
 }
 
 /// `IS-33`, `IS-34`: of Interests of one name that come at once one makes the entry.
@@ -478,4 +479,32 @@ proptest! {
             prop_assert_eq!(pit.by_face.counted(face(slot)), pending);
         }
     }
+}
+
+#[test]
+fn storage_that_is_kept_at_least_stays_and_of_more_what_nobody_uses_is_given_back() {
+    let limits = Config { pit_entries_max: 20_000, pit_entries_per_face_max: 20_000, ..Config::new(digest) };
+    let (pit, hasher) = (pit(&limits), NameHasher::fixed());
+    let mut now_ns = 0;
+    let mut fill = |count: u64| {
+        for i in 0..count {
+            let packet = ask_packet(&Name::new().join_segment(i), false, false);
+            enter(&pit, &hasher, &packet, record(1, now_ns + 10 * MS), now_ns).unwrap();
+        }
+        now_ns += 20 * MS;
+        while take_expired(&pit, now_ns).is_some() {}
+        assert_eq!(pit.len(), 0);
+    };
+    fill(u64::from(storage::KEPT_MIN));
+    assert_eq!((pit.storages.count(), pit.give_back(0)), (storage::KEPT_MIN, None));
+    fill(u64::from(storage::KEPT_MIN) + 1);
+    let second = pit.give_back(0).expect("too many at the first look");
+    assert_eq!(pit.give_back(second - 1), Some(second), "and it is waited for the second one");
+    let mut next_ns = second;
+    while let Some(at_ns) = pit.give_back(next_ns) {
+        next_ns = at_ns;
+    }
+    assert_eq!(pit.storages.count(), 0);
+    fill(100);
+    assert_eq!((pit.storages.count(), pit.give_back(next_ns)), (100, None));
 }

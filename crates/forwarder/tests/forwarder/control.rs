@@ -345,3 +345,33 @@ fn what_is_entered_for_a_face_while_it_goes_does_not_stay() {
     let sizes = bench.fw.table_sizes();
     assert_eq!((sizes.fib, sizes.rib, sizes.bindings), (0, 0, 0));
 }
+
+/// Thousands of names inherit a short one's route: its own is there at once, theirs follow in turns
+/// of which none is long, and packets are served between them.
+#[test]
+fn a_short_name_above_thousands_is_entered_and_removed_in_turns() {
+    let mut bench = Bench::new();
+    let (near, far) = (bench.remote(), bench.remote());
+    for i in 0..5000u64 {
+        bench.fw.rib_register(&name("/a").join_segment(i), &route_to(near), bench.now_ns).unwrap();
+    }
+    let inherited = |bench: &Bench| {
+        let entries = bench.fw.fib_snapshot();
+        entries.iter().filter(|entry| entry.next_hops.iter().any(|hop| hop.face_id == far.0)).count()
+    };
+    bench.fw.rib_register(&name("/a"), &route_to(far), bench.now_ns).unwrap();
+    assert_eq!(inherited(&bench), 1 + 1024);
+    assert_eq!(faces(&bench.receive(near, interest("/a/other").build())), [far]);
+    let mut turns = 0;
+    while inherited(&bench) < 5001 {
+        let before = inherited(&bench);
+        let next_ns = bench.expire().expect("more remains");
+        assert!((1..=1024).contains(&(inherited(&bench) - before)));
+        bench.now_ns = bench.now_ns.max(next_ns.min(bench.now_ns + MS));
+        turns += 1;
+    }
+    assert!(turns <= 4, "{turns}");
+    assert!(bench.fw.rib_unregister(&name("/a"), far, RouteOrigin(0)));
+    (0..5).for_each(|_| drop(bench.expire()));
+    assert_eq!(inherited(&bench), 0);
+}

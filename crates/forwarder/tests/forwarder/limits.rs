@@ -248,6 +248,6 @@ fn a_burst_of_deadlines_ends_in_turns() {
     bench.advance_ms(200);
     assert!(bench.expire().is_some_and(|next_ns| next_ns <= bench.now_ns));
     assert_eq!(bench.fw.table_sizes().pit, 1);
-    assert_eq!(bench.expire(), None);
+    assert!(bench.expire().is_none_or(|next_ns| next_ns > bench.now_ns), "memory goes later");
     assert_eq!(bench.fw.table_sizes().pit, 0);
 }
