@@ -5,6 +5,7 @@
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+use namely_skip::{Need, skip};
 use serde_json::Value;
 
 /// One attack at a time: all of them measure.
@@ -37,7 +38,7 @@ fn attack(name: &str) -> Option<Value> {
     let figures: Option<Value> = printed.lines().next().map(|l| serde_json::from_str(l).expect("JSON"));
     if figures.is_none() {
         assert!(said.contains("absent"), "{said}");
-        println!("skipped: namelyd and namely are not built; `cargo test --workspace` builds them");
+        skip(Need::Programs, "namelyd and namely are not built; `cargo test --workspace` builds them");
     }
     figures
 }
@@ -148,7 +149,7 @@ fn all_attacks_at_once_leave_a_router_that_answers() {
 #[test]
 fn after_a_round_of_attacks_nothing_has_leaked_and_the_router_ends_when_told() {
     if attack_is_impossible() {
-        println!("skipped: namelyd and namely are not built; `cargo test --workspace` builds them");
+        skip(Need::Programs, "namelyd and namely are not built; `cargo test --workspace` builds them");
         return;
     }
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

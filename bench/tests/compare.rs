@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use namely_skip::{Need, skip};
+
 /// Runs `namely-bench compare --quick --no-namespace` with `arguments`; returns the JSON lines.
 fn compare(arguments: &[&str]) -> Vec<serde_json::Value> {
     compare_anywhere(&[&["--no-namespace"], arguments].concat()).0
@@ -46,7 +48,7 @@ fn the_machines_ceiling_is_measured_in_every_scenario_that_has_one() {
 fn the_ceiling_of_an_ethernet_link_carries_everything() {
     let (lines, said) = compare_anywhere(&["--scenario", "ether-2routers", "--subject", "relay"]);
     if let Some(why) = said.lines().find(|line| line.contains("left out")) {
-        println!("skipped: {why}");
+        skip(Need::Namespaces, format_args!("{why}"));
         return;
     }
     let median = |metric| median(&lines, "ether-2routers", "relay", metric);
@@ -83,7 +85,7 @@ fn namely_moves_files_in_every_scenario_without_a_failure() {
     let scenarios = ["unix-8000", "unix-1200", "tcp-8000", "udp-2routers", "cache-unix"];
     let lines = compare(&["--subject", "namely"]);
     if lines.iter().all(|line| line["subject"] != "namely") {
-        eprintln!("skipped: namelyd and namely are not built; `cargo test --workspace` builds them");
+        skip(Need::Programs, "namelyd and namely are not built; `cargo test --workspace` builds them");
         return;
     }
     for scenario in scenarios {

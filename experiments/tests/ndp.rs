@@ -4,6 +4,7 @@ mod common;
 
 use std::process::Command;
 
+use namely_skip::{Need, skip};
 use serde_json::Value;
 
 /// What an experiment printed; none, after saying why, where it cannot be run.
@@ -12,7 +13,7 @@ fn run(arguments: &[&str]) -> Option<Vec<Value>> {
     let output = Command::new(own).arg("ndp").args(arguments).arg("--json").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if said.contains("no network namespaces here") || said.contains("cannot start unshare") {
-        println!("skipped: {said}");
+        skip(Need::Namespaces, said);
         return None;
     }
     assert!(output.status.success(), "{said}");

@@ -4,13 +4,14 @@ mod common;
 
 use std::process::Command;
 
+use namely_skip::{Need, skip};
 use serde_json::Value;
 
 #[test]
 fn the_topology_of_the_transports_experiments_is_built_by_one_command_and_leaves_nothing_behind() {
     let Some(own) = common::experiments_beside_programs() else { return };
     if !rustix::process::geteuid().is_root() || Command::new("ip").arg("-V").output().is_err() {
-        println!("skipped: network namespaces need root and ip");
+        skip(Need::Namespaces, "network namespaces need root and ip");
         return;
     }
     for link in ["udp", "ethernet"] {

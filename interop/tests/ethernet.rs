@@ -1,7 +1,8 @@
 //! `namelyd` and NFD over Ethernet, in two network namespaces that a veth pair joins: unicast and
 //! multicast, both ways.
 
-use namely_interop::{ETHER_GROUP, Link, Router, World, eventually, or_skip};
+use namely_interop::{ETHER_GROUP, Link, Router, World, eventually};
+use namely_skip::{Need, or_skip};
 use namely_testbed::Net;
 use serde_json::Value;
 
@@ -63,9 +64,9 @@ fn files_cross_between_namelyd_by_xdp_and_nfd_both_ways() {
 }
 
 fn cross_by_unicast_and_multicast_both_ways(xdp: &str) {
-    let Some(net) = or_skip(net()) else { return };
+    let Some(net) = or_skip(Need::Namespaces, net()) else { return };
     let world = World::new();
-    let Some(nfd) = or_skip(Router::nfd_on_ethernet(&world, net.name("f"))) else { return };
+    let Some(nfd) = or_skip(Need::Peers, Router::nfd_on_ethernet(&world, net.name("f"))) else { return };
     let namelyd = Router::namelyd_on_ethernet(&world, net.name("n"), DEVICE, &[], xdp);
     let (near, far) = (namelyd.uri(Link::Unix), nfd.uri(Link::Unix));
     let group = format!("ether://[{ETHER_GROUP}]");

@@ -6,9 +6,8 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
 
-use namely_interop::{
-    Finished, Link, Router, Running, World, eventually, libmemif_bridge, ndngo_memif, or_skip,
-};
+use namely_interop::{Finished, Link, Router, Running, World, eventually, libmemif_bridge, ndngo_memif};
+use namely_skip::{Need, or_skip};
 use serde_json::Value;
 
 fn namely(world: &World, router: &str, args: &[&str]) -> Vec<Value> {
@@ -29,7 +28,7 @@ fn ndngo(world: &World, program: &Path, socket: &Path, args: &[&str]) -> Command
 
 #[test]
 fn applications_on_ndngo_serve_and_fetch_through_shared_memory() {
-    let Some(program) = or_skip(ndngo_memif()) else { return };
+    let Some(program) = or_skip(Need::Go, ndngo_memif()) else { return };
     let world = World::new();
     let (router, socket) = Router::namelyd_with_memif(&world);
     let unix = router.uri(Link::Unix);
@@ -83,7 +82,7 @@ fn face_of(world: &World, router: &str, scheme: &str) -> String {
 
 #[test]
 fn files_cross_shared_memory_with_libmemif_in_both_roles() {
-    let Some(program) = or_skip(libmemif_bridge()) else { return };
+    let Some(program) = or_skip(Need::Peers, libmemif_bridge()) else { return };
     for role in ["client", "server"] {
         // The far router has nothing but UDP, the near one nothing but shared memory.
         let (near_world, far_world) = (World::new(), World::new());

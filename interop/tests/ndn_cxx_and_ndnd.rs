@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use namely_interop::{Finished, Link, Router, Running, World, eventually, find_tool, or_skip};
+use namely_interop::{Finished, Link, Router, Running, World, eventually, find_tool};
+use namely_skip::{Need, or_skip};
 
 /// One test's world, with a router and the programs found.
 struct Site {
@@ -59,7 +60,7 @@ impl Site {
 /// Runs `test` with the programs, unless one is not installed.
 fn with_tools<const N: usize>(names: [&str; N], test: impl FnOnce(&Site, [&Path; N])) {
     let found: Result<Vec<PathBuf>, String> = names.iter().map(|name| find_tool(name)).collect();
-    if let Some(paths) = or_skip(found) {
+    if let Some(paths) = or_skip(Need::Peers, found) {
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         test(&Site::new(), paths.try_into().expect("as many as were asked for"));
     }

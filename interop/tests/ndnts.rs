@@ -3,7 +3,8 @@
 mod behaviour;
 
 use behaviour::{SEGMENT_OCTETS, digest_of, text};
-use namely_interop::{Link, Peer, Router, World, eventually, or_skip};
+use namely_interop::{Link, Peer, Router, World, eventually};
+use namely_skip::{Need, or_skip};
 use serde_json::json;
 
 /// Exit status of `namely get` when there is no such data.
@@ -11,7 +12,7 @@ const NOT_FOUND: i32 = 4;
 
 /// Runs `test` with NDNts, unless it cannot be had here.
 fn with_ndnts(test: impl FnOnce(&Peer)) {
-    if let Some(peer) = or_skip(Peer::ndnts()) {
+    if let Some(peer) = or_skip(Need::Node, Peer::ndnts()) {
         test(&peer);
     }
 }
@@ -150,7 +151,7 @@ fn ndnts_hears_at_once_that_a_name_has_no_route() {
 #[test]
 fn objects_cross_namelyd_between_python_ndn_and_ndnts() {
     with_ndnts(|ndnts| {
-        let Some(python_ndn) = or_skip(Peer::python_ndn()) else { return };
+        let Some(python_ndn) = or_skip(Need::Python, Peer::python_ndn()) else { return };
         behaviour::an_object_crosses_namelyd(&python_ndn, ndnts, Link::Unix);
         behaviour::an_object_crosses_namelyd(ndnts, &python_ndn, Link::Udp);
     });

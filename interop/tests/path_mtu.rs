@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use namely_interop::{Link, Router, Running, World, eventually, or_skip};
+use namely_interop::{Link, Router, Running, World, eventually};
+use namely_skip::{Need, or_skip};
 use namely_socket::{Producer, ProducerOptions, PublishOptions};
 use namely_testbed::Net;
 use serde_json::Value;
@@ -94,7 +95,7 @@ impl Ends {
 
 #[test]
 fn the_fragments_of_a_face_follow_the_mtu_of_its_path_without_loss_of_the_transfer() {
-    let Some(net) = or_skip(net()) else { return };
+    let Some(net) = or_skip(Need::Namespaces, net()) else { return };
     let ends = Ends::new(&net, 400_000);
     let Ends { world, a_uri, b_uri, file, .. } = &ends;
     let out = world.path("out");
@@ -115,7 +116,7 @@ fn the_fragments_of_a_face_follow_the_mtu_of_its_path_without_loss_of_the_transf
 
 #[test]
 fn the_fragments_of_an_application_follow_the_mtu_of_the_path_to_its_router() {
-    let Some(net) = or_skip(net()) else { return };
+    let Some(net) = or_skip(Need::Namespaces, net()) else { return };
     let (world, far) = (World::new(), World::new());
     let certificate = world.namely_key("/narrow", "ed25519");
     let b = Router::namelyd_on_udp(&far, net.name("b"), &[&certificate]);
@@ -136,7 +137,7 @@ fn the_fragments_of_an_application_follow_the_mtu_of_the_path_to_its_router() {
 /// A producer that wants to makes packets that need no fragments, once the path is known.
 #[test]
 fn a_producer_may_cut_objects_to_the_mtu_of_the_path_and_ask_for_it() {
-    let Some(net) = or_skip(net()) else { return };
+    let Some(net) = or_skip(Need::Namespaces, net()) else { return };
     let (world, far) = (World::new(), World::new());
     let certificate = world.namely_key("/narrow", "ed25519");
     let b = Router::namelyd_on_udp(&far, net.name("b"), &[&certificate]);
@@ -180,8 +181,8 @@ fn a_producer_may_cut_objects_to_the_mtu_of_the_path_and_ask_for_it() {
 /// out by probes: the fetch goes on after seconds, and later ones lose nothing.
 #[test]
 fn over_a_path_that_does_not_tell_its_mtu_a_face_finds_it_by_itself() {
-    let Some(net) = or_skip(net()) else { return };
-    if or_skip(silence(&net)).is_none() {
+    let Some(net) = or_skip(Need::Namespaces, net()) else { return };
+    if or_skip(Need::Kernel, silence(&net)).is_none() {
         return;
     }
     let ends = Ends::new(&net, 100_000);
@@ -216,8 +217,8 @@ fn over_a_path_that_does_not_tell_its_mtu_a_face_finds_it_by_itself() {
 /// A producer that reaches its router over such a path finds out by itself too.
 #[test]
 fn over_a_path_that_does_not_tell_its_mtu_an_application_finds_it_by_itself() {
-    let Some(net) = or_skip(net()) else { return };
-    if or_skip(silence(&net)).is_none() {
+    let Some(net) = or_skip(Need::Namespaces, net()) else { return };
+    if or_skip(Need::Kernel, silence(&net)).is_none() {
         return;
     }
     let (world, far) = (World::new(), World::new());

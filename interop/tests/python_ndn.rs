@@ -3,12 +3,13 @@
 mod behaviour;
 
 use behaviour::{SEGMENT_OCTETS, digest_of, text};
-use namely_interop::{Finished, Link, Peer, Router, Running, World, eventually, or_skip};
+use namely_interop::{Finished, Link, Peer, Router, Running, World, eventually};
+use namely_skip::{Need, or_skip};
 use serde_json::Value;
 
 /// Runs `test` with python-ndn, unless it cannot be had here.
 fn with_python_ndn(test: impl FnOnce(&Peer)) {
-    if let Some(peer) = or_skip(Peer::python_ndn()) {
+    if let Some(peer) = or_skip(Need::Python, Peer::python_ndn()) {
         test(&peer);
     }
 }

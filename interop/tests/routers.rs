@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use namely_interop::{Link, Router, World, eventually, or_skip};
+use namely_interop::{Link, Router, World, eventually};
+use namely_skip::{Need, or_skip};
 use serde_json::Value;
 
 /// Exit status when there is no such data, for instance because no route leads to it.
@@ -26,7 +27,7 @@ const NDND: Subject = Subject { start: Router::ndnd, sends_nacks: false };
 /// Runs `test` with the router, unless it cannot be had here.
 fn over(subject: &Subject, test: impl FnOnce(&World, &str)) {
     let world = World::new();
-    if let Some(router) = or_skip((subject.start)(&world)) {
+    if let Some(router) = or_skip(Need::Peers, (subject.start)(&world)) {
         test(&world, &router.uri(Link::Unix));
     }
 }
@@ -129,7 +130,7 @@ fn a_name_without_a_route_fails(subject: &Subject) {
 #[test]
 fn probes_of_a_path_mean_nothing_to_nfd() {
     let (world, far) = (World::new(), World::new());
-    let Some(nfd) = or_skip(Router::nfd(&far)) else { return };
+    let Some(nfd) = or_skip(Need::Peers, Router::nfd(&far)) else { return };
     let namelyd = Router::namelyd(&world, &[]);
     let (own, other) = (namelyd.uri(Link::Unix), nfd.uri(Link::Unix));
     let files = ["one", "two"].map(|name| (name, world.payload(&format!("data/{name}"), 300_000, 1)));

@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use namely_interop::{World, find_router, or_skip, programs};
+use namely_interop::{World, find_router, programs};
+use namely_skip::{Need, or_skip};
 use serde_json::Value;
 
 /// What keeps a testbed from being built here.
@@ -23,7 +24,9 @@ fn namespaces() -> Result<(), String> {
 
 #[test]
 fn ndnds_distance_vector_routing_finds_routes_on_namelyd_and_finds_them_again() {
-    let Some(ndnd) = or_skip(namespaces().and_then(|()| find_router("ndnd", "NDND_BIN"))) else { return };
+    let Some(ndnd) = or_skip(Need::Peers, namespaces().and_then(|()| find_router("ndnd", "NDND_BIN"))) else {
+        return;
+    };
     let world = World::new();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/testbeds/grid-9-ndnd-dv.toml");
     // The file says `ndnd`: the one that was found comes first.

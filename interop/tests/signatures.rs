@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use namely_interop::{Peer, SIGNATURE_TYPES, World, or_skip};
+use namely_interop::{Peer, SIGNATURE_TYPES, World};
 use namely_security::{
     Certificate, HmacKey, KeyType, PrivateKey, Signer, TrustPolicy, Verdict, Verifier, read_certificate,
     sign_data, validity,
 };
+use namely_skip::{Need, or_skip};
 use namely_wire::{DataBuilder, DataView, Name, key_name_of_locator};
 
 const SECRET: [u8; 16] = *b"0123456789abcdef";
@@ -157,43 +158,43 @@ fn certificates_are_issued_across(peer: &Peer) {
 
 #[test]
 fn namely_verifies_every_signature_type_of_python_ndn() {
-    let Some(peer) = or_skip(Peer::python_ndn()) else { return };
+    let Some(peer) = or_skip(Need::Python, Peer::python_ndn()) else { return };
     namely_verifies_what_it_signs(&peer);
 }
 
 #[test]
 fn namely_verifies_every_signature_type_of_ndnts() {
-    let Some(peer) = or_skip(Peer::ndnts()) else { return };
+    let Some(peer) = or_skip(Need::Node, Peer::ndnts()) else { return };
     namely_verifies_what_it_signs(&peer);
 }
 
 #[test]
 fn python_ndn_verifies_every_signature_type_of_namely() {
-    let Some(peer) = or_skip(Peer::python_ndn()) else { return };
+    let Some(peer) = or_skip(Need::Python, Peer::python_ndn()) else { return };
     it_verifies_what_namely_signs(&peer);
 }
 
 #[test]
 fn ndnts_verifies_every_signature_type_of_namely() {
-    let Some(peer) = or_skip(Peer::ndnts()) else { return };
+    let Some(peer) = or_skip(Need::Node, Peer::ndnts()) else { return };
     it_verifies_what_namely_signs(&peer);
 }
 
 #[test]
 fn certificates_are_issued_across_with_python_ndn() {
-    let Some(peer) = or_skip(Peer::python_ndn()) else { return };
+    let Some(peer) = or_skip(Need::Python, Peer::python_ndn()) else { return };
     certificates_are_issued_across(&peer);
 }
 
 #[test]
 fn certificates_are_issued_across_with_ndnts() {
-    let Some(peer) = or_skip(Peer::ndnts()) else { return };
+    let Some(peer) = or_skip(Need::Node, Peer::ndnts()) else { return };
     certificates_are_issued_across(&peer);
 }
 
 #[test]
 fn keys_travel_in_safe_bags_to_and_from_python_ndn() {
-    let Some(peer) = or_skip(Peer::python_ndn()) else { return };
+    let Some(peer) = or_skip(Need::Python, Peer::python_ndn()) else { return };
     for kind in ["rsa", "ecdsa", "ed25519"] {
         let world = World::new();
         let bag = world.path("theirs.safebag");

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use namely_interop::{Link, Router, World, eventually, or_skip};
+use namely_interop::{Link, Router, World, eventually};
+use namely_skip::{Need, or_skip};
 
 /// What a command prints. One that fails is a fault.
 #[track_caller]
@@ -33,7 +34,7 @@ struct Installed {
 
 impl Installed {
     fn new() -> Option<Self> {
-        or_skip(["cc", "pkg-config", "nm"].into_iter().try_for_each(has))?;
+        or_skip(Need::Cc, ["cc", "pkg-config", "nm"].into_iter().try_for_each(has))?;
         let dir = tempfile::tempdir().expect("a temporary directory");
         output(Command::new(env!("CARGO_BIN_EXE_namely-c-install")).arg("--prefix").arg(dir.path()));
         Some(Installed { dir })
@@ -114,10 +115,10 @@ fn programs_in_c_and_cpp_fetch_what_one_in_c_publishes_and_lose_no_memory() {
         .unwrap();
     let mut fetchers =
         vec![(installed.compiled("cc", "examples/fetch.c", &["-std=c11", "-D_GNU_SOURCE"]), &[][..])];
-    if or_skip(has("c++")).is_some() {
+    if or_skip(Need::Cxx, has("c++")).is_some() {
         fetchers.push((installed.compiled("c++", "examples/fetch.c", &["-x", "c++"]), &[][..]));
     }
-    if or_skip(has("valgrind")).is_some() {
+    if or_skip(Need::Valgrind, has("valgrind")).is_some() {
         fetchers.push((fetchers[0].0.clone(), &CHECKED[..]));
     }
     let expected = std::fs::read(&input).unwrap();
@@ -151,13 +152,13 @@ fn a_session_in_c_publishes_fetches_asks_polls_and_forks_without_a_fault_of_memo
     let needed = output(Command::new("objdump").arg("-p").arg(&linked));
     assert!(!needed.contains("libnamely"), "it is linked statically:\n{needed}");
     let mut runs = vec![(dynamic.clone(), &[][..]), (linked, &[][..])];
-    if or_skip(has("valgrind")).is_some() {
+    if or_skip(Need::Valgrind, has("valgrind")).is_some() {
         runs.push((dynamic, &CHECKED[..]));
     }
     // Where the compiler has the sanitizer: it knows of the stack and of static memory what
     // valgrind does not.
     let sanitized = ["-std=c11", "-D_GNU_SOURCE", "-fsanitize=address", STATIC];
-    if or_skip(installed.has_sanitizer()).is_some() {
+    if or_skip(Need::Cc, installed.has_sanitizer()).is_some() {
         runs.push((installed.compiled("cc", "tests/session.c", &sanitized), &[][..]));
     }
     for (program, before) in runs {

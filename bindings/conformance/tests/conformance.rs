@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use namely_conformance::case::{Case, parse};
 use namely_conformance::run::{Binding, Environment, run};
-use namely_interop::{Link, Router, World, or_skip, programs, python_package};
+use namely_interop::{Link, Router, World, programs, python_package};
+use namely_skip::{Need, or_skip};
 use namely_testbed::Net;
 
 /// Above the prefixes of all cases; the drivers have a key for it.
@@ -36,10 +37,10 @@ fn cases() -> Vec<Case> {
 fn bindings() -> Vec<Binding> {
     let rust = Binding { name: "rust", command: Box::new(|| Command::new(programs().join("driver-rust"))) };
     let mut bindings = vec![rust];
-    if let Some(driver) = or_skip(c_driver()) {
+    if let Some(driver) = or_skip(Need::Cc, c_driver()) {
         bindings.push(Binding { name: "c", command: Box::new(move || Command::new(&driver)) });
     }
-    if let Some(python) = or_skip(python_package()) {
+    if let Some(python) = or_skip(Need::Python, python_package()) {
         let driver = root().join("bindings/python/tests/driver.py");
         let command = move || {
             let mut command = Command::new(&python);
@@ -99,7 +100,7 @@ fn every_case_at(
 ) {
     let world = World::new();
     let certificate = world.namely_key(PREFIX, "ed25519");
-    let Some(router) = or_skip(start(&world, &certificate)) else { return };
+    let Some(router) = or_skip(Need::Peers, start(&world, &certificate)) else { return };
     let (cases, bindings, home) = (cases(), bindings(), world.path("namely"));
     let place =
         Environment { connector, router: uri(&router), home: &home, dir: world.dir(), prefix: PREFIX };
@@ -154,11 +155,11 @@ fn every_binding_does_every_case_over_udp() {
 #[test]
 fn every_binding_does_every_case_over_ethernet() {
     const ROUTER: &str = "02:00:00:00:00:0a";
-    let Some(net) = or_skip(Net::new(&["router", "apps"])) else { return };
+    let Some(net) = or_skip(Need::Namespaces, Net::new(&["router", "apps"])) else { return };
     let pair =
         format!("-n {{router}} link add veth0 address {ROUTER} type veth peer name veth0 netns {{apps}}");
     let steps = [&pair[..], "-n {router} link set veth0 up", "-n {apps} link set veth0 up"];
-    if or_skip(steps.iter().try_for_each(|step| net.ip(step))).is_none() {
+    if or_skip(Need::Namespaces, steps.iter().try_for_each(|step| net.ip(step))).is_none() {
         return;
     }
     let (uri, namespace) = (format!("ether://[{ROUTER}%veth0]"), net.name("router"));

@@ -10,10 +10,13 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use namely_skip::{Need, or_skip};
+
 fn main() -> ExitCode {
     let which = std::env::var("NAMELY_PYTHON").unwrap_or_default();
     if which == "off" {
-        println!("skipped: NAMELY_PYTHON=off");
+        // A choice, not a lack: the gate runs it as a suite of its own.
+        println!("NAMELY_PYTHON=off: the suite is run by itself");
         return ExitCode::SUCCESS;
     }
     // As the standard harness is asked for the list of tests.
@@ -29,9 +32,14 @@ fn main() -> ExitCode {
         }
         Ok(python)
     });
-    let Some(python) = namely_interop::or_skip(python) else { return ExitCode::SUCCESS };
+    let Some(python) = or_skip(Need::Python, python) else { return ExitCode::SUCCESS };
     let mut pytest = Command::new(python);
-    pytest.args(["-m", "pytest", "--rootdir"]).arg(package).arg("-c").arg(package.join("pyproject.toml"));
+    // With the reasons of what is skipped.
+    pytest
+        .args(["-m", "pytest", "-rs", "--rootdir"])
+        .arg(package)
+        .arg("-c")
+        .arg(package.join("pyproject.toml"));
     pytest.args(std::env::args().skip(1).filter(|argument| !argument.starts_with('-')));
     pytest.current_dir(&tests).env("NAMELY_BIN_DIR", namely_interop::programs());
     let status = pytest.env("PYTHONDONTWRITEBYTECODE", "1").status().expect("pytest can be started");

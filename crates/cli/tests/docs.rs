@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use namely_skip::{Need, skip};
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -91,7 +93,7 @@ fn every_limit_names_a_test_that_exists() {
 fn every_requirement_is_in_the_status() {
     let dir = root().join("../shared/acceptance");
     let Ok(files) = fs::read_dir(&dir) else {
-        println!("skipped: the requirements are not beside this checkout");
+        skip(Need::Requirements, "the requirements are not beside this checkout");
         return;
     };
     let listed: HashSet<String> = rows("docs/status.md").into_iter().map(|r| r[0].clone()).collect();
@@ -101,5 +103,43 @@ fn every_requirement_is_in_the_status() {
             let is_row = id.split_once('-').is_some_and(|(a, n)| a.len() <= 2 && n.parse::<u32>().is_ok());
             assert!(!is_row || listed.contains(id), "{id} is missing in docs/status.md");
         }
+    }
+}
+
+/// Pages whose readers do not know the requirements: of users and operators.
+const FOR_USERS: [&str; 17] = [
+    "README.md",
+    "docs/c.md",
+    "docs/configuration.md",
+    "docs/counters.md",
+    "docs/files.md",
+    "docs/glossary.md",
+    "docs/interop.md",
+    "docs/keychain.md",
+    "docs/limits.md",
+    "docs/management.md",
+    "docs/nfd.md",
+    "docs/perf.md",
+    "docs/proxy.md",
+    "docs/python.md",
+    "docs/sockets.md",
+    "docs/trust.md",
+    "docs/two-hosts.md",
+];
+
+#[test]
+fn pages_for_users_name_no_requirement() {
+    let is_number = |word: &&str| {
+        word.split_once('-').is_some_and(|(of, number)| {
+            ["IS", "HT", "NB", "ND", "VI", "X"].contains(&of)
+                && number.len() == 2
+                && number.parse::<u8>().is_ok()
+        })
+    };
+    for page in FOR_USERS {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        let found: Vec<&str> = words.filter(is_number).collect();
+        assert!(found.is_empty(), "{page} names {found:?}: docs/status.md is the place for it");
     }
 }

@@ -6,6 +6,8 @@ mod common;
 use std::fs;
 use std::process::Command;
 
+use namely_skip::{Need, skip};
+
 use common::{Home, write_file};
 
 const MACS: [&str; 2] = ["02:00:00:00:00:0a", "02:00:00:00:00:0b"];
@@ -20,7 +22,7 @@ struct Net {
 impl Net {
     fn new(test: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
-            println!("skipped: network namespaces need root");
+            skip(Need::Namespaces, "network namespaces need root");
             return None;
         }
         let net = Net { names: [0, 1].map(|i| format!("nmle-{test}-{}-{i}", std::process::id())) };
@@ -75,7 +77,7 @@ fn has_xdp(net: &Net) -> bool {
     home.wait_for("a word", || home.background_log().contains("AF_XDP"));
     let is_there = home.background_log().contains("AF_XDP reads");
     if !is_there {
-        println!("skipped: {}", home.background_log());
+        skip(Need::Xdp, format_args!("{}", home.background_log()));
     }
     is_there
 }
@@ -85,11 +87,11 @@ fn ip(command: &str) -> bool {
     match Command::new("ip").args(command.split_whitespace()).output() {
         Ok(output) if output.status.success() => true,
         Ok(output) => {
-            println!("skipped: ip {command}: {}", String::from_utf8_lossy(&output.stderr));
+            skip(Need::Namespaces, format_args!("ip {command}: {}", String::from_utf8_lossy(&output.stderr)));
             false
         }
         Err(error) => {
-            println!("skipped: there is no ip command: {error}");
+            skip(Need::Namespaces, format_args!("there is no ip command: {error}"));
             false
         }
     }
@@ -323,7 +325,7 @@ fn a_killed_router_leaves_no_program_on_its_device() {
 #[test]
 fn without_the_right_to_see_frames_the_router_says_which_it_needs() {
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can drop a capability");
+        skip(Need::Root, "only root can drop a capability");
         return;
     }
     let home = Home::new();
@@ -335,7 +337,7 @@ fn without_the_right_to_see_frames_the_router_says_which_it_needs() {
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert!(!output.status.success() && stderr.contains("CAP_NET_RAW"), "{stderr}");
         }
-        Err(error) => println!("skipped: there is no setpriv command: {error}"),
+        Err(error) => skip(Need::Setpriv, format_args!("there is no setpriv command: {error}")),
     }
 }
 
@@ -368,7 +370,7 @@ fn without_the_rights_for_xdp_the_router_says_which_it_needs_and_auto_goes_on() 
     };
     let on = start("on");
     if on.contains("exec") {
-        println!("skipped: there is no setpriv command: {on}");
+        skip(Need::Setpriv, format_args!("there is no setpriv command: {on}"));
         return;
     }
     assert!(

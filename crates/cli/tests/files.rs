@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::{Home, write_file};
 use namely_security::{Certificate, KeyChain, KeyType, NewKey};
+use namely_skip::{Need, skip};
 use namely_socket::{Producer, ProducerOptions, PublishOptions};
 use namely_wire::Name;
 use namely_wire::ValidityPeriod;
@@ -241,7 +242,7 @@ fn ctrl_c_keeps_what_was_verified_for_resume() {
 fn a_full_disk_is_named_and_leaves_nothing_under_the_final_name() {
     let home = lab();
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can mount a small disk");
+        skip(Need::Root, "only root can mount a small disk");
         return;
     }
     fs::create_dir(home.path("disk")).unwrap();
@@ -254,7 +255,7 @@ fn a_full_disk_is_named_and_leaves_nothing_under_the_final_name() {
     shell.args(["-m", "sh", "-c", &script]).current_dir(home.path("")).env("NAMELY_HOME", home.path("home"));
     let end = common::ended(shell.env("NAMELY_ROUTER", home.router_uri()).output().unwrap());
     if end.stderr.contains("mount") && end.stderr.contains("denied") {
-        println!("skipped: mounting is not allowed here: {}", end.stderr);
+        skip(Need::Mount, format_args!("mounting is not allowed here: {}", end.stderr));
         return;
     }
     assert_eq!(end.code, Some(1), "{end:?}");

@@ -7,6 +7,8 @@ mod common;
 use std::fs;
 use std::process::Command;
 
+use namely_skip::{Need, skip};
+
 use common::{Home, write_file};
 use namely_testbed::Net;
 
@@ -19,7 +21,7 @@ fn two() -> Option<Net> {
         let ends = [(NODES[0], "veth0", "10.9.0.1/24"), (NODES[1], "veth0", "10.9.0.2/24")];
         net.join(ends).map(|()| net)
     });
-    net.map_err(|why| println!("skipped: {why}")).ok()
+    net.map_err(|why| skip(Need::Namespaces, why)).ok()
 }
 
 /// Starts a router in a namespace; its socket is called as that in the home.
@@ -70,7 +72,7 @@ fn a_lossy_slow_link_delays_and_does_not_corrupt() {
         if let Err(why) =
             net.tc(&format!("-n {{{node}}} qdisc add dev veth0 root netem delay 5ms loss 2% limit 2000"))
         {
-            println!("skipped: no netem here: {why}");
+            skip(Need::Netem, format_args!("no netem here: {why}"));
             return;
         }
     }

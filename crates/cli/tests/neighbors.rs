@@ -3,6 +3,7 @@
 
 mod common;
 
+use namely_skip::{Need, skip};
 use std::fs;
 use std::process::Command;
 
@@ -16,7 +17,7 @@ struct Net {
 impl Net {
     fn new(test: &str, mtus: [usize; 2]) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
-            println!("skipped: network namespaces need root");
+            skip(Need::Namespaces, "network namespaces need root");
             return None;
         }
         let net = Net { names: [0, 1].map(|i| format!("nmlg-{test}-{}-{i}", std::process::id())) };
@@ -52,11 +53,11 @@ fn ip(command: &str) -> bool {
     match Command::new("ip").args(command.split_whitespace()).output() {
         Ok(output) if output.status.success() => true,
         Ok(output) => {
-            println!("skipped: ip {command}: {}", String::from_utf8_lossy(&output.stderr));
+            skip(Need::Namespaces, format_args!("ip {command}: {}", String::from_utf8_lossy(&output.stderr)));
             false
         }
         Err(error) => {
-            println!("skipped: there is no ip command: {error}");
+            skip(Need::Namespaces, format_args!("there is no ip command: {error}"));
             false
         }
     }

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use common::{Home, LIMIT};
+use namely_skip::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ fn can_build(options: &[&str]) -> bool {
     command.args(options).args(flags).arg("mount -t tmpfs x /run && ip netns add x");
     let can = command.output().is_ok_and(|output| output.status.success());
     if !can {
-        println!("skipped: no namespaces here, or no unshare and ip");
+        skip(Need::Namespaces, "no namespaces here, or no unshare and ip");
     }
     can
 }
@@ -214,7 +215,7 @@ fn a_testbed_needs_no_root_where_users_may_have_namespaces() {
     let mut probe = Command::new("setpriv");
     probe.args(nobody).args(["unshare", "--user", "--map-root-user", "--net", "true"]);
     if is_root && !probe.output().is_ok_and(|output| output.status.success()) {
-        println!("skipped: users may have no namespaces here, or there is no setpriv");
+        skip(Need::Kernel, "users may have no namespaces here, or there is no setpriv");
         return;
     }
     if !is_root && !can_build(own_options()) {

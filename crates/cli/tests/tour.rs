@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use namely_skip::{Need, skip};
+
 /// Longest run of one document's commands.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -61,7 +63,7 @@ fn without_testbeds(commands: &mut Vec<String>) {
     unshare.arg("mount -t tmpfs x /run && ip netns add x");
     let is_testbed = |command: &String| command.contains("namely testbed run");
     if commands.iter().any(is_testbed) && !unshare.output().is_ok_and(|output| output.status.success()) {
-        println!("skipped: `namely testbed run`: no namespaces here, or no unshare and ip");
+        skip(Need::Namespaces, "`namely testbed run`: no namespaces here, or no unshare and ip");
         commands.retain(|command| !is_testbed(command));
     }
 }
@@ -74,7 +76,8 @@ fn run(document: &Path) -> Result<usize, String> {
         return Ok(0);
     }
     if let Some(program) = missing(&commands) {
-        println!("skipped: {} needs {program}, which is not installed", document.display());
+        let need = if program == "curl" { Need::Curl } else { Need::Python };
+        skip(need, format_args!("{} needs {program}, which is not installed", document.display()));
         return Ok(0);
     }
     let home = tempfile::tempdir().unwrap();

@@ -9,6 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use namely_skip::{Need, skip};
+
 use common::{Ended, Home, ended};
 
 /// The user who is in the way.
@@ -23,7 +25,7 @@ struct Shared {
 impl Shared {
     fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: only root can become another user");
+            skip(Need::Root, "only root can become another user");
             return None;
         }
         let home = Home::new();

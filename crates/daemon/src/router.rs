@@ -319,6 +319,7 @@ fn cannot_listen(why: String) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use namely_skip::{Need, skip};
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -349,7 +350,7 @@ mod tests {
     #[test]
     fn the_default_directory_is_given_to_the_user_that_the_router_becomes() {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: only root can give a directory away");
+            skip(Need::Root, "only root can give a directory away");
             return;
         }
         let dir = tempfile::tempdir().unwrap();
@@ -363,7 +364,7 @@ mod tests {
     #[test]
     fn a_default_directory_of_another_user_is_refused() {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: only root can make a directory of another user");
+            skip(Need::Root, "only root can make a directory of another user");
             return;
         }
         let dir = tempfile::tempdir().unwrap();

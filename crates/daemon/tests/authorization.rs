@@ -10,6 +10,7 @@ use common::client::{name, named, unix_ms};
 use common::other_user::{as_nobody, connect_as_other_user, connect_as_other_user_by_tcp};
 use common::{Client, Daemon, PATIENCE, until, write};
 use namely_security::{Certificate, KeyType, PrivateKey, Signer, sign_interest};
+use namely_skip::{Need, skip};
 use namely_wire::mgmt::{Command, ControlParameters, Dataset, GeneralStatus, Scope};
 use namely_wire::{InterestBuilder, NackReason, ValidityPeriod};
 
@@ -167,7 +168,7 @@ fn the_setting_says_how_far_users_are_believed_over_loopback_tcp() {
 #[test]
 fn rules_for_users_are_enforced_over_loopback_tcp() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can become another user");
+        skip(Need::Root, "only root can become another user");
         return;
     }
     let rules = "[[authorization.user]]\nuser = 65534\nregister = [\"/nobody\"]\n";
@@ -262,7 +263,7 @@ fn localhop_does_not_answer_unless_it_is_configured() {
 #[test]
 fn another_user_binds_below_the_operators_prefixes_and_may_do_nothing_else_by_default() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can become another user");
+        skip(Need::Root, "only root can become another user");
         return;
     }
     let daemon = Daemon::start_with("[network]\nlocal = [\"/lab\"]\n", &[]);
@@ -272,7 +273,7 @@ fn another_user_binds_below_the_operators_prefixes_and_may_do_nothing_else_by_de
 #[test]
 fn rules_for_users_are_enforced() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can become another user");
+        skip(Need::Root, "only root can become another user");
         return;
     }
     let rules = "[network]\nlocal = [\"/lab\"]\n[authorization]\nbind_below_local = false\n\
@@ -284,7 +285,7 @@ fn rules_for_users_are_enforced() {
 #[test]
 fn a_rule_lets_another_user_manage() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can become another user");
+        skip(Need::Root, "only root can become another user");
         return;
     }
     let daemon = Daemon::start_with("[[authorization.user]]\nuser = \"*\"\nmanage = true\n", &[]);

@@ -11,6 +11,10 @@ use support::{Router, data, interest};
 
 const ROUNDS: u64 = 100;
 
+/// Ticks of 10 ms, of 50, that an idle worker may be charged with: whoever polled on would be
+/// charged with most. Above none, since a tick is charged whole to the thread that it meets.
+const IDLE_TICKS_MAX: u64 = 3;
+
 /// Of the data plane's thread: how often it went to sleep, and how long it ran, in ticks of the
 /// system's clock.
 fn worker() -> (u64, u64) {
@@ -59,8 +63,11 @@ fn observe(busy_poll_us: u32) -> (u64, u64) {
 fn a_worker_polls_only_when_asked_to_and_sleeps_when_nothing_comes() {
     let (sleeps, ticks) = observe(0);
     assert!(sleeps >= ROUNDS, "without polling it sleeps between packets: {sleeps}");
-    assert_eq!(ticks, 0, "idleness costs nothing");
+    assert!(ticks <= IDLE_TICKS_MAX, "idleness costs nothing: {ticks} ticks");
     let (sleeps, ticks) = observe(10_000);
     assert!(sleeps < ROUNDS / 2, "the next packet comes while it looks: {sleeps}");
-    assert_eq!(ticks, 0, "it looks for 10 ms after the last packet, and then sleeps");
+    assert!(
+        ticks <= IDLE_TICKS_MAX,
+        "it looks for 10 ms after the last packet, and then sleeps: {ticks} ticks"
+    );
 }

@@ -165,7 +165,7 @@ fn an_interest_flood_on_one_face_loses_no_ping_of_another() {
     let quiet = p99(&ping(&mut pinger, "/ping", 300));
     let rest = resident(&daemon);
     let sent = running.flood(&daemon, "/hole");
-    thread::sleep(Duration::from_millis(300));
+    common::until("the flood runs", || (sent.load(Ordering::Relaxed) > 1000).then_some(()));
     let (start, before) = (Instant::now(), sent.load(Ordering::Relaxed));
     let mut trips = Vec::new();
     while start.elapsed() < Duration::from_secs(3) {
@@ -177,8 +177,8 @@ fn an_interest_flood_on_one_face_loses_no_ping_of_another() {
     trips.sort();
     println!("{rate:.0} Interests/s; p99 {:?}, quiet {quiet:?}, {} pings", p99(&trips), trips.len());
     assert!(rate > 1000.0, "the flood is one: {rate}/s");
-    // Four threads of this test share the machine with the router: what is not the router's fault
-    // must not fail it.
+    // Timed, since to be answered soon is what is tested. Four threads of this test share the
+    // machine with the router: what is not the router's fault must not fail it.
     let bound = 5 * quiet.max(Duration::from_millis(20));
     assert!(p99(&trips) < bound, "p99 {:?}, without the flood {quiet:?}", p99(&trips));
     // What was too much for the flooder's share of the PIT was refused, and what it did not read
@@ -248,7 +248,8 @@ fn a_thousand_idle_faces_cost_no_wake_ups_and_no_time() {
         .map(|_| UnixStream::connect(daemon.socket()).expect("a socket; `ulimit -n` above 1100"))
         .collect();
     common::until("every connection has its face", || (client.faces().len() >= idle.len()).then_some(()));
-    // What was asked for last is forgotten when its time is over.
+    // What was asked for last is forgotten when its time is over. That nothing happens is seen by
+    // waiting only.
     thread::sleep(Duration::from_secs(1));
     let before = wakes_and_ticks(&daemon);
     thread::sleep(Duration::from_secs(2));
@@ -256,5 +257,7 @@ fn a_thousand_idle_faces_cost_no_wake_ups_and_no_time() {
     let (wakes, ticks) = (after.0 - before.0, after.1 - before.1);
     // The control thread looks after its own timers once a second.
     assert!(wakes <= 8, "{wakes} wake-ups in 2 s");
-    assert!(ticks <= 1, "{ticks} clock ticks in 2 s");
+    // A tick of 10 ms is charged to whoever it meets: of 200, a router that does something for a
+    // thousand faces each time would be met by many.
+    assert!(ticks <= wakes.max(2), "{ticks} clock ticks in 2 s");
 }

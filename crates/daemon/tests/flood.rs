@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use common::client::named;
 use common::other_user::{connect_as_other_user, start_as_nobody};
 use common::{Client, Daemon, until};
+use namely_skip::{Need, skip};
 use namely_wire::InterestBuilder;
 use namely_wire::mgmt::{Command, Counter, Dataset, GeneralStatus, Scope, blocks};
 
@@ -65,7 +66,7 @@ fn counter(client: &mut Client, label: &str) -> u64 {
 #[test]
 fn a_user_who_floods_the_router_with_commands_keeps_root_and_others_waiting_for_nothing() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can become another user");
+        skip(Need::Root, "only root can become another user");
         return;
     }
     let daemon = Daemon::start();

@@ -11,6 +11,7 @@ use common::client::{name, named};
 use common::other_user::NOBODY;
 use common::{Daemon, PATIENCE, namelyd, run, until, write};
 use namely_security::{Certificate, KeyType, PrivateKey};
+use namely_skip::{Need, skip};
 use namely_wire::ValidityPeriod;
 use tempfile::TempDir;
 
@@ -24,7 +25,7 @@ fn status(daemon: &Daemon, key: &str) -> String {
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        eprintln!("skipped: only root can become another user");
+        skip(Need::Root, "only root can become another user");
     }
     is_root
 }
@@ -158,7 +159,7 @@ fn what_is_turned_off_stays_and_is_said_aloud() {
 fn a_router_opens_no_file_that_its_configuration_did_not_name() {
     let mut daemon = Daemon::start();
     if !confines_files(&mut daemon) {
-        eprintln!("skipped: this kernel has no Landlock");
+        skip(Need::Kernel, "this kernel has no Landlock");
         return;
     }
     let elsewhere = tempfile::tempdir().unwrap();
@@ -209,12 +210,12 @@ fn the_systemd_unit_exposes_little() {
     let mut command = Command::new("systemd-analyze");
     command.args(["security", "--offline=yes", "--threshold=20"]).arg(&unit).env("SYSTEMD_COLORS", "0");
     let Ok(output) = command.output() else {
-        eprintln!("skipped: no systemd-analyze");
+        skip(Need::Systemd, "no systemd-analyze");
         return;
     };
     let said = String::from_utf8_lossy(&output.stdout);
     if !said.contains("Overall exposure") {
-        eprintln!("skipped: systemd-analyze cannot look at units offline");
+        skip(Need::Systemd, "systemd-analyze cannot look at units offline");
         return;
     }
     // The threshold is in tenths: 2.0.

@@ -15,23 +15,10 @@ use namely_forwarder::FaceId;
 use namely_mgmt::{FaceSettings, FaceSpec, Faces};
 use namely_wire::InterestBuilder;
 use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
-use support::{App, PATIENCE, Router, data, interest, spec, uri, with_token};
+use support::{App, Load, PATIENCE, Router, data, interest, produce, spec, uri, with_token};
 
 fn options(workers: usize) -> DataPlaneOptions {
     DataPlaneOptions { workers: NonZeroUsize::new(workers), ..DataPlaneOptions::default() }
-}
-
-/// Answers every Interest until the connection ends.
-fn produce(mut producer: App) {
-    loop {
-        let Some(asked) = producer.try_receive() else { return };
-        let view = namely_wire::LpView::parse(&asked).unwrap();
-        let Ok(interest) = namely_wire::InterestView::parse(view.fragment.unwrap()) else { continue };
-        let name = interest.name.to_string();
-        if producer.stream.write_all(&data(&name, 1000)).is_err() {
-            return;
-        }
-    }
 }
 
 #[test]
@@ -158,49 +145,80 @@ fn of_many_who_ask_for_a_face_to_one_remote_at_once_one_gets_it() {
     }
 }
 
-/// IS-15: whoever destroys a face waits for no worker.
+/// IS-33: what is asked for with CanBePrefix at one worker is answered by what comes in at another,
+/// under a longer name, from the PIT and from the content store.
 #[test]
-fn destroying_a_face_under_load_is_quick() {
-    let router = Router::start_with(options(1));
-    let (producer, face) = router.connect();
+fn can_be_prefix_at_one_worker_is_answered_by_what_comes_in_at_another() {
+    let router = Router::start_with(options(2));
+    // A new face goes to the worker that reads the fewest: of two that come one after the other
+    // each has its own, so of these four consumers two are with the producer and two are not.
+    let (mut producer, face) = router.connect();
     router.route("/a", face);
-    let producing = std::thread::spawn(move || produce(producer));
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut flooding = router.connect().0;
-    let mut draining = flooding.stream.try_clone().unwrap();
-    let drain = std::thread::spawn(move || {
-        while matches!(std::io::Read::read(&mut draining, &mut [0; 65536]), Ok(n) if n > 0) {}
-    });
-    let stopped = stop.clone();
-    let flood = std::thread::spawn(move || {
-        for n in 0u32.. {
-            let name = support::name(&format!("/a/{n}"));
-            let packet = InterestBuilder::new(name).nonce(n.to_be_bytes()).build();
-            if stopped.load(Ordering::Relaxed) || flooding.stream.write_all(&packet).is_err() {
-                let _ = flooding.stream.shutdown(std::net::Shutdown::Both);
-                return;
-            }
+    let mut consumers: Vec<App> = (0..4).map(|_| router.connect().0).collect();
+    let ask =
+        |uri: &str, n: u8| InterestBuilder::new(support::name(uri)).can_be_prefix().nonce([n; 4]).build();
+    for n in 0..50 {
+        let (short, long) = (format!("/a/{n}"), format!("/a/{n}/version/segment"));
+        for (who, consumer) in consumers.iter_mut().enumerate().take(2) {
+            consumer.send(&ask(&short, who as u8));
         }
-    });
-    let mut waits: Vec<Duration> = (0..50)
+        // Those that wait meet in one entry, of whichever worker.
+        let asked = producer.receive();
+        let view = namely_wire::LpView::parse(&asked).unwrap();
+        let interest = namely_wire::InterestView::parse(view.fragment.unwrap()).unwrap();
+        assert!(interest.can_be_prefix && interest.name.to_string() == short);
+        support::eventually(|| router.core.counters().packets.in_interests >= 4 * n + 2);
+        producer.send(&data(&long, 100));
+        for consumer in consumers.iter_mut().take(2) {
+            assert_eq!(consumer.receive_parts().1, data(&long, 100));
+        }
+        for (who, consumer) in consumers.iter_mut().enumerate().skip(2) {
+            consumer.send(&ask(&short, who as u8));
+            assert_eq!(consumer.receive_parts().1, data(&long, 100), "from the content store");
+        }
+    }
+    assert_eq!(router.core.table_sizes().pit, 0);
+}
+
+/// How long each of 200 faces takes to be destroyed, sorted.
+fn destroyed(router: &Router) -> Vec<Duration> {
+    let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let remote = format!("udp4://{}", peer.local_addr().unwrap());
+    let mut waits: Vec<Duration> = (0..200)
         .map(|_| {
-            let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-            let remote = format!("udp4://{}", peer.local_addr().unwrap());
             let made = router.face_to(&remote, FacePersistency::Persistent);
             for n in 0..20 {
                 router.route(&format!("/b/{n}"), made);
             }
             let start = Instant::now();
             router.plane.destroy_face(made).unwrap();
-            start.elapsed()
+            let took = start.elapsed();
+            // The worker lets go of the address a moment later.
+            while router.plane.faces().iter().any(|shown| shown.uri == remote) {}
+            took
         })
         .collect();
-    stop.store(true, Ordering::Relaxed);
-    flood.join().unwrap();
-    drain.join().unwrap();
     waits.sort();
-    println!("median {:?}, longest {:?}", waits[25], waits[49]);
-    assert!(waits[25] < Duration::from_millis(10), "{waits:?}");
+    waits
+}
+
+/// IS-15: whoever destroys a face waits for no worker. What it takes under load is compared with
+/// what it takes in an idle router of the same run.
+#[test]
+fn destroying_a_face_under_load_is_quick() {
+    let router = Router::start_with(options(1));
+    let (producer, face) = router.connect();
+    router.route("/a", face);
+    let producing = std::thread::spawn(move || produce(producer));
+    let idle = destroyed(&router);
+    let load = Load::start(&router);
+    let loaded = destroyed(&router);
+    drop(load);
+    println!("median {:?}, p99 {:?}; idle {:?} and {:?}", loaded[100], loaded[197], idle[100], idle[197]);
+    // A turn of the worker may be in the way of a lock, and the load may have the processor for a
+    // slice. Who waited for a worker to come to it would wait for a queue of them, each time.
+    let allowed = Duration::from_millis(100);
+    assert!(loaded[197] < idle[197] + allowed, "idle {idle:?}, under load {loaded:?}");
     drop(router);
     producing.join().unwrap();
 }

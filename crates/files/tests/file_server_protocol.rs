@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use common::{connection_to, key_of, name};
 use namely_files::{FileServer, ServeOptions};
@@ -40,6 +41,30 @@ fn a_directorys_metadata_leads_to_its_listing() {
     assert!(listing.as_name().is_prefix_of(of_directory.name.as_name()));
     let first = data(&mut connection, &InterestBuilder::new(of_directory.name.join_segment(0)));
     assert_eq!(DataView::parse(&first).unwrap().content, b"file\0");
+}
+
+/// VI-06: the metadata of a file is what stat(2) says of it.
+#[test]
+fn a_files_metadata_is_what_the_system_says_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    for (octets, mode) in [(0, 0o600), (1, 0o755), (100, 0o644), (1001, 0o444)] {
+        fs::write(&path, vec![7; octets]).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let (signer, _) = key_of("/p");
+        let options = ServeOptions { segment_octets: 100, ..ServeOptions::new(name("/p")) };
+        let server = FileServer::new(dir.path(), options, signer).unwrap();
+        let served = metadata(&mut connection_to(server), &name("/p/f"));
+        let stat = fs::metadata(&path).unwrap();
+        let ns = |s: i64, ns: i64| Some((s * 1_000_000_000 + ns) as u64);
+        assert_eq!(served.size_octets, Some(octets as u64));
+        assert_eq!(served.mode, Some(u64::from(stat.mode())), "{served:?}");
+        assert_eq!(served.mtime_ns, ns(stat.mtime(), stat.mtime_nsec()), "{served:?}");
+        assert_eq!(served.ctime_ns, ns(stat.ctime(), stat.ctime_nsec()), "{served:?}");
+        assert_eq!(served.segment_size_octets, Some(100));
+        assert_eq!(served.last_segment, Some((octets as u64).div_ceil(100).max(1) - 1));
+        fs::remove_file(&path).unwrap();
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::{believing, connect, content, key_of, name, names_in, resuming, unwatched};
 use namely_files::get::PART_SUFFIX;
 use namely_files::{FileServer, GetError, GetOptions, ResumeSecret, ServeOptions, get};
+use namely_skip::{Need, skip};
 use namely_socket::{Consumer, Flow};
 use namely_transport::connection::Outbox;
 use namely_transport::serve::Producer;
@@ -134,7 +135,7 @@ fn pipes_and_links_in_place_of_part_and_journal_are_refused_and_nothing_waits() 
 #[test]
 fn part_and_journal_of_another_user_are_refused_and_the_user_named() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: only root can give files away");
+        return skip(Need::Root, "only root can give files away");
     }
     let shared = Shared::new();
     for path in [shared.part(), shared.journal()] {

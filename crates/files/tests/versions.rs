@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use common::{believing, connect, key_of, name, unwatched};
 use namely_files::{FileServer, GetError, GetOptions, Input, Put, PutOptions, ServeOptions, get};
+use namely_skip::{Need, skip};
 
 #[test]
 fn an_older_version_replaces_a_newer_one_only_where_that_is_allowed() {
@@ -21,7 +22,7 @@ fn an_older_version_replaces_a_newer_one_only_where_that_is_allowed() {
     if rustix::fs::setxattr(directory.path(), "user.namely.test", b"", rustix::fs::XattrFlags::empty())
         .is_err()
     {
-        return eprintln!("skipped: this file system has no attributes");
+        return skip(Need::Kernel, "this file system has no attributes");
     }
     let (signer, anchor) = key_of("/p");
     set("new", 10);

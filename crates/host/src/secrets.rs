@@ -23,6 +23,7 @@ pub fn core_dumps_are_wanted() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use namely_skip::{Need, skip};
     use rustix::process::dumpable_behavior;
 
     use super::*;
@@ -30,7 +31,7 @@ mod tests {
     #[test]
     fn a_process_that_keeps_its_secrets_leaves_no_core_and_is_read_by_nobody_else() {
         if core_dumps_are_wanted() {
-            eprintln!("skipped: {VARIABLE} is set");
+            skip(Need::Kernel, format_args!("{VARIABLE} is set"));
             return;
         }
         assert!(keep_from_dumps());

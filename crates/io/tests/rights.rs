@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use namely_io::IoOptions;
+use namely_skip::{Need, skip};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
@@ -109,7 +110,7 @@ fn the_kernel_refuses_descriptors_to_applications_where_it_can() {
     let stream = connect(&router.path);
     let (sent, _peer) = Slow::new().send(&router.io, &stream, &packet(20, 2));
     if sent.is_ok() {
-        println!("skipped: the kernel cannot refuse descriptors (Linux 6.16)");
+        skip(Need::Kernel, "the kernel cannot refuse descriptors (Linux 6.16)");
     } else {
         assert_eq!(sent, Err(Errno::PERM));
     }

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use namely_io::{FACES_ROOT_EXTRA, FaceShares, IoOptions};
+use namely_skip::{Need, skip};
 use support::{Event, Loop, PATIENCE, Seen, as_user, connect_from, eventually, has_users, packet};
 
 /// A loop that listens on a Unix socket, a UDP port and a TCP port, and sends packets back.
@@ -76,7 +77,7 @@ fn thousands_of_senders_fill_the_table_and_everybody_else_gets_in_at_once() {
     // The numbers of a router without a configuration.
     let faces_max = 4096;
     if namely_io::descriptors::make_room_for(faces_max + 1024) < faces_max + 1024 {
-        return println!("skipped: the system's limit on open files is too low");
+        return skip(Need::Kernel, "the system's limit on open files is too low");
     }
     let router = Router::start(IoOptions { faces_max, ..IoOptions::default() });
     let neighbour = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use namely_io::{CloseReason, FaceShares, FaceTag, IoOptions, MulticastOptions, OpenError, UdpOptions};
+use namely_skip::{Need, skip};
 use namely_wire::FaceUri;
 use namely_wire::mgmt::FacePersistency;
 use support::namespace::Namespace;
@@ -304,7 +305,9 @@ fn two_in_group(group: &str) -> Option<[(Loop, FaceTag); 2]> {
     let join = || {
         let io = Loop::start(IoOptions::default());
         let options = multicast(group, true);
-        let id = io.open(move |io| io.open_multicast(&options)).map_err(|error| println!("skipped: {error}"));
+        let id = io
+            .open(move |io| io.open_multicast(&options))
+            .map_err(|error| skip(Need::Kernel, format_args!("{error}")));
         Some((io, id.ok()?))
     };
     Some([join()?, join()?])
@@ -393,7 +396,7 @@ fn ipv6_works_alike() {
     let io = Loop::start(IoOptions::default());
     let address = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 0));
     if let Err(error) = io.with(move |io| io.listen_udp(address)) {
-        println!("skipped: {error}");
+        skip(Need::Kernel, format_args!("{error}"));
         return;
     }
     let router = io.with(|io| io.listeners().find_map(|(local, _)| local.address())).unwrap();

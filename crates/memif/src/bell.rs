@@ -180,6 +180,7 @@ impl Bell {
 
 #[cfg(test)]
 mod tests {
+    use namely_skip::{Need, skip};
     use rustix::event::{EventfdFlags, eventfd};
 
     use super::*;
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn each_ring_counts_and_a_full_counter_holds_nobody_up() {
         if let Err(errno) = prepare() {
-            return println!("skipped: the system has no asynchronous requests: {errno}");
+            return skip(Need::Kernel, format_args!("the system has no asynchronous requests: {errno}"));
         }
         // Without NONBLOCK.
         let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();

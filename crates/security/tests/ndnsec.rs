@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use namely_security::{Certificate, KeyChain, KeyType, NewKey, Passphrase, validity};
+use namely_skip::{Need, skip};
 use namely_wire::Name;
 
 /// Runs ndnsec with a home of its own; what it printed, or none if there is no ndnsec.
@@ -12,7 +13,10 @@ fn ndnsec(home: &Path, arguments: &[&str]) -> Option<String> {
     let output = match Command::new("ndnsec").args(arguments).env("HOME", home).output() {
         Ok(output) => output,
         Err(e) => {
-            eprintln!("skipped: ndnsec does not run here ({e}); put it on PATH to run this test");
+            skip(
+                Need::Peers,
+                format_args!("ndnsec does not run here ({e}); put it on PATH to run this test"),
+            );
             return None;
         }
     };

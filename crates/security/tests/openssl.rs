@@ -7,6 +7,7 @@ use std::process::Command;
 use namely_security::{
     KeyType, Passphrase, PrivateKey, encrypt_pkcs8, private_key_from_pem, private_key_to_pem,
 };
+use namely_skip::{Need, skip};
 
 const KINDS: [KeyType; 3] = [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa];
 const MESSAGE: &[u8] = b"the octets that are signed";
@@ -17,7 +18,7 @@ fn openssl(folder: &Path, arguments: &str) -> Option<String> {
     let output = match command.args(arguments.split_whitespace()).current_dir(folder).output() {
         Ok(output) => output,
         Err(e) => {
-            eprintln!("skipped: openssl does not run here ({e})");
+            skip(Need::Openssl, format_args!("openssl does not run here ({e})"));
             return None;
         }
     };

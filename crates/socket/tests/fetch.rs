@@ -70,6 +70,20 @@ fn names_outside_the_prefix_are_refused_and_no_call_waits_longer_than_it_may() {
     assert_eq!(errno_name(unrouted.errno()), Some("ENETUNREACH"), "{unrouted}");
 }
 
+/// A count that has come to rest: nothing else says that a fetch which could ask for more does not.
+fn settled(count: impl Fn() -> u64) -> u64 {
+    let (mut seen, until) = (count(), std::time::Instant::now() + Duration::from_secs(20));
+    loop {
+        std::thread::sleep(Duration::from_millis(150));
+        let now = count();
+        if now == seen {
+            return now;
+        }
+        assert!(std::time::Instant::now() < until, "it goes on: {now}");
+        seen = now;
+    }
+}
+
 #[test]
 fn a_range_asks_for_what_it_reads_and_a_stream_no_further_ahead_than_it_may() {
     let world = World::new();
@@ -137,7 +151,7 @@ fn a_range_asks_for_what_it_reads_and_a_stream_no_further_ahead_than_it_may() {
     let ahead = asked(&mut || {
         let mut stream = consumer.open(&name("/p/o")).unwrap();
         stream.read_exact(&mut [0; 1000]).unwrap();
-        std::thread::sleep(Duration::from_millis(300));
+        settled(|| consumer.stats().interests);
         assert_eq!(stream.read_range(0, 10).unwrap(), whole[..10]);
     });
     assert!(ahead <= 30, "{ahead} Interests for 1000 octets and twice 80,000 ahead of them");
@@ -156,15 +170,7 @@ fn a_stream_is_read_sought_in_and_kept_to_its_read_ahead() {
     stream.read_exact(&mut start).unwrap();
     assert!(start == whole[..100_000]);
     // Nobody reads: what is verified stops at the read-ahead, and what is asked for a little later.
-    let mut seen = 0;
-    loop {
-        std::thread::sleep(Duration::from_millis(100));
-        let now = consumer.stats().octets;
-        if now == seen {
-            break;
-        }
-        seen = now;
-    }
+    let seen = settled(|| consumer.stats().octets);
     let bound = READ_AHEAD_OCTETS + start.len() + 20_000;
     assert!(seen as usize <= bound, "{seen} octets were verified ahead, {bound} at most may be");
     assert!(seen < whole.len() as u64);

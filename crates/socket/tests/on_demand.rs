@@ -13,8 +13,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use common::{World, content, name};
-use namely_security::sha256;
-use namely_socket::{CallError, FetchError, Producer, ProducerOptions, PublishError, PublishOptions};
+use namely_security::{KeyChain, KeyType, has_right_parameters_digest, sha256};
+use namely_socket::{
+    BindError, CallError, Consumer, ConsumerOptions, Datagram, FetchError, Producer, ProducerOptions,
+    PublishError, PublishOptions,
+};
 use namely_transport::connection::{Answer, Connection, Options};
 use namely_transport::object::ObjectError;
 use namely_wire::{ContentType, DataView, InterestBuilder, NackReason};
@@ -70,6 +73,45 @@ fn a_miss_reaches_the_application_with_name_and_parameters_and_its_reply_the_ask
     });
     let stats = producer.stats();
     assert_eq!((stats.misses, stats.answered_late, stats.pending), (1, 1, 0));
+}
+
+/// HT-18: a consumer signs what it asks for, and the application sees by whom before it answers.
+#[test]
+fn signed_requests_are_obeyed_by_who_signed_them_and_are_never_the_same() {
+    let world = World::new();
+    world.add_key("/operator", KeyType::EcdsaP256);
+    let key_of = |identity: &str| {
+        let chain = KeyChain::open(world.keychain()).unwrap();
+        chain.key(Some(name(identity).as_name())).unwrap().certificates[0].clone()
+    };
+    let (operator, other) = (key_of("/operator"), key_of("/p"));
+    let producer = world.producer("/p");
+    let identity = Some(name("/operator"));
+    let signing =
+        Consumer::bind(name("/p"), ConsumerOptions { identity, ..world.consumer_options() }).unwrap();
+    let plain = world.consumer("/p");
+    let set = Datagram::new(name("/p/set")).with_parameters(*b"on");
+    let state = Datagram::new(name("/p/state"));
+    let mut names = BTreeSet::new();
+    std::thread::scope(|scope| {
+        for (consumer, datagram, is_signed) in
+            [(&signing, &set, true), (&signing, &set, true), (&signing, &state, true), (&plain, &set, false)]
+        {
+            let asked = scope.spawn(move || consumer.request(datagram).unwrap().content);
+            let request = producer.recv_timeout(PATIENCE).unwrap();
+            assert_eq!(request.signer(), is_signed.then(|| operator.name()), "{request:?}");
+            assert_eq!(request.is_signed_by(operator.public_key()), is_signed);
+            assert!(!request.is_signed_by(other.public_key()));
+            assert!(!is_signed || has_right_parameters_digest(&request.interest()));
+            assert!(names.insert(request.name().to_name()), "another SignatureNonce and time");
+            let answer = if is_signed { "done" } else { "who are you?" };
+            producer.reply(&request, answer.as_bytes(), &PublishOptions::default()).unwrap();
+            assert_eq!(asked.join().unwrap(), answer.as_bytes());
+        }
+    });
+    let identity = Some(name("/nobody"));
+    let options = ConsumerOptions { identity, ..world.consumer_options() };
+    assert!(matches!(Consumer::bind(name("/p"), options), Err(BindError::KeyChain(_))));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use common::{World, content, name};
 use namely_security::TrustPolicy;
+use namely_skip::{Need, skip};
 use namely_socket::{
     BindError, BufferPolicy, Consumer, ConsumerOptions, Producer, ProducerOptions, PublishError,
     PublishOptions, StoreError, Suite, Trust,
@@ -154,10 +155,10 @@ fn a_full_disk_is_an_error_and_what_was_published_is_still_served() {
     match unshared.map(|output| (String::from_utf8_lossy(&output.stdout).into_owned(), output)) {
         Ok((text, _)) if text.contains("the disk was full") && text.contains("1 passed") => {}
         Ok((text, output)) if !text.contains("running 1 test") => {
-            println!("skipped: no small disk: {}", String::from_utf8_lossy(&output.stderr));
+            skip(Need::Mount, format_args!("no small disk: {}", String::from_utf8_lossy(&output.stderr)));
         }
         Ok((text, output)) => panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr)),
-        Err(error) => println!("skipped: unshare: {error}"),
+        Err(error) => skip(Need::Mount, format_args!("unshare: {error}")),
     }
 }
 

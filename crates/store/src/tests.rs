@@ -4,6 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 use namely_security::{Signer, sign_data};
+use namely_skip::{Need, skip};
 use namely_wire::{DataBuilder, Name};
 
 use super::*;
@@ -349,10 +350,13 @@ fn a_full_disk_leaves_what_was_there_intact() {
     match unshared {
         Ok(output) if String::from_utf8_lossy(&output.stdout).contains("the disk was full") => {}
         Ok(output) if !String::from_utf8_lossy(&output.stdout).contains("running 1 test") => {
-            println!("skipped: no namespace with a small disk: {}", String::from_utf8_lossy(&output.stderr));
+            skip(
+                Need::Mount,
+                format_args!("no namespace with a small disk: {}", String::from_utf8_lossy(&output.stderr)),
+            );
         }
         Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stdout)),
-        Err(error) => println!("skipped: unshare: {error}"),
+        Err(error) => skip(Need::Mount, format_args!("unshare: {error}")),
     }
 }
 

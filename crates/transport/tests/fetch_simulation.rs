@@ -290,6 +290,40 @@ fn marks_keep_the_queue_short_without_loss() {
     assert!(utilisation(path, 30_000, &outcome) > 0.8, "{} ns", outcome.ended_ns);
 }
 
+/// NB-16: however many Data of a round trip are marked, and however many rounds in a row.
+#[test]
+fn all_marks_of_a_round_trip_lower_the_window_once() {
+    // CUBIC keeps 0.85, and half where a mark ends its slow start.
+    for (congestion, kept_max) in [(Algorithm::NbCc, 0.55), (Algorithm::Aimd, 0.55), (Algorithm::Cubic, 0.9)]
+    {
+        let mut fetch = Fetch::new(Options { congestion, ..Options::default() }, 0);
+        fetch.set_end(1_000_000).unwrap();
+        let mut outstanding = Vec::new();
+        // Whole windows come at once, one round trip after they were asked for.
+        for round in 0..20 {
+            let (asked_ns, now_ns) = (round * 10 * MS, (round + 1) * 10 * MS);
+            outstanding.extend(std::iter::from_fn(|| fetch.request(asked_ns)));
+            let marked = [5, 9, 10, 11, 15].contains(&round);
+            let (mut cuts, pieces) = (Vec::new(), std::mem::take(&mut outstanding));
+            for piece in pieces.iter().copied() {
+                let before = fetch.window() as f64;
+                fetch.on_data(piece, Arrival { marked, ..Arrival::at(now_ns) });
+                fetch.advance(piece + 1);
+                if (fetch.window() as f64) < before {
+                    cuts.push((before, fetch.window() as f64 / before));
+                }
+            }
+            let case =
+                format!("{congestion:?}, round {round}, {} Data, marked {marked}: {cuts:?}", pieces.len());
+            assert!(pieces.len() > 1, "{case}");
+            assert_eq!(cuts.len(), usize::from(marked), "{case}");
+            // What is left of a small window is rounded to whole packets.
+            assert!(cuts.iter().all(|(of, cut)| *of < 10.0 || (0.45..kept_max).contains(cut)), "{case}");
+        }
+        assert!(fetch.counters().marks > 5, "{congestion:?}");
+    }
+}
+
 #[test]
 fn answers_from_near_and_far_are_not_taken_for_loss() {
     let path = PathModel { jitter_ns: 40 * MS, rtt_ns: MS, ..CLEAN };

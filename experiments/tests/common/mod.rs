@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
+use namely_skip::{Need, skip};
+
 /// `namely-experiments`; none, after saying why, if the programs that it runs are not built beside
 /// it.
 pub(crate) fn experiments_beside_programs() -> Option<&'static Path> {
     let own = Path::new(env!("CARGO_BIN_EXE_namely-experiments"));
     let built = |name| own.parent().is_some_and(|dir| dir.join(name).is_file());
     if !(built("namely") && built("namelyd")) {
-        println!(
-            "skipped: namely and namelyd are not built beside this test (cargo test --workspace builds them)"
+        skip(
+            Need::Programs,
+            "namely and namelyd are not built beside this test (cargo test --workspace builds them)",
         );
         return None;
     }

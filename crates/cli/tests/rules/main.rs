@@ -4,6 +4,7 @@ mod comments;
 mod packages;
 mod picture;
 mod recipes;
+mod skips;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

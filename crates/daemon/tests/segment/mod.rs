@@ -14,6 +14,7 @@ use namely_datagrams::ethernet::monitor::{self, Device};
 use namely_datagrams::ethernet::ring::Ring;
 use namely_datagrams::ethernet::{DEFAULT_GROUP, FrameSender};
 use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
+use namely_skip::{Need, skip};
 use namely_wire::mgmt::{Counter, Dataset, NeighborState, NeighborStatus, blocks};
 use namely_wire::tlv::Writer;
 use namely_wire::{DataBuilder, InterestBuilder, InterestView, MacAddress, Name};
@@ -44,7 +45,7 @@ impl Net {
     /// A station for each MTU. `None`, with the reason printed, where that cannot be.
     pub fn new(mtus: &[usize]) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
-            println!("skipped: network namespaces need root");
+            skip(Need::Namespaces, "network namespaces need root");
             return None;
         }
         let name = format!("nmlyn-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -168,11 +169,11 @@ fn ip(command: &str) -> bool {
     match Command::new("ip").args(command.split_whitespace()).output() {
         Ok(output) if output.status.success() => true,
         Ok(output) => {
-            println!("skipped: ip {command}: {}", String::from_utf8_lossy(&output.stderr));
+            skip(Need::Namespaces, format_args!("ip {command}: {}", String::from_utf8_lossy(&output.stderr)));
             false
         }
         Err(error) => {
-            println!("skipped: there is no ip command: {error}");
+            skip(Need::Namespaces, format_args!("there is no ip command: {error}"));
             false
         }
     }

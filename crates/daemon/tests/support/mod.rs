@@ -5,6 +5,8 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use namely_daemon::dataplane::{ControlEvent, Core, DataPlane, DataPlaneOptions, Inbox, ListenSpec};
@@ -13,7 +15,8 @@ use namely_link::stream::packet_octets;
 use namely_mgmt::{FaceSettings, FaceSpec, Faces};
 use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FacePersistency, FaceStatus};
 use namely_wire::{
-    DataBuilder, FaceUri, InterestBuilder, LpHeaders, LpView, Name, PitToken, SignatureInfo, encode_lp_packet,
+    DataBuilder, FaceUri, InterestBuilder, InterestView, LpHeaders, LpView, Name, PitToken, SignatureInfo,
+    encode_lp_packet,
 };
 
 /// How long a test waits for what must happen.
@@ -186,5 +189,54 @@ pub(crate) fn eventually(condition: impl Fn() -> bool) {
     while !condition() {
         assert!(start.elapsed() < PATIENCE, "it never came to hold");
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Answers every Interest until the connection ends.
+pub(crate) fn produce(mut producer: App) {
+    loop {
+        let Some(asked) = producer.try_receive() else { return };
+        let view = LpView::parse(&asked).unwrap();
+        let Ok(interest) = InterestView::parse(view.fragment.unwrap()) else { continue };
+        let name = interest.name.to_string();
+        if producer.stream.write_all(&data(&name, 1000)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Interests that a face keeps sending until it is dropped.
+pub(crate) struct Load {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    pub(crate) fn start(router: &Router) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut flooding = router.connect().0;
+        let mut draining = flooding.stream.try_clone().unwrap();
+        let drain =
+            std::thread::spawn(move || while matches!(draining.read(&mut [0; 65536]), Ok(n) if n > 0) {});
+        let stopped = stop.clone();
+        let flood = std::thread::spawn(move || {
+            for n in 0u32.. {
+                let name = name(&format!("/a/{n}"));
+                let packet = InterestBuilder::new(name).nonce(n.to_be_bytes()).build();
+                if stopped.load(Ordering::Relaxed) || flooding.stream.write_all(&packet).is_err() {
+                    let _ = flooding.stream.shutdown(std::net::Shutdown::Both);
+                    return;
+                }
+            }
+        });
+        Load { stop, threads: vec![flood, drain] }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // A thread that failed has said so.
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }

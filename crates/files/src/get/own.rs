@@ -144,6 +144,7 @@ pub(super) fn permissions(execute: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namely_skip::{Need, skip};
     use rustix::fs::{CWD, Mode};
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
@@ -207,7 +208,7 @@ mod tests {
     #[test]
     fn another_users_file_is_refused_and_its_owner_named() {
         if own_uid() != 0 {
-            return eprintln!("skipped: only root can give files away");
+            return skip(Need::Root, "only root can give files away");
         }
         let dir = tempfile::tempdir().unwrap();
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();

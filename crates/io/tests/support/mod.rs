@@ -16,6 +16,7 @@ use namely_io::{
     PortStatus, SendError, Workers, Xdp,
 };
 use namely_link::Outbound;
+use namely_skip::{Need, skip};
 use namely_wire::tlv::Writer;
 use namely_wire::{LpFraming, LpHeaders, encode_lp_header};
 
@@ -357,7 +358,7 @@ pub(crate) fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
 pub(crate) fn has_users() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        println!("skipped: being several users needs root");
+        skip(Need::Root, "being several users needs root");
     }
     is_root
 }
@@ -387,7 +388,7 @@ pub(crate) fn reading(xdp: Xdp) -> IoOptions {
 /// Returns true if a device can be read by AF_XDP; if not, the reason is printed.
 pub(crate) fn has_xdp(namespace: &namespace::Namespace, device: &'static str) -> bool {
     let listened = namespace.enter(|| Loop::start(reading(Xdp::On)).with(|io| io.listen_ethernet(device)));
-    listened.inspect_err(|error| println!("skipped: AF_XDP: {error}")).is_ok()
+    listened.inspect_err(|error| skip(Need::Xdp, format_args!("AF_XDP: {error}"))).is_ok()
 }
 
 /// A connection to `router` from an address.

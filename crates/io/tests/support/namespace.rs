@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use namely_skip::{Need, skip};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -18,7 +19,7 @@ impl Namespace {
     /// None, with the reason printed, where there cannot be one.
     pub(crate) fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
-            println!("skipped: network namespaces need root");
+            skip(Need::Namespaces, "network namespaces need root");
             return None;
         }
         let name = format!("namely-io-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -46,14 +47,18 @@ impl Namespace {
     }
 
     fn run(&self, program: &str, arguments: &[&str]) -> bool {
+        let need = if program == "tc" { Need::Netem } else { Need::Namespaces };
         match Command::new(program).args(arguments).output() {
             Ok(output) if output.status.success() => true,
             Ok(output) => {
-                println!("skipped: {program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+                skip(
+                    need,
+                    format_args!("{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr)),
+                );
                 false
             }
             Err(error) => {
-                println!("skipped: there is no command {program}: {error}");
+                skip(need, format_args!("there is no command {program}: {error}"));
                 false
             }
         }

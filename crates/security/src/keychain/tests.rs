@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use namely_skip::{Need, skip};
 use namely_wire::DataBuilder;
 use tempfile::TempDir;
 
@@ -352,12 +353,10 @@ fn a_read_only_key_chain_signs_and_says_that_it_cannot_be_changed() {
         .env("NAMELY_TEST_KEYS", folder.path().join("keys"))
         .output();
     match output {
-        Ok(output) if output.status.code() == Some(77) => eprintln!("skipped: mounting is not allowed here"),
-        Ok(output) if output.status.code() == Some(1) => {
-            eprintln!("skipped: namespaces are not allowed here")
-        }
+        Ok(output) if output.status.code() == Some(77) => skip(Need::Mount, "mounting is not allowed here"),
+        Ok(output) if output.status.code() == Some(1) => skip(Need::Mount, "namespaces are not allowed here"),
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
-        Err(e) => eprintln!("skipped: unshare does not run here ({e})"),
+        Err(e) => skip(Need::Mount, format_args!("unshare does not run here ({e})")),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-fn renew() -> bool {
+pub(crate) fn renew() -> bool {
     std::env::var_os("NAMELY_SNAPSHOTS").is_some_and(|value| value == "renew")
 }
 

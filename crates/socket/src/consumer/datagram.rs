@@ -27,7 +27,8 @@ pub const DATAGRAMS_MAX: usize = 256;
 pub struct Datagram {
     /// The name, below the socket's prefix.
     pub name: Name,
-    /// ApplicationParameters: their digest becomes a part of the name.
+    /// ApplicationParameters: their digest becomes a part of the name, that of none too where the
+    /// socket signs its datagrams (option `identity`).
     pub parameters: Option<Vec<u8>>,
     /// InterestLifetime: how long an answer is waited for.
     pub lifetime: Option<Duration>,
@@ -89,6 +90,9 @@ fn wire(shared: &Shared, datagram: &Datagram) -> Result<Vec<u8>, SendError> {
         interest = interest.must_be_fresh();
     }
     let parameters = datagram.parameters.as_ref();
+    if let Some(signed) = shared.signed(&interest, parameters.map_or(&[], |parameters| &parameters[..])) {
+        return Ok(signed?);
+    }
     Ok(parameters
         .map_or_else(|| interest.build(), |parameters| interest.build_with_parameters(parameters, sha256)))
 }

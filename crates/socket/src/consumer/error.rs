@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use namely_security::CryptoError;
 use namely_wire::{Name, PACKET_OCTETS_MAX};
 
 use crate::errno;
@@ -18,6 +19,8 @@ pub enum SendError {
         /// The octets that the Interest would have.
         octets: usize,
     },
+    /// Environment: it cannot be signed (`EIO`).
+    Signing(CryptoError),
     /// The socket does not take it; `ENOBUFS` when [`super::DATAGRAMS_MAX`] answers are awaited
     /// already.
     Call(CallError),
@@ -46,6 +49,7 @@ impl SendError {
         match self {
             SendError::Name(error) => error.errno(),
             SendError::TooLong { .. } => errno::MSGSIZE,
+            SendError::Signing(_) => errno::IO,
             SendError::Call(error) => error.errno(),
         }
     }
@@ -53,7 +57,7 @@ impl SendError {
     /// What the caller can do about it, if there is something to say.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            SendError::Name(_) => None,
+            SendError::Name(_) | SendError::Signing(_) => None,
             SendError::TooLong { .. } => Some("send fewer parameters, or push the content"),
             SendError::Call(error) => error.hint(),
         }
@@ -87,6 +91,7 @@ impl fmt::Display for SendError {
             SendError::TooLong { octets } => {
                 write!(f, "an Interest of {octets} octets does not fit a packet of {PACKET_OCTETS_MAX}")
             }
+            SendError::Signing(error) => write!(f, "the Interest cannot be signed: {error}"),
             SendError::Call(error) => error.fmt(f),
         }
     }
@@ -108,6 +113,12 @@ impl std::error::Error for RecvError {}
 impl From<NameError> for SendError {
     fn from(error: NameError) -> Self {
         SendError::Name(error)
+    }
+}
+
+impl From<CryptoError> for SendError {
+    fn from(error: CryptoError) -> Self {
+        SendError::Signing(error)
     }
 }
 

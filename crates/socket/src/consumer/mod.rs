@@ -128,7 +128,13 @@ impl Consumer {
         let router = connection.uri().clone();
         let counts = Arc::new(Counts::default());
         let engine = Engine::idle("namely-consumer", connection, ConsumerRole::new(counts.clone()));
-        let shared = Shared::new(prefix, router, options, policy, engine, counts)?;
+        let signer = match &options.identity {
+            Some(identity) => {
+                Some(trust::key_chain(options.keychain.as_ref())?.signer(Some(identity.as_name()), None)?)
+            }
+            None => None,
+        };
+        let shared = Shared::new(prefix, router, options, (policy, signer), engine, counts)?;
         let router = shared.router.to_string();
         Ok(Consumer { shared: Arc::new(shared), router })
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use namely_security::{TrustPolicy, Verifier};
+use namely_security::{CryptoError, Signer, TrustPolicy, Verifier, sign_interest};
 use namely_transport::Nonces;
 use namely_transport::connection::{Answer, ConnectionError};
 use namely_transport::object::Express;
@@ -41,6 +41,8 @@ pub(super) struct Shared {
     policy: TrustPolicy,
     verifiers: Mutex<Vec<Verifier>>,
     nonces: Mutex<Nonces>,
+    /// Signs datagrams, with the SignatureTime of the last one, ms.
+    signing: Option<(Signer, Mutex<u64>)>,
     fetches: AtomicUsize,
 }
 
@@ -49,7 +51,7 @@ impl Shared {
         prefix: Name,
         router: FaceUri,
         options: ConsumerOptions,
-        policy: TrustPolicy,
+        (policy, signer): (TrustPolicy, Option<Signer>),
         engine: Engine<ConsumerRole>,
         counts: Arc<Counts>,
     ) -> std::io::Result<Self> {
@@ -65,8 +67,22 @@ impl Shared {
             policy,
             verifiers: Mutex::new(Vec::new()),
             nonces: Mutex::new(Nonces::from_system()?),
+            signing: signer.map(|signer| (signer, Mutex::new(0))),
             fetches: AtomicUsize::new(0),
         })
+    }
+
+    /// The signed Interest, if the socket signs its datagrams: each later than the one before, as
+    /// verifiers want it.
+    pub(super) fn signed(
+        &self,
+        interest: &InterestBuilder,
+        parameters: &[u8],
+    ) -> Option<Result<Vec<u8>, CryptoError>> {
+        let (signer, last_ms) = self.signing.as_ref()?;
+        let mut last_ms = last_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        *last_ms = namely_host::clock::unix_ms().max(*last_ms + 1);
+        Some(sign_interest(interest, parameters, signer, *last_ms))
     }
 
     pub(super) fn options(&self) -> MutexGuard<'_, ConsumerOptions> {

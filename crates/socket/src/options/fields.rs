@@ -20,6 +20,8 @@ pub struct ConsumerOptions {
     pub trust_router_of: String,
     /// `keychain`; none: the user's.
     pub keychain: Option<PathBuf>,
+    /// `identity`: whose key signs datagrams; none: they are not signed.
+    pub identity: Option<Name>,
     /// `trust`.
     pub trust: Trust,
     /// `congestion`, `window_max`, `lifetime_ms`, `retries`.
@@ -52,6 +54,7 @@ impl Default for ConsumerOptions {
             router: None,
             trust_router_of: String::new(),
             keychain: None,
+            identity: None,
             trust: Trust::User,
             read: ReadOptions::default(),
             verify_threads: 0,

@@ -200,12 +200,12 @@ pub const OPTIONS: &[OptionSpec] = &[
         "folder of the key chain; empty: the user's",
         (field!(keychain), field!(keychain)),
     )),
-    before(producer(
+    before(both(
         "identity",
         Kind::Text,
         "",
-        "who signs; empty: the longest identity above the prefix",
-        field!(identity),
+        "who signs; empty: of a producer the longest identity above the prefix, and a consumer's datagrams are not signed",
+        (field!(identity), field!(identity)),
     )),
     before(consumer(
         "trust",

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
+use namely_security::PublicKey;
 use namely_wire::rdr::METADATA_COMPONENT;
 use namely_wire::{InterestView, NackReason, Name, NameRef};
 
@@ -35,6 +36,20 @@ impl Request {
     /// ApplicationParameters.
     pub fn parameters(&self) -> Option<&[u8]> {
         self.interest().application_parameters
+    }
+
+    /// The name of the key or certificate that it says it is signed by, if it is signed: to be
+    /// believed once [`Request::is_signed_by`] is true.
+    pub fn signer(&self) -> Option<NameRef<'_>> {
+        self.interest().signature_info().ok().flatten()?.key_name()
+    }
+
+    /// Returns true if `key` signed it. An Interest that came before comes again as it was: whoever
+    /// must not obey it twice remembers its SignatureNonce or SignatureTime.
+    pub fn is_signed_by(&self, key: &PublicKey) -> bool {
+        let interest = self.interest();
+        let parts = [interest.signed_name(), interest.signed_parameters];
+        interest.signature_value.is_some_and(|value| key.verify(&parts, value))
     }
 
     /// Returns true if it asks which version of an object is the newest: a reply publishes the

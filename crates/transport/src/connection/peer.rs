@@ -99,6 +99,7 @@ fn is_given(path: &Path, uid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namely_skip::{Need, skip};
     use std::os::unix::fs::{PermissionsExt, chown};
 
     #[test]
@@ -129,7 +130,7 @@ mod tests {
     #[test]
     fn a_place_is_roots_gift_only_where_nobody_else_may_write() {
         if !rustix::process::geteuid().is_root() {
-            return eprintln!("skipped: needs root, to give folders away");
+            return skip(Need::Root, "needs root, to give folders away");
         }
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("nfd");

@@ -1,0 +1,130 @@
+//! How a test says that it is skipped, and why: one line, `skipped: <need>: <why>`, which
+//! `.ci/tests` gathers. What [`VARIABLE`] names may not be skipped for: the test fails instead.
+//!
+//! A test that needs something which not every machine has calls [`skip`] and returns. Nothing but
+//! tests uses this.
+#![forbid(unsafe_code)]
+
+use std::fmt::Display;
+
+/// Environment variable with the needs that this machine must meet, by name, between commas or
+/// blanks; `all` is every one.
+pub const VARIABLE: &str = "NAMELY_REQUIRED";
+
+/// What a test may need that a machine may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// To be root: to become other users, to give files away.
+    Root,
+    /// Network namespaces: root, `ip`, and a kernel that lets them.
+    Namespaces,
+    /// `tc` and netem, which loses and delays.
+    Netem,
+    /// `unshare`, and mounting a small disk.
+    Mount,
+    /// `setpriv`, which takes capabilities away.
+    Setpriv,
+    /// `systemd-analyze`.
+    Systemd,
+    /// AF_XDP.
+    Xdp,
+    /// Something else of the kernel or of this machine's limits.
+    Kernel,
+    /// Python with python-ndn from the package index.
+    Python,
+    /// Node.js with NDNts from the npm registry.
+    Node,
+    /// Go with NDNgo from the module proxy.
+    Go,
+    /// A C compiler, `pkg-config` and `nm`.
+    Cc,
+    /// A C++ compiler.
+    Cxx,
+    /// `valgrind`.
+    Valgrind,
+    /// `openssl`.
+    Openssl,
+    /// `curl`.
+    Curl,
+    /// NFD, NDNd, their tools, or the sources of VPP: no package registry has them.
+    Peers,
+    /// Programs of the workspace beside the test: `cargo test --workspace` builds them.
+    Programs,
+    /// The list of requirements beside the checkout.
+    Requirements,
+}
+
+impl Need {
+    /// Every one.
+    pub const ALL: [Need; 19] = [
+        Need::Root,
+        Need::Namespaces,
+        Need::Netem,
+        Need::Mount,
+        Need::Setpriv,
+        Need::Systemd,
+        Need::Xdp,
+        Need::Kernel,
+        Need::Python,
+        Need::Node,
+        Need::Go,
+        Need::Cc,
+        Need::Cxx,
+        Need::Valgrind,
+        Need::Openssl,
+        Need::Curl,
+        Need::Peers,
+        Need::Programs,
+        Need::Requirements,
+    ];
+
+    /// As [`VARIABLE`] and `.ci/tests` call it.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+}
+
+/// Says that a test is skipped for want of `need`.
+///
+/// # Panics
+/// If [`VARIABLE`] names `need`, or something that is no need.
+#[track_caller]
+pub fn skip(need: Need, why: impl Display) {
+    let required = std::env::var(VARIABLE).unwrap_or_default();
+    if is_required(&required, need) {
+        panic!("{why}; {VARIABLE} names {}, so no test may be skipped for want of it", need.name());
+    }
+    // On one line: whoever gathers these reads lines.
+    println!("skipped: {}: {}", need.name(), why.to_string().trim().replace('\n', "; "));
+}
+
+/// The value, or `None` after saying that the test is skipped for want of `need`.
+///
+/// # Panics
+/// As [`skip`] does.
+#[track_caller]
+pub fn or_skip<T>(need: Need, what: Result<T, impl Display>) -> Option<T> {
+    what.map_err(|why| skip(need, why)).ok()
+}
+
+/// True if the list `required` has `need` in it.
+fn is_required(required: &str, need: Need) -> bool {
+    let mut words = required.split([',', ' ']).filter(|word| !word.is_empty());
+    let unknown = words.clone().find(|word| *word != "all" && Need::ALL.iter().all(|n| n.name() != *word));
+    assert!(unknown.is_none(), "{VARIABLE} names {:?}, which no test needs", unknown.unwrap_or_default());
+    words.any(|word| word == "all" || word == need.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_required_is_not_skipped_and_the_rest_is() {
+        assert!(is_required("root, python", Need::Python) && is_required("all", Need::Peers));
+        assert!(!is_required("root python", Need::Node) && !is_required("", Need::Root));
+        assert!(std::panic::catch_unwind(|| is_required("pyton", Need::Python)).is_err());
+        let names: std::collections::BTreeSet<String> = Need::ALL.map(Need::name).into();
+        assert_eq!(names.len(), Need::ALL.len(), "each has a name of its own");
+    }
+}
