@@ -11,7 +11,14 @@ pub const FRAGMENTS_MAX: u64 = 400;
 /// Smallest MTU, octets: NFD's. A packet of 8800 octets is then 339 fragments with reliability on.
 pub const MTU_OCTETS_MIN: usize = 64;
 
-/// The sizes of a packet's fragments: all but the last fill the MTU.
+/// A field of padding with its TYPE and LENGTH.
+const PADDING_OCTETS_MIN: usize = 4;
+const PADDING_OCTETS_MAX: usize = 256;
+
+/// From here on a LENGTH takes three octets.
+const LONG_OCTETS: usize = 253;
+
+/// The sizes of a packet's fragments: all but the last fill the MTU, or all are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentPlan {
     packet_octets: usize,
@@ -40,6 +47,32 @@ impl FragmentPlan {
         Ok(FragmentPlan { packet_octets, first_octets, rest_octets, count })
     }
 
+    /// The same packet in as many fragments, all of whose frames are equally long, and the octets of
+    /// padding in the last one that this takes. The frames of many packets can then go through a
+    /// system's network in one piece (generic segmentation offload), which one shorter frame ends.
+    /// `first_header` and `rest_header` are what the headers take exactly. `None` if frames would be
+    /// longer than `mtu`, or so short that headers are not all alike.
+    pub(crate) fn equalized(
+        &self,
+        mtu: usize,
+        first_header: usize,
+        rest_header: usize,
+    ) -> Option<(Self, usize)> {
+        let others = (self.count as usize).checked_sub(1).filter(|others| *others > 0)?;
+        let octets = self.packet_octets + first_header + others * rest_header;
+        let shortest = octets.div_ceil(others + 1);
+        // At most three times: a field of padding is not shorter than this.
+        let frame = (shortest..=mtu.min(shortest + 3)).find(|frame| {
+            let missing = frame * (others + 1) - octets;
+            missing == 0 || missing >= PADDING_OCTETS_MIN
+        })?;
+        let padding = frame * (others + 1) - octets;
+        let (first_octets, rest_octets) = (frame.checked_sub(first_header)?, frame.checked_sub(rest_header)?);
+        let last_octets = rest_octets.checked_sub(padding)?;
+        let is_alike = first_octets.min(last_octets) >= LONG_OCTETS && padding <= PADDING_OCTETS_MAX;
+        is_alike.then_some((FragmentPlan { first_octets, rest_octets, ..*self }, padding))
+    }
+
     /// Which octets of the packet fragment `index` carries.
     pub(crate) fn range(&self, index: u64) -> Range<u32> {
         let start_of = |index: u64| match index.checked_sub(1) {
@@ -54,6 +87,7 @@ impl FragmentPlan {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::vec::Vec;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
@@ -72,6 +106,35 @@ mod tests {
                 end = range.end;
             }
             prop_assert_eq!(end as usize, packet);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+        #[test]
+        fn equal_fragments_cover_the_packet_once_in_frames_of_one_length(
+            packet in 1000usize..9000, mtu in 300usize..2000, first in 18usize..60,
+        ) {
+            let rest = 21;
+            let plan = FragmentPlan::new(packet, mtu, first + 6, rest + 6).unwrap();
+            let Some((equal, padding)) = plan.equalized(mtu, first, rest) else {
+                prop_assert!(plan.count == 1 || mtu < 700 || packet / (plan.count as usize) > mtu - 80);
+                return Ok(());
+            };
+            prop_assert_eq!(equal.count, plan.count);
+            let mut end = 0;
+            let mut frames = Vec::new();
+            for index in 0..equal.count {
+                let range = equal.range(index);
+                prop_assert_eq!(range.start, end);
+                let is_last = index + 1 == equal.count;
+                let header = if index == 0 { first } else { rest };
+                frames.push(range.len() + header + if is_last { padding } else { 0 });
+                end = range.end;
+            }
+            prop_assert_eq!(end as usize, packet);
+            prop_assert!(frames.iter().all(|frame| *frame == frames[0] && *frame <= mtu), "{:?}", frames);
+            prop_assert!(padding == 0 || (4..=256).contains(&padding));
         }
     }
 

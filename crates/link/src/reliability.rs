@@ -135,6 +135,7 @@ impl<P: Clone> Reliability<P> {
             frag_count: outline.frag_count,
             tx_sequence: Some(tx_sequence),
             acks: Vec::new(),
+            padding_octets: 0,
         };
         let payload = || Some(outline.payload.clone());
         let frame = Frame::with_header(&outline.headers, &framing, payload(), scratch)?;

@@ -194,7 +194,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         if self.reliability.is_some() {
             let sequence = self.take_sequences(1);
             let outline = Outline { headers, sequence, frag_index: 0, frag_count: 1, payload };
-            self.send_outline(outline, now_ns, emit);
+            self.send_outline(outline, 0, now_ns, emit);
         } else if headers.is_empty() {
             emit(Frame::bare(payload));
         } else if let Some(frame) =
@@ -215,7 +215,21 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         let mtu = self.mtu;
         let first_header = self.header_octets(&headers, mtu, crate::FRAGMENTS_MAX);
         let rest_header = self.header_octets(&LpHeaders::default(), mtu, crate::FRAGMENTS_MAX);
-        let plan = FragmentPlan::new(payload.range.len(), mtu, first_header, rest_header)?;
+        let mut plan = FragmentPlan::new(payload.range.len(), mtu, first_header, rest_header)?;
+        let mut padding_octets = 0;
+        if self.reliability.is_none() && plan.count <= EQUAL_FRAGMENTS_MAX {
+            let header = |index, headers: &LpHeaders, scratch: &mut Vec<u8>| {
+                let framing = fragment_framing(0, index, plan.count);
+                scratch.clear();
+                namely_wire::encode_lp_header(headers, &framing, None, Some(mtu), scratch);
+                scratch.len()
+            };
+            let first = header(0, &headers, &mut self.scratch);
+            let rest = header(1, &LpHeaders::default(), &mut self.scratch);
+            if let Some(equal) = plan.equalized(mtu, first, rest) {
+                (plan, padding_octets) = equal;
+            }
+        }
         self.fragmented += 1;
         let first_sequence = self.take_sequences(plan.count);
         for frag_index in 0..plan.count {
@@ -226,22 +240,26 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
                 frag_count: plan.count,
                 payload: Payload { range: plan.range(frag_index), ..payload.clone() },
             };
-            self.send_outline(outline, now_ns, emit);
+            let is_last = frag_index + 1 == plan.count;
+            self.send_outline(outline, if is_last { padding_octets } else { 0 }, now_ns, emit);
         }
         Ok(())
     }
 
-    fn send_outline(&mut self, outline: Outline<P>, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
+    /// `padding_octets` is for links without reliability.
+    fn send_outline(
+        &mut self,
+        outline: Outline<P>,
+        padding_octets: usize,
+        now_ns: u64,
+        emit: &mut impl FnMut(Frame<P>),
+    ) {
         if let Some(reliability) = &mut self.reliability {
             reliability.send(outline, now_ns, &mut self.scratch, &mut self.drops, emit);
             return;
         }
-        let framing = LpFraming {
-            sequence: Some(outline.sequence),
-            frag_index: outline.frag_index,
-            frag_count: outline.frag_count,
-            ..LpFraming::default()
-        };
+        let framing = fragment_framing(outline.sequence, outline.frag_index, outline.frag_count);
+        let framing = LpFraming { padding_octets, ..framing };
         if let Some(frame) =
             Frame::with_header(&outline.headers, &framing, Some(outline.payload), &mut self.scratch)
         {
@@ -267,6 +285,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             frag_count,
             tx_sequence: self.reliability.as_ref().map(|_| 0),
             acks: Vec::new(),
+            padding_octets: 0,
         };
         self.scratch.clear();
         namely_wire::encode_lp_header(headers, &framing, None, Some(mtu), &mut self.scratch);
@@ -340,4 +359,11 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         let reliability = self.reliability.as_ref().and_then(|reliability| reliability.due_ns());
         path.into_iter().chain(reliability).min()
     }
+}
+/// Most fragments of a packet that are made equally long: up to this their FragIndex takes one octet
+/// each.
+const EQUAL_FRAGMENTS_MAX: u64 = 255;
+
+fn fragment_framing(sequence: u64, frag_index: u64, frag_count: u64) -> LpFraming {
+    LpFraming { sequence: Some(sequence), frag_index, frag_count, ..LpFraming::default() }
 }

@@ -471,3 +471,22 @@ fn an_mtu_that_changes_while_packets_flow_loses_none_of_them() {
         assert!(whole && network.received.len() == packets.len());
     }
 }
+
+/// What a run of datagrams that leaves by one system call needs: all fragments of packets alike are
+/// equally long, the last ones too.
+#[test]
+fn fragments_are_equally_long_and_arrive_as_the_packet() {
+    for (mtu, first) in [(1472, LpHeaders::default()), (1200, all_headers()), (600, LpHeaders::default())] {
+        for size in (3000..8800).step_by(7) {
+            let data = packet(6, size, 1);
+            let (mut from, mut to) = (service(datagram(mtu)), service(datagram(mtu)));
+            let frames = send(&mut from, first, &data, 0);
+            assert!(frames.len() > 1 && frames.iter().all(|frame| frame.len() == frames[0].len()));
+            assert!(frames[0].len() <= mtu);
+            // No more of them than if each but the last filled the MTU.
+            assert!(frames.len() <= size.div_ceil(mtu - 27 - 80), "{} of {size}", frames.len());
+            let got = frames.iter().find_map(|frame| receive(&mut to, frame, 0)).unwrap();
+            assert_eq!(got.1, &data[..]);
+        }
+    }
+}

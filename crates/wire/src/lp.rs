@@ -168,6 +168,9 @@ pub struct LpFraming {
     pub tx_sequence: Option<u64>,
     /// Acks to carry.
     pub acks: Vec<u64>,
+    /// Octets of a field of zeros that receivers ignore, with its TYPE and LENGTH: 4 to 256, or 0
+    /// for none. It makes link packets equally long.
+    pub padding_octets: usize,
 }
 
 /// Appends to `out` everything of an LpPacket that precedes the fragment's own octets: the outer
@@ -204,6 +207,9 @@ pub fn encode_lp_header(
     if let Some(announcement) = prefix_announcement {
         w.tlv(LP_PREFIX_ANNOUNCEMENT, announcement);
     }
+    if let Some(zeros) = framing.padding_octets.checked_sub(LP_PADDING_HEADER_OCTETS) {
+        w.tlv(LP_PADDING, &[0; 252][..zeros.min(252)]);
+    }
     if let Some(octets) = fragment_octets {
         w.header(LP_FRAGMENT, octets);
     }
@@ -211,6 +217,9 @@ pub fn encode_lp_header(
     w.header_at(start, LP_PACKET, octets);
     *out = w.into_vec();
 }
+
+/// TYPE and LENGTH of [`LpFraming::padding_octets`].
+const LP_PADDING_HEADER_OCTETS: usize = 3 + 1;
 
 /// Shortest link packet that [`encode_lp_probe`] makes, octets.
 pub(crate) const LP_PROBE_OCTETS_MIN: usize = 300;

@@ -41,6 +41,7 @@ fn every_field_has_the_octets_that_the_protocol_gives() {
         frag_count: 3,
         tx_sequence: Some(7),
         acks: vec![5, 6],
+        padding_octets: 0,
     };
     let mut wire = Vec::new();
     encode_lp_header(&all_headers(), &framing, Some(&[6, 0]), Some(2), &mut wire);
@@ -274,7 +275,7 @@ proptest! {
         announcement: Option<[u8; 4]>,
         fragment in prop::collection::vec(any::<u8>(), 0..40),
     ) {
-        let framing = LpFraming { sequence, frag_index, frag_count, tx_sequence, acks };
+        let framing = LpFraming { sequence, frag_index, frag_count, tx_sequence, acks, padding_octets: 0 };
         let mut wire = vec![];
         let announcement = announcement.as_ref().map(|a| &a[..]);
         encode_lp_header(&headers, &framing, announcement, Some(fragment.len()), &mut wire);
@@ -289,10 +290,30 @@ proptest! {
             frag_count: view.frag_count,
             tx_sequence: view.tx_sequence,
             acks: view.acks().collect(),
+            padding_octets: 0,
         };
         prop_assert_eq!(seen, framing);
         for length in 0..wire.len() {
             prop_assert!(LpView::parse(&wire[..length]).is_err());
         }
     }
+}
+
+#[test]
+fn padding_makes_a_link_packet_so_much_longer_and_is_ignored() {
+    let encode = |padding_octets| {
+        let framing = LpFraming { sequence: Some(1), frag_count: 2, padding_octets, ..Default::default() };
+        let mut wire = Vec::new();
+        encode_lp_header(&LpHeaders::default(), &framing, None, Some(300), &mut wire);
+        wire.extend([7; 300]);
+        wire
+    };
+    let bare = encode(0);
+    for octets in [4, 5, 100, 256] {
+        let wire = encode(octets);
+        assert_eq!(wire.len(), bare.len() + octets);
+        let view = LpView::parse(&wire).unwrap();
+        assert_eq!((view.sequence, view.frag_count, view.fragment), (Some(1), 2, Some(&[7; 300][..])));
+    }
+    assert_eq!(&encode(5)[4..], [&bare[4..17], &[253, 3, 188, 1, 0], &bare[17..]].concat());
 }

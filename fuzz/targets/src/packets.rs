@@ -128,6 +128,7 @@ pub(crate) fn link_packet(octets: &[u8]) {
         frag_count: view.frag_count,
         tx_sequence: view.tx_sequence,
         acks: view.acks().collect(),
+        padding_octets: 0,
     };
     let mut wire = Vec::new();
     let fragment = view.fragment.unwrap_or_default();

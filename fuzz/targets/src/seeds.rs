@@ -193,6 +193,7 @@ fn link_packets() -> Group {
         frag_count: 3,
         tx_sequence: Some(5),
         acks: vec![1, 2, 3],
+        padding_octets: 0,
     };
     let token_of =
         |n: u8| [vec![100, n + 8, 98, n], vec![7; usize::from(n)], vec![80, 4, 5, 2, 7, 0]].concat();

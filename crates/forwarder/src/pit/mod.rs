@@ -535,6 +535,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     }
 
     /// Gives the storage that a finished entry was lent back, for others.
+    #[inline]
     pub(crate) fn recycle(&self, entry: &mut PitEntry<B>) {
         self.ids.keep(entry.stripe, entry.in_records.reclaim(), entry.out_records.reclaim());
     }
@@ -558,9 +559,9 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     /// Makes sure that the place's timer fires no later than `deadline_ns`.
     fn set_timer(&self, locked: &mut LockedEntry<'_, B, R>, deadline_ns: u64, now_ns: u64) {
         let timer_tick = locked.state.timer_tick;
-        let deadline_ns = deadline_ns.min(now_ns.saturating_add(TIMER_AHEAD_NS_MAX));
         let sooner = short_tick(tick_of(deadline_ns)).wrapping_sub(timer_tick) as i32;
         if timer_tick == 0 || sooner < 0 {
+            let deadline_ns = deadline_ns.min(now_ns.saturating_add(TIMER_AHEAD_NS_MAX));
             locked.state.timer_tick = short_tick(self.deadlines.set(locked.id, deadline_ns, now_ns));
         }
     }

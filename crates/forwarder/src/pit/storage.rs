@@ -55,7 +55,10 @@ impl<B> Storage<B> {
 
     /// Puts an entry into memory that was made.
     pub(super) fn put(&mut self, entry: PitEntry<B>) {
-        if let Some(own) = self.0.as_mut() {
+        // Of a place that holds nothing, nothing has to be dropped.
+        if let Some(own) = self.0.as_mut()
+            && own[0].is_none()
+        {
             own[0] = Some(entry);
         }
     }

@@ -372,6 +372,8 @@ fn a_short_name_above_thousands_is_entered_and_removed_in_turns() {
     }
     assert!(turns <= 4, "{turns}");
     assert!(bench.fw.rib_unregister(&name("/a"), far, RouteOrigin(0)));
-    (0..5).for_each(|_| drop(bench.expire()));
-    assert_eq!(inherited(&bench), 0);
+    while inherited(&bench) > 0 {
+        bench.now_ns += MS;
+        assert!(bench.expire().is_some());
+    }
 }

@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use super::outbox::Outbox;
-use super::receiver::Receiver;
+use super::receiver::{Receiver, Times};
 use super::{Fault, Incoming, timespec};
 
 /// One kind of link to a router: a stream, datagrams, frames, or shared memory. It sends and
@@ -66,6 +66,8 @@ pub(super) struct Delivery<'a> {
     pub(super) clock: &'a dyn Fn() -> u64,
     /// When the present batch of link packets was received; at first, when the turn began.
     pub(super) now_ns: u64,
+    /// When the next link packet was there at the latest, if that is known to be earlier.
+    pub(super) arrived_ns: Option<u64>,
 }
 
 impl Delivery<'_> {
@@ -81,7 +83,9 @@ impl Delivery<'_> {
 
     /// Takes one link packet apart and hands over what it brought. Returns false if it was dropped.
     pub(super) fn take(&mut self, frame: &[u8]) -> bool {
-        self.receiver.take(frame, self.outbox, self.now_ns, self.handler)
+        let arrived_ns = self.arrived_ns.unwrap_or(self.now_ns).min(self.now_ns);
+        let times = Times { received_ns: self.now_ns, arrived_ns, clock: self.clock };
+        self.receiver.take(frame, self.outbox, &times, self.handler)
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) mod peer;
 mod receiver;
 mod registration;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod udp;
 
 use std::os::unix::net::UnixStream;
@@ -64,6 +66,11 @@ pub use namely_host::Waker;
 
 /// Shortest and longest pause between two attempts to reach a router that went away.
 const RETRY_NS: (u64, u64) = (20_000_000, 1_000_000_000);
+
+/// How long a router that was reached again may take to answer what is told it. One that takes
+/// connections and says nothing is as good as gone: a process that was stopped, or a socket that
+/// somebody else has kept.
+const ANSWER_NS: u64 = if cfg!(test) { 200_000_000 } else { 5_000_000_000 };
 
 /// How a connection behaves.
 #[derive(Clone, Debug)]
@@ -154,6 +161,9 @@ struct Retry {
     lost_at_ns: u64,
     next_at_ns: u64,
     pause_ns: u64,
+    /// It was reached, but has not said a word about the prefixes that it was told of; when that
+    /// means that it is not there.
+    answer_due_ns: Option<u64>,
 }
 
 impl Connection {
@@ -320,6 +330,9 @@ impl Connection {
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
     ) -> Result<usize, Fault> {
         let now_ns = self.now_ns();
+        if self.retry.answer_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            return Err(Fault::Silent);
+        }
         let Some(carrier) = &mut self.carrier else { return Ok(0) };
         let datagrams = carrier.is_lossy();
         let mut context = Context {
@@ -330,6 +343,7 @@ impl Connection {
             nonces: &mut self.nonces,
         };
         let due_ns = self.registrations.poll(&mut context, &mut self.outbox).min(deadline_ns);
+        let due_ns = due_ns.min(self.retry.answer_due_ns.unwrap_or(u64::MAX));
         let registrations = &mut self.registrations;
         let handler = &mut |incoming: Incoming<'_>, outbox: &mut Outbox| {
             if !registrations.take(&incoming, now_ns, datagrams) {
@@ -343,8 +357,13 @@ impl Connection {
             handler,
             clock: &|| elapsed_ns(started),
             now_ns,
+            arrived_ns: None,
         };
-        carrier::exchange(&mut **carrier, &self.waker, wait_ns, &mut delivery)
+        let handled = carrier::exchange(&mut **carrier, &self.waker, wait_ns, &mut delivery)?;
+        if handled > 0 {
+            self.retry.answer_due_ns = None;
+        }
+        Ok(handled)
     }
 
     /// Records that the router is gone; an error when it shall not be looked for.
@@ -359,7 +378,15 @@ impl Connection {
             return Err(ConnectionError::Lost { uri: self.uri.clone(), after: Duration::ZERO });
         }
         let now_ns = self.now_ns();
-        self.retry = Retry { lost_at_ns: now_ns, next_at_ns: now_ns, pause_ns: RETRY_NS.0 };
+        if self.retry.answer_due_ns.take().is_none() {
+            self.retry.lost_at_ns = now_ns;
+            self.retry.pause_ns = RETRY_NS.0;
+        }
+        self.retry.next_at_ns = now_ns;
+        let after = Duration::from_nanos(now_ns - self.retry.lost_at_ns);
+        if after >= self.options.reconnect {
+            return Err(ConnectionError::Lost { uri: self.uri.clone(), after });
+        }
         Ok(())
     }
 
@@ -385,6 +412,8 @@ impl Connection {
                 if let Some(octets) = carrier.frame_octets_max() {
                     self.outbox.set_datagram_octets_max(octets);
                 }
+                let is_asked = !carrier.is_lossy() && !self.registrations.is_empty();
+                self.retry.answer_due_ns = is_asked.then(|| now_ns.saturating_add(ANSWER_NS));
                 self.carrier = Some(carrier);
                 self.registrations.restart();
                 self.epoch += 1;
@@ -411,6 +440,8 @@ impl Connection {
 enum Fault {
     /// The router closed it.
     Closed,
+    /// The router was reached again and does not answer.
+    Silent,
     /// The socket failed.
     Socket(#[allow(dead_code, reason = "shown in the log")] Errno),
     /// The router broke the rules of shared memory.

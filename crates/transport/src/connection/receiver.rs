@@ -30,6 +30,27 @@ pub struct Counters {
     pub streams_broken: u64,
     /// Times the router was reached again after it had gone.
     pub reconnects: u64,
+    /// Interests that were not looked at: their lifetime was over before their turn came, so that
+    /// nobody waits for the answer.
+    pub interests_late: u64,
+}
+
+/// When a link packet came.
+pub(super) struct Times<'a> {
+    /// When it was read.
+    pub(super) received_ns: u64,
+    /// When it was there at the latest.
+    pub(super) arrived_ns: u64,
+    /// What time it is.
+    pub(super) clock: &'a dyn Fn() -> u64,
+}
+
+impl Times<'_> {
+    /// Returns true if an Interest has waited for longer than its sender waits.
+    fn is_late(&self, interest: &InterestView<'_>) -> bool {
+        let lifetime_ns = interest.lifetime_or_default_ms().max(1).saturating_mul(1_000_000);
+        (self.clock)().saturating_sub(self.arrived_ns) > lifetime_ns
+    }
 }
 
 /// Takes link packets apart.
@@ -54,7 +75,7 @@ impl Receiver {
         &mut self,
         frame: &[u8],
         outbox: &mut Outbox,
-        received_ns: u64,
+        times: &Times<'_>,
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
     ) -> bool {
         self.counters.packets_in += 1;
@@ -66,15 +87,18 @@ impl Receiver {
                 Ok(None)
             }
             (Ok(Found::Packet(headers, wire)), _) => Ok(Some((headers, wire))),
-            (Err(Fault::Fragment), Some(link)) => reassembled(link, frame, received_ns),
+            (Err(Fault::Fragment), Some(link)) => reassembled(link, frame, times.received_ns),
             (Err(fault), _) => Err(fault),
         };
         let handed = found.and_then(|found| match found {
-            Some((headers, wire)) => hand_over(headers, wire, received_ns, outbox, handler),
-            None => Ok(()),
+            Some((headers, wire)) => hand_over(headers, wire, times, outbox, handler),
+            None => Ok(true),
         });
         match handed {
-            Ok(()) => return true,
+            Ok(is_handled) => {
+                self.counters.interests_late += u64::from(!is_handled);
+                return true;
+            }
             Err(Fault::Malformed) => self.counters.dropped_malformed += 1,
             Err(Fault::Fragment) => self.counters.dropped_fragment += 1,
         }
@@ -130,13 +154,14 @@ fn reassembled<'a>(
     }
 }
 
+/// Returns false for an Interest that comes too late.
 fn hand_over(
     headers: LpHeaders,
     wire: &[u8],
-    received_ns: u64,
+    times: &Times<'_>,
     outbox: &mut Outbox,
     handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     let (typ, _, _) = tlv::read_header(wire)?;
     let packet = match (typ, headers.nack) {
         (types::INTEREST, None) => Packet::Interest(InterestView::parse(wire)?),
@@ -144,6 +169,11 @@ fn hand_over(
         (types::DATA, None) => Packet::Data(DataView::parse(wire)?),
         _ => return Err(Fault::Malformed),
     };
-    handler(Incoming { packet, headers: &headers, received_ns }, outbox);
-    Ok(())
+    if let Packet::Interest(interest) = &packet
+        && times.is_late(interest)
+    {
+        return Ok(false);
+    }
+    handler(Incoming { packet, headers: &headers, received_ns: times.received_ns }, outbox);
+    Ok(true)
 }

@@ -129,6 +129,11 @@ impl Registrations {
         Registrations { entries: Vec::new(), router: RouterKind::Known { binds: false } }
     }
 
+    /// Returns true if the router is told nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Wants `prefix`, once.
     fn add(&mut self, prefix: &Name, is_shared: bool) {
         if self.entries.iter().all(|entry| entry.prefix != *prefix) {

@@ -27,8 +27,9 @@ impl Stream {
         let mut handled = 0;
         delivery.begin_batch();
         while delivery.has_room()
-            && let Some(frame) = self.inbox.next_packet()?
+            && let Some((frame, arrived_ns)) = self.inbox.next_packet()?
         {
+            delivery.arrived_ns = Some(arrived_ns);
             handled += usize::from(delivery.take(frame));
         }
         Ok(handled)
@@ -68,7 +69,7 @@ impl Carrier for Stream {
     }
 
     fn receive(&mut self, delivery: &mut Delivery<'_>) -> Result<usize, Fault> {
-        match self.inbox.fill(&self.socket)? {
+        match self.inbox.fill(&self.socket, (delivery.clock)())? {
             Filled::Some => self.deliver(delivery),
             Filled::Nothing => Ok(0),
             Filled::Closed => Err(Fault::Closed),
