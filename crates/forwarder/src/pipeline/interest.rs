@@ -253,12 +253,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 return Ok(());
             }
             Verdict::Forward(to) => {
+                *chosen = to;
                 let Some(entry) = locked.entry() else { return Ok(()) };
-                for i in to.iter() {
-                    if self.record_sending(entry, routing.upstreams.get(*i), arrived, arrived.nonce) {
-                        chosen.push(*i);
-                    }
-                }
+                chosen.retain(|i| {
+                    self.record_sending(entry, routing.upstreams.get(*i), arrived, arrived.nonce)
+                });
             }
             Verdict::Probe(to, other) => {
                 let Some(entry) = locked.entry() else { return Ok(()) };

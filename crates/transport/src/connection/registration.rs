@@ -135,7 +135,7 @@ impl Registrations {
     }
 
     /// Wants `prefix`, once.
-    fn add(&mut self, prefix: &Name, is_shared: bool) {
+    pub(super) fn add(&mut self, prefix: &Name, is_shared: bool) {
         if self.entries.iter().all(|entry| entry.prefix != *prefix) {
             self.entries.push(Entry {
                 prefix: prefix.clone(),
