@@ -2,8 +2,8 @@
 //! (HT-26, HT-27): how much of the link they use, how fairly they share it, how long its queue
 //! gets. The simulator has the same path (docs/experiments/congestion.md).
 //!
-//! Two `namelyd` are joined by UDP through a [`Link`]; `namely serve` is beyond it, consumer sockets
-//! on this side.
+//! Two `namelyd` are joined by UDP through a [`Link`]; `namely serve` is beyond it, consumer
+//! sockets on this side.
 
 use std::fs;
 use std::io::Read;
