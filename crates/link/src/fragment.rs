@@ -47,11 +47,11 @@ impl FragmentPlan {
         Ok(FragmentPlan { packet_octets, first_octets, rest_octets, count })
     }
 
-    /// The same packet in as many fragments, all of whose frames are equally long, and the octets of
-    /// padding in the last one that this takes. The frames of many packets can then go through a
-    /// system's network in one piece (generic segmentation offload), which one shorter frame ends.
-    /// `first_header` and `rest_header` are what the headers take exactly. `None` if frames would be
-    /// longer than `mtu`, or so short that headers are not all alike.
+    /// The same packet in as many fragments, all of whose frames are equally long, and the octets
+    /// of padding in the last one that this takes. The frames of many packets can then go through
+    /// a system's network in one piece (generic segmentation offload), which one shorter frame
+    /// ends. `first_header` and `rest_header` are what the headers take exactly. `None` if frames
+    /// would be longer than `mtu`, or so short that headers are not all alike.
     pub(crate) fn equalized(
         &self,
         mtu: usize,

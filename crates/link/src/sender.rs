@@ -360,8 +360,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         path.into_iter().chain(reliability).min()
     }
 }
-/// Most fragments of a packet that are made equally long: up to this their FragIndex takes one octet
-/// each.
+/// Most fragments of a packet that are made equally long: up to this their FragIndex takes one
+/// octet each.
 const EQUAL_FRAGMENTS_MAX: u64 = 255;
 
 fn fragment_framing(sequence: u64, frag_index: u64, frag_count: u64) -> LpFraming {
