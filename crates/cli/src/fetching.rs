@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use namely_files::GetError;
+use namely_files::get::TreeProgress;
 use namely_socket::{BindError, CallError, Consumer, ConsumerOptions, FetchError, Flow, OptionError};
 use namely_transport::object::{ObjectError, Progress};
 use namely_wire::Name;
@@ -21,6 +22,7 @@ use crate::failure::{Exit, Failure};
 use crate::keys::Trust;
 use crate::output::{Output, octets_text};
 use crate::router::{command_failure, connection_failure, nack_failure};
+use crate::silence::{SILENCE, Silence};
 
 /// How data is fetched.
 #[derive(Debug, Args)]
@@ -119,6 +121,7 @@ pub fn bind_failure(error: BindError) -> Failure {
 pub struct Watch {
     bar: Option<ProgressBar>,
     pace: RefCell<Pace>,
+    silence: Silence,
     stop: Arc<AtomicBool>,
 }
 
@@ -133,12 +136,9 @@ struct Pace {
 /// The time over which the present rate is taken.
 const PACE: Duration = Duration::from_secs(3);
 
-/// After so long without an octet the person is told.
-const STALL: Duration = Duration::from_secs(2);
-
 impl Pace {
-    /// The present rate as text, or for how long nothing has come.
-    fn text(&mut self, now: Instant, octets: u64) -> String {
+    /// The present rate as text, or for how long nothing has come, and from where.
+    fn text(&mut self, now: Instant, octets: u64, silence: Option<&Silence>) -> String {
         if self.samples.back().is_none_or(|(_, last)| *last != octets) {
             self.moved = Some(now);
         }
@@ -149,8 +149,9 @@ impl Pace {
             self.samples.pop_front();
         }
         let silent = self.moved.map_or(Duration::ZERO, |moved| now - moved);
-        if silent >= STALL {
-            return format!("nothing for {} s", silent.as_secs());
+        if silent >= SILENCE {
+            let face = silence.and_then(Silence::face).map_or_else(String::new, |uri| format!(" from {uri}"));
+            return format!("nothing for {} s{face}", silent.as_secs());
         }
         let (from, first) = self.samples.front().copied().unwrap_or((now, octets));
         let seconds = (now - from).as_secs_f64();
@@ -160,38 +161,49 @@ impl Pace {
 }
 
 impl Watch {
-    /// A watch; the bar is shown only where someone can see it.
-    pub fn new(out: &Output) -> Result<Self, Failure> {
-        let bar = out.shows_progress().then(|| {
+    /// A watch over what is fetched of `name`; the bar is shown only where someone can see it.
+    pub fn new(ctx: &Context<'_>, name: &Name) -> Result<Self, Failure> {
+        let bar = ctx.out.shows_progress().then(|| {
             let style = ProgressStyle::with_template("{bar:24} {percent:>3}% {msg}");
             ProgressBar::new(1).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Ok(Watch { bar, pace: RefCell::default(), stop: crate::stop::flag()? })
+        let silence = Silence::watch(ctx, name);
+        Ok(Watch { bar, pace: RefCell::default(), silence, stop: crate::stop::flag()? })
     }
 
     /// Shows how far the fetch is; whether to go on.
     pub fn see(&self, label: &str, progress: &Progress) -> Flow {
+        self.silence.heard(progress.octets_done);
         if let Some(bar) = &self.bar {
+            self.silence.has_bar();
             bar.set_length(progress.octets_total.unwrap_or(progress.octets_done).max(1));
             bar.set_position(progress.octets_done);
-            let pace = self.pace.borrow_mut().text(Instant::now(), progress.octets_done);
+            let pace = self.pace.borrow_mut().text(Instant::now(), progress.octets_done, Some(&self.silence));
             bar.set_message(format!("{label}{}", progress_text(progress, &pace)));
         }
         self.flow()
     }
 
-    /// The same of a tree: one line for all of it, of which `files` files with `octets` octets are
-    /// here. How much there is in all nobody has said.
-    pub fn see_tree(&self, files: u64, octets: u64, progress: &Progress) -> Flow {
+    /// The same of a tree: one line for all of it.
+    pub fn see_tree(&self, progress: &TreeProgress) -> Flow {
+        // Files that are there already are progress, too.
+        self.silence.heard(progress.octets ^ progress.files_wanted << 40);
         if let Some(bar) = &self.bar {
-            let octets = octets + progress.octets;
-            let pace = self.pace.borrow_mut().text(Instant::now(), octets);
-            bar.set_style(
-                ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar()),
-            );
-            bar.set_message(format!("{files} files, {}, {pace}", octets_text(octets)));
+            self.silence.has_bar();
+            bar.set_length(progress.octets_wanted.max(1));
+            bar.set_position(progress.octets.min(progress.octets_wanted));
+            let pace = self.pace.borrow_mut().text(Instant::now(), progress.octets, Some(&self.silence));
+            bar.set_message(tree_text(progress, &pace));
         }
         self.flow()
+    }
+
+    /// Says something above the progress bar, or where there is none.
+    pub fn remark(&self, out: &Output, text: impl AsRef<str>) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| out.remark(text)),
+            None => out.remark(text),
+        }
     }
 
     fn flow(&self) -> Flow {
@@ -205,6 +217,22 @@ impl Drop for Watch {
             bar.finish_and_clear();
         }
     }
+}
+
+fn tree_text(p: &TreeProgress, pace: &str) -> String {
+    let least = if p.is_all_listed { "" } else { "at least " };
+    format!(
+        "{} of {least}{} in {} of {least}{}, {pace}",
+        octets_text(p.octets),
+        octets_text(p.octets_wanted),
+        p.files,
+        files_text(p.files_wanted),
+    )
+}
+
+/// So many files: `1 file`, `2 files`.
+pub fn files_text(files: u64) -> String {
+    if files == 1 { "1 file".into() } else { format!("{files} files") }
 }
 
 fn progress_text(p: &Progress, pace: &str) -> String {
@@ -321,18 +349,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_trees_total_is_the_least_it_can_be_until_all_is_listed() {
+        let mut progress = TreeProgress {
+            files: 1,
+            octets: 1024,
+            files_wanted: 1,
+            octets_wanted: 2048,
+            is_all_listed: true,
+        };
+        assert_eq!(tree_text(&progress, "now"), "1.0 KiB of 2.0 KiB in 1 of 1 file, now");
+        (progress.files_wanted, progress.is_all_listed) = (7, false);
+        assert_eq!(tree_text(&progress, "now"), "1.0 KiB of at least 2.0 KiB in 1 of at least 7 files, now");
+    }
+
+    #[test]
     fn the_rate_is_the_present_one_and_a_stall_is_said() {
         let (mut pace, start) = (Pace::default(), Instant::now());
         let at = |ms| start + Duration::from_millis(ms);
         for i in 0..=100_u64 {
-            pace.text(at(i * 100), i * 1_250_000);
+            pace.text(at(i * 100), i * 1_250_000, None);
         }
-        assert_eq!(pace.text(at(10_000), 125_000_000), "100.0 Mbit/s");
+        assert_eq!(pace.text(at(10_000), 125_000_000, None), "100.0 Mbit/s");
         // A tenth as fast from now on: soon that is what it says, whatever came before.
         for i in 1..=40_u64 {
-            pace.text(at(10_000 + i * 100), 125_000_000 + i * 125_000);
+            pace.text(at(10_000 + i * 100), 125_000_000 + i * 125_000, None);
         }
-        assert_eq!(pace.text(at(14_000), 130_000_000), "10.0 Mbit/s");
-        assert_eq!(pace.text(at(17_000), 130_000_000), "nothing for 3 s");
+        assert_eq!(pace.text(at(14_000), 130_000_000, None), "10.0 Mbit/s");
+        assert_eq!(pace.text(at(17_000), 130_000_000, None), "nothing for 3 s");
     }
 }

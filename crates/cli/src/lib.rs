@@ -13,6 +13,7 @@ pub mod keys;
 pub mod output;
 pub mod router;
 pub mod signing;
+pub mod silence;
 pub mod stop;
 
 use std::process::ExitCode;

@@ -425,3 +425,52 @@ fn a_certificate_is_trusted_by_name_once_its_fingerprint_is_compared() {
     let (code, said) = other(&["cert", "distrust", "/lab/data"]);
     assert!(code == Some(4) && said.contains("cert trusted"), "{said}");
 }
+
+#[test]
+fn a_copy_is_brought_up_to_date_as_rsync_would() {
+    let home = lab();
+    home.ok(["get", "/lab", "-r", "copy"]);
+    fs::write(home.path("copy/old"), "x").unwrap();
+    let pipe = home.path("data/pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    fs::write(home.path("data/new"), "123").unwrap();
+
+    // What the directory was like may lie in the router's cache for a second.
+    let run = || home.run(["get", "/lab", "-r", "copy", "--delete", "--dry-run"]);
+    home.wait_for("the new index", || run().stdout.contains("would fetch new"));
+    let dry = run();
+    assert_eq!(dry.code, Some(0), "{dry:?}");
+    for line in ["would fetch new (3 B)", "would delete old", "1 file would be fetched", "1 would be deleted"]
+    {
+        assert!(dry.stdout.contains(line), "{dry:?}");
+    }
+    assert!(dry.stderr.contains("not served: pipe: a pipe, a socket or a device"), "{dry:?}");
+    assert!(home.path("copy/old").exists() && !home.path("copy/new").exists());
+
+    let done = home.run(["get", "/lab", "-r", "copy", "--delete"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(
+        done.stderr.contains("deleted: old") && done.stdout.contains("1 deleted, 1 not served"),
+        "{done:?}"
+    );
+    assert!(!home.path("copy/old").exists() && home.path("copy/new").exists());
+    assert!(home.background_log().contains("not served: "), "{}", home.background_log());
+    let counted = &home.json(["get", "/lab", "-r", "copy", "--delete"])[0];
+    assert_eq!((counted["left_out"].as_u64(), counted["failed"].as_u64()), (Some(1), Some(0)));
+}
+
+#[test]
+fn a_neighbour_that_is_silent_is_named() {
+    let home = Home::with_router();
+    // Nobody listens there, and nobody says so: the socket is bound and never read.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri = format!("udp4://{}", silent.local_addr().unwrap());
+    home.ok(["route", "add", "/far", &uri]);
+    let end = home.run(["get", "/far/file", "-o", "file"]);
+    assert_eq!(end.code, Some(5), "{end:?}");
+    assert!(end.stderr.contains(&format!("to /far/file from {uri}")), "{end:?}");
+    assert!(end.stderr.contains("hint: `namely face show "), "{end:?}");
+    let quiet = home.run(["get", "/far/file", "-o", "file", "--quiet"]);
+    assert!(!quiet.stderr.contains("face show"), "{quiet:?}");
+}

@@ -2,9 +2,13 @@
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, preadv};
+
+use crate::index::TreeIndex;
+use crate::pack::Pack;
 
 /// The content of one version of an object.
 #[derive(Debug)]
@@ -18,6 +22,10 @@ pub(crate) enum Content {
     },
     /// Octets.
     Memory(Vec<u8>),
+    /// The index of a tree.
+    Index(Arc<TreeIndex>),
+    /// The small files of a tree.
+    Pack(Pack),
 }
 
 /// What changes when a file changes. Not the inode's own time: that changes too when a file loses
@@ -74,6 +82,8 @@ impl Content {
         match self {
             Content::File { mark, .. } => mark.size(),
             Content::Memory(octets) => octets.len() as u64,
+            Content::Index(index) => index.octets.len() as u64,
+            Content::Pack(pack) => pack.octets(),
         }
     }
 
@@ -89,16 +99,9 @@ impl Content {
     /// what they hold is no content.
     pub(crate) fn read_into(&self, offset: u64, parts: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
         match self {
-            Content::Memory(content) => {
-                let start = usize::try_from(offset).map_err(|_| ReadError::Changed)?;
-                let mut rest = content.get(start..).ok_or(ReadError::Changed)?;
-                for part in parts {
-                    let (from, others) = rest.split_at_checked(part.len()).ok_or(ReadError::Changed)?;
-                    part.copy_from_slice(from);
-                    rest = others;
-                }
-                Ok(())
-            }
+            Content::Memory(content) => copy(content, offset, parts),
+            Content::Index(index) => copy(&index.octets, offset, parts),
+            Content::Pack(pack) => pack.read_into(offset, parts),
             Content::File { fd, mark } => {
                 read_file(fd, offset, parts)?;
                 // Looked at after reading: a file that changed before or meanwhile shows it now.
@@ -114,10 +117,22 @@ impl Content {
     /// Returns true if it is still what it was.
     pub(crate) fn is_unchanged(&self) -> bool {
         match self {
-            Content::Memory(_) => true,
+            // What was sent of a pack stays what it was.
+            Content::Memory(_) | Content::Index(_) | Content::Pack(_) => true,
             Content::File { fd, mark } => fstat(fd).is_ok_and(|stat| Mark::of(&stat) == *mark),
         }
     }
+}
+
+fn copy(content: &[u8], offset: u64, parts: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
+    let start = usize::try_from(offset).map_err(|_| ReadError::Changed)?;
+    let mut rest = content.get(start..).ok_or(ReadError::Changed)?;
+    for part in parts {
+        let (from, others) = rest.split_at_checked(part.len()).ok_or(ReadError::Changed)?;
+        part.copy_from_slice(from);
+        rest = others;
+    }
+    Ok(())
 }
 
 fn read_file(fd: impl AsFd, mut offset: u64, mut parts: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {

@@ -19,6 +19,8 @@
 mod content;
 pub mod get;
 mod group;
+pub mod index;
+mod pack;
 mod published;
 pub mod put;
 mod root;

@@ -220,7 +220,7 @@ impl PublishedObject {
         let begun = self.upcoming.take_if(|upcoming| upcoming.index() == index);
         let builder = begun.unwrap_or_else(|| GroupBuilder::new(index, &self.source(), Vec::new()));
         let mut group = builder.finish(self.name(), &self.source(), packaging)?;
-        if matches!(self.content, Content::Memory(_)) {
+        if matches!(self.content, Content::Memory(_) | Content::Index(_)) {
             group.release();
         }
         Ok(group)

@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags, fstat, open};
 
 use crate::content::Content;
 use crate::published::{Packaging, PublishedObject, Unavailable};
-use crate::server::{Part, Request, ServeCounters, ServeError, segment_octets_max};
+use crate::server::{Facet, Part, Request, ServeCounters, ServeError, segment_octets_max};
 
 /// Octets that [`Input::read`] keeps in memory.
 pub const MEMORY_OCTETS_MAX: usize = 64 << 20;
@@ -171,7 +171,7 @@ impl Put {
         outbox: &mut Outbox,
     ) -> Result<(), Unavailable> {
         match request {
-            Request::Discovery { listing: false, path } if path.is_empty() => {
+            Request::Discovery { facet: Facet::Plain, path } if path.is_empty() => {
                 outbox.send(headers, &self.metadata);
                 self.counters.metadata += 1;
                 Ok(())

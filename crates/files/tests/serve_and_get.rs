@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 
 use common::{believing, connect, content, key_of, name, names_in, resuming, unwatched};
-use namely_files::get::{PART_SUFFIX, TreeProgress, find_file};
+use namely_files::get::{PART_SUFFIX, TreeEvent, find_file};
 use namely_files::{FileServer, GetError, GetOptions, ServeOptions, get, get_to_writer, get_tree};
 use namely_security::{ManifestHash, Signer, Verified};
 use namely_socket::{Consumer, ConsumerOptions, FetchError, Flow, Sink};
@@ -58,7 +58,7 @@ impl Site {
     }
 
     fn tree(&self, uri: &str, options: GetOptions) -> Result<namely_files::get::TreeGot, GetError> {
-        get_tree(&self.consumer, &name(uri), &self.got(), options, &mut |_: &TreeProgress<'_>| Flow::Continue)
+        get_tree(&self.consumer, &name(uri), &self.got(), options, &mut |_: TreeEvent<'_>| Flow::Continue)
     }
 }
 
@@ -266,8 +266,10 @@ fn one_file_of_a_tree_that_cannot_be_fetched_does_not_keep_the_others() {
     }
     // In the way of the second file is a directory.
     fs::create_dir(site.got().join("b")).unwrap();
-    let error = site.tree("/p/d", GetOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("got/b"), "{error}");
+    let got = site.tree("/p/d", GetOptions::default()).unwrap();
+    assert_eq!((got.files, got.failures), (2, 1));
+    let (failed, error) = &got.failed[0];
+    assert!(*failed == name("/p/d/b") && error.to_string().contains("got/b"), "{error}");
 }
 
 #[test]
@@ -434,11 +436,12 @@ fn a_listing_cannot_lead_out_of_the_target() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("got");
         let consumer = connect(Packets(packets), believing(anchor));
-        let mut watch = |_: &TreeProgress<'_>| Flow::Continue;
+        let mut watch = |_: TreeEvent<'_>| Flow::Continue;
         let options = GetOptions::default();
         let error = get_tree(&consumer, &name("/p/d"), &target, options, &mut watch).unwrap_err();
         assert!(matches!(error, GetError::Listing { .. }), "{error}");
-        assert!(names_in(directory.path()).is_empty(), "{:?}", names_in(directory.path()));
+        assert_eq!(names_in(directory.path()), ["got"]);
+        assert!(names_in(&target).is_empty(), "{:?}", names_in(&target));
     }
 }
 

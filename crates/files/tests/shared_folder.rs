@@ -201,7 +201,8 @@ fn a_part_or_journal_torn_anywhere_never_makes_a_wrong_file() {
         assert_eq!(shared.finishes(), 0, "journal cut at {cut}");
     }
     for cut in (0..kept + 1000).step_by(2_499) {
-        shared.interrupted("/p/f");
+        // How far it came this time.
+        let kept = shared.interrupted("/p/f");
         let part = fs::OpenOptions::new().write(true).open(shared.part()).unwrap();
         let octets = part.metadata().unwrap().len();
         part.set_len(cut.min(octets)).unwrap();
@@ -221,7 +222,7 @@ fn a_fetched_file_has_the_permissions_that_umask_leaves() {
 
     let served = shared.directory.path().join("served/f");
     fs::set_permissions(&served, fs::Permissions::from_mode(0o755)).unwrap();
-    let keeping = GetOptions { keep_execute: true, ..GetOptions::default() };
+    let keeping = GetOptions { keep_mode: true, ..GetOptions::default() };
     shared.get(keeping).unwrap();
     assert_eq!(fs::metadata(shared.at("file")).unwrap().mode() & 0o100, 0o100);
 }

@@ -51,6 +51,7 @@ mod name;
 pub mod rdr;
 mod signature;
 pub mod tlv;
+pub mod tree_index;
 pub mod types;
 mod validity;
 

@@ -30,6 +30,11 @@ pub(crate) const CTIME: u32 = 0xf50a;
 pub(crate) const MTIME: u32 = 0xf50c;
 /// TYPE of ManifestEntries in [`Metadata`], namely's own: even, so that others skip it.
 pub const MANIFEST_ENTRIES: u32 = 0xf600;
+/// TYPE of IndexFormat in [`Metadata`], namely's own.
+pub(crate) const INDEX_FORMAT: u32 = 0xf602;
+
+/// The form of [`crate::tree_index`] that this library writes and reads.
+pub const INDEX_FORMAT_1: u64 = 1;
 
 /// The component `32=metadata`.
 pub const METADATA_COMPONENT: Component<'static> = Component { typ: KEYWORD_COMPONENT, value: b"metadata" };
@@ -78,6 +83,8 @@ pub struct Metadata {
     /// ManifestEntries: segments that each manifest of the object covers (`docs/manifest.md`);
     /// absent if it has none.
     pub manifest_entries: Option<u64>,
+    /// IndexFormat: the directory has an index ([`crate::tree_index`]) of this form.
+    pub index_format: Option<u64>,
 }
 
 /// The bits of Mode that say what a file is.
@@ -112,6 +119,7 @@ impl Metadata {
             ctime_ns: fields.nni_opt(CTIME)?,
             mtime_ns: fields.nni_opt(MTIME)?,
             manifest_entries: fields.nni_opt(MANIFEST_ENTRIES)?,
+            index_format: fields.nni_opt(INDEX_FORMAT)?,
         })
     }
 
@@ -132,6 +140,7 @@ impl Metadata {
         put_nni(&mut w, CTIME, self.ctime_ns);
         put_nni(&mut w, MTIME, self.mtime_ns);
         put_nni(&mut w, MANIFEST_ENTRIES, self.manifest_entries);
+        put_nni(&mut w, INDEX_FORMAT, self.index_format);
         w.into_vec()
     }
 

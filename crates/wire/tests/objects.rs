@@ -169,7 +169,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn metadata_survives_a_round_trip(numbers in prop::array::uniform9(prop::option::of(any::<u64>()))) {
+    fn metadata_survives_a_round_trip(numbers in prop::array::uniform10(prop::option::of(any::<u64>()))) {
         let metadata = Metadata {
             name: name("/x/v=1"),
             last_segment: numbers[0],
@@ -181,6 +181,7 @@ proptest! {
             ctime_ns: numbers[6],
             mtime_ns: numbers[7],
             manifest_entries: numbers[8],
+            index_format: numbers[9],
         };
         prop_assert_eq!(Metadata::decode(&metadata.to_vec()), Ok(metadata));
     }

@@ -207,7 +207,7 @@ fn fetch(
         ..ConsumerOptions::default()
     };
     let consumer = Consumer::bind(name.clone(), options).map_err(bind_failure)?;
-    let watch = Watch::new(ctx.out)?;
+    let watch = Watch::new(ctx, name)?;
     get(&consumer, name, target, GetOptions::default(), &mut |p| watch.see("", p)).map_err(get_failure)
 }
 

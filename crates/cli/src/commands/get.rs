@@ -1,13 +1,14 @@
 //! `namely get`: a file or a directory by name, verified.
 
+mod tree;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use namely_files::get::{CLOCK_SKEW_MAX, check_age, find_file};
-use namely_files::{GetOptions, get_object, get_to_writer, get_tree};
+use namely_files::{GetError, GetOptions, get_object, get_to_writer};
 use namely_security::validity::UtcTime;
-use namely_socket::Consumer;
 use namely_wire::Name;
 use namely_wire::types::GENERIC_COMPONENT;
 use serde_json::json;
@@ -24,7 +25,7 @@ const OLD_S: u64 = 3600;
 /// Fetch a file or a directory by name, verified.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely get /lab/data/run7.root\n  namely get /lab/data/run7.root results/\n  namely get /lab/data --recursive -o copy\n  namely get /lab/data/run7.root -o - | sha256sum"
+    after_help = "Examples:\n  namely get /lab/data/run7.root\n  namely get /lab/data/run7.root results/\n  namely get /lab/data --recursive copy\n  namely get /lab/data --recursive copy --delete --dry-run\n  namely get /lab/data/run7.root -o - | sha256sum"
 )]
 pub struct Get {
     /// The name.
@@ -43,6 +44,13 @@ pub struct Get {
     /// With --recursive: fetch also what is there already.
     #[arg(long, requires = "recursive", conflicts_with = "resume")]
     again: bool,
+    /// With --recursive: remove from the copy what the producer does not have; links are removed,
+    /// never followed.
+    #[arg(long, requires = "recursive")]
+    delete: bool,
+    /// With --recursive: fetch, write and remove nothing, and print what would be.
+    #[arg(long, short = 'n', requires = "recursive")]
+    dry_run: bool,
     /// Go on with what an earlier, interrupted get left.
     #[arg(long)]
     resume: bool,
@@ -65,11 +73,11 @@ impl Get {
     /// Fetches; nothing unverified is left under the final name.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let consumer = consumer_of_all(ctx, &self.trust, &self.transfer)?;
-        let watch = Watch::new(ctx.out)?;
+        let watch = Watch::new(ctx, &self.name)?;
         if self.recursive {
-            return self.tree(ctx, &consumer, &watch);
+            return self.tree(ctx, &consumer, watch);
         }
-        let object = find_file(&consumer, &self.name).map_err(get_failure)?;
+        let mut object = find_file(&consumer, &self.name).map_err(get_failure)?;
         say_age(ctx, object.as_of_ns);
         let mut see = |progress: &_| watch.see("", progress);
         if self.place() == Some(Path::new("-")) {
@@ -80,8 +88,14 @@ impl Get {
             ctx.out.remark(summary_text(&progress));
             return Ok(());
         }
-        let options = self.options();
-        let got = get_object(&consumer, &object, &self.target()?, options, &mut see).map_err(get_failure)?;
+        let (options, target) = (self.options(), self.target()?);
+        let mut got = get_object(&consumer, &object, &target, options, &mut see);
+        if let Err(error @ GetError::Changed { .. }) = &got {
+            watch.remark(ctx.out, format!("{error}; fetching that"));
+            object = find_file(&consumer, &self.name).map_err(get_failure)?;
+            got = get_object(&consumer, &object, &target, options, &mut see);
+        }
+        let got = got.map_err(get_failure)?;
         drop(watch);
         let verified =
             got.reason.as_ref().map_or_else(|| "each packet's signature".into(), |r| r.to_string());
@@ -105,47 +119,6 @@ impl Get {
         Ok(())
     }
 
-    fn tree(&self, ctx: &Context<'_>, consumer: &Consumer, watch: &Watch) -> Result<(), Failure> {
-        let options = GetOptions { resume: !self.again, ..self.options() };
-        let target = self.tree_target()?;
-        let got = get_tree(consumer, &self.name, &target, options, &mut |p| {
-            watch.see_tree(p.files, p.octets, p.current)
-        })
-        .map_err(get_failure)?;
-        ctx.out.answer(
-            || {
-                format!(
-                    "{}: {} {} ({}) fetched, {} unchanged, {} {}",
-                    target.display(),
-                    got.files,
-                    if got.files == 1 { "file" } else { "files" },
-                    octets_text(got.octets),
-                    got.unchanged,
-                    got.directories,
-                    if got.directories == 1 { "directory" } else { "directories" },
-                )
-            },
-            || {
-                json!({
-                    "name": self.name.to_string(), "path": target, "files": got.files, "octets": got.octets,
-                    "unchanged": got.unchanged, "directories": got.directories, "failed": got.failed.len(),
-                })
-            },
-        );
-        let count = got.failed.len();
-        for (name, error) in &got.failed {
-            ctx.out.remark(format!("failed: {name}: {error}"));
-        }
-        match got.failed.into_iter().next() {
-            None => Ok(()),
-            Some((_, error)) => {
-                let first = get_failure(error);
-                Err(Failure::new(first.exit, format!("{count} files were not fetched; the first: {first}"))
-                    .hint("the same command again fetches only what is missing"))
-            }
-        }
-    }
-
     fn options(&self) -> GetOptions {
         let secret = keys::resume_secret();
         GetOptions {
@@ -154,6 +127,8 @@ impl Get {
             secret,
             allow_older: self.allow_older,
             age_max: self.max_age.map(Duration::from_secs),
+            delete: self.delete,
+            dry_run: self.dry_run,
             ..GetOptions::default()
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use namely_socket::{CallError, FetchError};
 use namely_transport::object::ObjectError;
 use namely_wire::{DecodeError, Name};
+use rustix::io::Errno;
 
 use super::own::Foreign;
 
@@ -125,6 +126,8 @@ pub enum GetError {
         /// How many would wait.
         directories: usize,
     },
+    /// The producer's: it lists the file and may not read it.
+    Unreadable,
     /// The producer's: directories are nested deeper than namely follows.
     TooDeep {
         /// The directory.
@@ -151,7 +154,8 @@ impl GetError {
     /// Returns true if further files would fail for the same reason.
     pub fn concerns_all(&self) -> bool {
         match self {
-            GetError::NoSpace { .. } | GetError::Target { .. } => true,
+            GetError::NoSpace { .. } => true,
+            GetError::Target { error, .. } => !concerns_one(error),
             GetError::Foreign { .. } => false,
             other => {
                 let lost = |error: &FetchError| {
@@ -234,9 +238,28 @@ impl fmt::Display for GetError {
             GetError::TooMany { name, directories } => {
                 write!(f, "{name} leads to too many directories at once: {directories}")
             }
+            GetError::Unreadable => f.write_str("its producer cannot read it"),
             GetError::TooDeep { name } => write!(f, "{name} is nested too deep"),
         }
     }
 }
 
 impl std::error::Error for GetError {}
+
+/// Whether a file that cannot be written says nothing of the others.
+fn concerns_one(error: &io::Error) -> bool {
+    let one = [
+        Errno::ISDIR,
+        Errno::NOTDIR,
+        Errno::NOTEMPTY,
+        Errno::EXIST,
+        Errno::NAMETOOLONG,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::INVAL,
+        Errno::ILSEQ,
+        Errno::NOENT,
+        Errno::LOOP,
+    ];
+    error.raw_os_error().is_some_and(|code| one.iter().any(|errno| errno.raw_os_error() == code))
+}

@@ -23,7 +23,7 @@ pub use self::journal::ResumeSecret;
 pub use self::own::Foreign;
 pub use self::part::PART_SUFFIX;
 use self::part::PartFile;
-pub use self::tree::{DEPTH_MAX, TreeGot, TreeProgress, get_tree};
+pub use self::tree::{DEPTH_MAX, FAILED_MAX, TreeEvent, TreeGot, TreeProgress, get_tree};
 
 /// How files are fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,12 +36,17 @@ pub struct GetOptions {
     /// What this user's journals of partial files are known by; none: fetches that end early leave
     /// nothing behind, and none is gone on with.
     pub secret: Option<ResumeSecret>,
-    /// Whether files that the producer has as executable are so here, as far as `umask` lets them.
-    pub keep_execute: bool,
+    /// Whether files have the permissions that the producer tells, as far as `umask` lets them.
+    pub keep_mode: bool,
     /// Whether an older version may replace the one that was fetched before.
     pub allow_older: bool,
     /// How old what the producer says of its newest version may be.
     pub age_max: Option<Duration>,
+    /// Of trees: whether what the producer does not have goes from the directories that are
+    /// fetched.
+    pub delete: bool,
+    /// Of trees: whether nothing is fetched, written or removed; what would be is told.
+    pub dry_run: bool,
 }
 
 /// How far a producer's clock may be ahead of this machine's.
@@ -150,9 +155,9 @@ pub fn get_object(
         part.discard();
         return Err(GetError::Size { object: object.name.clone(), expected_octets, octets });
     }
-    let mode = object.metadata.as_ref().and_then(|metadata| metadata.mode).unwrap_or(0) as u32;
-    let execute = if options.keep_execute { mode & 0o111 } else { 0 };
-    let file = match part.finish(target, options.sync, execute) {
+    let mode = object.metadata.as_ref().and_then(|metadata| metadata.mode).map(|mode| mode as u32);
+    let mode = mode.filter(|_| options.keep_mode);
+    let file = match part.finish(target, options.sync, mode) {
         Ok(file) => file,
         Err(error) => {
             let kept_octets = part.abandon();
@@ -236,7 +241,7 @@ fn check_newer(object: &Object, target: &Path) -> Result<(), GetError> {
 }
 
 /// Notes with the file which version it is.
-fn note_version(file: &std::fs::File, object: &Object) {
+fn note_version(file: impl std::os::fd::AsFd, object: &Object) {
     if object.metadata.is_none() {
         return;
     }

@@ -129,8 +129,9 @@ fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The permissions that a new file has, as `umask` leaves them; `execute`: execute bits to keep.
-pub(super) fn permissions(execute: u32) -> u32 {
+/// The permissions that a new file has, as `umask` leaves them; `mode`: those of its producer, if
+/// they are to be kept.
+pub(super) fn permissions(mode: Option<u32>) -> u32 {
     static UMASK: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
     let umask = *UMASK.get_or_init(|| {
         // Not by the system call, which would set it for a moment, for all threads.
@@ -138,7 +139,7 @@ pub(super) fn permissions(execute: u32) -> u32 {
         let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
         line.and_then(|text| u32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o022)
     });
-    (0o666 | (execute & 0o111)) & !umask
+    mode.map_or(0o666, |mode| mode & 0o777) & !umask
 }
 
 #[cfg(test)]

@@ -150,11 +150,16 @@ impl PartFile {
         Ok(())
     }
 
-    /// All is there: gives the file its final name and permissions, of which `execute` keeps those
-    /// bits. Where that fails the fetch ended early.
-    pub(super) fn finish(&mut self, target: &Path, sync: bool, execute: u32) -> io::Result<&std::fs::File> {
+    /// All is there: gives the file its final name and permissions, which are those of `mode` if
+    /// there is one. Where that fails the fetch ended early.
+    pub(super) fn finish(
+        &mut self,
+        target: &Path,
+        sync: bool,
+        mode: Option<u32>,
+    ) -> io::Result<&std::fs::File> {
         self.flush()?;
-        self.file.set_permissions(Permissions::from_mode(own::permissions(execute)))?;
+        self.file.set_permissions(Permissions::from_mode(own::permissions(mode)))?;
         if sync {
             self.file.sync_data()?;
         }

@@ -4,6 +4,7 @@
 //! a file that changes has a new version, and the old one is answered no longer: no object ever
 //! mixes two states of a file.
 
+mod indexes;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use namely_host::clock;
 use namely_security::{Certificate, CryptoError, ManifestHash, Signer, sign_data};
@@ -19,13 +21,15 @@ use namely_transport::connection::Outbox;
 use namely_transport::publish::SegmentWriter;
 use namely_transport::publish::{PACKET_OCTETS_DEFAULT, SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_transport::serve::Producer;
-use namely_wire::rdr::{LISTING_COMPONENT, Metadata, metadata_name};
+use namely_wire::rdr::{INDEX_FORMAT_1, LISTING_COMPONENT, Metadata, metadata_name};
 use namely_wire::{
     ContentType, DataBuilder, InterestView, LpHeaders, NackReason, Name, NameRef, PACKET_OCTETS_MAX,
 };
 
-pub(crate) use self::request::{Part, Request};
+use self::indexes::Indexes;
+pub(crate) use self::request::{Facet, Part, Request};
 use crate::content::{Content, Mark, ReadError, time_ns};
+use crate::pack::Pack;
 use crate::published::{Packaging, PublishedObject, Unavailable};
 use crate::root::{Denied, LISTING_OCTETS_MAX, Opened, Root};
 
@@ -98,18 +102,22 @@ pub struct ServeCounters {
     pub too_large: u64,
     /// Unanswered: the key did not sign.
     pub signing_errors: u64,
+    /// Pipes, sockets, devices, links that lead out and what cannot be read: things in directories
+    /// whose indexes were sent that nobody can ask for.
+    pub left_out: u64,
 }
 
 /// Answers for a directory.
 #[derive(Debug)]
 pub struct FileServer {
-    root: Root,
+    root: Arc<Root>,
     prefix: Name,
     packaging: Packaging,
     metadata_freshness_ms: u64,
     certificates: Vec<Certificate>,
     /// By the octets of the versioned name.
     objects: HashMap<Vec<u8>, Entry>,
+    indexes: Indexes,
     uses: u64,
     counters: ServeCounters,
 }
@@ -177,7 +185,7 @@ impl FileServer {
             return Err(ServeError::SegmentSize { octets: options.segment_octets, octets_max });
         }
         Ok(FileServer {
-            root,
+            root: Arc::new(root),
             prefix: options.prefix,
             packaging: Packaging {
                 segment_octets: options.segment_octets,
@@ -188,6 +196,7 @@ impl FileServer {
             metadata_freshness_ms: options.metadata_freshness_ms.max(1),
             certificates: Vec::new(),
             objects: HashMap::new(),
+            indexes: Indexes::default(),
             uses: 0,
             counters: ServeCounters::default(),
         })
@@ -217,7 +226,7 @@ impl FileServer {
 
     /// What was answered, and what was not and why.
     pub fn counters(&self) -> ServeCounters {
-        self.counters
+        ServeCounters { left_out: self.indexes.left_out(), ..self.counters }
     }
 
     fn answer_request(
@@ -230,11 +239,16 @@ impl FileServer {
             return self.answer_discovery(request, headers, outbox);
         };
         if !self.objects.contains_key(object.as_bytes()) {
-            let opened = self.root.find(request.path())?;
-            if Mark::of(&opened.stat).mtime_ns != *version {
-                return Err(Refusal::Gone);
-            }
-            self.publish(request, opened)?;
+            match request.facet() {
+                Facet::Index | Facet::Pack => self.publish_of_index(request, *version)?,
+                Facet::Plain | Facet::Listing => {
+                    let opened = self.root.find(request.path())?;
+                    if Mark::of(&opened.stat).mtime_ns != *version {
+                        return Err(Refusal::Gone);
+                    }
+                    self.publish(request, opened)?
+                }
+            };
         }
         self.uses += 1;
         let Some(entry) = self.objects.get_mut(object.as_bytes()) else { return Err(Refusal::Gone) };
@@ -281,17 +295,43 @@ impl FileServer {
     /// Makes the object of what was opened for `request` ready to be sent. Its versioned name.
     fn publish(&mut self, request: &Request<'_>, opened: Opened) -> Result<Name, Refusal> {
         let version = Mark::of(&opened.stat).mtime_ns;
-        let mut name = self.prefix.join_name(request.path_name());
-        let content = match (request.is_listing(), opened.is_directory()) {
-            (true, true) => {
-                name.push(LISTING_COMPONENT);
+        let content = match (request.facet(), opened.is_directory()) {
+            (Facet::Listing, true) => {
                 let listing = self.root.listing(&opened, request.path(), LISTING_OCTETS_MAX)?;
                 Content::Memory(listing.ok_or(Refusal::Unavailable(Unavailable::TooLarge))?)
             }
-            (false, false) => Content::file(opened.fd, &opened.stat),
+            (Facet::Plain, false) => Content::file(opened.fd, &opened.stat),
+            (Facet::Index, true) => {
+                let found = self.indexes.find_or_build(&self.root, request.path_name(), &opened)?;
+                let version = found.ok_or(Refusal::Unavailable(Unavailable::TooLarge))?;
+                return self.publish_of_index(request, version);
+            }
             _ => return Err(Refusal::Absent),
         };
-        let name = name.join_version(version);
+        self.keep(self.object_name(request).join_version(version), content)
+    }
+
+    /// Makes the index or pack of version `version` ready to be sent, if that is known still.
+    fn publish_of_index(&mut self, request: &Request<'_>, version: u64) -> Result<Name, Refusal> {
+        let index = self.indexes.find(request.path_name(), version).ok_or(Refusal::Gone)?;
+        let content = match request.facet() {
+            Facet::Pack => Content::Pack(Pack::new(self.root.clone(), index)),
+            _ => Content::Index(index),
+        };
+        self.keep(self.object_name(request).join_version(version), content)
+    }
+
+    /// The name of what is asked for, without version.
+    fn object_name(&self, request: &Request<'_>) -> Name {
+        let mut name = self.prefix.join_name(request.path_name());
+        if let Some(component) = request.facet().component() {
+            name.push(component);
+        }
+        name
+    }
+
+    /// Keeps an object, in the place of the one used longest ago if there are many.
+    fn keep(&mut self, name: Name, content: Content) -> Result<Name, Refusal> {
         let object = PublishedObject::new(name.clone(), content, &self.packaging);
         if !object.fits() {
             return Err(Refusal::Unavailable(Unavailable::TooLarge));
@@ -322,12 +362,13 @@ impl FileServer {
             mtime_ns: Some(Mark::of(&stat).mtime_ns),
             ..Metadata::default()
         };
-        if opened.is_directory() && !request.is_listing() {
+        if opened.is_directory() && request.facet() == Facet::Plain {
             // The listing's name, as in ndn6-file-server: clients go on with it without asking for
             // `32=ls`.
             let mut name = self.prefix.join_name(request.path_name());
             name.push(LISTING_COMPONENT);
             metadata.name = name.join_version(Mark::of(&stat).mtime_ns);
+            metadata.index_format = Some(INDEX_FORMAT_1);
         } else {
             metadata.name = self.publish(request, opened)?;
             if let Some(entry) = self.objects.get(metadata.name.as_bytes()) {
@@ -351,10 +392,7 @@ impl FileServer {
         headers: &LpHeaders,
         outbox: &mut Outbox,
     ) -> Result<(), Unavailable> {
-        let mut object = self.prefix.join_name(request.path_name());
-        if request.is_listing() {
-            object.push(LISTING_COMPONENT);
-        }
+        let object = self.object_name(request);
         let name = metadata_name(object.as_name(), clock::unix_ns());
         let last = Name::new().join_segment(0);
         let mut builder = DataBuilder::new(name.as_name())

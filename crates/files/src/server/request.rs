@@ -1,26 +1,52 @@
 //! What an Interest asks a file server for.
 
 use namely_wire::rdr::{LISTING_COMPONENT, METADATA_COMPONENT};
+use namely_wire::tree_index::{INDEX_COMPONENT, PACK_COMPONENT};
 use namely_wire::{Component, InterestView, NameRef, types};
 
 use crate::published::is_manifest_keyword;
 
+/// What of a path is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Facet {
+    /// A file's content; what a directory is.
+    Plain,
+    /// A directory's listing.
+    Listing,
+    /// A directory's index.
+    Index,
+    /// The small files that an index lists.
+    Pack,
+}
+
+impl Facet {
+    /// The component that stands behind the path.
+    pub(crate) fn component(self) -> Option<Component<'static>> {
+        match self {
+            Facet::Plain => None,
+            Facet::Listing => Some(LISTING_COMPONENT),
+            Facet::Index => Some(INDEX_COMPONENT),
+            Facet::Pack => Some(PACK_COMPONENT),
+        }
+    }
+}
+
 /// What an Interest asks for, below the server's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request<'a> {
-    /// `<path>/32=metadata`, or `<path>/32=ls/32=metadata`.
+    /// `<path>/32=metadata`, or `<path>/32=ls/32=metadata` or `<path>/32=index/32=metadata`.
     Discovery {
         /// The path's components.
         path: NameRef<'a>,
-        /// Whether the directory's listing is meant.
-        listing: bool,
+        /// What of it.
+        facet: Facet,
     },
-    /// A packet of a version of a file, or of a directory's listing.
+    /// A packet of a version of a file, or of a directory's listing, index or pack.
     Packet {
         /// The path's components.
         path: NameRef<'a>,
-        /// Whether the directory's listing is meant.
-        listing: bool,
+        /// What of it.
+        facet: Facet,
         /// The versioned name, prefix included.
         object: NameRef<'a>,
         /// The version.
@@ -55,19 +81,24 @@ impl<'a> Request<'a> {
         let depth = rest().take_while(|component| component.typ == types::GENERIC_COMPONENT).count();
         let path = below_prefix(name.prefix(below + depth), prefix)?;
         let mut tail = rest().skip(depth).peekable();
-        let listing = tail.next_if_eq(&LISTING_COMPONENT).is_some();
+        let facets = [Facet::Listing, Facet::Index, Facet::Pack];
+        let meant = facets.into_iter().find(|facet| tail.peek().copied() == facet.component());
+        let facet = meant.unwrap_or(Facet::Plain);
+        if meant.is_some() {
+            tail.next();
+        }
         let first = tail.next()?;
         if first == METADATA_COMPONENT {
             // The answer's name is longer: without CanBePrefix it would answer nothing.
-            let discovers = tail.next().is_none() && interest.can_be_prefix;
-            return discovers.then_some(Request::Discovery { path, listing });
+            let discovers = tail.next().is_none() && interest.can_be_prefix && facet != Facet::Pack;
+            return discovers.then_some(Request::Discovery { path, facet });
         }
         let version = first.version()?;
-        let object = name.prefix(below + depth + usize::from(listing) + 1);
+        let object = name.prefix(below + depth + usize::from(meant.is_some()) + 1);
         let under_manifest = tail.next_if(is_manifest_keyword).is_some();
         let number = tail.next()?.segment()?;
         let part = if under_manifest { Part::Manifest(number) } else { Part::Segment(number) };
-        tail.next().is_none().then_some(Request::Packet { path, listing, object, version, part })
+        tail.next().is_none().then_some(Request::Packet { path, facet, object, version, part })
     }
 
     /// The path's components.
@@ -81,10 +112,10 @@ impl<'a> Request<'a> {
         self.path_name().components()
     }
 
-    /// Returns true if a directory's listing is meant.
-    pub(crate) fn is_listing(&self) -> bool {
-        let (Request::Discovery { listing, .. } | Request::Packet { listing, .. }) = self;
-        *listing
+    /// What of it is meant.
+    pub(crate) fn facet(&self) -> Facet {
+        let (Request::Discovery { facet, .. } | Request::Packet { facet, .. }) = self;
+        *facet
     }
 }
 
@@ -98,8 +129,8 @@ mod tests {
     use super::*;
     use namely_wire::{InterestBuilder, Name};
 
-    /// Path, whether a listing is meant, and which packet of which version.
-    type Parsed = (String, bool, Option<(u64, Part)>);
+    /// Path, what of it, and which packet of which version.
+    type Parsed = (String, Facet, Option<(u64, Part)>);
 
     fn parsed(uri: &str) -> Option<Parsed> {
         let prefix: Name = "/p/q".parse().unwrap();
@@ -110,23 +141,30 @@ mod tests {
             Request::Packet { version, part, .. } => Some((version, part)),
             Request::Discovery { .. } => None,
         };
-        Some((request.path_name().to_string(), request.is_listing(), packet))
+        Some((request.path_name().to_string(), request.facet(), packet))
     }
 
     #[test]
     fn names_of_the_protocol_are_understood() {
-        let file = |packet| Some(("/a/b".to_owned(), false, packet));
+        let file = |packet| Some(("/a/b".to_owned(), Facet::Plain, packet));
         assert_eq!(parsed("/p/q/a/b/32=metadata"), file(None));
         assert_eq!(parsed("/p/q/a/b/v=7/seg=3"), file(Some((7, Part::Segment(3)))));
         assert_eq!(parsed("/p/q/a/b/v=7/32=manifest/seg=1"), file(Some((7, Part::Manifest(1)))));
         let digest = format!("/p/q/a/b/v=7/seg=3/sha256digest={}", "00".repeat(32));
         assert_eq!(parsed(&digest), file(Some((7, Part::Segment(3)))));
 
-        let listing = |packet| Some(("/d".to_owned(), true, packet));
+        let listing = |packet| Some(("/d".to_owned(), Facet::Listing, packet));
         assert_eq!(parsed("/p/q/d/32=ls/32=metadata"), listing(None));
         assert_eq!(parsed("/p/q/d/32=ls/v=7/seg=0"), listing(Some((7, Part::Segment(0)))));
         assert_eq!(parsed("/p/q/d/32=ls/v=7/32=manifest/seg=0"), listing(Some((7, Part::Manifest(0)))));
-        assert_eq!(parsed("/p/q/32=metadata"), Some(("/".to_owned(), false, None)));
+        let of = |facet, packet| Some(("/d".to_owned(), facet, packet));
+        assert_eq!(parsed("/p/q/d/32=index/32=metadata"), of(Facet::Index, None));
+        assert_eq!(parsed("/p/q/d/32=index/v=7/seg=0"), of(Facet::Index, Some((7, Part::Segment(0)))));
+        assert_eq!(
+            parsed("/p/q/d/32=pack/v=7/32=manifest/seg=0"),
+            of(Facet::Pack, Some((7, Part::Manifest(0))))
+        );
+        assert_eq!(parsed("/p/q/32=metadata"), Some(("/".to_owned(), Facet::Plain, None)));
     }
 
     #[test]
@@ -137,6 +175,7 @@ mod tests {
             "/p/x/a/32=metadata",
             "/p/q/a/32=metadata/v=1/seg=0",
             "/p/q/a/32=ls",
+            "/p/q/a/32=pack/32=metadata",
             "/p/q/a/32=other/v=1/seg=0",
             "/p/q/a/v=7",
             "/p/q/a/v=7/32=manifest",

@@ -4,6 +4,7 @@ use namely_security::Signer;
 use namely_transport::connection::Connection;
 use namely_wire::InterestBuilder;
 
+use super::indexes::{INDEXES_MAX, Indexes};
 use super::*;
 use crate::published::GROUPS_MAX;
 
@@ -113,4 +114,44 @@ fn what_is_not_answered_is_counted_by_reason() {
     assert_eq!((counters.past_end, counters.unknown, counters.refused_paths), (1, 1, 1));
     assert_eq!((counters.not_found, counters.segments, counters.octets), (1, 1, 100));
     assert_eq!(counters.gone, 2, "another version, and a file that is not there");
+}
+
+#[test]
+fn indexes_are_kept_within_their_limits_and_the_one_used_longest_ago_goes() {
+    let mut subject = Subject::new(0, 0, 100);
+    let directory = |number: usize| -> Name { format!("/p/{number}").parse().unwrap() };
+    for number in 0..=INDEXES_MAX {
+        std::fs::create_dir(subject._directory.path().join(number.to_string())).unwrap();
+    }
+    let discover = |subject: &mut Subject, number| {
+        let index = namely_wire::tree_index::index_name(directory(number).as_name());
+        assert!(subject.ask(namely_wire::rdr::discovery_name(index.as_name())));
+        let mut objects = subject.server.objects.values();
+        objects.find(|entry| index.is_prefix_of(entry.object.name())).unwrap().object.name().to_name()
+    };
+    let first = discover(&mut subject, 0);
+    let second = discover(&mut subject, 1);
+    for number in 2..INDEXES_MAX {
+        discover(&mut subject, number);
+    }
+    assert_eq!(subject.server.indexes.len(), INDEXES_MAX);
+    // The first is used again, so that the second goes.
+    subject.server.objects.clear();
+    assert!(subject.ask(first.join_segment(0)));
+    discover(&mut subject, INDEXES_MAX);
+    assert_eq!(subject.server.indexes.len(), INDEXES_MAX);
+    subject.server.objects.clear();
+    assert!(subject.ask(first.join_segment(0)));
+    assert!(!subject.ask(second.join_segment(0)));
+
+    // What they take together is limited too, but for the newest.
+    let octets = subject.server.indexes.octets() / INDEXES_MAX;
+    subject.server.indexes = Indexes::within(2 * octets);
+    for (number, kept) in [(0, 1), (1, 2), (2, 2)] {
+        discover(&mut subject, number);
+        assert_eq!(subject.server.indexes.len(), kept);
+    }
+    subject.server.indexes = Indexes::within(0);
+    discover(&mut subject, 3);
+    assert_eq!(subject.server.indexes.len(), 1);
 }

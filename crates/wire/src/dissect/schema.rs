@@ -268,6 +268,8 @@ const METADATA_FIELDS: &[Field] = &[
     f(rdr::BTIME, "Btime", Value::TimeNs),
     f(rdr::CTIME, "Ctime", Value::TimeNs),
     f(rdr::MTIME, "Mtime", Value::TimeNs),
+    f(rdr::MANIFEST_ENTRIES, "ManifestEntries", COUNT_OF),
+    f(rdr::INDEX_FORMAT, "IndexFormat", COUNT_OF),
 ];
 
 const ARGUMENT_FIELDS: &[Field] = &[

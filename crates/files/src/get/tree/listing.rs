@@ -1,0 +1,75 @@
+//! The listing of a directory, as servers without an index have it.
+
+use namely_wire::Name;
+use namely_wire::rdr::listing;
+
+use super::super::GetError;
+
+/// The entries of a listing: its octets, and where each entry begins, so that a long listing takes
+/// little more memory than itself.
+pub(super) struct Entries {
+    octets: Vec<u8>,
+    /// Where names begin and end, and whether they are directories'; in the order of names.
+    places: Vec<(u32, u32, bool)>,
+    pub(super) directories: usize,
+    pub(super) duplicates: u64,
+}
+
+impl Entries {
+    pub(super) fn new(name: Name, octets: Vec<u8>) -> Result<Self, GetError> {
+        let refused = |error| GetError::Listing { name: name.clone(), error };
+        let mut places = Vec::new();
+        let mut at = 0;
+        for entry in listing(&octets) {
+            let entry = entry.map_err(refused)?;
+            let end = at + entry.name.len();
+            // A listing has at most `LISTING_OCTETS_MAX`.
+            places.push((at as u32, end as u32, entry.is_directory));
+            at = end + if entry.is_directory { 2 } else { 1 };
+        }
+        let name_at = |place: &(u32, u32, bool)| &octets[place.0 as usize..place.1 as usize];
+        places.sort_by(|a, b| name_at(a).cmp(name_at(b)));
+        let listed = places.len();
+        places.dedup_by(|a, b| name_at(a) == name_at(b));
+        let duplicates = (listed - places.len()) as u64;
+        let directories = places.iter().filter(|(_, _, is_directory)| *is_directory).count();
+        Ok(Entries { octets, places, directories, duplicates })
+    }
+
+    /// Returns true if there is an entry of this name.
+    pub(super) fn contains(&self, name: &[u8]) -> bool {
+        let at = |place: &(u32, u32, bool)| self.octets.get(place.0 as usize..place.1 as usize);
+        self.places.binary_search_by(|place| at(place).cmp(&Some(name))).is_ok()
+    }
+
+    /// Names, and whether they are directories'.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        self.places.iter().filter_map(|(start, end, is_directory)| {
+            let name = self.octets.get(*start as usize..*end as usize)?;
+            Some((name, *is_directory))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::root::LISTING_OCTETS_MAX;
+
+    #[test]
+    fn a_listing_takes_little_more_than_its_octets_and_duplicates_are_counted() {
+        let octets = b"b\0a/\0b\0c\0a\0".to_vec();
+        let entries = Entries::new(Name::new(), octets).unwrap();
+        let first = |name: &[u8]| entries.iter().find(|(entry, _)| *entry == name).unwrap().1;
+        assert_eq!(entries.iter().map(|(name, _)| name).collect::<Vec<_>>(), [b"a", b"b", b"c"]);
+        assert!(first(b"a"), "the first of two entries counts");
+        assert_eq!((entries.duplicates, entries.directories), (2, 1));
+
+        // The longest listing of the shortest names.
+        let octets: Vec<u8> = [b'x', 0].repeat(LISTING_OCTETS_MAX / 2);
+        let entries = Entries::new(Name::new(), octets).unwrap();
+        assert_eq!(entries.duplicates, LISTING_OCTETS_MAX as u64 / 2 - 1);
+        assert!(size_of::<(u32, u32, bool)>() <= 12);
+        assert!(Entries::new(Name::new(), b"../x\0".to_vec()).is_err());
+    }
+}

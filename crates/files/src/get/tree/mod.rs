@@ -1,0 +1,464 @@
+//! Fetching a directory and all that is in it.
+//!
+//! By index where the producer has one: all small files of many directories come as one object. By
+//! listings elsewhere, a file at a time. Nothing outside the target is written or removed, whatever
+//! a producer or a link says.
+
+mod listing;
+mod place;
+mod plan;
+mod unpack;
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use namely_security::Verified;
+use namely_socket::{Consumer, FetchError, Flow, Sink};
+use namely_transport::object::{Object, ObjectError, Part, Progress};
+use namely_wire::Name;
+use namely_wire::rdr::{INDEX_FORMAT_1, Metadata, listing_name};
+use namely_wire::tree_index::{LeftOut, index_name, pack_name};
+
+use self::listing::Entries;
+use self::place::Place;
+use self::plan::{Plan, Wanted, plan};
+use self::unpack::{Unpacked, Unpacking, parts};
+use super::{GetError, GetOptions, check_age, check_newer, get_object, note_version};
+use crate::root::LISTING_OCTETS_MAX;
+
+/// Directories that wait to be fetched: a listing that would make them more is not followed.
+pub(super) const PENDING_MAX: usize = 65_536;
+
+/// Directories within directories that are followed.
+pub const DEPTH_MAX: usize = 64;
+
+/// Of what could not be fetched, so many are kept with their errors; all are counted and told.
+pub const FAILED_MAX: usize = 100;
+
+/// How often an index is asked for again because its pack is no longer there.
+const AGAIN_MAX: usize = 3;
+
+/// How far the fetch of a tree is.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeProgress {
+    /// Files fetched.
+    pub files: u64,
+    /// Octets of them, and of the one that is being fetched.
+    pub octets: u64,
+    /// Files that are to be fetched, as far as listings were read.
+    pub files_wanted: u64,
+    /// Octets of them.
+    pub octets_wanted: u64,
+    /// Whether all listings were read.
+    pub is_all_listed: bool,
+}
+
+/// What happens while a tree is fetched. Paths are below the target.
+#[derive(Clone, Copy, Debug)]
+pub enum TreeEvent<'a> {
+    /// So far it is.
+    Progress(TreeProgress),
+    /// This could not be fetched.
+    Failed(&'a Path, &'a GetError),
+    /// This is there and cannot be fetched.
+    LeftOut(&'a Path, LeftOut),
+    /// This changed while it was fetched; it is asked for again.
+    Changed(&'a Path),
+    /// Without [`GetOptions::dry_run`] this would be fetched; how many octets it has, if known.
+    Wanted(&'a Path, Option<u64>),
+    /// This is not there any more and was removed, or, with [`GetOptions::dry_run`], would be.
+    Deleted(&'a Path),
+}
+
+/// A tree that was fetched.
+#[derive(Debug, Default)]
+pub struct TreeGot {
+    /// Files that were fetched, or with [`GetOptions::dry_run`] would be.
+    pub files: u64,
+    /// Files that were there already.
+    pub unchanged: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Entries of listings that were there already: the first one counts.
+    pub duplicates: u64,
+    /// Octets that were fetched.
+    pub octets: u64,
+    /// What was removed: files, and directories with all that was in them.
+    pub deleted: u64,
+    /// What is there and cannot be fetched: pipes, sockets, devices, links that lead out.
+    pub left_out: u64,
+    /// How many files and directories could not be fetched.
+    pub failures: u64,
+    /// The first [`FAILED_MAX`] of them, and why.
+    pub failed: Vec<(Name, GetError)>,
+}
+
+/// Fetches the directory `name` into the directory `target`, which is made if there is none. One
+/// file that cannot be fetched does not keep the others: see [`TreeGot::failed`]. With
+/// [`GetOptions::resume`] files that are there with the producer's size and time are not fetched
+/// again.
+///
+/// # Errors
+/// [`GetError::NotDirectory`], or what would end every further fetch too.
+pub fn get_tree(
+    consumer: &Consumer,
+    name: &Name,
+    target: &Path,
+    options: GetOptions,
+    watch: &mut dyn FnMut(TreeEvent<'_>) -> Flow,
+) -> Result<TreeGot, GetError> {
+    let object = consumer.find(name)?;
+    let metadata = object.metadata.as_ref().filter(|metadata| metadata.is_directory());
+    let Some(metadata) = metadata else { return Err(GetError::NotDirectory { name: name.clone() }) };
+    let place = Place::new(target, options.dry_run)
+        .map_err(|error| GetError::Target { path: target.to_owned(), error })?;
+    let has_index = metadata.index_format == Some(INDEX_FORMAT_1);
+    let mut tree = Tree {
+        consumer,
+        name: name.clone(),
+        options: GetOptions { keep_mode: true, ..options },
+        place,
+        got: TreeGot::default(),
+        files_wanted: 0,
+        octets_wanted: 0,
+        is_stopped: false,
+        waiting: vec![PathBuf::new()],
+        watch,
+    };
+    while let Some(path) = tree.waiting.pop() {
+        let done = if has_index { tree.by_index(&path) } else { tree.by_listing(&path) };
+        match done {
+            Ok(()) => {}
+            Err(error) if path.as_os_str().is_empty() => return Err(error),
+            Err(error) => tree.failed(&path, error)?,
+        }
+        tree.check_stopped(0)?;
+    }
+    Ok(tree.got)
+}
+
+/// An error if `more` directories beside those that wait are too many.
+fn check_room(name: Name, waiting: usize, more: usize) -> Result<(), GetError> {
+    match waiting + more {
+        0..=PENDING_MAX => Ok(()),
+        directories => Err(GetError::TooMany { name, directories }),
+    }
+}
+
+/// A tree that is being fetched.
+struct Tree<'a> {
+    consumer: &'a Consumer,
+    name: Name,
+    options: GetOptions,
+    place: Place,
+    got: TreeGot,
+    files_wanted: u64,
+    octets_wanted: u64,
+    is_stopped: bool,
+    /// Directories that are to be fetched, by their paths below the place.
+    waiting: Vec<PathBuf>,
+    watch: &'a mut dyn FnMut(TreeEvent<'_>) -> Flow,
+}
+
+impl Tree<'_> {
+    fn tell(&mut self, event: TreeEvent<'_>) {
+        self.is_stopped |= (self.watch)(event) == Flow::Stop;
+    }
+
+    /// Tells how far it is, `octets` of a file on its way included.
+    fn check_stopped(&mut self, octets: u64) -> Result<(), GetError> {
+        self.tell(TreeEvent::Progress(TreeProgress { octets: self.got.octets + octets, ..self.progress() }));
+        if self.is_stopped { Err(GetError::Fetch(ObjectError::Stopped.into())) } else { Ok(()) }
+    }
+
+    fn progress(&self) -> TreeProgress {
+        TreeProgress {
+            files: self.got.files,
+            octets: self.got.octets,
+            files_wanted: self.files_wanted,
+            octets_wanted: self.octets_wanted,
+            is_all_listed: self.waiting.is_empty(),
+        }
+    }
+
+    /// Counts what could not be fetched; the error if nothing else can be, either.
+    fn failed(&mut self, path: &Path, error: GetError) -> Result<(), GetError> {
+        if error.concerns_all() {
+            return Err(error);
+        }
+        self.got.failures += 1;
+        self.tell(TreeEvent::Failed(path, &error));
+        if self.got.failed.len() < FAILED_MAX {
+            let name = self.name_of(path);
+            self.got.failed.push((name, error));
+        }
+        Ok(())
+    }
+
+    /// Fetches the directory `path` and those that its index tells of.
+    fn by_index(&mut self, path: &Path) -> Result<(), GetError> {
+        if path.components().count() > DEPTH_MAX {
+            return Err(GetError::TooDeep { name: self.name_of(path) });
+        }
+        let (fetched, wanted) = (self.got.files, (self.files_wanted, self.octets_wanted));
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let index = self.consumer.find(&index_name(self.name_of(path).as_name()))?;
+            check_age(&index, &self.options)?;
+            let at = self.place.path().join(path);
+            if !self.options.allow_older {
+                check_newer(&index, &at)?;
+            }
+            let octets = small_object(self.consumer, &index, LISTING_OCTETS_MAX)?;
+            let metadata = index.metadata.as_ref();
+            let mode = metadata.and_then(|m| m.mode).map_or(0o777, |mode| (mode & 0o777) as u16);
+            let mtime_ns = metadata.and_then(|m| m.mtime_ns).unwrap_or(0);
+            let before = (self.got.directories, self.got.left_out);
+            let plan = plan(self, path, (mode, mtime_ns), octets)?;
+            check_room(self.name_of(path), self.waiting.len(), plan.further.len())?;
+            match self.carry_out(path, &index, &plan) {
+                Err(error) if attempt < AGAIN_MAX && is_gone(&error) => {
+                    // What was fetched meanwhile is there.
+                    self.tell(TreeEvent::Changed(path));
+                    (self.got.directories, self.got.left_out) = before;
+                    (self.files_wanted, self.octets_wanted) = (wanted.0 + self.got.files - fetched, wanted.1);
+                }
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    let again = if attempt > 1 { self.got.files - fetched } else { 0 };
+                    self.got.unchanged += plan.unchanged.saturating_sub(again);
+                    self.waiting.extend(plan.further);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn carry_out(&mut self, path: &Path, index: &Object, plan: &Plan) -> Result<(), GetError> {
+        let files = (plan.packed.len() + plan.single.len()) as u64;
+        self.files_wanted += files;
+        self.octets_wanted += plan.octets_wanted;
+        if self.options.dry_run {
+            for wanted in plan.packed.iter().chain(&plan.single) {
+                let octets = plan.entry(wanted).map(|(_, entry)| entry.octets);
+                self.tell(TreeEvent::Wanted(&plan.path(wanted), octets));
+            }
+            self.got.files += files;
+            return Ok(());
+        }
+        if place::lacks_room(self.place.path(), plan.octets_wanted) {
+            let path = self.place.path().to_owned();
+            let needed_octets = Some(plan.octets_wanted);
+            return Err(GetError::NoSpace { path, needed_octets, kept_octets: 0 });
+        }
+        // The directories below may be more: their totals count at once.
+        self.check_stopped(0)?;
+        for wanted in self.unpack(path, index, plan)? {
+            let path = plan.path(&wanted);
+            self.tell(TreeEvent::Changed(&path));
+            self.fetch_one(&path)?;
+        }
+        for wanted in &plan.single {
+            self.fetch_one(&plan.path(wanted))?;
+        }
+        for listed in plan.directories.iter().rev() {
+            if let Some(mtime_ns) = listed.mtime_ns {
+                self.place.set_time(&listed.path, mtime_ns);
+            }
+        }
+        if let Ok(directory) = self.place.open(path) {
+            note_version(directory, index);
+        }
+        Ok(())
+    }
+
+    /// Fetches the small files; those that are others by now.
+    fn unpack(&mut self, path: &Path, index: &Object, plan: &Plan) -> Result<Vec<Wanted>, GetError> {
+        let Some(pack) = pack_of(self.name_of(path), index, plan) else { return Ok(Vec::new()) };
+        let segment_octets = pack.metadata.as_ref().and_then(|m| m.segment_size_octets).unwrap_or(1);
+        let done = Unpacked::default();
+        let progress = self.progress();
+        let mut is_stopped = false;
+        let params = (segment_octets, self.options.sync);
+        let mut unpacking = Unpacking::new(plan, &mut self.place, params, &done);
+        let mut fetched = Ok(());
+        for part in parts(plan, segment_octets) {
+            let watch = &mut *self.watch;
+            let result = self.consumer.fetch_into(&pack, part, &mut unpacking, &mut |_| {
+                let flow = watch(TreeEvent::Progress(TreeProgress {
+                    files: progress.files + done.files.get(),
+                    octets: progress.octets + done.octets.get(),
+                    ..progress
+                }));
+                is_stopped |= flow == Flow::Stop;
+                flow
+            });
+            if let Err(error) = result {
+                fetched = Err(unpacking.fatal.take().unwrap_or(GetError::Fetch(error)));
+                break;
+            }
+        }
+        let (changed, failed) = (unpacking.changed, unpacking.failed);
+        self.is_stopped |= is_stopped;
+        self.got.files += done.files.get();
+        self.got.octets += done.octets.get();
+        for (path, error) in failed {
+            self.failed(&path, error)?;
+        }
+        fetched.map(|()| changed)
+    }
+
+    /// Fetches the file at `path` below the place by its own name.
+    fn fetch_one(&mut self, path: &Path) -> Result<(), GetError> {
+        match self.try_one(path) {
+            Err(GetError::Changed { .. }) => {
+                self.tell(TreeEvent::Changed(path));
+                self.try_one(path)
+            }
+            other => other,
+        }
+        .or_else(|error| self.failed(path, error))
+    }
+
+    fn try_one(&mut self, path: &Path) -> Result<(), GetError> {
+        let object = super::find_file(self.consumer, &self.name_of(path))?;
+        let target = self.place.path().join(path);
+        if self.options.resume && is_there(&target, &object) {
+            self.got.unchanged += 1;
+            return Ok(());
+        }
+        if self.options.dry_run {
+            self.got.files += 1;
+            self.tell(TreeEvent::Wanted(path, object.octets()));
+            return Ok(());
+        }
+        let progress = self.progress();
+        let watch = &mut *self.watch;
+        let mut watch_one = |current: &Progress| {
+            let octets = progress.octets + current.octets;
+            watch(TreeEvent::Progress(TreeProgress { octets, ..progress }))
+        };
+        let fetched = get_object(self.consumer, &object, &target, self.options, &mut watch_one)?;
+        self.got.files += 1;
+        self.got.octets += fetched.progress.octets;
+        Ok(())
+    }
+
+    /// Fetches the directory `path` of a producer without indexes.
+    fn by_listing(&mut self, path: &Path) -> Result<(), GetError> {
+        let name = self.name_of(path);
+        if path.components().count() > DEPTH_MAX {
+            return Err(GetError::TooDeep { name });
+        }
+        let listing = listing_name(name.as_name());
+        let octets = small_object(self.consumer, &self.consumer.find(&listing)?, LISTING_OCTETS_MAX)?;
+        let entries = Entries::new(listing, octets)?;
+        let at = self.place.path().join(path);
+        self.place
+            .enter(path, 0o777, self.options.delete)
+            .map_err(|error| GetError::Target { path: at, error })?;
+        self.got.directories += 1;
+        self.got.duplicates += entries.duplicates;
+        check_room(name, self.waiting.len(), entries.directories)?;
+        if self.options.delete {
+            self.remove_others(path, &|name| entries.contains(name))?;
+        }
+        for (file, is_directory) in entries.iter() {
+            let below = path.join(OsStr::from_bytes(file));
+            if is_directory {
+                self.waiting.push(below);
+                continue;
+            }
+            self.files_wanted += 1;
+            self.fetch_one(&below)?;
+            self.check_stopped(0)?;
+        }
+        Ok(())
+    }
+}
+
+/// The pack of `index`, if anything of it is wanted.
+fn pack_of(directory: Name, index: &Object, plan: &Plan) -> Option<Object> {
+    let version = index.name.as_name().last()?.version()?;
+    let segment_octets = index.metadata.as_ref()?.segment_size_octets.filter(|octets| *octets > 0)?;
+    let segments = plan.pack_octets.div_ceil(segment_octets);
+    let name = pack_name(directory.as_name(), version);
+    let metadata = Metadata {
+        last_segment: segments.checked_sub(1),
+        segment_size_octets: Some(segment_octets),
+        size_octets: Some(plan.pack_octets),
+        ..Metadata::new(name.clone())
+    };
+    (!plan.packed.is_empty()).then(|| Object {
+        name,
+        segments: Some(segments),
+        signature_mode: index.signature_mode,
+        metadata: Some(metadata),
+        as_of_ns: None,
+        reason: None,
+        whole: None,
+    })
+}
+
+/// Returns true if a pack is no longer there: its index has a newer version.
+fn is_gone(error: &GetError) -> bool {
+    matches!(
+        error.fetch_error(),
+        Some(FetchError::Object(
+            ObjectError::Fetch { .. } | ObjectError::Refused { .. } | ObjectError::Corrupt(_)
+        ))
+    )
+}
+
+/// The content of `object`, of at most `octets_max`.
+fn small_object(consumer: &Consumer, object: &Object, octets_max: usize) -> Result<Vec<u8>, FetchError> {
+    struct Small(Vec<u8>, usize);
+
+    impl Sink for Small {
+        fn write(&mut self, _: u64, data: &Verified<Vec<u8>>) -> io::Result<()> {
+            if self.0.len() + data.content().len() > self.1 {
+                return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+            }
+            self.0.extend_from_slice(data.content());
+            Ok(())
+        }
+    }
+
+    let mut small = Small(Vec::new(), octets_max);
+    match consumer.fetch_into(object, Part::from(0), &mut small, &mut |_| Flow::Continue) {
+        Ok(_) => Ok(small.0),
+        Err(FetchError::Object(ObjectError::Sink(_))) => {
+            let object = object.name.clone();
+            Err(ObjectError::TooLarge { object, octets_max: octets_max as u64 }.into())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns true if the file at `path` has the size and time that the producer tells.
+fn is_there(path: &Path, object: &Object) -> bool {
+    let (Ok(file), Some(metadata)) = (std::fs::symlink_metadata(path), &object.metadata) else {
+        return false;
+    };
+    let time = |ns| SystemTime::UNIX_EPOCH + Duration::from_nanos(ns);
+    file.is_file()
+        && Some(file.len()) == metadata.size_octets
+        && metadata.mtime_ns.is_some_and(|ns| file.modified().is_ok_and(|modified| modified == time(ns)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_that_leads_to_too_many_directories_is_not_followed() {
+        let name: Name = "/p".parse().unwrap();
+        check_room(name.clone(), PENDING_MAX - 1, 1).unwrap();
+        let error = check_room(name, PENDING_MAX, 1).unwrap_err();
+        assert!(error.to_string().contains("65537"), "{error}");
+    }
+}

@@ -1,0 +1,162 @@
+//! The pack of an index, taken apart: each small file is written when all of it has come verified.
+
+use std::cell::Cell;
+use std::io;
+use std::path::PathBuf;
+
+use namely_security::Verified;
+use namely_socket::Sink;
+use namely_transport::object::Part;
+
+use super::place::Place;
+use super::plan::{Plan, Wanted};
+use crate::get::GetError;
+use crate::pack::{RECORD_CONTENT, RECORD_UNREADABLE};
+
+/// So many segments that hold nothing wanted are fetched along rather than passed by.
+const GAP_SEGMENTS: u64 = 16;
+
+/// The segments of `octets` each that hold what is wanted.
+pub(super) fn parts(plan: &Plan, octets: u64) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for wanted in &plan.packed {
+        let Some((_, entry)) = plan.entry(wanted) else { continue };
+        let first = wanted.start / octets;
+        let end = wanted.start.saturating_add(entry.octets) / octets + 1;
+        match parts.last_mut() {
+            Some(last) if first <= last.end.saturating_add(GAP_SEGMENTS) => last.end = end,
+            _ => parts.push(Part { first, end }),
+        }
+    }
+    parts
+}
+
+/// How far a pack is, for those who watch.
+#[derive(Debug, Default)]
+pub(super) struct Unpacked {
+    pub(super) files: Cell<u64>,
+    pub(super) octets: Cell<u64>,
+}
+
+/// Takes a pack.
+pub(super) struct Unpacking<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) place: &'a mut Place,
+    pub(super) segment_octets: u64,
+    pub(super) sync: bool,
+    pub(super) done: &'a Unpacked,
+    /// The next file to come, and the octets of its record that came.
+    next: usize,
+    came: u64,
+    record: u8,
+    content: Vec<u8>,
+    /// Files that are others by now: to be asked for by their own names.
+    pub(super) changed: Vec<Wanted>,
+    /// Files that did not come or cannot be written.
+    pub(super) failed: Vec<(PathBuf, GetError)>,
+    /// Why nothing more can be written.
+    pub(super) fatal: Option<GetError>,
+}
+
+impl<'a> Unpacking<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        place: &'a mut Place,
+        (segment_octets, sync): (u64, bool),
+        done: &'a Unpacked,
+    ) -> Self {
+        Unpacking {
+            plan,
+            place,
+            segment_octets,
+            sync,
+            done,
+            next: 0,
+            came: 0,
+            record: 0,
+            content: Vec::new(),
+            changed: Vec::new(),
+            failed: Vec::new(),
+            fatal: None,
+        }
+    }
+
+    /// The record of `wanted` is all there.
+    fn finish(&mut self, wanted: &Wanted) -> io::Result<()> {
+        let Some((directory, entry)) = self.plan.entry(wanted) else { return Ok(()) };
+        match self.record {
+            RECORD_CONTENT => {}
+            RECORD_UNREADABLE => {
+                let error = GetError::Unreadable;
+                self.failed.push((self.plan.path(wanted), error));
+                return Ok(());
+            }
+            _ => {
+                self.changed.push(*wanted);
+                return Ok(());
+            }
+        }
+        match self.place.write(&directory.path, &entry, &self.content, self.sync) {
+            Ok(()) => {
+                self.done.files.set(self.done.files.get() + 1);
+                self.done.octets.set(self.done.octets.get() + entry.octets);
+                Ok(())
+            }
+            Err(error) => {
+                let at = self.plan.path(wanted);
+                let path = self.place.path().join(&at);
+                let kind = error.kind();
+                let error = match kind {
+                    io::ErrorKind::StorageFull => {
+                        GetError::NoSpace { path, needed_octets: None, kept_octets: 0 }
+                    }
+                    _ => GetError::Target { path, error },
+                };
+                if error.concerns_all() {
+                    self.fatal = Some(error);
+                    return Err(kind.into());
+                }
+                self.failed.push((at, error));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Sink for Unpacking<'_> {
+    fn write(&mut self, segment: u64, data: &Verified<Vec<u8>>) -> io::Result<()> {
+        let content = data.content();
+        let at = segment.saturating_mul(self.segment_octets);
+        let end = at + content.len() as u64;
+        while let Some(wanted) = self.plan.packed.get(self.next) {
+            let Some((_, entry)) = self.plan.entry(wanted) else { return Err(misfit()) };
+            let from = wanted.start + self.came;
+            if from >= end {
+                return Ok(());
+            }
+            // What lies before it is not wanted; a part of it that never came is an error.
+            let begin = from.checked_sub(at).ok_or_else(misfit)?;
+            let upto = (wanted.start + 1 + entry.octets).min(end) - at;
+            let mut here = content.get(begin as usize..upto as usize).ok_or_else(misfit)?;
+            self.came += here.len() as u64;
+            if from == wanted.start {
+                let (record, rest) = here.split_first().ok_or_else(misfit)?;
+                (self.record, here) = (*record, rest);
+                self.content.clear();
+            }
+            self.content.extend_from_slice(here);
+            if self.came <= entry.octets {
+                return Ok(());
+            }
+            let wanted = *wanted;
+            self.finish(&wanted)?;
+            self.next += 1;
+            self.came = 0;
+        }
+        Ok(())
+    }
+}
+
+fn misfit() -> io::Error {
+    io::Error::from(io::ErrorKind::InvalidData)
+}
