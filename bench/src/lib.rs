@@ -39,3 +39,4 @@ pub mod soak;
 pub mod stats;
 pub mod subject;
 pub mod tables;
+pub mod trees;

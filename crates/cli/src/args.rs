@@ -34,7 +34,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 no router, 4 no such data, 5 no 
 6 not verified, 7 refused by the router, 69 and 78 as namelyd, 130 interrupted.";
 
 /// Options of every command.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct Global {
     /// The router to use: unix:///path, memif:///path, tcp://host:port, udp://host:port or
     /// ether://[address%interface]. Otherwise NDN_CLIENT_TRANSPORT, else the usual places.
@@ -99,11 +99,16 @@ pub enum Command {
     Peek(peek::Peek),
     /// Answer one Interest with standard input
     Poke(poke::Poke),
+    /// Wait until the router is there, and until names can be asked for
+    Wait(wait::Wait),
     /// Show what the router is doing
     Status(status::Status),
     /// List, create, change and destroy faces
     #[command(subcommand)]
     Face(face::Face),
+    /// List where the router listens
+    #[command(subcommand)]
+    Channel(channel::Channel),
     /// List who is on the links of the router
     Neighbors(neighbors::Neighbors),
     /// List, add and remove routes
@@ -132,6 +137,9 @@ pub enum Command {
     /// Print the version
     #[command(after_help = "Example:\n  namely version --json")]
     Version,
+    /// Print what may stand at the end of a command line, for shells
+    #[command(hide = true)]
+    Complete(complete::Complete),
     /// Print shell completions
     Completions(generate::Completions),
     /// Write the man pages to a directory

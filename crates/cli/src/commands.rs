@@ -2,6 +2,8 @@
 
 pub mod bind;
 pub mod cert;
+pub mod channel;
+pub mod complete;
 pub mod cs;
 pub mod demo;
 pub mod dissect;
@@ -24,6 +26,7 @@ pub mod status;
 pub mod strategy;
 pub mod testbed;
 pub mod up;
+pub mod wait;
 
 use crate::args::{Cli, Command, Global};
 use crate::failure::Failure;
@@ -64,6 +67,9 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Poke(c) => c.run(&ctx),
         Command::Status(c) => c.run(&ctx),
         Command::Face(c) => c.run(&ctx),
+        Command::Channel(c) => c.run(&ctx),
+        Command::Wait(c) => c.run(&ctx),
+        Command::Complete(c) => c.run(&ctx),
         Command::Neighbors(c) => c.run(&ctx),
         Command::Route(c) => c.run(&ctx),
         Command::Bind(c) => c.run(&ctx),

@@ -186,8 +186,8 @@ impl Watch {
 
     /// The same of a tree: one line for all of it.
     pub fn see_tree(&self, progress: &TreeProgress) -> Flow {
-        // Files that are there already are progress, too.
-        self.silence.heard(progress.octets ^ progress.files_wanted << 40);
+        // A listing that comes is no silence, either.
+        self.silence.heard(progress.octets + progress.octets_listed + progress.files_wanted);
         if let Some(bar) = &self.bar {
             self.silence.has_bar();
             bar.set_length(progress.octets_wanted.max(1));
@@ -356,6 +356,7 @@ mod tests {
             files_wanted: 1,
             octets_wanted: 2048,
             is_all_listed: true,
+            octets_listed: 0,
         };
         assert_eq!(tree_text(&progress, "now"), "1.0 KiB of 2.0 KiB in 1 of 1 file, now");
         (progress.files_wanted, progress.is_all_listed) = (7, false);

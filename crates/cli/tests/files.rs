@@ -461,6 +461,15 @@ fn a_copy_is_brought_up_to_date_as_rsync_would() {
 }
 
 #[test]
+fn whoever_peeks_at_a_prefix_learns_what_is_served_there() {
+    let home = lab();
+    let seen = home.ok(["peek", "/lab/sub", "--prefix"]);
+    assert!(seen.contains("/lab/sub/32=metadata/"), "{seen}");
+    let absent = home.ok(["peek", "/lab/nothing/at/all", "--prefix"]);
+    assert!(absent.contains("ContentType"), "{absent}");
+}
+
+#[test]
 fn a_neighbour_that_is_silent_is_named() {
     let home = Home::with_router();
     // Nobody listens there, and nobody says so: the socket is bound and never read.

@@ -2,9 +2,10 @@
 
 mod common;
 
+use std::fs;
 use std::time::{Duration, Instant};
 
-use common::Home;
+use common::{Home, ended};
 
 #[test]
 fn routes_are_added_listed_and_removed() {
@@ -237,4 +238,83 @@ fn poke_answers_one_interest_with_standard_input() {
     home.spawn(poke);
     home.wait_for("the route", || home.ok(["route", "list"]).contains("/lab/greeting"));
     assert_eq!(home.ok(["peek", "/lab/greeting", "--payload"]), "hello");
+}
+
+#[test]
+fn a_script_waits_for_a_router_and_for_who_serves_a_name() {
+    let mut home = Home::new();
+    let why = home.fails(3, ["wait", "--timeout", "0"]);
+    assert!(why.contains("namely up"), "{why}");
+    home.start_router();
+    home.ok(["wait"]);
+    let why = home.fails(5, ["wait", "/lab", "--timeout", "0"]);
+    assert!(why.contains("/lab") && why.contains("bind list"), "{why}");
+    let server = home.namely(["pingserver", "/lab/here"]);
+    home.spawn(server);
+    home.ok(["wait", "/lab/here/ping"]);
+    assert_eq!(home.json(["ping", "/lab/here", "-c", "1"]).len(), 2);
+}
+
+#[test]
+fn the_shell_is_told_faces_prefixes_keys_and_strategies() {
+    let home = Home::with_router();
+    home.ok(["route", "add", "/lab", "udp://127.0.0.1:6399"]);
+    home.ok(["key", "new", "/me"]);
+    let complete = |words: &[&str]| {
+        let printed = home.ok([&["complete", "--"], words].concat());
+        printed.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let faces: Vec<String> =
+        home.json(["face", "list"]).iter().map(|face| face["face"].to_string()).collect();
+    let offered = complete(&["face", "show", ""]);
+    assert!(!faces.is_empty() && faces.iter().all(|face| offered.contains(face)), "{offered:?}");
+    assert_eq!(complete(&["get", "/l"]), ["/lab"]);
+    assert!(complete(&["strategy", "set", "/", "b"]).contains(&"best-route".to_owned()));
+    for strategy in complete(&["strategy", "set", "/", ""]) {
+        home.ok(["strategy", "set", "/x", &strategy]);
+    }
+    assert!(complete(&["key", "delete", "/me"])[0].starts_with("/me/KEY/"));
+    assert!(complete(&["cert", "show", "/me"])[0].starts_with("/me/KEY/"));
+    // Without a router nothing is offered, and nothing said.
+    let end = home.run(["complete", "--router", "unix:///nonexistent", "--", "face", "show", ""]);
+    assert!(end.stdout.is_empty() && end.stderr.is_empty(), "{end:?}");
+
+    for (shell, ask) in [
+        (
+            "bash",
+            "COMP_WORDS=(namely get /l); COMP_CWORD=2; _namely_with_values namely /l get; printf '%s\\n' \"${COMPREPLY[@]}\"",
+        ),
+        ("fish", "complete -C 'namely get /l'"),
+    ] {
+        fs::write(home.path("script"), home.ok(["completions", shell])).unwrap();
+        let path = std::path::Path::new(env!("CARGO_BIN_EXE_namely")).parent().unwrap().to_owned();
+        let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
+        let mut command = std::process::Command::new(shell);
+        command.arg("-c").arg(format!("source {}; {ask}", home.path("script").display()));
+        command.env("PATH", path).env("NAMELY_ROUTER", home.router_uri()).env("HOME", home.path("."));
+        let Ok(output) = command.output() else {
+            println!("skipped: {shell} is not installed");
+            continue;
+        };
+        let end = ended(output);
+        assert!(end.stdout.lines().any(|line| line.trim() == "/lab"), "{shell}: {end:?}");
+    }
+}
+
+#[test]
+fn channels_are_listed_and_a_report_holds_all() {
+    let home = Home::with_router();
+    let uri = home.router_uri();
+    assert!(home.json(["channel", "list"]).iter().any(|row| row["local"] == uri.as_str()));
+    let report = home.ok(["status", "--report"]);
+    for part in ["channel list", "face list", "route fib", "strategy list", "status --counters"] {
+        assert!(report.contains(&format!("\n{part}\n")), "{part}: {report}");
+    }
+    let mut watching = home.namely(["status", "--watch", "0.1", "--json"]);
+    let mut watching = watching.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let lines = std::io::BufReader::new(watching.stdout.take().unwrap());
+    let seen = std::io::BufRead::lines(lines).take(3).map_while(Result::ok).count();
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    assert_eq!(seen, 3);
 }

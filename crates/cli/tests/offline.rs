@@ -166,9 +166,26 @@ fn completions_and_man_pages_are_generated() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(home.ok(["completions", shell]).contains("namely"));
     }
+    assert!(home.ok(["completions", "bash", "--program", "namelyd"]).contains("--no-config"));
     home.ok(["man", "pages"]);
-    let page = fs::read_to_string(home.path("pages/namely-route-add.1")).unwrap();
-    assert!(page.contains(".TH") && page.contains("prefix"));
+    let page = |path: &str| fs::read_to_string(home.path("pages").join(path)).unwrap();
+    let add = page("man1/namely-route-add.1");
+    assert!(add.contains(".TH") && add.contains("prefix"));
+    assert!(page("man8/namelyd.8").contains("no\\-config"));
+    assert!(page("man5/namely.toml.5").contains("cs_packets_max = 65536"));
+    // man(1) reads them without a word, where it is installed.
+    for path in ["man1/namely.1", "man1/namely-get.1", "man5/namely.toml.5", "man8/namelyd.8"] {
+        let mut man = std::process::Command::new("man");
+        man.args(["--warnings", "-l"]).arg(home.path("pages").join(path)).env("MANPAGER", "cat");
+        match man.env("LC_ALL", "C.UTF-8").output() {
+            Ok(read) => {
+                let said = String::from_utf8_lossy(&read.stderr);
+                assert!(read.status.success() && !said.contains("warning"), "{path}: {said}");
+                assert!(!read.stdout.is_empty(), "{path}");
+            }
+            Err(_) => return println!("skipped: man is not installed"),
+        }
+    }
 }
 
 #[test]

@@ -6,6 +6,32 @@ use namely_wire::{FaceUri, Name};
 
 use crate::config::{Config, ConfigError, StaticRoute, default_files, local_listeners, values};
 
+const EXAMPLES: &str = "\
+Examples:
+  namelyd
+      serve this machine: the user's Unix socket, TCP and UDP on 127.0.0.1:6363
+  namelyd --listen unix:///tmp/a.sock --listen udp://0.0.0.0:6363 --route /=udp://192.0.2.1
+      also take neighbours in, and send what is not here to one of them
+  namelyd --config /etc/namely/namely.toml --check
+      say what is wrong with a configuration, without starting
+
+Signals: HUP reads the configuration again, TERM and INT stop the router.
+Exit status: 0 stopped, 1 failed, 2 wrong options, 69 cannot listen, 78 wrong configuration.";
+
+/// A router for Named Data Networking.
+#[derive(Debug, clap::Parser)]
+#[command(name = "namelyd", version, after_help = EXAMPLES)]
+pub struct CommandLine {
+    /// All of it.
+    #[command(flatten)]
+    pub daemon: DaemonArgs,
+}
+
+/// The command line of `namelyd`, for manual pages and completions.
+pub fn command() -> clap::Command {
+    <CommandLine as clap::CommandFactory>::command()
+}
+
 /// What can be said on the command line. It overrides the configuration file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct DaemonArgs {

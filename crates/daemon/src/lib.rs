@@ -15,7 +15,7 @@ mod router;
 mod run;
 mod service;
 
-pub use args::DaemonArgs;
+pub use args::{CommandLine, DaemonArgs, command};
 pub use exit::{Exit, Failure};
 pub use router::Router;
 pub use run::{check, run};

@@ -1,47 +1,140 @@
 //! `namely completions` and `namely man`: files made from the command tree.
 
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory};
+use clap::{Args, CommandFactory, ValueEnum};
+use clap_complete::Shell;
 
 use super::Context;
 use crate::args::Cli;
 use crate::failure::{Failure, io_failure};
 
+/// The sample file, in which every key of the configuration is explained.
+const SAMPLE: &str = include_str!("../../../../docs/namely.toml");
+
 /// Print shell completions.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  namely completions bash > ~/.local/share/bash-completion/completions/namely"
+    after_help = "Examples:\n  namely completions bash > ~/.local/share/bash-completion/completions/namely\n  namely completions bash --program namelyd > ~/.local/share/bash-completion/completions/namelyd"
 )]
 pub struct Completions {
     /// The shell.
     #[arg(value_enum)]
-    shell: clap_complete::Shell,
+    shell: Shell,
+    /// Whose command lines are completed.
+    #[arg(long, value_enum, default_value = "namely")]
+    program: Program,
+}
+
+/// A program of this project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Program {
+    /// This one.
+    Namely,
+    /// The router.
+    Namelyd,
 }
 
 impl Completions {
     /// Prints the script.
     pub fn run(&self, _: &Context<'_>) -> Result<(), Failure> {
-        clap_complete::generate(self.shell, &mut Cli::command(), "namely", &mut std::io::stdout().lock());
+        let mut out = std::io::stdout().lock();
+        match self.program {
+            Program::Namelyd => {
+                clap_complete::generate(self.shell, &mut namely_daemon::command(), "namelyd", &mut out);
+            }
+            Program::Namely => {
+                clap_complete::generate(self.shell, &mut Cli::command(), "namely", &mut out);
+                // A closed pipe is no failure.
+                let _ = writeln!(out, "{}", values_of(self.shell));
+            }
+        }
         Ok(())
+    }
+}
+
+/// What makes a shell ask `namely complete` for values beside what its script offers.
+fn values_of(shell: Shell) -> &'static str {
+    match shell {
+        Shell::Bash => {
+            r#"
+_namely_with_values() {
+    _namely "$@"
+    local value cur="${COMP_WORDS[COMP_CWORD]}"
+    while IFS= read -r value; do
+        COMPREPLY+=("$value")
+    done < <(namely complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -F _namely_with_values -o nosort -o bashdefault -o default namely"#
+        }
+        Shell::Zsh => {
+            r#"
+_namely_with_values() {
+    local -a values
+    values=(${(f)"$(namely complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+    (( $#values )) && compadd -a values
+    _namely "$@"
+}
+compdef _namely_with_values namely"#
+        }
+        Shell::Fish => {
+            r#"
+complete -c namely -k -a '(namely complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'"#
+        }
+        _ => "",
     }
 }
 
 /// Write the man pages.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  namely man ~/.local/share/man/man1")]
+#[command(after_help = "Example:\n  namely man ~/.local/share/man")]
 pub struct Man {
-    /// The directory that gets namely.1, namely-get.1 and so on; made if it is missing.
+    /// The directory that gets man1/namely.1, man1/namely-get.1 and so on, man5/namely.toml.5 and
+    /// man8/namelyd.8; made if it is missing.
     dir: PathBuf,
 }
 
 impl Man {
-    /// Writes one page for each command.
+    /// Writes one page for each command, one for the router and one for its configuration.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        std::fs::create_dir_all(&self.dir).map_err(|e| io_failure("make", &self.dir, e))?;
-        clap_mangen::generate_to(Cli::command(), &self.dir)
-            .map_err(|e| io_failure("write to", &self.dir, e))?;
+        let section = |number: &str| {
+            let dir = self.dir.join(number);
+            std::fs::create_dir_all(&dir).map_err(|e| io_failure("make", &dir, e)).map(|()| dir)
+        };
+        let (commands, formats, daemons) = (section("man1")?, section("man5")?, section("man8")?);
+        clap_mangen::generate_to(Cli::command(), &commands)
+            .map_err(|e| io_failure("write to", &commands, e))?;
+        let mut page = Vec::new();
+        let daemon = clap_mangen::Man::new(namely_daemon::command()).section("8");
+        daemon.render(&mut page).map_err(|e| io_failure("write to", &daemons, e))?;
+        write(&daemons.join("namelyd.8"), &page)?;
+        write(&formats.join("namely.toml.5"), configuration_page().as_bytes())?;
         ctx.out.remark(format!("man pages written to {}", self.dir.display()));
         Ok(())
     }
+}
+
+fn write(path: &Path, page: &[u8]) -> Result<(), Failure> {
+    std::fs::write(path, page).map_err(|e| io_failure("write", path, e))
+}
+
+/// The page of the configuration file: the sample, which a test holds to what the router takes.
+fn configuration_page() -> String {
+    let mut page = format!(
+        ".TH namely.toml 5 \"\" \"namely {}\"\n.SH NAME\nnamely.toml \\- configuration of namelyd\n\
+         .SH DESCRIPTION\nThe file that \\fBnamelyd\\fR(8) and \\fBnamely up\\fR read: ~/.config/namely/namely.toml, or\n\
+         /etc/namely/namely.toml for root, or what \\fB\\-\\-config\\fR names. It is TOML. Every key has a default, and no file is\n\
+         needed. \\fBnamelyd \\-\\-check\\fR says what is wrong with one; SIGHUP makes a router read it again.\n\
+         .SH FILE\nEvery key, with what it does. Lines that begin with \"#= \" show defaults.\n.PP\n.nf\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for line in SAMPLE.lines() {
+        let text = line.replace('\\', "\\e").replace('-', "\\-");
+        // At the beginning of a line a dot or a quote would be a request.
+        let guard = if text.starts_with(['.', '\'']) { "\\&" } else { "" };
+        let _ = writeln!(page, "{guard}{text}");
+    }
+    page + ".fi\n.SH SEE ALSO\n.BR namelyd (8),\n.BR namely (1)\n"
 }

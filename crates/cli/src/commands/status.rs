@@ -1,26 +1,96 @@
 //! `namely status`: what the router is doing, on one screen.
 
-use clap::Args;
+use std::io::IsTerminal;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Parser};
 use namely_wire::mgmt::Counter;
 use serde_json::json;
 
 use super::Context;
+use crate::args::Cli;
 use crate::failure::Failure;
 use crate::output::Cell;
 use crate::router::connect;
 
 /// Show what the router is doing.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  namely status --json\n  namely status --counters")]
+#[command(
+    after_help = "Examples:\n  namely status --json\n  namely status --counters\n  namely status --watch 2\n  namely status --report > report.txt"
+)]
 pub struct Status {
     /// Show what was dropped and why instead, of the router and of each face (namely's router only)
     #[arg(long)]
     counters: bool,
+    /// Show all that the router tells: also channels, faces, routes, bindings, strategies and
+    /// counters, for who is to help you.
+    #[arg(long, conflicts_with = "counters")]
+    report: bool,
+    /// Show it again every so many seconds, until it is stopped.
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
+    watch: Option<Duration>,
+}
+
+/// A time of at least a tenth of a second.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.filter(|time| *time >= Duration::from_millis(100)).ok_or_else(|| "give seconds, 0.1 or more".into())
 }
 
 impl Status {
     /// Prints the general status and a summary of faces, routes and the content store.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let Some(pause) = self.watch else { return self.show(ctx) };
+        let stop = crate::stop::flag()?;
+        while !stop.load(Ordering::Relaxed) {
+            if std::io::stdout().is_terminal() && !ctx.out.is_json() {
+                // To the upper left, and nothing below.
+                print!("\x1b[H\x1b[2J");
+            }
+            self.show(ctx)?;
+            let end = Instant::now() + pause;
+            while Instant::now() < end && !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(50).min(pause));
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        self.summary(ctx)?;
+        if !self.report {
+            return Ok(());
+        }
+        let parts: [&[&str]; 8] = [
+            &["channel", "list"],
+            &["face", "list"],
+            &["route", "list"],
+            &["route", "fib"],
+            &["bind", "list"],
+            &["strategy", "list"],
+            &["cs", "info"],
+            &["status", "--counters"],
+        ];
+        for words in parts {
+            let cli = Cli::try_parse_from(["namely"].iter().chain(words));
+            let cli = cli.map_err(|error| Failure::failed(error.to_string()))?;
+            if !ctx.out.is_json() {
+                println!("\n{}", words.join(" "));
+            }
+            let part = Cli { global: ctx.global.clone(), ..cli };
+            // Other routers than namely's do not tell all of it.
+            if let Err(failure) = super::run(&part, ctx.out) {
+                ctx.out.answer(
+                    || failure.message.clone(),
+                    || json!({"part": words.join(" "), "error": failure.message}),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn summary(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let mut router = connect(ctx)?;
         if self.counters {
             let row = |counter: &Counter| {

@@ -87,7 +87,11 @@ impl<'a> Request<'a> {
         if meant.is_some() {
             tail.next();
         }
-        let first = tail.next()?;
+        let Some(first) = tail.next() else {
+            // Whoever asks for anything below the name learns what there is.
+            let discovers = meant.is_none() && interest.can_be_prefix;
+            return discovers.then_some(Request::Discovery { path, facet });
+        };
         if first == METADATA_COMPONENT {
             // The answer's name is longer: without CanBePrefix it would answer nothing.
             let discovers = tail.next().is_none() && interest.can_be_prefix && facet != Facet::Pack;
@@ -164,14 +168,15 @@ mod tests {
             parsed("/p/q/d/32=pack/v=7/32=manifest/seg=0"),
             of(Facet::Pack, Some((7, Part::Manifest(0))))
         );
+        assert_eq!(parsed("/p/q/a/b"), file(None));
+        assert_eq!(parsed("/p/q"), Some(("/".to_owned(), Facet::Plain, None)));
         assert_eq!(parsed("/p/q/32=metadata"), Some(("/".to_owned(), Facet::Plain, None)));
     }
 
     #[test]
     fn other_names_are_not() {
         for uri in [
-            "/p/q",
-            "/p/q/a",
+            "/p",
             "/p/x/a/32=metadata",
             "/p/q/a/32=metadata/v=1/seg=0",
             "/p/q/a/32=ls",

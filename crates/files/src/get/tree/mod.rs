@@ -54,6 +54,8 @@ pub struct TreeProgress {
     pub octets_wanted: u64,
     /// Whether all listings were read.
     pub is_all_listed: bool,
+    /// Octets of listings.
+    pub octets_listed: u64,
 }
 
 /// What happens while a tree is fetched. Paths are below the target.
@@ -124,6 +126,7 @@ pub fn get_tree(
         got: TreeGot::default(),
         files_wanted: 0,
         octets_wanted: 0,
+        octets_listed: 0,
         is_stopped: false,
         waiting: vec![PathBuf::new()],
         watch,
@@ -157,6 +160,7 @@ struct Tree<'a> {
     got: TreeGot,
     files_wanted: u64,
     octets_wanted: u64,
+    octets_listed: u64,
     is_stopped: bool,
     /// Directories that are to be fetched, by their paths below the place.
     waiting: Vec<PathBuf>,
@@ -181,6 +185,7 @@ impl Tree<'_> {
             files_wanted: self.files_wanted,
             octets_wanted: self.octets_wanted,
             is_all_listed: self.waiting.is_empty(),
+            octets_listed: self.octets_listed,
         }
     }
 
@@ -213,7 +218,7 @@ impl Tree<'_> {
             if !self.options.allow_older {
                 check_newer(&index, &at)?;
             }
-            let octets = small_object(self.consumer, &index, LISTING_OCTETS_MAX)?;
+            let octets = self.listing_object(&index)?;
             let metadata = index.metadata.as_ref();
             let mode = metadata.and_then(|m| m.mode).map_or(0o777, |mode| (mode & 0o777) as u16);
             let mtime_ns = metadata.and_then(|m| m.mtime_ns).unwrap_or(0);
@@ -348,6 +353,18 @@ impl Tree<'_> {
         Ok(())
     }
 
+    /// The content of a listing or index.
+    fn listing_object(&mut self, object: &Object) -> Result<Vec<u8>, GetError> {
+        let progress = TreeProgress { is_all_listed: false, ..self.progress() };
+        let watch = &mut *self.watch;
+        let octets = small_object(self.consumer, object, LISTING_OCTETS_MAX, &mut |current| {
+            let octets_listed = progress.octets_listed + current.octets;
+            watch(TreeEvent::Progress(TreeProgress { octets_listed, ..progress }))
+        })?;
+        self.octets_listed += octets.len() as u64;
+        Ok(octets)
+    }
+
     /// Fetches the directory `path` of a producer without indexes.
     fn by_listing(&mut self, path: &Path) -> Result<(), GetError> {
         let name = self.name_of(path);
@@ -355,7 +372,7 @@ impl Tree<'_> {
             return Err(GetError::TooDeep { name });
         }
         let listing = listing_name(name.as_name());
-        let octets = small_object(self.consumer, &self.consumer.find(&listing)?, LISTING_OCTETS_MAX)?;
+        let octets = self.listing_object(&self.consumer.find(&listing)?)?;
         let entries = Entries::new(listing, octets)?;
         let at = self.place.path().join(path);
         self.place
@@ -415,7 +432,12 @@ fn is_gone(error: &GetError) -> bool {
 }
 
 /// The content of `object`, of at most `octets_max`.
-fn small_object(consumer: &Consumer, object: &Object, octets_max: usize) -> Result<Vec<u8>, FetchError> {
+fn small_object(
+    consumer: &Consumer,
+    object: &Object,
+    octets_max: usize,
+    watch: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Vec<u8>, FetchError> {
     struct Small(Vec<u8>, usize);
 
     impl Sink for Small {
@@ -429,7 +451,7 @@ fn small_object(consumer: &Consumer, object: &Object, octets_max: usize) -> Resu
     }
 
     let mut small = Small(Vec::new(), octets_max);
-    match consumer.fetch_into(object, Part::from(0), &mut small, &mut |_| Flow::Continue) {
+    match consumer.fetch_into(object, Part::from(0), &mut small, watch) {
         Ok(_) => Ok(small.0),
         Err(FetchError::Object(ObjectError::Sink(_))) => {
             let object = object.name.clone();

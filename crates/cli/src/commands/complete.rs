@@ -1,0 +1,135 @@
+//! `namely complete`: values that a shell offers, such as faces and prefixes. What the shell's own
+//! script knows, commands and options, is not said again.
+
+use clap::Args;
+use namely_client::Client;
+
+use super::Context;
+use crate::failure::Failure;
+use crate::keys::{key_chain, key_failure};
+use crate::router::connect;
+
+/// Print what may stand at the end of a command line, for shells.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely complete -- face show \"\"")]
+pub struct Complete {
+    /// The words of the command line behind `namely`, the last as far as it is typed.
+    #[arg(last = true)]
+    words: Vec<String>,
+}
+
+/// What a word stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Face,
+    Prefix,
+    Key,
+    Certificate,
+    Strategy,
+    Nothing,
+}
+
+impl Complete {
+    /// Prints one value a line; nothing where no router or key chain tells.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let (typed, before) = match self.words.split_last() {
+            Some((typed, before)) => (typed.as_str(), before),
+            None => ("", &[][..]),
+        };
+        let mut values = values(ctx, kind(before)).unwrap_or_default();
+        values.retain(|value| value.starts_with(typed));
+        values.sort_unstable();
+        values.dedup();
+        for value in values {
+            ctx.out.answer(|| value.clone(), || serde_json::json!(value));
+        }
+        Ok(())
+    }
+}
+
+/// What the word behind `before` stands for.
+fn kind(before: &[String]) -> Kind {
+    if let Some(last) = before.last() {
+        match last.as_str() {
+            "--face" | "--nexthop" => return Kind::Face,
+            "--prefix" | "-p" => return Kind::Prefix,
+            "--key" | "--signer" => return Kind::Key,
+            _ => {}
+        }
+    }
+    let words: Vec<&str> = before.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
+    match words[..] {
+        ["face", "show" | "update" | "destroy"] | ["route", "add" | "remove", _] => Kind::Face,
+        ["get" | "ls" | "stat" | "peek" | "ping" | "wait", ..]
+        | ["route", "add" | "remove"]
+        | ["bind", "remove"]
+        | ["cs", "erase"]
+        | ["strategy", "set" | "unset"] => Kind::Prefix,
+        ["strategy", "set", _] => Kind::Strategy,
+        ["key", "default" | "delete"] | ["cert", "issue"] => Kind::Key,
+        ["cert", "show" | "export" | "distrust"] => Kind::Certificate,
+        _ => Kind::Nothing,
+    }
+}
+
+fn values(ctx: &Context<'_>, kind: Kind) -> Result<Vec<String>, Failure> {
+    Ok(match kind {
+        Kind::Nothing => Vec::new(),
+        Kind::Face => connect(ctx)?.faces()?.iter().map(|face| face.face_id.to_string()).collect(),
+        Kind::Prefix => prefixes(&mut connect(ctx)?)?,
+        Kind::Strategy => {
+            let of_name = |strategy: &namely_wire::Name| {
+                let last = strategy.components().filter(|c| c.version().is_none()).last();
+                last.map(|c| String::from_utf8_lossy(c.value).into_owned())
+            };
+            let chosen = connect(ctx)?.strategies()?;
+            let known = ["asf", "best-route", "fast-route", "multicast", "round-robin"].map(str::to_owned);
+            chosen.iter().filter_map(|choice| of_name(&choice.strategy)).chain(known).collect()
+        }
+        Kind::Key => {
+            let keys = key_chain()?.list().map_err(key_failure)?.keys;
+            keys.iter().map(|key| key.name.to_string()).collect()
+        }
+        Kind::Certificate => {
+            let keys = key_chain()?.list().map_err(key_failure)?.keys;
+            let certificates = keys.iter().flat_map(|key| &key.certificates);
+            certificates.map(|certificate| certificate.name().to_string()).collect()
+        }
+    })
+}
+
+fn prefixes(router: &mut Client) -> Result<Vec<String>, Failure> {
+    let routes = router.rib()?.into_iter().map(|entry| entry.prefix.to_string());
+    let mut prefixes: Vec<String> = routes.collect();
+    prefixes.extend(router.bindings().unwrap_or_default().iter().map(|binding| binding.prefix.to_string()));
+    Ok(prefixes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind_of(line: &str) -> Kind {
+        kind(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_word_stands_for_what_its_command_takes() {
+        for (line, expected) in [
+            ("face show", Kind::Face),
+            ("--json face destroy", Kind::Face),
+            ("route add", Kind::Prefix),
+            ("route add /lab", Kind::Face),
+            ("get", Kind::Prefix),
+            ("strategy set", Kind::Prefix),
+            ("strategy set /", Kind::Strategy),
+            ("key delete", Kind::Key),
+            ("cert show", Kind::Certificate),
+            ("serve data --prefix", Kind::Prefix),
+            ("face", Kind::Nothing),
+            ("", Kind::Nothing),
+        ] {
+            assert_eq!(kind_of(line), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `namely wait`: for scripts that start a router or a producer and go on with it.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use namely_client::Client;
+use namely_wire::Name;
+
+use super::Context;
+use crate::failure::{Exit, Failure};
+use crate::router::connect;
+
+/// How often is looked.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Wait until the router is there, and until names can be asked for.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  namely up &\n  namely wait\n  namely serve data --prefix /lab/data &\n  namely wait /lab/data"
+)]
+pub struct Wait {
+    /// Prefixes that a program has to have registered or bound, or a route lead to.
+    #[arg(value_name = "PREFIX")]
+    prefixes: Vec<Name>,
+    /// How long to wait, s.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+}
+
+impl Wait {
+    /// Returns when all is there.
+    pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let stop = crate::stop::flag()?;
+        let end = Instant::now() + Duration::from_secs(self.timeout);
+        loop {
+            let missing = match connect(ctx).map(|mut router| self.missing(&mut router)) {
+                Ok(Ok(None)) => return Ok(()),
+                Ok(Ok(Some(prefix))) => Failure::new(
+                    Exit::Timeout,
+                    format!("nobody has registered or bound {prefix} in {} s", self.timeout),
+                )
+                .hint("`namely route list` and `namely bind list` show what there is"),
+                Ok(Err(failure)) | Err(failure) if failure.exit != Exit::NoRouter => return Err(failure),
+                Ok(Err(failure)) | Err(failure) => failure,
+            };
+            if stop.load(Ordering::Relaxed) {
+                return Err(Failure::new(Exit::Interrupted, "nothing is waited for any more"));
+            }
+            if Instant::now() >= end {
+                return Err(missing);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// The first prefix that nobody has.
+    fn missing(&self, router: &mut Client) -> Result<Option<&Name>, Failure> {
+        if self.prefixes.is_empty() {
+            return Ok(None);
+        }
+        let routes = router.rib()?;
+        // Other routers than namely's have no bindings.
+        let bound = router.bindings().unwrap_or_default();
+        let is_there = |prefix: &Name| {
+            routes.iter().any(|entry| entry.prefix == *prefix) || bound.iter().any(|b| b.prefix == *prefix)
+        };
+        Ok(self.prefixes.iter().find(|prefix| !is_there(prefix)))
+    }
+}
