@@ -252,7 +252,7 @@ fn a_script_waits_for_a_router_and_for_who_serves_a_name() {
     let server = home.namely(["pingserver", "/lab/here"]);
     home.spawn(server);
     home.ok(["wait", "/lab/here/ping"]);
-    assert_eq!(home.json(["ping", "/lab/here", "-c", "1"]).len(), 2);
+    assert_eq!(home.json(["ping", "/lab/here", "-c", "1"]).len(), 1);
 }
 
 #[test]
@@ -264,10 +264,9 @@ fn the_shell_is_told_faces_prefixes_keys_and_strategies() {
         let printed = home.ok([&["complete", "--"], words].concat());
         printed.lines().map(str::to_owned).collect::<Vec<_>>()
     };
-    let faces: Vec<String> =
-        home.json(["face", "list"]).iter().map(|face| face["face"].to_string()).collect();
-    let offered = complete(&["face", "show", ""]);
-    assert!(!faces.is_empty() && faces.iter().all(|face| offered.contains(face)), "{offered:?}");
+    let faces = home.json(["face", "list", "--remote", "udp4://127.0.0.1:6399"]);
+    let face = faces[0]["face"].to_string();
+    assert!(complete(&["face", "show", ""]).contains(&face), "{faces:?}");
     assert_eq!(complete(&["get", "/l"]), ["/lab"]);
     assert!(complete(&["strategy", "set", "/", "b"]).contains(&"best-route".to_owned()));
     for strategy in complete(&["strategy", "set", "/", ""]) {
