@@ -15,9 +15,11 @@ const RESUME: GetOptions = GetOptions {
     resume: true,
     sync: true,
     secret: Some(ResumeSecret::new([7; 32])),
-    keep_execute: false,
+    keep_mode: false,
     allow_older: true,
     age_max: None,
+    delete: false,
+    dry_run: false,
 };
 
 fn object(version: u64) -> Object {
@@ -80,7 +82,7 @@ fn fetch(target: &Path, version: u64, resume: bool, until: u64, end: End, promis
         End::Killed => return,
         End::Early => true,
         End::Whole if failed => true,
-        End::Whole => part.finish(target, true, 0).is_err(),
+        End::Whole => part.finish(target, true, None).is_err(),
     };
     if given_up {
         let octets = part.abandon();
