@@ -9,7 +9,6 @@ use crate::options::Compare;
 use crate::plain::PlainCommand;
 use crate::soak::Soak;
 use crate::tables::{Tables, TablesCase};
-use crate::trees::Trees;
 
 /// Side-by-side benchmarks of namely and its peers.
 #[derive(Debug, Parser)]
@@ -26,9 +25,6 @@ pub enum Command {
     /// Measure subjects beside one another, alternating in one run
     #[command(after_help = HELP)]
     Compare(Compare),
-    /// Fetch a tree of small files beside rsync
-    #[command(after_help = FILES_HELP)]
-    Files(Trees),
     /// Attack a router at its default limits and watch what becomes of the honest
     #[command(after_help = ATTACKS_HELP)]
     Attacks(Attacks),
@@ -64,12 +60,6 @@ A subject whose programs are absent is named and left out.
 
 Example:
   cargo build --profile dist && target/dist/namely-bench compare --subject namely,nfd,ndnd";
-
-const FILES_HELP: &str = "namely is looked for as by `compare`, rsync on PATH or by RSYNC_BIN. Processor time is that of all processes: daemon or router
-and server, and client.
-
-Example:
-  cargo build --release && target/release/namely-bench files --dir /dev/shm";
 
 const ATTACKS_HELP: &str = "Honest consumers fetch and compare what they got, by Unix socket and by UDP; an application pings; `namely status` is
 timed. Attackers, consumers and the router share the machine: the ratio has in it what the attackers themselves take.

@@ -39,4 +39,3 @@ pub mod soak;
 pub mod stats;
 pub mod subject;
 pub mod tables;
-pub mod trees;
