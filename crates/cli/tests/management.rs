@@ -292,7 +292,7 @@ fn the_shell_is_told_faces_prefixes_keys_and_strategies() {
         command.arg("-c").arg(format!("source {}; {ask}", home.path("script").display()));
         command.env("PATH", path).env("NAMELY_ROUTER", home.router_uri()).env("HOME", home.path("."));
         let Ok(output) = command.output() else {
-            println!("skipped: {shell} is not installed");
+            println!("not tried: {shell} is not installed");
             continue;
         };
         let end = ended(output);
