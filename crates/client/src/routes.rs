@@ -44,7 +44,10 @@ impl Client {
     /// # Errors
     /// As of [`Client::rib`].
     pub fn fib(&mut self) -> Result<Vec<FibEntry>, ClientError> {
-        self.entries(Dataset::FibList)
+        // A router that has much sends it as it lies there.
+        let mut entries: Vec<FibEntry> = self.entries(Dataset::FibList)?;
+        entries.sort_by(|a, b| a.prefix.cmp(&b.prefix));
+        Ok(entries)
     }
 
     /// Has Interests below `prefix` go to a face, or changes that route (`rib/register`).

@@ -142,6 +142,35 @@ fn a_long_dataset_comes_in_segments_of_one_state() {
     assert_eq!(beyond.data().content_type, ContentType::Nack);
 }
 
+/// More than is made at once: other commands are served in between.
+#[test]
+fn a_dataset_that_is_made_in_parts_is_whole_and_others_are_answered_meanwhile() {
+    use std::fmt::Write as _;
+    let routes = 3 * namely_forwarder::WALK_PLACES + 1;
+    let mut config = String::new();
+    for n in 0..routes {
+        writeln!(config, "[[route]]\nprefix = \"/many/{n}\"\nto = \"local\"").unwrap();
+    }
+    let daemon = Daemon::start_with(&config, &[]);
+    let (mut client, mut other) = (daemon.connect(), daemon.connect());
+    for dataset in [Dataset::RibList, Dataset::FibList] {
+        let prefix = dataset.prefix(Scope::Localhost);
+        client.send(&InterestBuilder::new(prefix).can_be_prefix().must_be_fresh().nonce([7; 4]).build());
+        other.register(&format!("/other/{dataset}"));
+        client.receive(PATIENCE).unwrap();
+        let content = client.dataset(dataset);
+        let names: std::collections::BTreeSet<_> = match dataset {
+            Dataset::RibList => blocks::<RibEntry>(&content).map(|entry| entry.unwrap().prefix).collect(),
+            _ => blocks::<FibEntry>(&content).map(|entry| entry.unwrap().prefix).collect(),
+        };
+        assert_eq!(
+            names.iter().filter(|prefix| name("/many").as_name().is_prefix_of(prefix.as_name())).count(),
+            routes as usize
+        );
+        assert!(names.contains(&name(&format!("/other/{dataset}"))));
+    }
+}
+
 #[test]
 fn face_events_come_in_order_and_wait_for_a_slow_subscriber() {
     let daemon = Daemon::start();

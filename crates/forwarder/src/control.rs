@@ -33,7 +33,7 @@ pub const LEARNED_ROUTE_MS: u64 = 30_000;
 const LEARNED_COST: u64 = 2048;
 
 /// Table places read under one hold of a lock.
-const WALK_PLACES: u32 = 1024;
+pub const WALK_PLACES: u32 = 1024;
 
 /// How full the tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,11 +236,19 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// All FIB entries.
     pub fn fib_snapshot(&self) -> Vec<FibEntry> {
         let mut entries = Vec::new();
-        let mut from = Some(1);
-        while let Some(id) = from {
-            from = self.fib.walk(id, WALK_PLACES, &mut entries);
+        let mut from = None;
+        loop {
+            from = self.fib_walk(from, &mut entries);
+            if from.is_none() {
+                return entries;
+            }
         }
-        entries
+    }
+
+    /// Adds some FIB entries, at most [`WALK_PLACES`], to `entries`: the first ones, or those from
+    /// the place on that an earlier call gave. Returns the next place, if there is one.
+    pub fn fib_walk(&self, from: Option<u32>, entries: &mut Vec<FibEntry>) -> Option<u32> {
+        self.fib.walk(from.unwrap_or(1), WALK_PLACES, entries)
     }
 
     /// Adds a route or renews the one with the same name, face and origin. The FIB has changed when
@@ -319,11 +327,17 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let mut entries = Vec::new();
         let mut last = None;
         loop {
-            last = self.rib.lock().walk(last.as_ref(), WALK_PLACES as usize, now_ns, &mut entries);
+            last = self.rib_walk(last.as_ref(), now_ns, &mut entries);
             if last.is_none() {
                 return entries;
             }
         }
+    }
+
+    /// Adds the routes of some names, at most [`WALK_PLACES`], to `entries`, in the order of names:
+    /// the first ones, or those after `last`. Returns the last name, unless there are none after it.
+    pub fn rib_walk(&self, last: Option<&Name>, now_ns: u64, entries: &mut Vec<RibEntry>) -> Option<Name> {
+        self.rib.lock().walk(last, WALK_PLACES as usize, now_ns, entries)
     }
 
     /// Names of the regions this router is in; see [`crate::Config::regions`].

@@ -95,7 +95,7 @@ mod wheel;
 pub use batch::Batch;
 pub use bpt::{BindError, Bound};
 pub use config::{Config, ConfigError, Sha256, UnsolicitedPolicy};
-pub use control::{DISCOVERY_FACES_MAX, LEARNED_ROUTE_MS, PitStatus, TableSizes};
+pub use control::{DISCOVERY_FACES_MAX, LEARNED_ROUTE_MS, PitStatus, TableSizes, WALK_PLACES};
 pub use counters::{DropReason, ForwarderCounters, PacketCounts};
 pub use cs::{CsChange, CsPolicy, CsStatus, PolicyModel, UnknownPolicy};
 pub use faces::{FaceError, FaceHold, FaceId, FaceLayer, FaceProperties, FaceSnapshot, Released};

@@ -1,9 +1,12 @@
 //! Prefix Announcements (NDN wiki, PrefixAnnouncement): the Data by which `rib/announce` registers
 //! a prefix.
 //!
-//! The command's sender needs the right to register the prefix; the announcement's own signature is
-//! not looked at, because whoever may register a prefix needs nobody else's word for it.
+//! The command's sender needs the right to register the prefix. Where the policy has anchors for
+//! announcements the announcement must be signed by the key of one, whose identity is above the
+//! prefix; without, its own signature is not looked at, because whoever may register a prefix needs
+//! nobody else's word for it.
 
+use namely_security::{Certificate, TrustPolicy, Verdict, Verifier};
 use namely_wire::AnnouncementView;
 use namely_wire::mgmt::{ControlParameters, ControlResponse, RouteOrigin, route_flags, status_code};
 
@@ -15,6 +18,34 @@ pub(crate) const ANNOUNCED_COST: u64 = 2048;
 /// Longest time that one announcement keeps a route, ms; the announcer must repeat it. NFD's
 /// figure.
 pub(crate) const ANNOUNCED_MS_MAX: u64 = 3_600_000;
+
+/// Who may sign announcements.
+#[derive(Debug)]
+pub(crate) struct Announcers(Option<Verifier>);
+
+impl Announcers {
+    /// The holders of the keys of `anchors`; without any, everybody.
+    pub(crate) fn new(anchors: &[Certificate]) -> Self {
+        let mut trust = TrustPolicy::hierarchical();
+        for anchor in anchors {
+            trust.add_anchor(anchor.clone());
+        }
+        Announcers((!anchors.is_empty()).then(|| Verifier::new(trust)))
+    }
+
+    /// Whether the announcement `data` is believed at `unix_ms`.
+    pub(crate) fn check(&mut self, data: &[u8], unix_ms: u64) -> Result<(), ControlResponse> {
+        let Some(verifier) = &mut self.0 else { return Ok(()) };
+        let why = match verifier.verify(data, unix_ms.saturating_mul(1_000_000)) {
+            Verdict::Verified(_) => return Ok(()),
+            Verdict::NeedCertificate(needed) => format!("its key {} is no anchor's", needed.certificate),
+            Verdict::Rejected(rejection) => rejection.to_string(),
+        };
+        let text =
+            format!("the prefix announcement is not believed: {why}; see authorization.announcement_anchors");
+        Err(ControlResponse::new(status_code::UNAUTHORIZED, text))
+    }
+}
 
 /// The registration that `data` announces, as seen at `unix_ms`.
 pub(crate) fn parameters(data: &[u8], unix_ms: u64) -> Result<ControlParameters, ControlResponse> {
@@ -52,6 +83,47 @@ mod tests {
         };
         let data = announcement.build(&SignatureInfo::digest_sha256()).finish(&[0; 32]);
         parameters(&data, NOW_MS)
+    }
+
+    #[test]
+    fn where_there_are_anchors_only_their_keys_announce_and_only_below_their_names() {
+        use namely_security::{KeyType, PrivateKey, Signer};
+        use std::sync::Arc;
+        let validity = ValidityPeriod { not_before_s: 0, not_after_s: NOW_MS };
+        let key = |uri: &str| {
+            let name: namely_wire::Name = uri.parse().unwrap();
+            let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+            let certificate = Certificate::self_signed(name.as_name(), &key, validity, 1).unwrap();
+            (certificate, Signer::new(name, key))
+        };
+        let ((anchor, ours), (_, stranger)) = (key("/a/KEY/1"), key("/a/KEY/2"));
+        let announced = |prefix: &str, signer: &Signer| {
+            let announcement = Announcement {
+                prefix: prefix.parse().unwrap(),
+                version: 1,
+                expiration_period_ms: 1000,
+                validity: None,
+                cost: None,
+            };
+            let unsigned = announcement.build(&signer.signature_info());
+            let signature = signer.sign(&[unsigned.signed_portion()]).unwrap();
+            unsigned.finish(&signature)
+        };
+        let mut none = Announcers::new(&[]);
+        let mut some = Announcers::new(&[anchor]);
+        for (prefix, signer, is_believed) in
+            [("/a/b", &ours, true), ("/a/b", &stranger, false), ("/b", &ours, false)]
+        {
+            let data = announced(prefix, signer);
+            assert!(none.check(&data, NOW_MS).is_ok());
+            let checked = some.check(&data, NOW_MS);
+            assert_eq!(checked.is_ok(), is_believed, "{prefix} {checked:?}");
+            assert!(checked.is_ok_and(|()| true) == is_believed);
+        }
+        let mut damaged = announced("/a/b", &ours);
+        *damaged.last_mut().unwrap() ^= 1;
+        let refused = some.check(&damaged, NOW_MS).unwrap_err();
+        assert!(refused.code == 403 && refused.text.contains("announcement_anchors"), "{}", refused.text);
     }
 
     #[test]

@@ -6,8 +6,9 @@ use namely_security::{
     CommandRefusal, CommandTime, CommandVerifier, Pattern, RejectionReason, Rule, TrustPolicy,
 };
 use namely_wire::InterestView;
-use namely_wire::mgmt::Command;
+use namely_wire::mgmt::{Command, ControlResponse};
 
+use crate::announcement::Announcers;
 use crate::management::Now;
 use crate::policy::{Act, Loopback, Policy, Requester};
 
@@ -17,23 +18,34 @@ const USER_NOT_ALLOWED: &str = "user_not_allowed";
 /// Refusal of a key whose rights do not reach.
 const KEY_NOT_ALLOWED: &str = "key_not_allowed";
 
+/// Refusal of a prefix announcement that no anchor's key signed.
+const ANNOUNCEMENT_NOT_BELIEVED: &str = "announcement_not_believed";
+
 #[derive(Debug)]
 pub(crate) struct Authenticator {
     policy: Policy,
     verifier: CommandVerifier,
+    announcers: Announcers,
     refusals: BTreeMap<&'static str, u64>,
 }
 
 impl Authenticator {
     pub(crate) fn new(policy: Policy, start: Now) -> Self {
         let verifier = CommandVerifier::new(trust(&policy), time(start));
-        Authenticator { policy, verifier, refusals: BTreeMap::new() }
+        let announcers = Announcers::new(&policy.announcement_anchors);
+        Authenticator { policy, verifier, announcers, refusals: BTreeMap::new() }
     }
 
     /// What is known of replays stays: the new policy may have the same keys.
     pub(crate) fn set_policy(&mut self, policy: Policy) {
         self.verifier.set_policy(trust(&policy));
+        self.announcers = Announcers::new(&policy.announcement_anchors);
         self.policy = policy;
+    }
+
+    /// Whether the prefix announcement `data` is believed.
+    pub(crate) fn believe(&mut self, data: &[u8], now: Now) -> Result<(), ControlResponse> {
+        self.announcers.check(data, now.unix_ms).inspect_err(|_| self.count(ANNOUNCEMENT_NOT_BELIEVED))
     }
 
     /// Refused commands by reason.
@@ -81,7 +93,7 @@ impl Authenticator {
                 let refused = format!("user {uid} may not {what}");
                 if may {
                     format!(
-                        "{refused} over TCP: use the router's Unix socket, or see authorization.loopback; and as \
+                        "{refused} over loopback: use the router's Unix socket, or see authorization.loopback; and as \
                          for its signature: {text}"
                     )
                 } else {

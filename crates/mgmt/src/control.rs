@@ -67,8 +67,9 @@ pub trait Tables {
     /// What was dropped, by reason, and how packets went; those that are not zero.
     fn counters(&self) -> Vec<Counter>;
 
-    /// The FIB, in the order of names.
-    fn fib(&self) -> Vec<FibEntry>;
+    /// Adds a bounded number of entries of the FIB to `entries`: the first ones, or those from the
+    /// place on that an earlier call gave. Returns the next place, if there is one.
+    fn fib(&self, from: Option<u32>, entries: &mut Vec<FibEntry>) -> Option<u32>;
 
     /// Adds a next hop or changes its cost.
     ///
@@ -79,8 +80,10 @@ pub trait Tables {
     /// Removes a next hop; false if there was none.
     fn fib_remove(&self, prefix: NameRef<'_>, face: FaceId) -> bool;
 
-    /// The RIB, in the order of names, with the time that each route has left.
-    fn rib(&self, now_ns: u64) -> Vec<RibEntry>;
+    /// Adds a bounded number of entries of the RIB to `entries`, in the order of names and with the
+    /// time that each route has left: the first ones, or those after `last`. Returns the last name,
+    /// unless there are none after it.
+    fn rib(&self, last: Option<&Name>, now_ns: u64, entries: &mut Vec<RibEntry>) -> Option<Name>;
 
     /// Adds a route, or replaces the one of the same prefix, face and origin. The FIB has changed
     /// when this returns.

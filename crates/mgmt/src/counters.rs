@@ -19,6 +19,8 @@ pub struct Counters {
     pub datasets: u64,
     /// Datasets answered with a large state that was made less than a second ago.
     pub datasets_repeated: u64,
+    /// Datasets asked for while they were being made; answered when they are.
+    pub datasets_joined: u64,
     /// Segments of states that are no longer kept; answered with 'no such data'.
     pub segments_missing: u64,
     /// Dataset Interests that no answer can match, for lack of CanBePrefix; dropped.
@@ -45,6 +47,7 @@ impl Counters {
             ("not_management", self.not_management),
             ("datasets", self.datasets),
             ("datasets_repeated", self.datasets_repeated),
+            ("datasets_joined", self.datasets_joined),
             ("segments_missing", self.segments_missing),
             ("datasets_unanswerable", self.datasets_unanswerable),
             ("events", self.events),

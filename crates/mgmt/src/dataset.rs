@@ -55,6 +55,8 @@ struct Snapshot {
     content: Vec<u8>,
     reader: Reader,
     made_ns: u64,
+    /// Whether a superuser stopped waiting for it before it was there.
+    is_owed: bool,
 }
 
 impl Snapshots {
@@ -70,7 +72,7 @@ impl Snapshots {
         // Two states never share a version, or a reader could mix their segments.
         self.last_version = unix_ms.max(self.last_version + 1);
         let name = prefix.to_name().join_version(self.last_version);
-        let snapshot = Snapshot { name, content, reader, made_ns: now_ns };
+        let snapshot = Snapshot { name, content, reader, made_ns: now_ns, is_owed: false };
         let first = snapshot.segment(0);
         self.expire(now_ns);
         self.kept.push_back(snapshot);
@@ -80,12 +82,25 @@ impl Snapshots {
 
     /// The first segment of a large state of the dataset named `prefix` that was made just now.
     pub(crate) fn large(&self, prefix: NameRef<'_>, now_ns: u64) -> Option<Vec<u8>> {
-        let is_fresh = |snapshot: &&Snapshot| {
-            snapshot.content.len() > LARGE_OCTETS
-                && now_ns.saturating_sub(snapshot.made_ns) < LARGE_FRESH_NS
-                && snapshot.name.as_name().without_last(1) == prefix
-        };
-        self.kept.iter().rev().find(is_fresh)?.segment(0)
+        let is_large =
+            |snapshot: &&Snapshot| snapshot.content.len() > LARGE_OCTETS && snapshot.is_fresh(prefix, now_ns);
+        self.kept.iter().rev().find(is_large)?.segment(0)
+    }
+
+    /// The newest state is owed to a superuser, who stopped waiting for it before it was there.
+    pub(crate) fn owe_newest(&mut self) {
+        if let Some(newest) = self.kept.back_mut() {
+            newest.is_owed = true;
+        }
+    }
+
+    /// The first segment of a state of the dataset named `prefix` that is owed and was made just
+    /// now. It is not owed any longer.
+    pub(crate) fn owed(&mut self, prefix: NameRef<'_>, now_ns: u64) -> Option<Vec<u8>> {
+        let is_owed = |snapshot: &&mut Snapshot| snapshot.is_owed && snapshot.is_fresh(prefix, now_ns);
+        let snapshot = self.kept.iter_mut().rev().find(is_owed)?;
+        snapshot.is_owed = false;
+        snapshot.segment(0)
     }
 
     /// A segment of a state that is kept.
@@ -137,6 +152,11 @@ pub(crate) fn largest(held: impl Iterator<Item = (Reader, usize)>) -> Option<Rea
 }
 
 impl Snapshot {
+    /// Returns true for a state of the dataset named `prefix` that was made just now.
+    fn is_fresh(&self, prefix: NameRef<'_>, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.made_ns) < LARGE_FRESH_NS && self.name.as_name().without_last(1) == prefix
+    }
+
     fn last_segment(&self) -> u64 {
         (self.content.len().saturating_sub(1) / SEGMENT_OCTETS_MAX) as u64
     }

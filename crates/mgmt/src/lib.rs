@@ -70,6 +70,7 @@ mod events;
 mod management;
 mod modules;
 mod policy;
+mod production;
 mod reply;
 mod tables;
 

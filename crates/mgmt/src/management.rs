@@ -1,5 +1,7 @@
 //! The one entry: an Interest for management's names in, Data out.
 
+use std::collections::VecDeque;
+
 use namely_wire::mgmt::{
     Block, Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Counter, Dataset,
     DatasetRequest, EventRequest, FaceEventNotification, FaceStatus, Request, RequestError, Scope,
@@ -15,6 +17,7 @@ use crate::dataset::{Reader, Snapshots};
 use crate::events::{Events, Subscription};
 use crate::modules::{self, bad, not_found};
 use crate::policy::{Act, Policy, Requester, is_reserved};
+use crate::production::Production;
 use crate::reply;
 
 /// Faces that are being made for `faces/create` at once. A command beyond them is refused with 504.
@@ -30,6 +33,8 @@ pub struct Management {
     start_ms: u64,
     authenticator: Authenticator,
     snapshots: Snapshots,
+    /// Datasets that are being made, the one first that is to be gone on with.
+    productions: VecDeque<Production>,
     events: Events,
     waiting: Vec<Waiting>,
     next_ticket: u64,
@@ -88,6 +93,7 @@ impl Management {
             start_ms: now.unix_ms,
             authenticator: Authenticator::new(policy, now),
             snapshots: Snapshots::default(),
+            productions: VecDeque::new(),
             // Event numbers go on from the start time: a restarted router never reuses one.
             events: Events::new(now.unix_ms),
             waiting: Vec::new(),
@@ -137,6 +143,31 @@ impl Management {
             Err(error) => replies.extend(self.unreadable(error, &interest)),
         }
         None
+    }
+
+    /// Whether a dataset is being made: [`Management::produce`] is to be called then.
+    pub fn is_producing(&self) -> bool {
+        !self.productions.is_empty()
+    }
+
+    /// Makes a part of a dataset that is too long to be made at once. Take Interests in between.
+    pub fn produce(&mut self, control: Control<'_>, now: Now, replies: &mut Vec<Vec<u8>>) {
+        let Some(mut production) = self.productions.pop_front() else { return };
+        if production.step(control.tables, now.ns) {
+            replies.push(self.publish(production, now));
+        } else {
+            self.productions.push_back(production);
+        }
+    }
+
+    fn publish(&mut self, production: Production, now: Now) -> Vec<u8> {
+        let is_owed = production.is_owed(now.ns);
+        let Production { name, reader, content, .. } = production;
+        let first = self.snapshots.publish(name.as_name(), content, reader, now.unix_ms, now.ns);
+        if is_owed {
+            self.snapshots.owe_newest();
+        }
+        first
     }
 
     /// Notifies subscribers that a face changed.
@@ -220,6 +251,9 @@ impl Management {
             }
         };
         self.allow(request, parameters, interest, incoming, (control.tables, now))?;
+        if let CommandParameters::Announcement(data) = &request.parameters {
+            self.authenticator.believe(data, now)?;
+        }
         let done = |response: Result<ControlResponse, ControlResponse>| response.map(Step::Done);
         match request.command {
             Command::FacesCreate => modules::faces::face_spec(parameters).map(Step::Make),
@@ -306,15 +340,40 @@ impl Management {
             self.counters.datasets_unanswerable += 1;
             return None;
         }
-        if !self.authenticator.is_superuser(&incoming.requester)
-            && let Some(first) = self.snapshots.large(interest.name, now.ns)
-        {
+        let is_superuser = self.authenticator.is_superuser(&incoming.requester);
+        let made = match is_superuser {
+            true => self.snapshots.owed(interest.name, now.ns),
+            false => self.snapshots.large(interest.name, now.ns),
+        };
+        if let Some(first) = made {
             self.counters.datasets_repeated += 1;
             return Some(first);
         }
+        let lifetime_ns = interest.lifetime_or_default_ms().saturating_mul(1_000_000);
+        let superuser_until_ns = is_superuser.then(|| now.ns.saturating_add(lifetime_ns));
+        let known = self.productions.iter_mut().find(|known| known.name.as_name() == interest.name);
+        if let Some(known) = known {
+            self.counters.datasets_joined += 1;
+            superuser_until_ns.into_iter().for_each(|until_ns| known.superuser_asks(until_ns));
+            return None;
+        }
         self.counters.datasets += 1;
-        let content = self.content(request, control, now);
-        Some(self.snapshots.publish(interest.name, content, reader(incoming), now.unix_ms, now.ns))
+        let Some(mut production) = Production::new(request.dataset, interest.name, reader(incoming)) else {
+            let content = self.content(request, control, now);
+            return Some(self.snapshots.publish(
+                interest.name,
+                content,
+                reader(incoming),
+                now.unix_ms,
+                now.ns,
+            ));
+        };
+        superuser_until_ns.into_iter().for_each(|until_ns| production.superuser_asks(until_ns));
+        if production.step(control.tables, now.ns) {
+            return Some(self.publish(production, now));
+        }
+        self.productions.push_back(production);
+        None
     }
 
     fn content(&self, request: &DatasetRequest, control: Control<'_>, now: Now) -> Vec<u8> {
@@ -329,8 +388,8 @@ impl Management {
             Dataset::StatusCounters => encode_blocks(&self.all_counters(control)),
             Dataset::FacesList | Dataset::FacesQuery => modules::faces::list(&request.filter, control.faces),
             Dataset::FacesChannels => modules::faces::channels(control.faces),
-            Dataset::FibList => encode_blocks(&control.tables.fib()),
-            Dataset::RibList => encode_blocks(&control.tables.rib(now.ns)),
+            // Made in parts.
+            Dataset::FibList | Dataset::RibList => Vec::new(),
             Dataset::StrategyChoiceList => encode_blocks(&control.tables.strategies()),
             Dataset::CsInfo => encode_blocks(&[control.tables.cs_info()]),
             Dataset::NeighborsList => {

@@ -14,7 +14,7 @@ pub enum Requester {
     /// A process of this machine that runs as this uid (`SO_PEERCRED` of a Unix socket).
     User(u32),
     /// A process of this machine that runs as this uid, as the kernel says of the other end of a
-    /// TCP connection over loopback.
+    /// connection over loopback, or of the address that a datagram came from.
     Loopback(u32),
     /// Somebody on this machine of whom the kernel cannot say as whom it runs: why not. Only
     /// signatures count.
@@ -55,6 +55,8 @@ pub struct Policy {
     pub users: Vec<(Option<u32>, Rights)>,
     /// Rights of the holders of keys, each known by a certificate.
     pub keys: Vec<(Certificate, Rights)>,
+    /// Whose keys sign prefix announcements; without any, only the right of who sends one counts.
+    pub announcement_anchors: Vec<Certificate>,
     /// How far users are believed over loopback.
     pub loopback: Loopback,
     /// Whether every user may bind below what a route leads to the face `local`.

@@ -55,10 +55,8 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
             .collect()
     }
 
-    fn fib(&self) -> Vec<FibEntry> {
-        let mut entries = self.fib_snapshot();
-        entries.sort_by(|a, b| a.prefix.cmp(&b.prefix));
-        entries
+    fn fib(&self, from: Option<u32>, entries: &mut Vec<FibEntry>) -> Option<u32> {
+        self.fib_walk(from, entries)
     }
 
     fn fib_add(&self, prefix: NameRef<'_>, face: FaceId, cost: u64) -> Result<(), FibError> {
@@ -69,8 +67,8 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
         self.fib_remove_nexthop(prefix, face)
     }
 
-    fn rib(&self, now_ns: u64) -> Vec<RibEntry> {
-        self.rib_snapshot(now_ns)
+    fn rib(&self, last: Option<&Name>, now_ns: u64, entries: &mut Vec<RibEntry>) -> Option<Name> {
+        self.rib_walk(last, now_ns, entries)
     }
 
     fn rib_register(

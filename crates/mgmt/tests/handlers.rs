@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use namely_forwarder::{Config, FaceId, FaceProperties as ForwarderFace, Forwarder, Received};
+use namely_forwarder::{Config, FaceId, FaceProperties as ForwarderFace, Forwarder, Received, WALK_PLACES};
 use namely_mgmt::{
     BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX, Control, CreateFaceError, FaceSettings, Faces, Incoming,
     Management, NEW_FACES_MAX, NewFace, Now, Policy, Requester, Rights, UpdateFaceError,
@@ -13,7 +13,7 @@ use namely_security::{Signer, sha256, sign_interest};
 use namely_wire::mgmt::{
     Block, Command, ControlParameters, ControlResponse, Counter, Dataset, FaceEventKind,
     FaceEventNotification, FacePersistency, FaceScope, FaceStatus, FibEntry, GeneralStatus, LinkType,
-    RibEntry, Scope, blocks,
+    RibEntry, Route, Scope, blocks,
 };
 use namely_wire::{ContentType, DataView, FaceUri, InterestBuilder, Name};
 
@@ -402,6 +402,108 @@ fn events_reach_those_who_wait() {
     world.management.borrow_mut().face_event(&event, NOW, &mut replies);
     let data = DataView::parse(&replies[0]).unwrap();
     assert_eq!(FaceEventNotification::decode(data.content), Ok(event));
+}
+
+/// What a client asks for a dataset with; it waits for a second.
+fn wanted(dataset: Dataset) -> Vec<u8> {
+    let interest = InterestBuilder::new(dataset.prefix(Scope::Localhost)).can_be_prefix().must_be_fresh();
+    interest.lifetime_ms(1000).build()
+}
+
+/// A router with routes for `names`, and the face that they lead to.
+fn world_with_routes(names: u32) -> (World, u64) {
+    let world =
+        World::with(Config { rib_routes_max: 300_000, fib_entries_max: 300_000, ..Config::new(sha256) });
+    let face = world.add_face("fd://1");
+    for n in 0..names {
+        let route = Route { face_id: face, ..Route::default() };
+        world.tables.rib_register(&name(&format!("/many/{n}")), &route, 0).unwrap();
+    }
+    (world, face)
+}
+
+/// Makes parts of datasets until one is answered; how many, and the answer.
+fn produce(world: &World, now: Now) -> (u32, Vec<u8>) {
+    let mut replies = Vec::new();
+    for steps in 1.. {
+        world.management.borrow_mut().produce(world.control(), now, &mut replies);
+        if let Some(first) = replies.pop() {
+            return (steps, first);
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn root_is_answered_after_a_part_at_most_of_a_dataset_of_200000_routes_that_another_user_wants() {
+    const ROUTES: u32 = 200_000;
+    let (world, face) = world_with_routes(ROUTES);
+    for dataset in [Dataset::RibList, Dataset::FibList] {
+        assert_eq!(world.ask(&wanted(dataset), face, USER).0.len(), 0, "it is being made");
+        // Asked for again, by whomever: there is one that is made for all.
+        assert_eq!(world.ask(&wanted(dataset), face, Requester::User(1001)).0.len(), 0);
+    }
+    assert_eq!(world.management.borrow().counters().datasets_joined, 2);
+    // No more than this is between two commands, however much there is.
+    let parts = ROUTES.div_ceil(WALK_PLACES);
+    let mut first = Vec::new();
+    for n in 0..parts - 2 {
+        world.management.borrow_mut().produce(world.control(), NOW, &mut first);
+        if n % 16 == 0 {
+            let answer = world.command(Command::RibRegister, &named("/root"), face, Requester::User(0));
+            assert_eq!(answer.code, 200);
+        }
+    }
+    assert!(first.is_empty() && world.management.borrow().is_producing());
+    let (steps, one) = produce(&world, NOW);
+    let (more, other) = produce(&world, NOW);
+    assert!((steps + more).abs_diff(parts) <= 2, "{steps} {more}");
+    assert!(!world.management.borrow().is_producing());
+    // All of it is there, in segments of one state.
+    for first in [one, other].iter().filter(|first| first.windows(3).any(|part| part == b"rib")) {
+        let data = DataView::parse(first).unwrap();
+        let prefix = data.name.without_last(1).to_name();
+        let mut content = data.content.to_vec();
+        for segment in 1.. {
+            let next = InterestBuilder::new(prefix.clone().join_segment(segment)).build();
+            let next = world.ask(&next, face, USER).0.remove(0);
+            let next = DataView::parse(&next).unwrap();
+            if next.content_type != ContentType::Blob {
+                break;
+            }
+            content.extend_from_slice(next.content);
+        }
+        assert_eq!(blocks::<RibEntry>(&content).filter(Result::is_ok).count() as u32, ROUTES + 1);
+    }
+}
+
+#[test]
+fn root_sees_the_present_state_although_another_user_waits_for_one_that_is_being_made() {
+    let (world, face) = world_with_routes(3 * WALK_PLACES);
+    assert!(world.ask(&wanted(Dataset::RibList), face, USER).0.is_empty());
+    let mut nothing = Vec::new();
+    world.management.borrow_mut().produce(world.control(), NOW, &mut nothing);
+    // It comes before all that was read yet.
+    world.command(Command::RibRegister, &named("/a"), face, Requester::User(0));
+    assert!(
+        nothing.is_empty() && world.ask(&wanted(Dataset::RibList), face, Requester::User(0)).0.is_empty()
+    );
+    let (steps, first) = produce(&world, NOW);
+    let content = DataView::parse(&first).unwrap().content.to_vec();
+    let entry = blocks::<RibEntry>(&content).next().unwrap().unwrap();
+    assert_eq!((entry.prefix, steps), (name("/a"), 4), "it was begun anew");
+
+    // Who waited no longer when it was there gets it once more, and a new one then.
+    assert!(world.ask(&wanted(Dataset::RibList), face, Requester::User(0)).0.is_empty());
+    let later = Now { ns: NOW.ns + 1_000_000_000, ..NOW };
+    let (_, first) = produce(&world, later);
+    let again =
+        Incoming { interest: &wanted(Dataset::RibList), face_id: face, requester: Requester::User(0) };
+    for expected in [Some(first), None] {
+        let mut replies = Vec::new();
+        world.management.borrow_mut().handle(again.clone(), world.control(), later, &mut replies);
+        assert_eq!(replies.pop(), expected);
+    }
 }
 
 #[test]

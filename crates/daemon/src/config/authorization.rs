@@ -12,7 +12,7 @@ use super::values;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Authorization {
-    /// What users may do, at most, who connect by TCP over loopback: the kernel says who they are.
+    /// What users may do, at most, who come over loopback: the kernel says who they are.
     #[serde(deserialize_with = "loopback")]
     pub loopback: Loopback,
     /// Whether `/localhop/nfd/rib` answers: other nodes may then register prefixes on this router,
@@ -21,7 +21,10 @@ pub struct Authorization {
     /// Whether every user of this machine may bind a prefix below one that a route leads to the
     /// face `local`.
     pub bind_below_local: bool,
-    /// What users may do who connect through the Unix socket or by TCP over loopback, beside that.
+    /// Files of certificates: with some, prefix announcements (`rib/announce`) are taken only if
+    /// the key of one signed them and its identity is above the prefix.
+    pub announcement_anchors: Vec<PathBuf>,
+    /// What users may do who come through the Unix socket or over loopback, beside that.
     /// All rules that fit add up; without any, only root and the router's own user register
     /// prefixes.
     pub user: Vec<UserRule>,
@@ -35,6 +38,7 @@ impl Default for Authorization {
             loopback: Loopback::default(),
             localhop_rib: false,
             bind_below_local: true,
+            announcement_anchors: Vec::new(),
             user: Vec::new(),
             key: Vec::new(),
         }

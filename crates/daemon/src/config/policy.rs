@@ -44,6 +44,10 @@ impl Authorization {
                 Rights { register: rule.register.clone(), bind: rule.bind.clone(), manage: rule.manage },
             ));
         }
+        for path in &self.announcement_anchors {
+            let certificate = read_certificate(path).map_err(PolicyError::Anchor)?;
+            policy.announcement_anchors.push(certificate);
+        }
         Ok(policy)
     }
 }
@@ -59,6 +63,8 @@ pub enum PolicyError {
     UnknownUser(String),
     /// The certificate cannot be read.
     Certificate(CertificateFileError),
+    /// The certificate of an anchor of announcements cannot be read.
+    Anchor(CertificateFileError),
 }
 
 impl fmt::Display for PolicyError {
@@ -68,6 +74,7 @@ impl fmt::Display for PolicyError {
                 write!(f, "authorization.user: {PASSWD} has no user `{name}`; name an existing user or a uid")
             }
             PolicyError::Certificate(error) => write!(f, "authorization.key: {error}"),
+            PolicyError::Anchor(error) => write!(f, "authorization.announcement_anchors: {error}"),
         }
     }
 }
@@ -116,5 +123,9 @@ mod tests {
         std::fs::write(&path, "this is no certificate").unwrap();
         let message = config.authorization.policy().unwrap_err().to_string();
         assert!(message.contains("ops.cert"), "{message}");
+        config.authorization.key.clear();
+        config.authorization.announcement_anchors.push(path);
+        let message = config.authorization.policy().unwrap_err().to_string();
+        assert!(message.contains("announcement_anchors") && message.contains("ops.cert"), "{message}");
     }
 }

@@ -149,10 +149,21 @@ impl ControlThread {
                 Err(InboxError::TimedOut) => {}
                 Err(InboxError::Stopped) => break,
             }
+            self.produce();
         }
         tracing::debug!(counters = ?self.management.counters(), "management ends");
         for (reason, count) in self.management.refusals() {
             tracing::debug!("{count} commands refused: {reason}");
+        }
+    }
+
+    /// Makes a part of a dataset that is asked for; more of it after what has come meanwhile.
+    fn produce(&mut self) {
+        if self.management.is_producing() {
+            self.inbox.handled();
+            let mut replies = Vec::new();
+            self.management.produce(control(&self.plane, &self.core), now(), &mut replies);
+            self.reply(replies);
         }
     }
 
@@ -172,6 +183,9 @@ impl ControlThread {
         let later_ns = self.readvertiser.tick(&self.config.readvertise.origins, control, now(), |command| {
             self.plane.inject(command, LpHeaders::default());
         });
+        if self.management.is_producing() {
+            return Duration::ZERO;
+        }
         next_ns
             .into_iter()
             .chain(leftovers_ns)

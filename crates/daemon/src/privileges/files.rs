@@ -56,8 +56,10 @@ fn restrict(read: &[PathBuf], sockets: &[PathBuf]) -> Result<RulesetStatus, Rule
 
 /// The folders of the configuration and of certificates: a reload reads what has taken their place.
 fn folders_read(config: &Config, config_file: Option<&Path>) -> Vec<PathBuf> {
-    let certificates = config.authorization.key.iter().map(|rule| rule.certificate.as_path());
-    certificates.chain(config.discovery.certificates()).chain(config_file).map(folder_of).collect()
+    let keys = config.authorization.key.iter().map(|rule| rule.certificate.as_path());
+    let anchors = config.authorization.announcement_anchors.iter().map(PathBuf::as_path);
+    let discovery = config.discovery.certificates();
+    keys.chain(anchors).chain(discovery).chain(config_file).map(folder_of).collect()
 }
 
 /// The folders where sockets are made and removed.
@@ -83,14 +85,14 @@ mod tests {
 
     #[test]
     fn folders_of_what_is_named_are_opened_and_no_others() {
-        let text = "[faces]\nlisten = [\"unix:///a/b.sock\", \"memif:///c/d.memif\", \"udp://127.0.0.1:1\"]\n\
+        let text = "[authorization]\nannouncement_anchors = [\"/h/i.cert\"]\n[faces]\nlisten = [\"unix:///a/b.sock\", \"memif:///c/d.memif\", \"udp://127.0.0.1:1\"]\n\
                     [[authorization.key]]\ncertificate = \"/e/f.cert\"\n";
         let config = Config::parse(text, "x".as_ref()).unwrap();
         assert_eq!(folders_of_sockets(&config), [Path::new("/a"), Path::new("/c")]);
         assert_eq!(
             folders_read(&config, Some("/g/namely.toml".as_ref())),
-            [Path::new("/e"), Path::new("/g")]
+            [Path::new("/e"), Path::new("/h"), Path::new("/g")]
         );
-        assert_eq!(folders_read(&config, Some("namely.toml".as_ref())), [Path::new("/e"), Path::new(".")]);
+        assert_eq!(folders_read(&config, Some("namely.toml".as_ref()))[2], Path::new("."));
     }
 }

@@ -151,6 +151,11 @@ impl Inbox {
         }
     }
 
+    /// Ends the time that whoever sent the last packet is charged with.
+    pub fn handled(&self) {
+        self.shared.queue.lock().charge(clock::monotonic_ns());
+    }
+
     /// The next event, if one is there.
     pub fn try_next(&self) -> Option<ControlEvent> {
         self.next(Duration::ZERO).ok()
