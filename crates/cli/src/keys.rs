@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use namely_files::ResumeSecret;
+use namely_files::{ResumeSecret, Vouched};
 use namely_host::clock::unix_ns;
 use namely_security::{
     Certificate, KeyChain, KeyChainError, KeyEntry, KeyType, NewKey, Passphrase, Signer, TrustPolicy,
     validity,
 };
-use namely_wire::Name;
+use namely_wire::{Name, key_name_of_locator};
 
 use crate::commands::Context;
 use crate::failure::Failure;
@@ -69,11 +69,21 @@ pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Fa
 
 /// The certificates of the keys that may sign below `prefix`, of each key the one to publish under
 /// first: a producer answers for them, so that clients find the key that signed what they fetch.
-pub fn certificates_for(prefix: &Name) -> Result<Vec<Certificate>, Failure> {
-    let keys = key_chain()?.list().map_err(key_failure)?.keys;
-    let below = keys.into_iter().filter(|k| k.identity().is_prefix_of(prefix.as_name()));
+/// Where the key that issued one is here too, and needs no passphrase, it says that it is good.
+pub fn certificates_for(prefix: &Name) -> Result<Vec<Vouched>, Failure> {
+    let chain = key_chain()?;
+    let keys = chain.list().map_err(key_failure)?.keys;
+    let issuer_of = |certificate: &Certificate| {
+        let name = key_name_of_locator(certificate.signer_name()?).ok()?;
+        let entry = keys.iter().find(|key| key.name.as_name() == name && !key.encrypted)?;
+        // One that signs itself is believed as it is, or not.
+        let is_own = certificate.key_name() == name;
+        if is_own { None } else { signer_of(&chain, entry).ok() }
+    };
     let now_s = unix_ns() / 1_000_000_000;
-    Ok(below.flat_map(|k| k.certificates_at(now_s)).collect())
+    let below = keys.iter().filter(|k| k.identity().is_prefix_of(prefix.as_name()));
+    let certificates = below.flat_map(|k| k.clone().certificates_at(now_s));
+    Ok(certificates.map(|certificate| Vouched { issuer: issuer_of(&certificate), certificate }).collect())
 }
 
 /// What the journals of partial files are known by. Without one, which is said in the log, fetches

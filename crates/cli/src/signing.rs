@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use namely_files::Vouched;
 use namely_host::clock::unix_ns;
 use namely_security::validity::UtcTime;
 use namely_security::{Certificate, KeyEntry, Signer};
@@ -22,17 +23,17 @@ const LOOK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(
 /// Somebody who answers for certificates.
 pub trait Certified: Producer {
     /// Answers for these from now on.
-    fn set_certificates(&mut self, certificates: Vec<Certificate>);
+    fn set_certificates(&mut self, certificates: Vec<Vouched>);
 }
 
 impl Certified for namely_files::FileServer {
-    fn set_certificates(&mut self, certificates: Vec<Certificate>) {
+    fn set_certificates(&mut self, certificates: Vec<Vouched>) {
         self.set_certificates(certificates);
     }
 }
 
 impl Certified for namely_files::Put {
-    fn set_certificates(&mut self, certificates: Vec<Certificate>) {
+    fn set_certificates(&mut self, certificates: Vec<Vouched>) {
         self.set_certificates(certificates);
     }
 }

@@ -16,6 +16,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod certificates;
 mod content;
 pub mod get;
 mod group;
@@ -26,6 +27,7 @@ pub mod put;
 mod root;
 pub mod server;
 
+pub use certificates::Vouched;
 pub use get::{GetError, GetOptions, Got, ResumeSecret, get, get_object, get_to_writer, get_tree};
 pub use put::{Input, Put, PutOptions};
 pub use server::{FileServer, ServeCounters, ServeError, ServeOptions};

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use namely_security::{Certificate, ManifestHash, Signer, sign_data};
+use namely_security::{ManifestHash, Signer, sign_data};
 use namely_transport::connection::Outbox;
 use namely_transport::publish::{SEGMENT_OCTETS_DEFAULT, Signing};
 use namely_transport::serve::Producer;
@@ -13,6 +13,7 @@ use namely_wire::rdr::{Metadata, metadata_name};
 use namely_wire::{DataBuilder, InterestView, LpHeaders, NackReason, Name, NameRef};
 use rustix::fs::{Mode, OFlags, fstat, open};
 
+use crate::certificates::{Answer, Certificates, Vouched};
 use crate::content::Content;
 use crate::published::{Packaging, PublishedObject, Unavailable};
 use crate::server::{Facet, Part, Request, ServeCounters, ServeError, segment_octets_max};
@@ -94,7 +95,7 @@ pub struct Put {
     object: PublishedObject,
     packaging: Packaging,
     metadata: Vec<u8>,
-    certificates: Vec<Certificate>,
+    certificates: Certificates,
     counters: ServeCounters,
 }
 
@@ -137,21 +138,21 @@ impl Put {
             object,
             packaging,
             metadata,
-            certificates: Vec::new(),
+            certificates: Certificates::default(),
             counters: ServeCounters::default(),
         })
     }
 
     /// Answers for `certificates` too.
-    pub fn with_certificates(mut self, certificates: Vec<Certificate>) -> Self {
-        self.certificates = certificates;
+    pub fn with_certificates(mut self, certificates: Vec<Vouched>) -> Self {
+        self.certificates.set(certificates);
         self
     }
 
     /// Answers for `certificates` instead, the first of each key that is asked for by its key's
     /// name.
-    pub fn set_certificates(&mut self, certificates: Vec<Certificate>) {
-        self.certificates = certificates;
+    pub fn set_certificates(&mut self, certificates: Vec<Vouched>) {
+        self.certificates.set(certificates);
     }
 
     /// The versioned name.
@@ -200,15 +201,15 @@ impl Put {
 
 impl Producer for Put {
     fn prefixes(&self) -> Vec<Name> {
-        crate::server::prefixes(&self.name, &self.certificates)
+        self.certificates.prefixes(&self.name)
     }
 
     fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox) {
         self.counters.interests += 1;
-        if let Some(certificate) = crate::server::certificate(&self.certificates, interest) {
-            outbox.send(headers, certificate.wire());
-            self.counters.certificates += 1;
-            return;
+        match self.certificates.answer(interest, headers, outbox) {
+            Answer::Other => {}
+            Answer::Sent => return self.counters.certificates += 1,
+            Answer::NotKnown => return self.counters.unknown += 1,
         }
         match Request::parse(interest, self.name.as_name()) {
             Some(request) => {

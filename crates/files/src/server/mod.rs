@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use namely_host::clock;
-use namely_security::{Certificate, CryptoError, ManifestHash, Signer, sign_data};
+use namely_security::{CryptoError, ManifestHash, Signer, sign_data};
 use namely_transport::connection::Outbox;
 use namely_transport::publish::SegmentWriter;
 use namely_transport::publish::{PACKET_OCTETS_DEFAULT, SEGMENT_OCTETS_DEFAULT, Signing};
@@ -28,6 +28,7 @@ use namely_wire::{
 
 use self::indexes::Indexes;
 pub(crate) use self::request::{Facet, Part, Request};
+use crate::certificates::{Answer, Certificates, Vouched};
 use crate::content::{Content, Mark, ReadError, time_ns};
 use crate::pack::Pack;
 use crate::published::{Packaging, PublishedObject, Unavailable};
@@ -114,7 +115,7 @@ pub struct FileServer {
     prefix: Name,
     packaging: Packaging,
     metadata_freshness_ms: u64,
-    certificates: Vec<Certificate>,
+    certificates: Certificates,
     /// By the octets of the versioned name.
     objects: HashMap<Vec<u8>, Entry>,
     indexes: Indexes,
@@ -194,7 +195,7 @@ impl FileServer {
                 signer,
             },
             metadata_freshness_ms: options.metadata_freshness_ms.max(1),
-            certificates: Vec::new(),
+            certificates: Certificates::default(),
             objects: HashMap::new(),
             indexes: Indexes::default(),
             uses: 0,
@@ -203,15 +204,15 @@ impl FileServer {
     }
 
     /// Answers for `certificates` too, so that clients find the key that signed what they fetch.
-    pub fn with_certificates(mut self, certificates: Vec<Certificate>) -> Self {
-        self.certificates = certificates;
+    pub fn with_certificates(mut self, certificates: Vec<Vouched>) -> Self {
+        self.certificates.set(certificates);
         self
     }
 
     /// Answers for `certificates` instead, the first of each key that is asked for by its key's
     /// name.
-    pub fn set_certificates(&mut self, certificates: Vec<Certificate>) {
-        self.certificates = certificates;
+    pub fn set_certificates(&mut self, certificates: Vec<Vouched>) {
+        self.certificates.set(certificates);
     }
 
     /// The name of the directory.
@@ -435,15 +436,15 @@ impl ServeCounters {
 
 impl Producer for FileServer {
     fn prefixes(&self) -> Vec<Name> {
-        prefixes(&self.prefix, &self.certificates)
+        self.certificates.prefixes(&self.prefix)
     }
 
     fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox) {
         self.counters.interests += 1;
-        if let Some(certificate) = certificate(&self.certificates, interest) {
-            outbox.send(headers, certificate.wire());
-            self.counters.certificates += 1;
-            return;
+        match self.certificates.answer(interest, headers, outbox) {
+            Answer::Other => {}
+            Answer::Sent => return self.counters.certificates += 1,
+            Answer::NotKnown => return self.counters.unknown += 1,
         }
         let Some(request) = Request::parse(interest, self.prefix.as_name()) else {
             self.counters.unknown += 1;
@@ -465,32 +466,6 @@ impl Producer for FileServer {
             }
         }
     }
-}
-
-/// The prefixes to be asked under: the object's or directory's, and those of keys that lie
-/// elsewhere.
-pub(crate) fn prefixes(prefix: &Name, certificates: &[Certificate]) -> Vec<Name> {
-    let mut prefixes = vec![prefix.clone()];
-    for certificate in certificates {
-        let key = certificate.key_name();
-        if prefixes.iter().all(|prefix| !prefix.is_prefix_of(key)) {
-            prefixes.push(key.to_name());
-        }
-    }
-    prefixes
-}
-
-/// The certificate that `interest` asks for: by its name, or by that of its key.
-pub(crate) fn certificate<'a>(
-    certificates: &'a [Certificate],
-    interest: &InterestView<'_>,
-) -> Option<&'a Certificate> {
-    certificates.iter().find(|certificate| {
-        let name = certificate.name();
-        // A shorter prefix means an object, though certificates may lie below it too.
-        let is_of_key = interest.can_be_prefix && interest.name.len() >= certificate.key_name().len();
-        interest.name == name || (is_of_key && interest.name.is_prefix_of(name))
-    })
 }
 
 /// The most content of a segment whose name is that of a file right below `prefix`, with a few

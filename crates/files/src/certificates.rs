@@ -1,0 +1,116 @@
+//! The certificates that a producer answers for, so that clients find the key that signed what they
+//! fetch, and whether one of these is revoked.
+
+use namely_host::clock::unix_ms;
+use namely_security::{Certificate, RevocationStatement, RevocationStatus, Signer, revocation_prefix};
+use namely_transport::connection::Outbox;
+use namely_wire::{InterestView, LpHeaders, NackReason, Name};
+
+/// For how long a statement that a certificate is good is given out again, and for how long it is
+/// fresh, ms.
+const STATEMENT_MS: u64 = 1_000;
+
+/// A certificate, with the key that issued it where that is at hand.
+#[derive(Clone, Debug)]
+pub struct Vouched {
+    /// The certificate.
+    pub certificate: Certificate,
+    /// What signs that it is not revoked.
+    pub issuer: Option<Signer>,
+}
+
+impl From<Certificate> for Vouched {
+    fn from(certificate: Certificate) -> Self {
+        Vouched { certificate, issuer: None }
+    }
+}
+
+/// What became of an Interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It is about no certificate.
+    Other,
+    /// It was answered.
+    Sent,
+    /// Nobody here can say whether the certificate is revoked; who asks need not wait.
+    NotKnown,
+}
+
+/// Certificates, and the statements about them that were made last.
+#[derive(Debug, Default)]
+pub(crate) struct Certificates {
+    known: Vec<(Vouched, Option<(u64, Vec<u8>)>)>,
+}
+
+impl Certificates {
+    pub(crate) fn set(&mut self, certificates: impl IntoIterator<Item = Vouched>) {
+        self.known = certificates.into_iter().map(|vouched| (vouched, None)).collect();
+    }
+
+    /// The prefixes to be asked under: `prefix`, and those of keys and statements that lie
+    /// elsewhere.
+    pub(crate) fn prefixes(&self, prefix: &Name) -> Vec<Name> {
+        let mut prefixes = vec![prefix.clone()];
+        for (Vouched { certificate, issuer }, _) in &self.known {
+            let key = certificate.key_name().to_name();
+            let statements = issuer.as_ref().and_then(|_| revocation_prefix(certificate.name()).ok());
+            for name in [Some(key), statements].into_iter().flatten() {
+                if prefixes.iter().all(|prefix| !prefix.as_name().is_prefix_of(name.as_name())) {
+                    prefixes.push(name);
+                }
+            }
+        }
+        prefixes
+    }
+
+    /// Answers `interest` if it is about a certificate.
+    pub(crate) fn answer(
+        &mut self,
+        interest: &InterestView<'_>,
+        headers: &LpHeaders,
+        outbox: &mut Outbox,
+    ) -> Answer {
+        if let Some((Vouched { certificate, .. }, _)) =
+            self.known.iter().find(|known| is_asked(known, interest))
+        {
+            outbox.send(headers, certificate.wire());
+            return Answer::Sent;
+        }
+        let is_meant = |(vouched, _): &&mut (Vouched, _)| {
+            let prefix = revocation_prefix(vouched.certificate.name());
+            prefix.is_ok_and(|prefix| prefix.as_name().is_prefix_of(interest.name))
+        };
+        let Some((vouched, statement)) = self.known.iter_mut().find(is_meant) else { return Answer::Other };
+        let now_ms = unix_ms();
+        if statement.as_ref().is_none_or(|(made_ms, _)| now_ms.saturating_sub(*made_ms) >= STATEMENT_MS) {
+            *statement = vouched.good(now_ms).map(|wire| (now_ms, wire));
+        }
+        match statement {
+            Some((_, wire)) => {
+                outbox.send(headers, wire);
+                Answer::Sent
+            }
+            None => {
+                outbox.send(&LpHeaders { nack: Some(NackReason::NoRoute), ..*headers }, interest.wire);
+                Answer::NotKnown
+            }
+        }
+    }
+}
+
+impl Vouched {
+    /// The statement that the certificate is not revoked.
+    fn good(&self, now_ms: u64) -> Option<Vec<u8>> {
+        let statement = RevocationStatement { status: RevocationStatus::Good, time_ms: now_ms };
+        let signed = statement.sign(&self.certificate, STATEMENT_MS, self.issuer.as_ref()?);
+        signed.inspect_err(|error| tracing::warn!(%error, "nothing says that a certificate is good")).ok()
+    }
+}
+
+/// Whether `interest` asks for this certificate: by its name, or by that of its key.
+fn is_asked((vouched, _): &(Vouched, Option<(u64, Vec<u8>)>), interest: &InterestView<'_>) -> bool {
+    let name = vouched.certificate.name();
+    // A shorter prefix means an object, though certificates may lie below it too.
+    let is_of_key = interest.can_be_prefix && interest.name.len() >= vouched.certificate.key_name().len();
+    interest.name == name || (is_of_key && interest.name.is_prefix_of(name))
+}
