@@ -231,16 +231,22 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         self.info.credentials
     }
 
-    /// The user at the other end of a TCP connection that an application of this machine has made
-    /// over loopback; `None` for any other face. The kernel is asked once: not by a worker.
+    /// The user of this machine at the other end of loopback: of a TCP or WebSocket connection that
+    /// an application has made, or of the address that datagrams came from; `None` for any other
+    /// face. The kernel is asked, of a connection once: not by a worker.
     pub fn look_up_owner(&self) -> Option<Result<u32, OwnerError>> {
-        let FaceUri::Tcp(_) = &self.info.remote else { return None };
         let state = self.state.lock();
-        let is_accepted = self.info.reach == Reach::Local && state.persistency == FacePersistency::OnDemand;
+        let is_accepted = state.persistency == FacePersistency::OnDemand;
         let local = state.local.address().filter(|_| is_accepted);
         drop(state);
         let (peer, local) = (self.info.remote.address()?, local?);
-        Some(*self.owner.get_or_init(|| owner::owner(peer, local)))
+        match self.info.remote {
+            FaceUri::Udp(_) if peer.ip().is_loopback() => Some(owner::datagram_owner(peer)),
+            FaceUri::Tcp(_) | FaceUri::WsClient(_) if self.info.reach == Reach::Local => {
+                Some(*self.owner.get_or_init(|| owner::owner(peer, local)))
+            }
+            _ => None,
+        }
     }
 
     /// The user that [`FacePort::look_up_owner`] has found.

@@ -7,13 +7,14 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use namely_host::shares::Holder;
 use namely_wire::FaceUri;
 use rustix::net::{SendFlags, SocketFlags};
 use tungstenite::HandshakeError;
 use tungstenite::handshake::MidHandshake;
-use tungstenite::handshake::server::{NoCallback, ServerHandshake};
+use tungstenite::handshake::server::{Callback, ErrorResponse, Request, Response, ServerHandshake};
 
 use super::wire::Wire;
 use super::{HANDSHAKE_OCTETS_MAX, config, halves};
@@ -27,11 +28,23 @@ use crate::unix::{ACCEPTS_PER_TURN_MAX, accept_failed};
 /// What a client hears whose request is no opening handshake.
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-type Handshake = MidHandshake<ServerHandshake<Wire, NoCallback>>;
+type Handshake = MidHandshake<ServerHandshake<Wire, NoteOrigin>>;
+
+/// Notes whether a browser asks: it says for which page, by the header Origin, which no page can
+/// have it leave out (RFC 6455, section 4.1; Fetch, section 3.2).
+struct NoteOrigin(Arc<AtomicBool>);
+
+impl Callback for NoteOrigin {
+    fn on_request(self, request: &Request, response: Response) -> Result<Response, ErrorResponse> {
+        self.0.store(request.headers().contains_key("origin"), Ordering::Relaxed);
+        Ok(response)
+    }
+}
 
 /// A connection whose handshake is under way.
 struct Client {
     handshake: Handshake,
+    is_browser: Arc<AtomicBool>,
     socket: Arc<OwnedFd>,
     peer: SocketAddr,
 }
@@ -85,8 +98,9 @@ impl WebSocketAcceptor {
         tcp::prepare(&socket);
         let socket = Arc::new(socket);
         let wire = Wire::new(socket.clone(), HANDSHAKE_OCTETS_MAX);
-        let handshake = ServerHandshake::start(wire, NoCallback, Some(config()));
-        match self.handshakes.begin(holder, Client { handshake, socket, peer }) {
+        let is_browser = Arc::new(AtomicBool::new(false));
+        let handshake = ServerHandshake::start(wire, NoteOrigin(is_browser.clone()), Some(config()));
+        match self.handshakes.begin(holder, Client { handshake, is_browser, socket, peer }) {
             Ok(evicted) => turn.add_drops("websocket_handshakes_full", evicted),
             Err(_) => turn.count("accept_failed"),
         }
@@ -95,15 +109,16 @@ impl WebSocketAcceptor {
     /// Goes on with the handshake of a connection that sent something.
     fn go_on<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>, number: u64) {
         let Some(pending) = self.handshakes.take(number) else { return };
-        let (Client { handshake, socket, peer }, holder, again) = pending.into_parts();
+        let (Client { handshake, is_browser, socket, peer }, holder, again) = pending.into_parts();
         match handshake.handshake() {
             Ok(connection) => {
                 let Some(admission) = turn.admit(holder) else { return };
-                let new = halves::client(connection.into_inner(), peer, self.local.clone());
+                let by_browser = is_browser.load(Ordering::Relaxed);
+                let new = halves::client(connection.into_inner(), peer, self.local.clone(), by_browser);
                 turn.adopt(new, admission, None, |_| ());
             }
             Err(HandshakeError::Interrupted(handshake)) => {
-                if self.handshakes.put_back(again(Client { handshake, socket, peer })).is_err() {
+                if self.handshakes.put_back(again(Client { handshake, is_browser, socket, peer })).is_err() {
                     turn.count("accept_failed");
                 }
             }

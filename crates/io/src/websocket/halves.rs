@@ -25,15 +25,20 @@ use crate::status::{Carrier, FaceState, LinkInfo, Reach};
 use crate::stream::Pace;
 use crate::unix::refuses_permanent;
 
-/// The transport of a client whose handshake is done. It is never local, wherever it comes from:
-/// any page that a browser shows can connect (as in NFD).
-pub(super) fn client<H: Handler>(wire: Wire, peer: SocketAddr, local: FaceUri) -> NewTransport<H> {
+/// The transport of a client whose handshake is done. One that a browser made is not local: any
+/// page that it shows can connect.
+pub(super) fn client<H: Handler>(
+    wire: Wire,
+    peer: SocketAddr,
+    local: FaceUri,
+    is_browser: bool,
+) -> NewTransport<H> {
     let sender =
         Box::new(WebSocketSender { socket: wire.socket().clone(), outgoing: wire.outgoing().clone() });
     let connection = WebSocket::from_raw_socket(wire, Role::Server, Some(config()));
     let info = LinkInfo {
         remote: FaceUri::WsClient(Endpoint::Address(peer)),
-        reach: Reach::Neighbour,
+        reach: if peer.ip().is_loopback() && !is_browser { Reach::Local } else { Reach::Neighbour },
         holder: Holder::address(peer.ip()),
         carrier: Carrier::Stream,
         mtu: None,
