@@ -156,6 +156,51 @@ fn an_application_registers_over_loopback_tcp_as_its_user_and_manages_nothing() 
 }
 
 #[test]
+fn an_application_registers_over_loopback_udp_as_its_user_where_localhop_is_on() {
+    let mut daemon = Daemon::start_with("[authorization]\nlocalhop_rib = true\n", &[]);
+    let mut client = Client::udp(daemon.udp());
+    client.scope = Scope::Localhop;
+    client.register("/by/udp");
+    let mut consumer = daemon.connect();
+    consumer.ask("/by/udp/1");
+    assert_eq!(client.serve_one(b"from a user"), name("/by/udp/1"));
+    assert_eq!(consumer.receive(PATIENCE).unwrap().data().content, b"from a user");
+    let text =
+        refused(&mut client, Command::FacesDestroy, &ControlParameters { face_id: Some(1), ..named("/x") });
+    assert!(text.contains("localhop"), "{text}");
+    daemon.reload("[authorization]\nlocalhop_rib = true\nloopback = \"nothing\"\n");
+    let text = refused(&mut client, Command::RibRegister, &named("/x"));
+    assert!(text.contains("no key"), "{text}");
+}
+
+/// A datagram does not tell which of the sockets of its address sent it.
+#[test]
+fn a_command_from_an_address_that_two_users_share_is_nobodys() {
+    use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt::set_socket_reuseaddr};
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can give sockets another owner");
+        return;
+    }
+    let shared = |address: std::net::SocketAddr| {
+        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
+        set_socket_reuseaddr(&socket, true).unwrap();
+        bind(&socket, &address).unwrap();
+        std::net::UdpSocket::from(socket)
+    };
+    let daemon = Daemon::start_with("[authorization]\nlocalhop_rib = true\n", &[]);
+    let ours = shared("127.0.0.1:0".parse().unwrap());
+    let theirs = shared(ours.local_addr().unwrap());
+    rustix::fs::fchown(&theirs, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
+    ours.connect(daemon.udp()).unwrap();
+    let mut client = Client::udp_from(ours);
+    client.scope = Scope::Localhop;
+    let text = refused(&mut client, Command::RibRegister, &named("/shared"));
+    assert!(text.contains("more than one user"), "{text}");
+    drop(theirs);
+    client.register("/shared");
+}
+
+#[test]
 fn the_setting_says_how_far_users_are_believed_over_loopback_tcp() {
     let mut daemon = Daemon::start_with("[authorization]\nloopback = \"manage\"\n", &[]);
     let mut client = Client::tcp(daemon.tcp());

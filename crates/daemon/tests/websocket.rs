@@ -9,16 +9,27 @@ use common::{Daemon, PATIENCE};
 use namely_security::Signer;
 use namely_wire::mgmt::{ChannelStatus, Command, Dataset, FacePersistency, FaceScope, Scope, blocks};
 use namely_wire::{DataBuilder, InterestBuilder, LpView, NackReason, Name};
+use tungstenite::client::IntoClientRequest;
+use tungstenite::http::header::ORIGIN;
 use tungstenite::{Message, WebSocket};
 
 struct Page(WebSocket<TcpStream>);
 
 impl Page {
+    /// What a page makes of its browser.
     fn open(daemon: &Daemon) -> Self {
+        Self::connect(daemon, Some("http://127.0.0.1:9696"))
+    }
+
+    /// A program that is no browser names no page.
+    fn connect(daemon: &Daemon, origin: Option<&str>) -> Self {
         let uri = daemon.listening().iter().find(|uri| uri.scheme() == "ws").expect("a listener");
         let stream = TcpStream::connect(uri.address().expect("an address")).expect("the router's port");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        let (socket, _) = tungstenite::client(format!("{uri}/any/path"), stream).expect("a handshake");
+        let mut request = format!("{uri}/any/path").into_client_request().expect("a URI");
+        let origin = origin.map(|origin| origin.parse().expect("a header"));
+        request.headers_mut().extend(origin.map(|origin| (ORIGIN, origin)));
+        let (socket, _) = tungstenite::client(request, stream).expect("a handshake");
         Page(socket)
     }
 
@@ -105,4 +116,25 @@ fn a_page_reaches_no_management_and_registers_nothing_without_a_key() {
     page.send(&command);
     let _ = page.hears_nothing();
     assert!(signing.routes("/mine").is_empty());
+}
+
+#[test]
+fn a_program_without_a_browser_registers_as_its_user_and_a_page_needs_a_key() {
+    let daemon = daemon();
+    let mut signing = daemon.connect();
+    let mut command = |prefix| {
+        let command = Command::RibRegister.name(Scope::Localhost, &common::client::named(prefix));
+        signing.command_interest(command, b"")
+    };
+    let (ours, theirs) = (command("/program"), command("/page"));
+    let mut page = Page::open(&daemon);
+    page.send(&theirs);
+    let mut program = Page::connect(&daemon, None);
+    program.send(&ours);
+    let answer = program.receive();
+    let data = LpView::parse(&answer).expect("a link packet").fragment.expect("a packet").to_vec();
+    let data = namely_wire::DataView::parse(&data).expect("an answer").content.to_vec();
+    assert_eq!(namely_wire::mgmt::ControlResponse::decode(&data).expect("a response").code, 200);
+    assert_eq!(signing.routes("/program").len(), 1);
+    assert!(page.hears_nothing() && signing.routes("/page").is_empty());
 }

@@ -114,3 +114,73 @@ fn is_asked((vouched, _): &(Vouched, Option<(u64, Vec<u8>)>), interest: &Interes
     let is_of_key = interest.can_be_prefix && interest.name.len() >= vouched.certificate.key_name().len();
     interest.name == name || (is_of_key && interest.name.is_prefix_of(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use namely_security::{KeyType, PrivateKey, RevocationStatement, TrustPolicy, Verdict, Verifier};
+    use namely_transport::connection::Connection;
+    use namely_wire::{InterestBuilder, LpView, ValidityPeriod};
+
+    use super::*;
+
+    fn key(uri: &str) -> (Certificate, Signer) {
+        let name: Name = uri.parse().unwrap();
+        let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+        let validity = ValidityPeriod { not_before_s: 0, not_after_s: u64::MAX / 2_000_000_000 };
+        let certificate = Certificate::self_signed(name.as_name(), &key, validity, 1).unwrap();
+        (certificate, Signer::new(name, key))
+    }
+
+    /// What becomes of an Interest, and the link packet that is sent.
+    fn ask(certificates: &mut Certificates, name: Name) -> (Answer, Vec<u8>) {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let mut connection = Connection::from_stream(near).unwrap();
+        let wire = InterestBuilder::new(name).can_be_prefix().must_be_fresh().build();
+        let interest = InterestView::parse(&wire).unwrap();
+        let answer = certificates.answer(&interest, &LpHeaders::default(), connection.outbox());
+        connection.turn(0, &mut |_, _| ()).unwrap();
+        drop(connection);
+        let mut sent = Vec::new();
+        far.read_to_end(&mut sent).unwrap();
+        (answer, sent)
+    }
+
+    #[test]
+    fn who_has_the_issuers_key_says_that_a_certificate_is_good_and_others_that_they_cannot_say() {
+        let (anchor, issuer) = key("/lab/KEY/1");
+        let (request, _) = key("/lab/dave/KEY/2");
+        let validity = request.validity();
+        let issued =
+            Certificate::issue(request.key_name(), request.public_key(), &issuer, "lab", validity, 2)
+                .unwrap();
+        let prefix: Name = "/lab/dave/data".parse().unwrap();
+        let asked = revocation_prefix(issued.name()).unwrap();
+
+        let mut certificates = Certificates::default();
+        certificates.set([Vouched { certificate: issued.clone(), issuer: Some(issuer) }]);
+        assert!(certificates.prefixes(&prefix).contains(&asked), "it is asked for it");
+        let (answer, sent) = ask(&mut certificates, asked.clone());
+        let data = LpView::parse(&sent).unwrap().fragment.unwrap().to_vec();
+        let mut trust = TrustPolicy::hierarchical();
+        trust.add_anchor(anchor);
+        let Verdict::Verified(data) = Verifier::new(trust).verify(data, 1_000_000_000) else {
+            panic!("the issuer signed it")
+        };
+        let statement = RevocationStatement::read(&data, &issued).unwrap();
+        assert_eq!((answer, statement.status), (Answer::Sent, RevocationStatus::Good));
+        let again = ask(&mut certificates, asked.clone());
+        assert_eq!(again.1, sent, "it is signed once a second");
+
+        certificates.set([Vouched::from(issued.clone())]);
+        assert!(!certificates.prefixes(&prefix).contains(&asked));
+        let (answer, sent) = ask(&mut certificates, asked);
+        let nack = LpView::parse(&sent).unwrap().headers.nack;
+        assert_eq!((answer, nack), (Answer::NotKnown, Some(NackReason::NoRoute)));
+        assert_eq!(ask(&mut certificates, issued.name().to_name()).0, Answer::Sent);
+        assert_eq!(ask(&mut certificates, prefix).0, Answer::Other);
+    }
+}

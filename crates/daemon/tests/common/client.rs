@@ -65,6 +65,11 @@ impl Client {
     pub fn udp(address: SocketAddr) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         socket.connect(address).expect("loopback");
+        Self::udp_from(socket)
+    }
+
+    /// The same over a socket that is connected to the router.
+    pub fn udp_from(socket: UdpSocket) -> Self {
         Self::over(Socket::Udp(socket))
     }
 
