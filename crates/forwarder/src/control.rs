@@ -334,8 +334,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// Adds the routes of some names, at most [`WALK_PLACES`], to `entries`, in the order of names:
-    /// the first ones, or those after `last`. Returns the last name, unless there are none after it.
+    /// Adds the routes of some names, at most [`WALK_PLACES`], to `entries`, in the order of
+    /// names: the first ones, or those after `last`. Returns the last name, unless there are none
+    /// after it.
     pub fn rib_walk(&self, last: Option<&Name>, now_ns: u64, entries: &mut Vec<RibEntry>) -> Option<Name> {
         self.rib.lock().walk(last, WALK_PLACES as usize, now_ns, entries)
     }

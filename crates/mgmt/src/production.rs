@@ -64,8 +64,8 @@ impl Production {
         }
     }
 
-    /// A superuser waits for it until `until_ns`, and is to see the present state: what others began
-    /// is begun anew.
+    /// A superuser waits for it until `until_ns`, and is to see the present state: what others
+    /// began is begun anew.
     pub(crate) fn superuser_asks(&mut self, until_ns: u64) {
         if self.superuser_until_ns.is_none() {
             self.content.clear();

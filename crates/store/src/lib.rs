@@ -32,10 +32,10 @@
 //! | offset (8)  | octets (4) | expires (8) | name octets (2) | name: its components' TLVs
 //! ```
 //!
-//! - `length`, `octets` of an entry: of the packet; `offset`: where its record begins in the file of
-//!   packets.
-//! - `octets` and `check` of an index: of the whole file of packets, and of its last record. An index
-//!   of a file that is another by now is made again. `BLAKE3`: of all before it.
+//! - `length`, `octets` of an entry: of the packet; `offset`: where its record begins in the file
+//!   of packets.
+//! - `octets` and `check` of an index: of the whole file of packets, and of its last record. An
+//!   index of a file that is another by now is made again. `BLAKE3`: of all before it.
 //! - `expires`: ms since the Unix epoch, from when on the packet is no longer fresh; 0: never.
 //! - `check`: octet *i* is octet *i* of BLAKE3(packet) XOR octet *i* mod 4 of `length` XOR octet
 //!   *i* of `expires`. So a run of zeros is no record, and the header is covered like the packet.

@@ -178,7 +178,7 @@ impl Store {
         if is_begun && is_last {
             loaded.begin().map_err(fault)?;
         } else if is_last && !loaded.is_sealed {
-            // It can be read, but whoever wrote it may have failed to put it on the disk, and ended.
+            // It can be read, but whoever wrote it may have ended without putting it on the disk.
             loaded.file.write_all_at(MAGIC, 0).map_err(fault)?;
         }
         self.octets += loaded.octets;

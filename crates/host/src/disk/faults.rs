@@ -6,8 +6,8 @@
 //! power was cut: of what was not synchronised, each write, truncation, new name and removal may be
 //! there or not, whatever came before or after it, and a write in part.
 //!
-//! A file's synchronisation that fails leaves what it was to put on the disk in doubt for good, as it is
-//! on Linux: the next one succeeds and says nothing of it.
+//! A file's synchronisation that fails leaves what it was to put on the disk in doubt for good, as
+//! it is on Linux: the next one succeeds and says nothing of it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
