@@ -145,12 +145,9 @@ fn a_long_dataset_comes_in_segments_of_one_state() {
 /// More than is made at once: other commands are served in between.
 #[test]
 fn a_dataset_that_is_made_in_parts_is_whole_and_others_are_answered_meanwhile() {
-    use std::fmt::Write as _;
     let routes = 3 * namely_forwarder::WALK_PLACES + 1;
-    let mut config = String::new();
-    for n in 0..routes {
-        writeln!(config, "[[route]]\nprefix = \"/many/{n}\"\nto = \"local\"").unwrap();
-    }
+    let prefixes: Vec<String> = (0..routes).map(|n| format!("\"/many/{n}\"")).collect();
+    let config = format!("[network]\nlocal = [{}]\n", prefixes.join(", "));
     let daemon = Daemon::start_with(&config, &[]);
     let (mut client, mut other) = (daemon.connect(), daemon.connect());
     for dataset in [Dataset::RibList, Dataset::FibList] {

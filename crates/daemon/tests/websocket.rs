@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{Daemon, PATIENCE};
 use namely_security::Signer;
-use namely_wire::mgmt::{ChannelStatus, Command, Dataset, FacePersistency, FaceScope, Scope, blocks};
+use namely_wire::mgmt::{Block, ChannelStatus, Command, Dataset, FacePersistency, FaceScope, Scope, blocks};
 use namely_wire::{DataBuilder, InterestBuilder, LpView, NackReason, Name};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::http::header::ORIGIN;
