@@ -70,7 +70,7 @@ impl Readvertiser {
         mut send: impl FnMut(Vec<u8>),
     ) -> bool {
         let Ok(daemon) = DAEMON.parse::<Name>() else { return true };
-        let rib = control.tables.rib(now.ns);
+        let rib = control.tables.whole_rib(now.ns);
         if !rib.iter().any(|entry| entry.prefix == daemon) {
             self.told.clear();
             return true;
