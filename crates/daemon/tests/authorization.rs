@@ -178,7 +178,7 @@ fn an_application_registers_over_loopback_udp_as_its_user_where_localhop_is_on()
 fn a_command_from_an_address_that_two_users_share_is_nobodys() {
     use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt::set_socket_reuseaddr};
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can give sockets another owner");
+        skip(Need::Root, "only root can give sockets another owner");
         return;
     }
     let shared = |address: std::net::SocketAddr| {

@@ -260,7 +260,7 @@ mod tests {
     fn who_sends_datagrams_is_known_by_all_sockets_of_that_address() {
         for (address, other) in [("127.0.0.1:0", "127.0.0.2:1"), ("[::1]:0", "[::2]:1"), ("0.0.0.0:0", "")] {
             let Ok(socket) = UdpSocket::bind(address) else {
-                eprintln!("skipped: no {address} here");
+                skip(Need::Kernel, format_args!("no {address} here"));
                 continue;
             };
             let bound = socket.local_addr().unwrap();
@@ -286,7 +286,7 @@ mod tests {
     fn an_address_that_two_users_share_is_nobodys() {
         use rustix::net::sockopt::set_socket_reuseaddr;
         if own_uid() != 0 {
-            return eprintln!("skipped: only root can give sockets another owner");
+            return skip(Need::Root, "only root can give sockets another owner");
         }
         let bind = |address: SocketAddr| {
             let flags = SocketFlags::CLOEXEC;
