@@ -39,8 +39,11 @@ pub(crate) enum Answer {
 /// Certificates, and the statements about them that were made last.
 #[derive(Debug, Default)]
 pub(crate) struct Certificates {
-    known: Vec<(Vouched, Option<(u64, Vec<u8>)>)>,
+    known: Vec<(Vouched, Option<Statement>)>,
 }
+
+/// When a statement was made, and its packet.
+type Statement = (u64, Vec<u8>);
 
 impl Certificates {
     pub(crate) fn set(&mut self, certificates: impl IntoIterator<Item = Vouched>) {
@@ -108,7 +111,7 @@ impl Vouched {
 }
 
 /// Whether `interest` asks for this certificate: by its name, or by that of its key.
-fn is_asked((vouched, _): &(Vouched, Option<(u64, Vec<u8>)>), interest: &InterestView<'_>) -> bool {
+fn is_asked((vouched, _): &(Vouched, Option<Statement>), interest: &InterestView<'_>) -> bool {
     let name = vouched.certificate.name();
     // A shorter prefix means an object, though certificates may lie below it too.
     let is_of_key = interest.can_be_prefix && interest.name.len() >= vouched.certificate.key_name().len();

@@ -145,7 +145,7 @@ fn a_tree_of_files_of_every_size_arrives_with_permissions_and_times() {
         let path = site.served().join(format!("a/b/c/{seed}"));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content(seed, seed)).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o400 | seed as u32 % 8 * 0o10)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o400 | (seed as u32 % 8 * 0o10))).unwrap();
     }
     fs::create_dir(site.served().join("empty")).unwrap();
     let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::new(1_000_000_000, 123_456_789);
@@ -405,7 +405,7 @@ fn a_file_that_its_producer_cannot_read_is_a_failure_and_the_others_come() {
     for (file, octets) in [("small", 10), ("large", 100_000)] {
         site.write(file, content(octets, 1));
         let path = site.served().join(file);
-        fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o0)).unwrap();
     }
     let got = site.fetch(SYNC).unwrap();
     assert_eq!((got.files, got.failures, got.left_out), (1, 1, 1), "{:?}", got.failed);

@@ -253,8 +253,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Adds a route or renews the one with the same name, face and origin. The FIB has changed when
     /// this returns, but for longer names that inherit the route: beyond the first thousand they
-    /// follow with calls of [`Forwarder::expire`]. The route's ExpirationPeriod begins at `now_ns`. It is the router's own: see
-    /// [`Forwarder::rib_register_for`] for those of others.
+    /// follow with calls of [`Forwarder::expire`]. The route's ExpirationPeriod begins at `now_ns`.
+    /// It is the router's own: see [`Forwarder::rib_register_for`] for those of others.
     ///
     /// # Errors
     ///

@@ -81,8 +81,9 @@ pub struct Learned<'a> {
 impl<'a> Learned<'a> {
     /// What a route may be made of without anybody's word for it: the object that the Data belongs
     /// to. These are the components before the first that naming conventions give a meaning
-    /// (segment, version, timestamp, keyword), or all but the last where there is none. `None`
-    /// where nothing is left, and for names that do not leave their host or link.
+    /// (segment, version, timestamp, keyword), or the whole name where there is none: who answered
+    /// for `/a/b` is no way to the rest of `/a`. `None` where nothing is left, and for names that do
+    /// not leave their host or link.
     pub fn object(&self) -> Option<NameRef<'a>> {
         let first = self.data.component(0)?;
         if [b"localhost".as_slice(), b"localhop"].contains(&first.value) {
@@ -90,8 +91,7 @@ impl<'a> Learned<'a> {
         }
         let is_plain = |component: &Component<'_>| component.typ == GENERIC_COMPONENT;
         let plain = self.data.components().take_while(is_plain).count();
-        let n = if plain < self.data.len() { plain } else { plain - 1 };
-        (n > 0).then(|| self.data.prefix(n))
+        (plain > 0).then(|| self.data.prefix(plain))
     }
 }
 

@@ -417,8 +417,8 @@ fn what_one_holder_may_register_is_given_back_to_within_20_mebibytes() {
     }
 }
 
-/// A full PIT whose Interests end, or whose faces go: two seconds later the memory of its entries is
-/// free, and their places are all that stays.
+/// A full PIT whose Interests end, or whose faces go: two seconds later the memory of its entries
+/// is free, and their places are all that stays.
 #[test]
 fn a_pit_that_was_full_is_given_back_to_within_20_mebibytes() {
     let config = Config { interest_lifetime_ms_max: 1000, ..Config::new(|_| [0; 32]) };

@@ -16,8 +16,8 @@ use rustix::mm::{Advice, madvise};
 pub const HUGE_PAGE_OCTETS: usize = 2 << 20;
 
 /// Has the system's allocator give back what it keeps of memory that is in use no more. It looks
-/// through all of what it has: for a thread that nobody waits for, and not often. Where the system's
-/// allocator cannot, nothing happens.
+/// through all of what it has: for a thread that nobody waits for, and not often. Where it cannot,
+/// nothing happens.
 pub fn give_back_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it takes the allocator's own locks, and touches no memory that is in use.

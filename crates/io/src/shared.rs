@@ -13,7 +13,7 @@ use crate::mailbox::WorkerMailbox;
 use crate::mapped::Mapped;
 use crate::options::{DispatchedLinks, IoOptions};
 use crate::reassembly::{LinkReader, ReassemblyShares};
-use crate::udp::Channels;
+use crate::udp::peers::Channels;
 
 /// Maximum number of workers: a bit for each in every port.
 pub const WORKERS_MAX: usize = 64;

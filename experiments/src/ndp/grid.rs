@@ -11,7 +11,9 @@ use namely_bench::machine::Machine;
 use namely_testbed::{Interrupt, Report};
 use serde_json::{Value, json};
 
-use super::{Arm, GROUP, check, error, folder, plot, statistics, testbed};
+use super::arm::{Arm, GROUP, check, error, folder, testbed};
+use super::results::{METRICS, Row};
+use super::{plot, statistics};
 
 /// Options of `ndp grid`.
 #[derive(Debug, Args)]
@@ -38,18 +40,6 @@ pub struct Grid {
     #[arg(long)]
     pub json: bool,
 }
-
-/// What is measured: its title, the paper's figures with NDN-NDP and with NDNLP alone.
-pub(super) const METRICS: [(&str, &str, &str); 5] = [
-    ("multicast Interests", "733.6±181.3", "1403.6±320.9"),
-    ("multicast Data", "448.0±50.7", "1091.5±236.9"),
-    ("throughput, Mbit/s", "10.4±1.8", "7.2±0.6"),
-    ("delay, ms", "5.9±1.2", "16.5±1.5"),
-    ("unsatisfied Interests", "10.1±4.5", "33.7±13.4"),
-];
-
-/// A run's metrics, in the order of [`METRICS`].
-pub(super) type Row = [f64; METRICS.len()];
 
 /// Where each device's other end is, so that each node has eth0, eth1 and so on.
 fn links() -> Vec<(String, String)> {

@@ -11,7 +11,9 @@ use namely_testbed::file::Deed;
 use namely_testbed::{Interrupt, Lab};
 use serde_json::json;
 
-use super::{Arm, GROUP, check, error, folder, grid, plot, testbed};
+use super::arm::{Arm, GROUP, check, error, folder, testbed};
+use super::results::Point;
+use super::{grid, plot};
 
 /// Options of `ndp heartbeat`.
 #[derive(Debug, Args)]
@@ -28,16 +30,6 @@ pub struct Heartbeat {
     /// One JSON object a line instead of a table
     #[arg(long)]
     pub json: bool,
-}
-
-/// What a time between hellos came to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Point {
-    pub(super) heartbeat_ms: u64,
-    /// Multicast Interests that a node heard a minute, at rest.
-    pub(super) heard_per_min: f64,
-    /// From the start of a router that was killed until its four neighbours have faces again, ms.
-    pub(super) set_up_ms: f64,
 }
 
 /// How long neighbours may take to be found.

@@ -13,7 +13,9 @@ use namely_bench::machine::Machine;
 use namely_testbed::Interrupt;
 use serde_json::json;
 
-use super::{Arm, GROUP, check, error, folder, plot, testbed};
+use super::arm::{Arm, GROUP, check, error, folder, testbed};
+use super::plot;
+use super::results::Case;
 
 /// Options of `ndp mtu`.
 #[derive(Debug, Args)]
@@ -36,16 +38,6 @@ pub struct Mtu {
     /// One JSON object a line instead of tables
     #[arg(long)]
     pub json: bool,
-}
-
-/// What became of a producer's MTU, a consumer's, and an arm.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Case {
-    pub(super) producer: u32,
-    pub(super) consumer: u32,
-    pub(super) arm: Arm,
-    pub(super) succeeded: u32,
-    pub(super) runs: u32,
 }
 
 const ARMS: [Arm; 2] = [Arm::Discovery { heartbeat_ms: 3000 }, Arm::Plain];

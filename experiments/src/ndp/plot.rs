@@ -7,10 +7,9 @@ use namely_bench::error::Error;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::grid::{METRICS, Row};
-use super::heartbeat::Point;
-use super::mtu::Case;
-use super::{Arm, statistics};
+use super::arm::Arm;
+use super::results::{Case, METRICS, Point, Row};
+use super::statistics;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn StdError>>;
@@ -89,7 +88,8 @@ pub(super) fn grid(path: &Path, arms: &[(Arm, Vec<Row>); 2]) -> Result<(), Error
 
 /// Two panels against T_h.
 pub(super) fn heartbeat(path: &Path, points: &[Point]) -> Result<(), Error> {
-    let panels: [(&str, fn(&Point) -> f64); 2] = [
+    type Panel = (&'static str, fn(&Point) -> f64);
+    let panels: [Panel; 2] = [
         ("multicast Interests heard a minute", |point| point.heard_per_min),
         ("set-up, ms", |point| point.set_up_ms),
     ];

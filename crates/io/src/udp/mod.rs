@@ -10,11 +10,10 @@ mod datagrams;
 mod kernel_drops;
 mod multicast;
 mod peer;
-mod peers;
+pub(crate) mod peers;
 
 pub use kernel_drops::kernel_drops;
 pub use multicast::address_towards;
-pub(crate) use peers::Channels;
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;

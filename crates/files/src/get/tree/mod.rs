@@ -410,7 +410,7 @@ fn pack_of(directory: Name, index: &Object, plan: &Plan) -> Option<Object> {
         size_octets: Some(plan.pack_octets),
         ..Metadata::new(name.clone())
     };
-    (!plan.packed.is_empty()).then(|| Object {
+    (!plan.packed.is_empty()).then_some(Object {
         name,
         segments: Some(segments),
         signature_mode: index.signature_mode,

@@ -1,0 +1,93 @@
+//! What the experiments share: the two arms that each compares, and how its testbed is made.
+
+use std::path::Path;
+
+use namely_bench::error::Error;
+use namely_testbed::{Interrupt, Testbed, TestbedError};
+
+/// With discovery, or with the group's faces alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arm {
+    Discovery { heartbeat_ms: u64 },
+    Plain,
+}
+
+impl Arm {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Arm::Discovery { .. } => "discovery",
+            Arm::Plain => "plain",
+        }
+    }
+
+    /// The configuration of a router whose devices are eth0 up to the number given; what it
+    /// announces, or that it takes what others do.
+    pub(super) fn config(self, devices: usize, more: &str) -> String {
+        let mut config = String::new();
+        match self {
+            Arm::Discovery { heartbeat_ms } => {
+                config += &format!("[discovery]\nheartbeat_ms = {heartbeat_ms}\nmtu_octets_min = 64\n{more}");
+            }
+            Arm::Plain => {
+                config += "[discovery]\nenabled = false\n";
+                for device in 0..devices {
+                    config += &format!(
+                        "[[faces.multicast]]\ninterface = \"eth{device}\"\ngroup = \"ether://[{GROUP}]\"\n"
+                    );
+                }
+            }
+        }
+        config
+    }
+
+    /// The lines of a testbed's file for a node that learns its routes.
+    pub(super) fn learning(self, name: &str, place: (usize, usize), devices: usize) -> String {
+        let config = self.config(devices, "") + "[strategy]\n\"/\" = \"self-learning\"\n";
+        Self::node(name, place, &config)
+    }
+
+    pub(super) fn node(name: &str, (column, row): (usize, usize), config: &str) -> String {
+        format!("[[node]]\nname = \"{name}\"\nplace = [{column}, {row}]\nconfig = '''\n{config}'''\n")
+    }
+}
+
+/// NFD's group on Ethernet.
+pub(super) const GROUP: &str = "01:00:5e:00:17:aa";
+
+/// A testbed of an experiment's own.
+pub(super) fn testbed(text: &str) -> Result<Testbed, Error> {
+    Testbed::parse(text, Path::new("experiment.toml")).map_err(|e| Error::Usage(e.to_string()))
+}
+
+pub(super) fn error(error: TestbedError) -> Error {
+    match error {
+        TestbedError::Process(error) => error.into(),
+        error => Error::Subject(error.to_string()),
+    }
+}
+
+/// Where a run's files go: gone after it.
+pub(super) fn folder() -> Result<tempfile::TempDir, Error> {
+    tempfile::tempdir().map_err(|e| Error::environment("cannot make a folder", e))
+}
+
+/// Returns an error once the run is to end.
+pub(super) fn check(interrupt: &Interrupt) -> Result<(), Error> {
+    interrupt.check().map_err(Error::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plain_arm_has_a_face_to_the_group_on_each_device_and_no_discovery() {
+        let config = Arm::Plain.config(2, "");
+        assert_eq!(config.matches("[[faces.multicast]]").count(), 2, "{config}");
+        assert!(config.contains("enabled = false") && config.contains("eth1"));
+        let config = Arm::Discovery { heartbeat_ms: 500 }.config(2, "open = true\n");
+        assert!(
+            config.contains("heartbeat_ms = 500") && config.contains("open") && !config.contains("multicast")
+        );
+    }
+}

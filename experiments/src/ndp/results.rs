@@ -1,0 +1,35 @@
+//! What the experiments measure, for tables and plots.
+
+use super::arm::Arm;
+
+/// What is measured: its title, the paper's figures with NDN-NDP and with NDNLP alone.
+pub(super) const METRICS: [(&str, &str, &str); 5] = [
+    ("multicast Interests", "733.6±181.3", "1403.6±320.9"),
+    ("multicast Data", "448.0±50.7", "1091.5±236.9"),
+    ("throughput, Mbit/s", "10.4±1.8", "7.2±0.6"),
+    ("delay, ms", "5.9±1.2", "16.5±1.5"),
+    ("unsatisfied Interests", "10.1±4.5", "33.7±13.4"),
+];
+
+/// A run's metrics, in the order of [`METRICS`].
+pub(super) type Row = [f64; METRICS.len()];
+
+/// What became of a producer's MTU, a consumer's, and an arm.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) producer: u32,
+    pub(super) consumer: u32,
+    pub(super) arm: Arm,
+    pub(super) succeeded: u32,
+    pub(super) runs: u32,
+}
+
+/// What a time between hellos came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Point {
+    pub(super) heartbeat_ms: u64,
+    /// Multicast Interests that a node heard a minute, at rest.
+    pub(super) heard_per_min: f64,
+    /// From the start of a router that was killed until its four neighbours have faces again, ms.
+    pub(super) set_up_ms: f64,
+}
