@@ -265,7 +265,7 @@ fn the_shell_is_told_faces_prefixes_keys_and_strategies() {
         printed.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     let faces = home.json(["face", "list", "--remote", "udp4://127.0.0.1:6399"]);
-    let face = faces[0]["face"].to_string();
+    let face = faces[0]["face_id"].to_string();
     assert!(complete(&["face", "show", ""]).contains(&face), "{faces:?}");
     assert_eq!(complete(&["get", "/l"]), ["/lab"]);
     assert!(complete(&["strategy", "set", "/", "b"]).contains(&"best-route".to_owned()));

@@ -82,8 +82,8 @@ impl<'a> Learned<'a> {
     /// What a route may be made of without anybody's word for it: the object that the Data belongs
     /// to. These are the components before the first that naming conventions give a meaning
     /// (segment, version, timestamp, keyword), or the whole name where there is none: who answered
-    /// for `/a/b` is no way to the rest of `/a`. `None` where nothing is left, and for names that do
-    /// not leave their host or link.
+    /// for `/a/b` is no way to the rest of `/a`. `None` where nothing is left, and for names that
+    /// do not leave their host or link.
     pub fn object(&self) -> Option<NameRef<'a>> {
         let first = self.data.component(0)?;
         if [b"localhost".as_slice(), b"localhop"].contains(&first.value) {

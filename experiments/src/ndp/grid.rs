@@ -3,7 +3,7 @@
 //!
 //! The paper counts with NFD's own counters what comes in on faces to the group, hellos included.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use namely_bench::error::Error;
@@ -12,7 +12,7 @@ use namely_testbed::{Interrupt, Report};
 use serde_json::{Value, json};
 
 use super::arm::{Arm, GROUP, check, error, folder, testbed};
-use super::results::{METRICS, Row};
+use super::results::{METRICS, Row, hellos};
 use super::{plot, statistics};
 
 /// Options of `ndp grid`.
@@ -140,14 +140,10 @@ fn once(file: &str, interrupt: &Interrupt) -> Result<Option<Row>, Error> {
 
 fn row(report: &Report) -> Row {
     let (interests, data) = multicast(report);
-    let lines = |path: PathBuf| -> Vec<Value> {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
-    };
     let mut got = Vec::new();
     for consumer in 1..=5 {
         let folder = report.folder.join(format!("c{consumer}"));
-        (1..=3).for_each(|p| got.extend(lines(folder.join(format!("got-{p}.json")))));
+        (1..=3).for_each(|p| got.extend(lines(&folder.join(format!("got-{p}.json")))));
     }
     let average = |key: &str| {
         let values: Vec<f64> = got.iter().filter_map(|value| value[key].as_f64()).collect();
@@ -158,13 +154,19 @@ fn row(report: &Report) -> Row {
     [interests as f64, data as f64, average("goodput_mbps"), average("rtt_us") / 1000.0, unsatisfied as f64]
 }
 
-/// Interests and Data that came in on faces to the group, at all nodes.
-pub(super) fn multicast(report: &Report) -> (u64, u64) {
+/// The lines of a file, each JSON.
+fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Interests and Data that came in on faces to the group, and hellos, at all nodes.
+fn multicast(report: &Report) -> (u64, u64) {
     let mut sums = (0, 0);
     for node in &report.nodes {
-        let text = std::fs::read_to_string(report.folder.join(&node.name).join("faces.json"));
-        for line in text.unwrap_or_default().lines() {
-            let Ok(face) = serde_json::from_str::<Value>(line) else { continue };
+        let folder = report.folder.join(&node.name);
+        sums.0 += hellos(&lines(&folder.join("counters.json")));
+        for face in lines(&folder.join("faces.json")) {
             if face["remote"].as_str().is_some_and(|remote| remote.contains(GROUP)) {
                 sums.0 += face["in"]["interests"].as_u64().unwrap_or(0);
                 sums.1 += face["in"]["data"].as_u64().unwrap_or(0);

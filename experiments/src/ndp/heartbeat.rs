@@ -12,7 +12,7 @@ use namely_testbed::{Interrupt, Lab};
 use serde_json::json;
 
 use super::arm::{Arm, GROUP, check, error, folder, testbed};
-use super::results::Point;
+use super::results::{Point, hellos};
 use super::{grid, plot};
 
 /// Options of `ndp heartbeat`.
@@ -106,15 +106,17 @@ fn found(lab: &Lab, interrupt: &Interrupt) -> Result<(), Error> {
     }
 }
 
-/// Interests that all nodes have heard on faces to the group.
+/// Interests that all nodes have heard on faces to the group, and hellos, which are no face's.
 fn heard(lab: &Lab) -> Result<u64, Error> {
     let mut sum = 0;
     for node in &lab.testbed().nodes {
-        for face in lab.dataset(node.name.get_ref(), &["face", "list"]).map_err(error)? {
+        let node = node.name.get_ref();
+        for face in lab.dataset(node, &["face", "list"]).map_err(error)? {
             if face["remote"].as_str().is_some_and(|remote| remote.contains(GROUP)) {
                 sum += face["in"]["interests"].as_u64().unwrap_or(0);
             }
         }
+        sum += hellos(&lab.dataset(node, &["status", "--counters"]).map_err(error)?);
     }
     Ok(sum)
 }

@@ -1,5 +1,7 @@
 //! What the experiments measure, for tables and plots.
 
+use serde_json::Value;
+
 use super::arm::Arm;
 
 /// What is measured: its title, the paper's figures with NDN-NDP and with NDNLP alone.
@@ -32,4 +34,10 @@ pub(super) struct Point {
     pub(super) heard_per_min: f64,
     /// From the start of a router that was killed until its four neighbours have faces again, ms.
     pub(super) set_up_ms: f64,
+}
+
+/// The hellos of discovery that a router has heard, of its counters: no face counts them.
+pub(super) fn hellos(counters: &[Value]) -> u64 {
+    let heard = counters.iter().filter(|row| row["counter"] == "discovery.hellos_heard");
+    heard.filter_map(|row| row["value"].as_u64()).sum()
 }

@@ -100,14 +100,14 @@ fn a_name_without_a_route_is_asked_for_everywhere_and_then_where_its_data_came_f
 fn who_has_no_route_refuses_an_interest_that_is_no_discovery_and_forwards_one_that_is() {
     let router = Router::<3>::new();
     let [first, second, last] = router.neighbours;
-    let refused = router.receive(last, interest("/a/b/1").build(), NON_DISCOVERY).sent;
+    let refused = router.receive(last, interest("/a/b/seg=1").build(), NON_DISCOVERY).sent;
     assert_eq!(faces(&refused), [last]);
     assert!(is_nack(&refused[0].1, NackReason::NoRoute));
-    let forwarded = router.receive(first, interest("/a/b/2").build(), EMPTY).sent;
+    let forwarded = router.receive(first, interest("/a/b/seg=2").build(), EMPTY).sent;
     assert_eq!(faces(&forwarded), [second], "not back to where it came from");
-    let learned = router.receive(second, data("/a/b/2"), EMPTY).learned;
+    let learned = router.receive(second, data("/a/b/seg=2"), EMPTY).learned;
     assert_eq!(learned, [(second, Some(name("/a/b")))]);
-    let along = router.receive(last, interest("/a/b/3").build(), NON_DISCOVERY).sent;
+    let along = router.receive(last, interest("/a/b/seg=3").build(), NON_DISCOVERY).sent;
     assert_eq!((faces(&along), along[0].1.headers.non_discovery), (vec![second], true));
 }
 
@@ -135,9 +135,9 @@ fn a_nack_or_a_timeout_on_a_learned_route_leads_to_a_new_discovery_and_another_r
     for is_timeout in [false, true] {
         let mut router = Router::<3>::new();
         let [first, second, _] = router.neighbours;
-        router.ask("/a/b/1");
-        router.answer(first, "/a/b/1");
-        let sent = router.receive(router.consumer, interest("/a/b/2").lifetime_ms(500).build(), EMPTY).sent;
+        router.ask("/a/b/seg=1");
+        router.answer(first, "/a/b/seg=1");
+        let sent = router.receive(router.consumer, interest("/a/b/seg=2").lifetime_ms(500).build(), EMPTY).sent;
         assert_eq!(faces(&sent), [first]);
         if is_timeout {
             router.bench.advance_ms(600);
@@ -146,9 +146,9 @@ fn a_nack_or_a_timeout_on_a_learned_route_leads_to_a_new_discovery_and_another_r
             let nack = LpHeaders { nack: Some(NackReason::NoRoute), ..EMPTY };
             router.receive(first, sent[0].1.packet.clone(), nack);
         }
-        assert_eq!(router.ask("/a/b/3"), (vec![first, second], false), "timeout: {is_timeout}");
-        assert_eq!(router.answer(second, "/a/b/3"), [(second, Some(name("/a/b")))]);
-        assert_eq!(router.ask("/a/b/4"), (vec![second], true), "the way that answers");
+        assert_eq!(router.ask("/a/b/seg=3"), (vec![first, second], false), "timeout: {is_timeout}");
+        assert_eq!(router.answer(second, "/a/b/seg=3"), [(second, Some(name("/a/b")))]);
+        assert_eq!(router.ask("/a/b/seg=4"), (vec![second], true), "the way that answers");
     }
 }
 
@@ -156,21 +156,21 @@ fn a_nack_or_a_timeout_on_a_learned_route_leads_to_a_new_discovery_and_another_r
 fn an_interest_that_comes_again_while_nothing_is_answered_is_a_discovery() {
     let mut router = Router::<3>::new();
     let [first, second, _] = router.neighbours;
-    router.ask("/a/b/1");
-    router.answer(first, "/a/b/1");
+    router.ask("/a/b/seg=1");
+    router.answer(first, "/a/b/seg=1");
     router.bench.advance_ms(2000);
-    assert_eq!(router.ask("/a/b/2").0, [first]);
-    assert!(router.ask("/a/b/2").0.is_empty(), "too soon");
+    assert_eq!(router.ask("/a/b/seg=2").0, [first]);
+    assert!(router.ask("/a/b/seg=2").0.is_empty(), "too soon");
     router.bench.advance_ms(50);
-    assert_eq!(router.ask("/a/b/2"), (vec![first, second], false));
-    assert_eq!(router.answer(second, "/a/b/2"), [(second, Some(name("/a/b")))]);
+    assert_eq!(router.ask("/a/b/seg=2"), (vec![first, second], false));
+    assert_eq!(router.answer(second, "/a/b/seg=2"), [(second, Some(name("/a/b")))]);
 }
 
 #[test]
 fn a_learned_route_ends_by_itself_and_names_that_stay_here_teach_none() {
     let mut router = Router::<2>::new();
-    router.ask("/a/b/1");
-    router.answer(router.neighbours[0], "/a/b/1");
+    router.ask("/a/b/seg=1");
+    router.answer(router.neighbours[0], "/a/b/seg=1");
     router.bench.advance_ms(LEARNED_ROUTE_MS + 1);
     while router.bench.expire().is_some_and(|next_ns| next_ns <= router.bench.now_ns) {}
     assert!(router.bench.fw.rib_snapshot(router.bench.now_ns).is_empty());
@@ -239,11 +239,11 @@ fn what_a_link_has_heard_of_another_is_not_said_there_again_and_its_answer_is_ta
     let mut router = Router::<2>::new();
     let (neighbour, group) = (router.neighbours[0], router.bench.group());
     router.bench.fw.face_set_discovery(group, true).unwrap();
-    let of_group = router.receive(group, interest("/a/b/1").build(), EMPTY).sent;
+    let of_group = router.receive(group, interest("/a/b/seg=1").build(), EMPTY).sent;
     assert_eq!(faces(&of_group), [neighbour]);
     router.bench.advance_ms(20);
-    assert_eq!(router.ask("/a/b/1").0, [neighbour], "all on the link have heard it");
-    assert_eq!(router.answer(group, "/a/b/1"), [(group, Some(name("/a/b")))]);
+    assert_eq!(router.ask("/a/b/seg=1").0, [neighbour], "all on the link have heard it");
+    assert_eq!(router.answer(group, "/a/b/seg=1"), [(group, Some(name("/a/b")))]);
 
     router.receive(group, interest("/a/c/1").build(), EMPTY);
     router.bench.advance_ms(20);

@@ -17,8 +17,9 @@ use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
+use super::identity::uri;
+use super::peer;
 use super::peers::Peers;
-use super::{peer, uri};
 use crate::buffer::Buffer;
 use crate::error::OpenError;
 use crate::faces::{Faces, Handler};

@@ -7,6 +7,7 @@
 
 mod channel;
 mod datagrams;
+mod identity;
 mod kernel_drops;
 mod multicast;
 mod peer;
@@ -14,17 +15,3 @@ pub(crate) mod peers;
 
 pub use kernel_drops::kernel_drops;
 pub use multicast::address_towards;
-
-use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
-
-use namely_wire::{Endpoint, FaceUri};
-
-fn uri(address: SocketAddr) -> FaceUri {
-    FaceUri::Udp(Endpoint::Address(address))
-}
-
-/// The inode of a socket, by which the kernel's drops are found.
-fn inode(socket: &OwnedFd) -> Option<u64> {
-    rustix::fs::fstat(socket).ok().map(|stat| stat.st_ino)
-}

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 use socket2::{InterfaceIndexOrAddress, SockRef};
 
+use super::identity::{inode, uri};
 use super::peer::DatagramSender;
-use super::{inode, uri};
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
 use crate::kind::{NewTransport, ReadContext, Receiver};

@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
 use super::datagrams;
+use super::identity::{inode, uri};
 use super::peers::Peers;
-use super::{inode, uri};
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
 use crate::kind::{NewTransport, ReadContext, Receiver};
