@@ -440,7 +440,9 @@ fn directories_beyond_an_index_have_one_of_their_own() {
         Flow::Continue
     });
     assert_eq!(got.unwrap().files as usize, INDEX_ENTRIES_MAX);
-    assert_eq!(at_least.first(), Some(&(INDEX_ENTRIES_MAX as u64 / 2, false)));
+    // While a listing comes, nothing is known.
+    let first = at_least.iter().find(|(files, _)| *files > 0);
+    assert_eq!(first, Some(&(INDEX_ENTRIES_MAX as u64 / 2, false)));
     assert_eq!(site.asked("32=index/32=metadata"), 2);
 }
 

@@ -148,14 +148,15 @@ mod tests {
         let [first, second, third] = [1, 2, 3].map(Holder::uid);
         let shares = [0; 6].map(|_| charge(first, 10).unwrap());
         assert!(charge(first, 1).is_none(), "one past the ceiling");
-        assert!(charge(second, 40).is_some());
-        assert!(charge(third, 15).is_some(), "all is in use, and the largest pays");
+        let of_second = charge(second, 40).unwrap();
+        let of_third = charge(third, 15).expect("all is in use, and the largest pays");
         assert_eq!(shares.map(|share| share.amount()), [0, 0, 10, 10, 10, 10]);
         assert_eq!((pool.held(first), pool.held(third), pool.used()), (40, 15, 95));
-        assert!(charge(Holder::Root, 15).is_some(), "root has more");
+        let of_root = charge(Holder::Root, 15).expect("root has more");
         assert_eq!(pool.used(), 110);
         assert!(charge(second, 5).is_none(), "who would be the largest is refused");
-        pieces.0.lock().unwrap().retain(|(holder, _)| *holder != first);
+        pieces.0.lock().unwrap().clear();
         assert!(charge(third, 1).is_none(), "nobody has anything to give");
+        assert_eq!([of_second, of_third, of_root].map(|share| share.amount()), [40, 15, 15]);
     }
 }

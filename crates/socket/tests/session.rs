@@ -285,7 +285,7 @@ fn many_consumers_share_what_producers_publish_and_no_namespace_takes_room_from_
 }
 
 #[test]
-fn routers_that_are_reached_over_ip_take_the_prefix_from_who_has_its_key() {
+fn routers_that_are_reached_over_ip_of_this_machine_take_the_prefix_from_their_user() {
     let world = World::over_ip();
     let uris: Vec<String> = world.router.listening().iter().map(ToString::to_string).collect();
     assert_eq!(uris.len(), 3, "{uris:?}");
@@ -303,12 +303,10 @@ fn routers_that_are_reached_over_ip_take_the_prefix_from_who_has_its_key() {
         producer.close();
         eventually(|| status(&world, &certificate).filter(|status| *status != RevocationStatus::Good));
     }
+    // The router knows the user, as over Unix, so that it asks for no key of its own.
     world.add_key("/other", KeyType::Ed25519);
-    // Over TCP of the loopback the router knows the user, as over Unix.
-    let others = uris.iter().filter(|uri| uri.starts_with("udp"));
-    for uri in others {
-        let refused = Producer::bind(name("/other"), options(uri)).err().unwrap();
-        assert_eq!(refused.errno(), 13, "{uri}: {refused}");
+    for uri in &uris {
+        Producer::bind(name("/other"), options(uri)).unwrap_or_else(|e| panic!("{uri}: {e}")).close();
     }
 }
 

@@ -219,7 +219,7 @@ fn a_router_that_does_not_read_is_not_answered_beyond_the_outbox() {
     let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut server = Connection::from_stream(near).unwrap();
     far.set_nonblocking(true).unwrap();
-    let wire = interest("/a").build();
+    let wire = interest("/a").lifetime_ms(600_000).build(); // so that none comes too late
     let mut asked = 0;
     let mut answered = 0;
     let mut largest = 0;

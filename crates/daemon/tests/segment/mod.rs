@@ -87,6 +87,18 @@ impl Net {
         ip(&format!("-n {} {command}", self.of(i)))
     }
 
+    /// Gives station `i` the device v7, which tags its frames. False where the kernel cannot.
+    pub fn has_vlans(&self, i: usize) -> bool {
+        let mut add = Command::new("ip");
+        add.args(["-n", &self.of(i), "link", "add", "link", "eth0", "name", "v7", "type", "vlan", "id", "7"]);
+        let output = add.output().unwrap();
+        if !output.status.success() {
+            skip(Need::Kernel, format_args!("no VLAN: {}", String::from_utf8_lossy(&output.stderr)));
+            return false;
+        }
+        self.ip(i, "link set v7 up")
+    }
+
     /// Whether station `i` has an address of IPv6 that can be used.
     pub fn has_link_local(&self, i: usize) -> bool {
         let mut show = Command::new("ip");

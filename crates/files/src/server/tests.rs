@@ -32,7 +32,11 @@ impl Subject {
 
     /// Asks for `name`; whether it was answered by a Data.
     fn ask(&mut self, name: Name) -> bool {
-        let wire = InterestBuilder::new(name).can_be_prefix().build();
+        self.send(InterestBuilder::new(name).can_be_prefix())
+    }
+
+    fn send(&mut self, interest: InterestBuilder) -> bool {
+        let wire = interest.build();
         let interest = InterestView::parse(&wire).unwrap();
         let sent = |server: &FileServer| {
             let c = server.counters();
@@ -107,7 +111,7 @@ fn what_is_not_answered_is_counted_by_reason() {
     assert!(subject.ask(object.join_segment(9)));
     assert!(!subject.ask(object.join_segment(10)));
     assert!(!subject.ask("/p/0/v=1/seg=0".parse().unwrap()));
-    assert!(!subject.ask("/p/0".parse().unwrap()));
+    assert!(!subject.send(InterestBuilder::new("/p/0".parse().unwrap())));
     assert!(!subject.ask("/p/...../0/v=1/seg=0".parse().unwrap()));
     assert!(subject.ask("/p/missing/32=metadata".parse().unwrap()));
     let counters = subject.server.counters();
