@@ -91,7 +91,8 @@ impl Router {
             "[faces.ethernet]\nxdp = \"{xdp}\"\n\
              [[faces.multicast]]\ninterface = \"{device}\"\ngroup = \"ether://[{ETHER_GROUP}]\"\n"
         );
-        let more = group + &authorization(certificates);
+        // Self-learning asks everybody for what no route leads to; here that is to be refused.
+        let more = group + "[discovery]\nenabled = false\n" + &authorization(certificates);
         Self::namelyd_listening(world, Some(namespace), &format!("dev://{device}"), &more)
     }
 
