@@ -137,7 +137,8 @@ fn a_nack_or_a_timeout_on_a_learned_route_leads_to_a_new_discovery_and_another_r
         let [first, second, _] = router.neighbours;
         router.ask("/a/b/seg=1");
         router.answer(first, "/a/b/seg=1");
-        let sent = router.receive(router.consumer, interest("/a/b/seg=2").lifetime_ms(500).build(), EMPTY).sent;
+        let sent =
+            router.receive(router.consumer, interest("/a/b/seg=2").lifetime_ms(500).build(), EMPTY).sent;
         assert_eq!(faces(&sent), [first]);
         if is_timeout {
             router.bench.advance_ms(600);
