@@ -51,10 +51,10 @@ impl Namespace {
         match Command::new(program).args(arguments).output() {
             Ok(output) if output.status.success() => true,
             Ok(output) => {
-                skip(
-                    need,
-                    format_args!("{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr)),
-                );
+                let said = String::from_utf8_lossy(&output.stderr);
+                // A kind of device that the kernel was built without.
+                let need = if said.contains("Unknown device type") { Need::Kernel } else { need };
+                skip(need, format_args!("{program} {arguments:?}: {said}"));
                 false
             }
             Err(error) => {
