@@ -50,13 +50,6 @@ export async function fetch({ name, out, fetchCertificates }, checker) {
   });
 }
 
-/** Fetches the segments below a name as the library does by itself, whoever signed them, and reports how many. */
-export async function segments({ name }) {
-  const result = fetchSegments(new Name(name));
-  await result;
-  emit("fetched", { segments: result.count });
-}
-
 /** Hex of the SHA-256 digest. */
 export function sha256(octets) {
   return createHash("sha256").update(octets).digest("hex");

@@ -40,10 +40,6 @@ const actions = {
     await connect(o.router);
     await objects.fetch(o, await keys.Checker.create(o));
   },
-  segments: async (o) => {
-    await connect(o.router);
-    await objects.segments(o);
-  },
   "serve-files": async (o) => files.serveFiles(
     await connect(o.router), o, await keys.makeIdentity(o), await keys.commandSigner(o)),
   "walk-files": async (o) => {

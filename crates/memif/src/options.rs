@@ -150,7 +150,7 @@ mod tests {
         assert!(charge(first, 1).is_none(), "one past the ceiling");
         let of_second = charge(second, 40).unwrap();
         let of_third = charge(third, 15).expect("all is in use, and the largest pays");
-        assert_eq!(shares.map(|share| share.amount()), [0, 0, 10, 10, 10, 10]);
+        assert_eq!(shares.each_ref().map(|share| share.amount()), [0, 0, 10, 10, 10, 10]);
         assert_eq!((pool.held(first), pool.held(third), pool.used()), (40, 15, 95));
         let of_root = charge(Holder::Root, 15).expect("root has more");
         assert_eq!(pool.used(), 110);
