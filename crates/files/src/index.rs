@@ -1,5 +1,5 @@
 //! What a directory and those below it hold, at one moment: the index that clients fetch trees by,
-//! and where its small files lie in the pack ([`crate::pack`]).
+//! and where its small files lie in the pack (`pack`).
 //!
 //! Made by looking, never by opening a file. A directory is in it with all its entries or not at
 //! all; directories for which there is no room have an index of their own.
