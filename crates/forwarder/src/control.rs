@@ -491,6 +491,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             faces_orphaned: own.faces_orphaned.value(),
             orphans: self.faces.orphans() as u64,
             strategy_memory_full: self.memory.full(),
+            tier: self.cs.tier.read(),
             drops: DropReason::ALL.map(|reason| own.drop_count(reason)),
         }
     }

@@ -3,6 +3,8 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::tier::TierCounts;
+
 /// A number that only grows; readers may be a moment behind.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -309,6 +311,8 @@ pub struct ForwarderCounters {
     pub orphans: u64,
     /// How often a strategy found no room to remember a prefix or a face of it.
     pub strategy_memory_full: u64,
+    /// What the tier below the content store in memory did.
+    pub tier: TierCounts,
     /// Drops in the order of [`DropReason::ALL`].
     pub drops: [u64; DropReason::ALL.len()],
 }

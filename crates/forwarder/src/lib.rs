@@ -90,6 +90,7 @@ mod shares;
 mod slab;
 mod strategy;
 mod sync;
+mod tier;
 mod wheel;
 
 pub use batch::Batch;
@@ -106,3 +107,4 @@ pub use prefetch::prefetch_line;
 pub use rib::RibError;
 pub use shares::{Charge, HolderId};
 pub use strategy::{DEFAULT_STRATEGY, StrategyError};
+pub use tier::{Completion, Leaving, Ticket, TierAnswer, TierCounts, TierWrite, Wanted};

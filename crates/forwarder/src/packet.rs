@@ -7,6 +7,7 @@ use namely_wire::types::GENERIC_COMPONENT;
 use namely_wire::{Component, LpHeaders, NameRef};
 
 use crate::faces::FaceId;
+use crate::tier::{Leaving, TierAnswer, TierWrite, Wanted};
 
 /// An immutable packet whose clones share the octets: a clone costs a reference count.
 pub trait PacketBuf: Clone + AsRef<[u8]> {
@@ -56,7 +57,7 @@ pub struct Outgoing<B> {
     pub hop_limit: Option<(usize, u8)>,
 }
 
-/// Takes the packets that the core sends.
+/// Takes the packets that the core sends, and has what the home brings below it.
 pub trait Output<B> {
     /// Sends `packet` through `face`. Called with no lock held. The face may have been released
     /// since; the packet is then to be dropped.
@@ -66,6 +67,24 @@ pub trait Output<B> {
     /// make one of it ([`crate::Forwarder::learn`]); by default nobody does.
     fn learned(&mut self, learned: Learned<'_>) {
         let _ = learned;
+    }
+
+    /// True if the home has a tier below the content store in memory. Without one, nothing of what
+    /// follows is called, and the compiler leaves out what leads there.
+    const HAS_TIER: bool = false;
+
+    /// An Interest asks for what the memory does not hold; see [`crate::Wanted`]. Called with no
+    /// lock held; must not wait.
+    fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+        let _ = wanted;
+        TierAnswer::Absent
+    }
+
+    /// A Data leaves the memory to make room, and did not come from the tier. Called with no lock
+    /// held; must not wait.
+    fn tier_write(&mut self, leaving: Leaving<B>) -> TierWrite {
+        let _ = leaving;
+        TierWrite::Refused
     }
 }
 

@@ -29,11 +29,12 @@ use namely_wire::DataView;
 use crate::config::{Config, ConfigError};
 use crate::counters::Counter;
 use crate::interest_key::InterestKey;
-use crate::packet::PacketBuf;
+use crate::packet::{Output, PacketBuf};
 use crate::pit::Span;
 use crate::prefix_table::Key;
 use crate::reserve::Reserve;
 use crate::slab::Id;
+use crate::tier::{Leaving, TierCounters};
 use accounting::{Accounting, Admitted, Limits, Need};
 use index::{Handle, Index, Inserted};
 use policy::{Arrival, OnHit};
@@ -92,6 +93,8 @@ pub(crate) struct Cs<B, R> {
     /// What the policy wants to know of a hit: its lock, or a mark up to so much.
     on_hit: AtomicU8,
     refused: Counter,
+    /// What became of the tier's part.
+    pub(crate) tier: TierCounters,
 }
 
 /// What each insertion writes, apart from what lookups read.
@@ -107,6 +110,37 @@ struct Cached<B> {
     fresh_until_ns: u64,
     /// The implicit digest, once somebody needed it.
     digest: Option<Box<[u8; 32]>>,
+    /// It answered an Interest. Kept only for a home with a tier.
+    was_asked_for: bool,
+    /// The tier has it.
+    from_tier: bool,
+}
+
+/// A Data that comes in.
+pub(crate) struct Arriving<'a, B> {
+    pub(crate) packet: &'a B,
+    pub(crate) view: &'a DataView<'a>,
+    /// Its name.
+    pub(crate) key: Key<'a>,
+    /// Its implicit digest, if that is known.
+    pub(crate) digest: Option<[u8; 32]>,
+    pub(crate) fresh_until_ns: u64,
+    /// It comes from the tier, which need not be given it again.
+    pub(crate) from_tier: bool,
+}
+
+impl<'a, B> Arriving<'a, B> {
+    /// One that comes from upstream now.
+    pub(crate) fn new(
+        packet: &'a B,
+        view: &'a DataView<'a>,
+        key: Key<'a>,
+        digest: Option<[u8; 32]>,
+        now_ns: u64,
+    ) -> Self {
+        let fresh_until_ns = now_ns.saturating_add(view.freshness_ms.saturating_mul(1_000_000));
+        Arriving { packet, view, key, digest, fresh_until_ns, from_tier: false }
+    }
 }
 
 impl<B: AsRef<[u8]>> Cached<B> {
@@ -144,6 +178,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             admit: AtomicBool::new(config.cs_admit),
             serve: AtomicBool::new(config.cs_serve),
             refused: Counter::default(),
+            tier: TierCounters::default(),
         })
     }
 
@@ -215,14 +250,20 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     }
 
     /// Finds Data that satisfies `interest` at `now_ns`.
-    pub(crate) fn find(&self, interest: &InterestKey<'_>, now_ns: u64) -> Lookup<B> {
-        match self.serve.load(Relaxed) && interest.components > 0 {
-            true => self.search(interest, now_ns),
+    pub(crate) fn find<O: Output<B>>(&self, interest: &InterestKey<'_>, now_ns: u64) -> Lookup<B> {
+        match self.serves(interest) {
+            true => self.search::<O>(interest, now_ns),
             false => Lookup::Miss,
         }
     }
 
-    fn search(&self, interest: &InterestKey<'_>, now_ns: u64) -> Lookup<B> {
+    /// Returns true if an Interest may be answered, from here or from the tier.
+    #[inline]
+    pub(crate) fn serves(&self, interest: &InterestKey<'_>) -> bool {
+        self.serve.load(Relaxed) && interest.components > 0
+    }
+
+    fn search<O: Output<B>>(&self, interest: &InterestKey<'_>, now_ns: u64) -> Lookup<B> {
         let mut lookup = Lookup::Miss;
         let mut hit = None;
         let below = interest.view.can_be_prefix && interest.digest.is_none();
@@ -245,6 +286,9 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                         Some(digest) if digest[..] != *asked => return false,
                         Some(_) => {}
                     }
+                }
+                if O::HAS_TIER {
+                    cached.was_asked_for = true;
                 }
                 lookup = Lookup::Hit(cached.packet.clone());
                 hit = Some(handle);
@@ -270,16 +314,10 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         self.index.with(of.handle, |cached| cached.digest = Some(Box::new(digest)));
     }
 
-    /// Takes a Data in, or renews it if the very same packet is there.
-    pub(crate) fn insert(
-        &self,
-        packet: &B,
-        view: &DataView<'_>,
-        key: Key<'_>,
-        digest: Option<[u8; 32]>,
-        now_ns: u64,
-        reserve: &Reserve,
-    ) {
+    /// Takes a Data in, or renews it if the very same packet is there. What leaves for it is
+    /// offered to the tier of `out`.
+    pub(crate) fn insert<O: Output<B>>(&self, arriving: Arriving<'_, B>, reserve: &Reserve, out: &mut O) {
+        let Arriving { packet, view, key, digest, fresh_until_ns, from_tier } = arriving;
         if !self.admit.load(Relaxed) || self.limits.packets.load(Relaxed) == 0 {
             return;
         }
@@ -294,8 +332,10 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         let cached = Cached {
             packet: packet.clone(),
             name: Span::of(view.wire, view.name.as_bytes()),
-            fresh_until_ns: now_ns.saturating_add(view.freshness_ms.saturating_mul(1_000_000)),
+            fresh_until_ns,
             digest: digest.map(Box::new),
+            was_asked_for: false,
+            from_tier,
         };
         let inserted = self.index.insert(cached, key, |known| known.packet.as_ref() == view.wire, reserve);
         match inserted {
@@ -304,13 +344,13 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             Inserted::New(handle) => {
                 let hash = key.hashes.whole();
                 let need = Need { hash, entries: components as u8, octets: octets as u32 };
-                self.enter(handle, need, reserve);
+                self.enter(handle, need, reserve, out);
             }
         }
     }
 
     /// Enters a Data that is in the index, making room for it.
-    fn enter(&self, handle: Handle, need: Need, reserve: &Reserve) {
+    fn enter<O: Output<B>>(&self, handle: Handle, need: Need, reserve: &Reserve, out: &mut O) {
         let mut arrival = None;
         loop {
             let mut accounting = self.accounting.0.lock();
@@ -318,7 +358,10 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             let (entered, left) = accounting.enter(handle, need, arrival, &self.limits, &self.index);
             drop(accounting);
             if let Some(left) = left {
-                self.take_out(left, reserve);
+                let left = self.take_out(left, reserve);
+                if O::HAS_TIER {
+                    self.offer(left, out);
+                }
             }
             match entered {
                 Admitted::Yes => return,
@@ -334,8 +377,16 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     }
 
     /// Takes a Data out of the index, by its owner; its memory is given back with no lock held.
-    fn take_out(&self, id: Id, reserve: &Reserve) {
-        drop(self.index.remove(id, reserve));
+    fn take_out(&self, id: Id, reserve: &Reserve) -> Option<Cached<B>> {
+        self.index.remove(id, reserve)
+    }
+
+    /// Offers a Data that made room to the tier.
+    fn offer(&self, left: Option<Cached<B>>, out: &mut impl Output<B>) {
+        if let Some(left) = left.filter(|left| !left.from_tier) {
+            let Cached { packet, fresh_until_ns, was_asked_for, .. } = left;
+            self.tier.wrote(out.tier_write(Leaving { packet, fresh_until_ns, was_asked_for }));
+        }
     }
 
     /// Counts a Data that was not to be cached.

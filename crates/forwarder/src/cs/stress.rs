@@ -8,6 +8,7 @@ use std::thread;
 
 use namely_wire::{DataBuilder, InterestBuilder, InterestView, Name, SignatureInfo};
 
+use super::tests::Sent;
 use super::*;
 use crate::hash::{NameHasher, STEP, mix};
 use crate::prefix_table::with_key;
@@ -43,7 +44,13 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
                 let packet: Packet =
                     builder.build(&content, &SignatureInfo::digest_sha256()).finish(&[0; 32]).into();
                 let view = DataView::parse(&packet).unwrap();
-                with_key(hasher, view.name, |key| store.insert(&packet, &view, key, None, step, &reserve));
+                with_key(hasher, view.name, |key| {
+                    store.insert(
+                        Arriving::new(&packet, &view, key, None, step),
+                        &reserve,
+                        &mut Sent::<Packet>::new(),
+                    );
+                });
                 if random.is_multiple_of(7) {
                     store.settle(&reserve);
                 }
@@ -56,7 +63,8 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
                 let wire = builder.build();
                 let view = InterestView::parse(&wire).unwrap();
                 let hashes = hasher.prefixes(view.name);
-                if let Lookup::Hit(packet) = store.find(&InterestKey::new(&view, &hashes), 0) {
+                if let Lookup::Hit(packet) = store.find::<Sent<Packet>>(&InterestKey::new(&view, &hashes), 0)
+                {
                     let found = DataView::parse(&packet).unwrap();
                     assert!(name.is_prefix_of(found.name), "an answer has the name that was asked for");
                 }

@@ -7,11 +7,16 @@ use namely_wire::{Component, DataBuilder, InterestBuilder, InterestView, Name, S
 use proptest::prelude::*;
 
 use super::*;
+use crate::faces::FaceId;
 use crate::hash::NameHasher;
+use crate::packet::Outgoing;
 use crate::prefix_table::with_key;
 use crate::reserve::Reserve;
 
 type Packet = Arc<[u8]>;
+
+/// A home without a tier.
+pub(super) type Sent<B> = Vec<(FaceId, Outgoing<B>)>;
 
 const MS: u64 = 1_000_000;
 
@@ -55,7 +60,13 @@ impl Store {
     fn insert(&mut self, packet: &Packet, now_ns: u64) {
         let view = DataView::parse(packet).unwrap();
         let reserve = Reserve::new(1);
-        with_key(&self.hasher, view.name, |key| self.cs.insert(packet, &view, key, None, now_ns, &reserve));
+        with_key(&self.hasher, view.name, |key| {
+            self.cs.insert(
+                Arriving::new(packet, &view, key, None, now_ns),
+                &reserve,
+                &mut Sent::<Packet>::new(),
+            );
+        });
         self.cs.settle(&reserve);
     }
 
@@ -64,7 +75,7 @@ impl Store {
         let view = InterestView::parse(&wire).unwrap();
         let hashes = self.hasher.prefixes(view.name);
         loop {
-            match self.cs.find(&InterestKey::new(&view, &hashes), now_ns) {
+            match self.cs.find::<Sent<Packet>>(&InterestKey::new(&view, &hashes), now_ns) {
                 Lookup::Hit(packet) => return Some(packet),
                 Lookup::Miss => return None,
                 Lookup::DigestNeeded(cached) => {
@@ -202,7 +213,7 @@ fn a_data_is_charged_with_the_buffer_that_it_lies_in() {
             let view = DataView::parse(&packet.0).unwrap();
             let reserve = Reserve::new(1);
             with_key(&NameHasher::fixed(), view.name, |key| {
-                cs.insert(&packet, &view, key, None, 0, &reserve)
+                cs.insert(Arriving::new(&packet, &view, key, None, 0), &reserve, &mut Sent::<Roomy>::new())
             });
         }
         assert_eq!((cs.info(0, 0).octets, cs.info(0, 0).refused), (1000 * held, refused));
@@ -294,7 +305,9 @@ fn a_digest_that_comes_after_its_packet_left_is_not_given_to_the_next_one() {
     let wire = builder.clone().nonce([0; 4]).build();
     let view = InterestView::parse(&wire).unwrap();
     let hashes = store.hasher.prefixes(view.name);
-    let Lookup::DigestNeeded(undigested) = store.cs.find(&InterestKey::new(&view, &hashes), 0) else {
+    let Lookup::DigestNeeded(undigested) =
+        store.cs.find::<Sent<Packet>>(&InterestKey::new(&view, &hashes), 0)
+    else {
         panic!()
     };
     store.insert(&second, 0);

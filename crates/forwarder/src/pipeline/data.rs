@@ -12,6 +12,7 @@ use super::hooks::Told;
 use super::{DataOut, is_localhost};
 use crate::config::UnsolicitedPolicy;
 use crate::counters::{DropReason, HotCounter, Packets};
+use crate::cs::Arriving;
 use crate::faces::{BatchContext, FaceHold};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
@@ -56,7 +57,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.cs.refuse();
         } else {
-            self.cs.insert(&packet, &view, Key::new(view.name, hashes), digest, now_ns, &context.reserve);
+            let key = Key::new(view.name, hashes);
+            let arriving = Arriving::new(&packet, &view, key, digest, now_ns);
+            self.cs.insert(arriving, &context.reserve, out);
         }
         let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
         let told = Cell::new(Told { data, teaches: false });
@@ -157,7 +160,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Ends a satisfied entry: the Interest Finalize pipeline (guide 4.2.6). Its Nonces need
     /// remembering only if the Data may turn stale while the Interest still loops: otherwise the
     /// cache would answer it.
-    fn finish_satisfied(&self, entry: &PitEntry<B>, view: &DataView<'_>, now_ns: u64) {
+    pub(super) fn finish_satisfied(&self, entry: &PitEntry<B>, view: &DataView<'_>, now_ns: u64) {
         let fresh_ns = view.freshness_ms.saturating_mul(1_000_000);
         if entry.must_be_fresh() && fresh_ns < self.config.dead_nonce_lifetime_ns {
             self.record_dead_nonces(entry, now_ns);

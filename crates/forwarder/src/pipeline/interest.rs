@@ -8,6 +8,7 @@ use namely_wire::mgmt::LinkType;
 use namely_wire::{InterestView, LpHeaders, NackReason, with_nonce};
 
 use super::amend::{with_nonce_of, without_hint};
+use super::tier::unpark_for;
 use super::upstreams::Routing;
 use super::{DataOut, is_localhost};
 use crate::counters::{DropReason, HotCounter, Packets};
@@ -30,12 +31,12 @@ pub(super) struct Arrived<'a, B> {
     pub(super) nonce: [u8; 4],
     pub(super) lifetime_ns: u64,
     pub(super) now_ns: u64,
-    reserve: &'a Reserve,
+    pub(super) reserve: &'a Reserve,
 }
 
 /// Where a pending Interest is to be sent.
-struct Forwarding<'t> {
-    routing: Routing<'t>,
+pub(super) struct Forwarding<'t> {
+    pub(super) routing: Routing<'t>,
     /// Of the upstreams of `routing`.
     chosen: Chosen,
     hop_limit: Option<(usize, u8)>,
@@ -44,7 +45,7 @@ struct Forwarding<'t> {
 }
 
 impl Forwarding<'_> {
-    fn new(strategy: StrategyKind) -> Self {
+    pub(super) fn new(strategy: StrategyKind) -> Self {
         Forwarding { routing: Routing::new(strategy), chosen: Chosen::new(), hop_limit: None, probe: None }
     }
 }
@@ -144,7 +145,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Answers the Interest, or makes it pending; puts into `forwarding` where it is to be sent, if
     /// anywhere.
     #[allow(clippy::too_many_arguments)]
-    fn process_interest<'t>(
+    fn process_interest<'t, O: Output<B>>(
         &self,
         context: &'t BatchContext<'_, R>,
         ingress: &FaceHold<'_>,
@@ -152,7 +153,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         interest: InterestKey<'_>,
         headers: &LpHeaders,
         forwarding: &mut Option<Forwarding<'t>>,
-        out: &mut impl Output<B>,
+        out: &mut O,
     ) -> Result<(), DropReason> {
         let now_ns = context.now_ns;
         // Packet format, Interest, InterestLifetime: 4 s unless the Interest has another; a router
@@ -178,7 +179,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         if self.dead_nonces.contains(interest.hashes.whole(), arrived.nonce, now_ns) {
             return self.refuse_loop(&arrived, out);
         }
-        match self.find_cached(context, &arrived.interest) {
+        match self.find_cached::<O>(context, &arrived.interest) {
             Some(data) => {
                 self.answer_from_cache(context, &arrived, data, out);
                 Ok(())
@@ -189,9 +190,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Looks in the content store, computing digests of cached packets only where the Interest asks
     /// by one.
-    fn find_cached(&self, context: &BatchContext<'_, R>, interest: &InterestKey<'_>) -> Option<B> {
+    fn find_cached<O: Output<B>>(
+        &self,
+        context: &BatchContext<'_, R>,
+        interest: &InterestKey<'_>,
+    ) -> Option<B> {
         loop {
-            let lookup = self.cs.find(interest, context.now_ns);
+            let lookup = self.cs.find::<O>(interest, context.now_ns);
             match lookup {
                 Lookup::Hit(packet) => {
                     context.count(HotCounter::CsHits, 1);
@@ -227,19 +232,19 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// The ContentStore Miss pipeline (guide 4.2.4): enters the Interest in the PIT and lets the
     /// strategy decide, which `forwarding` becomes.
-    fn insert_pending<'t>(
+    fn insert_pending<'t, O: Output<B>>(
         &self,
         context: &'t BatchContext<'_, R>,
         arrived: &Arrived<'_, B>,
         forwarding: &mut Option<Forwarding<'t>>,
-        out: &mut impl Output<B>,
+        out: &mut O,
     ) -> Result<(), DropReason> {
         let strategy = self.strategies.find(arrived.interest.key());
-        let Forwarding { routing, chosen, hop_limit, probe } = forwarding.insert(Forwarding::new(strategy));
-        self.add_upstreams(context, arrived, routing)?;
+        let forwarding = forwarding.insert(Forwarding::new(strategy));
+        self.add_upstreams(context, arrived, &mut forwarding.routing)?;
         let mut has_room = false;
         let mut locked = loop {
-            match self.insert_or_join(arrived) {
+            match self.insert_or_join::<O>(arrived) {
                 Ok(locked) => break locked,
                 Err(Refusal::Full(PitFull::Table)) if !has_room && self.make_room(arrived, out) => {
                     has_room = true;
@@ -247,6 +252,27 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 Err(refusal) => return self.refuse(arrived, refusal, out),
             }
         };
+        if O::HAS_TIER {
+            match self.ask_tier(context, arrived, locked, &mut forwarding.routing, out) {
+                Some(unanswered) => locked = unanswered,
+                None => return Ok(()),
+            }
+        }
+        self.send_pending(context, arrived, locked, forwarding, out)
+    }
+
+    /// Lets the strategy decide where a pending Interest goes, which `forwarding` becomes, and
+    /// records it.
+    #[inline(always)]
+    pub(super) fn send_pending<'t>(
+        &self,
+        context: &'t BatchContext<'_, R>,
+        arrived: &Arrived<'_, B>,
+        mut locked: LockedEntry<'_, B, R>,
+        forwarding: &mut Forwarding<'t>,
+        out: &mut impl Output<B>,
+    ) -> Result<(), DropReason> {
+        let Forwarding { routing, chosen, hop_limit, probe } = forwarding;
         match self.decide(&mut locked, routing, arrived) {
             Verdict::Suppress => {
                 context.count(HotCounter::Suppressed, 1);
@@ -334,7 +360,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Finds or makes the PIT entry and enters the downstream: an Interest of the same name,
     /// selectors and hint is aggregated (guide 4.2.1).
-    fn insert_or_join(&self, arrived: &Arrived<'_, B>) -> Result<LockedEntry<'_, B, R>, Refusal> {
+    fn insert_or_join<O: Output<B>>(
+        &self,
+        arrived: &Arrived<'_, B>,
+    ) -> Result<LockedEntry<'_, B, R>, Refusal> {
         let record = arrived.in_record();
         let Arrived { packet, interest, now_ns, reserve, .. } = *arrived;
         let mut locked = match self.pit.insert(packet, &interest, record, now_ns, reserve)? {
@@ -343,6 +372,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         };
         if locked.entry().is_some_and(|entry| has_looped(entry, arrived)) {
             return Err(Refusal::Loop);
+        }
+        if O::HAS_TIER
+            && let Some(entry) = locked.entry()
+        {
+            unpark_for(entry, arrived);
         }
         self.pit.add_downstream(&mut locked, record, now_ns, reserve)?;
         Ok(locked)
@@ -398,7 +432,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
 
     /// Sends the Interest `packet` to those that were chosen. The last one gets the packet itself
     /// and not one more user of it.
-    fn forward(
+    pub(super) fn forward(
         &self,
         context: &BatchContext<'_, R>,
         ingress: &FaceHold<'_>,

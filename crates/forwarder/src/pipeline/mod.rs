@@ -11,6 +11,7 @@ mod hooks;
 mod interest;
 mod learning;
 mod nack;
+mod tier;
 mod upstreams;
 
 pub(crate) use departed::Departed;

@@ -72,6 +72,8 @@ pub(crate) struct PitEntry<B> {
     name: Span,
     hint: Span,
     flags: Flags,
+    /// What the tier below the content store has to do with it.
+    pub(crate) reading: Reading,
     /// The one Interest that is kept (`IS-27`).
     pub(crate) packet: B,
     pub(crate) in_records: InRecords,
@@ -81,6 +83,18 @@ pub(crate) struct PitEntry<B> {
     pub(crate) expires_at_ns: u64,
     /// What the strategy remembers of the prefix, if it is to learn what becomes of the Interest.
     pub(crate) memory: MemoryId,
+}
+
+/// What the tier below the content store has to do with a pending Interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// It was not asked.
+    Unasked,
+    /// The Interest is parked: nothing was sent, because its Data may be read. These headers of it
+    /// are needed if it is sent after all.
+    Parked { is_marked: bool, non_discovery: bool },
+    /// The Interest goes on, or has gone on, without it.
+    Bypassed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +125,7 @@ impl<B: AsRef<[u8]>> PitEntry<B> {
             name: Span::of(view.wire, view.name.as_bytes()),
             hint: view.forwarding_hint_value.map(|hint| Span::of(view.wire, hint)).unwrap_or_default(),
             flags: Flags::of(interest),
+            reading: Reading::Unasked,
             packet,
             in_records: InlineVec::of(record),
             out_records: InlineVec::new(),
@@ -172,7 +187,7 @@ impl<B: AsRef<[u8]>> PitEntry<B> {
 
     /// Returns true if Data named `name` of `components` components satisfies the entry, but for
     /// the digest it may request. Called for entries whose hash is that of a prefix of `name`.
-    pub(super) fn may_match(&self, name: NameRef<'_>, components: usize) -> bool {
+    pub(crate) fn may_match(&self, name: NameRef<'_>, components: usize) -> bool {
         let covered = usize::from(self.components);
         if self.flags.digest {
             // TYPE, LENGTH and 32 octets of digest follow the Data's name.

@@ -43,7 +43,7 @@ use ids::{Ids, Link};
 use pending::PendingByFace;
 use storage::{Storage, Storages};
 
-pub(crate) use entry::{InRecord, OutRecord, OutRecords, PitEntry, Span};
+pub(crate) use entry::{InRecord, OutRecord, OutRecords, PitEntry, Reading, Span};
 
 /// Fewest and most buckets. More entries than the most make chains longer, never wrong.
 const BUCKETS_MIN: usize = if cfg!(loom) { 1 } else { 16 };
@@ -133,8 +133,8 @@ pub(crate) struct LockedEntry<'a, B, R: RawMutex> {
 /// Names an entry that was found earlier and may be gone by now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryKey {
-    id: Id,
-    serial: u32,
+    pub(crate) id: Id,
+    pub(crate) serial: u32,
 }
 
 impl<B, R: RawMutex> LockedEntry<'_, B, R> {
@@ -330,6 +330,13 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         entry.in_records.retain(|r| r.face != face);
         self.by_face.sub(face, reserve);
         Some(record)
+    }
+
+    /// Locks an entry that was found earlier, if it is still there.
+    pub(crate) fn lock(&self, key: EntryKey) -> Option<LockedEntry<'_, B, R>> {
+        let state = self.slot(key.id)?.state.lock();
+        let is_there = state.serial == key.serial && state.storage.get().is_some();
+        is_there.then_some(LockedEntry { id: key.id, state })
     }
 
     /// Takes an entry out if it is still there and `condition` holds. The caller holds no entry.

@@ -15,3 +15,4 @@ mod pipelines;
 mod shares;
 mod simulation;
 mod strategies;
+mod tier;

@@ -1,0 +1,332 @@
+//! The tier below the content store in memory: an Interest is parked until a read completes, and
+//! answered or sent upstream then. Nothing of this runs for a home without a tier.
+
+use lock_api::RawMutex;
+use namely_wire::{DataView, InterestView, LpHeaders, NackReason, PACKET_OCTETS_MAX};
+
+use super::DataOut;
+use super::amend::with_nonce_of;
+use super::interest::{Arrived, Forwarding};
+use super::upstreams::Routing;
+use crate::counters::{DropReason, HotCounter};
+use crate::cs::Arriving;
+use crate::faces::{BatchContext, FaceHold, FaceId};
+use crate::forwarder::Forwarder;
+use crate::hash::NameHashes;
+use crate::interest_key::InterestKey;
+use crate::packet::{Output, PacketBuf};
+use crate::pit::{EntryKey, InRecord, LockedEntry, PitEntry, Reading};
+use crate::prefix_table::Key;
+use crate::tier::{Completion, Ticket, TierAnswer, Wanted};
+
+/// Data that a read has found.
+struct Found<B> {
+    packet: B,
+    fresh_until_ns: u64,
+    is_busy: bool,
+}
+
+/// What a Data from the tier is to the Interest that was parked for it.
+enum Suits {
+    Yes,
+    Stale,
+    No,
+}
+
+/// An Interest that was parked and is to be sent.
+struct Resumed<'a, B> {
+    downstream: InRecord,
+    ingress: FaceHold<'a>,
+    packet: B,
+    lifetime_ns: u64,
+    headers: LpHeaders,
+}
+
+/// An Interest joins `entry`. If it came before from the same face, the entry no longer waits for
+/// its read alone: see [`crate::Ticket`]'s module.
+#[cold]
+pub(super) fn unpark_for<B>(entry: &mut PitEntry<B>, arrived: &Arrived<'_, B>) {
+    let is_again = entry.in_records.iter().any(|record| record.face == arrived.ingress.key());
+    if is_again && matches!(entry.reading, Reading::Parked { .. }) {
+        entry.reading = Reading::Bypassed;
+    }
+}
+
+impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
+    /// Asks the tier for what an Interest requests that has just become pending. Returns the entry
+    /// if it is to be sent; `None` if it is parked. The tier is called with no lock held.
+    pub(super) fn ask_tier<'p>(
+        &'p self,
+        context: &BatchContext<'_, R>,
+        arrived: &Arrived<'_, B>,
+        mut locked: LockedEntry<'p, B, R>,
+        routing: &mut Routing<'_>,
+        out: &mut impl Output<B>,
+    ) -> Option<LockedEntry<'p, B, R>> {
+        let entry = locked.entry()?;
+        match entry.reading {
+            Reading::Bypassed => return Some(locked),
+            Reading::Parked { .. } => {
+                context.count(HotCounter::Suppressed, 1);
+                return None;
+            }
+            Reading::Unasked if routing.is_explicit || !self.cs.serves(&arrived.interest) => {
+                entry.reading = Reading::Bypassed;
+                return Some(locked);
+            }
+            // Before it is asked: the read may complete at once.
+            Reading::Unasked => entry.reading = parked(arrived.headers),
+        }
+        let key = locked.key();
+        drop(locked);
+        let counters = &self.cs.tier;
+        match out.tier_read(&wanted(arrived, routing, key)) {
+            TierAnswer::Reading => {
+                counters.reads.add(1);
+                return None;
+            }
+            TierAnswer::Absent => counters.bypass_absent.add(1),
+            TierAnswer::Busy => counters.bypass_busy.add(1),
+        }
+        let mut locked = self.pit.lock(key)?;
+        let entry = locked.entry()?;
+        // Another worker may have sent it meanwhile.
+        let is_parked = matches!(entry.reading, Reading::Parked { .. });
+        entry.reading = Reading::Bypassed;
+        is_parked.then_some(locked)
+    }
+
+    /// A read has completed that [`Output::tier_read`] began. With Data the Interest is answered,
+    /// and the Data is kept in memory, as if it had come from upstream; without, the Interest goes
+    /// where its strategy sends it. If it is no longer pending, nothing happens.
+    pub fn tier_completed(
+        &self,
+        ticket: Ticket,
+        completion: Completion<B>,
+        now_ns: u64,
+        out: &mut impl Output<B>,
+    ) {
+        let context = BatchContext::new(&self.faces, &self.counters, 1, now_ns);
+        let (key, counters) = (ticket.key(), &self.cs.tier);
+        match completion {
+            Completion::Found { packet, fresh_until_ns, is_busy } => {
+                self.tier_found(&context, key, Found { packet, fresh_until_ns, is_busy }, out);
+            }
+            Completion::Absent => {
+                counters.misses.add(1);
+                self.resume(&context, key, out);
+            }
+            Completion::Failed => {
+                counters.failed.add(1);
+                self.resume(&context, key, out);
+            }
+        }
+        self.settle(&context.reserve);
+    }
+
+    fn tier_found(
+        &self,
+        context: &BatchContext<'_, R>,
+        key: EntryKey,
+        found: Found<B>,
+        out: &mut impl Output<B>,
+    ) {
+        let counters = &self.cs.tier;
+        let view = DataView::parse(found.packet.as_ref());
+        let Some(view) = view.ok().filter(|view| view.wire.len() <= PACKET_OCTETS_MAX) else {
+            counters.wrong.add(1);
+            return self.resume(context, key, out);
+        };
+        let mut hashes = NameHashes::new();
+        self.hasher.fill(view.name.as_bytes(), &mut hashes);
+        let mut digest = None;
+        match self.suits(context, key, &view, hashes.len(), found.fresh_until_ns, &mut digest) {
+            None => counters.late.add(1),
+            Some(Suits::Yes) => self.answer_from_tier(context, key, &found, &view, &hashes, digest, out),
+            Some(Suits::Stale) => {
+                counters.misses.add(1);
+                self.resume(context, key, out);
+            }
+            Some(Suits::No) => {
+                counters.wrong.add(1);
+                self.resume(context, key, out);
+            }
+        }
+    }
+
+    /// Compares a Data with what an entry requests; `None` if there is no such entry any more.
+    fn suits(
+        &self,
+        context: &BatchContext<'_, R>,
+        key: EntryKey,
+        view: &DataView<'_>,
+        components: usize,
+        fresh_until_ns: u64,
+        digest: &mut Option<[u8; 32]>,
+    ) -> Option<Suits> {
+        let mut locked = self.pit.lock(key)?;
+        let entry = locked.entry()?;
+        if !entry.may_match(view.name, components) {
+            return Some(Suits::No);
+        }
+        if entry.must_be_fresh() && fresh_until_ns <= context.now_ns {
+            return Some(Suits::Stale);
+        }
+        let Some(asked) = entry.digest().and_then(|asked| <[u8; 32]>::try_from(asked).ok()) else {
+            return Some(Suits::Yes);
+        };
+        // Nobody waits for a digest under a lock.
+        drop(locked);
+        let own = (self.config.sha256)(view.wire);
+        *digest = Some(own);
+        Some(if own == asked { Suits::Yes } else { Suits::No })
+    }
+
+    /// The ContentStore Hit pipeline (guide 4.2.3) for all that wait for the Data.
+    #[allow(clippy::too_many_arguments)]
+    fn answer_from_tier(
+        &self,
+        context: &BatchContext<'_, R>,
+        key: EntryKey,
+        found: &Found<B>,
+        view: &DataView<'_>,
+        hashes: &NameHashes,
+        digest: Option<[u8; 32]>,
+        out: &mut impl Output<B>,
+    ) {
+        let (packet, now_ns) = (&found.packet, context.now_ns);
+        let Some(mut entry) = self.pit.take_if(key, |_| true, &context.reserve) else {
+            return self.cs.tier.late.add(1);
+        };
+        let (key, fresh_until_ns) = (Key::new(view.name, hashes), found.fresh_until_ns);
+        let arriving = Arriving { packet, view, key, digest, fresh_until_ns, from_tier: true };
+        self.cs.insert(arriving, &context.reserve, out);
+        let is_marked = matches!(entry.reading, Reading::Parked { is_marked: true, .. })
+            || found.is_busy && !self.may_bypass(&entry, key);
+        let congestion_mark = is_marked.then_some(1);
+        let data = DataOut { from: FaceId::CONTENT_STORE, congestion_mark };
+        for record in entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns) {
+            match context.hold_key(record.face) {
+                Some(face) => self.send_data(&face, record.token, packet.clone(), data, out),
+                None => self.counters.dropped(DropReason::FaceGone),
+            }
+        }
+        self.cs.tier.hits.add(1);
+        context.count(HotCounter::Satisfied, 1);
+        self.finish_satisfied(&entry, view, now_ns);
+        self.pit.recycle(&mut entry);
+    }
+
+    /// Returns true if somebody else could have been asked for what an entry requests, whose name
+    /// begins `key`.
+    fn may_bypass(&self, entry: &PitEntry<B>, key: Key<'_>) -> bool {
+        let is_downstream = |face| entry.in_records.iter().any(|record| record.face == face);
+        self.fib.longest_match(key).faces.iter().any(|face| !is_downstream(*face))
+    }
+
+    /// Sends a parked Interest upstream, in the name of the first downstream that still waits.
+    fn resume(&self, context: &BatchContext<'_, R>, key: EntryKey, out: &mut impl Output<B>) {
+        let Some(Resumed { downstream, ingress, packet, lifetime_ns, headers }) = self.unpark(context, key)
+        else {
+            return;
+        };
+        let Some(packet) = with_nonce_of(&packet, downstream.nonce) else {
+            return self.counters.dropped(DropReason::NoBuffer);
+        };
+        let Ok(view) = InterestView::parse(packet.as_ref()) else { return };
+        let mut hashes = NameHashes::new();
+        self.hasher.fill(view.name.as_bytes(), &mut hashes);
+        let arrived = Arrived {
+            ingress: &ingress,
+            packet: &packet,
+            headers: &headers,
+            interest: InterestKey::new(&view, &hashes),
+            nonce: downstream.nonce,
+            lifetime_ns,
+            now_ns: context.now_ns,
+            reserve: &context.reserve,
+        };
+        let mut forwarding = Forwarding::new(self.strategies.find(arrived.interest.key()));
+        match self.send_resumed(context, &arrived, key, &mut forwarding, out) {
+            Ok(()) => self.forward(context, &ingress, &forwarding, packet, &headers, out),
+            Err(reason) => {
+                self.counters.dropped(reason);
+                self.refuse_others(context, key, reason, out);
+            }
+        }
+    }
+
+    /// Ends the parking of an entry whose read has ended; `None` if it was sent already or is gone.
+    fn unpark<'t>(&self, context: &'t BatchContext<'_, R>, key: EntryKey) -> Option<Resumed<'t, B>> {
+        let Some(mut locked) = self.pit.lock(key) else {
+            self.cs.tier.late.add(1);
+            return None;
+        };
+        let entry = locked.entry()?;
+        let Reading::Parked { is_marked, non_discovery } = entry.reading else { return None };
+        let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > context.now_ns);
+        let (downstream, ingress) =
+            waiting.filter_map(|record| Some((*record, context.hold_key(record.face)?))).next()?;
+        entry.reading = Reading::Bypassed;
+        let congestion_mark = is_marked.then_some(1);
+        let pit_token = downstream.token;
+        Some(Resumed {
+            downstream,
+            ingress,
+            packet: entry.packet.clone(),
+            lifetime_ns: entry.expires_at_ns.saturating_sub(context.now_ns),
+            headers: LpHeaders { congestion_mark, non_discovery, pit_token, ..LpHeaders::default() },
+        })
+    }
+
+    fn send_resumed<'t>(
+        &self,
+        context: &'t BatchContext<'_, R>,
+        arrived: &Arrived<'_, B>,
+        key: EntryKey,
+        forwarding: &mut Forwarding<'t>,
+        out: &mut impl Output<B>,
+    ) -> Result<(), DropReason> {
+        self.add_upstreams(context, arrived, &mut forwarding.routing)?;
+        let Some(mut locked) = self.pit.lock(key) else { return Ok(()) };
+        // Another worker may have sent it meanwhile, for a retransmission.
+        if locked.entry().is_none_or(|entry| !entry.out_records.is_empty()) {
+            return Ok(());
+        }
+        self.send_pending(context, arrived, locked, forwarding, out)
+    }
+
+    /// A parked Interest was refused to one of its downstreams: so it is to the others.
+    fn refuse_others(
+        &self,
+        context: &BatchContext<'_, R>,
+        key: EntryKey,
+        reason: DropReason,
+        out: &mut impl Output<B>,
+    ) {
+        let was_never_sent = |entry: &PitEntry<B>| entry.out_records.is_empty();
+        let Some(mut entry) = self.pit.take_if(key, was_never_sent, &context.reserve) else { return };
+        if reason == DropReason::NoRoute && self.config.nack_no_route {
+            self.nack_all(&entry, NackReason::NoRoute, context.now_ns, out);
+        } else {
+            self.counters.unsatisfied.add(1);
+        }
+        self.pit.recycle(&mut entry);
+    }
+}
+
+fn parked(headers: &LpHeaders) -> Reading {
+    Reading::Parked { is_marked: headers.is_marked(), non_discovery: headers.non_discovery }
+}
+
+fn wanted<'a, B>(arrived: &Arrived<'a, B>, routing: &Routing<'_>, key: EntryKey) -> Wanted<'a> {
+    let InterestKey { view, components, digest, .. } = arrived.interest;
+    Wanted {
+        name: view.name.prefix(components),
+        digest,
+        can_be_prefix: view.can_be_prefix && digest.is_none(),
+        must_be_fresh: view.must_be_fresh,
+        may_bypass: !routing.upstreams.is_empty(),
+        ticket: Ticket::new(key),
+    }
+}

@@ -1,0 +1,186 @@
+//! A tier below the content store in memory: a store on disk, which the home brings.
+//!
+//! The core asks it by [`Output::tier_read`](crate::Output::tier_read) for what the memory does not
+//! hold and neither waits nor does I/O: an Interest whose Data is being read is *parked* in its PIT
+//! entry, which waits for [`Forwarder::tier_completed`](crate::Forwarder::tier_completed). What
+//! leaves the memory is offered to it by [`Output::tier_write`](crate::Output::tier_write).
+//!
+//! # What the tier is asked
+//!
+//! An Interest that makes a new PIT entry, once, unless it chooses its upstream itself
+//! (NextHopFaceId). One that joins an entry is aggregated; one that comes again from a face that
+//! waits for a parked entry, with whatever Nonce, is sent upstream while the read goes on, so that
+//! a disk that stands still costs its consumers one retransmission. The tier finds Data by the
+//! whole name; it may answer CanBePrefix by Data with a longer one if it can find it. MustBeFresh
+//! is checked by the core when the Data has come, by the time that the tier gives back.
+
+use namely_wire::NameRef;
+
+use crate::counters::Counter;
+use crate::pit::EntryKey;
+
+/// Names a parked Interest, which may be gone when its read completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket(u64);
+
+impl Ticket {
+    pub(crate) fn new(key: EntryKey) -> Self {
+        Ticket(u64::from(key.serial) << 32 | u64::from(key.id))
+    }
+
+    pub(crate) fn key(self) -> EntryKey {
+        EntryKey { id: self.0 as u32, serial: (self.0 >> 32) as u32 }
+    }
+
+    /// The ticket as a number, which may go through a queue of the system.
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The ticket that has been made `bits`. Of any other number a ticket that names nothing, or an
+    /// Interest that the Data does not satisfy: the core compares names.
+    pub fn from_bits(bits: u64) -> Self {
+        Ticket(bits)
+    }
+}
+
+/// What an Interest wants of the tier.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The name, without an implicit digest.
+    pub name: NameRef<'a>,
+    /// The implicit digest that ended it.
+    pub digest: Option<&'a [u8]>,
+    /// Data with a longer name will do.
+    pub can_be_prefix: bool,
+    /// Stale Data will not do: a tier that knows it to be stale need not read it.
+    pub must_be_fresh: bool,
+    /// Somebody else can be asked: false if there is no upstream, or all have announced that they
+    /// are congested. Then a tier above its threshold reads nevertheless, as far as it can.
+    pub may_bypass: bool,
+    /// What the completion is for.
+    pub ticket: Ticket,
+}
+
+/// What the tier says to an Interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TierAnswer {
+    /// It has no such Data for certain: the first-stage bypass.
+    Absent,
+    /// It may have it, but has too much to do: the second-stage bypass.
+    Busy,
+    /// It looks for it, and [`Forwarder::tier_completed`](crate::Forwarder::tier_completed) will be
+    /// called once with the ticket, from whichever thread, but not before the answer was given.
+    Reading,
+}
+
+/// What a read came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Completion<B> {
+    /// The Data was found.
+    Found {
+        /// One bare Data TLV.
+        packet: B,
+        /// Until when it is fresh, on the clock of the forwarder's time; 0 if it is stale.
+        fresh_until_ns: u64,
+        /// As many requests pend as the threshold says: who asks is told, if nobody else can be
+        /// asked.
+        is_busy: bool,
+    },
+    /// It is not there after all.
+    Absent,
+    /// It could not be read.
+    Failed,
+}
+
+/// A Data that leaves the memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaving<B> {
+    /// One bare Data TLV.
+    pub packet: B,
+    /// Until when it is fresh, on the clock of the forwarder's time.
+    pub fresh_until_ns: u64,
+    /// It answered an Interest while it was in memory.
+    pub was_asked_for: bool,
+}
+
+/// What the tier does with a Data that leaves the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TierWrite {
+    /// It writes it.
+    Taken,
+    /// It does not want it: its admission policy, or it has it.
+    Refused,
+    /// It has too much to do: the second-stage bypass of Data.
+    Busy,
+}
+
+/// What is counted of the tier. All are 0 for a home without one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TierCounts {
+    /// Pending Interests that Data from the tier satisfied.
+    pub hits: u64,
+    /// Interests that went on because the tier has no such Data: the first-stage bypass.
+    pub bypass_absent: u64,
+    /// Interests that went on because it had too much to do: the second-stage bypass.
+    pub bypass_busy: u64,
+    /// Interests that were parked until a read completes.
+    pub reads: u64,
+    /// Reads that found nothing, or stale Data for who wants it fresh.
+    pub misses: u64,
+    /// Reads that failed.
+    pub failed: u64,
+    /// Reads that found Data which is not what was asked for.
+    pub wrong: u64,
+    /// Reads that completed when nobody waited any more.
+    pub late: u64,
+    /// Data that was given to the tier when it left the memory.
+    pub writes: u64,
+    /// Data that the tier did not admit.
+    pub writes_refused: u64,
+    /// Data that was not written because the tier had too much to do.
+    pub writes_bypassed: u64,
+}
+
+/// The live counters of [`TierCounts`].
+#[derive(Debug, Default)]
+pub(crate) struct TierCounters {
+    pub(crate) hits: Counter,
+    pub(crate) bypass_absent: Counter,
+    pub(crate) bypass_busy: Counter,
+    pub(crate) reads: Counter,
+    pub(crate) misses: Counter,
+    pub(crate) failed: Counter,
+    pub(crate) wrong: Counter,
+    pub(crate) late: Counter,
+    pub(crate) writes: Counter,
+    pub(crate) writes_refused: Counter,
+    pub(crate) writes_bypassed: Counter,
+}
+
+impl TierCounters {
+    pub(crate) fn read(&self) -> TierCounts {
+        TierCounts {
+            hits: self.hits.value(),
+            bypass_absent: self.bypass_absent.value(),
+            bypass_busy: self.bypass_busy.value(),
+            reads: self.reads.value(),
+            misses: self.misses.value(),
+            failed: self.failed.value(),
+            wrong: self.wrong.value(),
+            late: self.late.value(),
+            writes: self.writes.value(),
+            writes_refused: self.writes_refused.value(),
+            writes_bypassed: self.writes_bypassed.value(),
+        }
+    }
+
+    pub(crate) fn wrote(&self, outcome: TierWrite) {
+        let counter = match outcome {
+            TierWrite::Taken => &self.writes,
+            TierWrite::Refused => &self.writes_refused,
+            TierWrite::Busy => &self.writes_bypassed,
+        };
+        counter.add(1);
+    }
+}
