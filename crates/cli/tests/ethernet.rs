@@ -8,57 +8,10 @@ use std::process::Command;
 
 use namely_skip::{Need, skip};
 
+use common::pair::{MACS, Pair, fetch, serve};
 use common::{Home, write_file};
 
-const MACS: [&str; 2] = ["02:00:00:00:00:0a", "02:00:00:00:00:0b"];
 const GROUP: &str = "ether://[01:00:5e:00:17:aa]";
-
-/// Two namespaces joined by a veth pair, whose devices have the addresses [`MACS`]; gone with the
-/// value.
-struct Net {
-    names: [String; 2],
-}
-
-impl Net {
-    fn new(test: &str) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            skip(Need::Namespaces, "network namespaces need root");
-            return None;
-        }
-        let net = Net { names: [0, 1].map(|i| format!("nmle-{test}-{}-{i}", std::process::id())) };
-        let [a, b] = &net.names;
-        let steps = [
-            format!("netns add {a}"),
-            format!("netns add {b}"),
-            format!(
-                "-n {a} link add veth0 address {} type veth peer name veth0 address {} netns {b}",
-                MACS[0], MACS[1]
-            ),
-            format!("-n {a} link set veth0 up"),
-            format!("-n {b} link set veth0 up"),
-        ];
-        steps.iter().all(|step| ip(step)).then_some(net)
-    }
-
-    /// Runs `ip` in namespace `i`.
-    fn ip(&self, i: usize, command: &str) -> bool {
-        ip(&format!("-n {} {command}", self.names[i]))
-    }
-
-    /// Starts a router in namespace `i` with this text under `[faces]`; its socket is `<i>.sock` in
-    /// the home.
-    fn router(&self, home: &mut Home, i: usize, listen: &str, rest: &str) -> String {
-        let uri = format!("unix://{}", home.path(&format!("{i}.sock")).display());
-        let config = home.path(&format!("{i}.toml"));
-        fs::write(&config, format!("[faces]\nlisten = [\"{uri}\"{listen}]\n{rest}")).unwrap();
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.names[i], env!("CARGO_BIN_EXE_namely"), "up", "--config"]);
-        command.arg(config);
-        home.spawn(command);
-        home.wait_for("a router", || home.run(["status", "--router", &uri]).code == Some(0));
-        uri
-    }
-}
 
 /// What stands at the end of a configuration, by whether AF_XDP is to read devices.
 fn xdp(value: &str) -> String {
@@ -66,13 +19,12 @@ fn xdp(value: &str) -> String {
 }
 
 /// False, with the reason printed, where the devices of a net cannot be read by AF_XDP.
-fn has_xdp(net: &Net) -> bool {
+fn has_xdp(net: &Pair) -> bool {
     let mut home = Home::new();
     let config = home.path("probe.toml");
     fs::write(&config, format!("[faces]\nlisten = [\"dev://veth0\"]\n{}", xdp("on"))).unwrap();
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", &net.names[0], env!("CARGO_BIN_EXE_namely"), "up", "--config"]);
-    command.arg(config).env("NAMELY_LOG", "info");
+    let mut command = net.up(0);
+    command.arg("--config").arg(config).env("NAMELY_LOG", "info");
     home.spawn(command);
     home.wait_for("a word", || home.background_log().contains("AF_XDP"));
     let is_there = home.background_log().contains("AF_XDP reads");
@@ -80,43 +32,6 @@ fn has_xdp(net: &Net) -> bool {
         skip(Need::Xdp, format_args!("{}", home.background_log()));
     }
     is_there
-}
-
-/// False, with the reason printed, when it fails.
-fn ip(command: &str) -> bool {
-    match Command::new("ip").args(command.split_whitespace()).output() {
-        Ok(output) if output.status.success() => true,
-        Ok(output) => {
-            skip(Need::Namespaces, format_args!("ip {command}: {}", String::from_utf8_lossy(&output.stderr)));
-            false
-        }
-        Err(error) => {
-            skip(Need::Namespaces, format_args!("there is no ip command: {error}"));
-            false
-        }
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        for name in &self.names {
-            let _ = Command::new("ip").args(["netns", "del", name]).output();
-        }
-    }
-}
-
-fn serve(home: &mut Home, octets: usize, router: &str) {
-    fs::create_dir(home.path("data")).unwrap();
-    write_file(&home.path("data/f"), octets, 1);
-    let serve = home.namely(["serve", "data", "--prefix", "/lab", "--router", router]);
-    home.spawn(serve);
-    home.wait_for("the prefix", || home.ok(["route", "list", "--router", router]).contains("/lab"));
-}
-
-fn fetch(home: &Home, router: &str, file: &str) {
-    home.ok(["get", &format!("/lab/{file}"), "-o", "out", "--router", router]);
-    assert!(fs::read(home.path("data").join(file)).unwrap() == fs::read(home.path("out")).unwrap());
-    fs::remove_file(home.path("out")).unwrap();
 }
 
 /// The face to `remote`.
@@ -127,10 +42,10 @@ fn face(home: &Home, router: &str, remote: &str) -> serde_json::Value {
 
 /// A file served in namespace 0, which listens on `device`, is fetched in namespace 1 through a
 /// unicast face. `rest` is at the end of the configuration of either router.
-fn fetch_across(net: &Net, device: &str, mac: &str, mtu: u64, rest: [&str; 2]) {
+fn fetch_across(net: &Pair, device: &str, mac: &str, mtu: u64, rest: [&str; 2]) {
     let mut home = Home::new();
-    let far = net.router(&mut home, 0, &format!(", \"dev://{device}\""), rest[0]);
-    let near = net.router(&mut home, 1, "", rest[1]);
+    let far = net.router(&mut home, 0, &[&format!("dev://{device}")], rest[0]);
+    let near = net.router(&mut home, 1, &[], rest[1]);
     serve(&mut home, 3_000_000, &far);
     let uri = format!("ether://[{mac}]");
     let local = format!("dev://{device}");
@@ -145,7 +60,7 @@ fn fetch_across(net: &Net, device: &str, mac: &str, mtu: u64, rest: [&str; 2]) {
 
 #[test]
 fn a_file_crosses_two_namespaces_over_ethernet() {
-    let Some(net) = Net::new("uni") else { return };
+    let Some(net) = Pair::new("uni") else { return };
     fetch_across(&net, "veth0", MACS[0], 1500, ["", ""]);
     if has_xdp(&net) {
         for [far, near] in [["on", "on"], ["on", "off"], ["off", "auto"]] {
@@ -156,7 +71,7 @@ fn a_file_crosses_two_namespaces_over_ethernet() {
 
 #[test]
 fn a_file_crosses_two_namespaces_over_vxlan() {
-    let Some(net) = Net::new("vxlan") else { return };
+    let Some(net) = Pair::new("vxlan") else { return };
     for (i, mac) in MACS.into_iter().enumerate() {
         let (own, other) = (i + 1, 2 - i);
         let mac = mac.replace("02:", "06:");
@@ -176,22 +91,22 @@ fn a_file_crosses_two_namespaces_over_vxlan() {
 
 #[test]
 fn a_file_crosses_a_multicast_group_and_a_configured_neighbour() {
-    let Some(net) = Net::new("multi") else { return };
+    let Some(net) = Pair::new("multi") else { return };
     cross_a_group_and_meet_a_neighbour(&net, "");
     if has_xdp(&net) {
         cross_a_group_and_meet_a_neighbour(&net, &xdp("on"));
     }
 }
 
-fn cross_a_group_and_meet_a_neighbour(net: &Net, xdp: &str) {
+fn cross_a_group_and_meet_a_neighbour(net: &Pair, xdp: &str) {
     let mut home = Home::new();
     let group = format!("{xdp}[[faces.multicast]]\ninterface = \"veth0\"\ngroup = \"{GROUP}\"\n");
-    let far = net.router(&mut home, 0, "", &group);
+    let far = net.router(&mut home, 0, &[], &group);
     let neighbour = format!(
         "{group}[[face]]\nremote = \"ether://[{}]\"\nlocal = \"dev://veth0\"\nroutes = [\"/nowhere\"]\n",
         MACS[0]
     );
-    let near = net.router(&mut home, 1, "", &neighbour);
+    let near = net.router(&mut home, 1, &[], &neighbour);
     serve(&mut home, 300_000, &far);
     let of_group = face(&home, &near, GROUP);
     assert_eq!(of_group["local"], "dev://veth0");
@@ -205,7 +120,7 @@ fn cross_a_group_and_meet_a_neighbour(net: &Net, xdp: &str) {
 /// Several workers put together what several senders have cut into fragments.
 #[test]
 fn fragments_of_a_sender_come_together_when_workers_share_a_device() {
-    let Some(net) = Net::new("share") else { return };
+    let Some(net) = Pair::new("share") else { return };
     const STATIONS: usize = 4;
     for n in 0..STATIONS {
         let address = format!("02:00:00:00:02:0{n}");
@@ -216,9 +131,10 @@ fn fragments_of_a_sender_come_together_when_workers_share_a_device() {
         assert!(net.ip(0, &format!("link set m{n} up")));
     }
     let mut home = Home::new();
-    let listen: String = (0..STATIONS).map(|n| format!(", \"dev://m{n}\"")).collect();
+    let listen: Vec<String> = (0..STATIONS).map(|n| format!("dev://m{n}")).collect();
+    let listen: Vec<&str> = listen.iter().map(String::as_str).collect();
     let far = net.router(&mut home, 0, &listen, "");
-    let near = net.router(&mut home, 1, "", "workers = 3");
+    let near = net.router(&mut home, 1, &[], "workers = 3");
     serve(&mut home, 2_000_000, &far);
     for n in 0..STATIONS {
         let serve = home.namely(["serve", "data", "--prefix", &format!("/lab{n}"), "--router", &far]);
@@ -251,7 +167,7 @@ fn fragments_of_a_sender_come_together_when_workers_share_a_device() {
 
 #[test]
 fn a_face_follows_its_device() {
-    let Some(net) = Net::new("follow") else { return };
+    let Some(net) = Pair::new("follow") else { return };
     follow_a_device(&net, "");
     if has_xdp(&net) {
         follow_a_device(&net, &xdp("on"));
@@ -259,10 +175,10 @@ fn a_face_follows_its_device() {
 }
 
 /// The MTU of 9000 makes frames that are longer than a page.
-fn follow_a_device(net: &Net, xdp: &str) {
+fn follow_a_device(net: &Pair, xdp: &str) {
     let mut home = Home::new();
-    let far = net.router(&mut home, 0, ", \"dev://veth0\"", xdp);
-    let near = net.router(&mut home, 1, "", xdp);
+    let far = net.router(&mut home, 0, &["dev://veth0"], xdp);
+    let near = net.router(&mut home, 1, &[], xdp);
     serve(&mut home, 300_000, &far);
     let uri = format!("ether://[{}]", MACS[0]);
     home.ok([
@@ -287,14 +203,7 @@ fn follow_a_device(net: &Net, xdp: &str) {
         fetch(&home, &near, &file);
     }
     assert!(net.ip(1, "link del veth0"));
-    assert!(net.ip(
-        0,
-        &format!(
-            "link add veth0 address {} type veth peer name veth0 address {} netns {}",
-            MACS[0], MACS[1], net.names[1]
-        )
-    ));
-    assert!((0..2).all(|i| net.ip(i, "link set veth0 up")));
+    assert!(net.plug());
     home.wait_for("the device", || mtu() == Some(1500));
     write_file(&home.path("data/g"), 300_000, 7);
     fetch(&home, &near, "g");
@@ -303,7 +212,7 @@ fn follow_a_device(net: &Net, xdp: &str) {
 /// The program and the sockets go with the router, and the next one can have the device at once.
 #[test]
 fn a_killed_router_leaves_no_program_on_its_device() {
-    let Some(net) = Net::new("kill") else { return };
+    let Some(net) = Pair::new("kill") else { return };
     if !has_xdp(&net) {
         return;
     }
@@ -314,7 +223,7 @@ fn a_killed_router_leaves_no_program_on_its_device() {
     };
     for _ in 0..2 {
         let mut home = Home::new();
-        net.router(&mut home, 0, ", \"dev://veth0\"", &xdp("on"));
+        net.router(&mut home, 0, &["dev://veth0"], &xdp("on"));
         assert!(program());
         // With SIGKILL.
         drop(home);
@@ -343,7 +252,7 @@ fn without_the_right_to_see_frames_the_router_says_which_it_needs() {
 
 #[test]
 fn without_the_rights_for_xdp_the_router_says_which_it_needs_and_auto_goes_on() {
-    let Some(net) = Net::new("rights") else { return };
+    let Some(net) = Pair::new("rights") else { return };
     if !has_xdp(&net) {
         return;
     }

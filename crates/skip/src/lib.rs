@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use std::fmt::Display;
+use std::process::Command;
 
 /// Environment variable with the needs that this machine must meet, by name, between commas or
 /// blanks; `all` is every one.
@@ -107,6 +108,41 @@ pub fn or_skip<T>(need: Need, what: Result<T, impl Display>) -> Option<T> {
     what.map_err(|why| skip(need, why)).ok()
 }
 
+/// Runs a command that sets a test up. False, after saying that the test is skipped, if it fails:
+/// for want of `need`, or of what the kernel was built without.
+///
+/// # Panics
+/// As [`skip`] does.
+#[track_caller]
+pub fn succeeds_or_skip(need: Need, command: &mut Command) -> bool {
+    let (need, why) = match command.output() {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            (if is_of_the_kernel(&said) { Need::Kernel } else { need }, said)
+        }
+        Err(error) => (need, error.to_string()),
+    };
+    skip(need, format_args!("{command:?}: {why}"));
+    false
+}
+
+/// Runs `ip` (of iproute2) with the words of `command`, as [`succeeds_or_skip`] does.
+///
+/// # Panics
+/// As [`skip`] does.
+#[track_caller]
+pub fn ip(command: &str) -> bool {
+    succeeds_or_skip(Need::Namespaces, Command::new("ip").args(command.split_whitespace()))
+}
+
+/// True if `ip` or `tc` said that the kernel knows no such thing.
+fn is_of_the_kernel(said: &str) -> bool {
+    ["Unknown device type", "Specified qdisc kind is unknown", "Operation not supported"]
+        .iter()
+        .any(|words| said.contains(words))
+}
+
 /// True if the list `required` has `need` in it.
 fn is_required(required: &str, need: Need) -> bool {
     let mut words = required.split([',', ' ']).filter(|word| !word.is_empty());
@@ -126,5 +162,13 @@ mod tests {
         assert!(std::panic::catch_unwind(|| is_required("pyton", Need::Python)).is_err());
         let names: std::collections::BTreeSet<String> = Need::ALL.map(Need::name).into();
         assert_eq!(names.len(), Need::ALL.len(), "each has a name of its own");
+    }
+
+    #[test]
+    fn what_a_set_up_lacks_is_told_from_what_the_kernel_lacks() {
+        assert!(succeeds_or_skip(Need::Mount, &mut Command::new("true")));
+        assert!(!succeeds_or_skip(Need::Mount, &mut Command::new("/nonexistent/tool")));
+        assert!(is_of_the_kernel("Error: Unknown device type.\n"));
+        assert!(!is_of_the_kernel("Cannot find device \"eth0\"\n"));
     }
 }

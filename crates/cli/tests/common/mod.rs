@@ -2,6 +2,8 @@
 //! end.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
+pub mod pair;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -14,7 +14,7 @@ use namely_datagrams::ethernet::monitor::{self, Device};
 use namely_datagrams::ethernet::ring::Ring;
 use namely_datagrams::ethernet::{DEFAULT_GROUP, FrameSender};
 use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
-use namely_skip::{Need, skip};
+use namely_skip::{Need, ip, skip};
 use namely_wire::mgmt::{Counter, Dataset, NeighborState, NeighborStatus, blocks};
 use namely_wire::tlv::Writer;
 use namely_wire::{DataBuilder, InterestBuilder, InterestView, MacAddress, Name};
@@ -82,21 +82,9 @@ impl Net {
         .all(|step| ip(step))
     }
 
-    /// Runs `ip` in the namespace of station `i`.
+    /// Runs `ip` in the namespace of station `i`; false, with the reason printed, when it fails.
     pub fn ip(&self, i: usize, command: &str) -> bool {
         ip(&format!("-n {} {command}", self.of(i)))
-    }
-
-    /// Gives station `i` the device v7, which tags its frames. False where the kernel cannot.
-    pub fn has_vlans(&self, i: usize) -> bool {
-        let mut add = Command::new("ip");
-        add.args(["-n", &self.of(i), "link", "add", "link", "eth0", "name", "v7", "type", "vlan", "id", "7"]);
-        let output = add.output().unwrap();
-        if !output.status.success() {
-            skip(Need::Kernel, format_args!("no VLAN: {}", String::from_utf8_lossy(&output.stderr)));
-            return false;
-        }
-        self.ip(i, "link set v7 up")
     }
 
     /// Whether station `i` has an address of IPv6 that can be used.
@@ -172,21 +160,6 @@ impl Drop for Net {
         let names = (0..self.stations).map(|i| self.of(i)).chain([self.name.clone()]);
         for name in names {
             let _ = Command::new("ip").args(["netns", "del", &name]).output();
-        }
-    }
-}
-
-/// False, with the reason printed, when it fails.
-fn ip(command: &str) -> bool {
-    match Command::new("ip").args(command.split_whitespace()).output() {
-        Ok(output) if output.status.success() => true,
-        Ok(output) => {
-            skip(Need::Namespaces, format_args!("ip {command}: {}", String::from_utf8_lossy(&output.stderr)));
-            false
-        }
-        Err(error) => {
-            skip(Need::Namespaces, format_args!("there is no ip command: {error}"));
-            false
         }
     }
 }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use namely_skip::{Need, skip};
+use namely_skip::{Need, ip, skip, succeeds_or_skip};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -24,7 +24,7 @@ impl Namespace {
         }
         let name = format!("namely-io-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let namespace = Namespace { name };
-        namespace.run("ip", &["netns", "add", &namespace.name]).then_some(namespace)
+        ip(&format!("netns add {}", namespace.name)).then_some(namespace)
     }
 
     #[allow(dead_code, reason = "some files use it")]
@@ -35,33 +35,15 @@ impl Namespace {
     /// Runs `ip` with the words of `command`, in this namespace. False, with the reason printed,
     /// when it fails.
     pub(crate) fn ip(&self, command: &str) -> bool {
-        let arguments: Vec<&str> = ["-n", &self.name].into_iter().chain(command.split_whitespace()).collect();
-        self.run("ip", &arguments)
+        ip(&format!("-n {} {command}", self.name))
     }
 
     /// The same with `tc`.
     #[allow(dead_code, reason = "some files use it")]
     pub(crate) fn tc(&self, command: &str) -> bool {
-        let arguments: Vec<&str> = ["-n", &self.name].into_iter().chain(command.split_whitespace()).collect();
-        self.run("tc", &arguments)
-    }
-
-    fn run(&self, program: &str, arguments: &[&str]) -> bool {
-        let need = if program == "tc" { Need::Netem } else { Need::Namespaces };
-        match Command::new(program).args(arguments).output() {
-            Ok(output) if output.status.success() => true,
-            Ok(output) => {
-                let said = String::from_utf8_lossy(&output.stderr);
-                // A kind of device that the kernel was built without.
-                let need = if said.contains("Unknown device type") { Need::Kernel } else { need };
-                skip(need, format_args!("{program} {arguments:?}: {said}"));
-                false
-            }
-            Err(error) => {
-                skip(need, format_args!("there is no command {program}: {error}"));
-                false
-            }
-        }
+        let mut tc = Command::new("tc");
+        tc.args(["-n", &self.name]).args(command.split_whitespace());
+        succeeds_or_skip(Need::Netem, &mut tc)
     }
 
     /// Runs `work` on a thread in this namespace; threads that it starts are in it too.
