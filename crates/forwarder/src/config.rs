@@ -6,6 +6,7 @@ use core::fmt;
 
 use namely_wire::Name;
 
+use crate::congestion::TierMarking;
 use crate::cs::CsPolicy;
 use crate::shares::Names;
 use crate::slab::ENTRIES_MAX;
@@ -57,6 +58,10 @@ pub struct Config {
     pub cs_admit: bool,
     /// True if the content store answers Interests.
     pub cs_serve: bool,
+    /// Who marks Data that comes from a tier below the content store in memory.
+    pub cs_marking: TierMarking,
+    /// How often a router whose tier has too much to do says so to those that ask it, ns; 0: never.
+    pub cs_announce_ns: u64,
     /// What happens to Data that no pending Interest requested.
     pub unsolicited: UnsolicitedPolicy,
     /// Maximum number of names in the FIB. When full, a new route is refused.
@@ -119,6 +124,8 @@ impl Config {
             cs_policy: CsPolicy::default(),
             cs_admit: true,
             cs_serve: true,
+            cs_marking: TierMarking::default(),
+            cs_announce_ns: 0,
             unsolicited: UnsolicitedPolicy::DropAll,
             fib_entries_max: 1_048_576,
             nexthops_max: 1_024,

@@ -167,8 +167,13 @@ pub(crate) struct FaceCell {
     // The registration's generation, RELEASED, and the number of users.
     state: AtomicU64,
     spec: AtomicU32,
+    /// The tick until which the neighbour is congested, as it announced; 0 if it is not.
+    congested_until: AtomicU32,
     pub(crate) counters: FaceCounters,
 }
+
+/// Congestion is timed in ticks of about a millisecond.
+const CONGESTION_TICK_SHIFT: u32 = 20;
 
 /// The bit of a cell's state that says that the face has been released.
 const RELEASED: u64 = 1 << 31;
@@ -181,6 +186,7 @@ impl FaceCell {
         FaceCell {
             state: AtomicU64::new(RELEASED),
             spec: AtomicU32::new(0),
+            congested_until: AtomicU32::new(0),
             counters: FaceCounters::default(),
         }
     }
@@ -227,6 +233,7 @@ impl FaceCell {
         // The state last, and with Release: it lets `hold` in. Until then the cell is this
         // thread's, which has the table's lock, so the rest is Relaxed.
         self.spec.store(spec.pack(), Ordering::Relaxed);
+        self.congested_until.store(0, Ordering::Relaxed);
         self.counters.reset();
         self.state.store(u64::from(generation) << 32 | 1, Ordering::Release);
         generation
@@ -353,6 +360,26 @@ impl FaceHold<'_> {
 
     pub(crate) fn is_local(&self) -> bool {
         self.cell.spec.load(Ordering::Relaxed) & FaceProperties::LOCAL != 0
+    }
+
+    /// The neighbour has announced that it is congested until then; 0: no longer.
+    pub(crate) fn set_congested(&self, until_ns: u64) {
+        let tick = until_ns.div_ceil(1 << CONGESTION_TICK_SHIFT) as u32;
+        self.cell.congested_until.store(if until_ns == 0 { 0 } else { tick.max(1) }, Ordering::Relaxed);
+    }
+
+    /// Returns true unless the neighbour has announced that it is congested, not long ago.
+    pub(crate) fn is_available(&self, now_ns: u64) -> bool {
+        let until = self.cell.congested_until.load(Ordering::Relaxed);
+        if until == 0 {
+            return true;
+        }
+        // Ticks come round after seven weeks, so what is over is taken away.
+        let is_over = until.wrapping_sub((now_ns >> CONGESTION_TICK_SHIFT) as u32) as i32 <= 0;
+        if is_over {
+            self.cell.congested_until.store(0, Ordering::Relaxed);
+        }
+        is_over
     }
 
     pub(crate) fn local_fields(&self) -> bool {

@@ -9,6 +9,7 @@ use namely_wire::{PACKET_OCTETS_MAX, types};
 use crate::batch::name_octets;
 use crate::bpt::Bpt;
 use crate::config::{Config, ConfigError};
+use crate::congestion::Told;
 use crate::counters::{Counters, DropReason};
 use crate::cs::Cs;
 use crate::dead_nonces::DeadNonces;
@@ -40,6 +41,8 @@ pub struct Forwarder<B, R> {
     pub(crate) memory: StrategyMemory<R>,
     /// The faces that discoveries go to (self-learning).
     pub(crate) discovery: Mutex<R, Vec<FaceKey>>,
+    /// The neighbours that know that the tier has too much to do.
+    pub(crate) told: Mutex<R, Told>,
     pub(crate) dead_nonces: DeadNonces<R>,
     pub(crate) regions: Regions<R>,
     /// Released faces that tables still mention.
@@ -76,6 +79,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             strategies: StrategyChoice::new(config.strategy_choices_max)?,
             memory: StrategyMemory::new(config.strategy_prefixes_max, config.strategy_faces_max)?,
             discovery: Mutex::new(Vec::new()),
+            told: Mutex::new(Told::default()),
             dead_nonces: DeadNonces::new(config.dead_nonces_max, config.dead_nonce_lifetime_ns)?,
             regions: Regions::new(config.regions.clone()),
             departed: Mutex::new(Departed::default()),

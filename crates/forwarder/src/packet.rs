@@ -80,6 +80,11 @@ pub trait Output<B> {
         TierAnswer::Absent
     }
 
+    /// Returns true while the tier has as many requests pending as its threshold says.
+    fn tier_is_busy(&self) -> bool {
+        false
+    }
+
     /// A Data leaves the memory to make room, and did not come from the tier. Called with no lock
     /// held; must not wait.
     fn tier_write(&mut self, leaving: Leaving<B>) -> TierWrite {

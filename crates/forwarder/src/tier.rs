@@ -65,6 +65,8 @@ pub struct Wanted<'a> {
 /// What the tier says to an Interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TierAnswer {
+    /// There is no tier: a home that may have one has none just now. Not counted.
+    NoTier,
     /// It has no such Data for certain: the first-stage bypass.
     Absent,
     /// It may have it, but has too much to do: the second-stage bypass.
@@ -140,6 +142,40 @@ pub struct TierCounts {
     pub writes_refused: u64,
     /// Data that was not written because the tier had too much to do.
     pub writes_bypassed: u64,
+    /// Data that was marked because the tier had too much to do.
+    pub marked: u64,
+    /// Announcements of congestion, or that it is over, that were sent to neighbours.
+    pub announcements_sent: u64,
+    /// Announcements of neighbours that labelled their faces.
+    pub announcements_heard: u64,
+    /// Announcements that came from no neighbour, or say nothing known.
+    pub announcements_refused: u64,
+    /// Neighbours that were not told because too many are.
+    pub announcements_full: u64,
+}
+
+impl TierCounts {
+    /// Each with its counter's stable name.
+    pub fn labelled(&self) -> [(&'static str, u64); 16] {
+        [
+            ("cs_disk_hits", self.hits),
+            ("cs_disk_bypass_absent", self.bypass_absent),
+            ("cs_disk_bypass_busy", self.bypass_busy),
+            ("cs_disk_reads", self.reads),
+            ("cs_disk_misses", self.misses),
+            ("cs_disk_failed", self.failed),
+            ("cs_disk_wrong", self.wrong),
+            ("cs_disk_late", self.late),
+            ("cs_disk_writes", self.writes),
+            ("cs_disk_writes_refused", self.writes_refused),
+            ("cs_disk_writes_bypassed", self.writes_bypassed),
+            ("cs_disk_marked", self.marked),
+            ("congestion_announced", self.announcements_sent),
+            ("congestion_heard", self.announcements_heard),
+            ("congestion_refused", self.announcements_refused),
+            ("congestion_untold", self.announcements_full),
+        ]
+    }
 }
 
 /// The live counters of [`TierCounts`].
@@ -156,6 +192,11 @@ pub(crate) struct TierCounters {
     pub(crate) writes: Counter,
     pub(crate) writes_refused: Counter,
     pub(crate) writes_bypassed: Counter,
+    pub(crate) marked: Counter,
+    pub(crate) announcements_sent: Counter,
+    pub(crate) announcements_heard: Counter,
+    pub(crate) announcements_refused: Counter,
+    pub(crate) announcements_full: Counter,
 }
 
 impl TierCounters {
@@ -172,6 +213,11 @@ impl TierCounters {
             writes: self.writes.value(),
             writes_refused: self.writes_refused.value(),
             writes_bypassed: self.writes_bypassed.value(),
+            marked: self.marked.value(),
+            announcements_sent: self.announcements_sent.value(),
+            announcements_heard: self.announcements_heard.value(),
+            announcements_refused: self.announcements_refused.value(),
+            announcements_full: self.announcements_full.value(),
         }
     }
 

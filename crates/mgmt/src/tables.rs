@@ -50,6 +50,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
         ];
         drops
             .chain(paths)
+            .chain(counters.tier.labelled())
             .filter(|(_, n)| *n > 0)
             .map(|(label, n)| Counter::new(format!("forwarder.{label}"), n))
             .collect()

@@ -26,9 +26,9 @@ const RIB_TURN_NS: u64 = 1_000_000;
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Ends pending Interests (guide 4.2.6, Interest Finalize) and routes whose time is over, runs
     /// the timers of strategies, and returns when to call again; `None` if nothing waits. A pending
-    /// Interest ends within about a millisecond after its lifetime, silently. `out` is for
-    /// strategies that send on a timer; the present ones do not.
-    pub fn expire(&self, now_ns: u64, _out: &mut impl Output<B>) -> Option<u64> {
+    /// Interest ends within about a millisecond after its lifetime, silently. `out` is for what is
+    /// sent on a timer: announcements of a congested tier.
+    pub fn expire<O: Output<B>>(&self, now_ns: u64, out: &mut O) -> Option<u64> {
         let mut budget = EXPIRED_PER_CALL_MAX;
         let reserve = Reserve::new(0);
         while budget > 0 {
@@ -55,7 +55,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             None
         };
         let kept = self.pit.give_back(now_ns);
-        [pit, strategies, self.expire_routes(now_ns), more, kept].into_iter().flatten().min()
+        let announced = if O::HAS_TIER { self.announce_due(now_ns, out) } else { None };
+        [pit, strategies, self.expire_routes(now_ns), more, kept, announced].into_iter().flatten().min()
     }
 
     /// Ends routes. The RIB may be busy with a long computation, for which forwarding does not

@@ -11,6 +11,7 @@ use super::amend::{with_nonce_of, without_hint};
 use super::tier::unpark_for;
 use super::upstreams::Routing;
 use super::{DataOut, is_localhost};
+use crate::congestion::is_announcement;
 use crate::counters::{DropReason, HotCounter, Packets};
 use crate::cs::Lookup;
 use crate::faces::{BatchContext, FaceHold, FaceId};
@@ -69,13 +70,13 @@ impl<B> Arrived<'_, B> {
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// The Incoming Interest pipeline (NFD developer guide 4.2.1) from the checks that need no
     /// table to the sending of the Interest (4.2.5, Outgoing Interest).
-    pub(crate) fn receive_interest(
+    pub(crate) fn receive_interest<O: Output<B>>(
         &self,
         context: &BatchContext<'_, R>,
         ingress: &FaceHold<'_>,
         received: Received<B>,
         hashes: &NameHashes,
-        out: &mut impl Output<B>,
+        out: &mut O,
     ) -> Result<(), DropReason> {
         ingress.count(Packets::InInterests);
         let Received { packet, headers } = received;
@@ -92,6 +93,10 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         // the feature is enabled on the face.
         if headers.next_hop_face_id.is_some() && !ingress.local_fields() {
             return Err(DropReason::NextHopRefused);
+        }
+        if O::HAS_TIER && is_announcement(view.name) {
+            self.hear(ingress, &view, context.now_ns);
+            return Ok(());
         }
         // Filled in place by the functions below: returned through three of them, its 300 octets
         // are copied each time, which is 70 instructions for an answer from the content store. It

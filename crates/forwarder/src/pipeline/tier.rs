@@ -10,7 +10,7 @@ use super::interest::{Arrived, Forwarding};
 use super::upstreams::Routing;
 use crate::counters::{DropReason, HotCounter};
 use crate::cs::Arriving;
-use crate::faces::{BatchContext, FaceHold, FaceId};
+use crate::faces::{BatchContext, FaceHold, FaceId, FaceKey};
 use crate::forwarder::Forwarder;
 use crate::hash::NameHashes;
 use crate::interest_key::InterestKey;
@@ -80,13 +80,21 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let key = locked.key();
         drop(locked);
         let counters = &self.cs.tier;
-        match out.tier_read(&wanted(arrived, routing, key)) {
+        let answer = out.tier_read(&wanted(arrived, routing, key));
+        if out.tier_is_busy() && matches!(answer, TierAnswer::Busy | TierAnswer::Reading) {
+            self.tell_of_congestion(arrived.ingress, arrived.now_ns, out);
+        }
+        match answer {
             TierAnswer::Reading => {
                 counters.reads.add(1);
                 return None;
             }
+            TierAnswer::NoTier => {}
             TierAnswer::Absent => counters.bypass_absent.add(1),
-            TierAnswer::Busy => counters.bypass_busy.add(1),
+            TierAnswer::Busy => {
+                counters.bypass_busy.add(1);
+                leave_out_congested(routing, arrived.now_ns);
+            }
         }
         let mut locked = self.pit.lock(key)?;
         let entry = locked.entry()?;
@@ -201,8 +209,13 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let (key, fresh_until_ns) = (Key::new(view.name, hashes), found.fresh_until_ns);
         let arriving = Arriving { packet, view, key, digest, fresh_until_ns, from_tier: true };
         self.cs.insert(arriving, &context.reserve, out);
-        let is_marked = matches!(entry.reading, Reading::Parked { is_marked: true, .. })
-            || found.is_busy && !self.may_bypass(&entry, key);
+        let may_bypass = || self.may_bypass(context, &entry, key);
+        let is_congested = self.config.cs_marking.marks(found.is_busy, may_bypass);
+        if is_congested {
+            self.cs.tier.marked.add(1);
+        }
+        // The cache stands in for the producer, who would reflect the mark of the Interest.
+        let is_marked = matches!(entry.reading, Reading::Parked { is_marked: true, .. }) || is_congested;
         let congestion_mark = is_marked.then_some(1);
         let data = DataOut { from: FaceId::CONTENT_STORE, congestion_mark };
         for record in entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns) {
@@ -217,11 +230,16 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.pit.recycle(&mut entry);
     }
 
-    /// Returns true if somebody else could have been asked for what an entry requests, whose name
-    /// begins `key`.
-    fn may_bypass(&self, entry: &PitEntry<B>, key: Key<'_>) -> bool {
+    /// Returns true if somebody else could be asked for what an entry requests, whose name begins
+    /// `key`: a next hop that has not announced congestion.
+    fn may_bypass(&self, context: &BatchContext<'_, R>, entry: &PitEntry<B>, key: Key<'_>) -> bool {
         let is_downstream = |face| entry.in_records.iter().any(|record| record.face == face);
-        self.fib.longest_match(key).faces.iter().any(|face| !is_downstream(*face))
+        let is_available = |face| {
+            let hop = if face == FaceKey::LOCAL { self.bpt.find(key) } else { Some(face) };
+            hop.and_then(|hop| context.hold_key(hop)).is_some_and(|hop| hop.is_available(context.now_ns))
+        };
+        let faces = self.fib.longest_match(key).faces;
+        faces.iter().any(|face| !is_downstream(*face) && is_available(*face))
     }
 
     /// Sends a parked Interest upstream, in the name of the first downstream that still waits.
@@ -319,6 +337,13 @@ fn parked(headers: &LpHeaders) -> Reading {
     Reading::Parked { is_marked: headers.is_marked(), non_discovery: headers.non_discovery }
 }
 
+/// What a busy tier passes on goes where there is less to do, if there is such an upstream.
+fn leave_out_congested(routing: &mut Routing<'_>, now_ns: u64) {
+    if routing.upstreams.iter().any(|hop| hop.face.is_available(now_ns)) {
+        routing.upstreams.retain(|hop| hop.face.is_available(now_ns));
+    }
+}
+
 fn wanted<'a, B>(arrived: &Arrived<'a, B>, routing: &Routing<'_>, key: EntryKey) -> Wanted<'a> {
     let InterestKey { view, components, digest, .. } = arrived.interest;
     Wanted {
@@ -326,7 +351,7 @@ fn wanted<'a, B>(arrived: &Arrived<'a, B>, routing: &Routing<'_>, key: EntryKey)
         digest,
         can_be_prefix: view.can_be_prefix && digest.is_none(),
         must_be_fresh: view.must_be_fresh,
-        may_bypass: !routing.upstreams.is_empty(),
+        may_bypass: routing.upstreams.iter().any(|hop| hop.face.is_available(arrived.now_ns)),
         ticket: Ticket::new(key),
     }
 }

@@ -6,6 +6,7 @@ mod baselines;
 mod batches;
 mod bench;
 mod caching;
+mod congestion;
 mod control;
 mod exchange;
 mod hostile;
