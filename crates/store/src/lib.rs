@@ -1,4 +1,5 @@
-//! Packets on disk: a directory of append-only files, opened by one [`Store`] at a time.
+//! Packets on disk: a directory of append-only files, opened by one [`Store`] at a time; and the
+//! disk tier of a content store ([`tier`]).
 //!
 //! Nothing that was written is ever changed. A store has no index by name in memory: whoever opens
 //! it gets each name with its [`Location`], the oldest first, and keeps what it wants to know. It
@@ -89,6 +90,7 @@ mod index;
 mod lock;
 mod scan;
 mod store;
+pub mod tier;
 mod undo;
 
 pub use error::StoreError;

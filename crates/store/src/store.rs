@@ -460,7 +460,7 @@ fn open_file(path: &Path, create: bool) -> io::Result<File> {
 
 /// Makes the folder if there is none, and those above it, and ensures that it is where it is after
 /// a power cut: also one that was made by somebody who was ended before this.
-fn make_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
     let missing: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
     for path in missing.iter().rev() {

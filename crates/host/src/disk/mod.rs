@@ -97,6 +97,19 @@ impl File {
         run(&Operation::SetLen(&self.0, octets), || self.0.set_len(octets))
     }
 
+    /// Makes the file `octets` long and takes the room for them, as far as the file system knows how.
+    ///
+    /// # Errors
+    /// The system's: above all that there is no room.
+    pub fn allocate(&self, octets: u64) -> io::Result<()> {
+        run(&Operation::SetLen(&self.0, octets), || {
+            match rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::empty(), 0, octets) {
+                Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => self.0.set_len(octets),
+                allocated => Ok(allocated?),
+            }
+        })
+    }
+
     /// Puts what was written on the disk. Where it fails, what was not on the disk before may be
     /// lost although it can still be read: no later call that succeeds says anything of that.
     ///

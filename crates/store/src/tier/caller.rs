@@ -1,0 +1,166 @@
+//! Who reads from a tier: a worker, with its own queue of completions.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use namely_host::Waker;
+use namely_wire::NameRef;
+use parking_lot::Mutex;
+
+use super::buffer::Buffer;
+use super::record::HEADER_OCTETS;
+use super::shared::{Shared, Written};
+
+/// A read that is under way, by the number that its caller gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ReadId(pub u64);
+
+/// Whether a request may pass by the disk when that is busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bypass {
+    /// There is another way for it: the threshold counts.
+    Possible,
+    /// There is none: only the ceiling counts.
+    Impossible,
+}
+
+/// What becomes of an Interest that asks a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// There is nothing for it: first-stage bypass.
+    Absent,
+    /// There may be something, but the disk has enough to do: second-stage bypass.
+    Busy,
+    /// It is being read: one [`Completion`] will say what there is.
+    Reading,
+}
+
+/// Data from a tier.
+#[derive(Clone, Debug)]
+pub struct StoredData {
+    pub(crate) octets: Arc<Buffer>,
+    /// Where its record begins.
+    pub(crate) start: usize,
+    pub(crate) packet_octets: usize,
+    pub(crate) expires_ms: u64,
+}
+
+impl StoredData {
+    /// The packet: a Data whose name is what was asked for.
+    pub fn packet(&self) -> &[u8] {
+        let from = self.start + HEADER_OCTETS;
+        &self.octets[from..from + self.packet_octets]
+    }
+
+    /// From when on it is no longer fresh, ms since the Unix epoch; 0: never.
+    pub fn expires_ms(&self) -> u64 {
+        self.expires_ms
+    }
+
+    /// For how long it is fresh from `now_ms` on, since the Unix epoch; none: for ever.
+    pub fn fresh_for_ms(&self, now_ms: u64) -> Option<u64> {
+        (self.expires_ms != 0).then(|| self.expires_ms.saturating_sub(now_ms))
+    }
+}
+
+/// A read that is over.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    /// Which.
+    pub id: ReadId,
+    /// What it came to.
+    pub outcome: Outcome,
+}
+
+/// What a read came to.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The Data was there.
+    Found(StoredData),
+    /// It was not there after all, or is not what was asked for.
+    Absent,
+    /// The disk failed.
+    Failed,
+}
+
+impl Outcome {
+    /// The Data, if it was there.
+    pub fn found(self) -> Option<StoredData> {
+        match self {
+            Outcome::Found(data) => Some(data),
+            Outcome::Absent | Outcome::Failed => None,
+        }
+    }
+}
+
+/// Who reads from a tier and writes to it. Its descriptor ([`AsFd`]) is readable when reads are over; whoever polls
+/// it takes them by [`Caller::completed`] until there are none. One that is dropped gives up what
+/// it reads.
+#[derive(Debug)]
+pub struct Caller {
+    tier: Arc<Shared>,
+    inbox: Arc<Inbox>,
+    taken: VecDeque<Completion>,
+}
+
+/// Where completions of a caller go.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    completions: Mutex<VecDeque<Completion>>,
+    waker: Waker,
+}
+
+impl Inbox {
+    pub(crate) fn deliver(&self, id: ReadId, outcome: Outcome) {
+        let mut completions = self.completions.lock();
+        completions.push_back(Completion { id, outcome });
+        let is_first = completions.len() == 1;
+        drop(completions);
+        if is_first {
+            self.waker.wake();
+        }
+    }
+}
+
+impl Caller {
+    pub(crate) fn new(tier: Arc<Shared>, waker: Waker) -> Self {
+        let inbox = Arc::new(Inbox { completions: Mutex::default(), waker });
+        Caller { tier, inbox, taken: VecDeque::new() }
+    }
+
+    /// Begins to read the Data of `name`, or says that there is none or that it is not worth to
+    /// wait for. `id`: what the completion is to have; `fresh_at_ms`: it must be fresh then, ms
+    /// since the Unix epoch. An implicit digest at the end of `name` is not looked at: whoever
+    /// asked for one compares it.
+    ///
+    /// It never waits and makes no system call but the one that wakes who serves the disk.
+    pub fn read(&self, id: ReadId, name: NameRef<'_>, fresh_at_ms: Option<u64>, bypass: Bypass) -> Asked {
+        self.tier.read(name, fresh_at_ms, bypass, (&self.inbox, id))
+    }
+
+    /// Offers Data: see [`Tier::write`](super::Tier::write).
+    pub fn write(&self, name: NameRef<'_>, packet: &[u8], expires_ms: u64) -> Written {
+        self.tier.write(name, packet, expires_ms)
+    }
+
+    /// Whether as many requests pend as the threshold says.
+    pub fn is_busy(&self) -> bool {
+        self.tier.is_busy()
+    }
+
+    /// The next read that is over; none: the descriptor says when there is one again.
+    pub fn completed(&mut self) -> Option<Completion> {
+        if self.taken.is_empty() {
+            self.inbox.waker.reset();
+            std::mem::swap(&mut self.taken, &mut self.inbox.completions.lock());
+        }
+        self.taken.pop_front()
+    }
+}
+
+impl AsFd for Caller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inbox.waker.as_fd()
+    }
+}

@@ -1,0 +1,113 @@
+//! Why a tier cannot be opened, or cannot do what it is asked.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::options::{OCTETS_MAX, OCTETS_MIN, THREADS_MAX};
+
+/// Why a tier cannot be opened, or cannot do what it is asked. Each says what to do.
+#[derive(Debug)]
+pub enum TierError {
+    /// Another process, or another tier of this one, has the folder.
+    InUse(PathBuf),
+    /// The folder belongs to another user.
+    NotOwned {
+        /// The folder.
+        folder: PathBuf,
+        /// Whose it is.
+        uid: u32,
+    },
+    /// A file there is of another version, or of something else.
+    Version(PathBuf),
+    /// The disk is full.
+    NoSpace(PathBuf),
+    /// The file system is mounted read-only, or this user may not write there.
+    ReadOnly(PathBuf),
+    /// The system says something else of a file.
+    Io(PathBuf, io::Error),
+    /// A budget out of range.
+    Octets(u64),
+    /// A number of threads out of range.
+    Threads(usize),
+    /// The kernel refuses io_uring to this process.
+    Uring(io::Error),
+    /// As many prefixes are pinned, or being erased, as may be.
+    TooMany {
+        /// What of.
+        what: &'static str,
+        /// How many.
+        max: usize,
+    },
+    /// The tier was closed.
+    Closed,
+}
+
+impl TierError {
+    pub(crate) fn new(path: &Path, error: io::Error) -> Self {
+        let path = path.to_owned();
+        match Errno::from_io_error(&error) {
+            Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => TierError::NoSpace(path),
+            Some(Errno::ROFS | Errno::ACCESS | Errno::PERM) => TierError::ReadOnly(path),
+            _ => TierError::Io(path, error),
+        }
+    }
+}
+
+impl fmt::Display for TierError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TierError::InUse(folder) => {
+                let folder = folder.display();
+                write!(f, "{folder} is in use by another router: stop it, or give this one another folder")
+            }
+            TierError::NotOwned { folder, uid } => {
+                let folder = folder.display();
+                write!(
+                    f,
+                    "{folder} belongs to user {uid}: chown it to the router's user, or give another folder"
+                )
+            }
+            TierError::Version(path) => {
+                let path = path.display();
+                write!(
+                    f,
+                    "{path} was not written by this version: remove the folder, which is only a cache, "
+                )?;
+                write!(f, "or give another one")
+            }
+            TierError::NoSpace(path) => {
+                let path = path.display();
+                write!(f, "no space left for {path}: free some, or lower the octets of the cache on disk")
+            }
+            TierError::ReadOnly(path) => {
+                let path = path.display();
+                write!(
+                    f,
+                    "{path} cannot be written: mount its file system for writing, or let the router's user "
+                )?;
+                write!(f, "write there")
+            }
+            TierError::Io(path, error) => {
+                write!(f, "{}: {error}: see the kernel's log for what the disk has", path.display())
+            }
+            TierError::Octets(octets) => {
+                write!(f, "a cache on disk of {octets} octets: give {OCTETS_MIN} to {OCTETS_MAX}")
+            }
+            TierError::Threads(threads) => {
+                write!(f, "{threads} threads for the disk: give 1 to {THREADS_MAX}")
+            }
+            TierError::Uring(error) => {
+                write!(f, "the kernel refuses io_uring ({error}): take threads, or let the engine be chosen")
+            }
+            TierError::TooMany { what, max } => {
+                write!(f, "{max} prefixes are {what} already: no more can be at a time")
+            }
+            TierError::Closed => f.write_str("the cache on disk was closed"),
+        }
+    }
+}
+
+impl std::error::Error for TierError {}

@@ -1,0 +1,284 @@
+//! The first-stage bypass: which hashes are in the index for sure not. Deletion takes out what was
+//! put in, and nothing else; so there is never a false negative.
+//!
+//! A cuckoo filter (Fan and others, CoNEXT 2014), or a counting Bloom filter as NB-Cache has it.
+
+/// Which filter stands before the index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FilterKind {
+    /// A cuckoo filter with fingerprints of 16 bits.
+    #[default]
+    Cuckoo,
+    /// A counting Bloom filter: 12 counters of four bits for a record, of which 7 are looked at.
+    CountingBloom,
+}
+
+/// A filter of hashes.
+#[derive(Clone, Debug)]
+pub(crate) enum Filter {
+    Cuckoo(Cuckoo),
+    Bloom(CountingBloom),
+    /// What could not be built: anything may be there.
+    Any,
+}
+
+/// How often a cuckoo filter that is too full is built anew, larger.
+const BUILDS_MAX: usize = 16;
+
+impl Filter {
+    /// A filter of these hashes with room for `records`.
+    pub(crate) fn build(kind: FilterKind, records: usize, hashes: impl Iterator<Item = u64> + Clone) -> Self {
+        match kind {
+            FilterKind::CountingBloom => {
+                let mut bloom = CountingBloom::new(records);
+                hashes.for_each(|hash| bloom.insert(hash));
+                Filter::Bloom(bloom)
+            }
+            FilterKind::Cuckoo => {
+                let mut room = records;
+                for _ in 0..BUILDS_MAX {
+                    let mut cuckoo = Cuckoo::new(room);
+                    if hashes.clone().all(|hash| cuckoo.insert(hash)) {
+                        return Filter::Cuckoo(cuckoo);
+                    }
+                    room += room / 8 + 1;
+                }
+                Filter::Any
+            }
+        }
+    }
+
+    /// Returns false if it has no room: it is to be built anew then.
+    pub(crate) fn insert(&mut self, hash: u64) -> bool {
+        match self {
+            Filter::Cuckoo(cuckoo) => cuckoo.insert(hash),
+            Filter::Bloom(bloom) => {
+                bloom.insert(hash);
+                true
+            }
+            Filter::Any => true,
+        }
+    }
+
+    /// Takes out a hash that was inserted, once.
+    pub(crate) fn remove(&mut self, hash: u64) {
+        match self {
+            Filter::Cuckoo(cuckoo) => cuckoo.remove(hash),
+            Filter::Bloom(bloom) => bloom.remove(hash),
+            Filter::Any => {}
+        }
+    }
+
+    /// Returns false if the hash was not inserted for sure.
+    pub(crate) fn may_have(&self, hash: u64) -> bool {
+        match self {
+            Filter::Cuckoo(cuckoo) => cuckoo.may_have(hash),
+            Filter::Bloom(bloom) => bloom.may_have(hash),
+            Filter::Any => true,
+        }
+    }
+
+    pub(crate) fn memory_octets(&self) -> usize {
+        match self {
+            Filter::Cuckoo(cuckoo) => cuckoo.buckets.capacity() * size_of::<Bucket>(),
+            Filter::Bloom(bloom) => bloom.counters.capacity() * size_of::<u64>(),
+            Filter::Any => 0,
+        }
+    }
+}
+
+/// Fingerprints that share a bucket; zero is none.
+type Bucket = [u16; 4];
+
+/// How often an insertion displaces others before the filter counts as full.
+const KICKS_MAX: usize = 256;
+
+/// A cuckoo filter: each hash has a fingerprint in one of two buckets, and either follows from the
+/// other and the fingerprint.
+#[derive(Clone, Debug)]
+pub(crate) struct Cuckoo {
+    buckets: Vec<Bucket>,
+}
+
+impl Cuckoo {
+    /// With room for `records`, and six percent of spare places.
+    fn new(records: usize) -> Self {
+        let buckets = (records + records / 16).div_ceil(4).max(2);
+        Cuckoo { buckets: vec![Bucket::default(); buckets] }
+    }
+
+    fn fingerprint(hash: u64) -> u16 {
+        ((hash >> 16) as u16).max(1)
+    }
+
+    fn first(&self, hash: u64) -> usize {
+        // By the highest bits, which are neither the fingerprint's nor those of the index's shard.
+        scale(hash, self.buckets.len())
+    }
+
+    /// The other bucket: the sum of both is the fingerprint's, so either leads to the other in a
+    /// filter of any size.
+    fn other(&self, bucket: usize, fingerprint: u16) -> usize {
+        let sum = scale(u64::from(fingerprint).wrapping_mul(0x9e37_79b9_7f4a_7c15), self.buckets.len());
+        let other = sum + self.buckets.len() - bucket;
+        if other >= self.buckets.len() { other - self.buckets.len() } else { other }
+    }
+
+    fn put(&mut self, bucket: usize, fingerprint: u16) -> bool {
+        let free = self.buckets[bucket].iter_mut().find(|place| **place == 0);
+        free.map(|place| *place = fingerprint).is_some()
+    }
+
+    fn insert(&mut self, hash: u64) -> bool {
+        let mut fingerprint = Self::fingerprint(hash);
+        let first = self.first(hash);
+        let mut bucket = self.other(first, fingerprint);
+        if self.put(first, fingerprint) || self.put(bucket, fingerprint) {
+            return true;
+        }
+        let mut random = hash | 1;
+        for _ in 0..KICKS_MAX {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            std::mem::swap(&mut self.buckets[bucket][(random >> 62) as usize], &mut fingerprint);
+            bucket = self.other(bucket, fingerprint);
+            if self.put(bucket, fingerprint) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn remove(&mut self, hash: u64) {
+        let fingerprint = Self::fingerprint(hash);
+        let first = self.first(hash);
+        for bucket in [first, self.other(first, fingerprint)] {
+            if let Some(place) = self.buckets[bucket].iter_mut().find(|place| **place == fingerprint) {
+                *place = 0;
+                return;
+            }
+        }
+    }
+
+    fn may_have(&self, hash: u64) -> bool {
+        let fingerprint = Self::fingerprint(hash);
+        let first = self.first(hash);
+        self.buckets[first].contains(&fingerprint)
+            || self.buckets[self.other(first, fingerprint)].contains(&fingerprint)
+    }
+}
+
+const COUNTERS_PER_RECORD: usize = 12;
+const BLOOM_HASHES: u64 = 7;
+const COUNTERS_PER_WORD: usize = 16;
+
+/// A counting Bloom filter. A counter that has reached its largest number stays there.
+#[derive(Clone, Debug)]
+pub(crate) struct CountingBloom {
+    counters: Vec<u64>,
+}
+
+impl CountingBloom {
+    fn new(records: usize) -> Self {
+        let words = (records * COUNTERS_PER_RECORD).div_ceil(COUNTERS_PER_WORD).max(1);
+        CountingBloom { counters: vec![0; words] }
+    }
+
+    /// The word and the shift in it of each counter of a hash.
+    fn places(&self, hash: u64) -> impl Iterator<Item = (usize, u32)> + use<> {
+        let counters = self.counters.len() * COUNTERS_PER_WORD;
+        let step = hash.rotate_left(32).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        (0..BLOOM_HASHES).map(move |i| {
+            let counter = scale(hash.rotate_left(24).wrapping_add(step.wrapping_mul(i)), counters);
+            (counter / COUNTERS_PER_WORD, (counter % COUNTERS_PER_WORD * 4) as u32)
+        })
+    }
+
+    fn insert(&mut self, hash: u64) {
+        for (word, shift) in self.places(hash) {
+            if self.counters[word] >> shift & 15 < 15 {
+                self.counters[word] += 1 << shift;
+            }
+        }
+    }
+
+    fn remove(&mut self, hash: u64) {
+        for (word, shift) in self.places(hash) {
+            if (1..15).contains(&(self.counters[word] >> shift & 15)) {
+                self.counters[word] -= 1 << shift;
+            }
+        }
+    }
+
+    fn may_have(&self, hash: u64) -> bool {
+        self.places(hash).all(|(word, shift)| self.counters[word] >> shift & 15 > 0)
+    }
+}
+
+/// A number below `limit`, by the highest bits of `hash`.
+pub(crate) fn scale(hash: u64, limit: usize) -> usize {
+    ((u128::from(hash) * limit as u128) >> 64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KINDS: [FilterKind; 2] = [FilterKind::Cuckoo, FilterKind::CountingBloom];
+
+    /// What a keyed hash of a number would be.
+    fn hash(n: u64) -> u64 {
+        let mut z = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    #[test]
+    fn fewer_than_one_in_two_hundred_that_are_not_there_pass_a_full_filter() {
+        for kind in KINDS {
+            let records = 20_000;
+            let filter = Filter::build(kind, records as usize, (0..records).map(hash));
+            assert!((0..records).all(|n| filter.may_have(hash(n))));
+            let false_positives = (records..records + 200_000).filter(|n| filter.may_have(hash(*n))).count();
+            assert!(false_positives < 1000, "{kind:?}: {false_positives} of 200000");
+        }
+    }
+
+    #[test]
+    fn a_filter_takes_what_it_was_made_for_and_says_when_it_is_full() {
+        let mut cuckoo = Cuckoo::new(1000);
+        let taken = (0..100_000).take_while(|n| cuckoo.insert(hash(*n))).count();
+        assert!((1000..1100).contains(&taken), "{taken}");
+        // The same hash as often as it has places, and not once more.
+        let mut cuckoo = Cuckoo::new(1000);
+        assert_eq!((0..100).take_while(|_| cuckoo.insert(hash(7))).count(), 8);
+        // Nothing helps against that, and then anything may be there.
+        assert!(matches!(Filter::build(FilterKind::Cuckoo, 9, std::iter::repeat_n(hash(7), 9)), Filter::Any));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_and_goes_what_is_there_passes(
+            steps in proptest::collection::vec((any::<bool>(), 0..300_u64), 1..2000),
+            is_bloom in any::<bool>(),
+        ) {
+            let kind = if is_bloom { FilterKind::CountingBloom } else { FilterKind::Cuckoo };
+            let mut there = BTreeSet::new();
+            let mut filter = Filter::build(kind, 64, std::iter::empty());
+            for (inserts, n) in steps {
+                if inserts && there.insert(n) {
+                    if !filter.insert(hash(n)) {
+                        filter = Filter::build(kind, there.len() * 5 / 4, there.iter().map(|n| hash(*n)));
+                    }
+                } else if !inserts && there.remove(&n) {
+                    filter.remove(hash(n));
+                }
+                prop_assert!(there.iter().all(|n| filter.may_have(hash(*n))));
+            }
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Who keeps a tier: gives the disk groups that are full, seals segments, makes new ones, throws
+//! the oldest away, and synchronises. One thread, which may wait; nobody waits for it but who asks
+//! for a synchronisation.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use namely_host::disk;
+
+use super::engine::serve_one;
+use super::error::TierError;
+use super::index::Look;
+use super::log::checks;
+use super::options::{BLOCK_OCTETS, EngineKind};
+use super::place::{Expiry, Place, SEGMENTS_MAX};
+use super::queue::Job;
+use super::sealing::write_index;
+use super::segment::{Recorded, Segment, remove_files, segment_path};
+use super::shared::Shared;
+use super::window::Window;
+
+/// Of a segment that is thrown away so much may be written again: a quarter.
+const REINSERTED_PART: u64 = 4;
+
+/// How long the keeper waits at most before it looks whether something is due.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Works until the tier is closed.
+pub(crate) fn run(shared: &Shared) {
+    let mut synced_at = Instant::now();
+    loop {
+        let mut orders = shared.orders.lock();
+        if !orders.is_woken && !orders.is_closing {
+            shared.bell.wait_for(&mut orders, TICK);
+        }
+        orders.is_woken = false;
+        let interval = shared.options.sync_interval;
+        if !interval.is_zero() && synced_at.elapsed() >= interval {
+            synced_at = Instant::now();
+            if orders.syncs_asked == orders.syncs_done {
+                orders.syncs_asked += 1;
+            }
+        }
+        let is_closing = orders.is_closing;
+        drop(orders);
+        while shared.keep() {}
+        if is_closing {
+            return;
+        }
+    }
+}
+
+impl Shared {
+    /// Does what is to be done; whether there was anything.
+    pub(crate) fn keep(&self) -> bool {
+        self.end_rest();
+        let queued = self.queue_groups();
+        let sealed = self.seal_ended();
+        let begun = self.offer_segment();
+        let synced = self.synchronise();
+        let erased = self.erase_next();
+        queued | sealed | begun | synced | erased
+    }
+
+    fn end_rest(&self) {
+        let mut rests_until = self.rests_until.lock();
+        if rests_until.is_some_and(|until| until <= Instant::now()) {
+            *rests_until = None;
+            self.is_resting.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives the records of full groups their checks, and the groups to the disk.
+    pub(crate) fn queue_groups(&self) -> bool {
+        let mut is_any = false;
+        loop {
+            let Some((number, buffer, places, start)) = self.log.lock().waiting() else { return is_any };
+            let checks = checks(&self.key, &buffer, start, &places);
+            drop(buffer);
+            let Some(writing) = self.log.lock().queue(number, &checks) else { return is_any };
+            self.queue.push(Job::Write(writing));
+            is_any = true;
+        }
+    }
+
+    /// Puts segments that are full on the disk, and what is in them.
+    pub(crate) fn seal_ended(&self) -> bool {
+        let mut is_any = false;
+        while let Some(segment) = { self.log.lock().take_ended() } {
+            if let Err(error) = self.seal(&segment) {
+                self.counters.write_errors.add(1);
+                self.note_fault(TierError::new(&self.folder, error), true);
+            }
+            is_any = true;
+        }
+        is_any
+    }
+
+    /// Without its index a segment is read whole when the tier is opened.
+    pub(crate) fn seal(&self, segment: &Segment) -> io::Result<()> {
+        segment.is_sealed.store(true, Ordering::Release);
+        let records = std::mem::take(&mut *segment.records.lock());
+        let end = records.iter().map(|record| record.place.end()).max().unwrap_or(BLOCK_OCTETS);
+        let octets = end.next_multiple_of(BLOCK_OCTETS).min(segment.octets);
+        segment.file.set_len(octets)?;
+        self.octets.fetch_sub(segment.octets - octets, Ordering::Relaxed);
+        segment.file.sync_data()?;
+        write_index(&self.folder, &self.key, (segment.number, octets), &records)
+    }
+
+    /// Makes the segment that comes after the present one, and room for it.
+    fn offer_segment(&self) -> bool {
+        if !self.log.lock().wants_segment() || self.is_resting.load(Ordering::Relaxed) {
+            return false;
+        }
+        let octets = self.options.segment_octets();
+        let octets_max = self.octets_max.load(Ordering::Relaxed);
+        let is_full = || {
+            self.octets.load(Ordering::Relaxed) + octets > octets_max
+                || self.index.records() >= self.options.records_max() / 16 * 15
+                || self.segments.read().iter().flatten().count() >= SEGMENTS_MAX - 1
+        };
+        while is_full() && self.evict_oldest() {}
+        let (slot, number) = self.free_slot();
+        match Segment::create(&self.folder, (number, slot, octets), self.options.direct, &self.key) {
+            Ok(segment) => {
+                let segment = Arc::new(segment);
+                // What is written to it counts as there once its name is.
+                if let Err(error) = disk::sync_folder(&self.folder) {
+                    self.note_fault(TierError::new(&self.folder, error), true);
+                }
+                self.octets.fetch_add(octets, Ordering::Relaxed);
+                self.segments.write()[slot] = Some(segment.clone());
+                self.log.lock().offer_segment(segment);
+                *self.fault.lock() = None;
+                true
+            }
+            Err(error) => {
+                self.counters.write_errors.add(1);
+                self.note_fault(TierError::new(&segment_path(&self.folder, number), error), true);
+                false
+            }
+        }
+    }
+
+    fn free_slot(&self) -> (usize, u64) {
+        let mut segments = self.segments.write();
+        let number = segments.iter().flatten().map(|segment| segment.number).max().unwrap_or(0) + 1;
+        let slot = segments.iter().position(Option::is_none).unwrap_or_else(|| {
+            segments.push(None);
+            segments.len() - 1
+        });
+        (slot, number)
+    }
+
+    /// Throws the oldest segment away but for what is written again; whether there was one that is
+    /// sealed.
+    fn evict_oldest(&self) -> bool {
+        let oldest = self.segments.read().iter().flatten().min_by_key(|segment| segment.number).cloned();
+        let Some(oldest) = oldest.filter(|oldest| oldest.is_sealed.load(Ordering::Acquire)) else {
+            return false;
+        };
+        let mut records = self.index.of_slot(oldest.slot);
+        records.sort_unstable_by_key(|(_, place)| place.offset());
+        self.reinsert(&oldest, &records);
+        let gone = records.iter().filter(|(hash, place)| self.index.remove(*hash, *place)).count();
+        self.counters.evicted.add(gone as u64);
+        self.forget(&oldest);
+        self.forget_erased();
+        true
+    }
+
+    /// A segment without records goes.
+    pub(crate) fn forget(&self, segment: &Segment) {
+        self.segments.write()[segment.slot] = None;
+        let octets = segment.file.metadata().map_or(segment.octets, |metadata| metadata.len());
+        self.octets.fetch_sub(octets, Ordering::Relaxed);
+        if let Err(error) = remove_files(&self.folder, segment.number) {
+            self.note_fault(TierError::new(&segment_path(&self.folder, segment.number), error), false);
+        }
+    }
+
+    /// Writes again what was read since it was written, or is pinned.
+    fn reinsert(&self, segment: &Segment, records: &[(u64, Place)]) {
+        let pinned = self.pinned.read().clone();
+        let mut octets_left = self.options.segment_octets() / REINSERTED_PART;
+        let Ok(octets) = segment.file.metadata().map(|metadata| metadata.len()) else { return };
+        let mut window = Window::new(&segment.file, octets);
+        for (hash, place) in records {
+            if (!place.was_read() && pinned.is_empty()) || place.octets() as u64 > octets_left {
+                continue;
+            }
+            let Ok(octets) = window.at(place.offset(), place.octets()) else { return };
+            let Some(whole) = super::record::read(&self.key, octets) else { continue };
+            let is_pinned = || pinned.iter().any(|prefix| prefix.as_name().is_prefix_of(whole.name));
+            if !place.was_read() && !is_pinned() {
+                continue;
+            }
+            let expiry = Expiry::new(whole.expires_ms, self.base_ms);
+            if !self.append_again((*hash, *place), whole.packet, (whole.expires_ms, expiry)) {
+                return;
+            }
+            octets_left -= place.octets() as u64;
+        }
+    }
+
+    /// Whether there was room.
+    fn append_again(&self, (hash, old): (u64, Place), packet: &[u8], expires: (u64, Expiry)) -> bool {
+        loop {
+            // What was written anew meanwhile is newer than this.
+            if !matches!(self.index.look(hash, |place| place), Look::There(place) if place.is(old)) {
+                return true;
+            }
+            let mut log = self.log.lock();
+            if let Some(place) = log.append(hash, packet, expires) {
+                if self.index.remove(hash, old) {
+                    self.index.insert_older(hash, place);
+                    self.counters.reinserted.add(1);
+                }
+                return true;
+            }
+            let groups = log.groups();
+            drop(log);
+            if groups == 0 || self.is_resting.load(Ordering::Relaxed) {
+                return false;
+            }
+            self.queue_groups();
+            self.wait_for_disk();
+        }
+    }
+
+    /// Waits until the disk has done something, or does it.
+    pub(crate) fn wait_for_disk(&self) {
+        if self.options.engine == EngineKind::Inline {
+            serve_one(self);
+            return;
+        }
+        let mut orders = self.orders.lock();
+        if !orders.is_woken {
+            self.bell.wait_for(&mut orders, TICK);
+        }
+        orders.is_woken = false;
+    }
+
+    /// Puts everything on the disk that was written before it was asked for.
+    fn synchronise(&self) -> bool {
+        let (asked, done) = {
+            let orders = self.orders.lock();
+            (orders.syncs_asked, orders.syncs_done)
+        };
+        if asked == done {
+            return false;
+        }
+        let target = {
+            let mut log = self.log.lock();
+            if log.end_group().is_none() {
+                return false;
+            }
+            log.progress().0
+        };
+        self.queue_groups();
+        while self.log.lock().progress().1.is_some_and(|oldest| oldest <= target) {
+            self.wait_for_disk();
+        }
+        self.seal_ended();
+        let filled = self.log.lock().filled().cloned();
+        let result = filled.map_or(Ok(()), |segment| segment.file.sync_data());
+        self.counters.syncs.add(1);
+        let failed = result.err().map(|error| {
+            self.counters.write_errors.add(1);
+            let error = TierError::new(&self.folder, error);
+            let told = error.to_string();
+            self.note_fault(error, true);
+            // What was written since the last synchronisation is in doubt: nothing comes behind it.
+            self.log.lock().end_segment();
+            told
+        });
+        let mut orders = self.orders.lock();
+        orders.syncs_done = asked;
+        orders.failed = failed;
+        drop(orders);
+        self.bell.notify_all();
+        true
+    }
+}
+
+/// What of a segment that was read whole is in the index.
+pub(crate) fn recorded(
+    shared: &Shared,
+    slot: usize,
+    (offset, whole): (u64, super::record::Whole<'_>),
+) -> Recorded {
+    let expiry = Expiry::new(whole.expires_ms, shared.base_ms);
+    let octets = super::record::record_octets(whole.packet.len());
+    let place = Place::new(slot, offset, octets, expiry);
+    Recorded { hash: shared.hash(whole.name), place, expires_ms: whole.expires_ms }
+}

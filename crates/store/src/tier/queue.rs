@@ -1,0 +1,301 @@
+//! Requests that wait for the disk, and which is next.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use namely_host::Waker;
+use parking_lot::{Condvar, Mutex};
+
+use super::buffer::Buffer;
+use super::log::Writing;
+use super::options::{Fairness, Slowness};
+use super::segment::Segment;
+
+/// A request to the disk.
+#[derive(Debug)]
+pub(crate) enum Job<R> {
+    /// Fills a buffer from a segment, for whoever `R` is.
+    Read {
+        segment: Arc<Segment>,
+        offset: u64,
+        buffer: Buffer,
+        reader: R,
+    },
+    Write(Writing),
+}
+
+impl<R> Job<R> {
+    fn octets(&self) -> u64 {
+        match self {
+            Job::Read { buffer, .. } => buffer.len() as u64,
+            Job::Write(writing) => writing.octets as u64,
+        }
+    }
+
+    /// Does it, and waits for it.
+    pub(crate) fn run(&mut self) -> std::io::Result<()> {
+        match self {
+            Job::Read { segment, offset, buffer, .. } => segment.file.read_exact_at(buffer, *offset),
+            Job::Write(writing) => {
+                writing.segment.file.write_all_at(&writing.buffer[..writing.octets], writing.start)
+            }
+        }
+    }
+}
+
+/// Requests that wait.
+#[derive(Debug)]
+pub(crate) struct Queue<R> {
+    state: Mutex<State<R>>,
+    bell: Condvar,
+    /// Ends the wait of an engine that waits for more than this queue.
+    waker: Option<Waker>,
+    pending: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct State<R> {
+    reads: VecDeque<(u64, Job<R>)>,
+    writes: VecDeque<(u64, Job<R>)>,
+    taken: u64,
+    fairness: Fairness,
+    /// Octets of reads and of writes since both began to wait, each divided by its part.
+    served: [u64; 2],
+    is_closed: bool,
+    /// Threads that wait for a request.
+    waiting: usize,
+    device: Device,
+}
+
+impl<R> Queue<R> {
+    pub(crate) fn new(fairness: Fairness, slowness: Slowness, waker: Option<Waker>) -> Self {
+        Queue {
+            state: Mutex::new(State {
+                reads: VecDeque::new(),
+                writes: VecDeque::new(),
+                taken: 0,
+                fairness,
+                served: [0; 2],
+                is_closed: false,
+                waiting: 0,
+                device: Device { slowness, free_at: None },
+            }),
+            bell: Condvar::new(),
+            waker,
+            pending: AtomicUsize::new(0),
+        }
+    }
+
+    /// Requests that wait or are being done.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.load(Ordering::Relaxed)
+    }
+
+    /// Adds a request. It makes a system call only if who serves the queue sleeps.
+    pub(crate) fn push(&self, job: Job<R>) {
+        self.pending.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        state.taken += 1;
+        let number = state.taken;
+        match job {
+            Job::Read { .. } => state.reads.push_back((number, job)),
+            Job::Write(_) => state.writes.push_back((number, job)),
+        }
+        let sleeps = state.waiting > 0;
+        drop(state);
+        if sleeps {
+            self.bell.notify_one();
+            if let Some(waker) = &self.waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// A request was done.
+    pub(crate) fn done(&self) {
+        self.pending.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The next request; none once the queue is closed and empty.
+    pub(crate) fn take(&self) -> Option<Job<R>> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(job) = state.next() {
+                return Some(job);
+            }
+            if state.is_closed {
+                return None;
+            }
+            state.waiting += 1;
+            self.bell.wait(&mut state);
+            state.waiting -= 1;
+        }
+    }
+
+    /// The next request, if there is one. Where there is none and `sleeps`, the queue's waker is
+    /// woken by the next.
+    pub(crate) fn try_take(&self, sleeps: bool) -> Option<Job<R>> {
+        let mut state = self.state.lock();
+        let job = state.next();
+        state.waiting = usize::from(job.is_none() && sleeps);
+        job
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().is_closed
+    }
+
+    /// Whoever waits for requests is to end once there are none.
+    pub(crate) fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.bell.notify_all();
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
+    }
+
+    /// When a request of so many octets that is begun now is done, as the modelled disk has it;
+    /// none: as soon as it is.
+    pub(crate) fn due(&self, job: &Job<R>) -> Option<Instant> {
+        let mut state = self.state.lock();
+        if state.device.is_plain() {
+            return None;
+        }
+        Some(state.device.due(Instant::now(), job.octets()))
+    }
+
+    /// The disk does nothing for so long.
+    pub(crate) fn stall(&self, time: Duration) {
+        let device = &mut self.state.lock().device;
+        let from = device.free_at.map_or_else(Instant::now, |free_at| free_at.max(Instant::now()));
+        device.free_at = Some(from + time);
+    }
+
+    pub(crate) fn set_slowness(&self, slowness: Slowness) {
+        self.state.lock().device.slowness = slowness;
+    }
+
+    pub(crate) fn set_fairness(&self, fairness: Fairness) {
+        let mut state = self.state.lock();
+        state.fairness = fairness;
+        state.served = [0; 2];
+    }
+}
+
+impl<R> State<R> {
+    fn next(&mut self) -> Option<Job<R>> {
+        let (Some((read, first_read)), Some((write, first_write))) =
+            (self.reads.front(), self.writes.front())
+        else {
+            self.served = [0; 2];
+            return self.reads.pop_front().or_else(|| self.writes.pop_front()).map(|(_, job)| job);
+        };
+        let reads = match self.fairness {
+            Fairness::Fifo => read < write,
+            Fairness::DataFirst => false,
+            Fairness::Weighted { reads, writes } => {
+                // Whoever would be served less after it goes first.
+                let after = |served: u64, octets: u64, part: u32| {
+                    served.saturating_add(octets.saturating_mul(1 << 10) / u64::from(part.max(1)))
+                };
+                let read = after(self.served[0], first_read.octets(), reads);
+                let write = after(self.served[1], first_write.octets(), writes);
+                let is_read = read <= write;
+                if is_read {
+                    self.served[0] = read
+                } else {
+                    self.served[1] = write
+                }
+                is_read
+            }
+        };
+        let queue = if reads { &mut self.reads } else { &mut self.writes };
+        queue.pop_front().map(|(_, job)| job)
+    }
+}
+
+/// A disk that takes one request after the other, each for a while.
+#[derive(Debug)]
+struct Device {
+    slowness: Slowness,
+    free_at: Option<Instant>,
+}
+
+impl Device {
+    fn is_plain(&mut self) -> bool {
+        if self.free_at.is_some_and(|free_at| free_at <= Instant::now()) {
+            self.free_at = None;
+        }
+        self.slowness == Slowness::default() && self.free_at.is_none()
+    }
+
+    fn due(&mut self, now: Instant, octets: u64) -> Instant {
+        let Slowness { delay, requests_per_s, octets_per_s } = self.slowness;
+        let mut takes = Duration::ZERO;
+        if requests_per_s > 0 {
+            takes += Duration::from_secs(1) / requests_per_s;
+        }
+        if octets_per_s > 0 {
+            takes +=
+                Duration::from_nanos((u128::from(octets) * 1_000_000_000 / u128::from(octets_per_s)) as u64);
+        }
+        let free_at = self.free_at.map_or(now, |free_at| free_at.max(now)) + takes;
+        self.free_at = Some(free_at);
+        free_at + delay
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The order in which so many reads of 4 KiB and writes of 16 KiB that wait are taken: `r`, `w`.
+    fn order(fairness: Fairness, pushed: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let flags = rustix::fs::OFlags::CREATE;
+        let file = super::super::segment::open_file(&path, flags, false).unwrap();
+        let segment = Arc::new(Segment::new(1, 0, file, 1 << 20, false));
+        let queue: Queue<()> = Queue::new(fairness, Slowness::default(), None);
+        for kind in pushed.chars() {
+            let segment = segment.clone();
+            queue.push(match kind {
+                'r' => Job::Read { segment, offset: 0, buffer: Buffer::new(4096), reader: () },
+                _ => {
+                    let buffer = Arc::new(Buffer::new(16384));
+                    Job::Write(Writing { number: 0, segment, start: 0, octets: 16384, buffer })
+                }
+            });
+        }
+        assert_eq!(queue.pending(), pushed.len());
+        std::iter::from_fn(|| queue.try_take(false))
+            .map(|job| if matches!(job, Job::Read { .. }) { 'r' } else { 'w' })
+            .collect()
+    }
+
+    #[test]
+    fn who_came_first_is_first_or_data_is_or_each_has_its_part() {
+        assert_eq!(order(Fairness::Fifo, "rwrrww"), "rwrrww");
+        assert_eq!(order(Fairness::DataFirst, "rwrrww"), "wwwrrr");
+        let shared = order(Fairness::Weighted { reads: 1, writes: 1 }, "rrrrrrrrrrrrwwww");
+        assert_eq!(shared, "rrrrwrrrrwrrrrww", "four reads are as long as a write");
+        let mostly_reads = order(Fairness::Weighted { reads: 2, writes: 1 }, "rrrrrrrrrrrrrrrrwww");
+        assert_eq!(mostly_reads, "rrrrrrrrwrrrrrrrrww");
+    }
+
+    #[test]
+    fn a_slow_disk_takes_one_request_after_the_other() {
+        let second = Duration::from_secs(1);
+        let slowness = Slowness { delay: second, requests_per_s: 2, octets_per_s: 0 };
+        let mut device = Device { slowness, free_at: None };
+        let now = Instant::now();
+        assert_eq!(device.due(now, 4096), now + second * 3 / 2);
+        assert_eq!(device.due(now, 4096), now + second * 2);
+        assert_eq!(device.due(now + second * 10, 4096), now + second * 23 / 2);
+        let slowness = Slowness { octets_per_s: 4096, ..Slowness::default() };
+        let mut device = Device { slowness, free_at: None };
+        assert_eq!(device.due(now, 8192), now + second * 2);
+    }
+}

@@ -1,0 +1,123 @@
+//! How records lie in a segment: as in a producer's store, with a check by the folder's key, and
+//! each at a multiple of 16 octets.
+
+use namely_wire::{DataView, NameRef, PACKET_OCTETS_MAX};
+use siphasher::sip::SipHasher13;
+
+use super::place::UNIT_OCTETS;
+use crate::format::{Format, checksum_by};
+
+/// Octets before a packet: its length, when it expires, the check.
+pub(crate) const HEADER_OCTETS: usize = Format::Two.header_octets();
+
+/// Maximum octets of a record.
+pub(crate) const RECORD_OCTETS_MAX: usize = (HEADER_OCTETS + PACKET_OCTETS_MAX).next_multiple_of(UNIT_OCTETS);
+
+/// A folder's key. Nobody who does not have it can make octets that look like a record.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    check: [u8; 32],
+    names: SipHasher13,
+}
+
+impl Key {
+    pub(crate) fn new(key: &[u8; 32]) -> Self {
+        let names = *blake3::keyed_hash(key, b"names").as_bytes();
+        let (names, _) = names.split_first_chunk::<16>().expect("32 octets have 16");
+        Key {
+            check: *blake3::keyed_hash(key, b"records").as_bytes(),
+            names: SipHasher13::new_with_key(names),
+        }
+    }
+
+    /// By what a name is found; `name`: its components.
+    pub(crate) fn hash(&self, name: &[u8]) -> u64 {
+        self.names.hash(name)
+    }
+
+    /// The check of a record.
+    pub(crate) fn check(&self, length: [u8; 4], expires: [u8; 8], packet: &[u8]) -> [u8; 8] {
+        checksum_by(length, expires, &blake3::keyed_hash(&self.check, packet))
+    }
+
+    /// The digest of a file that says what is in a segment.
+    pub(crate) fn digest(&self, octets: &[u8]) -> [u8; 32] {
+        *blake3::keyed_hash(&self.check, octets).as_bytes()
+    }
+}
+
+/// Octets of a packet's record, up to the next one.
+pub(crate) fn record_octets(packet_octets: usize) -> usize {
+    (HEADER_OCTETS + packet_octets).next_multiple_of(UNIT_OCTETS)
+}
+
+/// Writes a record to the beginning of `out`, without its check.
+pub(crate) fn write(packet: &[u8], expires_ms: u64, out: &mut [u8]) {
+    let octets = HEADER_OCTETS + packet.len();
+    out[..4].copy_from_slice(&(packet.len() as u32).to_le_bytes());
+    out[4..12].copy_from_slice(&expires_ms.to_le_bytes());
+    out[12..HEADER_OCTETS].fill(0);
+    out[HEADER_OCTETS..octets].copy_from_slice(packet);
+    out[octets..record_octets(packet.len())].fill(0);
+}
+
+/// The check that belongs to the record at the beginning of `octets`.
+pub(crate) fn check_of(key: &Key, octets: &[u8]) -> Option<[u8; 8]> {
+    let header = Header::read(octets)?;
+    let packet = octets.get(HEADER_OCTETS..HEADER_OCTETS + header.packet_octets()?)?;
+    Some(key.check(header.length, header.expires, packet))
+}
+
+/// Where the check of a record lies in it.
+pub(crate) const CHECK_AT: std::ops::Range<usize> = HEADER_OCTETS - 8..HEADER_OCTETS;
+
+/// The beginning of a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Header {
+    length: [u8; 4],
+    expires: [u8; 8],
+    check: [u8; 8],
+}
+
+impl Header {
+    pub(crate) fn read(octets: &[u8]) -> Option<Self> {
+        let (length, rest) = octets.split_first_chunk()?;
+        let (expires, rest) = rest.split_first_chunk()?;
+        Some(Header { length: *length, expires: *expires, check: *rest.first_chunk()? })
+    }
+
+    /// Octets of the packet; none if no packet has so many.
+    pub(crate) fn packet_octets(&self) -> Option<usize> {
+        let octets = u32::from_le_bytes(self.length) as usize;
+        (1..=PACKET_OCTETS_MAX).contains(&octets).then_some(octets)
+    }
+
+    /// From when on the packet is no longer fresh, ms since the Unix epoch; 0: never.
+    pub(crate) fn expires_ms(&self) -> u64 {
+        u64::from_le_bytes(self.expires)
+    }
+
+    /// Returns true where no record begins: the rest of the block is empty.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length == [0; 4]
+    }
+}
+
+/// A whole record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whole<'a> {
+    pub(crate) packet: &'a [u8],
+    pub(crate) name: NameRef<'a>,
+    pub(crate) expires_ms: u64,
+}
+
+/// The record at the beginning of `octets`; none if it is not whole.
+pub(crate) fn read<'a>(key: &Key, octets: &'a [u8]) -> Option<Whole<'a>> {
+    let header = Header::read(octets)?;
+    let packet = octets.get(HEADER_OCTETS..HEADER_OCTETS + header.packet_octets()?)?;
+    if key.check(header.length, header.expires, packet) != header.check {
+        return None;
+    }
+    let name = DataView::parse(packet).ok()?.name;
+    Some(Whole { packet, name, expires_ms: header.expires_ms() })
+}

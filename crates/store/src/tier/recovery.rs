@@ -1,0 +1,155 @@
+//! What is there when a tier is opened.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use namely_host::disk::{self, File};
+use rustix::fs::OFlags;
+
+use super::buffer::Buffer;
+use super::erasing::Erased;
+use super::error::TierError;
+use super::keeper::recorded;
+use super::options::BLOCK_OCTETS;
+use super::place::{SEGMENT_OCTETS_MAX, SEGMENTS_MAX};
+use super::record::Key;
+use super::sealing::{read_index, write_file, write_index};
+use super::segment::{Kind, Recorded, Segment, index_path, kind, open_file, remove_files, segment_path};
+use super::shared::Shared;
+use super::window::Window;
+use crate::lock::Lock;
+use crate::store::make_folder;
+
+/// Makes the folder if there is none, and takes it for this tier.
+pub(crate) fn take_folder(folder: &Path) -> Result<Lock, TierError> {
+    let fault = |error| TierError::new(folder, error);
+    make_folder(folder).map_err(fault)?;
+    let uid = std::fs::metadata(folder).map_err(fault)?.uid();
+    if uid != rustix::process::geteuid().as_raw() {
+        return Err(TierError::NotOwned { folder: folder.to_owned(), uid });
+    }
+    if !crate::scan::file_numbers(folder).map_err(fault)?.is_empty() {
+        // A producer's store, which nobody may throw away.
+        return Err(TierError::Version(folder.to_owned()));
+    }
+    let lock = File::open(&folder.join("lock"), OFlags::RDWR | OFlags::CREATE, 0o600).map_err(fault)?;
+    let lock = Lock::take(lock.into_inner()).map_err(fault)?;
+    lock.ok_or_else(|| TierError::InUse(folder.to_owned()))
+}
+
+/// The folder's key; a new one where there is none that is whole.
+pub(crate) fn key(folder: &Path) -> Result<Key, TierError> {
+    let path = folder.join("key");
+    let fault = |error| TierError::new(&path, error);
+    let octets = match std::fs::read(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fault(error)),
+        read => read.unwrap_or_default(),
+    };
+    if let Ok(key) = <&[u8; 32]>::try_from(&*octets) {
+        return Ok(Key::new(key));
+    }
+    let key: [u8; 32] = namely_host::random().map_err(|error| fault(error.into()))?;
+    let temporary = path.with_extension("new");
+    write_file(&temporary, &key).map_err(fault)?;
+    disk::rename(&temporary, &path).and_then(|()| disk::sync_folder(folder)).map_err(fault)?;
+    Ok(Key::new(&key))
+}
+
+impl Shared {
+    /// Enters what the folder has into the index, the newest segment first: of two records of one
+    /// name the one that was written last counts.
+    pub(crate) fn recover(&self) -> Result<(), TierError> {
+        let fault = |error| TierError::new(&self.folder, error);
+        self.load_erased();
+        let numbers = numbers(&self.folder).map_err(fault)?;
+        for number in numbers.into_iter().rev() {
+            self.load(number)?;
+        }
+        Ok(())
+    }
+
+    fn load(&self, number: u64) -> Result<(), TierError> {
+        let path = segment_path(&self.folder, number);
+        let fault = |error| TierError::new(&path, error);
+        let file = open_file(&path, OFlags::empty(), self.options.direct).map_err(fault)?;
+        let octets = file.metadata().map_err(fault)?.len();
+        let slot = self.segments.read().len();
+        let is_too_much =
+            self.octets.load(Ordering::Relaxed) + octets > self.octets_max.load(Ordering::Relaxed);
+        let kind = self.kind(&file, (number, octets)).map_err(fault)?;
+        if kind == Kind::Other {
+            return Err(TierError::Version(path));
+        }
+        if kind == Kind::Broken || is_too_much || slot >= SEGMENTS_MAX - 1 {
+            return remove_files(&self.folder, number).map_err(fault);
+        }
+        let segment = Segment::new(number, slot, file, octets, true);
+        let records = match read_index(&self.folder, &self.key, (number, octets, slot), self.base_ms) {
+            Some(records) => records,
+            None => match self.scan(&segment).map_err(fault)? {
+                (records, _) if records.is_empty() => {
+                    return remove_files(&self.folder, number).map_err(fault);
+                }
+                (records, _) => records,
+            },
+        };
+        // The last of a name first.
+        for record in records.iter().rev().filter(|_| self.index.records() < self.options.records_max()) {
+            self.index.insert_older(record.hash, record.place);
+        }
+        let octets = segment.file.metadata().map_err(fault)?.len();
+        self.octets.fetch_add(octets, Ordering::Relaxed);
+        self.segments.write().push(Some(Arc::new(segment)));
+        Ok(())
+    }
+
+    fn kind(&self, file: &File, (number, octets): (u64, u64)) -> io::Result<Kind> {
+        if octets < BLOCK_OCTETS || octets > SEGMENT_OCTETS_MAX || !octets.is_multiple_of(BLOCK_OCTETS) {
+            return Ok(Kind::Broken);
+        }
+        let mut block = Buffer::new(BLOCK_OCTETS as usize);
+        file.read_exact_at(&mut block, 0)?;
+        Ok(kind(&block, number, &self.key))
+    }
+
+    /// Reads a segment that was not sealed, and seals it: its records and damaged places.
+    fn scan(&self, segment: &Segment) -> io::Result<(Vec<Recorded>, u64)> {
+        let mut records = Vec::new();
+        let mut window = Window::new(&segment.file, segment.octets);
+        let damaged = window.records(&self.key, |offset, whole| {
+            let is_erased = |erased: &Erased| erased.covers(segment.number, whole.name);
+            if !self.erased.read().iter().any(is_erased) {
+                records.push(recorded(self, segment.slot, (offset, whole)));
+            }
+        })?;
+        self.counters.damaged.add(damaged);
+        let end = records.iter().map(|record| record.place.end()).max().unwrap_or(BLOCK_OCTETS);
+        let octets = end.next_multiple_of(BLOCK_OCTETS);
+        // What lies behind is of no use to anybody; it may stay where it cannot be cut off.
+        let shortened = segment.file.set_len(octets).and_then(|()| segment.file.sync_data());
+        let index =
+            shortened.and_then(|()| write_index(&self.folder, &self.key, (segment.number, octets), &records));
+        if let Err(error) = index {
+            // Without it the segment is read again the next time.
+            let _ = disk::remove_if_there(&index_path(&self.folder, segment.number));
+            tracing::warn!(folder = %self.folder.display(), %error, "a segment has no index");
+        }
+        Ok((records, damaged))
+    }
+}
+
+/// The numbers of the segments in `folder`, the lowest first.
+fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path: PathBuf = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let number = name.strip_prefix("segment-").and_then(|name| name.strip_suffix(".log"));
+        numbers.extend(number.and_then(|number| number.parse::<u64>().ok()));
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}

@@ -1,0 +1,92 @@
+//! The index of a segment that is sealed: hashes and places, so that opening a tier does not read
+//! every record. Its octets are drawn in the module's documentation.
+
+use std::io;
+use std::path::Path;
+
+use namely_host::disk::{self, File};
+use rustix::fs::OFlags;
+
+use super::place::{Expiry, Place, UNIT_OCTETS};
+use super::record::Key;
+use super::segment::{Recorded, index_path};
+
+const MAGIC: &[u8; 16] = b"namely-seg-idx-1";
+const HEADER_OCTETS: usize = 36;
+const ENTRY_OCTETS: usize = 24;
+const DIGEST_OCTETS: usize = 32;
+
+/// Writes the index of segment `number`, which has `octets`: whole, or not at all.
+pub(crate) fn write_index(
+    folder: &Path,
+    key: &Key,
+    (number, octets): (u64, u64),
+    records: &[Recorded],
+) -> io::Result<()> {
+    let mut out = Vec::with_capacity(HEADER_OCTETS + records.len() * ENTRY_OCTETS + DIGEST_OCTETS);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&number.to_le_bytes());
+    out.extend_from_slice(&octets.to_le_bytes());
+    out.extend_from_slice(&(records.len() as u32).to_le_bytes());
+    for Recorded { hash, place, expires_ms } in records {
+        out.extend_from_slice(&hash.to_le_bytes());
+        out.extend_from_slice(&((place.offset() / UNIT_OCTETS as u64) as u32).to_le_bytes());
+        out.extend_from_slice(&((place.octets() / UNIT_OCTETS) as u32).to_le_bytes());
+        out.extend_from_slice(&expires_ms.to_le_bytes());
+    }
+    let digest = key.digest(&out);
+    out.extend_from_slice(&digest);
+    let path = index_path(folder, number);
+    let temporary = path.with_extension("new");
+    let written = write_file(&temporary, &out).and_then(|()| disk::rename(&temporary, &path));
+    if written.is_err() {
+        // What is left of it would only take room; it is no index.
+        let _ = disk::remove_if_there(&temporary);
+    }
+    written
+}
+
+pub(crate) fn write_file(path: &Path, octets: &[u8]) -> io::Result<()> {
+    let file = File::open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC, 0o600)?;
+    file.write_all_at(octets, 0)?;
+    file.sync_data()
+}
+
+/// Reads the index of segment `number` of `octets` octets in `slot`; none if it is missing, damaged
+/// or of another file.
+pub(crate) fn read_index(
+    folder: &Path,
+    key: &Key,
+    (number, octets, slot): (u64, u64, usize),
+    base_ms: u64,
+) -> Option<Vec<Recorded>> {
+    let file = std::fs::read(index_path(folder, number)).ok()?;
+    let (body, digest) = file.split_at_checked(file.len().checked_sub(DIGEST_OCTETS)?)?;
+    if key.digest(body) != digest {
+        return None;
+    }
+    let (header, entries) = body.split_at_checked(HEADER_OCTETS)?;
+    let expected: Vec<u8> = [&MAGIC[..], &number.to_le_bytes(), &octets.to_le_bytes()].concat();
+    let count = u32::from_le_bytes(*header.strip_prefix(&*expected)?.first_chunk()?);
+    if entries.len() != count as usize * ENTRY_OCTETS {
+        return None;
+    }
+    entries.chunks_exact(ENTRY_OCTETS).map(|entry| recorded(entry, (octets, slot), base_ms)).collect()
+}
+
+fn recorded(entry: &[u8], (octets, slot): (u64, usize), base_ms: u64) -> Option<Recorded> {
+    let (hash, rest) = entry.split_first_chunk()?;
+    let (offset, rest) = rest.split_first_chunk()?;
+    let (units, rest) = rest.split_first_chunk()?;
+    let expires_ms = u64::from_le_bytes(*rest.first_chunk()?);
+    let offset = u64::from(u32::from_le_bytes(*offset)) * UNIT_OCTETS as u64;
+    let record_octets = u32::from_le_bytes(*units) as usize * UNIT_OCTETS;
+    let fits = (UNIT_OCTETS..=super::record::RECORD_OCTETS_MAX).contains(&record_octets)
+        && offset + record_octets as u64 <= octets;
+    let expiry = Expiry::new(expires_ms, base_ms);
+    fits.then(|| Recorded {
+        hash: u64::from_le_bytes(*hash),
+        place: Place::new(slot, offset, record_octets, expiry),
+        expires_ms,
+    })
+}

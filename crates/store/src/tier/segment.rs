@@ -1,0 +1,139 @@
+//! A segment: a file of one size that is written in order, and thrown away whole.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use namely_host::disk::{self, File};
+use parking_lot::Mutex;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::buffer::Buffer;
+use super::options::BLOCK_OCTETS;
+use super::place::Place;
+use super::record::Key;
+
+const MAGIC: &[u8; 16] = b"namely-segment-1";
+
+/// A record, as the index of a segment knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Recorded {
+    pub(crate) hash: u64,
+    pub(crate) place: Place,
+    pub(crate) expires_ms: u64,
+}
+
+/// A segment that is there.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    /// The later it was begun, the higher.
+    pub(crate) number: u64,
+    /// Its place in the table of segments.
+    pub(crate) slot: usize,
+    pub(crate) file: File,
+    /// Octets that it may have.
+    pub(crate) octets: u64,
+    /// Groups that are not written yet.
+    pub(crate) groups: AtomicUsize,
+    /// All that it has is on the disk, with its index.
+    pub(crate) is_sealed: AtomicBool,
+    /// The records that were written while it is not sealed.
+    pub(crate) records: Mutex<Vec<Recorded>>,
+}
+
+impl Segment {
+    pub(crate) fn new(number: u64, slot: usize, file: File, octets: u64, is_sealed: bool) -> Self {
+        Segment {
+            number,
+            slot,
+            file,
+            octets,
+            groups: AtomicUsize::new(0),
+            is_sealed: AtomicBool::new(is_sealed),
+            records: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Makes the file of segment `number`, with room for `octets`.
+    pub(crate) fn create(
+        folder: &Path,
+        (number, slot, octets): (u64, usize, u64),
+        direct: bool,
+        key: &Key,
+    ) -> io::Result<Self> {
+        let path = segment_path(folder, number);
+        let create = OFlags::CREATE | OFlags::EXCL;
+        let made = open_file(&path, create, direct).and_then(|file| {
+            file.allocate(octets)?;
+            file.write_all_at(&header(number, key), 0)?;
+            Ok(file)
+        });
+        // Half a segment is none.
+        let file = made.inspect_err(|_| drop(disk::remove_if_there(&path)))?;
+        Ok(Segment::new(number, slot, file, octets, false))
+    }
+}
+
+/// Opens the file of a segment, past the page cache if that is asked for and can be.
+pub(crate) fn open_file(path: &Path, flags: OFlags, direct: bool) -> io::Result<File> {
+    let flags = OFlags::RDWR | flags;
+    if direct {
+        match File::open(path, flags | OFlags::DIRECT, 0o600) {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
+                // What was made before the flag was refused is there.
+                return File::open(path, flags - OFlags::EXCL, 0o600);
+            }
+            opened => return opened,
+        }
+    }
+    File::open(path, flags, 0o600)
+}
+
+/// The first block of a segment.
+///
+/// ```text
+/// 0                       16           24                            4096
+/// | "namely-segment-1" (16) | number (8) | keyed BLAKE3 of both (32) | 0 |
+/// ```
+fn header(number: u64, key: &Key) -> Buffer {
+    let mut block = Buffer::new(BLOCK_OCTETS as usize);
+    block[..16].copy_from_slice(MAGIC);
+    block[16..24].copy_from_slice(&number.to_le_bytes());
+    let digest = key.digest(&block[..24]);
+    block[24..56].copy_from_slice(&digest);
+    block
+}
+
+/// What the first block of a file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A segment of this folder.
+    Segment,
+    /// Nothing that was written whole, or that this folder's key knows.
+    Broken,
+    /// Of another version.
+    Other,
+}
+
+pub(crate) fn kind(block: &[u8], number: u64, key: &Key) -> Kind {
+    if block[..56] == header(number, key)[..56] {
+        return Kind::Segment;
+    }
+    let is_other = block.starts_with(b"namely-segment-") && !block.starts_with(MAGIC);
+    if is_other { Kind::Other } else { Kind::Broken }
+}
+
+pub(crate) fn segment_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("segment-{number:010}.log"))
+}
+
+pub(crate) fn index_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("segment-{number:010}.index"))
+}
+
+/// Removes a segment, and its index before it.
+pub(crate) fn remove_files(folder: &Path, number: u64) -> io::Result<()> {
+    disk::remove_if_there(&index_path(folder, number))?;
+    disk::remove_if_there(&segment_path(folder, number)).map(drop)
+}

@@ -1,0 +1,357 @@
+//! What workers, engines and the keeper of a tier share: looking up, reading and writing.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use super::buffer::{Buffer, blocks};
+use super::caller::{Asked, Bypass, Inbox, Outcome, ReadId, StoredData};
+use super::erasing::Erased;
+use super::error::TierError;
+use super::index::{Index, Look};
+use super::log::Log;
+use super::options::Options;
+use super::place::{Expiry, Place};
+use super::queue::{Job, Queue};
+use super::record::{self, Key};
+use super::segment::Segment;
+use super::status::Counters;
+
+/// What becomes of Data that is offered to a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It is taken. It can be read from now on, and is on the disk after the next synchronisation.
+    Taken,
+    /// It is there already.
+    Known,
+    /// The disk has enough to do, or rests after a fault: it is not taken.
+    Busy,
+}
+
+/// A read that waits for its octets.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) id: ReadId,
+    pub(crate) hash: u64,
+    pub(crate) place: Place,
+    pub(crate) name: Box<[u8]>,
+    /// It must be fresh then; 0: whenever.
+    pub(crate) fresh_at_ms: u64,
+}
+
+/// What the keeper is asked to do.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    /// Synchronisations that were asked for, that are under way, and that are done; what the last
+    /// one said.
+    pub(crate) syncs_asked: u64,
+    pub(crate) syncs_done: u64,
+    pub(crate) failed: Option<String>,
+    /// Something may be to be done.
+    pub(crate) is_woken: bool,
+    pub(crate) is_closing: bool,
+}
+
+/// A tier, as all its threads have it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) folder: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) key: Key,
+    /// When it was opened: what the index counts expiries from.
+    pub(crate) base_ms: u64,
+    pub(crate) index: Index,
+    /// Segments by slot.
+    pub(crate) segments: RwLock<Vec<Option<Arc<Segment>>>>,
+    pub(crate) log: Mutex<Log>,
+    pub(crate) queue: Queue<Reader>,
+    pub(crate) orders: Mutex<Orders>,
+    /// Tells the keeper of orders, and others of what it did.
+    pub(crate) bell: Condvar,
+    pub(crate) counters: Counters,
+    pub(crate) octets: AtomicU64,
+    pub(crate) octets_max: AtomicU64,
+    pub(crate) threshold: AtomicUsize,
+    /// Until when nothing is written.
+    pub(crate) rests_until: Mutex<Option<Instant>>,
+    pub(crate) is_resting: AtomicBool,
+    pub(crate) fault: Mutex<Option<String>>,
+    pub(crate) erased: RwLock<Vec<Erased>>,
+    pub(crate) pinned: RwLock<Vec<Name>>,
+}
+
+impl Shared {
+    /// By what a name is found: without its implicit digest.
+    pub(crate) fn hash(&self, name: NameRef<'_>) -> u64 {
+        self.key.hash(name.as_bytes())
+    }
+
+    pub(crate) fn read(
+        &self,
+        name: NameRef<'_>,
+        fresh_at_ms: Option<u64>,
+        bypass: Bypass,
+        (inbox, id): (&Arc<Inbox>, ReadId),
+    ) -> Asked {
+        let has_digest = name.last().is_some_and(|last| last.is_implicit_digest());
+        let name = if has_digest { name.without_last(1) } else { name };
+        let hash = self.hash(name);
+        let is_over =
+            |place: Place| fresh_at_ms.is_some_and(|now_ms| place.expiry().is_over(now_ms, self.base_ms));
+        let mut segment = None;
+        let look = self.index.look(hash, |place| {
+            // Taken while the record cannot be evicted: its slot may be another's a moment later.
+            segment = self.segments.read().get(place.slot()).cloned().flatten();
+            if is_over(place) { place } else { place.read() }
+        });
+        let place = match look {
+            Look::Filtered => {
+                self.counters.bypassed_filter.add(1);
+                return Asked::Absent;
+            }
+            Look::Missing => {
+                self.counters.false_positives.add(1);
+                return Asked::Absent;
+            }
+            Look::There(place) if is_over(place) => {
+                self.counters.stale.add(1);
+                return Asked::Absent;
+            }
+            Look::There(place) => place,
+        };
+        let Some(segment) = segment else { return Asked::Absent };
+        let fresh_at_ms = fresh_at_ms.unwrap_or(0);
+        let reader =
+            Reader { inbox: inbox.clone(), id, hash, place, name: name.as_bytes().into(), fresh_at_ms };
+        self.begin(segment, reader, bypass)
+    }
+
+    fn begin(&self, segment: Arc<Segment>, reader: Reader, bypass: Bypass) -> Asked {
+        let place = reader.place;
+        if !segment.is_sealed.load(Ordering::Acquire) {
+            let log = self.log.lock();
+            if let Some(octets) = log.record(&segment, place) {
+                let mut buffer = Buffer::new(octets.len());
+                buffer.copy_from_slice(octets);
+                drop(log);
+                self.counters.hits_memory.add(1);
+                let data =
+                    self.data_unchecked(Arc::new(buffer), 0).filter(|data| self.is_wanted(data, &reader));
+                self.deliver(&segment, &reader, data.map_or(Outcome::Absent, Outcome::Found));
+                return Asked::Reading;
+            }
+        }
+        if bypass == Bypass::Possible && self.is_busy() {
+            self.counters.bypassed_reads.add(1);
+            return Asked::Busy;
+        }
+        if self.queue.pending() >= self.options.pending_max {
+            self.counters.refused_reads.add(1);
+            return Asked::Busy;
+        }
+        let (offset, octets) = blocks(place.offset(), place.octets());
+        self.queue.push(Job::Read { segment, offset, buffer: Buffer::new(octets), reader });
+        Asked::Reading
+    }
+
+    /// The record at `start` of a buffer that was not on the disk yet, so that its check is not
+    /// there either.
+    fn data_unchecked(&self, octets: Arc<Buffer>, start: usize) -> Option<StoredData> {
+        let whole = record::Header::read(octets.get(start..)?)?;
+        let (packet_octets, expires_ms) = (whole.packet_octets()?, whole.expires_ms());
+        Some(StoredData { octets, start, packet_octets, expires_ms })
+    }
+
+    /// The record at `start` of what was read.
+    fn data(&self, octets: &Arc<Buffer>, start: usize) -> Option<StoredData> {
+        let whole = record::read(&self.key, octets.get(start..)?)?;
+        let (packet_octets, expires_ms) = (whole.packet.len(), whole.expires_ms);
+        Some(StoredData { octets: octets.clone(), start, packet_octets, expires_ms })
+    }
+
+    /// Whether it is what was asked for.
+    fn is_wanted(&self, data: &StoredData, reader: &Reader) -> bool {
+        let name = namely_wire::DataView::parse(data.packet()).map(|data| data.name);
+        if name.is_ok_and(|name| name.as_bytes() != &*reader.name) {
+            self.counters.collisions.add(1);
+            return false;
+        }
+        if reader.fresh_at_ms > 0 && data.expires_ms != 0 && data.expires_ms <= reader.fresh_at_ms {
+            self.counters.stale.add(1);
+            return false;
+        }
+        true
+    }
+
+    /// Gives a reader what it waited for, or nothing if that was erased.
+    fn deliver(&self, segment: &Segment, reader: &Reader, outcome: Outcome) {
+        let is_erased = || {
+            let erased = self.erased.read();
+            let covers = |erased: &Erased| {
+                segment.number <= erased.segment && reader.name.starts_with(erased.prefix.as_bytes())
+            };
+            erased.iter().any(|erased| !erased.is_done && covers(erased))
+        };
+        let outcome = match outcome {
+            Outcome::Found(_) if is_erased() => Outcome::Absent,
+            outcome => outcome,
+        };
+        let is_found = matches!(outcome, Outcome::Found(_));
+        let count = if is_found { &self.counters.hits } else { &self.counters.misses };
+        count.add(1);
+        reader.inbox.deliver(reader.id, outcome);
+    }
+
+    /// Whether as many requests pend as the threshold says.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.queue.pending() >= self.threshold.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn write(&self, name: NameRef<'_>, packet: &[u8], expires_ms: u64) -> Written {
+        debug_assert!(!packet.is_empty() && packet.len() <= PACKET_OCTETS_MAX);
+        if packet.is_empty() || packet.len() > PACKET_OCTETS_MAX {
+            return Written::Busy;
+        }
+        if self.is_resting.load(Ordering::Relaxed) {
+            self.counters.resting.add(1);
+            return Written::Busy;
+        }
+        let hash = self.hash(name);
+        let expiry = Expiry::new(expires_ms, self.base_ms);
+        let known = self.index.look(hash, |place| place);
+        if matches!(known, Look::There(place) if place.expiry() >= expiry && !self.may_be_erased(name)) {
+            self.counters.known.add(1);
+            return Written::Known;
+        }
+        if self.is_busy() {
+            self.counters.bypassed_writes.add(1);
+            return Written::Busy;
+        }
+        if self.index.records() >= self.options.records_max() {
+            self.counters.no_room.add(1);
+            return Written::Busy;
+        }
+        let mut log = self.log.lock();
+        let groups = log.groups();
+        let place = log.append(hash, packet, (expires_ms, expiry));
+        // Under the log's lock, so that of two that write one name the later one is found.
+        if let Some(place) = place {
+            self.index.insert(hash, place);
+        }
+        let wakes = place.is_none() || log.groups() > groups || log.wants_segment();
+        drop(log);
+        if wakes {
+            self.wake_keeper();
+        }
+        match place {
+            Some(place) => {
+                self.counters.written.add(1);
+                self.counters.written_octets.add(place.octets() as u64);
+                Written::Taken
+            }
+            None => {
+                self.counters.no_room.add(1);
+                Written::Busy
+            }
+        }
+    }
+
+    /// Whether what is there under a name may be of no use: a prefix of it is being erased.
+    fn may_be_erased(&self, name: NameRef<'_>) -> bool {
+        self.erased.read().iter().any(|erased| !erased.is_done && erased.prefix.as_name().is_prefix_of(name))
+    }
+
+    pub(crate) fn wake_keeper(&self) {
+        let mut orders = self.orders.lock();
+        if !orders.is_woken {
+            orders.is_woken = true;
+            self.bell.notify_all();
+        }
+    }
+
+    /// A request was done, as `result` says.
+    pub(crate) fn finish(&self, job: Job<Reader>, result: io::Result<()>) {
+        match job {
+            Job::Read { segment, offset, buffer, reader } => {
+                self.counters.disk_reads.add(1);
+                self.finish_read((segment, offset, Arc::new(buffer)), reader, result);
+                self.queue.done();
+            }
+            Job::Write(writing) => {
+                self.counters.disk_writes.add(1);
+                let number = writing.number;
+                drop(writing);
+                self.finish_write(number, result);
+                self.queue.done();
+                self.wake_keeper();
+            }
+        }
+    }
+
+    fn finish_read(
+        &self,
+        (segment, offset, octets): (Arc<Segment>, u64, Arc<Buffer>),
+        reader: Reader,
+        result: io::Result<()>,
+    ) {
+        let outcome = match result {
+            Ok(()) => {
+                let data = self.data(&octets, (reader.place.offset() - offset) as usize);
+                if data.is_none() {
+                    self.counters.damaged.add(1);
+                    self.index.remove(reader.hash, reader.place);
+                }
+                let wanted = data.filter(|data| self.is_wanted(data, &reader));
+                wanted.map_or(Outcome::Absent, Outcome::Found)
+            }
+            Err(error) => {
+                self.counters.read_errors.add(1);
+                self.index.remove(reader.hash, reader.place);
+                self.note_fault(TierError::new(&self.folder, error), false);
+                Outcome::Failed
+            }
+        };
+        self.deliver(&segment, &reader, outcome);
+    }
+
+    fn finish_write(&self, number: u64, result: io::Result<()>) {
+        let mut log = self.log.lock();
+        let Some(group) = log.written(number) else { return };
+        let is_written = result.is_ok();
+        if is_written {
+            group.segment.records.lock().extend_from_slice(&group.records);
+        } else {
+            for record in &group.records {
+                self.index.remove(record.hash, record.place);
+            }
+        }
+        log.reuse(group.buffer);
+        group.segment.groups.fetch_sub(1, Ordering::Release);
+        drop(log);
+        if let Err(error) = result {
+            self.counters.write_errors.add(1);
+            self.note_fault(TierError::new(&self.folder, error), true);
+        }
+    }
+
+    /// The disk has failed: it is told once, and, if `rests`, nothing is written for a while.
+    pub(crate) fn note_fault(&self, error: TierError, rests: bool) {
+        let told = error.to_string();
+        let mut fault = self.fault.lock();
+        if fault.as_ref() != Some(&told) {
+            tracing::warn!(folder = %self.folder.display(), error = %told, "the content store's disk");
+            *fault = Some(told);
+        }
+        drop(fault);
+        if rests {
+            *self.rests_until.lock() = Some(Instant::now() + self.options.rest);
+            self.is_resting.store(true, Ordering::Relaxed);
+        }
+    }
+}
