@@ -134,6 +134,9 @@ pub enum Command {
     /// Run networks of routers on this machine, as a file describes them
     #[command(subcommand)]
     Testbed(testbed::Bed),
+    /// Work out what a router with a content store can take, and what routers that bypass lose
+    #[command(subcommand)]
+    Model(model::Model),
     /// Print the version
     #[command(after_help = "Example:\n  namely version --json")]
     Version,

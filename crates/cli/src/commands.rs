@@ -12,6 +12,7 @@ pub mod generate;
 pub mod get;
 pub mod key;
 pub mod ls;
+pub mod model;
 pub mod neighbors;
 pub mod peek;
 pub mod perf;
@@ -79,6 +80,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Cert(c) => c.run(&ctx),
         Command::Dissect(c) => c.run(&ctx),
         Command::Testbed(c) => c.run(&ctx),
+        Command::Model(c) => c.run(&ctx),
         Command::Version => {
             let version = env!("CARGO_PKG_VERSION");
             out.answer(|| format!("namely {version}"), || serde_json::json!({"version": version}));

@@ -90,6 +90,10 @@ pub enum Cell {
     Text(String),
     /// A number.
     Number(u64),
+    /// A number of which text has so many digits after the point, and JSON all.
+    Real(f64, usize),
+    /// A share that may be very small: in text with a power of ten where six digits do not show it.
+    Small(f64),
     /// Nothing; JSON null.
     None,
 }
@@ -99,6 +103,9 @@ impl Cell {
         match self {
             Cell::Text(text) => text.clone(),
             Cell::Number(n) => n.to_string(),
+            Cell::Real(x, digits) => format!("{x:.digits$}"),
+            Cell::Small(x) if *x > 0.0 && *x < 0.001 => format!("{x:.2e}"),
+            Cell::Small(x) => format!("{x:.6}"),
             Cell::None => "-".into(),
         }
     }
@@ -107,6 +114,7 @@ impl Cell {
         match self {
             Cell::Text(text) => Value::from(text.as_str()),
             Cell::Number(n) => Value::from(*n),
+            Cell::Real(x, _) | Cell::Small(x) => Value::from(*x),
             Cell::None => Value::Null,
         }
     }

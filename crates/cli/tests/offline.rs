@@ -139,6 +139,44 @@ fn pcap_of_udp(payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn a_model_of_a_router_shows_its_stages_and_the_one_that_bounds_it() {
+    let home = Home::new();
+    let text = home.ok(["model", "router", "--cs", "4.7k", "--pit", "4k", "--fib", "4k", "--cs-hit", "0.5"]);
+    assert!(text.contains("bottleneck       cs lookup") && text.contains("at most          4700"), "{text}");
+    let simulated = ["model", "router", "--cs", "1k", "--pit", "400", "--cs-hit", "0.5", "--load", "500"];
+    let lines = home.json(simulated.into_iter().chain(["--simulate=50000"]));
+    let [cs, .., sums] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!((&cs["stage"], cs["utilisation"].as_f64()), (&"cs lookup".into(), Some(0.5)));
+    assert!((cs["simulated_utilisation"].as_f64().unwrap() - 0.5).abs() < 0.02, "{cs}");
+    assert_eq!((&sums["bottleneck"], sums["max_load"].as_f64()), (&"pit lookup".into(), Some(800.0)));
+    assert!(home.fails(1, ["model", "router"]).contains("--cs 4.7k"));
+    assert!(home.fails(1, ["model", "router", "--cs", "10", "--load", "10"]).contains("cs lookup"));
+    assert!(home.fails(1, ["model", "router", "--cs", "10", "--cs-hit", "2"]).contains("from 0 to 1"));
+    assert!(home.fails(2, ["model", "router", "--cs", "0"]).contains("above 0"));
+    fs::write(home.path("tables.jsonl"), "{}").unwrap();
+    let said = home.fails(1, ["model", "router", "--tables", "tables.jsonl"]);
+    assert!(said.contains("namely-bench tables --json"), "{said}");
+}
+
+#[test]
+fn a_model_of_bypass_shows_packets_loss_and_utilisation_and_draws_them() {
+    let home = Home::new();
+    let lines = home.json(["model", "bypass", "5x3", "drop-10", "--load", "1", "--simulate=100000"]);
+    let [five, one] = &lines[..] else { panic!("{lines:?}") };
+    assert!((five["packets"].as_f64().unwrap() - 1.444_386).abs() < 1e-6, "{five}");
+    assert!((one["loss"].as_f64().unwrap() - 1.0 / 11.0).abs() < 1e-9, "{one}");
+    assert!((one["simulated_loss"].as_f64().unwrap() - 1.0 / 11.0).abs() < 0.01, "{one}");
+    let text = home.ok(["model", "bypass", "5x3", "--load", "0.1..2", "--points", "5", "--plot", "five.svg"]);
+    assert_eq!(text.lines().count(), 6, "{text}");
+    let svg = fs::read_to_string(home.path("five.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.matches("<polyline").count() == 4, "{svg}");
+    assert!(home.fails(2, ["model", "bypass", "5x3x1"]).contains("5x3 for five queues"));
+    assert!(home.fails(2, ["model", "bypass", "9x99"]).contains("give fewer"));
+    assert!(home.fails(2, ["model", "bypass", "5x3", "--load", "2..1"]).contains("0.1..2"));
+    assert!(home.fails(1, ["model", "bypass", "5x3", "--plot", "/no/such/x.svg"]).contains("/no/such"));
+}
+
+#[test]
 fn every_command_has_a_help_text_with_an_example() {
     let home = Home::new();
     let mut commands = vec![Vec::new()];

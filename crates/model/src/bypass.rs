@@ -158,6 +158,11 @@ pub struct Steady {
 }
 
 impl Steady {
+    /// How many queues.
+    pub fn queues(&self) -> usize {
+        self.of.queues
+    }
+
     /// Arrivals for each service of one queue.
     pub fn load(&self) -> f64 {
         self.load

@@ -5,8 +5,9 @@
 //!   which is the bottleneck, and how much the router can take.
 //! - [`Bypass`]: routers in a row, of which a full one passes on what comes (section IV), as a
 //!   Markov chain; a single queue that drops is the case of one router.
-//! - [`Stations`]: any queues with bounded room in virtual time, with a seed; [`RouterQueues`] and
-//!   [`BypassQueues`] are what the two models describe, [`Pipeline`] is the prototype of section II.B.
+//! - [`Stations`]: any queues with bounded room in virtual time, with a seed. [`RouterQueues`] and
+//!   [`BypassQueues`] are what the two models describe, [`Pipeline`] is the prototype of section
+//!   II.B.
 //!
 //! Nothing here measures, reads a clock or does I/O: rates come from the caller. Load is in
 //! packets a second for [`Router`] and [`Pipeline`], and in arrivals for each service for
@@ -15,7 +16,7 @@
 //! ```
 //! use namely_model::{Bypass, Rates, Router, Shares, Stage};
 //!
-//! let rates = Rates { cs_lookup: 4_700.0, pit_lookup: 4_000.0, fib_lookup: 4_000.0, ..Rates::default() };
+//! let rates = Rates { cs_lookup: 4_700.0, pit_lookup: 4_000.0, ..Rates::default() };
 //! let router = Router::new(rates, Shares { cs_hit: 0.5, ..Shares::default() })?;
 //! assert_eq!(router.bottleneck(), (Stage::CsLookup, 4_700.0));
 //!
@@ -27,12 +28,14 @@
 
 mod bypass;
 mod error;
+mod picture;
 mod pipeline;
 mod router;
 mod stations;
 
 pub use bypass::{Bypass, BypassQueues, QUEUE_STATES_MAX, STATES_MAX, Steady};
 pub use error::Error;
+pub use picture::{Line, bypass_svg, ring_svg};
 pub use pipeline::{Pipeline, Storage};
 pub use router::{Rates, Router, RouterQueues, Shares, Stage, StageLoad};
 pub use stations::{Measured, Scene, Stations, exponential};

@@ -30,7 +30,7 @@ impl Storage {
 }
 
 /// Packets that a thread and its ring hold.
-const RING_PACKETS: usize = 2_000;
+pub(crate) const RING_PACKETS: usize = 2_000;
 
 /// Packets that PIT and FIB serve in a second.
 const TABLE_RATE: f64 = 4_000.0;

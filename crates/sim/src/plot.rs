@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 const PANEL: (f64, f64) = (300.0, 150.0);
 const MARGIN: (f64, f64) = (44.0, 36.0);
+const LEGEND_ROW: f64 = 18.0;
 const COLOURS: [&str; 4] = ["#1f5fa8", "#c8551b", "#2c8a4b", "#7a4aa0"];
 
 /// One panel: lines over a common x.
@@ -22,9 +23,16 @@ pub struct Panel {
 
 /// Draws panels in rows of `columns`. `x_label` stands below each.
 pub fn svg(panels: &[Panel], columns: usize, x_label: &str) -> String {
+    svg_with_names(panels, columns, x_label, &[])
+}
+
+/// The same, with what the lines of each panel are, in their order, below all.
+pub fn svg_with_names(panels: &[Panel], columns: usize, x_label: &str, names: &[&str]) -> String {
     let columns = columns.max(1);
     let cell = (PANEL.0 + MARGIN.0 + 12.0, PANEL.1 + 2.0 * MARGIN.1);
-    let (width, height) = (cell.0 * columns as f64, cell.1 * panels.len().div_ceil(columns) as f64);
+    let legend_y = cell.1 * panels.len().div_ceil(columns) as f64;
+    let (width, height) =
+        (cell.0 * columns as f64, legend_y + LEGEND_ROW * names.len().div_ceil(columns) as f64);
     let mut out = String::new();
     let _ = writeln!(
         out,
@@ -36,6 +44,12 @@ pub fn svg(panels: &[Panel], columns: usize, x_label: &str) -> String {
         let _ = writeln!(out, r#"<g transform="translate({x} {y})">"#);
         draw(panel, x_label, &mut out);
         out.push_str("</g>\n");
+    }
+    for (i, (name, colour)) in names.iter().zip(COLOURS.iter().cycle()).enumerate() {
+        let x = (i % columns) as f64 * cell.0 + MARGIN.0;
+        let y = legend_y + (i / columns) as f64 * LEGEND_ROW + 4.0;
+        let _ = writeln!(out, r#"<path d="M{x} {y}h24" stroke="{colour}" stroke-width="2"/>"#);
+        let _ = writeln!(out, r#"<text x="{}" y="{}">{}</text>"#, x + 30.0, y + 4.0, escaped(name));
     }
     out.push_str("</svg>\n");
     out
@@ -99,5 +113,16 @@ mod tests {
         let svg = svg(&[panel.clone(), panel], 1, "s");
         assert_eq!(svg.matches(r#"points="0.0,150.0 150.0,0.0 300.0,0.0""#).count(), 2);
         assert!(svg.contains("a &lt; b") && svg.contains(r#"viewBox="0 0 356 444""#), "{svg}");
+    }
+
+    #[test]
+    fn names_of_lines_stand_below_in_the_colours_of_the_lines() {
+        let panel = Panel { title: "y".into(), x_max: 1.0, y_max: 1.0, lines: vec![vec![(0.0, 0.0)]; 2] };
+        let svg = svg_with_names(&[panel.clone(), panel], 2, "s", &["one", "other & more"]);
+        assert!(svg.contains(">one<") && svg.contains(">other &amp; more<"), "{svg}");
+        assert!(svg.contains(r#"viewBox="0 0 712 240""#), "{svg}");
+        for colour in &COLOURS[..2] {
+            assert_eq!(svg.matches(colour).count(), 3, "a line in each panel and the name: {svg}");
+        }
     }
 }
