@@ -193,6 +193,23 @@ fn status_shows_what_the_router_does() {
 }
 
 #[test]
+fn status_counts_faces_and_routes_without_reading_them() {
+    let home = Home::with_router();
+    let datasets = || {
+        let counters = home.json(["status", "--counters"]);
+        counters.iter().find(|c| c["counter"] == "management.datasets").unwrap()["value"].as_u64().unwrap()
+    };
+    home.ok(["route", "add", "/somewhere", "udp://127.0.0.1:17999"]);
+    let before = datasets();
+    let value = &home.json(["status"])[0];
+    assert_eq!(datasets() - before, 3, "the status, the content store, and the counters");
+    let routes = home.json(["route", "list"]).len() as u64;
+    assert!(routes > 0 && value["routes"].as_u64() == Some(routes), "{value}");
+    // `status` had a face of its own, as `face list` has.
+    assert_eq!(value["faces"].as_u64(), Some(home.json(["face", "list"]).len() as u64));
+}
+
+#[test]
 fn status_shows_what_was_dropped_and_why() {
     let home = Home::with_router();
     home.fails(4, ["peek", "/nowhere"]);

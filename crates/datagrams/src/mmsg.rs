@@ -27,7 +27,12 @@ const MESSAGE_OCTETS: usize = 64 << 10;
 const STRIDE_OCTETS: usize = MESSAGE_OCTETS + 128;
 
 /// The buffer that [`receive`] fills completely.
-pub const RECEIVE_OCTETS: usize = MESSAGES_IN_MAX * STRIDE_OCTETS;
+pub const RECEIVE_OCTETS: usize = receive_octets(MESSAGES_IN_MAX);
+
+/// The buffer into which [`receive`] receives so many messages.
+pub const fn receive_octets(messages: usize) -> usize {
+    messages * STRIDE_OCTETS
+}
 
 /// One control message whose value is an integer.
 #[repr(C)]

@@ -57,7 +57,7 @@ pub(crate) const MS_NS: u64 = 1_000_000;
 
 /// Names beneath changed ones that are brought in line in one turn. Tests have few names and want
 /// several turns.
-pub(crate) const BENEATH_PER_TURN_MAX: usize = if cfg!(test) { 3 } else { 1024 };
+pub(crate) const BENEATH_PER_TURN_MAX: usize = if cfg!(test) { 3 } else { 256 };
 
 /// Changed names whose longer ones wait to be brought in line. With more, all names of the table
 /// are.

@@ -9,6 +9,12 @@ pub fn monotonic_ns() -> u64 {
     (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
 }
 
+/// Nanoseconds for which this thread has had a processor. A system call.
+pub fn thread_cpu_ns() -> u64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    (used.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(used.tv_nsec as u64)
+}
+
 /// The wall clock: time since the Unix epoch; zero while the clock is set before it.
 pub fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
@@ -31,8 +37,10 @@ mod tests {
     #[test]
     fn both_clocks_run_and_agree_on_how_long_a_moment_is() {
         let (monotonic_ns, unix_ns) = (super::monotonic_ns(), super::unix_ns());
+        let cpu_ns = thread_cpu_ns();
         std::thread::sleep(Duration::from_millis(5));
-        assert!(super::monotonic_ns() - monotonic_ns >= 5_000_000);
+        let (passed_ns, used_ns) = (super::monotonic_ns() - monotonic_ns, thread_cpu_ns() - cpu_ns);
+        assert!(passed_ns >= 5_000_000 && used_ns < passed_ns, "asleep it has no processor");
         assert!(super::unix_ns() > unix_ns);
         let (ms, ns) = (unix_ms(), super::unix_ns());
         assert!((ns / 1_000_000).abs_diff(ms) < 60_000, "{ms} ms are not {ns} ns");

@@ -67,6 +67,13 @@ impl<H: Handler> Workers<H> {
         self.shared.mailboxes.iter().map(|mailbox| mailbox.longest_turn_ns() / 1000)
     }
 
+    /// The most processor time that a turn of each worker took, us, of those turns that followed
+    /// one of more than a millisecond: what a turn of [`Workers::longest_turns_us`] took itself,
+    /// where others compete for processors.
+    pub fn longest_turns_cpu_us(&self) -> impl Iterator<Item = u64> + '_ {
+        self.shared.mailboxes.iter().map(|mailbox| mailbox.longest_turn_cpu_ns() / 1000)
+    }
+
     /// The worker that is to read a face with these ends: the one that reads the fewest, but see
     /// [`DispatchedLinks::own_worker`].
     pub fn choose(&self, local: &FaceUri, remote: &FaceUri) -> usize {

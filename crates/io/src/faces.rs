@@ -24,6 +24,7 @@ use crate::port::{FacePort, FlushEnd, FollowUp, NewPort, PortRequest, SendContex
 use crate::reassembly::{ForeignReaders, LinkReader, ReassemblyTimers};
 use crate::sockets::{self, Interest};
 use crate::status::{FaceState, FaceTag, PortStatus};
+use crate::turns::TurnClock;
 use crate::waiting::{Waiting, Wanted};
 
 /// Octets queued or sent before a worker adds them to the sum over all workers.
@@ -157,6 +158,9 @@ pub struct Faces<H: Handler> {
     pub(crate) to_flush: VecDeque<Arc<Port<H>>>,
     /// Octets queued here less octets sent here that the sum over all workers does not have yet.
     pub(crate) charge: isize,
+    /// What was taken out of the mailbox and is not done yet.
+    pub(crate) messages: VecDeque<WorkerMessage<H>>,
+    pub(crate) turns: TurnClock,
     pub(crate) now_ns: u64,
 }
 
@@ -177,6 +181,8 @@ impl<H: Handler> Faces<H> {
             waiting: Waiting::default(),
             to_flush: VecDeque::new(),
             charge: 0,
+            messages: VecDeque::new(),
+            turns: TurnClock::default(),
             now_ns: clock::monotonic_ns(),
         }
     }

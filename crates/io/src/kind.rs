@@ -17,6 +17,7 @@ use crate::id::SourceId;
 use crate::options::IoOptions;
 use crate::port::FacePort;
 use crate::sender::Sender;
+use crate::serve::SERVING_NS_MAX;
 use crate::sockets::{self, Interest};
 use crate::status::{FaceState, LinkInfo, Remote};
 
@@ -103,6 +104,11 @@ impl<H: Handler> ReadContext<'_, H> {
 
     pub(crate) fn options(&self) -> &IoOptions {
         self.io.options()
+    }
+
+    /// Whether the transport has had its part of the worker's turn: the rest comes in the next one.
+    pub(crate) fn is_over(&self) -> bool {
+        self.io.is_late(SERVING_NS_MAX)
     }
 
     /// Takes in a frame. False when the transport is no more: the turn must end.

@@ -70,6 +70,7 @@ mod sockets;
 mod status;
 mod stream;
 mod tcp;
+mod turns;
 pub mod udp;
 mod unix;
 mod waiting;

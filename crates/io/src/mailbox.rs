@@ -28,6 +28,8 @@ pub(crate) struct WorkerMailbox<M> {
     load: AtomicUsize,
     /// How long the worker's longest turn took, ns.
     longest_turn_ns: AtomicU64,
+    /// The most processor time that one of those took whose processor time was measured, ns.
+    longest_turn_cpu_ns: AtomicU64,
     /// Whether `queue` may hold something; read without the lock.
     has_messages: AtomicBool,
     queue: Mutex<Queue<M>>,
@@ -52,6 +54,7 @@ impl<M> WorkerMailbox<M> {
             waker,
             load: AtomicUsize::new(0),
             longest_turn_ns: AtomicU64::new(0),
+            longest_turn_cpu_ns: AtomicU64::new(0),
             has_messages: AtomicBool::new(false),
             queue: Mutex::new(Queue { messages: VecDeque::new(), commands: 0, is_retired: false }),
             room: Condvar::new(),
@@ -94,6 +97,18 @@ impl<M> WorkerMailbox<M> {
     pub(crate) fn note_turn(&self, ns: u64) {
         if ns > self.longest_turn_ns() {
             self.longest_turn_ns.store(ns, Ordering::Relaxed);
+        }
+    }
+
+    /// The most processor time that a turn took which was measured, ns.
+    pub(crate) fn longest_turn_cpu_ns(&self) -> u64 {
+        self.longest_turn_cpu_ns.load(Ordering::Relaxed)
+    }
+
+    /// The worker, who alone writes this, had a turn of so many ns of processor time.
+    pub(crate) fn note_turn_cpu(&self, ns: u64) {
+        if ns > self.longest_turn_cpu_ns() {
+            self.longest_turn_cpu_ns.store(ns, Ordering::Relaxed);
         }
     }
 

@@ -22,10 +22,13 @@ use crate::status::{FaceState, Remote};
 use crate::waiting::{Wanted, Whose};
 
 /// How much of a turn may be over before the next source is left to the next one, ns.
-const SERVING_NS_MAX: u64 = 2_000_000;
+pub(crate) const SERVING_NS_MAX: u64 = 2_000_000;
 
 /// The same for writing.
 const FLUSHING_NS_MAX: u64 = 2_000_000;
+
+/// The same for what others ask for.
+const MESSAGES_NS_MAX: u64 = 1_000_000;
 
 /// Faces whose incomplete messages are looked through in one turn.
 const REASSEMBLY_TICKS_MAX: usize = 16;
@@ -34,11 +37,12 @@ impl<H: Handler> Faces<H> {
     /// Begins a turn.
     pub(crate) fn begin_turn(&mut self, now_ns: u64) {
         self.now_ns = now_ns;
+        self.turns.begin();
     }
 
     /// Ends it.
-    pub(crate) fn end_turn(&self) {
-        self.mailbox.note_turn(clock::monotonic_ns().saturating_sub(self.now_ns));
+    pub(crate) fn end_turn(&mut self) {
+        self.turns.end(clock::monotonic_ns().saturating_sub(self.now_ns), &self.mailbox);
     }
 
     /// Whether so much of the turn is over; the rest is done in the next one, after others.
@@ -51,6 +55,7 @@ impl<H: Handler> Faces<H> {
         if !self.to_flush.is_empty()
             || !self.waiting.is_empty()
             || !self.events.is_empty()
+            || !self.messages.is_empty()
             || self.mailbox.has_messages()
         {
             return Some(0);
@@ -293,12 +298,17 @@ impl<H: Handler> Faces<H> {
         received
     }
 
-    /// Does what others ask for.
+    /// Does what others ask for, in their order and as long as a turn may take.
     pub(crate) fn serve_messages(&mut self, handler: &mut H) -> ControlFlow<()> {
-        if !self.mailbox.has_messages() {
-            return ControlFlow::Continue(());
+        // What comes meanwhile waits in the mailbox, which is bounded.
+        if self.messages.is_empty() {
+            if !self.mailbox.has_messages() {
+                return ControlFlow::Continue(());
+            }
+            self.messages = self.mailbox.take();
         }
-        for message in self.mailbox.take() {
+        let begun_ns = clock::monotonic_ns();
+        while let Some(message) = self.messages.pop_front() {
             match message {
                 WorkerMessage::Command(command) => handler.command(self, command)?,
                 WorkerMessage::Adopt { port, receiver, first } => {
@@ -320,6 +330,9 @@ impl<H: Handler> Faces<H> {
                 WorkerMessage::Port(request) => self.serve_port(request, handler),
             }
             self.dispatch(handler);
+            if clock::monotonic_ns().saturating_sub(begun_ns) >= MESSAGES_NS_MAX {
+                break;
+            }
         }
         ControlFlow::Continue(())
     }

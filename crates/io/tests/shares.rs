@@ -2,11 +2,14 @@
 
 mod support;
 
-use std::io::{Read, Write};
+use std::io::{IoSlice, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use namely_datagrams::mmsg::{self, Outgoing};
 use namely_io::{FACES_ROOT_EXTRA, FaceShares, IoOptions};
 use namely_skip::{Need, skip};
 use support::{Event, Loop, PATIENCE, Seen, as_user, connect_from, eventually, has_users, packet};
@@ -255,6 +258,55 @@ fn hosts_that_fill_the_memory_of_fragments_leave_others_and_applications_theirs(
     assert_eq!(octets[..length], whole, "another neighbour");
     assert!(is_served(&mut connect(&router.path, 4711), 3), "an application");
     assert!(is_served(&mut UnixStream::connect(&router.path).unwrap(), 4), "root");
+}
+
+/// Sixteen messages of runs that the kernel coalesces, which one call could bring.
+#[test]
+fn a_peer_that_sends_runs_of_datagrams_has_no_longer_turns_than_others() {
+    let io = Loop::start(IoOptions::default());
+    io.with(|io| io.listen_udp((Ipv4Addr::LOCALHOST, 0).into()).map(drop)).unwrap();
+    let router = io.with(udp_address);
+    let peer = |host| {
+        let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, host), 0)).unwrap();
+        socket.connect(router).unwrap();
+        socket.send(&packet(20, host)).unwrap();
+        let id = io.accepted();
+        assert_eq!(io.next_frame(), (id, packet(20, host)));
+        (socket, id)
+    };
+    let ((busy, _), (other, id)) = (peer(2), peer(3));
+    let (octets, run) = (packet(20, 2).len() as u16, packet(20, 2).repeat(64));
+    let slices = [IoSlice::new(&run)];
+    let message = Outgoing { slices: &slices, segment_octets: Some(octets) };
+    let held = io.hold();
+    (0..16).for_each(|_| assert_eq!(mmsg::send(&busy, std::iter::once(message)), Ok(1)));
+    other.send(&packet(20, 3)).unwrap();
+    drop(held);
+    let mut before = 0;
+    while io.next_frame().0 != id {
+        before += 1;
+    }
+    assert!(before <= 8 * 64, "{before} datagrams of another peer were served before");
+    (before..16 * 64).for_each(|_| assert!(io.next_frame().0 != id));
+}
+
+/// What others ask of a worker is done in steps too: three that take long are done in three turns.
+#[test]
+fn what_is_asked_of_a_worker_is_done_in_order_and_in_turns() {
+    let io = Loop::start(IoOptions::default());
+    let (turns, held) = (Arc::new(Mutex::new(Vec::new())), io.hold());
+    for n in 0..3 {
+        let turns = turns.clone();
+        io.tell(move |io| {
+            turns.lock().unwrap().push((n, io.now_ns()));
+            std::thread::sleep(Duration::from_millis(2));
+        });
+    }
+    drop(held);
+    io.with(|_| ());
+    let turns = turns.lock().unwrap();
+    assert_eq!(turns.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(turns.windows(2).all(|two| two[0].1 < two[1].1), "each in a turn of its own: {turns:?}");
 }
 
 #[test]

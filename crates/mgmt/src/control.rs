@@ -37,6 +37,9 @@ pub trait Faces {
     /// Every face, in the order of their ids.
     fn faces(&self) -> Vec<FaceStatus>;
 
+    /// How many there are.
+    fn count(&self) -> usize;
+
     /// One face.
     fn face(&self, face: FaceId) -> Option<FaceStatus>;
 

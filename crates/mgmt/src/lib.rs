@@ -25,6 +25,9 @@
 //!     fn faces(&self) -> Vec<FaceStatus> {
 //!         Vec::new()
 //!     }
+//!     fn count(&self) -> usize {
+//!         0
+//!     }
 //!     fn face(&self, _: FaceId) -> Option<FaceStatus> {
 //!         None
 //!     }

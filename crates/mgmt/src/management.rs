@@ -383,6 +383,7 @@ impl Management {
                 status.version.clone_from(&self.version);
                 status.start_ms = self.start_ms;
                 status.current_ms = now.unix_ms;
+                status.faces = Some(control.faces.count() as u64);
                 status.to_vec()
             }
             Dataset::StatusCounters => encode_blocks(&self.all_counters(control)),

@@ -30,6 +30,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
             out_nacks: counters.packets.out_nacks,
             satisfied_interests: counters.satisfied,
             unsatisfied_interests: counters.unsatisfied,
+            routes: Some(count(sizes.rib)),
             ..GeneralStatus::default()
         }
     }

@@ -102,6 +102,10 @@ impl Faces for World {
         self.faces.borrow().values().cloned().collect()
     }
 
+    fn count(&self) -> usize {
+        self.faces.borrow().len()
+    }
+
     fn face(&self, face: FaceId) -> Option<FaceStatus> {
         self.faces.borrow().get(&face.0).cloned()
     }

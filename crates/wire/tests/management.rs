@@ -353,6 +353,8 @@ fn the_general_status_survives_a_round_trip() {
         cs_entries: 7,
         in_data: 1 << 40,
         unsatisfied_interests: 3,
+        routes: Some(5),
+        faces: None,
         ..Default::default()
     };
     assert_eq!(GeneralStatus::decode(&status.to_vec()), Ok(status));

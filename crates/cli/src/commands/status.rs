@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Parser};
-use namely_wire::mgmt::Counter;
+use namely_wire::mgmt::{Counter, RibEntry};
 use serde_json::json;
 
 use super::Context;
@@ -103,14 +103,16 @@ impl Status {
         let uri = router.router().to_string();
         let general = router.status()?;
         let cs = router.cs_info()?;
-        let faces = router.faces()?;
-        let routes = router.rib()?.iter().map(|e| e.routes.len()).sum::<usize>();
+        // Routers of others are asked for all of them.
+        let faces = general.faces.map_or_else(|| router.faces().map(|all| all.len() as u64), Ok)?;
+        let of_rib = |rib: Vec<RibEntry>| rib.iter().map(|entry| entry.routes.len() as u64).sum();
+        let routes: u64 = general.routes.map_or_else(|| router.rib().map(of_rib), Ok)?;
         let up_s = general.current_ms.saturating_sub(general.start_ms) / 1000;
         let text = || {
             [
                 format!("router      {} at {}", general.version, uri),
                 format!("up          {}", duration_text(up_s)),
-                format!("faces       {}", faces.len()),
+                format!("faces       {faces}"),
                 format!("routes      {routes}"),
                 format!("FIB         {} prefixes", general.fib_entries),
                 format!("PIT         {} pending Interests", general.pit_entries),
@@ -134,7 +136,7 @@ impl Status {
         };
         let value = || {
             json!({
-                "version": general.version, "router": uri, "up_s": up_s, "faces": faces.len(), "routes": routes,
+                "version": general.version, "router": uri, "up_s": up_s, "faces": faces, "routes": routes,
                 "fib_entries": general.fib_entries, "pit_entries": general.pit_entries,
                 "cs": {"entries": cs.entries, "capacity": cs.capacity, "hits": cs.hits, "misses": cs.misses, "policy": cs.policy},
                 "in": {"interests": general.in_interests, "data": general.in_data, "nacks": general.in_nacks},

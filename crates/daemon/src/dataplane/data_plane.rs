@@ -163,12 +163,6 @@ impl DataPlane {
         self.shared.queues.iter().map(Queue::count).collect()
     }
 
-    /// How long the longest turn of each worker took since it began, us: how long others may have
-    /// waited for it.
-    pub fn longest_turns_us(&self) -> Vec<u64> {
-        self.workers.longest_turns_us().collect()
-    }
-
     /// Drops of all faces and listeners that are or were, by reason.
     pub fn drops(&self) -> DropCounters {
         let mut drops = self.shared.drops();
@@ -290,6 +284,10 @@ impl Faces for DataPlane {
         faces
     }
 
+    fn count(&self) -> usize {
+        self.shared.count_faces()
+    }
+
     fn face(&self, face: FaceId) -> Option<FaceStatus> {
         let mut status = self.shared.face(face)?;
         if let Some(hold) = self.shared.core.face_hold(face) {
@@ -326,12 +324,15 @@ impl Faces for DataPlane {
             let drops = with_kernel_drops(port.status(), &kernel_drops).counters.drops;
             counters.extend(drops.iter().map(|(reason, n)| counter(Some(face.0), reason, n)));
         }
-        let turns = self.workers.longest_turns_us().enumerate();
-        counters.extend(turns.map(|(worker, value)| Counter {
-            label: format!("worker{worker}.longest_turn_us"),
+        let turn = |what: &str, worker, value| Counter {
+            label: format!("worker{worker}.{what}"),
             face_id: None,
             value,
-        }));
+        };
+        let turns = self.workers.longest_turns_us().enumerate();
+        counters.extend(turns.map(|(worker, us)| turn("longest_turn_us", worker, us)));
+        let turns = self.workers.longest_turns_cpu_us().enumerate();
+        counters.extend(turns.map(|(worker, us)| turn("longest_turn_cpu_us", worker, us)));
         counters.retain(|counter| counter.value > 0);
         counters
     }

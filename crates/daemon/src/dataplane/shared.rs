@@ -217,6 +217,11 @@ impl DataPlaneShared {
         faces.chain(self.face(self.internal_face)).chain(self.face(FaceId::LOCAL)).collect()
     }
 
+    /// As many as [`DataPlaneShared::faces`] shows.
+    pub(super) fn count_faces(&self) -> usize {
+        self.directory.lock().by_id.len() + 2
+    }
+
     /// The faces that have ports: all but the internal one.
     pub(super) fn ports(&self) -> Vec<(FaceId, Arc<Port>)> {
         self.directory.lock().by_id.iter().map(|(id, port)| (*id, port.clone())).collect()

@@ -23,6 +23,10 @@ const FACES_PER_TURN_MAX: usize = 256;
 
 /// Places of the PIT that one turn looks at. A turn every 10 ms looks at 800,000 in a second.
 const PIT_PLACES_PER_TURN: Id = 8192;
+const PIT_TURN_NS: u64 = 10_000_000;
+
+/// Pending Interests that one turn takes out; after so many the next turn is due at once.
+const PIT_SWEPT_PER_TURN_MAX: usize = 512;
 
 /// Released faces that tables still mention.
 #[derive(Default)]
@@ -99,33 +103,37 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         names.len()
     }
 
-    /// Clears some of what released faces waited for; returns true if more remains. A face counts
-    /// as swept when all places were looked at since nobody processed packets of it any more.
-    pub(super) fn sweep_pending(&self, now_ns: u64) -> bool {
+    /// Clears some of what released faces waited for; returns when to go on if more remains. A face
+    /// counts as swept when all places were looked at since nobody processed packets of it any more.
+    pub(super) fn sweep_pending(&self, now_ns: u64) -> Option<u64> {
         let mut departed = self.departed.lock();
         if departed.next.is_none() && !self.begin_sweep(&mut departed) {
-            return false;
+            return None;
         }
         let from = departed.next.unwrap_or(1);
         // Another thread that comes meanwhile looks at the same places, or at none.
         drop(departed);
         let reserve = Reserve::new(0);
         let is_gone = |face| !self.faces.is_registered(face);
+        let mut left = PIT_SWEPT_PER_TURN_MAX;
         let next = self.pit.sweep(from, PIT_PLACES_PER_TURN, is_gone, &reserve, |mut entry| {
+            left -= 1;
             self.counters.unsatisfied.add(1);
             self.record_dead_nonces(&entry, now_ns);
             self.pit.recycle(&mut entry);
+            left > 0
         });
         self.settle(&reserve);
+        let again_ns = now_ns.saturating_add(if left > 0 { PIT_TURN_NS } else { 0 });
         let mut departed = self.departed.lock();
         if departed.next.is_none_or(|at| at != from) {
-            return true;
+            return Some(again_ns);
         }
         departed.next = next;
         if next.is_none() {
             departed.swept.drain(..).for_each(|face| self.pit.close(face));
         }
-        next.is_some() || !departed.waiting.is_empty()
+        (next.is_some() || !departed.waiting.is_empty()).then_some(again_ns)
     }
 
     /// Begins a sweep for the faces that wait for one and have records; returns false if none has.

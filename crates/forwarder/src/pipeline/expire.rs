@@ -13,9 +13,13 @@ use crate::reserve::Reserve;
 use crate::rib::Install;
 use crate::strategy::MemoryId;
 
-/// Maximum number of entries that one call of [`Forwarder::expire`] ends, of each kind, so that a
-/// burst of deadlines cannot keep packets waiting. The rest is due at once again.
-const EXPIRED_PER_CALL_MAX: usize = 4096;
+/// Maximum number of pending Interests, and of timers of strategies, that one call of
+/// [`Forwarder::expire`] ends, so that a burst of deadlines cannot keep packets waiting. The rest
+/// is due at once again.
+const EXPIRED_PER_CALL_MAX: usize = 512;
+
+/// The same of routes, each of which may change what several tables have.
+const ROUTES_PER_CALL_MAX: usize = 64;
 
 /// When to try again if the control path holds the RIB.
 const RIB_RETRY_NS: u64 = 10_000_000;
@@ -49,21 +53,22 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.settle(&reserve);
         let pit = self.pit.next_deadline_ns();
         let strategies = self.memory.run_timers(now_ns, EXPIRED_PER_CALL_MAX, &|| self.next_random());
-        let more = if self.has_departed() && self.sweep_departed() | self.sweep_pending(now_ns) {
-            Some(now_ns.saturating_add(RIB_RETRY_NS))
-        } else {
-            None
-        };
+        let (mut tables, mut pending) = (None, None);
+        if self.has_departed() {
+            tables = self.sweep_departed().then(|| now_ns.saturating_add(RIB_RETRY_NS));
+            pending = self.sweep_pending(now_ns);
+        }
         let kept = self.pit.give_back(now_ns);
         let announced = if O::HAS_TIER { self.announce_due(now_ns, out) } else { None };
-        [pit, strategies, self.expire_routes(now_ns), more, kept, announced].into_iter().flatten().min()
+        let routes = self.expire_routes(now_ns);
+        [pit, strategies, routes, tables, pending, kept, announced].into_iter().flatten().min()
     }
 
     /// Ends routes. The RIB may be busy with a long computation, for which forwarding does not
     /// wait.
     fn expire_routes(&self, now_ns: u64) -> Option<u64> {
         let Some(mut rib) = self.rib.try_lock() else { return Some(now_ns.saturating_add(RIB_RETRY_NS)) };
-        let mut budget = EXPIRED_PER_CALL_MAX;
+        let mut budget = ROUTES_PER_CALL_MAX;
         while budget > 0 && rib.expire_one(now_ns, &mut FibInstaller { forwarder: self }) {
             budget -= 1;
         }

@@ -83,14 +83,15 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     }
 
     /// Takes the downstreams that are gone out of the entries of `count` places from `from`, and
-    /// calls `left` with each entry that has none then. Returns where to go on.
+    /// calls `left` with each entry that has none then, until that returns false. Returns where to
+    /// go on.
     pub(crate) fn sweep(
         &self,
         from: Id,
         count: Id,
         is_gone: impl Fn(FaceKey) -> bool,
         reserve: &Reserve,
-        mut left: impl FnMut(PitEntry<B>),
+        mut left: impl FnMut(PitEntry<B>) -> bool,
     ) -> Option<Id> {
         let until = from.saturating_add(count).min(self.ids.end());
         for id in from.max(1)..until {
@@ -104,8 +105,11 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             entry.in_records.retain(|record| !is_gone(record.face));
             let is_left = before > 0 && entry.in_records.is_empty();
             drop(state);
-            if is_left && let Some(entry) = self.take_if(key, |entry| entry.in_records.is_empty(), reserve) {
-                left(entry);
+            if is_left
+                && let Some(entry) = self.take_if(key, |entry| entry.in_records.is_empty(), reserve)
+                && !left(entry)
+            {
+                return Some(id + 1).filter(|next| *next < self.ids.end());
             }
         }
         (until < self.ids.end()).then_some(until)

@@ -238,7 +238,7 @@ fn a_flood_of_interests_leaves_the_tables_at_their_limits() {
 
 #[test]
 fn a_burst_of_deadlines_ends_in_turns() {
-    let per_turn = 4096;
+    let per_turn = 512;
     let mut bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -249,5 +249,35 @@ fn a_burst_of_deadlines_ends_in_turns() {
     assert!(bench.expire().is_some_and(|next_ns| next_ns <= bench.now_ns));
     assert_eq!(bench.fw.table_sizes().pit, 1);
     assert!(bench.expire().is_none_or(|next_ns| next_ns > bench.now_ns), "memory goes later");
+    assert_eq!(bench.fw.table_sizes().pit, 0);
+}
+
+#[test]
+fn routes_that_end_together_end_in_turns() {
+    let per_turn = 64;
+    let mut bench = Bench::new();
+    let route = Route { expiration_period_ms: Some(10), ..route_to(bench.remote()) };
+    for i in 0..=per_turn {
+        bench.fw.rib_register(&name("/a").join_segment(i), &route, bench.now_ns).unwrap();
+    }
+    bench.advance_ms(10);
+    assert!(bench.expire().is_some_and(|next_ns| next_ns <= bench.now_ns));
+    assert_eq!(bench.fw.table_sizes().rib, 1);
+    assert_eq!((bench.expire(), bench.fw.table_sizes().rib), (None, 0));
+}
+
+#[test]
+fn what_a_face_that_goes_waited_for_is_taken_out_in_turns() {
+    let per_turn = 512;
+    let bench = Bench::new();
+    let (gone, upstream) = (bench.remote(), bench.remote());
+    bench.route("/a", upstream, 0);
+    for i in 0..=per_turn {
+        bench.receive(gone, interest(&format!("/a/{i}")).lifetime_ms(u64::MAX).build());
+    }
+    bench.fw.face_release(gone).unwrap();
+    assert!(bench.expire().is_some_and(|next_ns| next_ns <= bench.now_ns), "the rest at once");
+    assert_eq!(bench.fw.table_sizes().pit, 1);
+    bench.expire();
     assert_eq!(bench.fw.table_sizes().pit, 0);
 }

@@ -17,6 +17,7 @@ use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
+use super::datagrams;
 use super::identity::uri;
 use super::peer;
 use super::peers::Peers;
@@ -84,7 +85,7 @@ impl<H: Handler> Acceptor<H> for Channel<H::Packet> {
     fn accept(&mut self, turn: &mut AcceptContext<'_, H>, scratch: &mut [u8]) {
         let mut count = 0;
         while count < turn.options().read_datagrams_per_turn {
-            match mmsg::receive(&self.socket, scratch, true) {
+            match mmsg::receive(&self.socket, datagrams::room(scratch), true) {
                 Ok(received) => {
                     for (range, from) in received.datagrams() {
                         count += 1;

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use namely_datagrams::mmsg;
 use namely_datagrams::udp::UdpSender;
 use rustix::io::Errno;
 
@@ -10,6 +11,16 @@ use crate::sender::{Flushed, Sent};
 
 /// System calls of one transport in one turn; a failed datagram takes one.
 const WRITES_PER_TURN_MAX: usize = 64;
+
+/// Messages that one call reads, each of which may be a run of 64 datagrams, or of 128 from Linux
+/// 6.9 on: what was read is processed in the same turn.
+const MESSAGES_PER_CALL: usize = 8;
+
+/// The part of a worker's buffer that one call reads into.
+pub(super) fn room(scratch: &mut [u8]) -> &mut [u8] {
+    let octets = mmsg::receive_octets(MESSAGES_PER_CALL).min(scratch.len());
+    &mut scratch[..octets]
+}
 
 /// Sends what waits, as far as the socket takes it. A datagram that the system refuses is dropped
 /// and counted.

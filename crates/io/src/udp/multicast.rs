@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 use socket2::{InterfaceIndexOrAddress, SockRef};
 
+use super::datagrams;
 use super::identity::{inode, uri};
 use super::peer::DatagramSender;
 use crate::error::{CloseReason, OpenError};
@@ -171,7 +172,7 @@ impl<H: Handler> Receiver<H> for GroupReceiver {
     fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
         let mut count = 0;
         while count < turn.options().read_datagrams_per_turn {
-            match mmsg::receive(&self.socket, scratch, true) {
+            match mmsg::receive(&self.socket, datagrams::room(scratch), true) {
                 Ok(received) => {
                     for (range, from) in received.datagrams() {
                         count += 1;
@@ -180,7 +181,7 @@ impl<H: Handler> Receiver<H> for GroupReceiver {
                             return Ok(());
                         }
                     }
-                    if received.is_last() {
+                    if received.is_last() || turn.is_over() {
                         return Ok(());
                     }
                 }

@@ -134,7 +134,7 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
     fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
         let mut count = 0;
         while count < turn.options().read_datagrams_per_turn {
-            match mmsg::receive(&*self.socket, scratch, false) {
+            match mmsg::receive(&*self.socket, datagrams::room(scratch), false) {
                 Ok(received) => {
                     for (range, _) in received.datagrams() {
                         count += 1;
@@ -142,7 +142,7 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
                             return Ok(());
                         }
                     }
-                    if received.is_last() {
+                    if received.is_last() || turn.is_over() {
                         return Ok(());
                     }
                 }

@@ -210,6 +210,15 @@ impl Loop {
         answered.recv_timeout(PATIENCE).unwrap()
     }
 
+    /// Has `command` run on the loop's thread, and does not wait for it.
+    pub(crate) fn tell(&self, command: impl FnOnce(&mut Io) + Send + 'static) {
+        let command = move |io: &mut Io| {
+            command(io);
+            ControlFlow::Continue(())
+        };
+        assert!(self.workers.send(self.index, Box::new(command)));
+    }
+
     /// Opens a face.
     pub(crate) fn open(
         &self,

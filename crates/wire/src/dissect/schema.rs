@@ -330,6 +330,8 @@ const GENERAL_STATUS_FIELDS: &[Field] = &[
     f(N_OUT_NACKS, "NOutNacks", COUNT_OF),
     f(N_SATISFIED_INTERESTS, "NSatisfiedInterests", COUNT_OF),
     f(N_UNSATISFIED_INTERESTS, "NUnsatisfiedInterests", COUNT_OF),
+    f(N_ROUTES, "NRoutes", COUNT_OF),
+    f(N_FACES, "NFaces", COUNT_OF),
 ];
 
 const FACE_STATUS_FIELDS: &[Field] = &[

@@ -67,6 +67,11 @@ pub(crate) const N_CS_ENTRIES: u32 = 135;
 /// it.
 pub(crate) const CS_POLICY: u32 = 204;
 
+/// Namely's own, in the general status.
+pub(crate) const N_ROUTES: u32 = 206;
+/// Namely's own, in the general status.
+pub(crate) const N_FACES: u32 = 208;
+
 /// In a counter of namely's `status/counters`.
 pub(crate) const COUNTER_LABEL: u32 = 200;
 /// In a counter of namely's `status/counters`.

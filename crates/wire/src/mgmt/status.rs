@@ -45,6 +45,10 @@ pub struct GeneralStatus {
     pub satisfied_interests: u64,
     /// NUnsatisfiedInterests: pending Interests that expired.
     pub unsatisfied_interests: u64,
+    /// Routes of all names: namely's own, so that nobody reads the whole RIB to count them.
+    pub routes: Option<u64>,
+    /// Faces: namely's own, for the same reason.
+    pub faces: Option<u64>,
 }
 
 impl GeneralStatus {
@@ -72,6 +76,8 @@ impl GeneralStatus {
             // Routers older than NFD 0.7 do not send the last two.
             satisfied_interests: fields.nni_opt(N_SATISFIED_INTERESTS)?.unwrap_or(0),
             unsatisfied_interests: fields.nni_opt(N_UNSATISFIED_INTERESTS)?.unwrap_or(0),
+            routes: fields.nni_opt(N_ROUTES)?,
+            faces: fields.nni_opt(N_FACES)?,
         })
     }
 
@@ -94,6 +100,8 @@ impl GeneralStatus {
             .nni(N_OUT_NACKS, self.out_nacks)
             .nni(N_SATISFIED_INTERESTS, self.satisfied_interests)
             .nni(N_UNSATISFIED_INTERESTS, self.unsatisfied_interests);
+        put_nni(&mut w, N_ROUTES, self.routes);
+        put_nni(&mut w, N_FACES, self.faces);
         w.into_vec()
     }
 }
