@@ -82,7 +82,7 @@
 //! assert_eq!(stored.as_ref(), Some(packet));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod error;
 mod format;

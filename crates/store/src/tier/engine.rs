@@ -1,11 +1,13 @@
-//! What serves the queue of requests: threads, or whoever waits.
+//! What serves the queue of requests: a ring, threads, or whoever waits.
 
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use super::shared::Shared;
+use super::queue::Job;
+use super::ring::{DEPTH, Ring};
+use super::shared::{Reader, Shared};
 
 /// Takes one request and does it; whether there was one.
 pub(crate) fn serve_one(shared: &Shared) -> bool {
@@ -44,4 +46,68 @@ pub(crate) fn start(
 ) -> io::Result<JoinHandle<()>> {
     let shared = shared.clone();
     std::thread::Builder::new().name(name.to_owned()).spawn(move || work(&shared))
+}
+
+/// Starts the thread that serves the queue by a ring.
+pub(crate) fn start_ring(shared: &Arc<Shared>, ring: Ring<Reader>) -> io::Result<JoinHandle<()>> {
+    start("cs-disk-ring", shared, |shared| serve_ring(shared, ring))
+}
+
+/// A request that is done, with what became of it, and is told of later: the disk is a slow one.
+type Late = (Instant, Job<Reader>, io::Result<()>);
+
+fn serve_ring(shared: &Shared, mut ring: Ring<Reader>) {
+    let mut late: Vec<Late> = Vec::new();
+    // When each that the kernel has is due, if the disk is a slow one: in the order of beginning.
+    let mut due: Vec<(u64, Instant)> = Vec::new();
+    loop {
+        while ring.in_flight() + late.len() < DEPTH {
+            let Some(job) = shared.queue.try_take(true) else { break };
+            if let Some(at) = shared.queue.due(&job) {
+                due.push((key(&job), at));
+            }
+            if let Err(mut job) = ring.push(job) {
+                let result = job.run();
+                shared.finish(job, result);
+            }
+        }
+        if ring.in_flight() + late.len() == 0 && shared.queue.is_closed() && shared.queue.pending() == 0 {
+            return;
+        }
+        if let Some(waker) = shared.queue.waker() {
+            ring.poll(waker);
+        }
+        let first = late.iter().map(|(at, ..)| *at).min();
+        let time = first.map(|at| at.saturating_duration_since(Instant::now()));
+        let waited = ring.wait(time, |job, result| {
+            let at = due.iter().position(|(of, _)| *of == key(&job)).map(|at| due.swap_remove(at).1);
+            match at.filter(|at| *at > Instant::now()) {
+                Some(at) => late.push((at, job, result)),
+                None => shared.finish(job, result),
+            }
+        });
+        match waited {
+            Ok(true) => shared.queue.awoken(),
+            Ok(false) => {}
+            Err(error) => {
+                // What the ring has is given up with it; threads go on.
+                tracing::warn!(%error, "io_uring failed: the disk is served without it");
+                drop(ring);
+                late.into_iter().for_each(|(_, job, result)| shared.finish(job, result));
+                return serve(shared);
+            }
+        }
+        let now = Instant::now();
+        for (_, job, result) in late.extract_if(.., |(at, ..)| *at <= now) {
+            shared.finish(job, result);
+        }
+    }
+}
+
+/// What tells requests apart that are under way.
+fn key(job: &Job<Reader>) -> u64 {
+    match job {
+        Job::Read { buffer, .. } => buffer.as_ptr().addr() as u64,
+        Job::Write(writing) => writing.buffer.as_ptr().addr() as u64,
+    }
 }

@@ -77,11 +77,8 @@ impl Shared {
                 self.save_erased()
             })
         };
-        if let Err(error) = result {
-            self.counters.write_errors.add(1);
-            self.note_fault(TierError::new(&self.folder, error), true);
-        }
-        true
+        // What fails is tried again after the rest.
+        result.map_err(|error| self.note_write_error(TierError::new(&self.folder, error))).is_ok()
     }
 
     /// Ends the segment that is being filled and has it on the disk; the last segment's number.
@@ -121,7 +118,8 @@ impl Shared {
                 write_index(&self.folder, &self.key, (segment.number, octets), &kept)?;
             }
         }
-        Ok(())
+        // Before it counts as done: an index that comes back would have them again.
+        disk::sync_folder(&self.folder)
     }
 
     /// Forgets erasures none of whose segments is there any more.

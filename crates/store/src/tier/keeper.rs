@@ -90,8 +90,7 @@ impl Shared {
         let mut is_any = false;
         while let Some(segment) = { self.log.lock().take_ended() } {
             if let Err(error) = self.seal(&segment) {
-                self.counters.write_errors.add(1);
-                self.note_fault(TierError::new(&self.folder, error), true);
+                self.note_write_error(TierError::new(&self.folder, error));
             }
             is_any = true;
         }
@@ -124,13 +123,12 @@ impl Shared {
         };
         while is_full() && self.evict_oldest() {}
         let (slot, number) = self.free_slot();
-        match Segment::create(&self.folder, (number, slot, octets), self.options.direct, &self.key) {
+        let made = Segment::create(&self.folder, (number, slot, octets), self.options.direct, &self.key);
+        // What is written to it counts as there once its name is.
+        let synced = made.and_then(|segment| disk::sync_folder(&self.folder).map(|()| segment));
+        match synced {
             Ok(segment) => {
                 let segment = Arc::new(segment);
-                // What is written to it counts as there once its name is.
-                if let Err(error) = disk::sync_folder(&self.folder) {
-                    self.note_fault(TierError::new(&self.folder, error), true);
-                }
                 self.octets.fetch_add(octets, Ordering::Relaxed);
                 self.segments.write()[slot] = Some(segment.clone());
                 self.log.lock().offer_segment(segment);
@@ -138,8 +136,8 @@ impl Shared {
                 true
             }
             Err(error) => {
-                self.counters.write_errors.add(1);
-                self.note_fault(TierError::new(&segment_path(&self.folder, number), error), true);
+                let _ = remove_files(&self.folder, number);
+                self.note_write_error(TierError::new(&segment_path(&self.folder, number), error));
                 false
             }
         }
@@ -268,15 +266,13 @@ impl Shared {
         let filled = self.log.lock().filled().cloned();
         let result = filled.map_or(Ok(()), |segment| segment.file.sync_data());
         self.counters.syncs.add(1);
-        let failed = result.err().map(|error| {
-            self.counters.write_errors.add(1);
-            let error = TierError::new(&self.folder, error);
-            let told = error.to_string();
-            self.note_fault(error, true);
-            // What was written since the last synchronisation is in doubt: nothing comes behind it.
+        if let Err(error) = result {
+            self.note_write_error(TierError::new(&self.folder, error));
+            // Later synchronisations of this file would say nothing of what is lost.
             self.log.lock().end_segment();
-            told
-        });
+        }
+        let is_doubtful = self.is_doubtful.swap(false, Ordering::AcqRel);
+        let failed = is_doubtful.then(|| self.fault.lock().clone().unwrap_or_default());
         let mut orders = self.orders.lock();
         orders.syncs_done = asked;
         orders.failed = failed;

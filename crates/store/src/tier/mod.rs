@@ -91,6 +91,8 @@ mod caller;
 mod engine;
 mod erasing;
 mod error;
+#[cfg(test)]
+mod faulty_disk;
 mod filter;
 mod index;
 mod keeper;
@@ -100,6 +102,8 @@ mod place;
 mod queue;
 mod record;
 mod recovery;
+#[allow(unsafe_code, reason = "io_uring; see ARCHITECTURE.md, Invariants")]
+mod ring;
 mod sealing;
 mod segment;
 mod shared;
@@ -133,7 +137,8 @@ pub use self::status::Status;
 use self::index::Index;
 use self::log::Log;
 use self::queue::Queue;
-use self::shared::{Orders, Shared};
+use self::ring::Ring;
+use self::shared::{Orders, Reader, Shared};
 use crate::lock::Lock;
 
 /// Threads of the engine where io_uring cannot be had.
@@ -163,6 +168,8 @@ impl Tier {
         options.check()?;
         let lock = recovery::take_folder(folder)?;
         let key = recovery::key(folder)?;
+        let ring = ring(options.engine)?;
+        let waker = if ring.is_some() { Some(waker(folder)?) } else { None };
         let shared = Arc::new(Shared {
             folder: folder.to_owned(),
             options: options.clone(),
@@ -171,7 +178,7 @@ impl Tier {
             index: Index::new(options.filter, options.records_max() / 4),
             segments: RwLock::default(),
             log: Mutex::new(Log::new(options.group_octets())),
-            queue: Queue::new(options.fairness, options.slowness, None),
+            queue: Queue::new(options.fairness, options.slowness, waker),
             orders: Mutex::new(Orders::default()),
             bell: Condvar::new(),
             counters: status::Counters::default(),
@@ -181,6 +188,7 @@ impl Tier {
             rests_until: Mutex::default(),
             is_resting: AtomicBool::new(false),
             fault: Mutex::default(),
+            is_doubtful: AtomicBool::new(false),
             erased: RwLock::default(),
             pinned: RwLock::default(),
         });
@@ -188,19 +196,20 @@ impl Tier {
         // Before anything is asked: what is offered at once finds room.
         while shared.keep() {}
         let mut tier = Tier { shared, keeper: None, engine: Vec::new(), engine_name: "inline", _lock: lock };
-        tier.start()?;
+        tier.start(ring)?;
         Ok(tier)
     }
 
-    fn start(&mut self) -> Result<(), TierError> {
+    fn start(&mut self, ring: Option<Ring<Reader>>) -> Result<(), TierError> {
         let fault = |error| TierError::Io(self.shared.folder.clone(), error);
-        let threads = match self.shared.options.engine {
-            EngineKind::Inline => return Ok(()),
-            EngineKind::Threads(threads) => threads,
-            EngineKind::Auto | EngineKind::Uring => THREADS,
+        (self.engine_name, self.engine) = match (self.shared.options.engine, ring) {
+            (EngineKind::Inline, _) => return Ok(()),
+            (_, Some(ring)) => ("io_uring", vec![engine::start_ring(&self.shared, ring).map_err(fault)?]),
+            (kind, None) => {
+                let threads = if let EngineKind::Threads(threads) = kind { threads } else { THREADS };
+                ("threads", engine::start_threads(&self.shared, threads).map_err(fault)?)
+            }
         };
-        self.engine_name = "threads";
-        self.engine = engine::start_threads(&self.shared, threads).map_err(fault)?;
         self.keeper = Some(engine::start("cs-disk", &self.shared, keeper::run).map_err(fault)?);
         Ok(())
     }
@@ -210,8 +219,7 @@ impl Tier {
     /// # Errors
     /// The process or the system has no descriptor left.
     pub fn caller(&self) -> Result<Caller, TierError> {
-        let waker = Waker::new().map_err(|error| TierError::Io(self.shared.folder.clone(), error.into()))?;
-        Ok(Caller::new(self.shared.clone(), waker))
+        Ok(Caller::new(self.shared.clone(), waker(&self.shared.folder)?))
     }
 
     /// Offers the Data `packet` of `name`. `expires_ms`: from when on it is no longer fresh, ms
@@ -364,5 +372,20 @@ impl Tier {
 impl Drop for Tier {
     fn drop(&mut self) {
         let _ = self.end();
+    }
+}
+
+fn waker(folder: &Path) -> Result<Waker, TierError> {
+    Waker::new().map_err(|error| TierError::Io(folder.to_owned(), error.into()))
+}
+
+/// A ring where one is wanted and can be had.
+fn ring(kind: EngineKind) -> Result<Option<Ring<Reader>>, TierError> {
+    match kind {
+        EngineKind::Inline | EngineKind::Threads(_) => Ok(None),
+        EngineKind::Uring => Ring::new().map(Some).map_err(TierError::Uring),
+        EngineKind::Auto => Ok(Ring::new()
+            .inspect_err(|error| tracing::info!(%error, "no io_uring: threads serve the disk"))
+            .ok()),
     }
 }

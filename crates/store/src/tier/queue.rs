@@ -1,6 +1,7 @@
 //! Requests that wait for the disk, and which is next.
 
 use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -141,6 +142,18 @@ impl<R> Queue<R> {
         let job = state.next();
         state.waiting = usize::from(job.is_none() && sleeps);
         job
+    }
+
+    /// What becomes readable when a request comes while nobody looks.
+    pub(crate) fn waker(&self) -> Option<BorrowedFd<'_>> {
+        self.waker.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Whoever waited for the waker looks now.
+    pub(crate) fn awoken(&self) {
+        if let Some(waker) = &self.waker {
+            waker.reset();
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -82,6 +82,8 @@ pub(crate) struct Shared {
     pub(crate) rests_until: Mutex<Option<Instant>>,
     pub(crate) is_resting: AtomicBool,
     pub(crate) fault: Mutex<Option<String>>,
+    /// What was written since the last synchronisation may not be on the disk.
+    pub(crate) is_doubtful: AtomicBool,
     pub(crate) erased: RwLock<Vec<Erased>>,
     pub(crate) pinned: RwLock<Vec<Name>>,
 }
@@ -335,9 +337,15 @@ impl Shared {
         group.segment.groups.fetch_sub(1, Ordering::Release);
         drop(log);
         if let Err(error) = result {
-            self.counters.write_errors.add(1);
-            self.note_fault(TierError::new(&self.folder, error), true);
+            self.note_write_error(TierError::new(&self.folder, error));
         }
+    }
+
+    /// Something could not be written.
+    pub(crate) fn note_write_error(&self, error: TierError) {
+        self.counters.write_errors.add(1);
+        self.is_doubtful.store(true, Ordering::Release);
+        self.note_fault(error, true);
     }
 
     /// The disk has failed: it is told once, and, if `rests`, nothing is written for a while.

@@ -33,7 +33,7 @@ fn read(tier: &Tier, caller: &mut Caller, number: u64) -> Option<Vec<u8>> {
 
 #[test]
 fn what_was_written_is_read_at_once_and_after_a_restart() {
-    for engine in [EngineKind::Inline, EngineKind::Threads(3), EngineKind::Auto] {
+    for engine in [EngineKind::Inline, EngineKind::Threads(3), EngineKind::Uring] {
         let folder = tempfile::tempdir().unwrap();
         let tier = Tier::open(folder.path(), &options(engine)).unwrap();
         let mut caller = tier.caller().unwrap();

@@ -1,0 +1,168 @@
+//! Requests in a ring that the kernel shares: io_uring. The only module of this crate with `unsafe`.
+//!
+//! It owns every request from when the kernel learns of it until the kernel has said that it is
+//! done, with the memory and the descriptor that it names.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use io_uring::{IoUring, opcode, squeue, types};
+use rustix::io::Errno;
+
+use super::queue::Job;
+
+/// Requests that the kernel has at a time.
+pub(crate) const DEPTH: usize = 256;
+
+/// The completion of the wait for a descriptor.
+const AWOKEN: u64 = u64::MAX;
+
+/// A ring with the requests that are in it.
+pub(crate) struct Ring<R> {
+    ring: IoUring,
+    /// Each at the place that its completion names; never grows, so that none moves.
+    jobs: Box<[Option<Job<R>>]>,
+    free: Vec<usize>,
+    is_polling: bool,
+}
+
+impl<R> std::fmt::Debug for Ring<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring").field("in_flight", &self.in_flight()).finish_non_exhaustive()
+    }
+}
+
+impl<R> Ring<R> {
+    /// A ring, if the kernel lets this process have one.
+    pub(crate) fn new() -> io::Result<Self> {
+        // One more than requests: the wait for a descriptor.
+        let entries = (DEPTH + 1).next_power_of_two() as u32;
+        // Older kernels do not know the flag, which only spares interruptions.
+        let ring =
+            IoUring::builder().setup_coop_taskrun().build(entries).or_else(|_| IoUring::new(entries))?;
+        if !ring.params().is_feature_ext_arg() {
+            // A wait could not end by time: before Linux 5.11.
+            return Err(Errno::OPNOTSUPP.into());
+        }
+        let jobs = (0..DEPTH).map(|_| None).collect();
+        Ok(Ring { ring, jobs, free: (0..DEPTH).rev().collect(), is_polling: false })
+    }
+
+    /// Requests that the kernel has.
+    pub(crate) fn in_flight(&self) -> usize {
+        DEPTH - self.free.len()
+    }
+
+    /// Gives the kernel a request; given back if it has [`DEPTH`] of them.
+    pub(crate) fn push(&mut self, job: Job<R>) -> Result<(), Job<R>> {
+        let Some(at) = self.free.pop() else { return Err(job) };
+        let entry = match self.jobs[at].insert(job) {
+            Job::Read { segment, offset, buffer, .. } => {
+                let fd = types::Fd(segment.file.as_raw_fd());
+                opcode::Read::new(fd, buffer.as_mut_ptr(), buffer.len() as u32).offset(*offset).build()
+            }
+            Job::Write(writing) => {
+                let fd = types::Fd(writing.segment.file.as_raw_fd());
+                let octets = &writing.buffer[..writing.octets];
+                opcode::Write::new(fd, octets.as_ptr(), octets.len() as u32).offset(writing.start).build()
+            }
+        };
+        if self.enter(&entry.user_data(at as u64)) {
+            return Ok(());
+        }
+        self.free.push(at);
+        // It was put there above.
+        self.jobs[at].take().map_or(Ok(()), Err)
+    }
+
+    /// Has [`Ring::wait`] end when the descriptor becomes readable. It must be open as long as the
+    /// ring is.
+    pub(crate) fn poll(&mut self, fd: BorrowedFd<'_>) {
+        if !self.is_polling {
+            let readable = u32::from(rustix::event::PollFlags::IN.bits());
+            let entry = opcode::PollAdd::new(types::Fd(fd.as_raw_fd()), readable).build();
+            self.is_polling = self.enter(&entry.user_data(AWOKEN));
+        }
+    }
+
+    /// Puts an entry into the ring; whether there was room.
+    fn enter(&mut self, entry: &squeue::Entry) -> bool {
+        // SAFETY: the kernel uses what the entry names, memory and descriptor, until its completion.
+        // - A request lies in `self.jobs` from before this until `reap` has seen its completion, or
+        //   for ever: `drop` waits for all completions and leaks the requests if it cannot. There it
+        //   owns its buffer, whose octets are on the heap and do not move with it, and its segment,
+        //   which keeps the file open. Nobody looks at it meanwhile: a read's buffer is nobody
+        //   else's, and a group's is in an `Arc` that others only read.
+        // - The wait for a descriptor names no memory.
+        let pushed = unsafe { self.ring.submission().push(entry) };
+        pushed.is_ok()
+    }
+
+    /// Tells the kernel of what was pushed, and waits until something is done, or `time` is over.
+    /// Calls `done` with each request and what became of it; whether the descriptor was readable.
+    pub(crate) fn wait(
+        &mut self,
+        time: Option<Duration>,
+        done: impl FnMut(Job<R>, io::Result<()>),
+    ) -> io::Result<bool> {
+        let waited = match time {
+            None => self.ring.submit_and_wait(1),
+            Some(time) => {
+                let time = types::Timespec::from(time);
+                let arguments = types::SubmitArgs::new().timespec(&time);
+                self.ring.submitter().submit_with_args(1, &arguments)
+            }
+        };
+        let result = match waited {
+            Err(error)
+                if !matches!(
+                    Errno::from_io_error(&error),
+                    Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN)
+                ) =>
+            {
+                Err(error)
+            }
+            _ => Ok(()),
+        };
+        let is_awoken = self.reap(done);
+        result.map(|()| is_awoken)
+    }
+
+    fn reap(&mut self, mut done: impl FnMut(Job<R>, io::Result<()>)) -> bool {
+        let mut is_awoken = false;
+        for completion in self.ring.completion() {
+            if completion.user_data() == AWOKEN {
+                (self.is_polling, is_awoken) = (false, true);
+                continue;
+            }
+            let at = completion.user_data() as usize;
+            let Some(mut job) = self.jobs.get_mut(at).and_then(Option::take) else { continue };
+            self.free.push(at);
+            let octets = match &job {
+                Job::Read { buffer, .. } => buffer.len(),
+                Job::Write(writing) => writing.octets,
+            };
+            let result = match completion.result() {
+                error if error < 0 => Err(io::Error::from_raw_os_error(-error)),
+                whole if whole as usize == octets => Ok(()),
+                // A part only, which is rare: a signal, or the end of the file.
+                _ => job.run(),
+            };
+            done(job, result);
+        }
+        is_awoken
+    }
+}
+
+impl<R> Drop for Ring<R> {
+    fn drop(&mut self) {
+        while self.in_flight() > 0 {
+            if self.wait(None, |job, _| drop(job)).is_err() {
+                // The kernel may still write to them.
+                std::mem::forget(std::mem::take(&mut self.jobs));
+                return;
+            }
+        }
+    }
+}
