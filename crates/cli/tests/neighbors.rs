@@ -3,8 +3,10 @@
 
 mod common;
 
-use common::Home;
+use std::fs;
+
 use common::pair::{MACS, Pair, fetch, serve};
+use common::{Home, write_file};
 
 /// Starts a router on the link with lines of `[discovery]`.
 fn router(net: &Pair, home: &mut Home, i: usize, discovery: &str) -> String {
@@ -72,4 +74,29 @@ fn what_a_neighbour_offers_is_fetched_without_configuration_and_by_unicast() {
     let faces = home.json(["face", "list", "--router", &near]);
     let group = faces.iter().find(|face| face["remote"] == "ether://[01:00:5e:00:17:aa]").unwrap();
     assert_eq!(group["in"]["data"], 0, "{group}");
+}
+
+#[test]
+fn a_name_that_is_announced_is_learned_as_a_whole_by_who_trusts_its_key() {
+    let Some(net) = Pair::new("announce") else { return };
+    let mut home = Home::new();
+    home.ok(["key", "new", "/lab"]);
+    let certificate = home.path("lab.cert");
+    fs::write(&certificate, home.ok(["cert", "export", "/lab"])).unwrap();
+    let trust = format!("[authorization]\nannouncement_anchors = [{certificate:?}]");
+    let far = net.router(&mut home, 0, &["dev://veth0"], "");
+    let near = net.router(&mut home, 1, &["dev://veth0"], &trust);
+    home.wait_for("the neighbours", || {
+        [&far, &near].iter().all(|router| neighbours(&home, router).len() == 1)
+    });
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/f"), 300_000, 1);
+    let serve = home.namely(["serve", "data", "--prefix", "/lab", "--announce", "--router", &far]);
+    home.spawn(serve);
+    home.wait_for("the prefix", || home.ok(["route", "list", "--router", &far]).contains("/lab"));
+    fetch(&home, &near, "f");
+    let face = neighbours(&home, &near)[0]["face_id"].clone();
+    let routes = home.json(["route", "list", "--router", &near]);
+    let learned: Vec<_> = routes.iter().filter(|route| route["prefix"] == "/lab").collect();
+    assert!(learned.len() == 1 && learned[0]["face_id"] == face, "{routes:?}");
 }

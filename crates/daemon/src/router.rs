@@ -15,7 +15,7 @@ use namely_wire::mgmt::Scope;
 use crate::config::{Config, default_listeners, default_socket};
 use crate::control::{ControlThread, Order, OrderSender};
 use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions};
-use crate::discovery::{self, Running, WatchedLink};
+use crate::discovery::{self, KeptKey, Running, WatchedLink};
 use crate::exit::{Exit, Failure};
 
 /// How long a router that was told to stop has for that. A service manager that gives it less kills
@@ -47,6 +47,16 @@ impl Router {
     /// # Errors
     /// As [`Router::start`].
     pub fn start_with(config: Config, ended: impl FnOnce() + Send + 'static) -> Result<Router, Failure> {
+        let kept = KeptKey::read(&config)?;
+        Self::start_keyed(config, kept, ended)
+    }
+
+    /// The same with the key that was read before.
+    pub(crate) fn start_keyed(
+        config: Config,
+        kept: KeptKey,
+        ended: impl FnOnce() + Send + 'static,
+    ) -> Result<Router, Failure> {
         // Before anybody can connect: whoever signs a command then signs it after the start.
         let start = crate::control::now();
         let policy = policy(&config)?;
@@ -58,7 +68,7 @@ impl Router {
         let tap = discovery::tap(&plane, &links)?;
         let listening = listen(&config, &plane)?;
         let plane = Arc::new(plane);
-        let discovery = discovery::start(&config, &plane, &core, tap, links)?;
+        let discovery = discovery::start(&config, &plane, &core, tap, links, kept)?;
         let mut control = ControlThread::new(plane.clone(), core, inbox, config, policy, start);
         if let Some(discovery) = &discovery {
             control.set_discovery(discovery);

@@ -2,14 +2,16 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use common::client::name;
 use common::{Client, PATIENCE, until};
 use namely_daemon::Router;
 use namely_daemon::config::{Config, StaticFace};
-use namely_wire::FaceUri;
+use namely_security::{Certificate, KeyType, PrivateKey, Signer};
 use namely_wire::mgmt::{FacePersistency, RouteOrigin};
+use namely_wire::{Announcement, FaceUri, ValidityPeriod};
 
 /// A router that asks its neighbours for what it has no route to.
 fn config(socket: &Path, neighbours: &[&Router]) -> Config {
@@ -32,24 +34,134 @@ fn config(socket: &Path, neighbours: &[&Router]) -> Config {
     config
 }
 
+/// A producer's router, one in the middle and a consumer's, each the neighbour of the one before;
+/// who has `anchors` is believed by the last two.
+struct Chain {
+    producer: Client,
+    at_middle: Client,
+    consumer: Client,
+    _routers: [Router; 3],
+}
+
+impl Chain {
+    fn new(dir: &Path, anchors: &[PathBuf]) -> Self {
+        let sockets = ["far", "middle", "near"].map(|name| dir.join(name));
+        let trusting = |socket: &Path, neighbours: &[&Router]| {
+            let mut config = config(socket, neighbours);
+            config.authorization.announcement_anchors = anchors.to_vec();
+            Router::start(config).unwrap()
+        };
+        let far = trusting(&sockets[0], &[]);
+        let middle = trusting(&sockets[1], &[&far]);
+        let near = trusting(&sockets[2], &[&middle]);
+        let [mut producer, mut at_middle, mut consumer] = sockets.map(|socket| Client::unix(&socket));
+        producer.register("/alice");
+        for client in [&mut consumer, &mut at_middle] {
+            until("there is a face to the neighbour", || {
+                client.faces().iter().any(|face| face.uri.starts_with("udp4")).then_some(())
+            });
+        }
+        Chain { producer, at_middle, consumer, _routers: [far, middle, near] }
+    }
+
+    /// The consumer asks for `name`, which the producer answers with this announcement.
+    fn fetch(&mut self, name: &str, announcement: &[u8]) {
+        self.consumer.ask(name);
+        self.producer.serve_one_announced(b"found", announcement);
+        assert_eq!(self.consumer.receive(PATIENCE).unwrap().data().content, b"found");
+    }
+}
+
+/// A key and, in `dir`, its certificate.
+fn key(dir: &Path, name: &str) -> (PathBuf, Signer) {
+    let key_name: namely_wire::Name = name.parse().unwrap();
+    let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+    let validity = ValidityPeriod { not_before_s: 0, not_after_s: 4_000_000_000 };
+    let certificate = Certificate::self_signed(key_name.as_name(), &key, validity, 1).unwrap();
+    let path = dir.join(name.replace('/', "-"));
+    std::fs::write(&path, certificate.to_base64()).unwrap();
+    (path, Signer::new(key_name, key))
+}
+
+fn announcement(prefix: &str, version: u64, not_after_s: u64, signer: &Signer) -> Vec<u8> {
+    let announcement = Announcement {
+        prefix: name(prefix),
+        version,
+        expiration_period_ms: u64::MAX,
+        validity: Some(ValidityPeriod { not_before_s: 0, not_after_s }),
+        cost: None,
+    };
+    let unsigned = announcement.build(&signer.signature_info());
+    let value = signer.sign(&[unsigned.signed_portion()]).unwrap();
+    unsigned.finish(&value)
+}
+
+/// An hour from now, s.
+fn later_s() -> u64 {
+    namely_host::clock::unix_ms() / 1000 + 3600
+}
+
+#[test]
+fn an_announced_prefix_is_learned_as_a_whole_two_routers_away_and_for_ten_minutes_at_most() {
+    let dir = tempfile::tempdir().unwrap();
+    let (anchor, ours) = key(dir.path(), "/alice/KEY/1");
+    let mut chain = Chain::new(dir.path(), &[anchor]);
+    chain.fetch("/alice/file/v=1/seg=0", &announcement("/alice", 1, later_s(), &ours));
+    for client in [&mut chain.consumer, &mut chain.at_middle] {
+        let route = until("the route is learned", || client.routes("/alice").first().copied());
+        assert_eq!(route.origin, RouteOrigin::PREFIX_ANNOUNCEMENT);
+        let left_ms = route.expiration_period_ms.unwrap();
+        assert!((500_000..=600_000).contains(&left_ms), "{route:?}");
+        assert!(client.routes("/alice/file").is_empty(), "one route is enough");
+    }
+    chain.consumer.ask("/alice/other/v=1/seg=0");
+    chain.producer.serve_one(b"along");
+    assert_eq!(chain.consumer.receive(PATIENCE).unwrap().data().content, b"along");
+    assert!(chain.consumer.routes("/alice/other").is_empty(), "it was asked along the route");
+}
+
+#[test]
+fn announcements_that_are_not_to_be_believed_teach_the_object_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (anchor, ours) = key(dir.path(), "/alice/KEY/1");
+    let (anchor_of_all, of_all) = key(dir.path(), "/KEY/1");
+    let (_, stranger) = key(dir.path(), "/alice/KEY/2");
+    let mut damaged = announcement("/alice/d", 1, later_s(), &ours);
+    *damaged.last_mut().unwrap() ^= 1;
+    let attacks = [
+        ("foreign", "/alice", announcement("/alice", 1, later_s(), &stranger)),
+        ("root", "/", announcement("/", 1, later_s(), &of_all)),
+        ("elsewhere", "/bob", announcement("/bob", 1, later_s(), &of_all)),
+        ("over", "/alice/o", announcement("/alice/o", 1, 1_000_000_000, &ours)),
+        ("damaged", "/alice/d", damaged),
+        ("nonsense", "/alice", b"nonsense".to_vec()),
+        ("long", "/alice", vec![0; 3000]),
+    ];
+    let mut chain = Chain::new(dir.path(), &[anchor, anchor_of_all]);
+    for (kind, prefix, announcement) in attacks {
+        let object = format!("/alice/{kind}");
+        chain.fetch(&format!("{object}/v=1/seg=0"), &announcement);
+        until(kind, || chain.consumer.routes(&object).first().copied());
+        let announced = chain.consumer.routes(prefix);
+        let is_ours = announced.iter().any(|route| route.origin == RouteOrigin::PREFIX_ANNOUNCEMENT);
+        assert!(!is_ours, "{kind}: {announced:?}");
+    }
+}
+
+#[test]
+fn without_anchors_an_announcement_teaches_the_object_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, ours) = key(dir.path(), "/alice/KEY/1");
+    let mut chain = Chain::new(dir.path(), &[]);
+    chain.fetch("/alice/file/v=1/seg=0", &announcement("/alice", 1, later_s(), &ours));
+    until("the object's route", || chain.consumer.routes("/alice/file").first().copied());
+    assert!(chain.consumer.routes("/alice").is_empty());
+}
+
 #[test]
 fn a_name_that_no_route_leads_to_is_found_two_routers_away_and_a_short_route_is_learned() {
     let dir = tempfile::tempdir().unwrap();
-    let sockets = ["far", "middle", "near"].map(|name| dir.path().join(name));
-    let far = Router::start(config(&sockets[0], &[])).unwrap();
-    let middle = Router::start(config(&sockets[1], &[&far])).unwrap();
-    let _near = Router::start(config(&sockets[2], &[&middle])).unwrap();
-    let mut producer = Client::unix(&sockets[0]);
-    producer.register("/alice");
-    let mut consumer = Client::unix(&sockets[2]);
-    until("there is a face to the neighbour", || {
-        consumer.faces().iter().any(|face| face.uri.starts_with("udp4")).then_some(())
-    });
-    let mut at_middle = Client::unix(&sockets[1]);
-    until("and one from there", || {
-        at_middle.faces().iter().any(|face| face.uri.starts_with("udp4")).then_some(())
-    });
-
+    let Chain { mut producer, mut at_middle, mut consumer, _routers } = Chain::new(dir.path(), &[]);
     consumer.ask("/alice/file/v=1/seg=0");
     producer.serve_one(b"found");
     assert_eq!(consumer.receive(PATIENCE).unwrap().data().content, b"found");

@@ -115,6 +115,52 @@ fn a_router_that_dies_is_withdrawn_within_three_heartbeats_and_one_that_leaves_a
     assert_eq!(net.wait_for_neighbours(&mut a, 0).len(), 0);
 }
 
+/// What `neighbors` shows of the only neighbour's key.
+fn key_of_neighbour(router: &mut segment::Router) -> Option<Vec<u8>> {
+    neighbours(router).first().map(|neighbour| neighbour.key.clone())
+}
+
+#[test]
+fn a_router_that_starts_again_with_its_key_is_known_and_one_without_is_a_stranger() {
+    let Some(net) = Net::new(&[1500, 1500]) else { return };
+    let keys = tempfile::tempdir().unwrap();
+    let folder = keys.path().join("keys");
+    let keeps = format!("key_chain = {folder:?}");
+    let mut a = net.router(0, "", &[]);
+    let b = net.router(1, &keeps, &[]);
+    net.wait_for_neighbours(&mut a, 1);
+    let first = key_of_neighbour(&mut a).unwrap();
+    b.daemon.kill();
+    let mut b = net.router(1, &keeps, &[]);
+    net.wait_for_neighbours(&mut b, 1);
+    net.wait_for_neighbours(&mut a, 1);
+    assert_eq!(key_of_neighbour(&mut a), Some(first), "the same key, and no word of another");
+    assert_eq!(counter(&mut a, "other_key"), 0);
+    b.daemon.kill();
+    let _b = net.router(1, "", &[]);
+    until("another key is refused", || (counter(&mut a, "other_key") > 0).then_some(()));
+}
+
+#[test]
+fn a_key_that_others_can_read_or_that_is_damaged_is_refused_with_the_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(net) = Net::new(&[1500]) else { return };
+    let keys = tempfile::tempdir().unwrap();
+    let folder = keys.path().join("keys");
+    let keeps = format!("key_chain = {folder:?}");
+    drop(net.router(0, &keeps, &[]));
+    let inside = std::fs::read_dir(folder.join("keys")).unwrap().next().unwrap().unwrap().path();
+    let private = inside.join("private.pem");
+    let mode = std::fs::metadata(&private).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = net.refused(0, &keeps);
+    assert!(refused.contains("private.pem") && refused.contains("key_chain"), "{refused}");
+    std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(&private, "no key").unwrap();
+    assert!(net.refused(0, &keeps).contains("private.pem"));
+}
+
 #[test]
 fn an_interface_that_goes_down_or_gets_another_address_is_followed() {
     let Some(net) = Net::new(&[1500, 1500]) else { return };

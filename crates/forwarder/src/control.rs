@@ -29,6 +29,10 @@ pub const DISCOVERY_FACES_MAX: usize = 256;
 /// How long a route lasts that was learned from Data alone, ms.
 pub const LEARNED_ROUTE_MS: u64 = 30_000;
 
+/// Longest time that a route lasts which Data has shown together with a prefix announcement, ms
+/// (NFD's figure).
+pub const ANNOUNCED_ROUTE_MS_MAX: u64 = 600_000;
+
 /// What a learned route costs: as much as an announced one (NFD's figure), more than others.
 const LEARNED_COST: u64 = 2048;
 
@@ -292,12 +296,32 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     ///
     /// As for other routes.
     pub fn learn(&self, prefix: &Name, face: FaceId, now_ns: u64) -> Result<(), RibError> {
+        self.learn_for(prefix, face, LEARNED_ROUTE_MS, now_ns)
+    }
+
+    /// The same of a prefix that a believed announcement names, for as long as that holds, but no
+    /// longer than [`ANNOUNCED_ROUTE_MS_MAX`].
+    ///
+    /// # Errors
+    ///
+    /// As for other routes.
+    pub fn learn_announced(
+        &self,
+        prefix: &Name,
+        face: FaceId,
+        lifetime_ms: u64,
+        now_ns: u64,
+    ) -> Result<(), RibError> {
+        self.learn_for(prefix, face, lifetime_ms.min(ANNOUNCED_ROUTE_MS_MAX), now_ns)
+    }
+
+    fn learn_for(&self, prefix: &Name, face: FaceId, lifetime_ms: u64, now_ns: u64) -> Result<(), RibError> {
         let route = Route {
             face_id: face.0,
             origin: RouteOrigin::PREFIX_ANNOUNCEMENT,
             cost: LEARNED_COST,
             flags: 0,
-            expiration_period_ms: Some(LEARNED_ROUTE_MS),
+            expiration_period_ms: Some(lifetime_ms),
         };
         self.rib_register_for(Charge::Holder, prefix, &route, now_ns)
     }

@@ -100,6 +100,8 @@ pub struct Learned<'a> {
     pub face: FaceId,
     /// Its name.
     pub data: NameRef<'a>,
+    /// The whole of it, by which a home finds what came with it.
+    pub wire: &'a [u8],
 }
 
 impl<'a> Learned<'a> {

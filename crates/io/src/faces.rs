@@ -42,6 +42,9 @@ pub trait Handler: Sized + 'static {
     /// headers are those that the peer may set.
     fn packet(&mut self, io: &mut Faces<Self>, face: FaceTag, headers: LpHeaders, packet: Self::Packet);
 
+    /// The packet that is handed over next came with this PrefixAnnouncement.
+    fn announced(&mut self, _packet: &Self::Packet, _announcement: &[u8]) {}
+
     /// A packet arrived on a face that is watched ([`FacePort::show_first`]), before it is handed
     /// over; `remote` is who of a group sent it. True if that was all there is to do with it.
     fn watched(&mut self, _face: FaceTag, _remote: Option<SocketAddr>, _packet: &[u8]) -> bool {
@@ -266,6 +269,18 @@ impl<H: Handler> Faces<H> {
         let follow_up = port.send(outbound, total, context, &mut self.charge)?;
         self.follow_up(port, follow_up);
         Ok(())
+    }
+
+    /// Sends what is a link packet already. False if it cannot leave as it is, or there is no room:
+    /// nothing was sent then.
+    #[cold]
+    pub fn send_encoded(&mut self, port: &Arc<Port<H>>, link_packet: H::Packet) -> bool {
+        let (total, context) = self.send_context();
+        let Some(follow_up) = port.send_encoded(link_packet, total, context, &mut self.charge) else {
+            return false;
+        };
+        self.follow_up(port, follow_up);
+        true
     }
 
     /// Makes room in the queues: what has waited longest in the longest ones of the holder with

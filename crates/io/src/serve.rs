@@ -220,10 +220,14 @@ impl<H: Handler> Faces<H> {
         frame: &[u8],
         handler: &mut H,
     ) {
-        if let Some((packet, headers)) = self.read_link(port, id, remote, frame, H::Packet::copied)
+        if let Some((packet, headers, announcement)) =
+            self.read_link(port, id, remote, frame, H::Packet::copied)
             && let Some(face) = port.tag()
             && !(port.is_watched() && handler.watched(face, remote, packet.as_ref()))
         {
+            if let Some(announcement) = announcement {
+                handler.announced(&packet, announcement);
+            }
             handler.packet(self, face, headers, packet);
         }
     }
@@ -242,26 +246,30 @@ impl<H: Handler> Faces<H> {
             Some(place) => Carried::Here(place),
             None => Carried::Elsewhere(H::Packet::copied(packet)),
         });
-        let (Some((carried, headers)), Some(face)) = (read, port.tag()) else { return };
+        let (Some((carried, headers, announcement)), Some(face)) = (read, port.tag()) else { return };
+        let announcement = announcement.map(<[u8]>::to_vec);
         let packet = match carried {
             Carried::Here(place) => whole.into_part(place),
             Carried::Elsewhere(packet) => packet,
         };
+        if let Some(announcement) = announcement {
+            handler.announced(&packet, &announcement);
+        }
         handler.packet(self, face, headers, packet);
     }
 
     /// Runs a frame through the link service. Returns what `keep` makes of the network packet that
-    /// is complete with it, and its headers. The sending half sees the frame first: what it knows
-    /// for a repetition goes no further.
+    /// is complete with it, its headers, and the PrefixAnnouncement that came with it. The sending
+    /// half sees the frame first: what it knows for a repetition goes no further.
     #[inline]
-    fn read_link<T>(
+    fn read_link<'f, T>(
         &mut self,
         port: &Arc<FacePort<H::Packet>>,
         id: SourceId,
         remote: Remote,
-        frame: &[u8],
+        frame: &'f [u8],
         keep: impl FnOnce(&[u8]) -> T,
-    ) -> Option<(T, LpHeaders)> {
+    ) -> Option<(T, LpHeaders, Option<&'f [u8]>)> {
         if port.is_closed() {
             return None;
         }
@@ -293,7 +301,10 @@ impl<H: Handler> Faces<H> {
         // Reassembled packets lie in the reader's own buffer until the next call: they are kept
         // before anything else runs. Drops are counted by the link service.
         let received = reader.link.receive(&view, remote, port.accepts(), now_ns).ok().flatten();
-        let received = received.map(|packet| (keep(packet.packet), packet.headers));
+        let announcement = view.prefix_announcement;
+        let received = received.map(|packet| {
+            (keep(packet.packet), packet.headers, announcement.filter(|_| packet.announcement.is_some()))
+        });
         reader.settle(id, port, reassembly_timers);
         received
     }

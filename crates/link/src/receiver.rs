@@ -86,8 +86,12 @@ impl<R: Ord + Copy> LinkReceiver<R> {
     ) -> Result<Option<Delivered<'a>>, LinkDrop> {
         match self.take_in(view, remote, accepts, now_ns) {
             Ok(Arrival::None) => Ok(None),
-            Ok(Arrival::Whole(headers, packet)) => Ok(Some(Delivered { headers, packet })),
-            Ok(Arrival::Completed(headers)) => Ok(Some(Delivered { headers, packet: &self.completed })),
+            Ok(Arrival::Whole(headers, packet)) => {
+                Ok(Some(Delivered { headers, packet, announcement: view.prefix_announcement }))
+            }
+            Ok(Arrival::Completed(headers)) => {
+                Ok(Some(Delivered { headers, packet: &self.completed, announcement: None }))
+            }
             Err(drop) => {
                 self.drops.count(drop.label());
                 Err(drop)

@@ -184,6 +184,18 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         sent.inspect_err(|drop| self.drops.count(drop.label()))
     }
 
+    /// Sends what is a link packet already, if it can leave as it is: where it fits, on a link
+    /// without reliability. False otherwise; nothing was emitted then.
+    pub fn send_encoded(&mut self, link_packet: P, emit: &mut impl FnMut(Frame<P>)) -> bool {
+        let octets = link_packet.as_ref().len();
+        let fits = self.config.kind == LinkKind::Stream || octets <= self.mtu;
+        if !fits || self.reliability.is_some() {
+            return false;
+        }
+        emit(Frame::bare(Payload { packet: link_packet, range: 0..octets as u32, patch: None }));
+        true
+    }
+
     fn send_whole(
         &mut self,
         headers: LpHeaders,

@@ -88,6 +88,9 @@ pub struct Delivered<'a> {
     pub headers: LpHeaders,
     /// Its octets: an Interest or a Data by their first TYPE, otherwise unchecked.
     pub packet: &'a [u8],
+    /// The PrefixAnnouncement that came with it, unchecked; never with a packet that came in
+    /// fragments.
+    pub announcement: Option<&'a [u8]>,
 }
 
 /// The link service of one face: both halves, for one thread. `P` is a shared packet, `R` tells

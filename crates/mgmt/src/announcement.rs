@@ -6,9 +6,11 @@
 //! prefix; without, its own signature is not looked at, because whoever may register a prefix needs
 //! nobody else's word for it.
 
+use std::collections::BTreeMap;
+
 use namely_security::{Certificate, TrustPolicy, Verdict, Verifier};
-use namely_wire::AnnouncementView;
 use namely_wire::mgmt::{ControlParameters, ControlResponse, RouteOrigin, route_flags, status_code};
+use namely_wire::{AnnouncementView, Name};
 
 use crate::modules::bad;
 
@@ -19,9 +21,52 @@ pub(crate) const ANNOUNCED_COST: u64 = 2048;
 /// figure.
 pub(crate) const ANNOUNCED_MS_MAX: u64 = 3_600_000;
 
+/// Announced prefixes whose newest version is remembered, so that an older one is refused.
+pub const ANNOUNCED_PREFIXES_MAX: usize = 1024;
+
+/// A prefix that Data came with, by the word of somebody who may say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announced {
+    /// The prefix.
+    pub prefix: Name,
+    /// For how long from now, ms.
+    pub lifetime_ms: u64,
+}
+
+/// Why an announcement that came with Data makes no route: the name of a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotTaken {
+    /// There are no anchors, so that nobody is believed.
+    NoAnchors,
+    Counted(&'static str),
+}
+
+/// It is none, is not valid now, or is not above the Data that it came with.
+const ANNOUNCEMENT_NOT_VALID: &str = "announcement_not_valid";
+
+/// Signed by the key of no anchor, or not below its own name.
+pub(crate) const ANNOUNCEMENT_NOT_BELIEVED: &str = "announcement_not_believed";
+
+/// A newer version of it was believed before.
+const ANNOUNCEMENT_OLD: &str = "announcement_old";
+
+/// As many prefixes are remembered as may be.
+const ANNOUNCEMENTS_FULL: &str = "announcements_full";
+
 /// Who may sign announcements.
 #[derive(Debug)]
-pub(crate) struct Announcers(Option<Verifier>);
+pub(crate) struct Announcers {
+    verifier: Option<Verifier>,
+    newest: BTreeMap<Name, Newest>,
+}
+
+/// The newest version of an announcement that was believed.
+#[derive(Debug)]
+struct Newest {
+    version: u64,
+    /// When it is over.
+    end_ms: u64,
+}
 
 impl Announcers {
     /// The holders of the keys of `anchors`; without any, everybody.
@@ -30,12 +75,13 @@ impl Announcers {
         for anchor in anchors {
             trust.add_anchor(anchor.clone());
         }
-        Announcers((!anchors.is_empty()).then(|| Verifier::new(trust)))
+        let verifier = (!anchors.is_empty()).then(|| Verifier::new(trust));
+        Announcers { verifier, newest: BTreeMap::new() }
     }
 
     /// Whether the announcement `data` is believed at `unix_ms`.
     pub(crate) fn check(&mut self, data: &[u8], unix_ms: u64) -> Result<(), ControlResponse> {
-        let Some(verifier) = &mut self.0 else { return Ok(()) };
+        let Some(verifier) = &mut self.verifier else { return Ok(()) };
         let why = match verifier.verify(data, unix_ms.saturating_mul(1_000_000)) {
             Verdict::Verified(_) => return Ok(()),
             Verdict::NeedCertificate(needed) => format!("its key {} is no anchor's", needed.certificate),
@@ -44,6 +90,49 @@ impl Announcers {
         let text =
             format!("the prefix announcement is not believed: {why}; see authorization.announcement_anchors");
         Err(ControlResponse::new(status_code::UNAUTHORIZED, text))
+    }
+
+    /// What the announcement `octets`, which came with Data of `object`, says of where that came
+    /// from. Here its signature is all there is: whoever sent the Data has no right of its own.
+    pub(crate) fn shown(
+        &mut self,
+        octets: &[u8],
+        object: &Name,
+        unix_ms: u64,
+    ) -> Result<Announced, NotTaken> {
+        if self.verifier.is_none() {
+            return Err(NotTaken::NoAnchors);
+        }
+        let not_valid = NotTaken::Counted(ANNOUNCEMENT_NOT_VALID);
+        let view = AnnouncementView::parse(octets).map_err(|_| not_valid)?;
+        let lifetime_ms = view.lifetime_ms(unix_ms / 1000).ok_or(not_valid)?.min(ANNOUNCED_MS_MAX);
+        if view.prefix.is_empty() || !view.prefix.is_prefix_of(object.as_name()) {
+            return Err(not_valid);
+        }
+        self.check(octets, unix_ms).map_err(|_| NotTaken::Counted(ANNOUNCEMENT_NOT_BELIEVED))?;
+        let prefix = view.prefix.to_name();
+        let newest = Newest { version: view.version, end_ms: unix_ms.saturating_add(lifetime_ms) };
+        self.remember(&prefix, newest, unix_ms).map_err(NotTaken::Counted)?;
+        Ok(Announced { prefix, lifetime_ms })
+    }
+
+    /// Takes a version that is not older than the one before.
+    fn remember(&mut self, prefix: &Name, new: Newest, unix_ms: u64) -> Result<(), &'static str> {
+        if let Some(known) = self.newest.get_mut(prefix) {
+            if known.version > new.version && known.end_ms > unix_ms {
+                return Err(ANNOUNCEMENT_OLD);
+            }
+            *known = new;
+            return Ok(());
+        }
+        if self.newest.len() >= ANNOUNCED_PREFIXES_MAX {
+            self.newest.retain(|_, known| known.end_ms > unix_ms);
+        }
+        if self.newest.len() >= ANNOUNCED_PREFIXES_MAX {
+            return Err(ANNOUNCEMENTS_FULL);
+        }
+        self.newest.insert(prefix.clone(), new);
+        Ok(())
     }
 }
 
@@ -67,6 +156,9 @@ pub(crate) fn parameters(data: &[u8], unix_ms: u64) -> Result<ControlParameters,
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use namely_security::{KeyType, PrivateKey, Signer};
     use namely_wire::{Announcement, SignatureInfo, ValidityPeriod};
 
     use super::*;
@@ -85,45 +177,95 @@ mod tests {
         parameters(&data, NOW_MS)
     }
 
+    /// A key and its self-signed certificate.
+    fn key(uri: &str) -> (Certificate, Signer) {
+        let validity = ValidityPeriod { not_before_s: 0, not_after_s: NOW_MS };
+        let name: Name = uri.parse().unwrap();
+        let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
+        let certificate = Certificate::self_signed(name.as_name(), &key, validity, 1).unwrap();
+        (certificate, Signer::new(name, key))
+    }
+
+    fn announced(prefix: &str, version: u64, expiration_period_ms: u64, signer: &Signer) -> Vec<u8> {
+        let announcement = Announcement {
+            prefix: prefix.parse().unwrap(),
+            version,
+            expiration_period_ms,
+            validity: Some(ValidityPeriod { not_before_s: 0, not_after_s: NOW_MS / 1000 + 60 }),
+            cost: None,
+        };
+        let unsigned = announcement.build(&signer.signature_info());
+        let signature = signer.sign(&[unsigned.signed_portion()]).unwrap();
+        unsigned.finish(&signature)
+    }
+
     #[test]
     fn where_there_are_anchors_only_their_keys_announce_and_only_below_their_names() {
-        use namely_security::{KeyType, PrivateKey, Signer};
-        use std::sync::Arc;
-        let validity = ValidityPeriod { not_before_s: 0, not_after_s: NOW_MS };
-        let key = |uri: &str| {
-            let name: namely_wire::Name = uri.parse().unwrap();
-            let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
-            let certificate = Certificate::self_signed(name.as_name(), &key, validity, 1).unwrap();
-            (certificate, Signer::new(name, key))
-        };
         let ((anchor, ours), (_, stranger)) = (key("/a/KEY/1"), key("/a/KEY/2"));
-        let announced = |prefix: &str, signer: &Signer| {
-            let announcement = Announcement {
-                prefix: prefix.parse().unwrap(),
-                version: 1,
-                expiration_period_ms: 1000,
-                validity: None,
-                cost: None,
-            };
-            let unsigned = announcement.build(&signer.signature_info());
-            let signature = signer.sign(&[unsigned.signed_portion()]).unwrap();
-            unsigned.finish(&signature)
-        };
         let mut none = Announcers::new(&[]);
         let mut some = Announcers::new(&[anchor]);
         for (prefix, signer, is_believed) in
             [("/a/b", &ours, true), ("/a/b", &stranger, false), ("/b", &ours, false)]
         {
-            let data = announced(prefix, signer);
+            let data = announced(prefix, 1, 1000, signer);
             assert!(none.check(&data, NOW_MS).is_ok());
             let checked = some.check(&data, NOW_MS);
             assert_eq!(checked.is_ok(), is_believed, "{prefix} {checked:?}");
-            assert!(checked.is_ok_and(|()| true) == is_believed);
         }
-        let mut damaged = announced("/a/b", &ours);
+        let mut damaged = announced("/a/b", 1, 1000, &ours);
         *damaged.last_mut().unwrap() ^= 1;
         let refused = some.check(&damaged, NOW_MS).unwrap_err();
         assert!(refused.code == 403 && refused.text.contains("announcement_anchors"), "{}", refused.text);
+    }
+
+    #[test]
+    fn an_announcement_that_came_with_data_needs_an_anchors_signature_and_a_prefix_of_the_data() {
+        let ((anchor, ours), (of_all, root)) = (key("/a/KEY/1"), key("/KEY/1"));
+        let stranger = key("/a/KEY/2").1;
+        let object: Name = "/a/b/c".parse().unwrap();
+        let data = announced("/a/b", 1, 1000, &ours);
+        assert_eq!(Announcers::new(&[]).shown(&data, &object, NOW_MS), Err(NotTaken::NoAnchors));
+        let mut anchors = Announcers::new(&[anchor, of_all]);
+        let taken = anchors.shown(&data, &object, NOW_MS).unwrap();
+        assert_eq!((taken.prefix.to_string().as_str(), taken.lifetime_ms), ("/a/b", 1000));
+        let mut refused = |data: &[u8], why| {
+            assert_eq!(anchors.shown(data, &object, NOW_MS), Err(NotTaken::Counted(why)));
+        };
+        refused(&announced("/a/b", 2, 1000, &stranger), ANNOUNCEMENT_NOT_BELIEVED);
+        refused(&announced("/a/x", 2, 1000, &ours), ANNOUNCEMENT_NOT_VALID);
+        refused(&announced("/", 2, 1000, &root), ANNOUNCEMENT_NOT_VALID);
+        refused(b"\x06\x02\x07\x00", ANNOUNCEMENT_NOT_VALID);
+    }
+
+    #[test]
+    fn a_replayed_announcement_neither_outlives_its_validity_nor_its_successor() {
+        let (anchor, ours) = key("/a/KEY/1");
+        let object: Name = "/a/b/c".parse().unwrap();
+        let mut anchors = Announcers::new(&[anchor]);
+        let [old, new] = [1, 2].map(|version| announced("/a/b", version, u64::MAX, &ours));
+        let lifetime_ms = |taken: Result<Announced, NotTaken>| taken.unwrap().lifetime_ms;
+        assert_eq!(lifetime_ms(anchors.shown(&old, &object, NOW_MS)), 61_000);
+        assert_eq!(lifetime_ms(anchors.shown(&old, &object, NOW_MS + 50_000)), 11_000);
+        let over = anchors.shown(&old, &object, NOW_MS + 61_000);
+        assert_eq!(over, Err(NotTaken::Counted(ANNOUNCEMENT_NOT_VALID)));
+        lifetime_ms(anchors.shown(&new, &object, NOW_MS));
+        let replayed = anchors.shown(&old, &object, NOW_MS);
+        assert_eq!(replayed, Err(NotTaken::Counted(ANNOUNCEMENT_OLD)));
+    }
+
+    #[test]
+    fn so_many_announced_prefixes_are_remembered_and_one_more_is_when_one_is_over() {
+        let (mut announcers, prefix) =
+            (Announcers::new(&[]), |n: usize| -> Name { Name::new().join_segment(n as u64) });
+        let newest = |end_ms| Newest { version: 1, end_ms };
+        for n in 0..ANNOUNCED_PREFIXES_MAX {
+            announcers.remember(&prefix(n), newest(NOW_MS + 1), NOW_MS).unwrap();
+        }
+        let more = prefix(ANNOUNCED_PREFIXES_MAX);
+        assert_eq!(announcers.remember(&more, newest(NOW_MS + 1), NOW_MS), Err(ANNOUNCEMENTS_FULL));
+        announcers.remember(&prefix(0), newest(NOW_MS + 9), NOW_MS).unwrap();
+        announcers.remember(&more, newest(NOW_MS + 9), NOW_MS + 1).unwrap();
+        assert_eq!(announcers.newest.len(), 2);
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use namely_security::{
     CommandRefusal, CommandTime, CommandVerifier, Pattern, RejectionReason, Rule, TrustPolicy,
 };
-use namely_wire::InterestView;
 use namely_wire::mgmt::{Command, ControlResponse};
+use namely_wire::{InterestView, Name};
 
-use crate::announcement::Announcers;
+use crate::announcement::{ANNOUNCEMENT_NOT_BELIEVED, Announced, Announcers, NotTaken};
 use crate::management::Now;
 use crate::policy::{Act, Loopback, Policy, Requester};
 
@@ -17,9 +17,6 @@ const USER_NOT_ALLOWED: &str = "user_not_allowed";
 
 /// Refusal of a key whose rights do not reach.
 const KEY_NOT_ALLOWED: &str = "key_not_allowed";
-
-/// Refusal of a prefix announcement that no anchor's key signed.
-const ANNOUNCEMENT_NOT_BELIEVED: &str = "announcement_not_believed";
 
 #[derive(Debug)]
 pub(crate) struct Authenticator {
@@ -46,6 +43,17 @@ impl Authenticator {
     /// Whether the prefix announcement `data` is believed.
     pub(crate) fn believe(&mut self, data: &[u8], now: Now) -> Result<(), ControlResponse> {
         self.announcers.check(data, now.unix_ms).inspect_err(|_| self.count(ANNOUNCEMENT_NOT_BELIEVED))
+    }
+
+    /// What an announcement says that came with Data of `object`; `None`, counted, if it is not
+    /// believed.
+    pub(crate) fn shown(&mut self, announcement: &[u8], object: &Name, now: Now) -> Option<Announced> {
+        match self.announcers.shown(announcement, object, now.unix_ms) {
+            Ok(announced) => return Some(announced),
+            Err(NotTaken::NoAnchors) => {}
+            Err(NotTaken::Counted(why)) => self.count(why),
+        }
+        None
     }
 
     /// Refused commands by reason.

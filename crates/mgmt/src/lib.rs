@@ -77,6 +77,7 @@ mod production;
 mod reply;
 mod tables;
 
+pub use announcement::{ANNOUNCED_PREFIXES_MAX, Announced};
 pub use control::{
     Control, CreateFaceError, FaceSettings, FaceSpec, Faces, Neighbors, Tables, UpdateFaceError,
 };

@@ -9,7 +9,7 @@ use namely_wire::mgmt::{
 };
 use namely_wire::{InterestView, Name, NameRef};
 
-use crate::announcement;
+use crate::announcement::{self, Announced};
 use crate::authenticate::Authenticator;
 use crate::control::{Control, CreateFaceError, FaceSpec, Tables};
 use crate::counters::Counters;
@@ -115,6 +115,12 @@ impl Management {
     /// Refused commands by reason, such as `not_signed` or `replayed`.
     pub fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.authenticator.refusals().iter().map(|(reason, count)| (*reason, *count))
+    }
+
+    /// What an announcement says that came with Data of `object`, if it is believed: where there
+    /// are anchors for announcements, and one of their keys signed it.
+    pub fn shown(&mut self, announcement: &[u8], object: &Name, now: Now) -> Option<Announced> {
+        self.authenticator.shown(announcement, object, now)
     }
 
     /// Takes one Interest. Answers are added to `replies`. A `faces/create` gives a face to make

@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod announce;
 pub mod congestion;
 pub mod connection;
 mod endpoint;

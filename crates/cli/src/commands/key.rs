@@ -17,6 +17,7 @@ pub enum Key {
     /// List your keys
     List(List),
     /// Make a key and its self-signed certificate
+    #[command(visible_alias = "generate")]
     New(New),
     /// Choose the default identity, key or certificate
     Default(Default),

@@ -36,6 +36,9 @@ pub struct Serve {
     /// Let symbolic links lead out of the directory.
     #[arg(long)]
     follow_links: bool,
+    /// Announce the name to routers that learn their routes (docs/strategies.md).
+    #[arg(long)]
+    announce: bool,
     #[command(flatten)]
     waiting: Waiting,
 }
@@ -81,6 +84,9 @@ impl Serve {
         let mut server = FileServer::new(&self.dir, options, signer.clone())
             .map_err(|e| Failure::failed(e.to_string()))?
             .with_certificates(keys::certificates_for(&self.prefix)?);
+        if self.announce {
+            server = server.with_announcements();
+        }
         // The key may be new.
         connection.set_signer(namely_client::default_signer());
         let reach = register(&mut connection, &mut server).map_err(command_failure)?;

@@ -37,6 +37,9 @@ pub struct Discovery {
     pub accept: Vec<AcceptRule>,
     /// Whether all do: for a lab.
     pub open: bool,
+    /// The folder that keeps the router's key on its links; `keys` in systemd's state folder of the
+    /// service, if there is one. Without, each start makes a new key.
+    pub key_chain: Option<PathBuf>,
 }
 
 /// Prefixes that become routes when a certain neighbour announces them.
@@ -68,6 +71,7 @@ impl Default for Discovery {
             prefixes: Vec::new(),
             accept: Vec::new(),
             open: false,
+            key_chain: None,
         }
     }
 }

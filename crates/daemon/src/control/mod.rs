@@ -14,18 +14,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
 
-use namely_forwarder::FaceId;
 use namely_host::clock;
 use namely_mgmt::{Control, CreateFaceError, Incoming, Management, Now, Policy, Requester};
 use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FaceStatus};
-use namely_wire::{CACHE_POLICY_NO_CACHE, LpHeaders, Name};
+use namely_wire::{CACHE_POLICY_NO_CACHE, LpHeaders};
 
 use self::face_maker::FaceMaker;
 use self::leftovers::Leftovers;
 use self::neighbours::Neighbours;
 use self::readvertise::Readvertiser;
 use crate::config::Config;
-use crate::dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker};
+use crate::dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker, Shown};
 
 /// The longest sleep; nothing is due then, it only bounds the wait.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
@@ -140,7 +139,7 @@ impl ControlThread {
             match next {
                 Ok(ControlEvent::Packet(packet)) => self.packet(&packet),
                 Ok(ControlEvent::Face(event)) => self.face_event(&event),
-                Ok(ControlEvent::Learned(face, prefix)) => self.learn(face, &prefix),
+                Ok(ControlEvent::Learned(shown)) => self.learn(&shown),
                 Ok(ControlEvent::Woken) => {
                     if self.handle_orders().is_break() {
                         break;
@@ -244,9 +243,19 @@ impl ControlThread {
         }
     }
 
-    /// Data has shown a route. What finds no room is shown again by later Data.
-    fn learn(&mut self, face: FaceId, prefix: &Name) {
-        match self.core.learn(prefix, face, now().ns) {
+    /// Data has shown a route: to the prefix of an announcement that is believed, else to its
+    /// object. What finds no room is shown again by later Data.
+    fn learn(&mut self, shown: &Shown) {
+        let (now, face) = (now(), shown.face);
+        let is_announced = !shown.announcement.is_empty();
+        let announced =
+            is_announced.then(|| self.management.shown(&shown.announcement, &shown.object, now)).flatten();
+        let prefix = announced.as_ref().map_or(&shown.object, |announced| &announced.prefix);
+        let learned = match &announced {
+            Some(announced) => self.core.learn_announced(prefix, face, announced.lifetime_ms, now.ns),
+            None => self.core.learn(prefix, face, now.ns),
+        };
+        match learned {
             Ok(()) => {
                 tracing::debug!(%prefix, face = face.0, "a route was learned");
                 self.plane.refresh_timers();

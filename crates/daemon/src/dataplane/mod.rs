@@ -9,6 +9,7 @@
 //! Tables are changed directly, through the shared [`Core`]; the data plane need not be told,
 //! except of new times at which something expires ([`DataPlane::refresh_timers`]).
 
+mod announced;
 #[allow(unsafe_code, reason = "memory for packets; see ARCHITECTURE.md, Invariants")]
 mod buffers;
 mod command;
@@ -28,7 +29,7 @@ pub use dispatcher::{DispatchBy, DispatcherOptions};
 pub use inbox::{
     CONTROL_EVENTS_MAX, CONTROL_PACKETS_MAX, CONTROL_PACKETS_PER_HOLDER_MAX, CONTROL_PACKETS_PER_SECOND,
     CONTROL_TIME_SHARE, ControlEvent, ControlPacket, Inbox, InboxError, InboxWaker,
-    LEARNED_ROUTES_WAITING_MAX,
+    LEARNED_ROUTES_WAITING_MAX, Shown,
 };
 pub use listen::{ListenError, ListenSpec};
 pub use namely_io::{Credentials, DispatchedLinks, MulticastOptions};

@@ -290,10 +290,11 @@ impl DataPlaneShared {
         }
     }
 
-    /// Hands a route that Data has shown to the control thread.
-    pub(super) fn learned(&self, learned: Learned<'_>) {
+    /// Hands a route that Data has shown to the control thread, with the announcement that came
+    /// with the Data.
+    pub(super) fn learned(&self, learned: Learned<'_>, announcement: &[u8]) {
         let Some(object) = learned.object() else { return };
-        if !self.outbox.learned(learned.face, object) {
+        if !self.outbox.learned(learned.face, object, announcement) {
             self.count("learned_queue_full");
         }
     }

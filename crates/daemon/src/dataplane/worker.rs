@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use namely_forwarder::{Batch, FaceId, Learned, Outgoing, Output, Received};
 use namely_host::shares::Holder;
-use namely_io::{CloseReason, Event, FaceTag, Faces, Handler, OpenError, PortStatus};
+use namely_io::{CloseReason, Event, FaceTag, Faces, Handler, OpenError, PortStatus, Reach};
 use namely_link::{DropCounters, Outbound, Patch};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec};
 use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
-use namely_wire::{FaceUri, LpHeaders};
+use namely_wire::{FaceUri, LpFraming, LpHeaders, encode_lp_header};
 
+use super::announced::Announced;
 use super::command::{Command, Reply};
 use super::dispatcher::{self, Dispatched, Dispatcher, Queue};
 use super::inbox::ControlPacket;
@@ -41,6 +42,8 @@ pub(super) struct Worker {
     /// when the batch has ended and its counters are added up, so that whoever asks for them finds
     /// his own Interest counted.
     internal: Vec<ControlPacket>,
+    /// What came with packets of the batch.
+    announced: Announced,
     /// The time for which this worker has set its timer for the core's sake.
     expire_due_ns: Option<u64>,
     /// Whether packets were forwarded since the core last said what is due.
@@ -118,6 +121,7 @@ impl Worker {
             taken: Vec::new(),
             batch: Batch::new(),
             internal: Vec::new(),
+            announced: Announced::default(),
             expire_due_ns: None,
             is_expire_stale: false,
             share_ns: 0,
@@ -166,8 +170,10 @@ impl Worker {
             return;
         }
         let now_ns = io.now_ns();
-        let mut sink = Sink { io, ports: &mut self.ports, internal: &mut self.internal };
+        let Worker { ports, internal, announced, .. } = self;
+        let mut sink = Sink { io, ports, internal, announced };
         self.shared.core.receive_batch(&mut self.batch, now_ns, &mut sink);
+        self.announced.clear();
         self.internal.drain(..).for_each(|packet| self.shared.send_internal(packet));
         self.is_expire_stale = true;
     }
@@ -315,7 +321,8 @@ impl Worker {
             .armed_ns
             .is_some_and(|armed_ns| armed_ns > now_ns && armed_ns <= now_ns.saturating_add(EXPIRY_SLACK_NS));
         if !is_left_to_another {
-            let mut sink = Sink { io, ports: &mut self.ports, internal: &mut self.internal };
+            let Worker { ports, internal, .. } = self;
+            let mut sink = Sink { io, ports, internal, announced: &Announced::default() };
             expiry.armed_ns = shared.core.expire(now_ns, &mut sink);
             self.internal.drain(..).for_each(|packet| shared.send_internal(packet));
             self.expire_due_ns = expiry.armed_ns;
@@ -342,6 +349,13 @@ impl Handler for Worker {
             return;
         }
         self.forward(io, face, received);
+    }
+
+    #[cold]
+    fn announced(&mut self, packet: &Packet, announcement: &[u8]) {
+        if !self.announced.keep(packet, announcement) {
+            self.shared.count("announcement_dropped");
+        }
     }
 
     fn watched(&mut self, face: FaceTag, remote: Option<SocketAddr>, packet: &[u8]) -> bool {
@@ -391,6 +405,7 @@ struct Sink<'a> {
     io: &'a mut Io,
     ports: &'a mut Ports,
     internal: &'a mut Vec<ControlPacket>,
+    announced: &'a Announced,
 }
 
 impl Output<Packet> for Sink<'_> {
@@ -404,14 +419,41 @@ impl Output<Packet> for Sink<'_> {
         };
         let Outgoing { packet, headers, hop_limit } = outgoing;
         let hop_limit = hop_limit.map(|(offset, value)| Patch { offset, value });
+        if !self.announced.is_empty()
+            && let Some(announcement) = self.announced.with(&packet)
+            && send_announced(self.io, port, &headers, &packet, announcement)
+        {
+            return;
+        }
         // What does not get in is counted at the port.
         let _ = self.io.send(port, Outbound { headers, packet, hop_limit });
     }
 
     #[cold]
     fn learned(&mut self, learned: Learned<'_>) {
-        self.ports.shared.learned(learned);
+        let announcement = self.announced.with(learned.wire).unwrap_or_default();
+        self.ports.shared.learned(learned, announcement);
     }
+}
+
+/// Sends a packet with its announcement. Not to applications, which learn no routes, nor where the
+/// two are too long for one frame, or lost frames are sent again: false, and nothing was sent.
+#[cold]
+fn send_announced(
+    io: &mut Io,
+    port: &Arc<Port>,
+    headers: &LpHeaders,
+    packet: &Packet,
+    announcement: &[u8],
+) -> bool {
+    if port.status().reach == Reach::Local {
+        return false;
+    }
+    let mut link_packet = Vec::with_capacity(packet.len() + announcement.len() + 64);
+    let framing = LpFraming::default();
+    encode_lp_header(headers, &framing, Some(announcement), Some(packet.len()), &mut link_packet);
+    link_packet.extend_from_slice(packet);
+    io.send_encoded(port, link_packet.into())
 }
 
 impl Sink<'_> {

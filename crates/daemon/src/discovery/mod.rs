@@ -29,6 +29,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use self::faces::LinkFaces;
 use self::identity::Identity;
+pub(crate) use self::identity::KeptKey;
 pub(crate) use self::link::WatchedLink;
 use self::link::{Link, Medium};
 pub(crate) use self::start::{start, tap};
@@ -89,8 +90,9 @@ impl Running {
         tap: Arc<Tap>,
         links: Vec<Link>,
         config: namely_discovery::Config,
+        kept: KeptKey,
     ) -> Result<Self, String> {
-        let identity = Identity::new()?;
+        let identity = Identity::new(kept)?;
         let random = namely_host::random().map_err(|errno| format!("no random numbers: {errno}"))?;
         let now_ns = clock::monotonic_ns();
         let is_open = config.open;

@@ -7,8 +7,8 @@ use namely_io::ethernet::DEFAULT_GROUP;
 use namely_mgmt::Faces;
 use namely_wire::FaceUri;
 
-use super::Running;
 use super::link::{Link, WatchedLink};
+use super::{KeptKey, Running};
 use crate::config::Config;
 use crate::dataplane::{Core, DataPlane, ListenSpec, Tap};
 use crate::exit::{Exit, Failure};
@@ -32,6 +32,7 @@ pub(crate) fn start(
     core: &Arc<Core>,
     tap: Option<Arc<Tap>>,
     links: Vec<WatchedLink>,
+    kept: KeptKey,
 ) -> Result<Option<Running>, Failure> {
     let Some(tap) = tap else { return Ok(None) };
     let settings = config.discovery.settings().map_err(|why| Failure::new(Exit::Configuration, why))?;
@@ -40,7 +41,7 @@ pub(crate) fn start(
         Ok(Link { watched, group, seen: None, neighbours: Vec::new() })
     };
     let links = links.into_iter().map(with_group).collect::<Result<_, Failure>>()?;
-    Running::start(plane.clone(), core.clone(), tap, links, settings).map(Some).map_err(failed)
+    Running::start(plane.clone(), core.clone(), tap, links, settings, kept).map(Some).map_err(failed)
 }
 
 /// The face of a link's group, which the configuration may have made already.

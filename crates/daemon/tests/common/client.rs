@@ -14,8 +14,8 @@ use namely_wire::mgmt::{
     FaceStatus, RibEntry, Route, Scope, blocks,
 };
 use namely_wire::{
-    DataBuilder, DataView, InterestBuilder, InterestView, LpHeaders, LpView, NackReason, Name,
-    encode_lp_packet, tlv,
+    DataBuilder, DataView, InterestBuilder, InterestView, LpFraming, LpHeaders, LpView, NackReason, Name,
+    encode_lp_header, encode_lp_packet, tlv,
 };
 
 use super::PATIENCE;
@@ -251,6 +251,19 @@ impl Client {
         let headers = LpHeaders { pit_token: packet.headers.pit_token, ..LpHeaders::default() };
         self.send(&encode_lp_packet(&headers, &data));
         name
+    }
+
+    /// The same with a PrefixAnnouncement.
+    pub fn serve_one_announced(&mut self, content: &[u8], announcement: &[u8]) {
+        let packet = self.receive(PATIENCE).expect("an Interest");
+        let interest = packet.interest();
+        let data = DataBuilder::new(interest.name).freshness_ms(1000);
+        let data = namely_security::sign_data(&data, content, &Signer::digest_sha256()).expect("a digest");
+        let headers = LpHeaders { pit_token: packet.headers.pit_token, ..LpHeaders::default() };
+        let mut wire = Vec::new();
+        let framing = LpFraming::default();
+        encode_lp_header(&headers, &framing, Some(announcement), Some(data.len()), &mut wire);
+        self.send(&[wire, data].concat());
     }
 
     /// Whether the router closed the connection.

@@ -109,6 +109,19 @@ impl Net {
         self.start(i, dir, &[&["--config", &file][..], options].concat())
     }
 
+    /// What a router says that does not start with these lines of `[discovery]`.
+    pub fn refused(&self, i: usize, discovery: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("namely.toml");
+        std::fs::write(&file, format!("[discovery]\n{discovery}\n")).unwrap();
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.of(i)]).arg(namelyd().get_program());
+        command.arg("--config").arg(&file).args(["--only", "--listen", "dev://eth0"]);
+        let output = command.output().unwrap();
+        assert!(!output.status.success(), "it starts");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
     /// A router on a port of UDP, with lines of configuration.
     pub fn udp_router(&self, i: usize, config: &str, listen: &str) -> Router {
         let dir = tempfile::tempdir().unwrap();

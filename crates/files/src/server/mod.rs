@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use namely_host::clock;
 use namely_security::{CryptoError, ManifestHash, Signer, sign_data};
+use namely_transport::announce::Announcer;
 use namely_transport::connection::Outbox;
 use namely_transport::publish::SegmentWriter;
 use namely_transport::publish::{PACKET_OCTETS_DEFAULT, SEGMENT_OCTETS_DEFAULT, Signing};
@@ -116,6 +117,7 @@ pub struct FileServer {
     packaging: Packaging,
     metadata_freshness_ms: u64,
     certificates: Certificates,
+    announcer: Option<Announcer>,
     /// By the octets of the versioned name.
     objects: HashMap<Vec<u8>, Entry>,
     indexes: Indexes,
@@ -196,6 +198,7 @@ impl FileServer {
             },
             metadata_freshness_ms: options.metadata_freshness_ms.max(1),
             certificates: Certificates::default(),
+            announcer: None,
             objects: HashMap::new(),
             indexes: Indexes::default(),
             uses: 0,
@@ -206,6 +209,14 @@ impl FileServer {
     /// Answers for `certificates` too, so that clients find the key that signed what they fetch.
     pub fn with_certificates(mut self, certificates: Vec<Vouched>) -> Self {
         self.certificates.set(certificates);
+        self
+    }
+
+    /// Announces the directory's name with what consumers ask for first, so that routers which
+    /// learn their routes learn it as a whole.
+    pub fn with_announcements(mut self) -> Self {
+        let signer = self.packaging.signer.clone();
+        self.announcer = Some(Announcer::new(self.prefix.clone(), signer));
         self
     }
 
@@ -406,7 +417,10 @@ impl FileServer {
         if wire.len() > PACKET_OCTETS_MAX {
             return Err(Unavailable::TooLarge);
         }
-        outbox.send(headers, &wire);
+        match &mut self.announcer {
+            Some(announcer) => outbox.send_announced(headers, &wire, announcer.announcement()?),
+            None => outbox.send(headers, &wire),
+        }
         Ok(())
     }
 

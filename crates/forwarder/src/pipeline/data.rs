@@ -84,7 +84,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             more = self.take_satisfied(context, ingress, &view, hashes, &mut digest, &mut satisfied);
         }
         if told.get().teaches {
-            out.learned(Learned { face: ingress.id(), data: view.name });
+            out.learned(Learned { face: ingress.id(), data: view.name, wire: view.wire });
         }
         if let Some((face, token)) = last {
             self.send_data(&face, token, packet, told.get().data, out);

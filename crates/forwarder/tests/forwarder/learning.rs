@@ -2,8 +2,8 @@
 
 use crate::bench::*;
 use namely_forwarder::{
-    Config, DISCOVERY_FACES_MAX, DropReason, FaceError, FaceId, LEARNED_ROUTE_MS, Learned, Outgoing, Output,
-    Received,
+    ANNOUNCED_ROUTE_MS_MAX, Config, DISCOVERY_FACES_MAX, DropReason, FaceError, FaceId, LEARNED_ROUTE_MS,
+    Learned, Outgoing, Output, Received,
 };
 use namely_wire::mgmt::RouteOrigin;
 use namely_wire::{LpHeaders, NackReason, Name};
@@ -177,13 +177,27 @@ fn a_learned_route_ends_by_itself_and_names_that_stay_here_teach_none() {
     assert!(router.bench.fw.rib_snapshot(router.bench.now_ns).is_empty());
     let object = |uri: &str| {
         let data = name(uri);
-        Learned { face: FaceId(300), data: data.as_name() }.object().map(|name| name.to_name().to_string())
+        Learned { face: FaceId(300), data: data.as_name(), wire: &[] }
+            .object()
+            .map(|name| name.to_name().to_string())
     };
     let of = |prefix: &str| Some(prefix.to_owned());
     assert_eq!(object("/a/b/32=metadata/v=1/seg=0"), of("/a/b"));
     assert_eq!((object("/a/b/seg=4"), object("/a/b")), (of("/a/b"), of("/a/b")));
     for none in ["/", "/v=1/seg=0", "/localhost/a/b", "/localhop/a/b"] {
         assert_eq!(object(none), None, "{none}");
+    }
+}
+
+#[test]
+fn an_announced_route_lasts_as_long_as_it_says_and_ten_minutes_at_most() {
+    let router = Router::<2>::new();
+    let now_ns = router.bench.now_ns;
+    let max = ANNOUNCED_ROUTE_MS_MAX;
+    for (asked_ms, given_ms) in [(1, 1), (max, max), (max + 1, max), (u64::MAX, max)] {
+        router.bench.fw.learn_announced(&name("/a"), router.neighbours[0], asked_ms, now_ns).unwrap();
+        let routes = router.bench.fw.rib_snapshot(now_ns);
+        assert_eq!((routes.len(), routes[0].routes[0].expiration_period_ms), (1, Some(given_ms)));
     }
 }
 

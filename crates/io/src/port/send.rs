@@ -33,6 +33,24 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         Ok(state.follow_up(context))
     }
 
+    /// Queues what is a link packet already; `None` if it cannot leave as it is, or there is no
+    /// room.
+    pub(crate) fn send_encoded(
+        &self,
+        link_packet: P,
+        total_octets: isize,
+        context: SendContext,
+        charge: &mut isize,
+    ) -> Option<FollowUp> {
+        let mut state = self.state.lock();
+        state.admit(&self.limits, || self.is_closed(), total_octets).ok()?;
+        let PortState { link, queue, .. } = &mut *state;
+        let before = queue.memory_octets();
+        let sent = link.send_encoded(link_packet, &mut |frame| queue.push(frame, true, context.now_ns));
+        *charge += (queue.memory_octets() - before) as isize;
+        sent.then(|| state.follow_up(context))
+    }
+
     /// Shows an arrived frame to the sending half of the link service.
     ///
     /// # Errors

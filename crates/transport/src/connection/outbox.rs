@@ -102,6 +102,17 @@ impl Outbox {
         }
     }
 
+    /// Queues `packet` with a PrefixAnnouncement. Over datagrams it goes without.
+    pub fn send_announced(&mut self, headers: &LpHeaders, packet: &[u8], announcement: &[u8]) {
+        if self.link.is_some() {
+            return self.send(headers, packet);
+        }
+        let framing = LpFraming::default();
+        encode_lp_header(headers, &framing, Some(announcement), Some(packet.len()), &mut self.buf);
+        self.buf.extend_from_slice(packet);
+        self.packets += 1;
+    }
+
     /// Queues a packet that `fill` appends in place; it must append exactly `octets`. When it
     /// fails, or appends another number of octets, nothing is queued.
     ///

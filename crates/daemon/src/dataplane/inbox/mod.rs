@@ -41,10 +41,21 @@ pub enum ControlEvent {
     Packet(ControlPacket),
     /// A face came, went, or changed its state.
     Face(Box<FaceEventNotification>),
-    /// By this face, Data came that shows where this prefix can be reached.
-    Learned(FaceId, Name),
+    /// Data has shown a route.
+    Learned(Shown),
     /// [`InboxWaker::wake`] was called.
     Woken,
+}
+
+/// By a face came Data that shows where an object can be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Where it came from.
+    pub face: FaceId,
+    /// What it is of.
+    pub object: Name,
+    /// The PrefixAnnouncement that came with it, unchecked; empty if none did.
+    pub announcement: Vec<u8>,
 }
 
 /// A packet for the router itself. Answer with [`super::DataPlane::inject`].
@@ -113,7 +124,7 @@ struct Queue {
     events: VecDeque<Box<FaceEventNotification>>,
     /// Events since the last packet.
     events_in_a_row: u32,
-    learned: VecDeque<(FaceId, Name)>,
+    learned: VecDeque<Shown>,
     packets: Turns,
     /// Whose packet is being handled, and since when, ns.
     handling: Option<(Holder, u64)>,
@@ -175,9 +186,9 @@ impl Queue {
         }
         // After what was told of faces before, and never many.
         if self.events.is_empty()
-            && let Some((face, prefix)) = self.learned.pop_front()
+            && let Some(shown) = self.learned.pop_front()
         {
-            return Ok(ControlEvent::Learned(face, prefix));
+            return Ok(ControlEvent::Learned(shown));
         }
         let turn = self.packets.next(now_ns, !self.is_stopped);
         let is_their_turn = self.events_in_a_row < EVENTS_PER_PACKET || !matches!(turn, Turn::Of(_));
@@ -232,9 +243,11 @@ impl Outbox {
     }
 
     /// Tells of a route that Data has shown. False if too many wait.
-    pub(super) fn learned(&self, face: FaceId, prefix: NameRef<'_>) -> bool {
+    pub(super) fn learned(&self, face: FaceId, object: NameRef<'_>, announcement: &[u8]) -> bool {
         let mut queue = self.shared.queue.lock();
-        let is_known = |(own, name): &(FaceId, Name)| *own == face && name.as_name() == prefix;
+        let is_known = |shown: &Shown| {
+            shown.face == face && shown.object.as_name() == object && shown.announcement == announcement
+        };
         // An object's pieces come together.
         if queue.learned.back().is_some_and(is_known) {
             return true;
@@ -242,7 +255,8 @@ impl Outbox {
         if queue.learned.len() >= LEARNED_ROUTES_WAITING_MAX {
             return false;
         }
-        queue.learned.push_back((face, prefix.to_name()));
+        let (object, announcement) = (object.to_name(), announcement.to_vec());
+        queue.learned.push_back(Shown { face, object, announcement });
         self.told(queue);
         true
     }
@@ -329,14 +343,14 @@ mod tests {
         let (outbox, inbox) = pair();
         let name = |i: usize| format!("/{i}").parse::<Name>().unwrap();
         for i in 0..LEARNED_ROUTES_WAITING_MAX {
-            assert!(outbox.learned(FaceId(300), name(i).as_name()));
+            assert!(outbox.learned(FaceId(300), name(i).as_name(), b""));
         }
         let last = LEARNED_ROUTES_WAITING_MAX - 1;
-        assert!(outbox.learned(FaceId(300), name(last).as_name()), "the same again needs no place");
-        assert!(!outbox.learned(FaceId(301), name(last).as_name()));
+        assert!(outbox.learned(FaceId(300), name(last).as_name(), b""), "the same again needs no place");
+        assert!(!outbox.learned(FaceId(301), name(last).as_name(), b""));
         for i in 0..LEARNED_ROUTES_WAITING_MAX {
             let next = inbox.try_next();
-            assert!(matches!(next, Some(ControlEvent::Learned(FaceId(300), known)) if known == name(i)));
+            assert!(matches!(next, Some(ControlEvent::Learned(shown)) if shown.object == name(i)));
         }
         assert!(inbox.try_next().is_none());
     }
