@@ -77,7 +77,7 @@ pub trait Output<B> {
     /// lock held; must not wait.
     fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
         let _ = wanted;
-        TierAnswer::Absent
+        TierAnswer::NoTier
     }
 
     /// Returns true while the tier has as many requests pending as its threshold says.
@@ -89,7 +89,7 @@ pub trait Output<B> {
     /// held; must not wait.
     fn tier_write(&mut self, leaving: Leaving<B>) -> TierWrite {
         let _ = leaving;
-        TierWrite::Refused
+        TierWrite::NoTier
     }
 }
 

@@ -109,6 +109,8 @@ pub struct Leaving<B> {
 /// What the tier does with a Data that leaves the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TierWrite {
+    /// There is no tier. Not counted.
+    NoTier,
     /// It writes it.
     Taken,
     /// It does not want it: its admission policy, or it has it.
@@ -223,6 +225,7 @@ impl TierCounters {
 
     pub(crate) fn wrote(&self, outcome: TierWrite) {
         let counter = match outcome {
+            TierWrite::NoTier => return,
             TierWrite::Taken => &self.writes,
             TierWrite::Refused => &self.writes_refused,
             TierWrite::Busy => &self.writes_bypassed,

@@ -4,7 +4,8 @@
 //!
 //! There is no clock, no randomness but the seed's, and no thread: the same calls with the same
 //! seed give the same packets at the same nanoseconds, octet for octet ([`Network::trace_digest`]).
-//! What computing costs is not modelled: a node answers in no time.
+//! What computing costs is not modelled, but at nodes with a disk ([`DiskSpec`]): others answer in
+//! no time.
 //!
 //! What a node does beyond forwarding is a [`Behaviour`], attached to its forwarder by an
 //! application's face: it gets packets and a timer, sends packets, and may change the node's
@@ -36,7 +37,9 @@ mod alarm;
 mod behaviour;
 mod behaviours;
 pub mod bottleneck;
+mod disk;
 mod link;
+pub mod nbcache;
 mod network;
 mod node;
 pub mod plot;
@@ -45,7 +48,8 @@ mod routes;
 pub mod table;
 
 pub use behaviour::{Behaviour, Context};
-pub use behaviours::{ConstantRate, FileFetch, Hostile, Producer};
+pub use behaviours::{Catalogue, ConstantRate, FileFetch, Hostile, Load, Producer};
+pub use disk::{DiskCounts, DiskSpec, Processing};
 pub use link::{LinkCounts, LinkSpec};
 pub use network::{AppId, Network, PortId};
 pub use node::{NodeId, Packet, Router, RouterSpec};

@@ -6,12 +6,16 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
-use namely_forwarder::{FaceId, FaceProperties, Forwarder, Learned, Outgoing, Output, Received};
+use namely_forwarder::{
+    FaceId, FaceProperties, Forwarder, Learned, Leaving, Outgoing, Output, Received, TierAnswer, TierWrite,
+    Wanted,
+};
 use namely_link::ReassemblyTotal;
 use namely_wire::Name;
 
 use crate::alarm::Alarm;
 use crate::behaviour::{Behaviour, Context};
+use crate::disk::{Disk, DiskCounts, Done, Job};
 use crate::link::{Flight, LinkCounts, LinkSpec, Port, REASSEMBLY_OCTETS_MAX};
 use crate::node::{Node, NodeId, Packet, Router, RouterSpec, Target};
 use crate::random::Random;
@@ -34,6 +38,12 @@ enum What {
     Wake(usize),
     /// A forwarder's timers.
     Expire(usize),
+    /// A node's processor is free again.
+    Process(usize),
+    /// A node's disk has done something.
+    Disk(usize, Job),
+    /// A node hears of it.
+    Read(usize, Done),
 }
 
 struct Event {
@@ -72,9 +82,11 @@ struct App {
     alarm: Alarm,
 }
 
-/// What a forwarder sends and learns.
+/// What a forwarder sends and learns, and the disk below it.
 #[derive(Default)]
 struct Emitted {
+    /// That of the node whose turn it is.
+    disk: Option<Disk>,
     packets: Vec<(FaceId, Outgoing<Packet>)>,
     learned: Vec<(FaceId, Name)>,
 }
@@ -86,6 +98,20 @@ impl Output<Packet> for Emitted {
 
     fn learned(&mut self, learned: Learned<'_>) {
         self.learned.extend(learned.object().map(|prefix| (learned.face, prefix.to_name())));
+    }
+
+    const HAS_TIER: bool = true;
+
+    fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+        self.disk.as_mut().map_or(TierAnswer::NoTier, |disk| disk.read(wanted))
+    }
+
+    fn tier_is_busy(&self) -> bool {
+        self.disk.as_ref().is_some_and(Disk::is_busy)
+    }
+
+    fn tier_write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
+        self.disk.as_mut().map_or(TierWrite::NoTier, |disk| disk.write(leaving))
     }
 }
 
@@ -139,6 +165,8 @@ impl Network {
             forwarder,
             faces: BTreeMap::new(),
             inbox: VecDeque::new(),
+            disk: spec.disk.map(Disk::new),
+            occupied_until_ns: 0,
             alarm: Alarm::OFF,
         });
         NodeId(self.nodes.len() - 1)
@@ -214,6 +242,20 @@ impl Network {
     /// A node's forwarder.
     pub fn router(&self, node: NodeId) -> &Router {
         &self.nodes[node.0].forwarder
+    }
+
+    /// Puts Data on a node's disk, as if it had been written long ago.
+    ///
+    /// # Panics
+    /// If the node has no disk.
+    pub fn store(&mut self, node: NodeId, packets: impl IntoIterator<Item = Packet>) {
+        let disk = self.nodes[node.0].disk.as_mut().expect("a node with a disk");
+        packets.into_iter().for_each(|packet| disk.keep(packet, 0));
+    }
+
+    /// What a node's disk has done, and has to do.
+    pub fn disk_counts(&self, node: NodeId) -> DiskCounts {
+        self.nodes[node.0].disk.as_ref().map(Disk::counts).unwrap_or_default()
     }
 
     /// A behaviour, to read what it measured; `None` if it is of another type.
@@ -330,6 +372,9 @@ impl Network {
                 Ok(()) => self.settle(node),
                 Err(again) => self.schedule_if(again, What::Expire(node)),
             },
+            What::Process(node) => self.settle(node),
+            What::Disk(node, job) => self.finish(node, job),
+            What::Read(node, done) => self.complete(node, done),
         }
     }
 
@@ -359,18 +404,69 @@ impl Network {
         }
     }
 
-    /// Processes all that a node has received, and what follows from it at the node itself.
+    /// Processes what a node has received, and what follows from it at the node itself, until its
+    /// processor is occupied.
     fn settle(&mut self, node: usize) {
         let mut outgoing = std::mem::take(&mut self.outgoing);
-        while let Some((face, received)) = self.nodes[node].inbox.pop_front() {
+        outgoing.disk = self.nodes[node].disk.take();
+        while self.nodes[node].occupied_until_ns <= self.now_ns
+            && let Some((face, received)) = self.nodes[node].inbox.pop_front()
+        {
+            if let Some(disk) = &mut outgoing.disk {
+                (disk.waiting, disk.cost_ns) = (self.nodes[node].inbox.len(), 0);
+            }
             self.nodes[node].forwarder.receive(face, received, self.now_ns, &mut outgoing);
+            self.occupy(node, &mut outgoing);
             self.hand_out(node, &mut outgoing);
         }
         let next_ns = self.nodes[node].forwarder.expire(self.now_ns, &mut outgoing);
         self.hand_out(node, &mut outgoing);
+        if let Some(disk) = &mut outgoing.disk {
+            disk.waiting = self.nodes[node].inbox.len();
+        }
+        self.nodes[node].disk = outgoing.disk.take();
         self.outgoing = outgoing;
         let armed = self.nodes[node].alarm.set(next_ns.map_or(u64::MAX, |at_ns| at_ns.max(self.now_ns + 1)));
         self.schedule_if(armed, What::Expire(node));
+    }
+
+    /// Begins what the disk has to do, and occupies the processor for as long as the packet costs.
+    fn occupy(&mut self, node: usize, outgoing: &mut Emitted) {
+        let Some(disk) = &mut outgoing.disk else { return };
+        for (takes_ns, job) in std::mem::take(&mut disk.begun) {
+            self.schedule(self.now_ns + takes_ns, What::Disk(node, job));
+        }
+        if disk.cost_ns > 0 {
+            self.nodes[node].occupied_until_ns = self.now_ns + disk.cost_ns;
+            self.schedule(self.now_ns + disk.cost_ns, What::Process(node));
+        }
+    }
+
+    /// A request to a node's disk is done.
+    fn finish(&mut self, node: usize, job: Job) {
+        let Some(disk) = &mut self.nodes[node].disk else { return };
+        let (done, notice_ns) = (disk.finish(job), disk.notice_ns());
+        for (takes_ns, job) in std::mem::take(&mut disk.begun) {
+            self.schedule(self.now_ns + takes_ns, What::Disk(node, job));
+        }
+        match done {
+            Some(done) if notice_ns > 0 => self.schedule(self.now_ns + notice_ns, What::Read(node, done)),
+            Some(done) => self.complete(node, done),
+            None => {}
+        }
+    }
+
+    /// A node's forwarder hears of a read. That costs its processor nothing; the request did.
+    fn complete(&mut self, node: usize, Done { ticket, completion }: Done) {
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        outgoing.disk = self.nodes[node].disk.take();
+        self.nodes[node].forwarder.tier_completed(ticket, completion, self.now_ns, &mut outgoing);
+        outgoing.disk.iter_mut().for_each(|disk| disk.cost_ns = 0);
+        self.occupy(node, &mut outgoing);
+        self.hand_out(node, &mut outgoing);
+        self.nodes[node].disk = outgoing.disk.take();
+        self.outgoing = outgoing;
+        self.settle(node);
     }
 
     fn hand_out(&mut self, node: usize, emitted: &mut Emitted) {

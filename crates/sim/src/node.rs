@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use namely_forwarder::{Config, FaceId, Forwarder, Received};
+use namely_forwarder::{Config, FaceId, Forwarder, Received, TierMarking};
 
 use crate::alarm::Alarm;
+use crate::disk::{Disk, DiskSpec};
 
 /// A packet in the simulator.
 pub type Packet = Arc<[u8]>;
@@ -35,6 +36,12 @@ pub struct RouterSpec {
     pub pit_entries_per_face_max: usize,
     /// Faces that it may have.
     pub faces_max: usize,
+    /// A disk below its content store.
+    pub disk: Option<DiskSpec>,
+    /// Who marks Data that comes from the disk.
+    pub cs_marking: TierMarking,
+    /// How often it says to those that ask it that its disk is busy, ns; 0: never.
+    pub cs_announce_ns: u64,
 }
 
 impl Default for RouterSpec {
@@ -46,6 +53,9 @@ impl Default for RouterSpec {
             pit_entries_max: 4096,
             pit_entries_per_face_max: 4096,
             faces_max: 64,
+            disk: None,
+            cs_marking: TierMarking::default(),
+            cs_announce_ns: 0,
         }
     }
 }
@@ -61,6 +71,8 @@ impl RouterSpec {
             pit_entries_per_holder_max: self.pit_entries_max,
             cs_packets_max: self.cs_packets_max,
             cs_entries_max: self.cs_packets_max * 8,
+            cs_marking: self.cs_marking,
+            cs_announce_ns: self.cs_announce_ns,
             fib_entries_max: 4096,
             rib_routes_max: 4096,
             bindings_max: 1024,
@@ -84,5 +96,8 @@ pub(crate) struct Node {
     pub(crate) faces: BTreeMap<FaceId, Target>,
     /// Packets that faces have yielded.
     pub(crate) inbox: VecDeque<(FaceId, Received<Packet>)>,
+    pub(crate) disk: Option<Disk>,
+    /// Until when its processor is occupied.
+    pub(crate) occupied_until_ns: u64,
     pub(crate) alarm: Alarm,
 }

@@ -208,7 +208,7 @@ impl Algorithm {
     pub const WORDS: [&'static str; 6] = ["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:N"];
 
     /// A controller of this kind whose window stays at or below `window_max`.
-    pub(crate) fn controller(self, window_max: usize) -> Box<dyn CongestionControl> {
+    pub fn controller(self, window_max: usize) -> Box<dyn CongestionControl> {
         match self {
             Algorithm::Fixed(window) => Box::new(Fixed(window.min(window_max))),
             Algorithm::Aimd => Box::new(Aimd::new(window_max)),
