@@ -8,6 +8,7 @@ use crate::instructions::{Instructions, InstructionsWork};
 use crate::options::Compare;
 use crate::plain::PlainCommand;
 use crate::soak::Soak;
+use crate::store::Store;
 use crate::tables::{Tables, TablesCase};
 
 /// Side-by-side benchmarks of namely and its peers.
@@ -37,6 +38,9 @@ pub enum Command {
     /// Measure the forwarding core alone: its tables, without sockets
     #[command(after_help = TABLES_HELP)]
     Tables(Tables),
+    /// Measure the content store's disk tier alone, beside fio on the same files
+    #[command(after_help = STORE_HELP)]
+    Store(Store),
     /// Count the instructions of fixed work under valgrind and compare them with a snapshot
     #[command(after_help = INSTRUCTIONS_HELP)]
     Instructions(Instructions),
@@ -50,6 +54,9 @@ pub enum Command {
     #[command(subcommand, hide = true)]
     Plain(PlainCommand),
 }
+
+const STORE_HELP: &str = "Example: namely-bench store --dir /var/tmp --records 1000000\n
+fio is looked for on PATH; without it the tier is measured alone.";
 
 const HELP: &str =
     "Programs are looked for on PATH and in these environment variables (a file or its directory):

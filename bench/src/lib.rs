@@ -7,6 +7,8 @@
 //!
 //! `attacks` attacks a router and watches what becomes of the honest.
 //!
+//! `store` measures the content store's disk tier alone.
+//!
 //! `tables` measures the forwarding core alone, `instructions` counts what fixed work costs it. The
 //! experiments of published systems are in `experiments`, on parts of this crate.
 //!
@@ -37,5 +39,6 @@ pub mod rtt;
 pub mod scenario;
 pub mod soak;
 pub mod stats;
+pub mod store;
 pub mod subject;
 pub mod tables;

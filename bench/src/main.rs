@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
-use namely_bench::{attacker, attacks, compare, instructions, plain, soak, tables};
+use namely_bench::{attacker, attacks, compare, instructions, plain, soak, store, tables};
 
 /// The tables are large, and have what the router gives them.
 #[global_allocator]
@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Command::Attacks(options) => attacks::run(&options),
         Command::Attacker(options) => attacker::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Store(options) => store::run(&options),
         Command::Tables(options) => tables::run(&options),
         Command::TablesCase(options) => tables::run_case(&options),
         Command::Instructions(options) => instructions::run(&options),

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::queue::Job;
 use super::ring::{DEPTH, Ring};
-use super::shared::{Reader, Shared};
+use super::shared::{For, Shared};
 
 /// Takes one request and does it; whether there was one.
 pub(crate) fn serve_one(shared: &Shared) -> bool {
@@ -49,14 +49,14 @@ pub(crate) fn start(
 }
 
 /// Starts the thread that serves the queue by a ring.
-pub(crate) fn start_ring(shared: &Arc<Shared>, ring: Ring<Reader>) -> io::Result<JoinHandle<()>> {
+pub(crate) fn start_ring(shared: &Arc<Shared>, ring: Ring<For>) -> io::Result<JoinHandle<()>> {
     start("cs-disk-ring", shared, |shared| serve_ring(shared, ring))
 }
 
 /// A request that is done, with what became of it, and is told of later: the disk is a slow one.
-type Late = (Instant, Job<Reader>, io::Result<()>);
+type Late = (Instant, Job<For>, io::Result<()>);
 
-fn serve_ring(shared: &Shared, mut ring: Ring<Reader>) {
+fn serve_ring(shared: &Shared, mut ring: Ring<For>) {
     let mut late: Vec<Late> = Vec::new();
     // When each that the kernel has is due, if the disk is a slow one: in the order of beginning.
     let mut due: Vec<(u64, Instant)> = Vec::new();
@@ -105,7 +105,7 @@ fn serve_ring(shared: &Shared, mut ring: Ring<Reader>) {
 }
 
 /// What tells requests apart that are under way.
-fn key(job: &Job<Reader>) -> u64 {
+fn key(job: &Job<For>) -> u64 {
     match job {
         Job::Read { buffer, .. } => buffer.as_ptr().addr() as u64,
         Job::Write(writing) => writing.buffer.as_ptr().addr() as u64,

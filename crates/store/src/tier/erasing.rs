@@ -102,7 +102,7 @@ impl Shared {
     fn take_out(&self, erased: &Erased) -> io::Result<()> {
         let segments: Vec<_> = self.segments.read().iter().flatten().cloned().collect();
         for segment in segments.into_iter().filter(|segment| segment.number <= erased.segment) {
-            let octets = segment.file.metadata()?.len();
+            let octets = segment.end();
             let (mut kept, mut gone) = (Vec::new(), 0);
             Window::new(&segment.file, octets).records(&self.key, |offset, whole| {
                 let is_gone = erased.covers(segment.number, whole.name);

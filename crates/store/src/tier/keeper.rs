@@ -99,11 +99,12 @@ impl Shared {
 
     /// Without its index a segment is read whole when the tier is opened.
     pub(crate) fn seal(&self, segment: &Segment) -> io::Result<()> {
-        segment.is_sealed.store(true, Ordering::Release);
         let records = std::mem::take(&mut *segment.records.lock());
         let end = records.iter().map(|record| record.place.end()).max().unwrap_or(BLOCK_OCTETS);
         let octets = end.next_multiple_of(BLOCK_OCTETS).min(segment.octets);
-        segment.file.set_len(octets)?;
+        let cut_off = segment.cut_off(octets);
+        segment.is_sealed.store(true, Ordering::Release);
+        cut_off?;
         self.octets.fetch_sub(segment.octets - octets, Ordering::Relaxed);
         segment.file.sync_data()?;
         write_index(&self.folder, &self.key, (segment.number, octets), &records)
@@ -173,8 +174,7 @@ impl Shared {
     /// A segment without records goes.
     pub(crate) fn forget(&self, segment: &Segment) {
         self.segments.write()[segment.slot] = None;
-        let octets = segment.file.metadata().map_or(segment.octets, |metadata| metadata.len());
-        self.octets.fetch_sub(octets, Ordering::Relaxed);
+        self.octets.fetch_sub(segment.end(), Ordering::Relaxed);
         if let Err(error) = remove_files(&self.folder, segment.number) {
             self.note_fault(TierError::new(&segment_path(&self.folder, segment.number), error), false);
         }
@@ -184,8 +184,7 @@ impl Shared {
     fn reinsert(&self, segment: &Segment, records: &[(u64, Place)]) {
         let pinned = self.pinned.read().clone();
         let mut octets_left = self.options.segment_octets() / REINSERTED_PART;
-        let Ok(octets) = segment.file.metadata().map(|metadata| metadata.len()) else { return };
-        let mut window = Window::new(&segment.file, octets);
+        let mut window = Window::new(&segment.file, segment.end());
         for (hash, place) in records {
             if (!place.was_read() && pinned.is_empty()) || place.octets() as u64 > octets_left {
                 continue;

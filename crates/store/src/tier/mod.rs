@@ -86,6 +86,7 @@
 //! sealed have none. What was written before [`Tier::sync`], or before the last time that the tier
 //! did that itself, is there.
 
+mod ahead;
 mod buffer;
 mod caller;
 mod engine;
@@ -134,11 +135,12 @@ pub use self::place::SEGMENTS_MAX;
 pub use self::shared::Written;
 pub use self::status::Status;
 
+use self::ahead::Ahead;
 use self::index::Index;
 use self::log::Log;
 use self::queue::Queue;
 use self::ring::Ring;
-use self::shared::{Orders, Reader, Shared};
+use self::shared::{For, Orders, Shared};
 use crate::lock::Lock;
 
 /// Threads of the engine where io_uring cannot be had.
@@ -179,6 +181,7 @@ impl Tier {
             segments: RwLock::default(),
             log: Mutex::new(Log::new(options.group_octets())),
             queue: Queue::new(options.fairness, options.slowness, waker),
+            ahead: Ahead::new(),
             orders: Mutex::new(Orders::default()),
             bell: Condvar::new(),
             counters: status::Counters::default(),
@@ -200,7 +203,7 @@ impl Tier {
         Ok(tier)
     }
 
-    fn start(&mut self, ring: Option<Ring<Reader>>) -> Result<(), TierError> {
+    fn start(&mut self, ring: Option<Ring<For>>) -> Result<(), TierError> {
         let fault = |error| TierError::Io(self.shared.folder.clone(), error);
         (self.engine_name, self.engine) = match (self.shared.options.engine, ring) {
             (EngineKind::Inline, _) => return Ok(()),
@@ -380,7 +383,7 @@ fn waker(folder: &Path) -> Result<Waker, TierError> {
 }
 
 /// A ring where one is wanted and can be had.
-fn ring(kind: EngineKind) -> Result<Option<Ring<Reader>>, TierError> {
+fn ring(kind: EngineKind) -> Result<Option<Ring<For>>, TierError> {
     match kind {
         EngineKind::Inline | EngineKind::Threads(_) => Ok(None),
         EngineKind::Uring => Ring::new().map(Some).map_err(TierError::Uring),

@@ -100,7 +100,7 @@ impl Shared {
         for record in records.iter().rev().filter(|_| self.index.records() < self.options.records_max()) {
             self.index.insert_older(record.hash, record.place);
         }
-        let octets = segment.file.metadata().map_err(fault)?.len();
+        let octets = segment.end();
         self.octets.fetch_add(octets, Ordering::Relaxed);
         self.segments.write().push(Some(Arc::new(segment)));
         Ok(())
@@ -129,7 +129,7 @@ impl Shared {
         let end = records.iter().map(|record| record.place.end()).max().unwrap_or(BLOCK_OCTETS);
         let octets = end.next_multiple_of(BLOCK_OCTETS);
         // What lies behind is of no use to anybody; it may stay where it cannot be cut off.
-        let shortened = segment.file.set_len(octets).and_then(|()| segment.file.sync_data());
+        let shortened = segment.cut_off(octets).and_then(|()| segment.file.sync_data());
         let index =
             shortened.and_then(|()| write_index(&self.folder, &self.key, (segment.number, octets), &records));
         if let Err(error) = index {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use namely_host::disk::{self, File};
 use parking_lot::Mutex;
@@ -34,6 +34,8 @@ pub(crate) struct Segment {
     pub(crate) file: File,
     /// Octets that it may have.
     pub(crate) octets: u64,
+    /// Octets that it has once it is sealed.
+    end: AtomicU64,
     /// Groups that are not written yet.
     pub(crate) groups: AtomicUsize,
     /// All that it has is on the disk, with its index.
@@ -49,10 +51,23 @@ impl Segment {
             slot,
             file,
             octets,
+            end: AtomicU64::new(octets),
             groups: AtomicUsize::new(0),
             is_sealed: AtomicBool::new(is_sealed),
             records: Mutex::new(Vec::new()),
         }
+    }
+
+    /// Octets of its file.
+    pub(crate) fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// It ends here: nothing is written behind it.
+    pub(crate) fn cut_off(&self, octets: u64) -> io::Result<()> {
+        self.file.set_len(octets)?;
+        self.end.store(octets, Ordering::Release);
+        Ok(())
     }
 
     /// Makes the file of segment `number`, with room for `octets`.

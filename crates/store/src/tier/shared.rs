@@ -9,6 +9,7 @@ use std::time::Instant;
 use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
 use parking_lot::{Condvar, Mutex, RwLock};
 
+use super::ahead::{Ahead, PART_OCTETS, PartKey, Way, extent};
 use super::buffer::{Buffer, blocks};
 use super::caller::{Asked, Bypass, Inbox, Outcome, ReadId, StoredData};
 use super::erasing::Erased;
@@ -41,8 +42,18 @@ pub(crate) struct Reader {
     pub(crate) hash: u64,
     pub(crate) place: Place,
     pub(crate) name: Box<[u8]>,
+    /// Its segment, if the name ends with one.
+    pub(crate) segment: Option<u64>,
     /// It must be fresh then; 0: whenever.
     pub(crate) fresh_at_ms: u64,
+}
+
+/// For whom the disk is read.
+#[derive(Debug)]
+pub(crate) enum For {
+    One(Reader),
+    /// All who wait for a part, and those who will come.
+    Part(PartKey),
 }
 
 /// What the keeper is asked to do.
@@ -70,7 +81,8 @@ pub(crate) struct Shared {
     /// Segments by slot.
     pub(crate) segments: RwLock<Vec<Option<Arc<Segment>>>>,
     pub(crate) log: Mutex<Log>,
-    pub(crate) queue: Queue<Reader>,
+    pub(crate) queue: Queue<For>,
+    pub(crate) ahead: Ahead<Reader>,
     pub(crate) orders: Mutex<Orders>,
     /// Tells the keeper of orders, and others of what it did.
     pub(crate) bell: Condvar,
@@ -129,8 +141,15 @@ impl Shared {
         };
         let Some(segment) = segment else { return Asked::Absent };
         let fresh_at_ms = fresh_at_ms.unwrap_or(0);
-        let reader =
-            Reader { inbox: inbox.clone(), id, hash, place, name: name.as_bytes().into(), fresh_at_ms };
+        let reader = Reader {
+            inbox: inbox.clone(),
+            id,
+            hash,
+            place,
+            name: name.as_bytes().into(),
+            segment: name.last().and_then(|last| last.segment()),
+            fresh_at_ms,
+        };
         self.begin(segment, reader, bypass)
     }
 
@@ -157,9 +176,28 @@ impl Shared {
             self.counters.refused_reads.add(1);
             return Asked::Busy;
         }
-        let (offset, octets) = blocks(place.offset(), place.octets());
+        let (reader, (offset, octets)) = match self.way_ahead(&segment, reader) {
+            Way::There(reader, part) => {
+                self.counters.hits_memory.add(1);
+                self.finish_read(&segment, (place.offset() / PART_OCTETS * PART_OCTETS, &part), &reader);
+                return Asked::Reading;
+            }
+            Way::Waits => return Asked::Reading,
+            Way::Read(part) => {
+                self.counters.read_ahead.add(1);
+                (For::Part(part), extent(&segment, part))
+            }
+            Way::Alone(reader) => (For::One(reader), blocks(place.offset(), place.octets())),
+        };
         self.queue.push(Job::Read { segment, offset, buffer: Buffer::new(octets), reader });
         Asked::Reading
+    }
+
+    fn way_ahead(&self, segment: &Segment, reader: Reader) -> Way<Reader> {
+        if !self.options.read_ahead || !segment.is_sealed.load(Ordering::Acquire) {
+            return Way::Alone(reader);
+        }
+        self.ahead.ask((segment.number, reader.place), reader.segment, reader)
     }
 
     /// The record at `start` of a buffer that was not on the disk yet, so that its check is not
@@ -278,12 +316,13 @@ impl Shared {
     }
 
     /// A request was done, as `result` says.
-    pub(crate) fn finish(&self, job: Job<Reader>, result: io::Result<()>) {
+    pub(crate) fn finish(&self, job: Job<For>, result: io::Result<()>) {
         match job {
             Job::Read { segment, offset, buffer, reader } => {
                 self.counters.disk_reads.add(1);
-                self.finish_read((segment, offset, Arc::new(buffer)), reader, result);
+                // Before anybody is told: who has the completion finds nothing pending.
                 self.queue.done();
+                self.finish_reads(&segment, (offset, Arc::new(buffer)), reader, result);
             }
             Job::Write(writing) => {
                 self.counters.disk_writes.add(1);
@@ -296,30 +335,40 @@ impl Shared {
         }
     }
 
-    fn finish_read(
+    fn finish_reads(
         &self,
-        (segment, offset, octets): (Arc<Segment>, u64, Arc<Buffer>),
-        reader: Reader,
+        segment: &Segment,
+        (offset, octets): (u64, Arc<Buffer>),
+        readers: For,
         result: io::Result<()>,
     ) {
-        let outcome = match result {
-            Ok(()) => {
-                let data = self.data(&octets, (reader.place.offset() - offset) as usize);
-                if data.is_none() {
-                    self.counters.damaged.add(1);
-                    self.index.remove(reader.hash, reader.place);
-                }
-                let wanted = data.filter(|data| self.is_wanted(data, &reader));
-                wanted.map_or(Outcome::Absent, Outcome::Found)
-            }
-            Err(error) => {
-                self.counters.read_errors.add(1);
-                self.index.remove(reader.hash, reader.place);
-                self.note_fault(TierError::new(&self.folder, error), false);
-                Outcome::Failed
-            }
+        let readers = match readers {
+            For::One(reader) => vec![reader],
+            For::Part(key) => self.ahead.done(key, result.is_ok().then_some(&octets)),
         };
-        self.deliver(&segment, &reader, outcome);
+        if let Err(error) = result {
+            self.counters.read_errors.add(1);
+            for reader in &readers {
+                self.index.remove(reader.hash, reader.place);
+                self.deliver(segment, reader, Outcome::Failed);
+            }
+            self.note_fault(TierError::new(&self.folder, error), false);
+            return;
+        }
+        for reader in &readers {
+            self.finish_read(segment, (offset, &octets), reader);
+        }
+    }
+
+    /// Gives a reader its record of what was read from `offset` on.
+    fn finish_read(&self, segment: &Segment, (offset, octets): (u64, &Arc<Buffer>), reader: &Reader) {
+        let data = self.data(octets, (reader.place.offset() - offset) as usize);
+        if data.is_none() {
+            self.counters.damaged.add(1);
+            self.index.remove(reader.hash, reader.place);
+        }
+        let wanted = data.filter(|data| self.is_wanted(data, reader));
+        self.deliver(segment, reader, wanted.map_or(Outcome::Absent, Outcome::Found));
     }
 
     fn finish_write(&self, number: u64, result: io::Result<()>) {

@@ -92,3 +92,330 @@ fn what_is_erased_is_not_read_again_not_even_after_a_restart() {
         assert_eq!(tier.status().records, 2);
     }
 }
+
+/// Writes packets and has them on the disk; those that are there.
+fn write(tier: &Tier, numbers: std::ops::Range<u64>) -> Vec<u64> {
+    let mut there = Vec::new();
+    for number in numbers {
+        let (name, wire) = packet(number);
+        offer(tier, &name, &wire);
+        there.push(number);
+        if tier.keeper.is_none() {
+            tier.turn();
+        }
+    }
+    tier.sync().unwrap();
+    there
+}
+
+/// Offers a packet until there is room: small segments are full before the next one is made.
+fn offer(tier: &Tier, name: &Name, wire: &[u8]) {
+    let limit = std::time::Instant::now() + Duration::from_secs(60);
+    while tier.write(name.as_name(), wire, 0) == Written::Busy {
+        assert!(std::time::Instant::now() < limit, "{:?}", tier.status());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_oldest_go_and_what_was_read_or_is_pinned_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let tier = Tier::open(folder.path(), &options(EngineKind::Inline)).unwrap();
+    let mut caller = tier.caller().unwrap();
+    assert_eq!(write(&tier, 0..10).len(), 10);
+    assert!(read(&tier, &mut caller, 3).is_some());
+    tier.pin(packet(5).0.as_name()).unwrap();
+    for round in 1..5 {
+        // Three times what there is room for, in the end.
+        write(&tier, round * 200..(round + 1) * 200);
+        assert!(tier.status().octets <= OCTETS_MIN, "{:?}", tier.status());
+        assert!(read(&tier, &mut caller, 3).is_some(), "it is read between two rounds");
+    }
+    assert!(read(&tier, &mut caller, 5).is_some(), "it is pinned");
+    assert!([0, 1, 2, 4, 6].iter().all(|number| read(&tier, &mut caller, *number).is_none()));
+    let last = (990..1000).filter(|number| read(&tier, &mut caller, *number).is_some()).count();
+    assert_eq!(last, 10);
+    let status = tier.status();
+    assert!(status.evicted > 500 && status.reinserted > 2, "{status:?}");
+    assert!(tier.unpin(packet(5).0.as_name()) && !tier.unpin(packet(5).0.as_name()));
+}
+
+#[test]
+fn so_many_prefixes_are_pinned_or_erased_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let tier = Tier::open(folder.path(), &options(EngineKind::Inline)).unwrap();
+    write(&tier, 0..1);
+    for number in 0..PINNED_MAX as u64 {
+        tier.pin(packet(number).0.as_name()).unwrap();
+    }
+    tier.pin(packet(0).0.as_name()).unwrap();
+    let one_more = tier.pin(packet(1000).0.as_name());
+    assert!(matches!(one_more, Err(TierError::TooMany { max: PINNED_MAX, .. })), "{one_more:?}");
+    for number in 0..ERASED_MAX as u64 {
+        tier.erase(packet(1 + number).0.as_name()).unwrap();
+    }
+    let one_more = tier.erase(packet(1000).0.as_name());
+    assert!(matches!(one_more, Err(TierError::TooMany { max: ERASED_MAX, .. })), "{one_more:?}");
+}
+
+/// Waits for so many completions, by polling the caller's descriptor; how many had Data.
+fn wait_for(caller: &mut Caller, completions: usize) -> usize {
+    let (mut done, mut found) = (0, 0);
+    while done < completions {
+        let mut polled = [rustix::event::PollFd::new(&*caller, rustix::event::PollFlags::IN)];
+        let minute = rustix::event::Timespec { tv_sec: 60, tv_nsec: 0 };
+        assert_eq!(rustix::event::poll(&mut polled, Some(&minute)).unwrap(), 1, "{done} of {completions}");
+        while let Some(completion) = caller.completed() {
+            done += 1;
+            found += usize::from(completion.outcome.found().is_some());
+        }
+    }
+    found
+}
+
+#[test]
+fn at_the_threshold_requests_pass_by_and_nobody_waits_for_a_disk_that_stands_still() {
+    for engine in [EngineKind::Threads(4), EngineKind::Uring] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { pending_max: 100, read_ahead: false, ..options(engine) };
+        let tier = Tier::open(folder.path(), &options).unwrap();
+        let taken = write(&tier, 0..150);
+        let mut caller = tier.caller().unwrap();
+        tier.stall(Duration::from_secs(1));
+        let begun = std::time::Instant::now();
+        let ask = |caller: &Caller, number: u64, bypass| {
+            caller.read(ReadId(number), packet(number).0.as_name(), None, bypass)
+        };
+        for number in &taken[..PENDING_THRESHOLD] {
+            assert_eq!(ask(&caller, *number, Bypass::Possible), Asked::Reading);
+        }
+        assert_eq!(ask(&caller, taken[64], Bypass::Possible), Asked::Busy, "one past the threshold");
+        assert!(caller.is_busy());
+        let (name, wire) = packet(1000);
+        assert_eq!(tier.write(name.as_name(), &wire, 0), Written::Busy);
+        for number in &taken[PENDING_THRESHOLD..100] {
+            assert_eq!(ask(&caller, *number, Bypass::Impossible), Asked::Reading);
+        }
+        assert_eq!(ask(&caller, taken[100], Bypass::Impossible), Asked::Busy, "one past the ceiling");
+        // 103 names were made and signed in this time too.
+        assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
+        assert_eq!(wait_for(&mut caller, 100), 100);
+        assert!(begun.elapsed() >= Duration::from_millis(900), "{:?}", begun.elapsed());
+        let status = tier.status();
+        assert_eq!((status.pending, status.bypassed_reads, status.bypassed_writes), (0, 1, 1));
+        assert_eq!(status.refused_reads, 1);
+        // Without a threshold there is always a bypass, whatever there is.
+        tier.set_pending_threshold(0);
+        assert_eq!(ask(&caller, taken[0], Bypass::Possible), Asked::Busy);
+        tier.set_pending_threshold(usize::MAX);
+        assert_eq!(ask(&caller, taken[0], Bypass::Possible), Asked::Reading);
+        assert_eq!(wait_for(&mut caller, 1), 1);
+    }
+}
+
+#[test]
+fn data_that_is_not_fresh_is_not_read_for_who_wants_it_fresh() {
+    let folder = tempfile::tempdir().unwrap();
+    let tier = Tier::open(folder.path(), &options(EngineKind::Inline)).unwrap();
+    let mut caller = tier.caller().unwrap();
+    let (name, wire) = packet(1);
+    let now_ms = clock::unix_ms();
+    assert_eq!(tier.write(name.as_name(), &wire, now_ms - 60_000), Written::Taken);
+    assert_eq!(caller.read(ReadId(1), name.as_name(), Some(now_ms), Bypass::Possible), Asked::Absent);
+    assert_eq!(tier.status().stale, 1);
+    assert_eq!(read(&tier, &mut caller, 1), Some(wire.clone()));
+    // What is fresh for longer takes its place, and what is not does not.
+    assert_eq!(tier.write(name.as_name(), &wire, now_ms - 60_000), Written::Known);
+    assert_eq!(tier.write(name.as_name(), &wire, now_ms + 60_000), Written::Taken);
+    assert_eq!(caller.read(ReadId(2), name.as_name(), Some(now_ms), Bypass::Possible), Asked::Reading);
+    let found = caller.completed().unwrap().outcome.found().unwrap();
+    assert_eq!((found.expires_ms(), found.fresh_for_ms(now_ms)), (now_ms + 60_000, Some(60_000)));
+    // The index knows the time by steps, the record knows it.
+    let later_ms = now_ms + 60_000;
+    assert_eq!(caller.read(ReadId(3), name.as_name(), Some(later_ms), Bypass::Possible), Asked::Reading);
+    assert!(caller.completed().unwrap().outcome.found().is_none());
+}
+
+#[test]
+fn an_implicit_digest_is_left_to_who_asked_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let tier = Tier::open(folder.path(), &options(EngineKind::Inline)).unwrap();
+    let mut caller = tier.caller().unwrap();
+    let (name, wire) = packet(1);
+    assert_eq!(tier.write(name.as_name(), &wire, 0), Written::Taken);
+    let digest = namely_wire::Component { typ: 1, value: &[7; 32] };
+    let full = name.join(digest);
+    assert_eq!(caller.read(ReadId(1), full.as_name(), None, Bypass::Possible), Asked::Reading);
+    assert_eq!(caller.completed().unwrap().outcome.found().unwrap().packet(), wire);
+}
+
+#[test]
+fn a_damaged_record_is_not_there_and_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let tier = Tier::open(folder.path(), &options(EngineKind::Inline)).unwrap();
+    let mut caller = tier.caller().unwrap();
+    write(&tier, 0..3);
+    let path = segment::segment_path(folder.path(), 1);
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    // In the packet of the first record.
+    std::os::unix::fs::FileExt::write_all_at(&file, b"!", 4096 + 500).unwrap();
+    drop(file);
+    assert_eq!(read(&tier, &mut caller, 0), None);
+    assert_eq!((tier.status().damaged, tier.status().records), (1, 2));
+    assert_eq!(read(&tier, &mut caller, 0), None);
+    assert_eq!(tier.status().damaged, 1, "it is not read again");
+    assert_eq!(read(&tier, &mut caller, 1), Some(packet(1).1));
+}
+
+#[test]
+fn a_folder_that_is_not_this_tiers_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let open = || Tier::open(path, &options(EngineKind::Inline));
+    let refused = |what: &str| {
+        let error = open().unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    };
+    let tier = open().unwrap();
+    write(&tier, 0..1);
+    refused("is in use by another router: stop it");
+    drop(tier);
+    // Of a later version.
+    let other = segment::segment_path(path, 9);
+    let mut block = b"namely-segment-2".to_vec();
+    block.resize(4096, 0);
+    std::fs::write(&other, &block).unwrap();
+    refused("was not written by this version: remove the folder");
+    std::fs::remove_file(&other).unwrap();
+    // A producer's store.
+    std::fs::write(path.join("packets-0000000001.log"), b"namely-packets-2").unwrap();
+    refused("was not written by this version");
+    assert!(path.join("packets-0000000001.log").exists());
+    std::fs::remove_file(path.join("packets-0000000001.log")).unwrap();
+    // A key that is lost: what was written by it is none of ours any more.
+    std::fs::remove_file(path.join("key")).unwrap();
+    assert_eq!(open().unwrap().status().records, 0);
+    if !rustix::process::geteuid().is_root() {
+        namely_skip::skip(namely_skip::Need::Root, "a folder cannot be given to another user");
+        return;
+    }
+    std::os::unix::fs::chown(path, Some(12345), None).unwrap();
+    refused("belongs to user 12345: chown it");
+}
+
+#[test]
+fn a_hash_of_another_name_is_not_taken_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let tier = Tier::open(folder.path(), &options(EngineKind::Inline)).unwrap();
+    let mut caller = tier.caller().unwrap();
+    write(&tier, 0..1);
+    // As if both names had one hash.
+    let [one, other] = [0, 1].map(|number| tier.shared.hash(packet(number).0.as_name()));
+    let index::Look::There(place) = tier.shared.index.look(one, |place| place) else { panic!() };
+    tier.shared.index.insert(other, place);
+    assert_eq!(read(&tier, &mut caller, 1), None);
+    assert_eq!(tier.status().collisions, 1);
+    assert_eq!(read(&tier, &mut caller, 0), Some(packet(0).1));
+}
+
+#[test]
+fn threads_that_read_write_and_evict_at_once_never_see_another_packet() {
+    for engine in [EngineKind::Threads(4), EngineKind::Uring] {
+        let folder = tempfile::tempdir().unwrap();
+        let tier = Tier::open(folder.path(), &options(engine)).unwrap();
+        let packets: Vec<_> = (0..600).map(packet).collect();
+        std::thread::scope(|scope| {
+            for worker in 0..3_u64 {
+                let (tier, packets) = (&tier, &packets);
+                scope.spawn(move || {
+                    let mut caller = tier.caller().unwrap();
+                    let (mut random, mut pending) = (worker + 1, 0);
+                    for _ in 0..4000 {
+                        random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                        let number = (random >> 40) % packets.len() as u64;
+                        let (name, wire) = &packets[number as usize];
+                        if random >> 63 == 1 {
+                            offer(tier, name, wire);
+                        } else if caller.read(ReadId(number), name.as_name(), None, Bypass::Possible)
+                            == Asked::Reading
+                        {
+                            pending += 1;
+                        }
+                        while let Some(done) = caller.completed() {
+                            pending -= 1;
+                            if let Some(found) = done.outcome.found() {
+                                assert!(found.packet() == packets[done.id.0 as usize].1);
+                            }
+                        }
+                    }
+                    wait_for(&mut caller, pending);
+                });
+            }
+        });
+        let status = tier.status();
+        assert!(status.hits > 0 && status.evicted > 0 && status.damaged == 0, "{status:?}");
+    }
+}
+
+/// In a process of its own: writes and says what is on the disk, until it is killed.
+#[test]
+#[ignore = "the other half of the test below"]
+fn until_killed() {
+    let folder = std::env::var("NAMELY_TIER").unwrap();
+    let tier = Tier::open(folder.as_ref(), &Options::new(256 << 20)).unwrap();
+    let first: u64 = std::env::var("NAMELY_TIER_FIRST").unwrap().parse().unwrap();
+    for number in (first..).step_by(20) {
+        assert_eq!(write(&tier, number..number + 20).len(), 20);
+        println!("\nsynced {}", number + 20);
+    }
+}
+
+#[test]
+fn whenever_it_is_killed_what_was_synchronised_is_there() {
+    let kills = std::env::var("NAMELY_KILLS").map_or(4, |kills| kills.parse::<u64>().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let mut next = 0;
+    for kill in 0..kills {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "tier::tests::until_killed", "--nocapture"])
+            .env("NAMELY_TIER", folder.path())
+            .env("NAMELY_TIER_FIRST", next.to_string())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        let mut synced = lines
+            .map_while(Result::ok)
+            .filter_map(|line| line.strip_prefix("synced ").and_then(|number| number.parse::<u64>().ok()));
+        // After so many synchronisations, and somewhere in the next one.
+        next = synced.nth((kill % 5) as usize).expect("it writes");
+        std::thread::sleep(Duration::from_micros(kill * 373 % 3000));
+        child.kill().unwrap();
+        next = synced.last().unwrap_or(next);
+        child.wait().unwrap();
+        let tier = Tier::open(folder.path(), &Options::new(256 << 20)).unwrap();
+        let mut caller = tier.caller().unwrap();
+        for number in 0..next {
+            assert!(read(&tier, &mut caller, number) == Some(packet(number).1), "{number} of {next}");
+        }
+    }
+}
+
+#[test]
+fn the_segments_of_an_object_are_read_together() {
+    for (read_ahead, disk_reads) in [(true, 4..8), (false, 100..101)] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { read_ahead, octets_max: 16 << 20, ..options(EngineKind::Inline) };
+        let tier = Tier::open(folder.path(), &options).unwrap();
+        assert_eq!(write(&tier, 0..100).len(), 100);
+        tier.close().unwrap();
+        let tier = Tier::open(folder.path(), &options).unwrap();
+        let mut caller = tier.caller().unwrap();
+        for number in 0..100 {
+            assert_eq!(read(&tier, &mut caller, number), Some(packet(number).1));
+        }
+        let status = tier.status();
+        assert!(disk_reads.contains(&status.disk_reads), "{status:?}");
+        assert_eq!((status.hits, status.damaged), (100, 0));
+    }
+}

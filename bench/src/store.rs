@@ -1,0 +1,227 @@
+//! `store`: the content store's disk tier alone: reads beside fio on the same files in the same run,
+//! memory of a record, time to open, time of a look that finds nothing.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use namely_security::{Signer, sign_data};
+use namely_store::tier::{Asked, Bypass, EngineKind, FilterKind, Options, ReadId, Status, Tier, Written};
+use namely_wire::{DataBuilder, Name};
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::machine::Machine;
+
+/// Requests that pend, of the tier and of fio.
+const DEPTH: usize = 64;
+
+/// Options of `store`.
+#[derive(Debug, Args)]
+pub struct Store {
+    /// Folder on the disk that is measured; a folder of its own is made in it and removed
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Records
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub records: u64,
+    /// Octets of content of each
+    #[arg(long, value_name = "N", default_value_t = 4000)]
+    pub octets: usize,
+    /// How long reads are measured, seconds
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub seconds: u64,
+    /// Threads in the place of io_uring
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// A counting Bloom filter in the place of the cuckoo filter
+    #[arg(long)]
+    pub bloom: bool,
+    /// One JSON object in the place of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Measures what `options` ask for and prints it.
+pub fn run(options: &Store) -> Result<(), Error> {
+    let dir = tempfile::tempdir_in(&options.dir);
+    let dir = dir.map_err(|e| Error::environment(format!("cannot write to {}", options.dir.display()), e))?;
+    let folder = dir.path().join("cs");
+    let mut figures = vec![("machine", json!(Machine::read().to_string()))];
+    let tier = open(&folder, options)?;
+    figures.push(("engine", json!(tier.status().engine)));
+    figures.push(("write_mib_s", json!(fill(&tier, options)?)));
+    let absent_ns = looks(&tier, options)?;
+    let status = tier.status();
+    figures.push(("absent_look_ns", json!(absent_ns)));
+    figures.push(("false_positives_percent", json!(false_positives(&status))));
+    figures.push(("index_octets_a_record", json!(status.index_octets as f64 / status.records as f64)));
+    figures.push(("records", json!(status.records)));
+    let (reads, cpu_us) = random_reads(&tier, options)?;
+    figures.push(("reads_s", json!(reads)));
+    figures.push(("cpu_us_a_read", json!(cpu_us)));
+    tier.close().map_err(refused)?;
+    let begun = Instant::now();
+    let tier = open(&folder, options)?;
+    figures.push(("open_clean_s", json!(begun.elapsed().as_secs_f64())));
+    tier.close().map_err(refused)?;
+    let fio = fio(&folder, options);
+    figures.push(("fio_reads_s", fio.map_or(Value::Null, |fio| json!(fio))));
+    figures.push(("reads_of_fio", fio.map_or(Value::Null, |fio| json!(reads / fio))));
+    // What SIGKILL leaves is less: only segments that were not full have no index.
+    remove_indexes(&folder)?;
+    let begun = Instant::now();
+    drop(open(&folder, options)?);
+    figures.push(("open_without_indexes_s", json!(begun.elapsed().as_secs_f64())));
+    print(&figures, options.json);
+    Ok(())
+}
+
+fn print(figures: &[(&str, Value)], is_json: bool) {
+    if is_json {
+        let object: serde_json::Map<_, _> = figures.iter().map(|(k, v)| ((*k).into(), v.clone())).collect();
+        println!("{}", Value::Object(object));
+        return;
+    }
+    let mut text = String::new();
+    for (name, value) in figures {
+        let value = match value {
+            Value::Number(number) if number.is_f64() => format!("{:.2}", number.as_f64().unwrap_or_default()),
+            Value::String(text) => text.clone(),
+            Value::Null => "- (fio is not installed)".into(),
+            other => other.to_string(),
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{:26} {value}", name.replace('_', " "));
+    }
+    print!("{text}");
+}
+
+fn open(folder: &Path, options: &Store) -> Result<Tier, Error> {
+    // Room for all, whatever the index may take.
+    let octets = (options.records * (options.octets as u64 + 512)).max(options.records * 1100) * 5 / 4;
+    let mut tier = Options::new(octets.max(1 << 28));
+    tier.read_ahead = false;
+    tier.pending_threshold = usize::MAX;
+    tier.engine = options.threads.map_or(EngineKind::Auto, EngineKind::Threads);
+    tier.filter = if options.bloom { FilterKind::CountingBloom } else { FilterKind::Cuckoo };
+    Tier::open(folder, &tier).map_err(refused)
+}
+
+fn refused(error: namely_store::tier::TierError) -> Error {
+    Error::Subject(error.to_string())
+}
+
+fn name(number: u64) -> Name {
+    let base: Name = "/bench/store/object/v=1".parse().unwrap_or_default();
+    base.join_segment(number)
+}
+
+/// Octets that were taken a second, MiB.
+fn fill(tier: &Tier, options: &Store) -> Result<f64, Error> {
+    let content = vec![7; options.octets];
+    let begun = Instant::now();
+    for number in 0..options.records {
+        let name = name(number);
+        let signed = sign_data(&DataBuilder::new(name.as_name()), &content, &Signer::digest_sha256());
+        let packet = signed.map_err(|error| Error::Usage(error.to_string()))?;
+        while tier.write(name.as_name(), &packet, 0) == Written::Busy {
+            if let Some(fault) = tier.status().fault {
+                return Err(Error::Subject(fault));
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+    tier.sync().map_err(refused)?;
+    let octets = tier.status().written_octets as f64;
+    Ok(octets / f64::from(1 << 20) / begun.elapsed().as_secs_f64())
+}
+
+/// How long a look for a name takes that is not there, ns.
+fn looks(tier: &Tier, options: &Store) -> Result<f64, Error> {
+    let caller = tier.caller().map_err(refused)?;
+    let names: Vec<Name> = (0..1_000_000).map(|i| name(options.records * 2 + i * 7919)).collect();
+    let begun = Instant::now();
+    for name in &names {
+        std::hint::black_box(caller.read(ReadId(0), name.as_name(), None, Bypass::Possible));
+    }
+    Ok(begun.elapsed().as_nanos() as f64 / names.len() as f64)
+}
+
+fn false_positives(status: &Status) -> f64 {
+    let looks = status.false_positives + status.bypassed_filter;
+    100.0 * status.false_positives as f64 / looks.max(1) as f64
+}
+
+/// Random reads a second with [`DEPTH`] pending, and CPU time of each, us.
+fn random_reads(tier: &Tier, options: &Store) -> Result<(f64, f64), Error> {
+    let mut caller = tier.caller().map_err(refused)?;
+    let (mut pending, mut done, mut random) = (0, 0_u64, 1_u64);
+    let cpu = cpu_time();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(options.seconds) {
+        while pending < DEPTH {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            let name = name((random >> 33) % options.records);
+            if caller.read(ReadId(random), name.as_name(), None, Bypass::Impossible) == Asked::Reading {
+                pending += 1;
+            }
+        }
+        let mut polled = [rustix::event::PollFd::new(&caller, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut polled, None).map_err(|e| Error::environment("cannot wait", e))?;
+        while let Some(completion) = caller.completed() {
+            pending -= 1;
+            done += u64::from(completion.outcome.found().is_some());
+        }
+    }
+    if done == 0 {
+        return Err(Error::Subject("nothing was read".into()));
+    }
+    let reads = done as f64 / begun.elapsed().as_secs_f64();
+    Ok((reads, (cpu_time() - cpu).as_secs_f64() * 1e6 / done as f64))
+}
+
+/// CPU time of this process.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn segments(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == extension))
+        .collect()
+}
+
+fn remove_indexes(folder: &Path) -> Result<(), Error> {
+    for index in segments(folder, "index") {
+        fs::remove_file(index).map_err(|e| Error::environment("cannot remove an index", e))?;
+    }
+    Ok(())
+}
+
+/// Random reads a second of the same files by fio: of the blocks that a record lies in, by io_uring
+/// at the same depth; none if fio is not there.
+fn fio(folder: &Path, options: &Store) -> Option<f64> {
+    let files: Vec<_> = segments(folder, "log").iter().map(|path| path.display().to_string()).collect();
+    // A record of 4 KiB begins anywhere in its block.
+    let block = (options.octets + 100).next_multiple_of(4096) + 4096 * usize::from(options.octets > 1000);
+    let output = Command::new("fio")
+        .args(["--name=reads", "--rw=randread", "--direct=1", "--ioengine=io_uring", "--time_based"])
+        .args(["--output-format=json", "--readonly", "--file_service_type=random", "--blockalign=4096"])
+        .args([
+            format!("--bs={block}"),
+            format!("--iodepth={DEPTH}"),
+            format!("--runtime={}", options.seconds),
+        ])
+        .arg(format!("--filename={}", files.join(":")))
+        .output()
+        .ok()?;
+    let report: Value = serde_json::from_slice(&output.stdout).ok()?;
+    report["jobs"][0]["read"]["iops"].as_f64()
+}
