@@ -236,7 +236,7 @@ impl Router {
         serve: Option<bool>,
         policy: Option<String>,
     ) -> PyResult<()> {
-        let changes = CsChanges { capacity, admit, serve, policy };
+        let changes = CsChanges { capacity, admit, serve, policy, ..CsChanges::default() };
         self.call(py, move |client| client.configure_cs(&changes).map(drop))
     }
 

@@ -2,8 +2,8 @@
 //! Management).
 
 use namely_wire::mgmt::{
-    Command, ControlParameters, Counter, CsInfo, Dataset, FaceQueryFilter, GeneralStatus, NeighborStatus,
-    StrategyChoice, cs_flags, strategy_name,
+    Command, ControlParameters, Counter, CsDiskStatus, CsInfo, Dataset, FaceQueryFilter, GeneralStatus,
+    NeighborStatus, StrategyChoice, cs_flags, strategy_name,
 };
 use namely_wire::{DecodeError, Name};
 
@@ -18,8 +18,16 @@ pub struct CsChanges {
     pub admit: Option<bool>,
     /// Whether stored Data may answer.
     pub serve: Option<bool>,
-    /// What leaves first; namely's router only.
+    /// What leaves first; namely's router only, as what follows.
     pub policy: Option<String>,
+    /// Most octets of its disk.
+    pub disk_octets: Option<u64>,
+    /// What is written to its disk: `hit` or `all`.
+    pub disk_admission: Option<String>,
+    /// Requests to its disk that pend from which on it is passed by.
+    pub disk_threshold: Option<u64>,
+    /// In which order its disk reads and writes: `fifo`, `data-first` or `weighted`.
+    pub disk_queue: Option<String>,
 }
 
 /// How the content store is configured.
@@ -31,6 +39,14 @@ pub struct CsConfig {
     pub flags: Option<u64>,
     /// What leaves first; `None` if the router does not say.
     pub policy: Option<String>,
+    /// Most octets of its disk; `None` if it has none.
+    pub disk_octets: Option<u64>,
+    /// What is written to its disk.
+    pub disk_admission: Option<String>,
+    /// Requests to its disk that pend from which on it is passed by.
+    pub disk_threshold: Option<u64>,
+    /// In which order its disk reads and writes.
+    pub disk_queue: Option<String>,
 }
 
 impl Client {
@@ -84,15 +100,31 @@ impl Client {
     pub fn configure_cs(&mut self, changes: &CsChanges) -> Result<CsConfig, ClientError> {
         let (mask, flags) =
             flags(&[(changes.admit, cs_flags::ENABLE_ADMIT), (changes.serve, cs_flags::ENABLE_SERVE)]);
-        let (capacity, cs_policy) = (changes.capacity, changes.policy.clone());
-        let parameters = ControlParameters { capacity, cs_policy, mask, flags, ..Default::default() };
+        let parameters = ControlParameters {
+            capacity: changes.capacity,
+            cs_policy: changes.policy.clone(),
+            cs_disk_octets: changes.disk_octets,
+            cs_disk_admission: changes.disk_admission.clone(),
+            cs_disk_threshold: changes.disk_threshold,
+            cs_disk_queue: changes.disk_queue.clone(),
+            mask,
+            flags,
+            ..Default::default()
+        };
         let now = self.command(Command::CsConfig, &parameters)?;
-        let capacity = now.capacity.unwrap_or_default();
-        Ok(CsConfig { capacity, flags: now.flags, policy: now.cs_policy })
+        Ok(CsConfig {
+            capacity: now.capacity.unwrap_or_default(),
+            flags: now.flags,
+            policy: now.cs_policy,
+            disk_octets: now.cs_disk_octets,
+            disk_admission: now.cs_disk_admission,
+            disk_threshold: now.cs_disk_threshold,
+            disk_queue: now.cs_disk_queue,
+        })
     }
 
-    /// Erases stored Data below `prefix`, `count` packets (1 or more) at most, and returns how many
-    /// (`cs/erase`).
+    /// Erases stored Data below `prefix` in memory and, without `count`, on disk; `count` packets
+    /// (1 or more) at most. Returns how many there were in memory (`cs/erase`).
     ///
     /// # Errors
     /// [`ClientError::Command`]: the router refuses; what was erased before stays erased.
@@ -112,6 +144,34 @@ impl Client {
                 return Ok(erased);
             }
         }
+    }
+
+    /// What the content store's disk is, holds and did (`cs/disk`), if it has one; namely's router
+    /// only.
+    ///
+    /// # Errors
+    /// As of [`Client::strategies`].
+    pub fn cs_disk(&mut self) -> Result<Option<CsDiskStatus>, ClientError> {
+        Ok(self.entries(Dataset::CsDisk)?.into_iter().next())
+    }
+
+    /// From now on what the content store's disk has below `prefix` stays (`cs/pin`); namely's
+    /// router only.
+    ///
+    /// # Errors
+    /// [`ClientError::Command`]: the content store has no disk, or as many pins as it may have.
+    pub fn pin_cs(&mut self, prefix: &Name) -> Result<(), ClientError> {
+        let parameters = ControlParameters { name: Some(prefix.clone()), ..Default::default() };
+        self.command(Command::CsPin, &parameters).map(drop)
+    }
+
+    /// Takes back a pin (`cs/unpin`); namely's router only.
+    ///
+    /// # Errors
+    /// [`ClientError::Command`]: `prefix` is not pinned, or the content store has no disk.
+    pub fn unpin_cs(&mut self, prefix: &Name) -> Result<(), ClientError> {
+        let parameters = ControlParameters { name: Some(prefix.clone()), ..Default::default() };
+        self.command(Command::CsUnpin, &parameters).map(drop)
     }
 
     /// What the router is and does on the whole (`status/general`).

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use namely_wire::{FaceUri, Name};
 
-use crate::config::{Config, ConfigError, StaticRoute, default_files, local_listeners, values};
+use crate::config::{
+    Admission, Config, ConfigError, StaticRoute, check_budget, default_files, local_listeners, values,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -78,6 +80,19 @@ pub struct DaemonArgs {
     #[arg(long, value_name = "SIZE", value_parser = values::parse_octets)]
     pub cs_octets_max: Option<u64>,
 
+    /// Folder of the content store's disk, which is made if there is none
+    #[arg(long, value_name = "DIR")]
+    pub cs_disk: Option<PathBuf>,
+
+    /// Most octets on the content store's disk, as in 512MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_budget)]
+    pub cs_disk_octets_max: Option<u64>,
+
+    /// What is written to the content store's disk when it leaves memory: what was asked for again
+    /// there, or all
+    #[arg(long, value_name = "hit|all")]
+    pub cs_disk_admission: Option<Admission>,
+
     /// What to log: error, warn, info, debug, trace, or target=level pairs
     #[arg(long, value_name = "LEVEL", env = "NAMELY_LOG", value_parser = parse_log)]
     pub log: Option<String>,
@@ -127,6 +142,10 @@ impl DaemonArgs {
         if let Some(octets) = self.cs_octets_max {
             config.tables.cs_octets_max = octets;
         }
+        let disk = &mut config.cs.disk;
+        disk.folder = self.cs_disk.clone().or(disk.folder.take());
+        disk.octets_max = self.cs_disk_octets_max.unwrap_or(disk.octets_max);
+        disk.admission = self.cs_disk_admission.unwrap_or(disk.admission);
         if let Some(level) = &self.log {
             config.log.level.clone_from(level);
         }
@@ -143,6 +162,10 @@ fn parse_route(text: &str) -> Result<StaticRoute, String> {
     let prefix: Name = prefix.parse().map_err(|error| format!("{prefix}: {error}"))?;
     let to = uri.parse::<FaceUri>().map_err(|error| format!("{uri}: {error}"))?;
     Ok(StaticRoute::new(prefix, values::check_remote_uri(to)?))
+}
+
+fn parse_budget(text: &str) -> Result<u64, String> {
+    check_budget(values::parse_octets(text)?)
 }
 
 fn parse_workers(text: &str) -> Result<usize, String> {

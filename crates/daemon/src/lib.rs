@@ -8,6 +8,7 @@ pub mod config;
 mod control;
 pub mod dataplane;
 mod discovery;
+mod disk;
 mod exit;
 mod log;
 mod privileges;
@@ -16,6 +17,7 @@ mod run;
 mod service;
 
 pub use args::{CommandLine, DaemonArgs, command};
+pub use config::parse_octets;
 pub use exit::{Exit, Failure};
 pub use router::Router;
 pub use run::{check, run};

@@ -14,13 +14,17 @@ use namely_wire::mgmt::Scope;
 
 use crate::config::{Config, default_listeners, default_socket};
 use crate::control::{ControlThread, Order, OrderSender};
-use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions};
+use crate::dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions, spill};
 use crate::discovery::{self, KeptKey, Running, WatchedLink};
+use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
 
 /// How long a router that was told to stop has for that. A service manager that gives it less kills
 /// it.
 const STOP_MAX: Duration = Duration::from_millis(900);
+
+/// How much of that is for what the content store has in memory and its disk is to have.
+const SPILL_MAX: Duration = Duration::from_millis(400);
 
 /// A running router. Dropping it stops it.
 pub struct Router {
@@ -30,6 +34,8 @@ pub struct Router {
     listening: Vec<FaceUri>,
     /// Ends first, as it says goodbye to neighbours.
     discovery: Option<Running>,
+    /// The content store's disk, where it has one, and what is to be spilled to it at the end.
+    disk: Option<(Arc<Disk>, Arc<Core>)>,
 }
 
 impl Router {
@@ -61,7 +67,8 @@ impl Router {
         let start = crate::control::now();
         let policy = policy(&config)?;
         let core: Arc<Core> = Arc::new(config.forwarder(seed()?).map_err(wrong_configuration)?);
-        let (plane, inbox) = DataPlane::start(options(&config), core.clone())
+        let disk = Disk::open(&config.cs.disk)?;
+        let (plane, inbox) = DataPlane::start_with(options(&config), core.clone(), disk.as_ref())
             .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
         route_management(&config, &core, &plane)?;
         let links = WatchedLink::all(&config);
@@ -69,9 +76,12 @@ impl Router {
         let listening = listen(&config, &plane)?;
         let plane = Arc::new(plane);
         let discovery = discovery::start(&config, &plane, &core, tap, links, kept)?;
-        let mut control = ControlThread::new(plane.clone(), core, inbox, config, policy, start);
+        let mut control = ControlThread::new(plane.clone(), core.clone(), inbox, config, policy, start);
         if let Some(discovery) = &discovery {
             control.set_discovery(discovery);
+        }
+        if let Some(disk) = &disk {
+            control.set_disk(disk.clone());
         }
         let orders = control.orders();
         let thread = std::thread::Builder::new()
@@ -81,7 +91,8 @@ impl Router {
                 control.run();
             })
             .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
-        Ok(Router { orders, control: Some(thread), plane, listening, discovery })
+        let disk = disk.map(|disk| (disk, core));
+        Ok(Router { orders, control: Some(thread), plane, listening, discovery, disk })
     }
 
     /// What is wrong with a configuration beyond its form: limits, strategies, users, certificates.
@@ -150,6 +161,10 @@ impl Router {
             tracing::error!("the control thread ended by a panic");
         }
         self.plane.stop();
+        if let Some((disk, core)) = self.disk.take() {
+            spill(&core, &disk, SPILL_MAX);
+            disk.close();
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::cs::{CsChange, CsStatus};
 use crate::faces::{FaceError, FaceHold, FaceId, FaceKey, FaceLayer, FaceProperties, FaceSnapshot, Released};
 use crate::fib::FibError;
 use crate::forwarder::Forwarder;
-use crate::packet::PacketBuf;
+use crate::packet::{Output, PacketBuf};
 use crate::pipeline::FibInstaller;
 use crate::prefix_table::with_key;
 use crate::rib::{MS_NS, RibError};
@@ -472,6 +472,12 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// beyond them leaves now.
     pub fn cs_limit(&self, entries_max: usize, octets_max: u64) {
         self.cs.limit(entries_max, octets_max);
+    }
+
+    /// Lets go of up to `count` Data as if room were needed, and offers them to the tier of `out`:
+    /// for a home that ends. Returns how many went.
+    pub fn cs_spill(&self, count: usize, out: &mut impl Output<B>) -> usize {
+        (0..count).take_while(|_| self.cs.spill(out)).count()
     }
 
     /// The state of the content store.

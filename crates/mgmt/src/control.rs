@@ -7,8 +7,8 @@ use std::fmt;
 
 use namely_forwarder::{BindError, Bound, Charge, CsChange, FaceId, FibError, RibError, StrategyError};
 use namely_wire::mgmt::{
-    Counter, CsInfo, FacePersistency, FaceStatus, FibEntry, GeneralStatus, NeighborStatus, RibEntry, Route,
-    RouteOrigin, StrategyChoice,
+    Counter, CsDiskStatus, CsInfo, FacePersistency, FaceStatus, FibEntry, GeneralStatus, NeighborStatus,
+    RibEntry, Route, RouteOrigin, StrategyChoice,
 };
 use namely_wire::{FaceUri, Name, NameRef};
 
@@ -21,6 +21,8 @@ pub struct Control<'a> {
     pub tables: &'a dyn Tables,
     /// Who is on the links, where that is looked for.
     pub neighbors: Option<&'a dyn Neighbors>,
+    /// The content store's disk, where it has one.
+    pub disk: Option<&'a dyn CsDisk>,
 }
 
 /// Who is on the links.
@@ -30,6 +32,46 @@ pub trait Neighbors {
 
     /// What was sent, heard and refused; those that are not zero.
     fn counters(&self) -> Vec<Counter>;
+}
+
+/// The content store's disk. None of these waits for it.
+pub trait CsDisk {
+    /// What it is, holds and did.
+    fn status(&self) -> CsDiskStatus;
+
+    /// Changes it; what is `None` stays.
+    ///
+    /// # Errors
+    /// What is not allowed, in words; nothing has changed then.
+    fn configure(&self, change: &CsDiskChange) -> Result<(), String>;
+
+    /// Erases what is stored under `prefix`: none of it answers from now on.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn erase(&self, prefix: NameRef<'_>) -> Result<(), String>;
+
+    /// From now on what is stored under `prefix` stays.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn pin(&self, prefix: NameRef<'_>) -> Result<(), String>;
+
+    /// Takes back a pin; false if there was none.
+    fn unpin(&self, prefix: NameRef<'_>) -> bool;
+}
+
+/// What of the content store's disk is to change; `None` leaves it as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CsDiskChange {
+    /// Most octets.
+    pub octets_max: Option<u64>,
+    /// What is written, in the configuration's words.
+    pub admission: Option<String>,
+    /// Pending requests from which on it is passed by.
+    pub threshold: Option<u64>,
+    /// In which order reads and writes are done, in the configuration's words.
+    pub queue: Option<String>,
 }
 
 /// The router's faces.

@@ -55,7 +55,7 @@
 //! let requester = Requester::Unknown;
 //! let incoming = Incoming { interest: &interest, face_id: 300, requester };
 //! let mut replies = Vec::new();
-//! let control = Control { faces: &NoFaces, tables: &tables, neighbors: None };
+//! let control = Control { faces: &NoFaces, tables: &tables, neighbors: None, disk: None };
 //! management.handle(incoming, control, now, &mut replies);
 //!
 //! let status = GeneralStatus::decode(DataView::parse(&replies[0])?.content)?;
@@ -79,7 +79,8 @@ mod tables;
 
 pub use announcement::{ANNOUNCED_PREFIXES_MAX, Announced};
 pub use control::{
-    Control, CreateFaceError, FaceSettings, FaceSpec, Faces, Neighbors, Tables, UpdateFaceError,
+    Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings, FaceSpec, Faces, Neighbors, Tables,
+    UpdateFaceError,
 };
 pub use counters::Counters;
 pub use management::{Incoming, Management, NEW_FACES_MAX, NewFace, Now};

@@ -11,7 +11,7 @@ use namely_wire::{InterestView, Name, NameRef};
 
 use crate::announcement::{self, Announced};
 use crate::authenticate::Authenticator;
-use crate::control::{Control, CreateFaceError, FaceSpec, Tables};
+use crate::control::{Control, CreateFaceError, CsDisk, FaceSpec, Tables};
 use crate::counters::Counters;
 use crate::dataset::{Reader, Snapshots};
 use crate::events::{Events, Subscription};
@@ -267,8 +267,10 @@ impl Management {
             Command::FacesDestroy => done(modules::faces::destroy(parameters, control.faces)),
             Command::FibAddNexthop => done(modules::fib::add_nexthop(parameters, own, control.tables)),
             Command::FibRemoveNexthop => done(modules::fib::remove_nexthop(parameters, own, control.tables)),
-            Command::CsConfig => done(modules::cs::config(parameters, control.tables)),
-            Command::CsErase => done(modules::cs::erase(parameters, control.tables)),
+            Command::CsConfig => done(modules::cs::config(parameters, control)),
+            Command::CsErase => done(modules::cs::erase(parameters, control)),
+            Command::CsPin => done(modules::cs::pin(parameters, control)),
+            Command::CsUnpin => done(modules::cs::unpin(parameters, control)),
             Command::StrategyChoiceSet => done(modules::strategy::set(parameters, control.tables)),
             Command::StrategyChoiceUnset => done(modules::strategy::unset(parameters, control.tables)),
             Command::RibRegister | Command::RibAnnounce => {
@@ -399,6 +401,10 @@ impl Management {
             Dataset::FibList | Dataset::RibList => Vec::new(),
             Dataset::StrategyChoiceList => encode_blocks(&control.tables.strategies()),
             Dataset::CsInfo => encode_blocks(&[control.tables.cs_info()]),
+            Dataset::CsDisk => {
+                let disk: Vec<_> = control.disk.map(CsDisk::status).into_iter().collect();
+                encode_blocks(&disk)
+            }
             Dataset::NeighborsList => {
                 encode_blocks(&control.neighbors.map(|all| all.neighbors()).unwrap_or_default())
             }
@@ -413,7 +419,11 @@ impl Management {
         let own = own.chain(refused).filter(|counter| counter.value > 0);
         let of_links = control.neighbors.map(|all| all.counters()).unwrap_or_default();
         let counters = control.tables.counters().into_iter().chain(control.faces.counters());
-        counters.chain(of_links).chain(own).collect()
+        let of_disk = control.disk.map(|disk| disk.status().counters).unwrap_or_default();
+        let of_disk = of_disk.into_iter().filter(|counter| counter.value > 0);
+        let of_disk =
+            of_disk.map(|counter| Counter::new(format!("cs_disk.{}", counter.label), counter.value));
+        counters.chain(of_links).chain(of_disk).chain(own).collect()
     }
 
     fn subscribe(

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use namely_forwarder::{Config, FaceId, FaceProperties as ForwarderFace, Forwarder, Received, WALK_PLACES};
 use namely_mgmt::{
-    BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX, Control, CreateFaceError, FaceSettings, Faces, Incoming,
-    Management, NEW_FACES_MAX, NewFace, Now, Policy, Requester, Rights, UpdateFaceError,
+    BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX, Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings,
+    Faces, Incoming, Management, NEW_FACES_MAX, NewFace, Now, Policy, Requester, Rights, UpdateFaceError,
 };
 use namely_security::{Signer, sha256, sign_interest};
 use namely_wire::mgmt::{
-    Block, Command, ControlParameters, ControlResponse, Counter, Dataset, FaceEventKind,
+    Block, Command, ControlParameters, ControlResponse, Counter, CsDiskStatus, Dataset, FaceEventKind,
     FaceEventNotification, FacePersistency, FaceScope, FaceStatus, FibEntry, GeneralStatus, LinkType,
     RibEntry, Route, Scope, blocks,
 };
-use namely_wire::{ContentType, DataView, FaceUri, InterestBuilder, Name};
+use namely_wire::{ContentType, DataView, FaceUri, InterestBuilder, Name, NameRef};
 
 type Tables = Forwarder<Arc<[u8]>, parking_lot::RawMutex>;
 
@@ -27,6 +27,51 @@ struct World {
     tables: Tables,
     faces: RefCell<BTreeMap<u64, FaceStatus>>,
     management: RefCell<Management>,
+    disk: Option<Disk>,
+}
+
+/// A disk without a folder.
+#[derive(Default)]
+struct Disk {
+    status: RefCell<CsDiskStatus>,
+    erased: RefCell<Vec<Name>>,
+}
+
+impl CsDisk for Disk {
+    fn status(&self) -> CsDiskStatus {
+        self.status.borrow().clone()
+    }
+
+    fn configure(&self, change: &CsDiskChange) -> Result<(), String> {
+        if change.admission.as_deref().is_some_and(|word| word != "hit" && word != "all") {
+            return Err("hit or all".into());
+        }
+        let mut status = self.status.borrow_mut();
+        status.octets_max = change.octets_max.unwrap_or(status.octets_max);
+        status.admission = change.admission.clone().unwrap_or_else(|| status.admission.clone());
+        Ok(())
+    }
+
+    fn erase(&self, prefix: NameRef<'_>) -> Result<(), String> {
+        self.erased.borrow_mut().push(prefix.to_name());
+        if self.erased.borrow().len() > 1 { Err("one at a time".into()) } else { Ok(()) }
+    }
+
+    fn pin(&self, prefix: NameRef<'_>) -> Result<(), String> {
+        let mut status = self.status.borrow_mut();
+        if status.pinned.len() == 1 {
+            return Err("one is enough".into());
+        }
+        status.pinned.push(prefix.to_name());
+        Ok(())
+    }
+
+    fn unpin(&self, prefix: NameRef<'_>) -> bool {
+        let mut status = self.status.borrow_mut();
+        let before = status.pinned.len();
+        status.pinned.retain(|pinned| pinned.as_name() != prefix);
+        status.pinned.len() < before
+    }
 }
 
 fn policy() -> Policy {
@@ -49,6 +94,7 @@ impl World {
             tables: Forwarder::new(config, 7).unwrap(),
             faces: RefCell::default(),
             management: RefCell::new(Management::new("test", policy(), NOW)),
+            disk: None,
         }
     }
 
@@ -66,7 +112,12 @@ impl World {
     }
 
     fn control(&self) -> Control<'_> {
-        Control { faces: self, tables: &self.tables, neighbors: None }
+        Control {
+            faces: self,
+            tables: &self.tables,
+            neighbors: None,
+            disk: self.disk.as_ref().map(|disk| disk as &dyn CsDisk),
+        }
     }
 
     fn ask(&self, interest: &[u8], face_id: u64, requester: Requester) -> (Vec<Vec<u8>>, Option<NewFace>) {
@@ -384,6 +435,61 @@ fn counters_of_faces_tables_and_management_are_one_dataset() {
     assert_eq!(value("management.commands_refused"), Some((None, 1)));
     assert_eq!(value("management.refused.user_not_allowed"), Some((None, 1)));
     assert_eq!(value("management.commands_failed"), None, "zeros are left out");
+}
+
+#[test]
+fn without_a_disk_its_commands_say_how_to_have_one_and_its_dataset_is_empty() {
+    let world = World::new();
+    let root = Requester::User(0);
+    assert_eq!(world.dataset(Dataset::CsDisk), []);
+    let change = ControlParameters { cs_disk_octets: Some(1), ..Default::default() };
+    for (command, parameters) in
+        [(Command::CsPin, named("/a")), (Command::CsUnpin, named("/a")), (Command::CsConfig, change)]
+    {
+        let response = world.command(command, &parameters, 1, root.clone());
+        assert_eq!(response.code, 404, "{command}");
+        assert!(response.text.contains("--cs-disk"), "{}", response.text);
+    }
+    assert_eq!(world.command(Command::CsErase, &named("/a"), 1, root).code, 200);
+}
+
+#[test]
+fn a_disk_is_shown_changed_erased_and_pinned_by_who_manages() {
+    let world = World { disk: Some(Disk::default()), ..World::new() };
+    let disk = world.disk.as_ref().unwrap();
+    let run =
+        |command, parameters: &ControlParameters| world.command(command, parameters, 1, Requester::User(0));
+    let change = |octets, admission: &str| ControlParameters {
+        cs_disk_octets: Some(octets),
+        cs_disk_admission: Some(admission.into()),
+        ..Default::default()
+    };
+    let changed = run(Command::CsConfig, &change(7, "all")).parameters().unwrap().unwrap();
+    assert_eq!((changed.cs_disk_octets, changed.cs_disk_admission.as_deref()), (Some(7), Some("all")));
+    assert_eq!(run(Command::CsConfig, &change(8, "some")).code, 400);
+    assert_eq!(run(Command::CsPin, &named("/a")).code, 200);
+    assert_eq!(run(Command::CsPin, &named("/b")).code, 409);
+    let shown: Vec<CsDiskStatus> = blocks(&world.dataset(Dataset::CsDisk)).map(Result::unwrap).collect();
+    assert_eq!((shown[0].octets_max, &shown[0].pinned[..]), (7, &[name("/a")][..]));
+    assert_eq!(run(Command::CsUnpin, &named("/a")).code, 200);
+    assert_eq!(run(Command::CsUnpin, &named("/a")).code, 404);
+    // A count is of packets in memory.
+    run(Command::CsErase, &ControlParameters { count: Some(1), ..named("/x") });
+    assert_eq!(*disk.erased.borrow(), []);
+    let erased = run(Command::CsErase, &named("/x")).parameters().unwrap().unwrap();
+    assert_eq!((erased.count, &disk.erased.borrow()[..]), (Some(0), &[name("/x")][..]));
+    assert_eq!(run(Command::CsErase, &named("/y")).code, 409);
+    assert_eq!(world.command(Command::CsPin, &named("/home/x"), 1, USER).code, 403);
+}
+
+#[test]
+fn what_the_disk_counts_is_among_the_counters() {
+    let world = World { disk: Some(Disk::default()), ..World::new() };
+    let counters = vec![Counter::new("hits", 2), Counter::new("corrupt", 0)];
+    world.disk.as_ref().unwrap().status.borrow_mut().counters = counters;
+    let shown: Vec<Counter> = blocks(&world.dataset(Dataset::StatusCounters)).map(Result::unwrap).collect();
+    let of_disk: Vec<_> = shown.iter().filter(|counter| counter.label.starts_with("cs_disk.")).collect();
+    assert_eq!(of_disk, [&Counter::new("cs_disk.hits", 2)], "zeros are left out");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use namely_wire::mgmt::{
-    Block, ChannelStatus, CommandParameters, ControlParameters, ControlResponse, CsInfo,
+    Block, ChannelStatus, CommandParameters, ControlParameters, ControlResponse, CsDiskStatus, CsInfo,
     FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, GeneralStatus, Request, RibEntry,
     StrategyChoice, blocks, encode_blocks,
 };
@@ -21,6 +21,7 @@ pub(crate) fn management(octets: &[u8]) {
     list::<RibEntry>(octets);
     list::<StrategyChoice>(octets);
     list::<CsInfo>(octets);
+    list::<CsDiskStatus>(octets);
     if let Ok(status) = GeneralStatus::decode(octets) {
         assert_eq!(GeneralStatus::decode(&status.to_vec()), Ok(status));
     }

@@ -5,10 +5,10 @@
 
 use namely_security::{HmacKey, Manifest, ManifestHash, Signer, sha256, sign_data};
 use namely_wire::mgmt::{
-    Block, ChannelStatus, Command, ControlParameters, ControlResponse, CsInfo, Dataset, EventRequest,
-    FaceEventKind, FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry,
-    GeneralStatus, LinkType, NextHop, RibEntry, Route, RouteOrigin, Scope, StrategyChoice, encode_blocks,
-    status_code,
+    Block, ChannelStatus, Command, ControlParameters, ControlResponse, Counter, CsDiskStatus, CsInfo,
+    Dataset, EventRequest, FaceEventKind, FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope,
+    FaceStatus, FibEntry, GeneralStatus, LinkType, NextHop, RibEntry, Route, RouteOrigin, Scope,
+    StrategyChoice, encode_blocks, status_code,
 };
 use namely_wire::rdr::{ListingEntry, Metadata, encode_listing, metadata_name};
 use namely_wire::tlv::Writer;
@@ -256,6 +256,10 @@ fn parameters() -> ControlParameters {
         default_congestion_threshold_octets: Some(65_536),
         mtu: Some(1400),
         cs_policy: Some("arc".into()),
+        cs_disk_octets: Some(1 << 30),
+        cs_disk_admission: Some("hit".into()),
+        cs_disk_threshold: Some(64),
+        cs_disk_queue: Some("fifo".into()),
     }
 }
 
@@ -348,6 +352,7 @@ fn management() -> Group {
             }
             .to_vec(),
         ),
+        ("cs-disk", cs_disk().to_vec()),
         ("status", GeneralStatus { version: "namely".into(), start_ms: 1, ..Default::default() }.to_vec()),
         ("filter", filter.to_vec()),
         ("event", face_event().to_vec()),
@@ -357,6 +362,22 @@ fn management() -> Group {
         ("query", ask(filter.name(Scope::Localhost))),
         ("events", ask(EventRequest::name(Scope::Localhost, 7))),
     ]
+}
+
+fn cs_disk() -> CsDiskStatus {
+    CsDiskStatus {
+        folder: "/var/lib/namely/cs".into(),
+        engine: "io_uring".into(),
+        trouble: Some("full".into()),
+        admission: "hit".into(),
+        queue: "fifo".into(),
+        threshold: 64,
+        octets_max: 1 << 30,
+        octets: 1 << 20,
+        pinned: vec![name("/p"), name("/q")],
+        counters: vec![Counter::new("reads", 7)],
+        ..CsDiskStatus::default()
+    }
 }
 
 fn file_metadata() -> Metadata {

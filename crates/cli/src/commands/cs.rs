@@ -1,25 +1,34 @@
-//! `namely cs`: the content store.
+//! `namely cs`: the content store, in memory and on disk.
+
+mod show;
+mod warm;
 
 use clap::{Args, Subcommand};
 use namely_client::CsChanges;
 use namely_wire::Name;
-use namely_wire::mgmt::cs_flags;
 use serde_json::json;
 
 use super::Context;
 use super::face::Switch;
 use crate::failure::Failure;
+use crate::output::octets_text;
 use crate::router::connect;
 
-/// Show, configure and erase the content store.
+/// Show, configure, fill and erase the content store.
 #[derive(Debug, Subcommand)]
 pub enum Cs {
-    /// Show capacity, contents and hits
-    Info(Info),
-    /// Change capacity and what is admitted and served
+    /// Show capacity, contents and hits, in memory and on disk
+    Info(show::Info),
+    /// Change capacity, and what is admitted and served
     Config(Config),
-    /// Erase what is stored below a prefix
+    /// Erase what is stored below a prefix, in memory and on disk
     Erase(Erase),
+    /// Keep what the disk has below a prefix, whatever else comes
+    Pin(Pin),
+    /// Take back a pin
+    Unpin(Unpin),
+    /// Fetch a file or a directory, so that the router has it
+    Warm(warm::Warm),
 }
 
 impl Cs {
@@ -29,49 +38,20 @@ impl Cs {
             Cs::Info(c) => c.run(ctx),
             Cs::Config(c) => c.run(ctx),
             Cs::Erase(c) => c.run(ctx),
+            Cs::Pin(c) => c.run(ctx),
+            Cs::Unpin(c) => c.run(ctx),
+            Cs::Warm(c) => c.run(ctx),
         }
-    }
-}
-
-/// Show the content store.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  namely cs info --json")]
-pub struct Info {}
-
-impl Info {
-    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        let info = connect(ctx)?.cs_info()?;
-        // NFD does not say.
-        let policy = info.policy.as_deref().unwrap_or("-");
-        let on = |bit| if info.flags & bit != 0 { "on" } else { "off" };
-        ctx.out.answer(
-            || {
-                format!(
-                    "entries   {} of {}\nhits      {}\nmisses    {}\nadmit     {}\nserve     {}\npolicy    {policy}",
-                    info.entries,
-                    info.capacity,
-                    info.hits,
-                    info.misses,
-                    on(cs_flags::ENABLE_ADMIT),
-                    on(cs_flags::ENABLE_SERVE)
-                )
-            },
-            || {
-                json!({
-                    "entries": info.entries, "capacity": info.capacity, "hits": info.hits, "misses": info.misses,
-                    "policy": info.policy, "admit": info.flags & cs_flags::ENABLE_ADMIT != 0, "serve": info.flags & cs_flags::ENABLE_SERVE != 0,
-                })
-            },
-        );
-        Ok(())
     }
 }
 
 /// Change the content store.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  namely cs config --capacity 100000 --admit off")]
+#[command(
+    after_help = "Examples:\n  namely cs config --capacity 100000 --admit off\n  namely cs config --disk-octets-max 20GiB --disk-admission all"
+)]
 pub struct Config {
-    /// Most packets stored.
+    /// Most packets stored in memory.
     #[arg(long, value_name = "PACKETS")]
     capacity: Option<u64>,
     /// Whether new Data may enter.
@@ -80,9 +60,21 @@ pub struct Config {
     /// Whether stored Data may answer.
     #[arg(long, value_enum, value_name = "on|off")]
     serve: Option<Switch>,
-    /// What leaves first: s3-fifo, lru, fifo, lfu, arc or sieve (namely's router only).
+    /// What leaves memory first: s3-fifo, lru, fifo, lfu, arc or sieve (namely's router only).
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
+    /// Most octets on disk, as in 20GiB (namely's router only, as all of its disk).
+    #[arg(long, value_name = "SIZE", value_parser = parse_octets)]
+    disk_octets_max: Option<u64>,
+    /// What is written to disk when it leaves memory: what was asked for again there, or all.
+    #[arg(long, value_name = "hit|all")]
+    disk_admission: Option<String>,
+    /// Requests to the disk that pend from which on it is passed by.
+    #[arg(long, value_name = "REQUESTS")]
+    disk_threshold: Option<u64>,
+    /// In which order the disk reads and writes: fifo, data-first or weighted.
+    #[arg(long, value_name = "ORDER")]
+    disk_queue: Option<String>,
 }
 
 impl Config {
@@ -92,18 +84,38 @@ impl Config {
             admit: self.admit.map(Switch::is_on),
             serve: self.serve.map(Switch::is_on),
             policy: self.policy.clone(),
+            disk_octets: self.disk_octets_max,
+            disk_admission: self.disk_admission.clone(),
+            disk_threshold: self.disk_threshold,
+            disk_queue: self.disk_queue.clone(),
         };
         let now = connect(ctx)?.configure_cs(&changes)?;
-        let capacity = now.capacity;
-        ctx.out.answer(
-            || match &now.policy {
-                Some(policy) => format!("capacity {capacity} packets, policy {policy}"),
-                None => format!("capacity {capacity} packets"),
-            },
-            || json!({"capacity": capacity, "flags": now.flags, "policy": now.policy}),
-        );
+        let text = || {
+            let mut text = format!("capacity {} packets", now.capacity);
+            if let Some(policy) = &now.policy {
+                text += &format!(", policy {policy}");
+            }
+            if let (Some(octets), Some(admission)) = (now.disk_octets, &now.disk_admission) {
+                text += &format!("\ndisk {}, admission {admission}", octets_text(octets));
+            }
+            if let (Some(threshold), Some(queue)) = (now.disk_threshold, &now.disk_queue) {
+                text += &format!(", threshold {threshold}, queue {queue}");
+            }
+            text
+        };
+        ctx.out.answer(text, || {
+            json!({
+                "capacity": now.capacity, "flags": now.flags, "policy": now.policy,
+                "disk_octets_max": now.disk_octets, "disk_admission": now.disk_admission,
+                "disk_threshold": now.disk_threshold, "disk_queue": now.disk_queue,
+            })
+        });
         Ok(())
     }
+}
+
+fn parse_octets(text: &str) -> Result<u64, String> {
+    namely_daemon::parse_octets(text)
 }
 
 /// Erase stored Data.
@@ -123,6 +135,44 @@ impl Erase {
         ctx.out.answer(
             || format!("{erased} packets erased below {}", self.prefix),
             || json!({"prefix": self.prefix.to_string(), "erased": erased}),
+        );
+        Ok(())
+    }
+}
+
+/// Keep what the disk has below a prefix.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely cs pin /lab/data")]
+pub struct Pin {
+    /// The name prefix.
+    prefix: Name,
+}
+
+impl Pin {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        connect(ctx)?.pin_cs(&self.prefix)?;
+        ctx.out.answer(
+            || format!("{} is pinned", self.prefix),
+            || json!({"prefix": self.prefix.to_string(), "pinned": true}),
+        );
+        Ok(())
+    }
+}
+
+/// Take back a pin.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  namely cs unpin /lab/data")]
+pub struct Unpin {
+    /// The name prefix, as it was pinned.
+    prefix: Name,
+}
+
+impl Unpin {
+    fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        connect(ctx)?.unpin_cs(&self.prefix)?;
+        ctx.out.answer(
+            || format!("{} is not pinned any more", self.prefix),
+            || json!({"prefix": self.prefix.to_string(), "pinned": false}),
         );
         Ok(())
     }

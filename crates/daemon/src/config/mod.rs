@@ -6,6 +6,7 @@
 
 mod authorization;
 mod autoreg;
+mod cs;
 mod discovery;
 mod faces;
 mod forwarder;
@@ -26,6 +27,8 @@ use serde::Deserialize;
 
 pub use authorization::{Authorization, KeyRule, User, UserRule};
 pub use autoreg::{Autoreg, Subnet};
+pub(crate) use cs::check_budget;
+pub use cs::{Admission, Cs, CsDisk, Engine, Filter, Queue};
 pub use discovery::{AcceptRule, Discovery};
 pub(crate) use faces::default_socket;
 pub use faces::{Faces, MulticastGroup, StaticFace, StaticRoute};
@@ -36,6 +39,7 @@ pub use policy::PolicyError;
 pub use process::Process;
 pub use readvertise::Readvertise;
 pub use tables::Tables;
+pub use values::parse_octets;
 
 /// Everything that can be configured. `Config::default()` is a router that serves this machine
 /// only.
@@ -46,6 +50,8 @@ pub struct Config {
     pub faces: Faces,
     /// Limits of the forwarder's tables.
     pub tables: Tables,
+    /// The content store's disk.
+    pub cs: Cs,
     /// What this node is called on the network.
     pub network: Network,
     /// The strategy of each prefix, beside the default `best-route` of `/`.
@@ -133,6 +139,7 @@ impl Config {
             enabled, heartbeat_ms, mtu_octets_min, neighbours_max, neighbours_total_max,
             quarantine_faults, quarantine_s, prefixes, accept, open,
         );
-        faces.chain(tables).chain(authorization).chain(process).chain(discovery).collect()
+        let disk = self.cs.disk.restart_needed(&new.cs.disk);
+        faces.chain(tables).chain(disk).chain(authorization).chain(process).chain(discovery).collect()
     }
 }

@@ -51,6 +51,7 @@ fn documented_keys() -> Vec<String> {
     let sections = [
         "faces",
         "tables",
+        "cs.disk",
         "network",
         "log",
         "[face]",
@@ -74,7 +75,7 @@ fn allowed_keys(section: &str) -> Vec<String> {
 
 /// Returns true if the key is a table, which the sample shows as a header.
 fn is_table(key: &str) -> bool {
-    ["multicast", "user", "key", "dispatcher", "memif", "ethernet", "accept"].contains(&key)
+    ["multicast", "user", "key", "dispatcher", "memif", "ethernet", "accept", "disk"].contains(&key)
 }
 
 #[test]
@@ -138,6 +139,12 @@ fn bad_values_say_their_line_and_what_is_allowed() {
         ("[[authorization.user]]\nuser = -3\n", 2, "uid"),
         ("[[autoreg]]\nprefixes = [\"/a\"]\nfrom = [\"10.0.0.0\"]\n", 3, "192.0.2.0/24"),
         ("[log]\nlevel = \"loud\"\n", 2, "debug"),
+        ("[cs.disk]\nadmission = \"some\"\n", 2, "hit"),
+        ("[cs.disk]\nengine = \"aio\"\n", 2, "uring"),
+        ("[cs.disk]\nslow = \"fast\"\n", 2, "4.7k/s"),
+        ("[cs.disk]\nslow = \"0/s\"\n", 2, "4.7k/s"),
+        ("[cs.disk]\nthreads = 65\n", 2, "1 to 64"),
+        ("[cs.disk]\noctets_max = 1048575\n", 2, "1MiB"),
         ("[faces\n", 1, ""),
     ] {
         let message = refusal(text);
@@ -262,6 +269,16 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[tables]", "strategy_prefixes_max", "7"),
     ("[tables]", "strategy_faces_max", "7"),
     ("[tables]", "nack_no_route", "false"),
+    ("[cs.disk]", "folder", "\"/x\""),
+    ("[cs.disk]", "octets_max", "\"2MiB\""),
+    ("[cs.disk]", "admission", "\"all\""),
+    ("[cs.disk]", "threshold", "7"),
+    ("[cs.disk]", "queue", "\"weighted\""),
+    ("[cs.disk]", "read_ahead", "false"),
+    ("[cs.disk]", "engine", "\"threads\""),
+    ("[cs.disk]", "threads", "7"),
+    ("[cs.disk]", "filter", "\"bloom\""),
+    ("[cs.disk]", "slow", "\"414/s\""),
     ("[process]", "user", "\"somebody\""),
     ("[process]", "core_dumps", "true"),
     ("[process]", "confine_files", "false"),
@@ -271,11 +288,15 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
 
 #[test]
 fn a_reload_names_just_the_keys_that_the_documentation_says_need_a_restart() {
-    let documentation =
+    let whole =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md"))
             .unwrap();
     // A key is in the first cell of its line, "yes" or "no" in the last.
-    let documented = |key: &str| {
+    let documented = |table: &str, key: &str| {
+        // Keys of the disk have names that others have, too.
+        let section = format!("### `{table}`");
+        let documentation = whole.split_once(&section).filter(|_| table == "[cs.disk]");
+        let documentation = documentation.map_or(whole.as_str(), |(_, section)| section);
         let quoted = format!("`{key}`");
         let of_table = documentation.lines().find_map(|line| {
             let mut cells = line.trim_matches(['|', ' ']).split(" | ");
@@ -288,15 +309,15 @@ fn a_reload_names_just_the_keys_that_the_documentation_says_need_a_restart() {
         of_table.or_else(of_list).unwrap_or_else(|| panic!("{key} is not documented"))
     };
     let old = Config::default();
-    for (table, key, value) in OTHER_VALUES {
-        let new = parse(&format!("{table}\n{key} = {value}\n")).unwrap();
-        assert_ne!(old, new, "{table} {key}");
-        let table = table.trim_matches(['[', ']']);
+    for (written, key, value) in OTHER_VALUES {
+        let new = parse(&format!("{written}\n{key} = {value}\n")).unwrap();
+        assert_ne!(old, new, "{written} {key}");
+        let table = written.trim_matches(['[', ']']);
         let named = match table.strip_prefix("faces.") {
             Some(part) => format!("faces.{part}"),
             None => format!("{table}.{key}"),
         };
-        match documented(key) {
+        match documented(written, key) {
             "yes" => assert_eq!(old.restart_needed(&new), Vec::<&str>::new(), "{key}"),
             "no" => assert_eq!(old.restart_needed(&new), [named], "{key}"),
             other => panic!("{key}: {other}"),
@@ -306,7 +327,7 @@ fn a_reload_names_just_the_keys_that_the_documentation_says_need_a_restart() {
         refusal(&format!("{table}\nzzz = 1\n")).split("expected one of ").nth(1).unwrap().matches(',').count()
             + 1
     };
-    for table in ["[faces]", "[tables]", "[faces.memif]", "[faces.dispatcher]"] {
+    for table in ["[faces]", "[tables]", "[cs.disk]", "[faces.memif]", "[faces.dispatcher]"] {
         let listed = OTHER_VALUES.iter().filter(|(of, ..)| *of == table).count();
         // Tables in a table have keys of their own.
         let nested = if table == "[faces]" { 4 } else { 0 };
@@ -351,4 +372,14 @@ fn limits_of_links_are_held_to_what_is_possible() {
     assert_eq!(faces("").unwrap().ethernet.options(), namely_io::IoOptions::default().ethernet);
     assert_eq!(memif("").unwrap().memif.options(), namely_io::IoOptions::default().memif);
     assert_eq!(dispatcher("").unwrap().dispatcher.options(), crate::dataplane::DispatcherOptions::default());
+}
+
+#[test]
+fn a_disk_that_is_slowed_for_an_experiment_has_its_rate_in_requests_a_second() {
+    for (text, rate) in [("414/s", 414), ("4.7k/s", 4700), ("1/s", 1)] {
+        let config = parse(&format!("[cs.disk]\nslow = \"{text}\"\n")).unwrap();
+        assert_eq!(config.cs.disk.slow, Some(rate), "{text}");
+    }
+    assert_eq!(parse("[cs.disk]\nthreads = 64\n").unwrap().cs.disk.threads, 64);
+    assert!(parse("[cs.disk]\nthreads = 0\n").unwrap_err().contains("1 to 64"));
 }

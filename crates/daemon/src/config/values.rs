@@ -190,7 +190,10 @@ pub(crate) fn check_remote_uri(uri: FaceUri) -> Result<FaceUri, String> {
 }
 
 /// Reads `"256MiB"`: a number and one of B, KiB, MiB, GiB.
-pub(crate) fn parse_octets(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// What can be written instead.
+pub fn parse_octets(text: &str) -> Result<u64, String> {
     let refuse = || format!("`{text}` is no size: write a number of octets, or 64KiB, 256MiB, 2GiB");
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);

@@ -25,6 +25,7 @@ use self::neighbours::Neighbours;
 use self::readvertise::Readvertiser;
 use crate::config::Config;
 use crate::dataplane::{ControlEvent, ControlPacket, Core, DataPlane, Inbox, InboxError, InboxWaker, Shown};
+use crate::disk::Disk;
 
 /// The longest sleep; nothing is due then, it only bounds the wait.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
@@ -41,6 +42,8 @@ pub(crate) struct ControlThread {
     maker: FaceMaker,
     /// What is found on links, where that is looked for.
     links: Option<Links>,
+    /// The content store's disk, where it has one.
+    disk: Option<Arc<Disk>>,
     leftovers: Leftovers,
     readvertiser: Readvertiser,
     config: Config,
@@ -113,6 +116,7 @@ impl ControlThread {
             inbox,
             orders,
             links: None,
+            disk: None,
             config,
         }
     }
@@ -120,6 +124,11 @@ impl ControlThread {
     /// From now on tells the thread of neighbour discovery of faces, and shows what it knows.
     pub(crate) fn set_discovery(&mut self, discovery: &crate::discovery::Running) {
         self.links = Some(Links { orders: discovery.orders(), view: discovery.view() });
+    }
+
+    /// From now on shows the content store's disk, and changes it.
+    pub(crate) fn set_disk(&mut self, disk: Arc<Disk>) {
+        self.disk = Some(disk);
     }
 
     /// Where other threads send orders.
@@ -208,7 +217,8 @@ impl ControlThread {
         let incoming = Incoming { interest: &packet.packet, face_id: face.0, requester };
         let mut replies = Vec::new();
         let neighbors = self.links.as_ref().map(|links| &links.view as &dyn namely_mgmt::Neighbors);
-        let control = Control { neighbors, ..control(&self.plane, &self.core) };
+        let disk = self.disk.as_deref().map(|disk| disk as &dyn namely_mgmt::CsDisk);
+        let control = Control { neighbors, disk, ..control(&self.plane, &self.core) };
         let new_face = self.management.handle(incoming, control, now(), &mut replies);
         if let Some(new_face) = new_face {
             let (sender, ticket) = (self.sender.clone(), new_face.ticket);
@@ -291,6 +301,9 @@ impl ControlThread {
     fn reload(&mut self, config: Config, policy: Policy) {
         crate::log::set_level(&config.log.level);
         config.apply(&self.config, &self.core);
+        if let Some(disk) = &self.disk {
+            disk.apply(&config.cs.disk);
+        }
         self.management.set_policy(policy);
         self.neighbours.configure(&config, control(&self.plane, &self.core), now().ns);
         let restart = self.config.restart_needed(&config);
@@ -312,7 +325,7 @@ impl ControlThread {
 }
 
 fn control<'a>(plane: &'a DataPlane, core: &'a Core) -> Control<'a> {
-    Control { faces: plane, tables: core, neighbors: None }
+    Control { faces: plane, tables: core, neighbors: None, disk: None }
 }
 
 /// The time on both clocks. The first is the data plane's.

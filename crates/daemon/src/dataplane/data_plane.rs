@@ -16,12 +16,14 @@ use namely_wire::{FaceUri, LpHeaders};
 use parking_lot::Mutex;
 
 use super::command::{Command, Reply};
+use super::disk::DiskPort;
 use super::dispatcher::{Dispatcher, Queue};
 use super::inbox::{self, Inbox};
 use super::shared::DataPlaneShared;
 use super::tap::Tap;
 use super::worker::Worker;
 use super::{Core, DataPlaneOptions, ListenError, ListenSpec, Packet, status};
+use crate::disk::Disk;
 
 /// The running data plane. Dropping it stops it.
 pub struct DataPlane {
@@ -63,6 +65,15 @@ impl DataPlane {
     /// # Errors
     /// When the system gives no epoll instance, randomness or thread.
     pub fn start(options: DataPlaneOptions, core: Arc<Core>) -> Result<(DataPlane, Inbox), StartError> {
+        Self::start_with(options, core, None)
+    }
+
+    /// The same, with the disk of the content store.
+    pub(crate) fn start_with(
+        options: DataPlaneOptions,
+        core: Arc<Core>,
+        disk: Option<&Arc<Disk>>,
+    ) -> Result<(DataPlane, Inbox), StartError> {
         let fit = namely_io::descriptors::make_room_for(options.io.faces_max);
         if fit < options.io.faces_max {
             tracing::warn!(
@@ -85,7 +96,8 @@ impl DataPlane {
         let plane = DataPlane { shared: shared.clone(), workers: handles, threads: Mutex::default() };
         for (index, event_loop) in loops.into_iter().enumerate() {
             let dispatcher = Dispatcher::new(&shared.options.dispatcher, hasher.clone(), index, workers);
-            let worker = Worker::new(shared.clone(), dispatcher);
+            let disk = disk.map(|disk| DiskPort::new(disk.clone(), event_loop.waker()));
+            let worker = Worker::new(shared.clone(), dispatcher, disk);
             let stopped = Stopped(shared.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("data-plane-{index}"))

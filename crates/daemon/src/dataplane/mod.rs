@@ -14,6 +14,7 @@ mod announced;
 mod buffers;
 mod command;
 mod data_plane;
+mod disk;
 mod dispatcher;
 mod inbox;
 mod listen;
@@ -25,6 +26,7 @@ mod tap;
 mod worker;
 
 pub use data_plane::{DataPlane, StartError};
+pub(crate) use disk::spill;
 pub use dispatcher::{DispatchBy, DispatcherOptions};
 pub use inbox::{
     CONTROL_EVENTS_MAX, CONTROL_PACKETS_MAX, CONTROL_PACKETS_PER_HOLDER_MAX, CONTROL_PACKETS_PER_SECOND,

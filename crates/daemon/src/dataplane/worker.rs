@@ -14,6 +14,7 @@ use namely_wire::{FaceUri, LpFraming, LpHeaders, encode_lp_header};
 
 use super::announced::Announced;
 use super::command::{Command, Reply};
+use super::disk::{DiskPort, WithDisk};
 use super::dispatcher::{self, Dispatched, Dispatcher, Queue};
 use super::inbox::ControlPacket;
 use super::shared::{DataPlaneShared, Port};
@@ -50,6 +51,8 @@ pub(super) struct Worker {
     is_expire_stale: bool,
     /// When this worker, if it is awake, lets others have its spare buffers.
     share_ns: u64,
+    /// The content store's disk, where it has one.
+    disk: Option<DiskPort>,
 }
 
 struct Connecting {
@@ -112,7 +115,7 @@ impl Ports {
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<DataPlaneShared>, dispatcher: Dispatcher) -> Self {
+    pub(super) fn new(shared: Arc<DataPlaneShared>, dispatcher: Dispatcher, disk: Option<DiskPort>) -> Self {
         Worker {
             connecting: Vec::new(),
             ports: Ports::new(shared.clone()),
@@ -125,6 +128,7 @@ impl Worker {
             expire_due_ns: None,
             is_expire_stale: false,
             share_ns: 0,
+            disk,
         }
     }
 
@@ -170,12 +174,34 @@ impl Worker {
             return;
         }
         let now_ns = io.now_ns();
-        let Worker { ports, internal, announced, .. } = self;
+        let Worker { shared, batch, ports, internal, announced, disk, .. } = self;
         let mut sink = Sink { io, ports, internal, announced };
-        self.shared.core.receive_batch(&mut self.batch, now_ns, &mut sink);
+        match disk {
+            None => shared.core.receive_batch(batch, now_ns, &mut sink),
+            Some(disk) => shared.core.receive_batch(batch, now_ns, &mut WithDisk { sink, disk, now_ns }),
+        }
         self.announced.clear();
         self.internal.drain(..).for_each(|packet| self.shared.send_internal(packet));
         self.is_expire_stale = true;
+    }
+
+    /// Lets the forwarder go on with what the disk has read.
+    fn complete_reads(&mut self, io: &mut Io) {
+        let Worker { shared, ports, internal, disk, is_expire_stale, .. } = self;
+        let Some(disk) = disk else { return };
+        let now_ns = io.now_ns();
+        while let Some((ticket, completion)) = disk.completed(now_ns) {
+            let sink = Sink {
+                io: &mut *io,
+                ports: &mut *ports,
+                internal: &mut *internal,
+                announced: &Announced::default(),
+            };
+            let mut sink = WithDisk { sink, disk: &mut *disk, now_ns };
+            shared.core.tier_completed(ticket, completion, now_ns, &mut sink);
+            *is_expire_stale = true;
+        }
+        self.internal.drain(..).for_each(|packet| self.shared.send_internal(packet));
     }
 
     /// Makes a face of a port that is read here. A port that becomes none is closed.
@@ -385,6 +411,7 @@ impl Handler for Worker {
         self.ports.sweep(io.closed());
         let is_more = self.forward_dispatched(io);
         self.forward_batch(io);
+        self.complete_reads(io);
         self.expire(io);
         if self.share_ns <= io.now_ns() {
             self.share_ns = io.now_ns().saturating_add(SHARE_PAUSE_NS);

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use namely_io::Xdp;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 
-use crate::config::Config;
+use crate::config::{Config, Engine};
 
 /// Programs, other processes, mounts and namespaces, keys of the kernel, its modules and its
 /// clocks.
-const REFUSED: [libc::c_long; 48] = [
+const REFUSED: [libc::c_long; 47] = [
     libc::SYS_execve,
     libc::SYS_execveat,
     libc::SYS_ptrace,
@@ -51,7 +51,6 @@ const REFUSED: [libc::c_long; 48] = [
     libc::SYS_keyctl,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
-    libc::SYS_io_uring_setup,
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
     libc::SYS_settimeofday,
@@ -65,7 +64,9 @@ const REFUSED: [libc::c_long; 48] = [
 /// From now on the process makes none of these calls. What the kernel cannot do is said in the log.
 pub(super) fn confine(config: &Config) {
     let is_bpf_needed = config.faces.ethernet.xdp != Xdp::Off;
+    let is_uring_needed = config.cs.disk.folder.is_some() && config.cs.disk.engine != Engine::Threads;
     let refused = REFUSED.into_iter().chain((!is_bpf_needed).then_some(libc::SYS_bpf));
+    let refused = refused.chain((!is_uring_needed).then_some(libc::SYS_io_uring_setup));
     match filter(refused).and_then(|filter| seccompiler::apply_filter(&filter).map_err(|e| e.to_string())) {
         Ok(()) => tracing::info!("system calls are confined"),
         Err(why) => tracing::warn!("system calls are not confined: {why}"),

@@ -1,5 +1,5 @@
 //! Which files the router may open: what its configuration names, and what the system's look-up of
-//! names needs. By Landlock, where the kernel has it.
+//! names needs, and the folder of the content store's disk. By Landlock, where the kernel has it.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,8 @@ const READ: [&str; 10] = [
 
 /// From now on the process opens no other files. What the kernel cannot do is said in the log.
 pub(super) fn confine(config: &Config, config_file: Option<&Path>) {
-    match restrict(&folders_read(config, config_file), &folders_of_sockets(config)) {
+    let written: Vec<&Path> = config.cs.disk.folder.iter().map(PathBuf::as_path).collect();
+    match restrict(&folders_read(config, config_file), &folders_of_sockets(config), &written) {
         Ok(RulesetStatus::FullyEnforced) => tracing::info!("files are confined to what is configured"),
         Ok(RulesetStatus::PartiallyEnforced) => {
             tracing::info!("files are confined to what is configured, as far as this kernel does");
@@ -40,9 +41,11 @@ pub(super) fn confine(config: &Config, config_file: Option<&Path>) {
     }
 }
 
-fn restrict(read: &[PathBuf], sockets: &[PathBuf]) -> Result<RulesetStatus, RulesetError> {
+fn restrict(read: &[PathBuf], sockets: &[PathBuf], written: &[&Path]) -> Result<RulesetStatus, RulesetError> {
     let reading = AccessFs::ReadFile | AccessFs::ReadDir;
     let making: BitFlags<AccessFs> = reading | AccessFs::MakeSock | AccessFs::RemoveFile;
+    let writing =
+        reading | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
     let created = Ruleset::default().handle_access(AccessFs::from_all(ABI::V5))?.create()?;
     // Folders that are not there are passed over.
     let status = created
@@ -50,6 +53,7 @@ fn restrict(read: &[PathBuf], sockets: &[PathBuf]) -> Result<RulesetStatus, Rule
         .add_rules(path_beneath_rules(read, reading))?
         .add_rules(path_beneath_rules(["/dev/null"], reading | AccessFs::WriteFile))?
         .add_rules(path_beneath_rules(sockets, making))?
+        .add_rules(path_beneath_rules(written, writing))?
         .restrict_self()?;
     Ok(status.ruleset)
 }

@@ -12,6 +12,7 @@ mod user;
 use std::path::Path;
 
 use crate::config::Config;
+use crate::disk;
 use crate::exit::{Exit, Failure};
 use crate::router;
 
@@ -22,6 +23,7 @@ use crate::router;
 pub(crate) fn give_up(config: &Config, config_file: Option<&Path>) -> Result<(), Failure> {
     let chosen = user::choose(config.process.user.as_deref())?;
     router::make_default_directories(config, chosen.as_ref().map(|user| user.uid))?;
+    disk::make_folder(&config.cs.disk, chosen.as_ref().map(|user| user.uid))?;
     if let Some(user) = &chosen {
         user.become_it(user::capabilities(config)).map_err(|errno| {
             Failure::new(Exit::Failed, format!("cannot run as user {}: {errno}", user.name))

@@ -244,6 +244,20 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
     }
 
+    /// Lets go of one Data as if room were needed, and offers it to the tier of `out`; false if
+    /// there is none.
+    pub(crate) fn spill(&self, out: &mut impl Output<B>) -> bool {
+        let reserve = Reserve::new(0);
+        let mut accounting = self.accounting.0.lock();
+        let left = accounting.evict(Arrival::New, &self.index);
+        drop(accounting);
+        let Some(left) = left else { return false };
+        let left = self.take_out(left, &reserve);
+        self.settle(&reserve);
+        self.offer(left, out);
+        true
+    }
+
     /// Gives back what was taken for packets and not used.
     pub(crate) fn settle(&self, reserve: &Reserve) {
         self.index.settle(reserve);

@@ -1,47 +1,68 @@
-//! `cs/config` and `cs/erase`.
+//! `cs/config`, `cs/erase`, `cs/pin` and `cs/unpin`.
 
 use namely_forwarder::{CsChange, CsPolicy};
-use namely_wire::mgmt::{ControlParameters, ControlResponse, cs_flags};
+use namely_wire::mgmt::{ControlParameters, ControlResponse, cs_flags, status_code};
 
-use super::{MaskedFlags, bad, required_name};
-use crate::control::Tables;
+use super::{MaskedFlags, bad, not_found, required_name};
+use crate::control::{Control, CsDisk, CsDiskChange};
 
-/// Packets that one `cs/erase` erases at most; the response says whether more are left. NFD's
-/// figure.
+/// Packets that one `cs/erase` erases at most from memory; the response says whether more are left.
+/// NFD's figure.
 pub(crate) const ERASE_MAX: u64 = 256;
 
 pub(crate) fn config(
     parameters: &ControlParameters,
-    tables: &dyn Tables,
+    control: Control<'_>,
 ) -> Result<ControlResponse, ControlResponse> {
     let flags = MaskedFlags::of(parameters)?;
     let policy = parameters.cs_policy.as_deref().map(str::parse::<CsPolicy>).transpose();
     let policy = policy.map_err(|unknown| bad(unknown.to_string()))?;
-    tables.cs_configure(&CsChange {
+    let change = CsDiskChange {
+        octets_max: parameters.cs_disk_octets,
+        admission: parameters.cs_disk_admission.clone(),
+        threshold: parameters.cs_disk_threshold,
+        queue: parameters.cs_disk_queue.clone(),
+    };
+    if change != CsDiskChange::default() {
+        disk(control)?.configure(&change).map_err(bad)?;
+    }
+    control.tables.cs_configure(&CsChange {
         packets_max: parameters.capacity.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
         admit: flags.bit(cs_flags::ENABLE_ADMIT),
         serve: flags.bit(cs_flags::ENABLE_SERVE),
         policy,
     });
-    let info = tables.cs_info();
+    let info = control.tables.cs_info();
+    let disk = control.disk.map(CsDisk::status);
     Ok(ControlResponse::ok(&ControlParameters {
         capacity: Some(info.capacity),
         flags: Some(info.flags),
         cs_policy: info.policy,
+        cs_disk_octets: disk.as_ref().map(|disk| disk.octets_max),
+        cs_disk_threshold: disk.as_ref().map(|disk| disk.threshold),
+        cs_disk_queue: disk.as_ref().map(|disk| disk.queue.clone()),
+        cs_disk_admission: disk.map(|disk| disk.admission),
         ..Default::default()
     }))
 }
 
+/// Erases in memory, and after the last part of that on disk, which does not know how many packets
+/// that are.
 pub(crate) fn erase(
     parameters: &ControlParameters,
-    tables: &dyn Tables,
+    control: Control<'_>,
 ) -> Result<ControlResponse, ControlResponse> {
     let prefix = required_name(parameters)?;
     if parameters.count == Some(0) {
         return Err(bad("Count must be above 0"));
     }
     let wanted = parameters.count.unwrap_or(u64::MAX);
-    let (erased, more) = tables.cs_erase(prefix, wanted.min(ERASE_MAX));
+    let (erased, more) = control.tables.cs_erase(prefix, wanted.min(ERASE_MAX));
+    // A count is of packets in memory: the disk erases whole prefixes.
+    let is_whole = parameters.count.is_none() && !more;
+    if let Some(disk) = control.disk.filter(|_| is_whole) {
+        disk.erase(prefix).map_err(|why| ControlResponse::new(status_code::CONFLICT, why))?;
+    }
     Ok(ControlResponse::ok(&ControlParameters {
         name: Some(prefix.to_name()),
         count: Some(erased),
@@ -49,4 +70,35 @@ pub(crate) fn erase(
         capacity: (more && wanted > ERASE_MAX).then_some(ERASE_MAX),
         ..Default::default()
     }))
+}
+
+pub(crate) fn pin(
+    parameters: &ControlParameters,
+    control: Control<'_>,
+) -> Result<ControlResponse, ControlResponse> {
+    let prefix = required_name(parameters)?;
+    let refuse = |why| ControlResponse::new(status_code::CONFLICT, why);
+    disk(control)?.pin(prefix).map_err(refuse)?;
+    Ok(done(parameters))
+}
+
+pub(crate) fn unpin(
+    parameters: &ControlParameters,
+    control: Control<'_>,
+) -> Result<ControlResponse, ControlResponse> {
+    let prefix = required_name(parameters)?;
+    if !disk(control)?.unpin(prefix) {
+        return Err(not_found(format!("{prefix} is not pinned")));
+    }
+    Ok(done(parameters))
+}
+
+fn done(parameters: &ControlParameters) -> ControlResponse {
+    ControlResponse::ok(&ControlParameters { name: parameters.name.clone(), ..Default::default() })
+}
+
+fn disk(control: Control<'_>) -> Result<&dyn CsDisk, ControlResponse> {
+    let text =
+        "the content store has no disk: start the router with --cs-disk DIR, or `folder` under [cs.disk]";
+    control.disk.ok_or_else(|| not_found(text))
 }

@@ -101,6 +101,8 @@ impl Outcome {
 pub struct Caller {
     tier: Arc<Shared>,
     inbox: Arc<Inbox>,
+    /// Whether nobody but this resets the inbox's waker.
+    owns_waker: bool,
     taken: VecDeque<Completion>,
 }
 
@@ -124,9 +126,9 @@ impl Inbox {
 }
 
 impl Caller {
-    pub(crate) fn new(tier: Arc<Shared>, waker: Waker) -> Self {
+    pub(crate) fn new(tier: Arc<Shared>, waker: Waker, owns_waker: bool) -> Self {
         let inbox = Arc::new(Inbox { completions: Mutex::default(), waker });
-        Caller { tier, inbox, taken: VecDeque::new() }
+        Caller { tier, inbox, owns_waker, taken: VecDeque::new() }
     }
 
     /// Begins to read the Data of `name`, or says that there is none or that it is not worth to
@@ -152,7 +154,9 @@ impl Caller {
     /// The next read that is over; none: the descriptor says when there is one again.
     pub fn completed(&mut self) -> Option<Completion> {
         if self.taken.is_empty() {
-            self.inbox.waker.reset();
+            if self.owns_waker {
+                self.inbox.waker.reset();
+            }
             std::mem::swap(&mut self.taken, &mut self.inbox.completions.lock());
         }
         self.taken.pop_front()

@@ -120,7 +120,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use namely_host::{Waker, clock};
-use namely_wire::NameRef;
+use namely_wire::{Name, NameRef};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 pub use self::caller::{Asked, Bypass, Caller, Completion, Outcome, ReadId, StoredData};
@@ -222,7 +222,13 @@ impl Tier {
     /// # Errors
     /// The process or the system has no descriptor left.
     pub fn caller(&self) -> Result<Caller, TierError> {
-        Ok(Caller::new(self.shared.clone(), waker(&self.shared.folder)?))
+        Ok(Caller::new(self.shared.clone(), waker(&self.shared.folder)?, true))
+    }
+
+    /// The same for who waits by a waker of its own, which it resets after each wait, and looks at
+    /// [`Caller::completed`] then.
+    pub fn caller_of(&self, waker: Waker) -> Caller {
+        Caller::new(self.shared.clone(), waker, false)
     }
 
     /// Offers the Data `packet` of `name`. `expires_ms`: from when on it is no longer fresh, ms
@@ -290,6 +296,13 @@ impl Tier {
         self.shared.threshold.store(requests, Ordering::Relaxed);
     }
 
+    /// Octets of the folder, between [`OCTETS_MIN`] and [`OCTETS_MAX`]. What is beyond them goes
+    /// with the next segments; the segments keep their size until the tier is opened anew.
+    pub fn set_octets_max(&self, octets: u64) {
+        self.shared.octets_max.store(octets.clamp(OCTETS_MIN, OCTETS_MAX), Ordering::Relaxed);
+        self.shared.wake_keeper();
+    }
+
     /// Which request is next when several wait.
     pub fn set_fairness(&self, fairness: Fairness) {
         self.shared.queue.set_fairness(fairness);
@@ -330,6 +343,16 @@ impl Tier {
         }
         pinned.push(prefix.to_name());
         Ok(())
+    }
+
+    /// Whether a pinned prefix is above `name`.
+    pub fn is_pinned(&self, name: NameRef<'_>) -> bool {
+        self.shared.pinned.read().iter().any(|prefix| prefix.as_name().is_prefix_of(name))
+    }
+
+    /// The pinned prefixes.
+    pub fn pinned(&self) -> Vec<Name> {
+        self.shared.pinned.read().clone()
     }
 
     /// What is below `prefix` is thrown away like all else; whether it was pinned.

@@ -49,6 +49,8 @@ pub(super) enum Block {
     StrategyChoice,
     CsInfoList,
     CsInfo,
+    CsDiskList,
+    CsDisk,
     BptList,
     Binding,
     NeighborList,
@@ -163,6 +165,8 @@ fn management_fields(block: Block) -> &'static [Field] {
         Block::StrategyChoice => STRATEGY_CHOICE_FIELDS,
         Block::CsInfoList => &const { [f(ENTRY, "CsInfo", Value::Inside(Block::CsInfo))] },
         Block::CsInfo => CS_INFO_FIELDS,
+        Block::CsDiskList => &const { [f(ENTRY, "CsDisk", Value::Inside(Block::CsDisk))] },
+        Block::CsDisk => CS_DISK_FIELDS,
         Block::BptList => &const { [f(ENTRY, "Binding", Value::Inside(Block::Binding))] },
         Block::Binding => BINDING_FIELDS,
         Block::NeighborList => &const { [f(ENTRY, "Neighbor", Value::Inside(Block::Neighbor))] },
@@ -295,6 +299,10 @@ const CONTROL_PARAMETERS_FIELDS: &[Field] = &[
     f(DEFAULT_CONGESTION_THRESHOLD, "DefaultCongestionThreshold", Value::Number("octets")),
     f(MTU, "Mtu", Value::Number("octets")),
     f(CS_POLICY, "CsPolicy", Value::Text),
+    f(CS_DISK_OCTETS_MAX, "DiskOctetsMax", Value::Number("octets")),
+    f(CS_DISK_ADMISSION, "DiskAdmission", Value::Text),
+    f(CS_DISK_THRESHOLD, "DiskThreshold", COUNT_OF),
+    f(CS_DISK_QUEUE, "DiskQueue", Value::Text),
 ];
 
 const FACE_FIELDS_OF_FILTER: &[Field] = &[
@@ -382,6 +390,22 @@ const CS_INFO_FIELDS: &[Field] = &[
     f(N_HITS, "NHits", COUNT_OF),
     f(N_MISSES, "NMisses", COUNT_OF),
     f(CS_POLICY, "CsPolicy", Value::Text),
+];
+
+const CS_DISK_FIELDS: &[Field] = &[
+    f(CS_DISK_FOLDER, "Folder", Value::Text),
+    f(CS_DISK_ENGINE, "Engine", Value::Text),
+    f(CS_DISK_TROUBLE, "Trouble", Value::Text),
+    f(CS_DISK_ADMISSION, "DiskAdmission", Value::Text),
+    f(CS_DISK_QUEUE, "DiskQueue", Value::Text),
+    f(CS_DISK_THRESHOLD, "DiskThreshold", COUNT_OF),
+    f(CS_DISK_PENDING, "Pending", COUNT_OF),
+    f(CS_DISK_OCTETS_MAX, "DiskOctetsMax", Value::Number("octets")),
+    f(CS_DISK_OCTETS, "Octets", Value::Number("octets")),
+    f(CS_DISK_RECORDS, "Records", COUNT_OF),
+    f(CS_DISK_MEMORY, "Memory", Value::Number("octets")),
+    f(CS_DISK_PINNED, "Pinned", Value::Inside(Block::Names)),
+    f(CS_DISK_COUNTER, "Counter", Value::Inside(Block::Counter)),
 ];
 
 const NEIGHBOR_FIELDS: &[Field] = &[

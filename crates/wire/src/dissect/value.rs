@@ -137,6 +137,7 @@ fn management_content(elements: &[u8], name: NameRef<'_>) -> Option<Value> {
         Dataset::RibList => Block::RibList,
         Dataset::StrategyChoiceList => Block::StrategyList,
         Dataset::CsInfo => Block::CsInfoList,
+        Dataset::CsDisk => Block::CsDiskList,
         Dataset::BptList => Block::BptList,
         Dataset::NeighborsList => Block::NeighborList,
     }))

@@ -10,6 +10,7 @@
 pub(crate) mod numbers;
 
 mod block;
+mod cs_disk;
 mod faces;
 mod neighbors;
 mod parameters;
@@ -20,6 +21,7 @@ mod tables;
 mod values;
 
 pub use block::{Block, Blocks, blocks, encode_blocks};
+pub use cs_disk::CsDiskStatus;
 pub use faces::{ChannelStatus, FaceEventNotification, FaceQueryFilter, FaceStatus};
 pub use neighbors::{NeighborState, NeighborStatus};
 pub use parameters::ControlParameters;

@@ -72,6 +72,33 @@ pub(crate) const N_ROUTES: u32 = 206;
 /// Namely's own, in the general status.
 pub(crate) const N_FACES: u32 = 208;
 
+/// Namely's own, as all of these: in ControlParameters of `cs/config` and in an entry of `cs/disk`.
+pub(crate) const CS_DISK_OCTETS_MAX: u32 = 224;
+/// In ControlParameters of `cs/config` and in an entry of `cs/disk`.
+pub(crate) const CS_DISK_ADMISSION: u32 = 226;
+/// In ControlParameters of `cs/config` and in an entry of `cs/disk`.
+pub(crate) const CS_DISK_THRESHOLD: u32 = 228;
+/// In ControlParameters of `cs/config` and in an entry of `cs/disk`.
+pub(crate) const CS_DISK_QUEUE: u32 = 230;
+/// In an entry of `cs/disk`.
+pub(crate) const CS_DISK_FOLDER: u32 = 232;
+/// In an entry of `cs/disk`.
+pub(crate) const CS_DISK_ENGINE: u32 = 234;
+/// In an entry of `cs/disk`.
+pub(crate) const CS_DISK_TROUBLE: u32 = 236;
+/// In an entry of `cs/disk`.
+pub(crate) const CS_DISK_OCTETS: u32 = 238;
+/// In an entry of `cs/disk`.
+pub(crate) const CS_DISK_RECORDS: u32 = 240;
+/// In an entry of `cs/disk`.
+pub(crate) const CS_DISK_MEMORY: u32 = 242;
+/// In an entry of `cs/disk`.
+pub(crate) const CS_DISK_PENDING: u32 = 244;
+/// In an entry of `cs/disk`.
+pub(crate) const CS_DISK_PINNED: u32 = 246;
+/// In an entry of `cs/disk`.
+pub(crate) const CS_DISK_COUNTER: u32 = 248;
+
 /// In a counter of namely's `status/counters`.
 pub(crate) const COUNTER_LABEL: u32 = 200;
 /// In a counter of namely's `status/counters`.

@@ -54,9 +54,17 @@ pub struct ControlParameters {
     pub mtu: Option<u64>,
     /// CsPolicy: what leaves the content store first. Namely's own.
     pub cs_policy: Option<String>,
+    /// Most octets of the content store's disk. Namely's own, as what follows.
+    pub cs_disk_octets: Option<u64>,
+    /// What is written to its disk.
+    pub cs_disk_admission: Option<String>,
+    /// Requests to its disk that pend from which on it is passed by.
+    pub cs_disk_threshold: Option<u64>,
+    /// In which order its disk reads and writes.
+    pub cs_disk_queue: Option<String>,
 }
 
-const KNOWN: [u32; 17] = [
+const KNOWN: [u32; 21] = [
     NAME,
     FACE_ID,
     URI,
@@ -74,6 +82,10 @@ const KNOWN: [u32; 17] = [
     DEFAULT_CONGESTION_THRESHOLD,
     MTU,
     CS_POLICY,
+    CS_DISK_OCTETS_MAX,
+    CS_DISK_ADMISSION,
+    CS_DISK_THRESHOLD,
+    CS_DISK_QUEUE,
 ];
 
 impl Block for ControlParameters {
@@ -99,6 +111,10 @@ impl Block for ControlParameters {
             default_congestion_threshold_octets: fields.nni_opt(DEFAULT_CONGESTION_THRESHOLD)?,
             mtu: fields.nni_opt(MTU)?,
             cs_policy: fields.text_opt(CS_POLICY)?,
+            cs_disk_octets: fields.nni_opt(CS_DISK_OCTETS_MAX)?,
+            cs_disk_admission: fields.text_opt(CS_DISK_ADMISSION)?,
+            cs_disk_threshold: fields.nni_opt(CS_DISK_THRESHOLD)?,
+            cs_disk_queue: fields.text_opt(CS_DISK_QUEUE)?,
         })
     }
 
@@ -124,5 +140,9 @@ impl Block for ControlParameters {
         put_nni(w, DEFAULT_CONGESTION_THRESHOLD, self.default_congestion_threshold_octets);
         put_nni(w, MTU, self.mtu);
         put_text(w, CS_POLICY, self.cs_policy.as_deref());
+        put_nni(w, CS_DISK_OCTETS_MAX, self.cs_disk_octets);
+        put_text(w, CS_DISK_ADMISSION, self.cs_disk_admission.as_deref());
+        put_nni(w, CS_DISK_THRESHOLD, self.cs_disk_threshold);
+        put_text(w, CS_DISK_QUEUE, self.cs_disk_queue.as_deref());
     }
 }

@@ -1,0 +1,127 @@
+//! `namely cs info`: what is stored where, and what it is good for.
+
+use clap::Args;
+use namely_wire::mgmt::{CsDiskStatus, CsInfo, cs_flags};
+use serde_json::{Value, json};
+
+use crate::commands::Context;
+use crate::failure::Failure;
+use crate::output::octets_text;
+use crate::router::connect;
+
+/// Show the content store.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  namely cs info\n  namely cs info --json")]
+pub struct Info {}
+
+impl Info {
+    pub(super) fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
+        let mut router = connect(ctx)?;
+        let info = router.cs_info()?;
+        // NFD has no such dataset.
+        let disk = router.cs_disk().ok().flatten();
+        ctx.out.answer(
+            || {
+                let disk = disk.as_ref().map(|disk| format!("\n\n{}", disk_text(disk)));
+                memory_text(&info) + &disk.unwrap_or_default()
+            },
+            || {
+                let mut value = memory_json(&info);
+                value["disk"] = disk.as_ref().map_or(Value::Null, disk_json);
+                value
+            },
+        );
+        Ok(())
+    }
+}
+
+fn is_on(info: &CsInfo, bit: u64) -> bool {
+    info.flags & bit != 0
+}
+
+fn memory_text(info: &CsInfo) -> String {
+    let on = |bit| if is_on(info, bit) { "on" } else { "off" };
+    [
+        format!("entries   {} of {}", info.entries, info.capacity),
+        format!("hits      {}{}", info.hits, share_text(info.hits, info.hits + info.misses, "of Interests")),
+        format!("misses    {}", info.misses),
+        format!("admit     {}", on(cs_flags::ENABLE_ADMIT)),
+        format!("serve     {}", on(cs_flags::ENABLE_SERVE)),
+        // NFD does not say.
+        format!("policy    {}", info.policy.as_deref().unwrap_or("-")),
+    ]
+    .join("\n")
+}
+
+fn memory_json(info: &CsInfo) -> Value {
+    json!({
+        "entries": info.entries, "capacity": info.capacity, "hits": info.hits, "misses": info.misses,
+        "hit_ratio": ratio(info.hits, info.hits + info.misses), "policy": info.policy,
+        "admit": is_on(info, cs_flags::ENABLE_ADMIT), "serve": is_on(info, cs_flags::ENABLE_SERVE),
+    })
+}
+
+fn disk_text(disk: &CsDiskStatus) -> String {
+    let n = |label| disk.count(label);
+    let pinned: Vec<String> = disk.pinned.iter().map(ToString::to_string).collect();
+    let mut lines = vec![
+        format!("disk      {} ({})", disk.folder, disk.engine),
+        format!(
+            "stored    {} packets, {} of {}; index and filter {}",
+            disk.records,
+            octets_text(disk.octets),
+            octets_text(disk.octets_max),
+            octets_text(disk.memory_octets)
+        ),
+        format!("hits      {}{}", n("hits"), share_text(n("hits"), asked(disk), "of what memory missed")),
+        format!(
+            "passed by {} not there, {} busy; not written for that {}",
+            n("bypassed_filter"),
+            n("bypassed_reads"),
+            n("bypassed_writes")
+        ),
+        format!("reads     {}, {} damaged, {} failed", n("disk_reads"), n("damaged"), n("read_errors")),
+        format!(
+            "written   {} packets, {} failed; {} went, {} stayed for being read or pinned",
+            n("written"),
+            n("write_errors"),
+            n("evicted"),
+            n("reinserted")
+        ),
+        format!("pending   {}, passed by from {} on", disk.pending, disk.threshold),
+        format!("admission {}", disk.admission),
+        format!("queue     {}", disk.queue),
+        format!("pinned    {}", if pinned.is_empty() { "-".into() } else { pinned.join(" ") }),
+    ];
+    if let Some(trouble) = &disk.trouble {
+        lines.push(format!("trouble   {trouble}"));
+    }
+    lines.join("\n")
+}
+
+fn disk_json(disk: &CsDiskStatus) -> Value {
+    let counters: serde_json::Map<_, _> =
+        disk.counters.iter().map(|counter| (counter.label.clone(), counter.value.into())).collect();
+    let pinned: Vec<String> = disk.pinned.iter().map(ToString::to_string).collect();
+    json!({
+        "folder": disk.folder, "engine": disk.engine, "trouble": disk.trouble, "records": disk.records,
+        "octets": disk.octets, "octets_max": disk.octets_max, "memory_octets": disk.memory_octets,
+        "hit_ratio": ratio(disk.count("hits"), asked(disk)), "pending": disk.pending, "threshold": disk.threshold,
+        "admission": disk.admission, "queue": disk.queue, "pinned": pinned, "counters": counters,
+    })
+}
+
+/// Interests that came to the disk.
+fn asked(disk: &CsDiskStatus) -> u64 {
+    let outcomes =
+        ["hits", "misses", "bypassed_filter", "false_positives", "bypassed_reads", "refused_reads", "stale"];
+    outcomes.iter().map(|label| disk.count(label)).sum()
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn share_text(part: u64, whole: u64, what: &str) -> String {
+    ratio(part, whole).map_or_else(String::new, |ratio| format!(" ({:.1} % {what})", ratio * 100.0))
+}

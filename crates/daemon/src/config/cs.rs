@@ -1,0 +1,221 @@
+//! The content store's disk. Its memory has limits among the tables.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use namely_store::tier::{
+    EngineKind, Fairness, FilterKind, OCTETS_MAX, OCTETS_MIN, Options, PENDING_THRESHOLD, Slowness,
+    THREADS_MAX,
+};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use super::{changed_keys, values};
+
+/// Octets on disk that are read for each that is written, with [`Queue::Weighted`].
+const READS_WEIGHT: u32 = 4;
+
+/// The content store beyond its memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cs {
+    /// Its disk.
+    pub disk: CsDisk,
+}
+
+/// A choice that is written as a word.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal),* $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$of])* $variant),*
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word => Ok($name::$variant),)*
+                    _ => Err(format!("`{text}` is none of {}", [$($word),*].join(", "))),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $($name::$variant => $word),* })
+            }
+        }
+    };
+}
+
+words! {
+    /// What is written to disk when it leaves memory.
+    Admission {
+        /// What was asked for again while it was there.
+        #[default]
+        Hit = "hit",
+        /// Everything.
+        All = "all",
+    }
+}
+
+words! {
+    /// In which order reads and writes are done.
+    Queue {
+        /// In that in which they came.
+        #[default]
+        Fifo = "fifo",
+        /// Writes before reads.
+        DataFirst = "data-first",
+        /// Both, by weights.
+        Weighted = "weighted",
+    }
+}
+
+words! {
+    /// What reads and writes.
+    Engine {
+        /// io_uring where the kernel lets this process have it, else threads.
+        #[default]
+        Auto = "auto",
+        /// io_uring.
+        Uring = "uring",
+        /// A pool of threads.
+        Threads = "threads",
+    }
+}
+
+words! {
+    /// What tells that a name is not there, before the index is looked at.
+    Filter {
+        /// A cuckoo filter.
+        #[default]
+        Cuckoo = "cuckoo",
+        /// A counting Bloom filter.
+        Bloom = "bloom",
+    }
+}
+
+impl Queue {
+    /// The same for the store.
+    pub(crate) fn fairness(self) -> Fairness {
+        match self {
+            Queue::Fifo => Fairness::Fifo,
+            Queue::DataFirst => Fairness::DataFirst,
+            Queue::Weighted => Fairness::Weighted { reads: READS_WEIGHT, writes: 1 },
+        }
+    }
+}
+
+/// The content store's disk. What happens at its limits is in `docs/limits.md`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CsDisk {
+    /// Its folder; without one there is no disk.
+    pub folder: Option<PathBuf>,
+    /// Octets that it may take there, as a number or as text such as `"20GiB"`.
+    #[serde(deserialize_with = "budget")]
+    pub octets_max: u64,
+    /// What is written when it leaves memory.
+    #[serde(deserialize_with = "values::text")]
+    pub admission: Admission,
+    /// Requests to the disk that pend from which on it is passed by.
+    pub threshold: usize,
+    /// In which order reads and writes are done.
+    #[serde(deserialize_with = "values::text")]
+    pub queue: Queue,
+    /// Whether what follows the first segment of an object is read with it.
+    pub read_ahead: bool,
+    /// What reads and writes.
+    #[serde(deserialize_with = "values::text")]
+    pub engine: Engine,
+    /// Threads of the pool, where that reads and writes.
+    #[serde(deserialize_with = "threads")]
+    pub threads: usize,
+    /// What stands before the index.
+    #[serde(deserialize_with = "values::text")]
+    pub filter: Filter,
+    /// For experiments: a disk that does so many requests a second.
+    #[serde(deserialize_with = "rate")]
+    pub slow: Option<u32>,
+}
+
+impl Default for CsDisk {
+    fn default() -> Self {
+        CsDisk {
+            folder: None,
+            octets_max: 1 << 30,
+            admission: Admission::default(),
+            threshold: PENDING_THRESHOLD,
+            queue: Queue::default(),
+            read_ahead: true,
+            engine: Engine::default(),
+            threads: 4,
+            filter: Filter::default(),
+            slow: None,
+        }
+    }
+}
+
+impl CsDisk {
+    /// The keys in which `new` differs that only take effect when the router starts again.
+    pub(super) fn restart_needed(&self, new: &CsDisk) -> impl Iterator<Item = &'static str> {
+        changed_keys!(self, new, "cs.disk": folder, read_ahead, engine, threads, filter, slow)
+    }
+
+    /// The same for the store.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            pending_threshold: self.threshold,
+            engine: match self.engine {
+                Engine::Auto => EngineKind::Auto,
+                Engine::Uring => EngineKind::Uring,
+                Engine::Threads => EngineKind::Threads(self.threads),
+            },
+            fairness: self.queue.fairness(),
+            filter: match self.filter {
+                Filter::Cuckoo => FilterKind::Cuckoo,
+                Filter::Bloom => FilterKind::CountingBloom,
+            },
+            read_ahead: self.read_ahead,
+            slowness: Slowness { requests_per_s: self.slow.unwrap_or(0), ..Slowness::default() },
+            ..Options::new(self.octets_max)
+        }
+    }
+}
+
+/// Returns `octets` if a disk may take so many.
+///
+/// # Errors
+/// What can be given instead.
+pub(crate) fn check_budget(octets: u64) -> Result<u64, String> {
+    match (OCTETS_MIN..=OCTETS_MAX).contains(&octets) {
+        true => Ok(octets),
+        false => Err(format!("{octets} octets: use {}MiB to {}GiB", OCTETS_MIN >> 20, OCTETS_MAX >> 30)),
+    }
+}
+
+fn budget<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    check_budget(values::octets(deserializer)?).map_err(D::Error::custom)
+}
+
+fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    match usize::deserialize(deserializer)? {
+        threads @ 1..=THREADS_MAX => Ok(threads),
+        threads => Err(D::Error::custom(format!("{threads} threads: use 1 to {THREADS_MAX}"))),
+    }
+}
+
+/// Reads `"4.7k/s"` or `"414/s"`: requests a second.
+fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let refuse = || D::Error::custom(format!("`{text}` is no rate: write \"414/s\" or \"4.7k/s\""));
+    let number = text.strip_suffix("/s").ok_or_else(refuse)?;
+    let (number, factor) = number.strip_suffix('k').map_or((number, 1.0), |thousands| (thousands, 1e3));
+    let rate = number.parse::<f64>().ok().map(|number| (number * factor).round());
+    rate.filter(|rate| (1.0..=1e9).contains(rate)).map(|rate| Some(rate as u32)).ok_or_else(refuse)
+}

@@ -1,0 +1,183 @@
+//! The content store's disk: its folder, what management shows of it and changes in it. What
+//! workers ask of it is in `dataplane::disk`.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use namely_mgmt::CsDiskChange;
+use namely_store::tier::{Status, Tier, TierError};
+use namely_wire::NameRef;
+use namely_wire::mgmt::{Counter, CsDiskStatus};
+use parking_lot::Mutex;
+
+use crate::config::{Admission, CsDisk, Queue, check_budget};
+use crate::exit::{Exit, Failure};
+
+/// The content store's disk.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    pub(crate) tier: Tier,
+    folder: String,
+    admits_all: AtomicBool,
+    queue: Mutex<Queue>,
+}
+
+impl Disk {
+    /// Opens the disk that `config` describes; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`Failure`]: the folder is another router's, user's or version's, or cannot be written.
+    pub(crate) fn open(config: &CsDisk) -> Result<Option<Arc<Self>>, Failure> {
+        let Some(folder) = &config.folder else { return Ok(None) };
+        make_folder(config, None)?;
+        let tier = Tier::open(folder, &config.options()).map_err(refused)?;
+        let Status { records, octets, engine, .. } = tier.status();
+        let folder = folder.display().to_string();
+        tracing::info!(folder, records, octets, engine, "the content store has a disk");
+        let admits_all = AtomicBool::new(config.admission == Admission::All);
+        Ok(Some(Arc::new(Disk { tier, folder, admits_all, queue: Mutex::new(config.queue) })))
+    }
+
+    /// Applies what a reload changes.
+    pub(crate) fn apply(&self, config: &CsDisk) {
+        self.admits_all.store(config.admission == Admission::All, Ordering::Relaxed);
+        self.set_queue(config.queue);
+        self.tier.set_pending_threshold(config.threshold);
+        self.tier.set_octets_max(config.octets_max);
+    }
+
+    /// Whether a Data is written that leaves memory.
+    pub(crate) fn admits(&self, name: NameRef<'_>, was_asked_for: bool) -> bool {
+        was_asked_for || self.admits_all.load(Ordering::Relaxed) || self.tier.is_pinned(name)
+    }
+
+    /// Puts everything on the disk. Nobody asks it any more.
+    pub(crate) fn close(self: Arc<Self>) {
+        let closed = Arc::into_inner(self).map(|disk| disk.tier.close());
+        if let Some(Err(error)) = closed {
+            tracing::warn!("the content store's disk: {error}");
+        }
+    }
+
+    fn set_queue(&self, queue: Queue) {
+        *self.queue.lock() = queue;
+        self.tier.set_fairness(queue.fairness());
+    }
+}
+
+fn refused(error: TierError) -> Failure {
+    let exit = match error {
+        TierError::InUse(_) | TierError::NoSpace(_) | TierError::Io(..) => Exit::Failed,
+        _ => Exit::Configuration,
+    };
+    Failure::new(exit, format!("cs.disk: {error}"))
+}
+
+/// Makes the disk's folder if there is none, for the user `uid` if the router is to become that.
+///
+/// # Errors
+/// [`Failure`]: it cannot be made.
+pub(crate) fn make_folder(config: &CsDisk, uid: Option<u32>) -> Result<(), Failure> {
+    let Some(folder) = &config.folder else { return Ok(()) };
+    if folder.exists() {
+        return Ok(());
+    }
+    let made = std::fs::DirBuilder::new().mode(0o700).create(folder);
+    made.map_err(|error| cannot_make(folder, &error.to_string()))?;
+    let Some(uid) = uid else { return Ok(()) };
+    let given = rustix::fs::chown(folder, Some(rustix::process::Uid::from_raw(uid)), None);
+    given.map_err(|errno| cannot_make(folder, &errno.to_string()))
+}
+
+fn cannot_make(folder: &Path, why: &str) -> Failure {
+    Failure::new(Exit::Configuration, format!("cs.disk: cannot make {}: {why}", folder.display()))
+        .hint("make it by hand and give it to the router's user, or name another with --cs-disk DIR")
+}
+
+impl namely_mgmt::CsDisk for Disk {
+    fn status(&self) -> CsDiskStatus {
+        let status = self.tier.status();
+        let admission = if self.admits_all.load(Ordering::Relaxed) { Admission::All } else { Admission::Hit };
+        CsDiskStatus {
+            folder: self.folder.clone(),
+            engine: status.engine.to_owned(),
+            admission: admission.to_string(),
+            queue: self.queue.lock().to_string(),
+            threshold: status.pending_threshold,
+            pending: status.pending,
+            octets_max: status.octets_max,
+            octets: status.octets,
+            records: status.records,
+            memory_octets: status.index_octets,
+            pinned: self.tier.pinned(),
+            counters: counters(&status),
+            trouble: status.fault,
+        }
+    }
+
+    fn configure(&self, change: &CsDiskChange) -> Result<(), String> {
+        let octets_max = change.octets_max.map(check_budget).transpose()?;
+        let admission: Option<Admission> = change.admission.as_deref().map(str::parse).transpose()?;
+        let queue: Option<Queue> = change.queue.as_deref().map(str::parse).transpose()?;
+        if let Some(octets) = octets_max {
+            self.tier.set_octets_max(octets);
+        }
+        if let Some(admission) = admission {
+            self.admits_all.store(admission == Admission::All, Ordering::Relaxed);
+        }
+        if let Some(threshold) = change.threshold {
+            self.tier.set_pending_threshold(usize::try_from(threshold).unwrap_or(usize::MAX));
+        }
+        if let Some(queue) = queue {
+            self.set_queue(queue);
+        }
+        Ok(())
+    }
+
+    fn erase(&self, prefix: NameRef<'_>) -> Result<(), String> {
+        self.tier.erase(prefix).map_err(|error| error.to_string())
+    }
+
+    fn pin(&self, prefix: NameRef<'_>) -> Result<(), String> {
+        self.tier.pin(prefix).map_err(|error| error.to_string())
+    }
+
+    fn unpin(&self, prefix: NameRef<'_>) -> bool {
+        self.tier.unpin(prefix)
+    }
+}
+
+/// What docs/counters.md lists.
+fn counters(status: &Status) -> Vec<Counter> {
+    [
+        ("hits", status.hits),
+        ("hits_memory", status.hits_memory),
+        ("misses", status.misses),
+        ("bypassed_filter", status.bypassed_filter),
+        ("false_positives", status.false_positives),
+        ("bypassed_reads", status.bypassed_reads),
+        ("bypassed_writes", status.bypassed_writes),
+        ("refused_reads", status.refused_reads),
+        ("stale", status.stale),
+        ("written", status.written),
+        ("written_octets", status.written_octets),
+        ("known", status.known),
+        ("no_room", status.no_room),
+        ("resting", status.resting),
+        ("evicted", status.evicted),
+        ("reinserted", status.reinserted),
+        ("erased", status.erased),
+        ("damaged", status.damaged),
+        ("collisions", status.collisions),
+        ("read_errors", status.read_errors),
+        ("write_errors", status.write_errors),
+        ("disk_reads", status.disk_reads),
+        ("disk_writes", status.disk_writes),
+        ("read_ahead", status.read_ahead),
+        ("syncs", status.syncs),
+    ]
+    .map(|(label, value)| Counter::new(label, value))
+    .to_vec()
+}

@@ -1,0 +1,403 @@
+//! A content store on disk at a real `namelyd`: what it keeps, and what becomes of forwarding when
+//! the disk is full, slow, damaged, in use, or the router is killed.
+
+mod common;
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use common::client::{name, named};
+use common::{Client, Daemon, PATIENCE, namelyd, run, until};
+use namely_security::{Signer, sign_data};
+use namely_wire::mgmt::{Command, ControlParameters, CsDiskStatus, CsInfo, Dataset, blocks};
+use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, encode_lp_packet};
+
+/// Octets of content of a Data.
+const CONTENT_OCTETS: usize = 2000;
+
+/// A memory that holds few Data, and a disk.
+fn config(folder: &Path, more: &str) -> String {
+    let folder = folder.display();
+    format!("[tables]\ncs_packets_max = 16\n[cs.disk]\nfolder = \"{folder}\"\nadmission = \"all\"\n{more}")
+}
+
+/// A router with a disk in a folder of its own.
+struct Lab {
+    daemon: Daemon,
+    folder: tempfile::TempDir,
+}
+
+impl Lab {
+    fn start(more: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let daemon = Daemon::start_with(&config(&folder.path().join("cs"), more), &[]);
+        Lab { daemon, folder }
+    }
+
+    fn disk(&self) -> PathBuf {
+        self.folder.path().join("cs")
+    }
+
+    /// The same folder after a stop.
+    fn restart(self, more: &str) -> Self {
+        let (status, _) = self.daemon.stop();
+        assert_eq!(status.code(), Some(0));
+        Self::again(self.folder, more)
+    }
+
+    fn again(folder: tempfile::TempDir, more: &str) -> Self {
+        let daemon = Daemon::start_with(&config(&folder.path().join("cs"), more), &[]);
+        Lab { daemon, folder }
+    }
+
+    /// Fetches `count` Data below `prefix` from a producer that is gone then.
+    fn fill(&self, prefix: &str, count: usize) {
+        let _producer = Producer::new(&self.daemon, prefix);
+        let mut client = self.daemon.connect();
+        assert!((0..count).all(|i| is_kept(&mut client, prefix, i)));
+    }
+
+    /// How many of `count` Data below `prefix` come although nobody produces them; each is right.
+    fn kept(&self, prefix: &str, count: usize) -> usize {
+        let mut client = self.daemon.connect();
+        (0..count).filter(|i| is_kept(&mut client, prefix, *i)).count()
+    }
+
+    fn status(&self) -> CsDiskStatus {
+        status(&mut self.daemon.connect())
+    }
+
+    /// The segments of the disk, the oldest first.
+    fn segments(&self) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(self.disk()).unwrap().flatten().map(|entry| entry.path());
+        let mut logs: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "log")).collect();
+        logs.sort();
+        logs
+    }
+}
+
+fn status(client: &mut Client) -> CsDiskStatus {
+    blocks(&client.dataset(Dataset::CsDisk)).next().expect("a disk").expect("a status")
+}
+
+fn content(prefix: &str, i: usize) -> Vec<u8> {
+    format!("{prefix}/{i} ").into_bytes().into_iter().cycle().take(CONTENT_OCTETS).collect()
+}
+
+/// Whether Data comes; if so, it is the right one.
+fn is_kept(client: &mut Client, prefix: &str, i: usize) -> bool {
+    let interest = InterestBuilder::new(name(&format!("{prefix}/{i}"))).nonce(client.next_nonce()).build();
+    match client.express(&interest, PATIENCE).expect("an answer") {
+        Ok(packet) => {
+            assert_eq!(packet.data().content, content(prefix, i), "{prefix}/{i}");
+            true
+        }
+        Err(reason) => {
+            assert_eq!(reason, NackReason::NoRoute);
+            false
+        }
+    }
+}
+
+/// Answers Interests below a prefix until it is dropped; its route goes with it.
+struct Producer {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Producer {
+    fn new(daemon: &Daemon, prefix: &str) -> Self {
+        let mut client = daemon.connect();
+        client.register(prefix);
+        let (stop, prefix) = (Arc::new(AtomicBool::new(false)), prefix.to_owned());
+        let is_over = stop.clone();
+        let thread = thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                serve(&mut client, &prefix);
+            }
+            client.ok(Command::RibUnregister, &named(&prefix));
+        });
+        Producer { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(thread::panicking() || ended.is_some_and(|ended| ended.is_ok()));
+    }
+}
+
+/// Answers the next Interest, if one comes.
+fn serve(client: &mut Client, prefix: &str) {
+    let Some(packet) = client.receive(Duration::from_millis(20)) else { return };
+    let name = packet.interest().name.to_name();
+    let i = name.to_string().rsplit('/').next().and_then(|last| last.parse().ok()).expect("a number");
+    let headers = LpHeaders { pit_token: packet.headers.pit_token, ..LpHeaders::default() };
+    client.send(&encode_lp_packet(&headers, &data(&name, &content(prefix, i))));
+}
+
+fn data(name: &Name, content: &[u8]) -> Vec<u8> {
+    sign_data(&DataBuilder::new(name.as_name()), content, &Signer::digest_sha256()).expect("a digest")
+}
+
+#[test]
+fn a_cache_larger_than_memory_survives_a_restart() {
+    let lab = Lab::start("");
+    lab.fill("/x", 300);
+    let held: CsInfo = blocks(&lab.daemon.connect().dataset(Dataset::CsInfo)).next().unwrap().unwrap();
+    assert_eq!((held.entries, held.capacity), (16, 16));
+    assert_eq!(lab.kept("/x", 300), 300, "while it runs");
+    let lab = lab.restart("");
+    assert_eq!(lab.kept("/x", 300), 300, "what was in memory at the end, too");
+    let status = lab.status();
+    assert_eq!((status.records, status.count("hits")), (300, 300));
+    assert!(!is_kept(&mut lab.daemon.connect(), "/x", 300));
+}
+
+#[test]
+fn what_nobody_asked_for_again_is_written_only_where_all_is_admitted() {
+    let lab = Lab::start("");
+    let change = |admission: &str| ControlParameters {
+        cs_disk_admission: Some(admission.into()),
+        ..ControlParameters::default()
+    };
+    let mut client = lab.daemon.connect();
+    client.ok(Command::CsConfig, &change("hit"));
+    lab.fill("/once", 60);
+    assert_eq!(lab.status().records, 0);
+    let text = client.command(Command::CsConfig, &change("some")).text;
+    assert!(text.contains("hit, all"), "{text}");
+    // Asked for again while it is in memory, and then put out.
+    lab.fill("/twice", 2);
+    assert!(is_kept(&mut client, "/twice", 1), "from memory");
+    lab.fill("/other", 60);
+    assert_eq!(lab.status().records, 1);
+    assert_eq!([0, 1].map(|i| is_kept(&mut client, "/twice", i)), [false, true]);
+}
+
+#[test]
+fn limits_of_the_disk_change_while_it_is_used_and_by_a_reload() {
+    let mut lab = Lab::start("");
+    let mut client = lab.daemon.connect();
+    let change = ControlParameters {
+        cs_disk_octets: Some(2 << 20),
+        cs_disk_threshold: Some(7),
+        cs_disk_queue: Some("weighted".into()),
+        ..ControlParameters::default()
+    };
+    let changed = client.ok(Command::CsConfig, &change);
+    assert_eq!((changed.cs_disk_octets, changed.cs_disk_threshold), (Some(2 << 20), Some(7)));
+    let now = lab.status();
+    assert_eq!((now.octets_max, now.threshold, now.queue.as_str()), (2 << 20, 7, "weighted"));
+    let few = ControlParameters { cs_disk_octets: Some((1 << 20) - 1), ..ControlParameters::default() };
+    assert_eq!(client.command(Command::CsConfig, &few).code, 400);
+    let file = config(&lab.disk(), "threshold = 9\nengine = \"threads\"\nthreads = 2\n");
+    lab.daemon.reload(&file);
+    let line = lab.daemon.wait_for_log("restart");
+    assert!(line.contains("cs.disk.engine") && !line.contains("threshold"), "{line}");
+    assert_eq!(lab.status().threshold, 9);
+}
+
+#[test]
+fn a_pinned_prefix_is_written_and_stays_and_an_erased_one_is_gone_for_good() {
+    let lab = Lab::start("octets_max = \"1MiB\"\n");
+    let mut client = lab.daemon.connect();
+    let hit = ControlParameters { cs_disk_admission: Some("hit".into()), ..ControlParameters::default() };
+    client.ok(Command::CsConfig, &hit);
+    client.ok(Command::CsPin, &named("/pinned"));
+    lab.fill("/pinned", 3);
+    lab.fill("/other", 40);
+    assert_eq!((lab.status().records, lab.status().pinned), (3, vec![name("/pinned")]));
+    // Several times what the disk holds goes through it, as fast as it takes it.
+    let all = ControlParameters { cs_disk_admission: Some("all".into()), ..ControlParameters::default() };
+    client.ok(Command::CsConfig, &all);
+    let mut rounds = 0..;
+    let status = until("all else has gone round twice", || {
+        lab.fill(&format!("/flood/{}", rounds.next()?), 100);
+        Some(lab.status()).filter(|status| status.count("evicted") > 1000)
+    });
+    assert!(status.octets <= status.octets_max && status.count("reinserted") > 0, "{status:?}");
+    assert_eq!(lab.kept("/pinned", 3), 3);
+    client.ok(Command::CsErase, &named("/pinned"));
+    assert_eq!(lab.kept("/pinned", 3), 0);
+    client.ok(Command::CsUnpin, &named("/pinned"));
+    let lab = lab.restart("octets_max = \"1MiB\"\n");
+    assert_eq!(lab.kept("/pinned", 3), 0, "nor after a restart");
+}
+
+#[test]
+fn a_folder_that_another_router_has_is_refused_with_the_cure() {
+    let lab = Lab::start("");
+    let said = refusal(&lab.disk());
+    assert!(said.contains("in use") && said.contains("another folder"), "{said}");
+    lab.fill("/x", 20);
+}
+
+#[test]
+fn a_folder_of_another_version_or_user_is_refused_with_the_cure() {
+    let lab = Lab::start("");
+    lab.fill("/x", 100);
+    let segment = lab.segments().remove(0);
+    let (disk, folder) = (lab.disk(), lab.folder);
+    drop(lab.daemon.stop());
+    let mut file = std::fs::OpenOptions::new().write(true).open(segment).unwrap();
+    file.write_all(b"namely-segment-9").unwrap();
+    let said = refusal(&disk);
+    assert!(said.contains("version") && said.contains("remove"), "{said}");
+    if !rustix::process::geteuid().is_root() {
+        return namely_skip::skip(namely_skip::Need::Root, "only root can give a folder away");
+    }
+    let nobody = Some(rustix::process::Uid::from_raw(common::other_user::NOBODY));
+    rustix::fs::chown(&disk, nobody, None).unwrap();
+    let said = refusal(&disk);
+    assert!(said.contains("belongs to user") && said.contains("chown"), "{said}");
+    drop(folder);
+}
+
+/// What a router says that does not start with this folder.
+fn refusal(folder: &Path) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = namelyd();
+    command.args(["--no-config", "--listen", &format!("unix://{}", dir.path().join("y.sock").display())]);
+    command.arg("--cs-disk").arg(folder);
+    let (status, _, stderr) = run(command);
+    assert!(status == 1 || status == 78, "{status}: {stderr}");
+    stderr
+}
+
+#[test]
+fn damaged_records_are_never_served_and_their_interests_go_upstream() {
+    let lab = Lab::start("");
+    lab.fill("/x", 300);
+    let lab = lab.restart("");
+    for segment in lab.segments() {
+        damage(&segment);
+    }
+    let kept = lab.kept("/x", 300);
+    let status = lab.status();
+    assert!(kept < 300 && status.count("damaged") > 0, "{kept} kept, {status:?}");
+    // From upstream again, with what is right.
+    lab.fill("/x", 300);
+}
+
+/// Changes an octet in every kilobyte behind the header.
+fn damage(segment: &Path) {
+    let mut file = std::fs::OpenOptions::new().read(true).write(true).open(segment).unwrap();
+    let octets = file.metadata().unwrap().len();
+    for at in (4096..octets).step_by(1024) {
+        let mut octet = [0];
+        file.seek(SeekFrom::Start(at)).unwrap();
+        file.read_exact(&mut octet).unwrap();
+        file.seek(SeekFrom::Start(at)).unwrap();
+        file.write_all(&[octet[0] ^ 0x55]).unwrap();
+    }
+    file.sync_all().unwrap();
+}
+
+#[test]
+fn reads_that_fail_send_their_interests_upstream_and_are_told() {
+    let mut lab = Lab::start("");
+    lab.fill("/x", 300);
+    lab = lab.restart("");
+    for segment in lab.segments() {
+        // What lies behind the end cannot be read.
+        std::fs::OpenOptions::new().write(true).open(segment).unwrap().set_len(4096).unwrap();
+    }
+    assert_eq!(lab.kept("/x", 300), 0);
+    let status = lab.status();
+    assert!(status.count("read_errors") > 0 && status.trouble.is_some(), "{status:?}");
+    lab.daemon.wait_for_log("content store's disk");
+    lab.fill("/x", 20);
+}
+
+#[test]
+fn a_slow_disk_holds_up_neither_misses_nor_memory() {
+    let lab = Lab::start("");
+    lab.fill("/x", 300);
+    // A request takes a second; four are in threads, the rest wait up to the threshold.
+    let lab = lab.restart("slow = \"1/s\"\nengine = \"threads\"\nthreads = 1\nthreshold = 8\n");
+    let mut flood = lab.daemon.connect();
+    let producers = ["/x", "/y"].map(|prefix| Producer::new(&lab.daemon, prefix));
+    (0..200).for_each(|i| flood.ask(&format!("/x/{i}")));
+    until("the disk is saturated", || (lab.status().pending >= 8).then_some(()));
+    let mut client = lab.daemon.connect();
+    let begin = Instant::now();
+    for i in 0..200 {
+        assert!(is_kept(&mut client, "/y", i), "a miss is forwarded");
+        assert!(is_kept(&mut client, "/y", i), "a hit in memory");
+    }
+    // Whatever the load of this machine: with the disk in the way it were minutes.
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    let status = lab.status();
+    assert!(status.count("bypassed_reads") > 0 && status.pending >= 8, "{status:?}");
+    drop(producers);
+    let (status, _) = lab.daemon.stop();
+    assert_eq!(status.code(), Some(0), "in time, whatever the disk does");
+}
+
+#[test]
+fn a_full_disk_costs_what_would_have_been_cached_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = dir.path().join("small");
+    std::fs::create_dir(&disk).unwrap();
+    let file = dir.path().join("namely.toml");
+    std::fs::write(&file, config(&disk.join("cs"), "octets_max = \"64MiB\"\n")).unwrap();
+    let socket = dir.path().join("x.sock");
+    let mut command = std::process::Command::new("unshare");
+    let script = "mount -t tmpfs -o size=6m none \"$1\" && shift && exec \"$@\"";
+    command.args(["--mount", "--map-root-user", "sh", "-c", script, "sh"]).arg(&disk);
+    command.arg(env!("CARGO_BIN_EXE_namelyd")).arg("--config").arg(&file);
+    command.args(["--log", "debug", "--listen", &format!("unix://{}", socket.display())]);
+    let mut daemon = match Daemon::spawn(command, dir) {
+        Ok(daemon) => daemon,
+        Err(output) if output.contains("mount") || output.contains("unshare") => {
+            return namely_skip::skip(namely_skip::Need::Mount, format_args!("no small disk: {output}"));
+        }
+        Err(output) => panic!("{output}"),
+    };
+    let mut client = daemon.connect();
+    let _producer = Producer::new(&daemon, "/x");
+    assert!((0..4000).all(|i| is_kept(&mut client, "/x", i)), "forwarding goes on");
+    let status = until("it is told", || Some(status(&mut client)).filter(|status| status.trouble.is_some()));
+    assert!(status.trouble.unwrap().contains("no space left"));
+    let line = daemon.wait_for_log("no space left");
+    assert!(line.contains("lower") || line.contains("free"), "{line}");
+}
+
+#[test]
+fn whatever_a_killed_router_leaves_is_right_and_its_successor_goes_on() {
+    // NAMELY_KILLS=100 for as many as the requirement says.
+    let kills = std::env::var("NAMELY_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(5);
+    let mut lab = Lab::start("octets_max = \"4MiB\"\n");
+    for round in 0..kills {
+        let mut client = lab.daemon.connect();
+        let stop = Arc::new(AtomicBool::new(false));
+        let load = under_load(&lab.daemon, stop.clone());
+        // Different moments of writing, of beginning a segment and of evicting one.
+        let times = 200 + round * 37 % 400;
+        assert!((0..times).all(|i| is_kept(&mut client, "/load", i)), "round {round}");
+        drop(lab.daemon.kill());
+        stop.store(true, Ordering::Relaxed);
+        load.join().expect("a producer");
+        lab = Lab::again(lab.folder, "octets_max = \"4MiB\"\n");
+    }
+    // Each that comes is compared.
+    lab.kept("/load", 600);
+}
+
+/// A producer that sees its router die.
+fn under_load(daemon: &Daemon, stop: Arc<AtomicBool>) -> JoinHandle<()> {
+    let mut client = daemon.connect();
+    client.register("/load");
+    thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            serve(&mut client, "/load");
+        }
+    })
+}
