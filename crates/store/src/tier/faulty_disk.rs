@@ -118,8 +118,8 @@ fn check(folder: &Path, mut known: Known, case: &str, is_evicting: bool) {
         known.write(&tier, 3);
         // Those of an earlier write of `erased` that goes on are not counted.
         assert!(known.synced.len() > before, "{case}: the tier does not go on");
-        for number in known.synced[before..].to_vec() {
-            assert_eq!(read(&tier, &mut caller, number), Some(packet(number).1), "{case}");
+        for number in &known.synced[before..] {
+            assert_eq!(read(&tier, &mut caller, *number), Some(packet(*number).1), "{case}");
         }
     }
 }

@@ -58,6 +58,7 @@ impl Shared {
         self.end_rest();
         let queued = self.queue_groups();
         let sealed = self.seal_ended();
+        self.bound_records();
         let begun = self.offer_segment();
         let synced = self.synchronise();
         let erased = self.erase_next();
@@ -119,7 +120,6 @@ impl Shared {
         let octets_max = self.octets_max.load(Ordering::Relaxed);
         let is_full = || {
             self.octets.load(Ordering::Relaxed) + octets > octets_max
-                || self.index.records() >= self.options.records_max() / 16 * 15
                 || self.segments.read().iter().flatten().count() >= SEGMENTS_MAX - 1
         };
         while is_full() && self.evict_oldest() {}
@@ -142,6 +142,16 @@ impl Shared {
                 false
             }
         }
+    }
+
+    /// Whether there are nearly as many records as may be.
+    fn has_many_records(&self) -> bool {
+        self.index.records() >= self.options.records_max() / 16 * 15
+    }
+
+    /// Makes room for records where they are so small that the index is full before the disk is.
+    fn bound_records(&self) {
+        while self.has_many_records() && self.evict_oldest() {}
     }
 
     fn free_slot(&self) -> (usize, u64) {

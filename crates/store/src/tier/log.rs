@@ -241,3 +241,36 @@ pub(crate) fn checks(key: &Key, buffer: &Buffer, start: u64, places: &[Place]) -
     };
     places.iter().map(check).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::segment::open_file;
+    use super::*;
+
+    #[test]
+    fn so_many_groups_wait_and_what_comes_then_finds_no_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("segment");
+        let file = open_file(&path, rustix::fs::OFlags::CREATE, false).unwrap();
+        let segment = Arc::new(Segment::new(1, 0, file, 1 << 20, false));
+        let mut log = Log::new(16 << 10);
+        let append = |log: &mut Log| log.append(1, &[7; 8000], (0, Expiry::new(0, 0)));
+        assert!(append(&mut log).is_none() && log.wants_segment());
+        log.offer_segment(segment.clone());
+        // Two records in each group, and two in the one that is being filled.
+        for _ in 0..2 * (GROUPS_MAX + 1) {
+            assert!(append(&mut log).is_some());
+        }
+        assert_eq!((append(&mut log), log.groups()), (None, GROUPS_MAX));
+        let (number, ..) = log.waiting().unwrap();
+        let checks = [[1; 8]; 2];
+        let writing = log.queue(number, &checks).unwrap();
+        let place = Place::new(0, BLOCK_OCTETS, 8020, Expiry::new(0, 0));
+        assert_eq!(log.record(&segment, place).unwrap()[CHECK_AT], checks[0], "it can be read meanwhile");
+        assert!(append(&mut log).is_none());
+        drop(writing);
+        let group = log.written(number).unwrap();
+        log.reuse(group.buffer);
+        assert!(append(&mut log).is_some() && log.record(&segment, place).is_none());
+    }
+}

@@ -45,9 +45,9 @@ impl Place {
         debug_assert!(units < 1 << LENGTH_BITS);
         Place(
             slot as u64
-                | offset / UNIT_OCTETS as u64 * (1 << OFFSET_AT)
-                | units << LENGTH_AT
-                | expiry.0 << EXPIRY_AT,
+                | ((offset / UNIT_OCTETS as u64) << OFFSET_AT)
+                | (units << LENGTH_AT)
+                | (expiry.0 << EXPIRY_AT),
         )
     }
 
@@ -77,7 +77,7 @@ impl Place {
     }
 
     pub(crate) fn read(self) -> Self {
-        Place(self.0 | 1 << READ_AT)
+        Place(self.0 | (1 << READ_AT))
     }
 
     pub(crate) fn expiry(self) -> Expiry {

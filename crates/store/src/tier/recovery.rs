@@ -107,7 +107,8 @@ impl Shared {
     }
 
     fn kind(&self, file: &File, (number, octets): (u64, u64)) -> io::Result<Kind> {
-        if octets < BLOCK_OCTETS || octets > SEGMENT_OCTETS_MAX || !octets.is_multiple_of(BLOCK_OCTETS) {
+        let is_possible = (BLOCK_OCTETS..=SEGMENT_OCTETS_MAX).contains(&octets);
+        if !is_possible || !octets.is_multiple_of(BLOCK_OCTETS) {
             return Ok(Kind::Broken);
         }
         let mut block = Buffer::new(BLOCK_OCTETS as usize);

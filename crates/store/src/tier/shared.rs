@@ -275,6 +275,7 @@ impl Shared {
         }
         if self.index.records() >= self.options.records_max() {
             self.counters.no_room.add(1);
+            self.wake_keeper();
             return Written::Busy;
         }
         let mut log = self.log.lock();

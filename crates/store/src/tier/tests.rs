@@ -419,3 +419,30 @@ fn the_segments_of_an_object_are_read_together() {
         assert_eq!((status.hits, status.damaged), (100, 0));
     }
 }
+
+#[test]
+fn the_index_has_as_many_records_as_may_be_and_the_oldest_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(EngineKind::Inline);
+    let tier = Tier::open(folder.path(), &options).unwrap();
+    let small = |number: u64| {
+        let name: Name = "/s".parse::<Name>().unwrap().join_segment(number);
+        let wire = sign_data(&DataBuilder::new(name.as_name()), b"", &Signer::digest_sha256()).unwrap();
+        (name, wire)
+    };
+    let mut refused = 0;
+    for number in 0..3000 {
+        let (name, wire) = small(number);
+        refused += u64::from(tier.write(name.as_name(), &wire, 0) != Written::Taken);
+        assert!(tier.status().records <= options.records_max() as u64);
+        if number > 1500 {
+            tier.turn();
+        }
+    }
+    assert!(refused > 0 && tier.status().no_room == refused, "{:?}", tier.status());
+    assert!(tier.status().octets < OCTETS_MIN / 2, "the index is full before the disk is");
+    let caller = tier.caller().unwrap();
+    let last = small(2999).0;
+    assert_eq!(caller.read(ReadId(1), last.as_name(), None, Bypass::Possible), Asked::Reading);
+    assert_eq!(caller.read(ReadId(2), small(0).0.as_name(), None, Bypass::Possible), Asked::Absent);
+}
