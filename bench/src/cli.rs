@@ -5,11 +5,13 @@ use clap::{Parser, Subcommand};
 use crate::attacker::Attacker;
 use crate::attacks::Attacks;
 use crate::instructions::{Instructions, InstructionsWork};
+use crate::links::Links;
 use crate::options::Compare;
 use crate::plain::PlainCommand;
 use crate::soak::Soak;
 use crate::store::Store;
 use crate::tables::{Tables, TablesCase};
+use crate::trees::Trees;
 
 /// Side-by-side benchmarks of namely and its peers.
 #[derive(Debug, Parser)]
@@ -35,6 +37,12 @@ pub enum Command {
     /// One attacker of `attacks`
     #[command(hide = true)]
     Attacker(Attacker),
+    /// Measure the links between two routers beside one another, and windows
+    #[command(after_help = LINKS_HELP)]
+    Links(Links),
+    /// Copy a tree of small files beside an rsync daemon
+    #[command(after_help = TREES_HELP)]
+    Trees(Trees),
     /// Measure the forwarding core alone: its tables, without sockets
     #[command(after_help = TABLES_HELP)]
     Tables(Tables),
@@ -82,6 +90,25 @@ memory, descriptors, faces and PIT entries must be what they were; a fetch that 
 
 Example:
   target/release/namely-bench soak --hours 8";
+
+const LINKS_HELP: &str = "A file is fetched through two routers in network namespaces of their own, with a pair of virtual devices between them:
+needs root and `ip` of iproute2. `kernel-tcp` is what two plain processes make of the same devices, `unix` one router
+without a network. Goodput is the file's size over the wall time of the client process; every file that came is compared
+with its source. Programs are looked for as by `compare`.
+
+Example:
+  cargo build --profile dist && target/dist/namely-bench links
+  target/dist/namely-bench links --link unix,tcp,udp --mtu 1500 --window default,16,32,64,128,256,512";
+
+const TREES_HELP: &str = "Both serve the same tree and copy it within the same file system: rsync's daemon and client over loopback, and a router,
+`namely serve` and `namely get --recursive` over Unix sockets. `copy` is into an empty place, `again` with everything there.
+Copies are compared with their source, names, octets and times, outside the timed part. System calls are counted by strace,
+if there is one, in a run that is not timed. rsync, too, is left out where it is not installed.
+  RSYNC_BIN  rsync      STRACE_BIN  strace      NAMELY_BIN_DIR  namelyd and namely
+
+Example:
+  cargo build --profile dist && target/dist/namely-bench trees
+  target/dist/namely-bench trees --files 5000 --dir /dev/shm,/home --runs 3";
 
 const TABLES_HELP: &str = "Packets are written into a pool's buffers outside the timed part; timed is what the core does with them.
 exchanges/s is over wall time in the core (each worker's added up); ns/exchange and ns/lookup are CPU time, which other

@@ -1,14 +1,14 @@
 //! The run: scenario by scenario, round by round, subjects alternating within each round.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use tempfile::TempDir;
 
 use crate::error::Error;
-use crate::files::Object;
+use crate::files::{Object, directory};
 use crate::header;
 use crate::link::Link;
 use crate::machine::Machine;
@@ -31,7 +31,7 @@ pub fn run(options: &Compare) -> Result<(), Error> {
     };
     let interrupt = Interrupt::on_signals()?;
     let subjects = subjects(&options.subject);
-    let dir = working_dir(options)?;
+    let dir = directory("namely-bench-", options.dir.as_deref())?;
     let lines = header::lines(options, &place, &subjects, dir.path(), &interrupt);
     lines.iter().for_each(|line| beside_results(options, line));
     let present: Vec<&dyn Subject> =
@@ -53,19 +53,6 @@ fn beside_results(options: &Compare, line: &str) {
 fn subjects(names: &[SubjectName]) -> Vec<Box<dyn Subject>> {
     let wanted = |name: &&SubjectName| **name == SubjectName::Relay || names.contains(name);
     SubjectName::value_variants().iter().filter(wanted).flat_map(|name| subject::subjects(*name)).collect()
-}
-
-fn working_dir(options: &Compare) -> Result<TempDir, Error> {
-    let memory = Path::new("/dev/shm");
-    let base = match &options.dir {
-        Some(dir) => dir.clone(),
-        None if memory.is_dir() => memory.to_path_buf(),
-        None => std::env::temp_dir(),
-    };
-    tempfile::Builder::new()
-        .prefix("namely-bench-")
-        .tempdir_in(&base)
-        .map_err(|e| Error::environment(format!("cannot create a directory in {}", base.display()), e))
 }
 
 struct Run<'a> {

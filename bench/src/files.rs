@@ -53,6 +53,20 @@ fn write_content(path: &Path, number: u32, octets: u64) -> std::io::Result<()> {
     out.flush()
 }
 
+/// A directory of its own, in memory where there is one, so that no disk is measured.
+pub(crate) fn directory(prefix: &str, base: Option<&Path>) -> Result<tempfile::TempDir, Error> {
+    let memory = Path::new("/dev/shm");
+    let base = match base {
+        Some(base) => base.to_path_buf(),
+        None if memory.is_dir() => memory.to_path_buf(),
+        None => std::env::temp_dir(),
+    };
+    tempfile::Builder::new()
+        .prefix(prefix)
+        .tempdir_in(&base)
+        .map_err(|e| Error::environment(format!("cannot create a directory in {}", base.display()), e))
+}
+
 /// An error of the subject, with the first differing offset, unless both files hold the same
 /// octets.
 pub fn expect_same(source: &Path, output: &Path) -> Result<(), Error> {

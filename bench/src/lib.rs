@@ -5,7 +5,9 @@
 //! Every fetched file is compared with its source octet by octet; a fetch that fails is counted and
 //! shown, never left out.
 //!
-//! `attacks` attacks a router and watches what becomes of the honest.
+//! `attacks` attacks a router and watches what becomes of the honest. `links` compares the links
+//! between two routers, and windows; `trees` copies many small files beside an rsync
+//! daemon.
 //!
 //! `store` measures the content store's disk tier alone.
 //!
@@ -25,6 +27,7 @@ pub mod files;
 pub mod header;
 pub mod instructions;
 pub mod link;
+pub mod links;
 pub mod load;
 pub mod machine;
 pub mod measure;
@@ -42,3 +45,4 @@ pub mod stats;
 pub mod store;
 pub mod subject;
 pub mod tables;
+pub mod trees;

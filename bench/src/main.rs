@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
-use namely_bench::{attacker, attacks, compare, instructions, plain, soak, store, tables};
+use namely_bench::{attacker, attacks, compare, instructions, links, plain, soak, store, tables, trees};
 
 /// The tables are large, and have what the router gives them.
 #[global_allocator]
@@ -18,6 +18,8 @@ fn main() -> ExitCode {
         Command::Attacker(options) => attacker::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Store(options) => store::run(&options),
+        Command::Links(options) => links::run(&options),
+        Command::Trees(options) => trees::run(&options),
         Command::Tables(options) => tables::run(&options),
         Command::TablesCase(options) => tables::run_case(&options),
         Command::Instructions(options) => instructions::run(&options),

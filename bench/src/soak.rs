@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use namely_testbed::Interrupt;
 
-use crate::attacks::{Attack, Attackers, Honest, Link, World, directory, warm_up};
+use crate::attacks::{Attack, Attackers, Honest, Link, World, warm_up};
 use crate::error::Error;
+use crate::files::directory;
 use crate::machine::Machine;
 use crate::namespace;
 use crate::subject::SubjectName;
@@ -150,7 +151,7 @@ pub fn run(options: &Soak) -> Result<(), Error> {
     }
     let interrupt = Interrupt::on_signals()?;
     eprintln!("machine: {}", Machine::read());
-    let dir = directory(None)?;
+    let dir = directory("namely-soak-", None)?;
     let world = World::start(SubjectName::Namely, SETTINGS, dir.path(), OBJECT_OCTETS, &interrupt)?;
     let started = Instant::now();
     let start = Holdings::now(&world, &interrupt)?;

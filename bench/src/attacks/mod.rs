@@ -25,6 +25,7 @@ pub use self::kind::{Attack, Place};
 pub use self::options::Attacks;
 pub(crate) use self::world::{Link, World};
 use crate::error::Error;
+use crate::files::directory;
 use crate::machine::Machine;
 use crate::namespace::{self, Place as Network};
 use crate::subject::{self, SubjectName};
@@ -95,7 +96,7 @@ fn attack_once(
     run: u32,
     interrupt: &Interrupt,
 ) -> Result<Figures, Error> {
-    let dir = directory(options.dir.as_deref())?;
+    let dir = directory("namely-attacks-", options.dir.as_deref())?;
     let mut world = World::start(subject, "", dir.path(), options.object_octets(), interrupt)?;
     let has_memif = world.place.memif.is_some() && attack.parts().contains(&Attack::Memory);
     let honest = Honest::start(&world, has_memif, interrupt);
@@ -118,20 +119,6 @@ fn attack_once(
     let mut figures = Figures::new((subject_name(subject), attack.name(), run), &log, &memory, &phases);
     (figures.sent, figures.turn_max_us) = (sent, turn_max_us);
     Ok(figures)
-}
-
-/// A directory of its own, in memory where there is one, so that no disk is measured.
-pub(crate) fn directory(base: Option<&Path>) -> Result<tempfile::TempDir, Error> {
-    let memory = Path::new("/dev/shm");
-    let base = match base {
-        Some(base) => base.to_path_buf(),
-        None if memory.is_dir() => memory.to_path_buf(),
-        None => std::env::temp_dir(),
-    };
-    tempfile::Builder::new()
-        .prefix("namely-attacks-")
-        .tempdir_in(&base)
-        .map_err(|e| Error::environment(format!("cannot create a directory in {}", base.display()), e))
 }
 
 /// Waits until so many fetches have ended well: what is cached then is what will be.

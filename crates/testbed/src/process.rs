@@ -36,7 +36,7 @@ pub struct Process {
 pub struct Outcome {
     /// From before its start to its end.
     pub elapsed: Duration,
-    /// CPU time of all its threads.
+    /// CPU time of all its threads, and of the processes that it started and waited for.
     pub cpu: Duration,
 }
 
@@ -117,6 +117,11 @@ impl Process {
         &self.what
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The ends of its pipes.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
@@ -132,9 +137,9 @@ impl Process {
         self.started.elapsed()
     }
 
-    /// CPU time so far of it and of the processes that it started, as they run now.
+    /// CPU time so far of it and of the processes that it started, whether they run or have ended.
     pub fn family_cpu_time(&self) -> Duration {
-        family(self.child.id()).into_iter().map(cpu_time).sum()
+        family(self.child.id()).into_iter().map(|pid| cpu_time(pid) + reaped_cpu_time(pid)).sum()
     }
 
     /// Resident memory in MiB of it and of the processes that it started.
@@ -181,7 +186,7 @@ impl Process {
         self.wait_for_end(limit, interrupt)?;
         let elapsed = self.started.elapsed();
         // It is not reaped yet, so the kernel still knows its times.
-        let cpu = self.cpu_time();
+        let cpu = self.cpu_time() + reaped_cpu_time(self.child.id());
         let status = self
             .child
             .wait()
@@ -298,11 +303,18 @@ pub fn command(program: &Path, dir: &Path) -> Command {
 }
 
 fn cpu_time(pid: u32) -> Duration {
-    let ticks =
-        fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|text| procfs::cpu_ticks(&text));
+    stat_time(pid, procfs::cpu_ticks).max(Duration::from_nanos(threads_cpu_ns(pid)))
+}
+
+/// Of the processes that it started and that have ended.
+fn reaped_cpu_time(pid: u32) -> Duration {
+    stat_time(pid, procfs::reaped_ticks)
+}
+
+fn stat_time(pid: u32, ticks: fn(&str) -> Option<u64>) -> Duration {
+    let ticks = fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|text| ticks(&text));
     let per_second = rustix::param::clock_ticks_per_second().max(1);
-    let coarse = Duration::from_secs_f64(ticks.unwrap_or(0) as f64 / per_second as f64);
-    coarse.max(Duration::from_nanos(threads_cpu_ns(pid)))
+    Duration::from_secs_f64(ticks.unwrap_or(0) as f64 / per_second as f64)
 }
 
 fn rss_mib(pid: u32) -> Option<f64> {
@@ -356,6 +368,13 @@ mod tests {
     fn a_process_that_burns_cpu_is_charged_for_it() {
         let outcome = run("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done", Duration::from_secs(60));
         assert!(outcome.is_ok_and(|o| o.cpu > Duration::from_millis(5) && o.elapsed >= o.cpu / 2));
+    }
+
+    #[test]
+    fn what_it_started_and_waited_for_is_charged_to_it_at_its_end() {
+        let script = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; true";
+        let outcome = run(script, Duration::from_secs(60));
+        assert!(outcome.is_ok_and(|o| o.cpu >= Duration::from_millis(20)));
     }
 
     #[test]

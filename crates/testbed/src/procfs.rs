@@ -3,10 +3,21 @@
 /// CPU time of all threads of a process, dead ones included, in clock ticks: fields 14 (utime) and
 /// 15 (stime) of `/proc/PID/stat`.
 pub fn cpu_ticks(stat: &str) -> Option<u64> {
+    ticks(stat, 14)
+}
+
+/// The same of the processes that it started and that have ended: fields 16 (cutime) and 17
+/// (cstime).
+pub fn reaped_ticks(stat: &str) -> Option<u64> {
+    ticks(stat, 16)
+}
+
+/// User and system time in the fields `first`, counted from 1, and the next.
+fn ticks(stat: &str, first: usize) -> Option<u64> {
     // The second field is the program's name in parentheses and may itself hold spaces and
     // parentheses.
     let (_, after_name) = stat.rsplit_once(')')?;
-    let mut fields = after_name.split_ascii_whitespace().skip(11);
+    let mut fields = after_name.split_ascii_whitespace().skip(first - 3);
     let user: u64 = fields.next()?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
     user.checked_add(system)
@@ -33,11 +44,12 @@ pub fn resident_kib(status: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const STAT: &str = "4242 (a (b) c) S 1 4242 4242 0 -1 4194560 900 0 0 0 37 5 0 0 20 0 3 0 1000 1 1 1";
+    const STAT: &str = "4242 (a (b) c) S 1 4242 4242 0 -1 4194560 900 0 0 0 37 5 8 1 20 0 3 0 1000 1 1 1";
 
     #[test]
     fn cpu_time_is_found_behind_a_name_with_parentheses() {
         assert_eq!(cpu_ticks(STAT), Some(42));
+        assert_eq!(reaped_ticks(STAT), Some(9));
         assert_eq!(parent(STAT), Some(1));
     }
 

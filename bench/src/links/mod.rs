@@ -1,0 +1,65 @@
+//! Links: what fetching an object costs over each kind of link between two routers, beside the
+//! kernel's TCP on the same network, and whether the window that the client chooses does as well
+//! as the best fixed one.
+//!
+//! Each run starts everything afresh: two network namespaces with a pair of virtual devices of the
+//! MTU in question, the routers with their defaults, the producer, the client. Rows alternate
+//! within every round. Every fetched file is compared with its source. Everything is gone when the
+//! command ends, however it ends but by SIGKILL.
+
+mod figures;
+mod lab;
+mod options;
+
+use namely_testbed::Interrupt;
+
+use self::figures::{Runs, table};
+use self::lab::Lab;
+pub use self::options::Links;
+use crate::error::Error;
+use crate::files::{Object, directory};
+use crate::machine::Machine;
+
+/// Measures as `options` ask for and prints what it came to.
+pub fn run(options: &Links) -> Result<(), Error> {
+    let interrupt = Interrupt::on_signals()?;
+    let say = |line: &str| if options.json { eprintln!("{line}") } else { println!("{line}") };
+    say(&format!("command: {}", std::env::args().skip(1).collect::<Vec<_>>().join(" ")));
+    say(&format!("machine: {}", Machine::read()));
+    let base = directory("namely-links-", options.dir.as_deref())?;
+    let object = Object::create(base.path(), 1, options.object_octets())?;
+    let mut all: Vec<Runs> = options.rows().into_iter().map(Runs::of).collect();
+    say(&format!(
+        "runs: {} of each of {} rows, alternating; an object of {} MiB; median (least-most)",
+        options.runs(),
+        all.len(),
+        object.octets >> 20
+    ));
+    for round in 0..options.runs() as usize {
+        for n in 0..all.len() {
+            // Each round begins with another one.
+            let n = (n + round) % all.len();
+            let runs = &mut all[n];
+            let dir = directory("namely-links-", options.dir.as_deref())?;
+            let lab = Lab::build(runs.row, dir.path(), &interrupt)?;
+            match lab.measure(&object) {
+                Ok(figures) => {
+                    eprintln!("{}: {:.0} Mbit/s, run {}", runs.row, figures.goodput_mbps, round + 1);
+                    runs.measured.push(figures);
+                }
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(error) => {
+                    eprintln!("{}: run {} failed: {error}", runs.row, round + 1);
+                    runs.failed += 1;
+                }
+            }
+        }
+    }
+    if options.json {
+        all.iter().for_each(|runs| println!("{}", runs.value(object.octets)));
+    } else {
+        println!("\n{}", table(&all));
+    }
+    say(&format!("machine at the end: {}", Machine::read()));
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! What `links` is asked for.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+
+/// Options of `links`.
+#[derive(Debug, Args)]
+pub struct Links {
+    /// Which links; all when not given
+    #[arg(long, value_delimiter = ',')]
+    pub link: Vec<Carrier>,
+    /// MTUs of the network between the routers, octets
+    #[arg(long, value_delimiter = ',', default_value = "1500,9000", value_parser = clap::value_parser!(u32).range(576..=9300))]
+    pub mtu: Vec<u32>,
+    /// Windows of the consumer: `default`, or so many packets whatever happens
+    #[arg(long, value_delimiter = ',', default_value = "default")]
+    pub window: Vec<Window>,
+    /// The object, MiB [default: 256; with --quick 8]
+    #[arg(long = "size", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub size_mib: Option<u64>,
+    /// Runs of each row, alternating [default: 5; with --quick 1]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: Option<u32>,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// A small object, once: shows that everything works, not how fast it is
+    #[arg(long)]
+    pub quick: bool,
+    /// Where objects, outputs and sockets go; memory (/dev/shm) when not given
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+}
+
+impl Links {
+    pub(super) fn runs(&self) -> u32 {
+        self.runs.unwrap_or(if self.quick { 1 } else { 5 })
+    }
+
+    pub(super) fn object_octets(&self) -> u64 {
+        self.size_mib.unwrap_or(if self.quick { 8 } else { 256 }) << 20
+    }
+
+    /// What is compared, each once. A link that leaves the machine's network alone has no MTU, and
+    /// one without names no window.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let wanted = |link: &Carrier| self.link.is_empty() || self.link.contains(link);
+        let mut rows = Vec::new();
+        for mtu in &self.mtu {
+            for link in Carrier::value_variants().iter().copied().filter(wanted) {
+                for window in &self.window {
+                    let row = Row {
+                        mtu: link.has_network().then_some(*mtu),
+                        link,
+                        window: if link.has_names() { *window } else { Window::Default },
+                    };
+                    if !rows.contains(&row) {
+                        rows.push(row);
+                    }
+                }
+            }
+        }
+        rows
+    }
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Row {
+    pub(super) mtu: Option<u32>,
+    pub(super) link: Carrier,
+    pub(super) window: Window,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.link.name())?;
+        if let Some(mtu) = self.mtu {
+            write!(f, ", MTU {mtu}")?;
+        }
+        if self.window == Window::Default { Ok(()) } else { write!(f, ", window {}", self.window) }
+    }
+}
+
+/// What lies between producer and consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Carrier {
+    /// The kernel's TCP between two plain processes, without names: the network's ceiling.
+    KernelTcp,
+    /// Two routers with TCP between them.
+    Tcp,
+    /// Two routers with UDP between them.
+    Udp,
+    /// Two routers with Ethernet frames between them.
+    Ether,
+    /// One router, with both applications at its Unix socket.
+    Unix,
+}
+
+impl Carrier {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Carrier::KernelTcp => "kernel-tcp",
+            Carrier::Tcp => "tcp",
+            Carrier::Udp => "udp",
+            Carrier::Ether => "ether",
+            Carrier::Unix => "unix",
+        }
+    }
+
+    pub(super) fn has_network(self) -> bool {
+        self != Carrier::Unix
+    }
+
+    pub(super) fn has_names(self) -> bool {
+        self != Carrier::KernelTcp
+    }
+}
+
+/// How many Interests of a fetch may be outstanding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Window {
+    /// As the client decides.
+    Default,
+    /// So many.
+    Fixed(u16),
+}
+
+impl FromStr for Window {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            _ if text == "default" => Ok(Window::Default),
+            Ok(packets @ 1..) => Ok(Window::Fixed(packets)),
+            _ => Err("say `default`, or how many packets, as in 64".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Window::Default => f.write_str("default"),
+            Window::Fixed(packets) => packets.fmt(f),
+        }
+    }
+}

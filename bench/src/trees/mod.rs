@@ -1,0 +1,141 @@
+//! Trees of small files: how long copying one takes beside an rsync daemon, on each file system.
+//!
+//! Each run starts the servers afresh, copies the tree into an empty place, compares the copy with
+//! its source, and copies once more, when there is nothing to do. Contenders alternate within every
+//! round. Everything is gone when the command ends, however it ends but by SIGKILL.
+
+mod calls;
+mod contender;
+mod figures;
+mod files;
+mod options;
+
+use std::path::Path;
+use std::time::Duration;
+
+use namely_testbed::{Interrupt, Process};
+
+use self::calls::Counting;
+use self::contender::{Contender, Served};
+use self::figures::{Figures, Kind, Row, Rows};
+pub use self::options::Trees;
+use crate::error::Error;
+use crate::files::directory;
+use crate::machine::Machine;
+use crate::report::align;
+
+/// How long one copy may take.
+const COPY_LIMIT: Duration = Duration::from_secs(600);
+
+/// Measures as `options` ask for and prints what it came to.
+pub fn run(options: &Trees) -> Result<(), Error> {
+    let interrupt = Interrupt::on_signals()?;
+    let say = |line: &str| if options.json { eprintln!("{line}") } else { println!("{line}") };
+    say(&format!("command: {}", std::env::args().skip(1).collect::<Vec<_>>().join(" ")));
+    say(&format!("machine: {}", Machine::read()));
+    let contenders: Vec<Contender> = Contender::ALL.into_iter().filter(|c| c.missing().is_none()).collect();
+    for (contender, missing) in Contender::ALL.iter().filter_map(|c| Some((c, c.missing()?))) {
+        say(&format!("{}: absent ({missing})", contender.name()));
+    }
+    if let Some(missing) = calls::missing() {
+        say(&format!("system calls are not counted ({missing})"));
+    }
+    say(&format!(
+        "runs: {} of each row, alternating; {} files of {} octets; median (least-most)",
+        options.runs(),
+        options.files(),
+        options.octets
+    ));
+    let mut rows = Rows::default();
+    for base in options.dirs() {
+        measure(options, &base, &contenders, &mut rows, &interrupt)?;
+    }
+    if options.json {
+        rows.values(options.files(), options.octets).iter().for_each(|value| println!("{value}"));
+    } else {
+        println!("\n{}", align(&rows.table(options.files())));
+        rows.ratios().iter().for_each(|line| println!("{line}"));
+    }
+    say(&format!("machine at the end: {}", Machine::read()));
+    Ok(())
+}
+
+/// All runs on the file system of `base`.
+fn measure(
+    options: &Trees,
+    base: &Path,
+    contenders: &[Contender],
+    rows: &mut Rows,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
+    let system = figures::file_system(base)?;
+    let dir = directory("namely-trees-", Some(base))?;
+    let tree = dir.path().join("tree");
+    files::make(&tree, options.files(), options.octets)?;
+    for round in 0..options.runs() as usize {
+        for n in 0..contenders.len() {
+            // Each round begins with another one.
+            let contender = contenders[(n + round) % contenders.len()];
+            let row = |kind| Row { system: system.clone(), kind, contender: contender.name() };
+            let run = Run { contender, tree: &tree, base, interrupt };
+            for (kind, figures) in run.timed()? {
+                eprintln!(
+                    "{}, {}, {}: {:.2} s, run {}",
+                    system,
+                    kind.name(),
+                    contender.name(),
+                    figures.wall_s,
+                    round + 1
+                );
+                rows.add(row(kind), figures);
+            }
+            if round == 0 && calls::missing().is_none() {
+                rows.count(row(Kind::Copy), run.counted()?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One contender's run.
+struct Run<'a> {
+    contender: Contender,
+    tree: &'a Path,
+    base: &'a Path,
+    interrupt: &'a Interrupt,
+}
+
+impl Run<'_> {
+    /// Copies into an empty place, and again.
+    fn timed(&self) -> Result<[(Kind, Figures); 2], Error> {
+        let dir = directory("namely-trees-", Some(self.base))?;
+        let served = Served::start(self.contender, self.tree, dir.path(), self.interrupt)?;
+        let copy = dir.path().join("copy");
+        let first = self.copy(&served, &copy, dir.path())?;
+        files::expect_same(self.tree, &copy)?;
+        let again = self.copy(&served, &copy, dir.path())?;
+        Ok([(Kind::Copy, first), (Kind::Again, again)])
+    }
+
+    fn copy(&self, served: &Served<'_>, copy: &Path, dir: &Path) -> Result<Figures, Error> {
+        // What was written before is not written back meanwhile.
+        rustix::fs::sync();
+        let before = served.cpu();
+        let client = served.client(copy);
+        let outcome = Process::run(self.contender.name(), client, dir, None, COPY_LIMIT, self.interrupt)?;
+        let server_cpu_s = served.cpu().saturating_sub(before).as_secs_f64();
+        let (wall_s, client_cpu_s) = (outcome.elapsed.as_secs_f64(), outcome.cpu.as_secs_f64());
+        Ok(Figures { wall_s, client_cpu_s, server_cpu_s })
+    }
+
+    /// System calls of client and servers for a copy into an empty place.
+    fn counted(&self) -> Result<[u64; 2], Error> {
+        let dir = directory("namely-trees-", Some(self.base))?;
+        let served = Served::start(self.contender, self.tree, dir.path(), self.interrupt)?;
+        let pids: Vec<u32> = served.servers.iter().map(Process::id).collect();
+        let counting = Counting::start(&pids, dir.path(), self.interrupt)?;
+        let (client, counts) = calls::counted(&served.client(&dir.path().join("copy")), dir.path());
+        let of_client = calls::run(client, &counts, dir.path(), self.interrupt)?;
+        Ok([of_client, counting.end()])
+    }
+}
