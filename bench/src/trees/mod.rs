@@ -72,13 +72,17 @@ fn measure(
     let dir = directory("namely-trees-", Some(base))?;
     let tree = dir.path().join("tree");
     files::make(&tree, options.files(), options.octets)?;
+    // ext4 does not use inodes again that were freed a moment ago, and looks long for others: no
+    // copy goes before the last one is made.
+    let mut kept = Vec::new();
     for round in 0..options.runs() as usize {
         for n in 0..contenders.len() {
             // Each round begins with another one.
             let contender = contenders[(n + round) % contenders.len()];
             let row = |kind| Row { system: system.clone(), kind, contender: contender.name() };
-            let run = Run { contender, tree: &tree, base, interrupt };
-            for (kind, figures) in run.timed()? {
+            let run = Run { contender, tree: &tree, interrupt };
+            let place = directory("namely-trees-", Some(base))?;
+            for (kind, figures) in run.timed(place.path())? {
                 eprintln!(
                     "{}, {}, {}: {:.2} s, run {}",
                     system,
@@ -90,8 +94,11 @@ fn measure(
                 rows.add(row(kind), figures);
             }
             if round == 0 && calls::missing().is_none() {
-                rows.count(row(Kind::Copy), run.counted()?);
+                let place = directory("namely-trees-", Some(base))?;
+                rows.count(row(Kind::Copy), run.counted(place.path())?);
+                kept.push(place);
             }
+            kept.push(place);
         }
     }
     Ok(())
@@ -101,19 +108,17 @@ fn measure(
 struct Run<'a> {
     contender: Contender,
     tree: &'a Path,
-    base: &'a Path,
     interrupt: &'a Interrupt,
 }
 
 impl Run<'_> {
-    /// Copies into an empty place, and again.
-    fn timed(&self) -> Result<[(Kind, Figures); 2], Error> {
-        let dir = directory("namely-trees-", Some(self.base))?;
-        let served = Served::start(self.contender, self.tree, dir.path(), self.interrupt)?;
-        let copy = dir.path().join("copy");
-        let first = self.copy(&served, &copy, dir.path())?;
+    /// Copies into `dir`, which is empty, and again.
+    fn timed(&self, dir: &Path) -> Result<[(Kind, Figures); 2], Error> {
+        let served = Served::start(self.contender, self.tree, dir, self.interrupt)?;
+        let copy = dir.join("copy");
+        let first = self.copy(&served, &copy, dir)?;
         files::expect_same(self.tree, &copy)?;
-        let again = self.copy(&served, &copy, dir.path())?;
+        let again = self.copy(&served, &copy, dir)?;
         Ok([(Kind::Copy, first), (Kind::Again, again)])
     }
 
@@ -129,13 +134,12 @@ impl Run<'_> {
     }
 
     /// System calls of client and servers for a copy into an empty place.
-    fn counted(&self) -> Result<[u64; 2], Error> {
-        let dir = directory("namely-trees-", Some(self.base))?;
-        let served = Served::start(self.contender, self.tree, dir.path(), self.interrupt)?;
+    fn counted(&self, dir: &Path) -> Result<[u64; 2], Error> {
+        let served = Served::start(self.contender, self.tree, dir, self.interrupt)?;
         let pids: Vec<u32> = served.servers.iter().map(Process::id).collect();
-        let counting = Counting::start(&pids, dir.path(), self.interrupt)?;
-        let (client, counts) = calls::counted(&served.client(&dir.path().join("copy")), dir.path());
-        let of_client = calls::run(client, &counts, dir.path(), self.interrupt)?;
+        let counting = Counting::start(&pids, dir, self.interrupt)?;
+        let (client, counts) = calls::counted(&served.client(&dir.join("copy")), dir);
+        let of_client = calls::run(client, &counts, dir, self.interrupt)?;
         Ok([of_client, counting.end()])
     }
 }
