@@ -40,6 +40,7 @@ const IDLE_ACKS_MAX: usize = (FRAME_HEADER_OCTETS_MAX - 4) / ACK_OCTETS;
 /// Everything to build a frame again but what changes each time: TxSequence and acknowledgements.
 #[derive(Clone, Debug)]
 pub(crate) struct Outline<P> {
+    /// Those of the packet.
     pub(crate) headers: LpHeaders,
     pub(crate) sequence: u64,
     pub(crate) frag_index: u64,
@@ -48,6 +49,11 @@ pub(crate) struct Outline<P> {
 }
 
 impl<P> Outline<P> {
+    /// Headers of the network packet go on the first fragment.
+    pub(crate) fn own_headers(&self) -> LpHeaders {
+        if self.frag_index == 0 { self.headers } else { LpHeaders::default() }
+    }
+
     fn message(&self) -> u64 {
         self.sequence.wrapping_sub(self.frag_index)
     }
@@ -72,11 +78,13 @@ pub(crate) struct Reliability<P> {
     acks_due_ns: u64,
     rtt: RttEstimator,
     recent: RecentSequences,
+    /// Packets of which a lost frame is longer than the link takes by now: to be cut anew.
+    too_long: Vec<(LpHeaders, Payload<P>)>,
     /// Frames sent again.
     pub(crate) retransmitted: u64,
 }
 
-impl<P: Clone> Reliability<P> {
+impl<P: Clone + AsRef<[u8]>> Reliability<P> {
     pub(crate) fn new(mtu: usize, first_tx_sequence: u64) -> Self {
         Reliability {
             mtu,
@@ -86,12 +94,19 @@ impl<P: Clone> Reliability<P> {
             acks_due_ns: 0,
             rtt: RttEstimator::default(),
             recent: RecentSequences::default(),
+            too_long: Vec::new(),
             retransmitted: 0,
         }
     }
 
     pub(crate) fn set_mtu(&mut self, mtu: usize) {
         self.mtu = mtu;
+    }
+
+    /// Packets to be sent once more in shorter frames, with their headers and what is changed in
+    /// them.
+    pub(crate) fn take_too_long(&mut self) -> Vec<(LpHeaders, Payload<P>)> {
+        core::mem::take(&mut self.too_long)
     }
 
     /// Sends a frame for the first time and remembers it until it is acknowledged.
@@ -138,7 +153,8 @@ impl<P: Clone> Reliability<P> {
             padding_octets: 0,
         };
         let payload = || Some(outline.payload.clone());
-        let frame = Frame::with_header(&outline.headers, &framing, payload(), scratch)?;
+        let headers = outline.own_headers();
+        let frame = Frame::with_header(&headers, &framing, payload(), scratch)?;
         // The outer LENGTH may grow by 2 octets.
         let header_room = FRAME_HEADER_OCTETS_MAX.saturating_sub(scratch.len() + 2);
         let mtu_room = self.mtu.saturating_sub(frame.octets() + 2);
@@ -147,7 +163,21 @@ impl<P: Clone> Reliability<P> {
             return Some(frame);
         }
         framing.acks = self.pending_acks.drain(..acks).collect();
-        Frame::with_header(&outline.headers, &framing, payload(), scratch)
+        Frame::with_header(&headers, &framing, payload(), scratch)
+    }
+
+    /// Whether the frame does not fit the link, as its MTU has become smaller since it was made.
+    fn is_too_long(&self, outline: &Outline<P>, scratch: &mut Vec<u8>) -> bool {
+        let framing = LpFraming {
+            sequence: Some(outline.sequence),
+            frag_index: outline.frag_index,
+            frag_count: outline.frag_count,
+            tx_sequence: Some(u64::MAX),
+            ..LpFraming::default()
+        };
+        let payload = Some(outline.payload.clone());
+        Frame::with_header(&outline.own_headers(), &framing, payload, scratch)
+            .is_some_and(|frame| frame.octets() > self.mtu)
     }
 
     /// Records a received TxSequence, to be acknowledged.
@@ -238,13 +268,21 @@ impl<P: Clone> Reliability<P> {
         emit: &mut impl FnMut(Frame<P>),
     ) {
         let Some(lost) = self.unacked.remove(&tx_sequence) else { return };
+        let message = lost.outline.message();
         if lost.retransmissions < RETRANSMISSIONS_MAX {
             self.retransmitted += 1;
-            self.transmit(lost.outline, lost.retransmissions + 1, now_ns, scratch, emit);
+            if !self.is_too_long(&lost.outline, scratch) {
+                self.transmit(lost.outline, lost.retransmissions + 1, now_ns, scratch, emit);
+                return;
+            }
+            // A fragment cannot be cut further: the whole packet goes once more.
+            self.unacked.retain(|_, unacked| unacked.outline.message() != message);
+            let Outline { headers, payload, .. } = lost.outline;
+            let octets = payload.packet.as_ref().len() as u32;
+            self.too_long.push((headers, Payload { range: 0..octets, ..payload }));
             return;
         }
         // Without this fragment the others of its packet are of no use.
-        let message = lost.outline.message();
         self.unacked.retain(|_, unacked| unacked.outline.message() != message);
         drops.count(LinkDrop::RetransmissionsExhausted.label());
     }

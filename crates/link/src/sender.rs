@@ -165,7 +165,19 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             headers.congestion_mark = Some(1);
         }
         let octets = packet.as_ref().len();
-        let payload = Payload { packet, range: 0..octets as u32, patch };
+        self.send_payload(headers, Payload { packet, range: 0..octets as u32, patch }, now_ns, emit)
+    }
+
+    /// Sends a whole packet, in one frame if it fits.
+    #[inline]
+    fn send_payload(
+        &mut self,
+        headers: LpHeaders,
+        payload: Payload<P>,
+        now_ns: u64,
+        emit: &mut impl FnMut(Frame<P>),
+    ) -> Result<(), LinkDrop> {
+        let octets = payload.range.len();
         let fits = match self.config.kind {
             LinkKind::Stream => true,
             LinkKind::Datagram { .. } => {
@@ -246,7 +258,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         let first_sequence = self.take_sequences(plan.count);
         for frag_index in 0..plan.count {
             let outline = Outline {
-                headers: if frag_index == 0 { headers } else { LpHeaders::default() },
+                headers,
                 sequence: first_sequence.wrapping_add(frag_index),
                 frag_index,
                 frag_count: plan.count,
@@ -273,7 +285,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         let framing = fragment_framing(outline.sequence, outline.frag_index, outline.frag_count);
         let framing = LpFraming { padding_octets, ..framing };
         if let Some(frame) =
-            Frame::with_header(&outline.headers, &framing, Some(outline.payload), &mut self.scratch)
+            Frame::with_header(&outline.own_headers(), &framing, Some(outline.payload), &mut self.scratch)
         {
             emit(frame);
         }
@@ -327,11 +339,24 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         for ack in view.acks() {
             reliability.on_ack(ack, now_ns, &mut self.scratch, drops, emit);
         }
-        let Some(tx_sequence) = view.tx_sequence else { return Ok(()) };
-        reliability.on_tx_sequence(tx_sequence, now_ns, drops);
-        match view.sequence {
-            Some(sequence) if reliability.is_duplicate(sequence) => Err(LinkDrop::DuplicateFrame),
-            _ => Ok(()),
+        let too_long = reliability.take_too_long();
+        let is_duplicate = view.tx_sequence.is_some_and(|tx_sequence| {
+            reliability.on_tx_sequence(tx_sequence, now_ns, drops);
+            view.sequence.is_some_and(|sequence| reliability.is_duplicate(sequence))
+        });
+        self.cut_anew(too_long, now_ns, emit);
+        if is_duplicate { Err(LinkDrop::DuplicateFrame) } else { Ok(()) }
+    }
+
+    /// Sends packets once more whose frames have become too long. What fails is counted.
+    fn cut_anew(
+        &mut self,
+        packets: Vec<(LpHeaders, Payload<P>)>,
+        now_ns: u64,
+        emit: &mut impl FnMut(Frame<P>),
+    ) {
+        for (headers, payload) in packets {
+            let _ = self.send_payload(headers, payload, now_ns, emit);
         }
     }
 
@@ -361,6 +386,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         }
         if let Some(reliability) = &mut self.reliability {
             reliability.tick(now_ns, &mut self.scratch, &mut self.drops, emit);
+            let too_long = reliability.take_too_long();
+            self.cut_anew(too_long, now_ns, emit);
         }
     }
 

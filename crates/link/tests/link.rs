@@ -262,6 +262,8 @@ struct Network {
     flying: std::collections::BTreeMap<(u64, u64), (usize, Vec<u8>)>,
     random: u64,
     order: u64,
+    /// Longer frames are lost.
+    frame_octets_max: usize,
     loss_percent: u64,
     repeat_percent: u64,
     reorder_ns: u64,
@@ -276,6 +278,7 @@ impl Network {
             flying: Default::default(),
             random: seed,
             order: 0,
+            frame_octets_max: usize::MAX,
             loss_percent: 0,
             repeat_percent: 0,
             reorder_ns: 0,
@@ -291,7 +294,7 @@ impl Network {
 
     fn launch(&mut self, to: usize, frames: Vec<Vec<u8>>) {
         for frame in frames {
-            if self.random(100) < self.loss_percent {
+            if self.random(100) < self.loss_percent || frame.len() > self.frame_octets_max {
                 continue;
             }
             let copies = 1 + u64::from(self.random(100) < self.repeat_percent);
@@ -357,6 +360,29 @@ fn reliability_brings_every_packet_once_over_a_link_that_loses_repeats_and_reord
     }
     assert!(lost_frames > 0);
     assert_eq!(received, 120);
+}
+
+/// Frames that are longer than the link takes now are lost, and would be each time that they are
+/// sent again.
+#[test]
+fn an_mtu_that_falls_while_frames_fly_costs_no_packet_on_a_reliable_link() {
+    for (seed, loss_percent) in (0..20).map(|seed| (seed, seed % 2 * 3)) {
+        let mut network = Network::new(reliable(1500), seed);
+        network.loss_percent = loss_percent;
+        let lengths = [1000, 8800, 300, 1400, 4000, 100];
+        let packets: Vec<Packet> = (0..6).map(|n| packet(6, lengths[n as usize], n)).collect();
+        packets.iter().for_each(|packet| network.send(packet));
+        network.frame_octets_max = 300;
+        network.flying.retain(|_, (_, frame)| frame.len() <= 300);
+        network.ends.iter_mut().for_each(|end| end.reconfigure(reliable(300)));
+        network.send(&packet(6, 2000, 9));
+        network.run();
+        for sent in &packets {
+            assert!(network.received.iter().any(|got| **got == **sent), "{seed}: {} octets", sent.len());
+        }
+        assert_eq!(drops(&network.ends[0], "retransmissions_exhausted"), 0, "{seed}");
+        assert!(network.ends[0].counters().retransmitted > 0);
+    }
 }
 
 #[test]
