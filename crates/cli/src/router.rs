@@ -115,7 +115,10 @@ pub fn command_failure(error: CommandError) -> Failure {
             let hint = error.hint().map(Into::into);
             Failure { hint, ..Failure::new(Exit::Timeout, error.to_string()) }
         }
-        CommandError::Nack(reason) => nack_failure("the command", reason),
+        CommandError::Nack(_) => {
+            let hint = error.hint().map(Into::into);
+            Failure { hint, ..Failure::new(Exit::Refused, error.to_string()) }
+        }
         other => Failure::failed(other.to_string()),
     }
 }

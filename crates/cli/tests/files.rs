@@ -206,6 +206,25 @@ fn a_get_that_was_killed_goes_on_with_resume() {
 }
 
 #[test]
+fn a_get_outlives_its_producer_and_says_whom_it_waits_for() {
+    let mut home = Home::with_router();
+    fs::create_dir(home.path("data")).unwrap();
+    write_file(&home.path("data/big"), 25_000_000, 9);
+    let producer = home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    let get = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:2"]);
+    let get = home.spawn(get);
+    wait_for_journal(&home);
+    kill_process(Pid::from_raw(home.pid(producer) as i32).unwrap(), Signal::KILL).unwrap();
+    home.wait_for("a word about the silence", || home.background_log().contains("to /lab/big"));
+    assert!(!home.path("out").exists());
+    home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+    home.wait_for("the rest", || home.path("out").exists());
+    same(&home.path("data/big"), &home.path("out"));
+    home.wait_for("who signed it", || home.background_log().contains("signed by /lab/KEY/"));
+    home.stop(get);
+}
+
+#[test]
 fn each_congestion_control_fetches_a_file_and_an_unknown_one_is_refused_with_the_list() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();

@@ -65,6 +65,26 @@ fn a_file_crosses_two_namespaces_over_tcp() {
     fetch_across("tcp");
 }
 
+/// Root there or not.
+#[test]
+fn who_comes_from_another_namespace_gives_no_commands_and_learns_why() {
+    let Some(net) = two() else { return };
+    let mut home = Home::new();
+    let far = router(&net, &mut home, NODES[0], &["tcp://10.9.0.1:6363"]);
+    let from_near = |words: &[&str]| {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", net.name(NODES[1]), env!("CARGO_BIN_EXE_namely")]).args(words);
+        command.args(["--router", "tcp://10.9.0.1:6363"]).env("NAMELY_HOME", home.path("home"));
+        common::ended(command.output().unwrap())
+    };
+    let refused = from_near(&["route", "add", "/x", "local"]);
+    assert!(refused.stderr.contains("it takes none from here"), "{refused:?}");
+    assert!(refused.code != Some(0) && refused.stderr.contains("Unix socket"), "{refused:?}");
+    assert!(!home.ok(["route", "list", "--router", &far]).contains("/x"));
+    let status = from_near(&["status"]);
+    assert!(status.code != Some(0) && status.stderr.contains("management"), "{status:?}");
+}
+
 #[test]
 fn a_lossy_slow_link_delays_and_does_not_corrupt() {
     let Some(net) = two() else { return };

@@ -200,6 +200,29 @@ fn a_command_from_an_address_that_two_users_share_is_nobodys() {
     client.register("/shared");
 }
 
+/// A program that forwards a port, as containers' proxies do, has the rights of its own user, and
+/// who is behind it has no others.
+#[test]
+fn what_comes_through_a_forwarded_port_has_the_rights_of_who_forwards_it() {
+    use std::net::{TcpListener, TcpStream};
+    if !rustix::process::geteuid().is_root() {
+        skip(Need::Root, "only root can give sockets another owner");
+        return;
+    }
+    let daemon = Daemon::start();
+    let forwarded = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut client = Client::tcp(forwarded.local_addr().unwrap());
+    let (inward, _) = forwarded.accept().unwrap();
+    let onward = TcpStream::connect(daemon.tcp()).unwrap();
+    rustix::fs::fchown(&onward, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
+    for (from, to) in [(&inward, &onward), (&onward, &inward)] {
+        let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+    }
+    let text = refused(&mut client, Command::RibRegister, &named("/forwarded"));
+    assert!(text.contains("65534"), "{text}");
+}
+
 #[test]
 fn the_setting_says_how_far_users_are_believed_over_loopback_tcp() {
     let mut daemon = Daemon::start_with("[authorization]\nloopback = \"manage\"\n", &[]);

@@ -20,6 +20,7 @@ pub enum Face {
     /// Show one face: its properties, what it carried and dropped, its routes and bindings
     Show(Show),
     /// Create a face to another router or a multicast group
+    #[command(visible_alias = "add")]
     Create(Create),
     /// Change a face's properties
     Update(Update),
