@@ -334,3 +334,47 @@ fn channels_are_listed_and_a_report_holds_all() {
     watching.wait().unwrap();
     assert_eq!(seen, 3);
 }
+
+#[test]
+fn the_content_stores_disk_is_filled_shown_pinned_changed_and_erased() {
+    let mut home = Home::new();
+    let uri = home.router_uri();
+    let disk = ["--cs-packets-max", "16", "--cs-disk", "cache", "--cs-disk-admission", "all"];
+    let router = home.namely([&["up", "--no-config", "--listen", &uri], &disk[..]].concat());
+    home.spawn(router);
+    home.wait_for("the router", || home.run(["status"]).code == Some(0));
+    let folder = home.path("data");
+    fs::create_dir(&folder).unwrap();
+    common::write_file(&folder.join("a.bin"), 400_000, 7);
+    home.serve("/lab", ["serve", folder.to_str().unwrap(), "--prefix", "/lab"]);
+
+    let warmed = home.json(["cs", "warm", "/lab/a.bin", "--pin"]);
+    assert_eq!((warmed[0]["octets"].as_u64(), warmed[0]["pinned"].as_bool()), (Some(400_000), Some(true)));
+    let tree = home.json(["cs", "warm", "/lab"]);
+    assert_eq!((tree[0]["files"].as_u64(), tree[0]["failed"].as_u64()), (Some(1), Some(0)));
+    let info = &home.json(["cs", "info"])[0];
+    assert!(info["disk"]["records"].as_u64().unwrap() > 30, "{info}");
+    assert_eq!(info["disk"]["pinned"][0], "/lab/a.bin");
+    assert!(info["disk"]["counters"]["written"].as_u64().unwrap() > 30, "{info}");
+    let text = home.ok(["cs", "info"]);
+    for word in ["disk      cache", "stored ", "passed by ", "pinned    /lab/a.bin"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    let changed = home.ok(["cs", "config", "--disk-octets-max", "2GiB", "--disk-queue", "data-first"]);
+    assert!(changed.contains("2.0 GiB") && changed.contains("data-first"), "{changed}");
+    let refused = home.run(["cs", "config", "--disk-admission", "some"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("hit, all"), "{refused:?}");
+    home.ok(["cs", "unpin", "/lab/a.bin"]);
+    let again = home.run(["cs", "unpin", "/lab/a.bin"]);
+    assert!(again.code != Some(0) && again.stderr.contains("not pinned"), "{again:?}");
+    home.ok(["cs", "erase", "/lab"]);
+    home.wait_for("the erasure", || home.json(["cs", "info"])[0]["disk"]["records"] == 0);
+}
+
+#[test]
+fn without_a_disk_the_content_store_says_how_to_have_one() {
+    let home = Home::with_router();
+    assert_eq!(home.json(["cs", "info"])[0]["disk"], serde_json::Value::Null);
+    let refused = home.run(["cs", "pin", "/x"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("--cs-disk DIR"), "{refused:?}");
+}

@@ -401,3 +401,27 @@ fn under_load(daemon: &Daemon, stop: Arc<AtomicBool>) -> JoinHandle<()> {
         }
     })
 }
+
+#[test]
+fn an_idle_disk_is_never_passed_by_and_one_with_threshold_0_always() {
+    let lab = Lab::start("");
+    lab.fill("/x", 100);
+    // Behind the threshold there is the disk, not what waits to be written.
+    let lab = lab.restart("");
+    let _producer = Producer::new(&lab.daemon, "/x");
+    let mut client = lab.daemon.connect();
+    assert!((0..40).all(|i| is_kept(&mut client, "/x", i)));
+    let idle = lab.status();
+    assert_eq!((idle.count("hits"), idle.count("bypassed_reads"), idle.count("bypassed_writes")), (40, 0, 0));
+    let always = ControlParameters { cs_disk_threshold: Some(0), ..ControlParameters::default() };
+    client.ok(Command::CsConfig, &always);
+    assert!((40..80).all(|i| is_kept(&mut client, "/x", i)), "from upstream");
+    let status = lab.status();
+    assert_eq!(status.count("hits") + status.count("bypassed_reads"), 80);
+    assert!(status.count("bypassed_reads") > 0, "{status:?}");
+    let never = ControlParameters { cs_disk_threshold: Some(u64::MAX), ..ControlParameters::default() };
+    client.ok(Command::CsConfig, &never);
+    let before = lab.status().count("bypassed_reads");
+    assert!((80..100).all(|i| is_kept(&mut client, "/x", i)));
+    assert_eq!(lab.status().count("bypassed_reads"), before);
+}
