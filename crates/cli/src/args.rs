@@ -134,7 +134,7 @@ pub enum Command {
     /// Run networks of routers on this machine, as a file describes them
     #[command(subcommand)]
     Testbed(testbed::Bed),
-    /// Work out what a router with a content store can take, and what routers that bypass lose
+    /// Work out what a router with a content store can take, or lose
     #[command(subcommand)]
     Model(model::Model),
     /// Print the version
