@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::attacker::Attacker;
+use crate::attacker::{Attacker, Spinner};
 use crate::attacks::Attacks;
 use crate::instructions::{Instructions, InstructionsWork};
 use crate::links::Links;
@@ -37,6 +37,9 @@ pub enum Command {
     /// One attacker of `attacks`
     #[command(hide = true)]
     Attacker(Attacker),
+    /// What takes an attacker's processor time and sends nothing
+    #[command(hide = true)]
+    Spin(Spinner),
     /// Measure the links between two routers beside one another, and windows
     #[command(after_help = LINKS_HELP)]
     Links(Links),
@@ -77,13 +80,14 @@ Example:
   cargo build --profile dist && target/dist/namely-bench compare --subject namely,nfd,ndnd";
 
 const ATTACKS_HELP: &str = "Honest consumers fetch and compare what they got, by Unix socket and by UDP; an application pings; `namely status` is
-timed. Attackers, consumers and the router share the machine: the ratio has in it what the attackers themselves take.
+timed. Attackers, consumers and the router share the machine: the ratio has in it what the attackers themselves take;
+with --spin that alone is shown, too.
 Programs are looked for as by `compare`. As root everything runs in a network namespace of its own, and local attackers
 are another user (65534).
 
 Example:
   cargo build --release && target/release/namely-bench attacks --runs 3
-  target/release/namely-bench attacks --attack pit,all --subject namely,nfd,ndnd";
+  target/release/namely-bench attacks --attack pit,all --subject namely,nfd,ndnd --spin";
 
 const SOAK_HELP: &str = "The attacks of `attacks` follow one another while honest consumers fetch. In the end everybody goes, and the router's
 memory, descriptors, faces and PIT entries must be what they were; a fetch that failed is a failure too.

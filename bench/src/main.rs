@@ -16,6 +16,10 @@ fn main() -> ExitCode {
         Command::Compare(options) => compare::run(&options),
         Command::Attacks(options) => attacks::run(&options),
         Command::Attacker(options) => attacker::run(&options),
+        Command::Spin(options) => {
+            attacker::spin(&options);
+            Ok(())
+        }
         Command::Soak(options) => soak::run(&options),
         Command::Store(options) => store::run(&options),
         Command::Links(options) => links::run(&options),

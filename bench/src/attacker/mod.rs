@@ -33,8 +33,22 @@ pub struct Attacker {
     pub length_ms: u64,
 }
 
+/// Options of a process that takes processor time and does nothing else.
+#[derive(Debug, Args)]
+pub struct Spinner {
+    /// How much, ms, spread evenly
+    #[arg(long)]
+    pub cpu_ms: u64,
+    /// Over how long, ms
+    #[arg(long)]
+    pub length_ms: u64,
+}
+
 /// Somebody who is neither root nor whose router it is, where this process may become another.
 const NOBODY: u32 = 65_534;
+
+/// What an attacker calls the processor time that it took.
+pub(crate) const CPU_MS: &str = "cpu_ms";
 
 /// What an attacker did, by what it is called.
 pub type Done = BTreeMap<&'static str, u64>;
@@ -49,9 +63,30 @@ pub fn run(options: &Attacker) -> Result<(), Error> {
     let mut done = attack(options.attack, &place, &end)
         .map_err(|e| Error::environment(format!("cannot attack ({})", options.attack.name()), e))?;
     done.insert("as_other_user", u64::from(is_other_user));
+    done.insert(CPU_MS, process_cpu_ns() / 1_000_000);
     let text = serde_json::to_string(&done).map_err(|e| Error::environment("cannot print", e))?;
     println!("{text}");
     Ok(())
+}
+
+/// Takes processor time as an attacker did, and sends nothing.
+pub fn spin(options: &Spinner) {
+    let end = End::after(Duration::from_millis(options.length_ms));
+    become_somebody_else();
+    let part = options.cpu_ms as f64 / options.length_ms.max(1) as f64;
+    while end.is_ahead() {
+        let due_ns = end.started.elapsed().as_nanos() as f64 * part;
+        while (process_cpu_ns() as f64) < due_ns && end.is_ahead() {
+            (0..1000).for_each(|_| std::hint::spin_loop());
+        }
+        end.sleep(STEP);
+    }
+}
+
+/// What this process has had of processors, ns.
+fn process_cpu_ns() -> u64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    (used.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(used.tv_nsec as u64)
 }
 
 fn attack(attack: Attack, place: &Place, end: &End) -> io::Result<Done> {
@@ -141,6 +176,16 @@ fn name(uri: &str) -> io::Result<namely_wire::Name> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_spinner_takes_its_part_of_a_processor_and_ends() {
+        let (before_ns, started) = (process_cpu_ns(), Instant::now());
+        // What the process had before counts: so it is asked for so much more.
+        let cpu_ms = before_ns / 1_000_000 + 20;
+        spin(&Spinner { cpu_ms, length_ms: 200 });
+        assert!(started.elapsed() >= Duration::from_millis(200));
+        assert!(process_cpu_ns() - before_ns >= 10_000_000);
+    }
 
     #[test]
     fn what_is_spread_is_all_done_in_its_share_of_the_time_and_failures_do_not_count() {

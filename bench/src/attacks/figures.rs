@@ -28,6 +28,8 @@ pub(crate) struct Phases {
     pub(crate) recovery: Instant,
     /// Nothing is watched any more.
     pub(crate) end: Instant,
+    /// Until when somebody took processor time only, since `end`.
+    pub(crate) spin: Instant,
 }
 
 /// The figures of one run of one attack.
@@ -45,6 +47,11 @@ pub struct Figures {
     pub goodput_attack_mbps: f64,
     /// The one over the other.
     pub goodput_ratio: Option<f64>,
+    /// Goodput while as much processor time was taken as the attackers took and nothing sent, over
+    /// the quiet one; `None` if that was not tried.
+    pub goodput_spin_ratio: Option<f64>,
+    /// Round trips of pings meanwhile, microseconds.
+    pub ping_p99_spin_us: Option<f64>,
     /// Fetches that were under way while it was attacked or afterwards.
     pub fetches: u64,
     /// Those of them that failed.
@@ -76,6 +83,8 @@ pub struct Figures {
     pub normal_after_s: Option<f64>,
     /// The longest turn of a worker, microseconds, where the router says it.
     pub turn_max_us: Option<f64>,
+    /// The most processor time of a turn, of those that it was measured of, microseconds.
+    pub turn_max_cpu_us: Option<f64>,
     /// What the attackers sent.
     pub sent: BTreeMap<String, u64>,
 }
@@ -91,9 +100,10 @@ impl Figures {
         memory: &Memory,
         phases: &Phases,
     ) -> Self {
-        let Phases { quiet, attack: begun, recovery, end } = *phases;
+        let Phases { quiet, attack: begun, recovery, end, spin } = *phases;
         let quiet_mbps = goodput_mbps(&log.fetches, quiet, begun);
         let attack_mbps = goodput_mbps(&log.fetches, begun, recovery);
+        let spin_mbps = (spin > end).then(|| goodput_mbps(&log.fetches, end, spin));
         let fetches = during(&log.fetches, begun, end);
         let statuses = during(&log.statuses, begun, end);
         let failed: Vec<&Trial> = failed(&fetches);
@@ -111,6 +121,8 @@ impl Figures {
             goodput_quiet_mbps: quiet_mbps,
             goodput_attack_mbps: attack_mbps,
             goodput_ratio: (quiet_mbps > 0.0).then(|| attack_mbps / quiet_mbps),
+            goodput_spin_ratio: spin_mbps.filter(|_| quiet_mbps > 0.0).map(|mbps| mbps / quiet_mbps),
+            ping_p99_spin_us: percentile(&round_trips(end, spin), 99.0),
             fetches: fetches.len() as u64,
             fetches_failed: failed.len() as u64,
             failure: failed.first().map(|f| format!("{}: {}", f.who, f.failure.clone().unwrap_or_default())),
@@ -126,6 +138,7 @@ impl Figures {
             memory_after_mib: memory.last().map_or(0.0, |(_, mib)| *mib),
             normal_after_s: normal_after(log, phases, ping_p99_quiet_us),
             turn_max_us: None,
+            turn_max_cpu_us: None,
             sent: BTreeMap::new(),
         }
     }
@@ -182,7 +195,7 @@ mod tests {
 
     fn phases(zero: Instant) -> Phases {
         let at = |s| zero + Duration::from_secs(s);
-        Phases { quiet: at(0), attack: at(10), recovery: at(20), end: at(30) }
+        Phases { quiet: at(0), attack: at(10), recovery: at(20), end: at(30), spin: at(30) }
     }
 
     #[test]
@@ -192,6 +205,22 @@ mod tests {
         let figures = Figures::new(("x", "pit", 1), &log, &Vec::new(), &phases(zero));
         assert_eq!((figures.goodput_quiet_mbps, figures.goodput_attack_mbps), (2.0, 2.0));
         assert_eq!((figures.fetches, figures.fetches_failed), (1, 0));
+    }
+
+    #[test]
+    fn what_is_fetched_while_processor_time_is_taken_is_told_apart() {
+        let zero = Instant::now();
+        let fetches =
+            vec![trial(zero, 1000, 1000, 5_000_000, false), trial(zero, 31_000, 1000, 2_500_000, false)];
+        let log = Log { fetches, pings: vec![trial(zero, 32_000, 7, 0, false)], ..Log::default() };
+        let phases = Phases { spin: zero + Duration::from_secs(40), ..phases(zero) };
+        let figures = Figures::new(("x", "pit", 1), &log, &Vec::new(), &phases);
+        assert_eq!((figures.goodput_spin_ratio, figures.ping_p99_spin_us), (Some(0.5), Some(7000.0)));
+        assert_eq!((figures.fetches, figures.goodput_ratio), (0, Some(0.0)));
+        assert_eq!(
+            Figures::new(("x", "pit", 1), &log, &Vec::new(), &self::phases(zero)).goodput_spin_ratio,
+            None
+        );
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub(crate) use self::honest::Honest;
 pub use self::kind::{Attack, Place};
 pub use self::options::Attacks;
 pub(crate) use self::world::{Link, World};
+use crate::attacker::CPU_MS;
 use crate::error::Error;
 use crate::files::directory;
 use crate::machine::Machine;
@@ -111,13 +112,22 @@ fn attack_once(
     let sent = attackers.finish(interrupt)?;
     let recovery = Instant::now();
     watch.during(&world.router, options.recovery(), interrupt)?;
-    let turn_max_us = turn_max_us(&world, interrupt);
-    let phases = Phases { quiet, attack: begun, recovery, end: Instant::now() };
+    let turns_us = ["longest_turn_us", "longest_turn_cpu_us"].map(|counter| most(&world, counter, interrupt));
+    let end = Instant::now();
+    let mut spin = end;
+    if options.spin {
+        let spinners = Attackers::spin(attack, &sent, options.attack(), dir.path())?;
+        watch.during(&world.router, options.attack(), interrupt)?;
+        spinners.finish(interrupt)?;
+        spin = Instant::now();
+    }
+    let phases = Phases { quiet, attack: begun, recovery, end, spin };
     let log = honest.finish();
     world.router.expect_running()?;
     let memory = watch.memory.into_inner();
     let mut figures = Figures::new((subject_name(subject), attack.name(), run), &log, &memory, &phases);
-    (figures.sent, figures.turn_max_us) = (sent, turn_max_us);
+    [figures.turn_max_us, figures.turn_max_cpu_us] = turns_us;
+    figures.sent = sent;
     Ok(figures)
 }
 
@@ -156,6 +166,9 @@ impl Watch {
     }
 }
 
+/// What attackers did, by attack and what it is called.
+pub(crate) type Sent = std::collections::BTreeMap<String, u64>;
+
 /// The processes of an attack; ended when dropped.
 pub(crate) struct Attackers {
     processes: Vec<(Process, std::path::PathBuf)>,
@@ -165,26 +178,41 @@ pub(crate) struct Attackers {
 impl Attackers {
     /// Starts one for each part of `attack`.
     pub(crate) fn start(attack: Attack, place: &Place, length: Duration, dir: &Path) -> Result<Self, Error> {
+        let place = serde_json::to_string(place).map_err(|e| Error::environment("cannot describe", e))?;
+        Self::start_each(attack, length, dir, |part| {
+            ["attacker", part.name(), "--place", &place].map(str::to_owned).to_vec()
+        })
+    }
+
+    /// Starts as many that take the processor time that those of `attack` took, and send nothing.
+    fn spin(attack: Attack, sent: &Sent, length: Duration, dir: &Path) -> Result<Self, Error> {
+        Self::start_each(attack, length, dir, |part| {
+            let cpu_ms = sent.get(&format!("{}.{CPU_MS}", part.name())).copied().unwrap_or(0);
+            vec!["spin".to_owned(), "--cpu-ms".to_owned(), cpu_ms.to_string()]
+        })
+    }
+
+    fn start_each(
+        attack: Attack,
+        length: Duration,
+        dir: &Path,
+        arguments: impl Fn(Attack) -> Vec<String>,
+    ) -> Result<Self, Error> {
         let program =
             std::env::current_exe().map_err(|e| Error::environment("cannot find this program", e))?;
-        let place = serde_json::to_string(place).map_err(|e| Error::environment("cannot describe", e))?;
         let mut processes = Vec::new();
         for part in attack.parts() {
             let output = dir.join(format!("attacker-{}", part.name()));
             let mut command = command(&program, dir);
-            command.args(["attacker", part.name(), "--place", &place]);
-            command.args(["--length-ms", &length.as_millis().to_string()]);
+            command.args(arguments(part)).args(["--length-ms", &length.as_millis().to_string()]);
             processes.push((Process::start(part.name(), command, dir, Some(&output))?, output));
         }
         Ok(Attackers { processes, length })
     }
 
     /// Waits for their ends; what they sent, by what it is called.
-    pub(crate) fn finish(
-        self,
-        interrupt: &Interrupt,
-    ) -> Result<std::collections::BTreeMap<String, u64>, Error> {
-        let mut sent = std::collections::BTreeMap::new();
+    pub(crate) fn finish(self, interrupt: &Interrupt) -> Result<Sent, Error> {
+        let mut sent = Sent::new();
         for (process, output) in self.processes {
             let part = output.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
             let part = part.trim_start_matches("attacker-").to_owned();
@@ -192,28 +220,27 @@ impl Attackers {
             process.wait(self.length + ATTACKER_GRACE, interrupt)?;
             let _ = fs::remove_file(log);
             let printed = fs::read_to_string(&output).unwrap_or_default();
-            let done: std::collections::BTreeMap<String, u64> =
-                serde_json::from_str(printed.trim()).unwrap_or_default();
+            let done: Sent = serde_json::from_str(printed.trim()).unwrap_or_default();
             sent.extend(done.into_iter().map(|(what, count)| (format!("{part}.{what}"), count)));
         }
         Ok(sent)
     }
 }
 
-/// The longest turn of a worker, if the router counts it.
-fn turn_max_us(world: &World, interrupt: &Interrupt) -> Option<f64> {
+/// The most that a counter of a worker is, if the router counts it.
+fn most(world: &World, counter: &str, interrupt: &Interrupt) -> Option<f64> {
     let output = world.namely(Link::Unix).dir().join("counters");
     let arguments = ["--json", "status", "--counters"];
     world.namely(Link::Unix).run(&arguments, Some(&output), ATTACKER_GRACE, interrupt).ok()?;
-    let printed = fs::read_to_string(&output).ok()?;
-    longest_turn_us(&printed)
+    most_of(&fs::read_to_string(&output).ok()?, counter)
 }
 
-/// The longest turn among a router's counters.
-fn longest_turn_us(printed: &str) -> Option<f64> {
+/// The same among a router's counters.
+fn most_of(printed: &str, counter: &str) -> Option<f64> {
     let lines = printed.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let turns = lines.filter(|line| line["counter"].as_str().is_some_and(|c| c.ends_with("longest_turn_us")));
-    turns.filter_map(|line| line["value"].as_f64()).max_by(f64::total_cmp)
+    let is_it = |label: &str| label.rsplit('.').next() == Some(counter);
+    let of_workers = lines.filter(|line| line["counter"].as_str().is_some_and(is_it));
+    of_workers.filter_map(|line| line["value"].as_f64()).max_by(f64::total_cmp)
 }
 
 #[cfg(test)]
@@ -224,7 +251,7 @@ mod tests {
     fn the_longest_turn_is_that_of_the_worst_worker() {
         let printed = "{\"counter\":\"worker.longest_turn_us\",\"value\":7}\nx\n\
                        {\"counter\":\"worker.longest_turn_us\",\"value\":9000}\n{\"counter\":\"y\",\"value\":1}\n";
-        assert_eq!(longest_turn_us(printed), Some(9000.0));
-        assert_eq!(longest_turn_us("{\"counter\":\"y\",\"value\":1}"), None);
+        assert_eq!(most_of(printed, "longest_turn_us"), Some(9000.0));
+        assert_eq!(most_of(printed, "turn_us"), None);
     }
 }

@@ -27,6 +27,10 @@ pub struct Attacks {
     /// How long the router is watched afterwards, seconds [default: 10; with --quick 3]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub after: Option<u64>,
+    /// After the attack has so many processes take as much processor time as its attackers did and
+    /// send nothing, for as long: what that costs is the machine's and not the router's
+    #[arg(long)]
+    pub spin: bool,
     /// One JSON object a line instead of a table
     #[arg(long)]
     pub json: bool,

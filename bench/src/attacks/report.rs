@@ -7,19 +7,21 @@ use crate::error::Error;
 use crate::report::align;
 use crate::stats::summarise;
 
-const HEADINGS: [&str; 13] = [
+const HEADINGS: [&str; 15] = [
     "attack",
     "router",
     "goodput quiet > attacked Mbit/s",
     "ratio",
+    "spin ratio",
     "fetches failed",
     "ping p50 us",
     "ping p99 us",
+    "spin p99 us",
     "pings lost",
     "status max ms",
     "memory MiB before > peak > after",
     "normal after s",
-    "longest turn ms",
+    "longest turn ms, own",
     "runs",
 ];
 
@@ -56,10 +58,10 @@ fn row(runs: &[&Figures]) -> Vec<String> {
     let worst = |value: &dyn Fn(&Figures) -> f64| runs.iter().map(|f| value(f)).fold(0.0, f64::max);
     let sum = |value: &dyn Fn(&Figures) -> u64| runs.iter().map(|f| value(f)).sum::<u64>();
     let has_recovered = runs.iter().all(|f| f.normal_after_s.is_some());
-    let turn = runs
-        .iter()
-        .filter_map(|f| f.turn_max_us)
-        .fold(None, |a: Option<f64>, b| Some(a.map_or(b, |a| a.max(b))));
+    let turn = |value: &dyn Fn(&Figures) -> Option<f64>| {
+        let longest = runs.iter().filter_map(|f| value(f)).max_by(f64::total_cmp);
+        longest.map_or("-".to_owned(), |us| format!("{:.1}", us / 1e3))
+    };
     vec![
         runs.first().map_or("-", |f| f.attack).to_owned(),
         runs.first().map_or("-", |f| f.subject).to_owned(),
@@ -69,9 +71,11 @@ fn row(runs: &[&Figures]) -> Vec<String> {
             median(&|f| Some(f.goodput_attack_mbps), 0)
         ),
         median(&|f| f.goodput_ratio, 2),
+        median(&|f| f.goodput_spin_ratio, 2),
         format!("{} of {}", sum(&|f| f.fetches_failed), sum(&|f| f.fetches)),
         format!("{} > {}", median(&|f| f.ping_p50_quiet_us, 0), median(&|f| f.ping_p50_attack_us, 0)),
         format!("{} > {}", median(&|f| f.ping_p99_quiet_us, 0), median(&|f| f.ping_p99_attack_us, 0)),
+        median(&|f| f.ping_p99_spin_us, 0),
         sum(&|f| f.pings_lost).to_string(),
         status(worst(&|f| f.status_max_ms), sum(&|f| f.status_failed)),
         format!(
@@ -85,7 +89,7 @@ fn row(runs: &[&Figures]) -> Vec<String> {
         } else {
             "not in time".to_owned()
         },
-        turn.map_or("-".to_owned(), |us| format!("{:.1}", us / 1e3)),
+        format!("{}, {}", turn(&|f| f.turn_max_us), turn(&|f| f.turn_max_cpu_us)),
         runs.len().to_string(),
     ]
 }
@@ -104,13 +108,13 @@ mod tests {
     #[test]
     fn a_run_that_did_not_recover_and_a_fetch_that_failed_show_among_others() {
         let now = Instant::now();
-        let phases = Phases { quiet: now, attack: now, recovery: now, end: now };
+        let phases = Phases { quiet: now, attack: now, recovery: now, end: now, spin: now };
         let good = Figures::new(("x", "pit", 1), &Log::default(), &Vec::new(), &phases);
         let bad = Figures { normal_after_s: None, fetches: 9, fetches_failed: 2, ..good.clone() };
         let cells = row(&[&good, &bad, &good]);
         assert_eq!(cells.len(), HEADINGS.len());
         assert_eq!(
-            (cells[4].as_str(), cells[10].as_str(), cells[12].as_str()),
+            (cells[5].as_str(), cells[12].as_str(), cells[14].as_str()),
             ("2 of 9", "not in time", "3")
         );
     }

@@ -4,8 +4,8 @@ use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 use namely_forwarder::{Batch, Config, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received};
+use namely_host::clock::thread_cpu_ns;
 use namely_wire::{LpHeaders, Name};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::case::{Case, Kind};
 use super::packets::{Names, Ring, Template};
@@ -264,11 +264,6 @@ struct Done {
     /// CPU time in the core: what the work cost, even when other programs had the processor in
     /// between.
     cpu_ns: u64,
-}
-
-fn thread_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Measures a scenario `runs` times.

@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use namely_forwarder::PacketBuf;
+use namely_host::clock::thread_cpu_ns;
 use namely_io::Buffer;
 use parking_lot::Mutex;
 
@@ -122,11 +123,6 @@ impl HugePages {
         self.pause = if is_slow { (2 * self.pause).clamp(PAUSE_CHUNKS.0, PAUSE_CHUNKS.1) } else { 0 };
         self.left = self.pause;
     }
-}
-
-fn thread_cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
 thread_local! {
