@@ -358,6 +358,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
+    /// The faces that this very name has routes to.
+    pub fn rib_faces(&self, name: &Name) -> Vec<u64> {
+        self.rib.lock().faces(name)
+    }
+
     /// Adds the routes of some names, at most [`WALK_PLACES`], to `entries`, in the order of
     /// names: the first ones, or those after `last`. Returns the last name, unless there are none
     /// after it.

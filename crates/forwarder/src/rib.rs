@@ -238,6 +238,12 @@ impl Rib {
         self.deadlines.first().map(|(at, ..)| *at)
     }
 
+    /// The faces that this very name has routes to.
+    pub(crate) fn faces(&self, name: &Name) -> Vec<u64> {
+        let routes = self.nodes.get(name).map_or(&[][..], |node| &node.routes);
+        routes.iter().map(|stored| stored.route.face_id).collect()
+    }
+
     /// Part of a snapshot: up to `count` entries after `from`; returns where to go on.
     pub(crate) fn walk(
         &self,

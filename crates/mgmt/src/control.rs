@@ -130,16 +130,8 @@ pub trait Tables {
     /// unless there are none after it.
     fn rib(&self, last: Option<&Name>, now_ns: u64, entries: &mut Vec<RibEntry>) -> Option<Name>;
 
-    /// The whole RIB, in the order of names: it may be long.
-    fn whole_rib(&self, now_ns: u64) -> Vec<RibEntry> {
-        let (mut entries, mut last) = (Vec::new(), None);
-        loop {
-            last = self.rib(last.as_ref(), now_ns, &mut entries);
-            if last.is_none() {
-                return entries;
-            }
-        }
-    }
+    /// The faces that this very name has routes to.
+    fn rib_faces(&self, prefix: NameRef<'_>) -> Vec<u64>;
 
     /// Adds a route, or replaces the one of the same prefix, face and origin. The FIB has changed
     /// when this returns.

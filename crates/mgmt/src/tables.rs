@@ -73,6 +73,10 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Forwarder<B, R> {
         self.rib_walk(last, now_ns, entries)
     }
 
+    fn rib_faces(&self, prefix: NameRef<'_>) -> Vec<u64> {
+        self.rib_faces(&prefix.to_name())
+    }
+
     fn rib_register(
         &self,
         charge: Charge,

@@ -187,8 +187,8 @@ impl ControlThread {
             let packets = self.core.counters().packets;
             packets.in_interests.wrapping_add(packets.in_data)
         });
-        let control = control(&self.plane, &self.core);
-        let later_ns = self.readvertiser.tick(&self.config.readvertise.origins, control, now(), |command| {
+        let (origins, tables) = (&self.config.readvertise.origins, &*self.core);
+        let later_ns = self.readvertiser.tick(origins, tables, now(), |command| {
             self.plane.inject(command, LpHeaders::default());
         });
         if self.management.is_producing() {
@@ -202,9 +202,11 @@ impl ControlThread {
             .map_or(SLEEP_MAX, |next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(SLEEP_MAX))
     }
 
-    /// A packet for the router: an Interest of management. Answers of a routing daemon are nothing
-    /// to it.
+    /// A packet for the router: an Interest of management, or a routing daemon's answer.
     fn packet(&mut self, packet: &ControlPacket) {
+        if self.readvertiser.take_answer(&packet.packet, now().ns) {
+            return;
+        }
         let Some(face) = packet.incoming else { return };
         let requester = match packet.credentials {
             Some(peer) => Requester::User(peer.uid),

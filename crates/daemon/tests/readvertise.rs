@@ -1,0 +1,25 @@
+//! What applications register is told to a routing daemon, which answers.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Daemon, PATIENCE};
+use namely_wire::mgmt::{Block, ControlResponse, status_code};
+
+#[test]
+fn a_routing_daemon_is_told_again_until_it_answers_and_no_more_then() {
+    let daemon = Daemon::start_with("[readvertise]\norigins = [\"app\"]\n", &[]);
+    let (mut routing, mut app) = (daemon.connect(), daemon.connect());
+    app.register("/app");
+    routing.register("/localhost/nlsr");
+    let first = routing.receive(PATIENCE).expect("it is told");
+    let verb = first.interest().name.prefix(4).to_name();
+    assert_eq!(verb.to_string(), "/localhost/nlsr/rib/register");
+    // It did not answer.
+    let again = routing.serve_one(&ControlResponse::new(status_code::OK, "OK").to_vec());
+    assert!(verb.is_prefix_of(again.as_name()), "{again}");
+    assert!(again.as_name() != first.interest().name, "signed anew");
+    // Longer than for an answer and the time until the next try together.
+    assert!(routing.receive(Duration::from_secs(7)).is_none());
+}
