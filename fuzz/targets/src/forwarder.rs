@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use namely_forwarder::{Config, FaceError, FaceId, FaceProperties, Forwarder, Outgoing, Received};
+use namely_forwarder::{
+    Completion, Config, FaceError, FaceId, FaceProperties, Forwarder, Leaving, Outgoing, Output, Received,
+    Ticket, TierAnswer, TierWrite, Wanted,
+};
 use namely_link::{LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyLimits, ReassemblyTotal};
 use namely_security::{Signer, sha256, sign_data};
 use namely_wire::{
@@ -18,8 +21,17 @@ use crate::seeds::Group;
 type Packet = Arc<[u8]>;
 
 /// What constructed packets are about.
-const NAMES: [&str; 8] =
-    ["/a", "/a/b", "/a/b/c", "/a/b/d", "/e", "/localhost/x", "/localhop/y", "/localhost/nfd/z"];
+const NAMES: [&str; 9] = [
+    "/a",
+    "/a/b",
+    "/a/b/c",
+    "/a/b/d",
+    "/e",
+    "/localhost/x",
+    "/localhop/y",
+    "/localhost/nfd/z",
+    "/localhop/nb-cc/busy",
+];
 
 const STRATEGIES: [&str; 4] = ["best-route", "multicast", "asf", "round-robin"];
 
@@ -32,6 +44,8 @@ const PIT_ENTRIES_PER_FACE_MAX: usize = 8;
 const CS_PACKETS_MAX: usize = 6;
 const DEAD_NONCES_MAX: usize = 16;
 const REASSEMBLY_OCTETS_MAX: usize = 1 << 14;
+
+const ANNOUNCE_NS: u64 = 100_000_000;
 
 /// Steps of one input at most: more show nothing new and take time.
 const STEPS_MAX: usize = 400;
@@ -48,7 +62,41 @@ struct Face {
     asked: Vec<(Name, bool)>,
 }
 
+/// What the router sends, and a tier below its content store that does as the steps say.
+struct Home {
+    sent: Vec<(FaceId, Outgoing<Packet>)>,
+    answer: TierAnswer,
+    is_busy: bool,
+    /// Reads that have not completed, each with the name that is wanted.
+    reads: Vec<(Ticket, Name)>,
+}
+
+impl Output<Packet> for Home {
+    const HAS_TIER: bool = true;
+
+    fn send(&mut self, face: FaceId, packet: Outgoing<Packet>) {
+        self.sent.push((face, packet));
+    }
+
+    fn tier_read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+        if self.answer == TierAnswer::Reading {
+            self.reads.push((wanted.ticket, wanted.name.to_name()));
+        }
+        self.answer
+    }
+
+    fn tier_is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    fn tier_write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
+        assert!(DataView::parse(&leaving.packet).is_ok());
+        if self.is_busy { TierWrite::Busy } else { TierWrite::Taken }
+    }
+}
+
 struct World {
+    home: Home,
     forwarder: Forwarder<Packet, parking_lot::RawMutex>,
     faces: Vec<Face>,
     total: Arc<ReassemblyTotal>,
@@ -99,9 +147,12 @@ impl World {
             pit_entries_per_face_max: PIT_ENTRIES_PER_FACE_MAX,
             cs_packets_max: CS_PACKETS_MAX,
             dead_nonces_max: DEAD_NONCES_MAX,
+            cs_announce_ns: ANNOUNCE_NS,
             ..Config::new(sha256)
         };
+        let home = Home { sent: Vec::new(), answer: TierAnswer::NoTier, is_busy: false, reads: Vec::new() };
         World {
+            home,
             forwarder: Forwarder::new(config, 7).expect("limits that tables can have"),
             faces: Vec::new(),
             total: ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX),
@@ -112,7 +163,7 @@ impl World {
     /// Does one step; `None` at the end of the input.
     fn step(&mut self, steps: &mut Steps<'_>) -> Option<()> {
         let (what, on) = (steps.octet()?, steps.octet()?);
-        match what % 9 {
+        match what % 11 {
             0 => self.register(on),
             1 => self.release(on),
             2 => self.route(on, steps.octet()?),
@@ -133,12 +184,37 @@ impl World {
                 let frame = data_frame(steps.octet()?, steps.octet()?);
                 self.receive(on, &frame);
             }
-            _ => {
+            8 => {
                 let frame = nack_frame(steps.octet()?, steps.octet()?);
                 self.receive(on, &frame);
             }
+            9 => {
+                let answers = [TierAnswer::NoTier, TierAnswer::Absent, TierAnswer::Busy, TierAnswer::Reading];
+                (self.home.answer, self.home.is_busy) = (answers[usize::from(on % 4)], on & 4 != 0);
+            }
+            _ => self.complete(on, steps.octet()?),
         }
         Some(())
+    }
+
+    /// A read completes: with what was wanted, with something else, or without anything.
+    fn complete(&mut self, read: u8, outcome: u8) {
+        let Some(at) = usize::from(read).checked_rem(self.home.reads.len()) else { return };
+        let (ticket, wanted) = self.home.reads.swap_remove(at);
+        let found = |name: &Name| Completion::Found {
+            packet: data(name, outcome).into(),
+            fresh_until_ns: self.now_ns.saturating_add(u64::from(outcome % 3)),
+            is_busy: self.home.is_busy,
+        };
+        let completion = match outcome % 5 {
+            0 => Completion::Absent,
+            1 => Completion::Failed,
+            2 => found(&name(outcome)),
+            _ => found(&wanted),
+        };
+        self.forwarder.tier_completed(ticket, completion, self.now_ns, &mut self.home);
+        self.send_all();
+        self.wake();
     }
 
     fn register(&mut self, kind: u8) {
@@ -198,14 +274,13 @@ impl World {
             asked.push((interest.name.without_last(digests).to_name(), interest.can_be_prefix));
         }
         let received = Received { packet: delivered.packet.into(), headers: delivered.headers };
-        let mut sent = Vec::new();
-        self.forwarder.receive(id, received, self.now_ns, &mut sent);
-        self.send_all(sent);
+        self.forwarder.receive(id, received, self.now_ns, &mut self.home);
+        self.send_all();
         self.wake();
     }
 
-    fn send_all(&mut self, sent: Vec<(FaceId, Outgoing<Packet>)>) {
-        for (id, outgoing) in sent {
+    fn send_all(&mut self) {
+        for (id, outgoing) in std::mem::take(&mut self.home.sent) {
             let face = self.faces.iter_mut().find(|face| face.id == id);
             let face = face.expect("nothing is sent on a face that was released");
             face.check(&outgoing);
@@ -225,9 +300,8 @@ impl World {
                 face.link.tick(self.now_ns, &mut |_| ());
             }
         }
-        let mut sent = Vec::new();
-        self.forwarder.expire(self.now_ns, &mut sent);
-        self.send_all(sent);
+        self.forwarder.expire(self.now_ns, &mut self.home);
+        self.send_all();
     }
 
     /// Lets more time pass than anything waits.
@@ -301,11 +375,13 @@ fn interest_frame(of: u8, flags: u8, nonce: u8) -> Vec<u8> {
 }
 
 fn data_frame(of: u8, flags: u8) -> Vec<u8> {
-    let name = name(of);
+    encode_lp_packet(&LpHeaders::default(), &data(&name(of), flags))
+}
+
+fn data(name: &Name, flags: u8) -> Vec<u8> {
     let builder = DataBuilder::new(name.as_name()).freshness_ms(u64::from(flags % 4) * 100);
     let content = vec![flags; usize::from(flags)];
-    let data = sign_data(&builder, &content, &Signer::digest_sha256()).expect("a digest");
-    encode_lp_packet(&LpHeaders::default(), &data)
+    sign_data(&builder, &content, &Signer::digest_sha256()).expect("a digest")
 }
 
 fn nack_frame(of: u8, nonce: u8) -> Vec<u8> {
@@ -331,6 +407,10 @@ pub(crate) fn seeds() -> Group {
         ("pit-full", with(&[route, &[2, 1, 4], &all, &[4, 41], asked])),
         ("nacks", with(&[route, &[3, 1, 0], &[2, 2, 0], asked, &[8, 1, 1, 7], &[8, 2, 1, 7]])),
         ("many-faces", [0, 3].repeat(9)),
+        ("read", with(&[route, &[9, 3], asked, &[6, 2, 1, 8, 9], &[10, 0, 3], asked])),
+        ("read-in-vain", with(&[route, &[9, 7], asked, &[10, 0, 5], &[7, 1, 1, 9], &[10, 0, 3]])),
+        ("read-late", with(&[route, &[9, 3], asked, &[6, 0, 1, 8, 8], &[7, 1, 1, 9], &[10, 0, 3]])),
+        ("busy", with(&[route, &[2, 1, 8], &[9, 6], &[6, 2, 1, 8, 9], &[4, 28], &[6, 1, 8, 8, 3], asked])),
         ("fragment", with(&[&[5, 1, 8, 100, 6, 81, 1, 0, 83, 1, 2], &[4, 33], asked])),
     ]
 }
