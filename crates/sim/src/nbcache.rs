@@ -37,9 +37,6 @@ pub const HDD_NS: u64 = 2_195_000;
 /// the paper measured (Table II, case B) those in which 64 requests do not wait for the disk.
 const NOTICE_NS: u64 = 12_500_000;
 
-/// The consumer's rate without congestion control, Interests a second.
-const OFFERED: u64 = 100_000;
-
 /// How often busy routers say so.
 const ANNOUNCE_NS: u64 = 10 * MS;
 
@@ -113,14 +110,16 @@ pub struct NbCache {
     pub threads: usize,
     /// How long a disk takes for one request alone, ns.
     pub disk_ns: u64,
+    /// The consumer's rate in cases without congestion control, Interests a second.
+    pub offered: u64,
     /// The seed.
     pub seed: u64,
 }
 
 impl NbCache {
-    /// The paper's defaults: the threshold of 64, an SSD.
+    /// The paper's defaults: the threshold of 64, an SSD, 100,000 Interests a second.
     pub fn new(case: Case) -> Self {
-        NbCache { case, threshold: 64, threads: 4, disk_ns: SSD_NS, seed: 1 }
+        NbCache { case, threshold: 64, threads: 4, disk_ns: SSD_NS, offered: 100_000, seed: 1 }
     }
 
     /// How long a thread takes for a request while all are at work: each further one adds a third
@@ -163,7 +162,7 @@ impl NbCache {
 
     fn load(&self) -> Load {
         match self.case {
-            Case::A | Case::B | Case::C | Case::D => Load::Rate(OFFERED),
+            Case::A | Case::B | Case::C | Case::D => Load::Rate(self.offered),
             Case::AEcn | Case::BEcn | Case::BNbCc => Load::Window(Algorithm::NbCc),
         }
     }

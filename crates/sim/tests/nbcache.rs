@@ -68,6 +68,15 @@ fn the_cases_of_nb_cache_come_in_its_order() {
     assert_eq!((b_ecn.heard, nbcc.heard[3]), ([0; 4], 0), "and who is asked by all hears nothing");
 }
 
+/// NB-12: what is held nearest is served from there.
+#[test]
+fn a_disk_with_little_to_do_is_never_bypassed() {
+    let outcome = run(NbCache { offered: 2_000, ..NbCache::new(Case::B) });
+    assert_eq!((outcome.bypassed, outcome.writes_bypassed), ([0; 4], [0; 4]));
+    let blocking = run(NbCache::new(Case::A));
+    assert_eq!(outcome.reads, blocking.reads, "each reads all that it holds of what comes to it");
+}
+
 /// NB-27.
 #[test]
 fn the_threshold_has_an_optimum_in_between_and_costs_time_when_marks_wait_for_it() {

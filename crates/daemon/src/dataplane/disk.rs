@@ -101,6 +101,10 @@ impl<S: Output<Packet>> Output<Packet> for WithDisk<'_, S> {
         self.disk.read(wanted)
     }
 
+    fn tier_is_busy(&self) -> bool {
+        self.disk.caller.is_busy()
+    }
+
     fn tier_write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
         self.disk.write(&leaving, self.now_ns)
     }
