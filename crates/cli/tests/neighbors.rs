@@ -100,3 +100,48 @@ fn a_name_that_is_announced_is_learned_as_a_whole_by_who_trusts_its_key() {
     let learned: Vec<_> = routes.iter().filter(|route| route["prefix"] == "/lab").collect();
     assert!(learned.len() == 1 && learned[0]["face_id"] == face, "{routes:?}");
 }
+
+/// The face to the group of the one device.
+fn group(home: &Home, router: &str) -> serde_json::Value {
+    let faces = home.json(["face", "list", "--router", router]);
+    faces.into_iter().find(|face| face["remote"] == "ether://[01:00:5e:00:17:aa]").unwrap()
+}
+
+#[test]
+fn what_no_route_leads_to_is_not_asked_of_the_group_again_when_its_mtu_has_changed() {
+    let Some(net) = Pair::new("ask") else { return };
+    let mut home = Home::new();
+    let far = router(&net, &mut home, 0, "");
+    let near = router(&net, &mut home, 1, "");
+    home.wait_for("the neighbours", || {
+        [&far, &near].iter().all(|router| neighbours(&home, router).len() == 1)
+    });
+    serve(&mut home, 10_000, &far);
+    assert!(net.ip(1, "link set veth0 mtu 1400"));
+    home.wait_for("the MTU", || group(&home, &near)["mtu"] == 1400);
+    fetch(&home, &near, "f");
+    assert_eq!(group(&home, &near)["out"]["interests"], 0, "hellos are no face's");
+}
+
+#[test]
+fn a_route_learned_by_the_group_leads_to_the_neighbour_as_soon_as_one_is_found() {
+    let Some(net) = Pair::new("move") else { return };
+    let mut home = Home::new();
+    let near = router(&net, &mut home, 1, "");
+    let multicast = "enabled = false\n[[faces.multicast]]\ninterface = \"veth0\"\ngroup = \"ether://[01:00:5e:00:17:aa]\"";
+    let far = net.router(&mut home, 0, &[], &format!("[discovery]\n{multicast}"));
+    serve(&mut home, 10_000, &far);
+    fetch(&home, &near, "f");
+    let learned = |home: &Home| {
+        let routes = home.json(["route", "list", "--router", &near]);
+        let learned = routes.into_iter().filter(|route| route["origin"] == "prefixann");
+        learned.map(|route| route["face_id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(learned(&home), [group(&home, &near)["face_id"].clone()]);
+    // The same station with another router, which says hello.
+    home.stop(1);
+    let _again = router(&net, &mut home, 0, "");
+    home.wait_for("the neighbour", || neighbours(&home, &near).len() == 1);
+    let face = neighbours(&home, &near)[0]["face_id"].clone();
+    home.wait_for("the route", || learned(&home) == [face.clone()]);
+}

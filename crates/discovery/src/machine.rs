@@ -162,13 +162,15 @@ impl Discovery {
         }
     }
 
-    /// What is multicast must fit everybody who is there, and at first everybody who may be.
-    pub(crate) fn fit_group(&mut self, id: InterfaceId, now_ns: u64, out: &mut Vec<Action>) {
+    /// What is multicast must fit everybody who is there.
+    pub(crate) fn fit_group(&mut self, id: InterfaceId, out: &mut Vec<Action>) {
         let of_peers = self.neighbours.iter().filter(|(place, _)| place.0 == id).map(|(_, n)| n.mtu);
-        let least = of_peers.min();
+        let least = of_peers.min().unwrap_or(usize::MAX);
+        self.set_group_mtu(id, least, out);
+    }
+
+    fn set_group_mtu(&mut self, id: InterfaceId, mtu: usize, out: &mut Vec<Action>) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        let is_first = now_ns < interface.up_ns.saturating_add(FIRST_NS);
-        let mtu = if is_first { self.config.mtu_octets_min } else { least.unwrap_or(interface.link.mtu) };
         let mtu = mtu.min(interface.link.mtu);
         if mtu != interface.group_mtu {
             interface.group_mtu = mtu;
@@ -180,7 +182,7 @@ impl Discovery {
     pub fn tick(&mut self, now_ns: u64, out: &mut Vec<Action>) -> Option<u64> {
         let ids: Vec<InterfaceId> = self.interfaces.keys().copied().collect();
         for id in ids {
-            self.fit_group(id, now_ns, out);
+            self.fit_group(id, out);
             if self.interfaces.get(&id).is_some_and(|interface| interface.hello_ns <= now_ns) {
                 self.send_hello(id, now_ns, out);
             }
@@ -190,12 +192,9 @@ impl Discovery {
         let due: Vec<Place> =
             self.neighbours.iter().filter(|(_, n)| is_due(n)).map(|(place, _)| *place).collect();
         due.into_iter().for_each(|place| self.look_at(place, now_ns, out));
-        let firsts = self.interfaces.values().flat_map(|interface| {
-            let end_ns = interface.up_ns.saturating_add(FIRST_NS);
-            [Some(interface.hello_ns), Some(end_ns).filter(|end_ns| *end_ns > now_ns)]
-        });
+        let hellos = self.interfaces.values().map(|interface| interface.hello_ns);
         let neighbours = self.neighbours.values().map(|neighbour| neighbour.due_ns(heartbeat_ns));
-        firsts.flatten().chain(neighbours).min()
+        hellos.chain(neighbours).min()
     }
 
     /// Multicasts a hello, and says when the next one is due: a little early by chance, so that
@@ -204,11 +203,17 @@ impl Discovery {
         let jitter_ns = self.draw() % (self.config.heartbeat_ns / 5).max(1);
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
         interface.hello_ns = now_ns.saturating_add(self.config.heartbeat_ns).saturating_sub(jitter_ns);
+        let is_first = now_ns < interface.up_ns.saturating_add(FIRST_NS);
         self.sent_ns.insert(id, now_ns);
         self.counters.count(Counter::HellosSent);
-        if let Some(about) = self.about(id) {
-            out.push(Action::SendHello { interface: id, to: None, hello: OwnHello(about) });
+        let Some(about) = self.about(id) else { return };
+        // Who is there is not known yet. Other packets are not cut so: that would cost them more
+        // than what is lost.
+        if is_first {
+            self.set_group_mtu(id, self.config.mtu_octets_min, out);
         }
+        out.push(Action::SendHello { interface: id, to: None, hello: OwnHello(about) });
+        self.fit_group(id, out);
     }
 
     /// A neighbour is due: its face, a challenge, or its end.

@@ -323,7 +323,7 @@ impl Discovery {
             out.push(Action::SetMtu { face, mtu });
         }
         out.push(Action::Note { interface: place.0, station: place.1, note: Note::Mtu(mtu) });
-        self.fit_group(place.0, now_ns, out);
+        self.fit_group(place.0, out);
     }
 
     /// Makes routes of what a proven neighbour announces and may, and of nothing else.

@@ -45,13 +45,13 @@ fn the_mtu_of_each_pair_is_the_smaller_one() {
 }
 
 #[test]
-fn what_is_multicast_first_fits_everybody_who_may_be_there() {
+fn the_first_hello_fits_everybody_who_may_be_there_and_nothing_else_is_cut_so() {
     let mut link = Segment::new();
     let a = link.add(8800, config());
     link.up(a);
-    assert_eq!(link.nodes[a].group_mtu, 64);
-    link.run(2 * SECOND);
-    assert_eq!(link.nodes[a].group_mtu, 8800);
+    assert_eq!((link.nodes[a].hello_mtu, link.nodes[a].group_mtu), (64, 8800));
+    link.run(4 * SECOND);
+    assert_eq!((link.nodes[a].hello_mtu, link.nodes[a].group_mtu), (8800, 8800));
 }
 
 #[test]

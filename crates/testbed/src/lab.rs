@@ -137,6 +137,8 @@ impl Lab {
             }
             None => command.arg("--no-config"),
         };
+        // As a service has one: a router that is killed and started again has its key.
+        command.env("STATE_DIRECTORY", self.folder.join(name).join("state"));
         command.args(["--listen", &self.router(name)]);
         let listens = settings.listen.unwrap_or_default();
         if matches!(listens, Listens::Ethernet | Listens::Both) {

@@ -40,6 +40,16 @@ impl Arm {
         config
     }
 
+    /// What a shell on a node is given, and tries again, until its router has whom it speaks to on
+    /// each link: neighbours that have shown that they are there, or the faces of groups.
+    pub(super) fn links_are_there(self) -> String {
+        let count = match self {
+            Arm::Discovery { .. } => "namely --json neighbors | grep -c '\"state\":\"neighbour\"'".to_owned(),
+            Arm::Plain => format!("namely --json face list | grep -c '{GROUP}'"),
+        };
+        format!("test $({count}) -ge $(grep -c eth /proc/net/dev)")
+    }
+
     /// The lines of a testbed's file for a node that learns its routes.
     pub(super) fn learning(self, name: &str, place: (usize, usize), devices: usize) -> String {
         let config = self.config(devices, "") + "[strategy]\n\"/\" = \"self-learning\"\n";

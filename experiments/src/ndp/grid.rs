@@ -33,6 +33,9 @@ pub struct Grid {
     /// Also draw it into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+    /// Keep what each run leaves below this folder: logs, counters, transfers
+    #[arg(long, value_name = "DIR")]
+    pub results: Option<PathBuf>,
     /// Print the testbed's file, with discovery, and do nothing else
     #[arg(long)]
     pub file: bool,
@@ -58,6 +61,12 @@ fn links() -> Vec<(String, String)> {
     links
 }
 
+/// Every node's name.
+fn nodes() -> Vec<String> {
+    let kinds = [("c", 5), ("r", 9), ("p", 3)];
+    kinds.into_iter().flat_map(|(kind, count)| (1..=count).map(move |n| format!("{kind}{n}"))).collect()
+}
+
 /// The nodes and links of figure 9, without programs.
 pub(super) fn topology(arm: Arm) -> String {
     let links = links();
@@ -73,7 +82,7 @@ pub(super) fn topology(arm: Arm) -> String {
     file
 }
 
-/// All of it: each consumer fetches each producer's file at the same time.
+/// All of it: when all links are there, each consumer fetches each producer's file at the same time.
 fn file(arm: Arm, octets: u64, seconds: u64) -> String {
     let mut file = format!("[testbed]\nname = \"grid-17\"\nduration = \"{seconds}s\"\n") + &topology(arm);
     for p in 1..=3 {
@@ -82,9 +91,14 @@ fn file(arm: Arm, octets: u64, seconds: u64) -> String {
              run = \"mkdir data && head -c {octets} /dev/urandom > data/f && exec namely serve data --prefix /p{p}\"\n"
         );
     }
+    file += &format!(
+        "[[program]]\nname = \"links\"\nnodes = {:?}\nretry = \"{seconds}s\"\nrun = '''{}'''\n",
+        nodes(),
+        arm.links_are_there()
+    );
     for p in 1..=3 {
         file += &format!(
-            "[[program]]\nname = \"get-{p}\"\nnodes = [\"c1\", \"c2\", \"c3\", \"c4\", \"c5\"]\nafter = [\"serve\"]\n\
+            "[[program]]\nname = \"get-{p}\"\nnodes = [\"c1\", \"c2\", \"c3\", \"c4\", \"c5\"]\nafter = [\"serve\", \"links\"]\n\
              retry = \"{seconds}s\"\n\
              run = \"namely --json get /p{p}/f -o f{p} > got-{p}.json && cmp f{p} ../p{p}/data/f\"\n"
         );
@@ -103,7 +117,8 @@ pub(super) fn run(options: &Grid, interrupt: &Interrupt) -> Result<(), Error> {
     for run in 0..options.runs {
         for ((arm, rows), failed) in rows.iter_mut().zip(&mut failed) {
             check(interrupt)?;
-            let measured = once(&file(*arm, options.octets, options.seconds), interrupt)?;
+            let kept = options.results.as_ref().map(|folder| folder.join(format!("{}-{run}", arm.name())));
+            let measured = once(&file(*arm, options.octets, options.seconds), kept.as_deref(), interrupt)?;
             if options.json {
                 println!("{}", value(*arm, run, measured.as_ref()));
             }
@@ -128,10 +143,12 @@ pub(super) fn run(options: &Grid, interrupt: &Interrupt) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs it once. None if not every transfer was complete.
-fn once(file: &str, interrupt: &Interrupt) -> Result<Option<Row>, Error> {
+/// Runs it once, in a folder that goes with it or that is kept. None if not every transfer was
+/// complete.
+fn once(file: &str, kept: Option<&Path>, interrupt: &Interrupt) -> Result<Option<Row>, Error> {
     let folder = folder()?;
-    let report = namely_testbed::run(testbed(file)?, folder.path(), interrupt).map_err(error)?;
+    let place = kept.unwrap_or(folder.path());
+    let report = namely_testbed::run(testbed(file)?, place, interrupt).map_err(error)?;
     if report.is_interrupted {
         return Err(Error::Interrupted);
     }
@@ -150,8 +167,27 @@ fn row(report: &Report) -> Row {
         values.iter().sum::<f64>() / values.len().max(1) as f64
     };
     let consumers = report.nodes.iter().filter(|node| node.name.starts_with('c'));
-    let unsatisfied: u64 = consumers.filter_map(|node| node.count("unsatisfied_interests")).sum();
-    [interests as f64, data as f64, average("goodput_mbps"), average("rtt_us") / 1000.0, unsatisfied as f64]
+    let unsatisfied: u64 = consumers.map(|node| unanswered(&report.folder.join(&node.name))).sum();
+    let ended: u64 = report.nodes.iter().filter_map(|node| node.count("unsatisfied_interests")).sum();
+    [
+        interests as f64,
+        data as f64,
+        average("goodput_mbps"),
+        average("rtt_us") / 1000.0,
+        unsatisfied as f64,
+        ended as f64,
+    ]
+}
+
+/// Interests that a node has sent to its links beyond the Data that came from there.
+fn unanswered(folder: &Path) -> u64 {
+    let faces = lines(&folder.join("faces.json"));
+    let is_link = |face: &&Value| face["remote"].as_str().is_some_and(|remote| remote.starts_with("ether:"));
+    let count = |face: &Value, way: &str, what: &str| face[way][what].as_u64().unwrap_or(0);
+    let (sent, came) = faces.iter().filter(is_link).fold((0, 0), |(sent, came), face| {
+        (sent + count(face, "out", "interests"), came + count(face, "in", "data"))
+    });
+    sent.saturating_sub(came)
 }
 
 /// The lines of a file, each JSON.
@@ -220,12 +256,13 @@ mod tests {
         let all = namely_testbed::devices(&testbed);
         assert_eq!(all.iter().filter(|device| device.node == "r2").count(), 8);
         assert_eq!(all.iter().filter(|device| device.node == "r5").count(), 4);
-        assert_eq!(testbed.programs.iter().map(|p| p.places().count()).sum::<usize>(), 18);
+        assert_eq!(testbed.programs.iter().map(|p| p.places().count()).sum::<usize>(), 18 + 17);
     }
 
     #[test]
     fn the_table_has_the_papers_figures_and_changes_beside_ours() {
-        let text = table(&[[50.0, 20.0, 20.0, 3.0, 1.0]; 2], &[[100.0, 100.0, 10.0, 10.0, 10.0]; 2]);
+        let text =
+            table(&[[50.0, 20.0, 20.0, 3.0, 1.0, 5.0]; 2], &[[100.0, 100.0, 10.0, 10.0, 10.0, 4.0]; 2]);
         let words: Vec<Vec<&str>> = text
             .lines()
             .map(|line| line.split("  ").map(str::trim).filter(|w| !w.is_empty()).collect())
@@ -235,5 +272,6 @@ mod tests {
             ["multicast Interests", "50.0±0.0", "100.0±0.0", "-50 %", "733.6±181.3", "1403.6±320.9", "-48 %"]
         );
         assert_eq!(words[3][3..], ["+100 %", "10.4±1.8", "7.2±0.6", "+44 %"]);
+        assert_eq!(words[6][1..], ["5.0±0.0", "4.0±0.0", "+25 %", "-", "-", "-"]);
     }
 }

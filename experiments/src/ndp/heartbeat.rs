@@ -84,17 +84,16 @@ fn measure(heartbeat_ms: u64, seconds: u64, interrupt: &Interrupt) -> Result<Poi
     Ok(Point { heartbeat_ms, heard_per_min, set_up_ms: started.elapsed().as_secs_f64() * 1000.0 })
 }
 
-/// Waits until the router in the middle has a face to each of its neighbours.
+/// Waits until each neighbour of the router in the middle has shown that it is there, for which it
+/// must take that router for a neighbour too.
 fn found(lab: &Lab, interrupt: &Interrupt) -> Result<(), Error> {
     let deadline = Instant::now() + FOUND_LIMIT;
     let (middle, neighbours) = MIDDLE;
     loop {
         check(interrupt)?;
         // The router may not listen yet.
-        let faces = lab.dataset(middle, &["face", "list"]).unwrap_or_default();
-        let remotes = faces.iter().filter_map(|face| face["remote"].as_str());
-        let stations = remotes.filter(|uri| uri.starts_with("ether://") && !uri.contains(GROUP));
-        if stations.count() >= neighbours {
+        let known = lab.dataset(middle, &["neighbors"]).unwrap_or_default();
+        if known.iter().filter(|entry| entry["state"] == "neighbour").count() >= neighbours {
             return Ok(());
         }
         if Instant::now() > deadline {

@@ -5,7 +5,6 @@
 //! succeeds with discovery, where both agree.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use namely_bench::error::Error;
@@ -23,15 +22,24 @@ pub struct Mtu {
     /// MTUs of producers and of consumers, octets; each with each
     #[arg(long, value_delimiter = ',', default_value = "68,127,1280,1500,9000", value_parser = clap::value_parser!(u32).range(68..=65535))]
     pub mtus: Vec<u32>,
+    /// The paper's pairs alone: 127, 1500 and 9000 with 1500, both ways
+    #[arg(long, conflicts_with = "mtus")]
+    pub paper: bool,
     /// The file, octets
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub octets: u64,
+    /// For how long it is fetched again and again; 0: once, seconds
+    #[arg(long, default_value_t = 0, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub repeat_seconds: u64,
     /// How long a transfer may take, seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
     /// Runs of each pair and arm
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
+    /// Pairs that are measured beside one another, each on a segment of its own
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=50))]
+    pub at_once: u64,
     /// Also draw it into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
@@ -42,34 +50,44 @@ pub struct Mtu {
 
 const ARMS: [Arm; 2] = [Arm::Discovery { heartbeat_ms: 3000 }, Arm::Plain];
 
+/// MTUs of producers and consumers in the paper's tables 1 and 2. One pair is in both.
+const PAPERS: [(u32, u32); 5] = [(127, 1500), (1500, 1500), (9000, 1500), (1500, 127), (1500, 9000)];
+
 pub(super) fn run(options: &Mtu, interrupt: &Interrupt) -> Result<(), Error> {
-    let mut cases = Vec::new();
-    for arm in ARMS {
-        for &producer in &options.mtus {
-            for &consumer in &options.mtus {
-                let mut succeeded = 0;
-                for _ in 0..options.runs {
-                    check(interrupt)?;
-                    succeeded += u32::from(transfer(options, (producer, consumer), arm, interrupt)?);
-                }
-                let case = Case { producer, consumer, arm, succeeded, runs: options.runs };
-                if options.json {
-                    println!("{}", value(&case));
-                }
-                cases.push(case);
-            }
+    let pairs: Vec<(u32, u32)> = if options.paper {
+        PAPERS.to_vec()
+    } else {
+        let mtus = &options.mtus;
+        mtus.iter().flat_map(|producer| mtus.iter().map(|consumer| (*producer, *consumer))).collect()
+    };
+    let case = |arm, (producer, consumer)| Case { producer, consumer, arm, succeeded: 0, runs: options.runs };
+    let mut cases: Vec<Case> =
+        ARMS.into_iter().flat_map(|arm| pairs.iter().map(move |pair| case(arm, *pair))).collect();
+    for some in cases.chunks_mut(options.at_once as usize) {
+        for _ in 0..options.runs {
+            check(interrupt)?;
+            let succeeded = transfers(options, some, interrupt)?;
+            some.iter_mut().zip(succeeded).for_each(|(case, is_well)| case.succeeded += u32::from(is_well));
+        }
+        if options.json {
+            some.iter().for_each(|case| println!("{}", value(case)));
         }
     }
+    let mut mtus: Vec<u32> = pairs.iter().flat_map(|(producer, consumer)| [*producer, *consumer]).collect();
+    mtus.sort_unstable();
+    mtus.dedup();
     if let Some(path) = &options.plot {
-        plot::matrix(path, &options.mtus, &cases)?;
+        plot::matrix(path, &mtus, &cases)?;
     }
     if !options.json {
         println!("machine: {}", Machine::read());
-        println!(
-            "{} octets, verified, within {} s; {} runs\n",
-            options.octets, options.seconds, options.runs
-        );
-        print!("{}", tables(&options.mtus, &cases));
+        let Mtu { octets, repeat_seconds, seconds, runs, .. } = options;
+        let again = match repeat_seconds {
+            0 => String::new(),
+            seconds => format!(" again and again for {seconds} s"),
+        };
+        println!("{octets} octets, verified,{again} within {seconds} s each; {runs} runs\n");
+        print!("{}", tables(&mtus, &cases));
     }
     Ok(())
 }
@@ -104,41 +122,51 @@ fn tables(mtus: &[u32], cases: &[Case]) -> String {
     text
 }
 
-/// One file from one producer to one consumer.
-fn transfer(
-    options: &Mtu,
-    (producer, consumer): (u32, u32),
-    arm: Arm,
-    interrupt: &Interrupt,
-) -> Result<bool, Error> {
-    let Mtu { octets, seconds, .. } = options;
-    let nodes = Arm::node("p", (0, 0), &arm.config(1, "prefixes = [\"/p\"]\n"))
-        + &Arm::node("c", (1, 0), &arm.config(1, "open = true\n"));
-    // With discovery the consumer has the producer's route from its hello.
-    let route = match arm {
-        Arm::Discovery { .. } => "true".to_owned(),
-        Arm::Plain => format!(
-            "face=$(namely --json face list | sed -n '/{GROUP}/s/.*\"face_id\":\\([0-9]*\\).*/\\1/p') && namely route add /p $face"
-        ),
-    };
-    let file = format!(
-        "[testbed]\nduration = \"{}s\"\n{nodes}[[segment]]\nname = \"lan\"\nnodes = [\"p\", \"c\"]\n\
-         mtus = {{ p = {producer}, c = {consumer} }}\n\
-         [[program]]\nname = \"serve\"\nnode = \"p\"\nbackground = true\nready = \"serving \"\n\
-         run = \"mkdir data && head -c {octets} /dev/urandom > data/f && exec namely serve data --prefix /p\"\n\
-         [[program]]\nname = \"route\"\nnode = \"c\"\nretry = \"10s\"\nrun = '''{route}'''\n\
-         [[program]]\nname = \"get\"\nnode = \"c\"\nafter = [\"serve\", \"route\"]\nretry = \"{seconds}s\"\n\
-         run = \"timeout {seconds} namely get /p/f -o f && cmp f ../p/data/f\"\n",
-        2 * seconds + 10
-    );
+/// Whether each case's consumer has got all that it asked for. Each has a producer and a segment of
+/// its own.
+fn transfers(options: &Mtu, cases: &[Case], interrupt: &Interrupt) -> Result<Vec<bool>, Error> {
+    let Mtu { octets, repeat_seconds, seconds, .. } = options;
+    let mut file = format!("[testbed]\nduration = \"{}s\"\n", 2 * seconds + repeat_seconds + 60);
+    let mut programs = String::new();
+    for (n, case) in cases.iter().enumerate() {
+        let Case { producer, consumer, arm, .. } = case;
+        // Each transfer crosses the link.
+        let config = |more| arm.config(1, more) + "[tables]\ncs_packets_max = 0\n";
+        file += &Arm::node(&format!("p{n}"), (0, n), &config("prefixes = [\"/p\"]\n"));
+        file += &Arm::node(&format!("c{n}"), (1, n), &config("open = true\n"));
+        // With discovery the consumer has the producer's route from its hello.
+        let route = match arm {
+            Arm::Discovery { .. } => "namely --json route list | grep -q '\"/p\"'".to_owned(),
+            Arm::Plain => format!(
+                "face=$(namely --json face list | sed -n '/{GROUP}/s/.*\"face_id\":\\([0-9]*\\).*/\\1/p') && namely route add /p $face"
+            ),
+        };
+        let get = format!("timeout {seconds} namely get /p/f -o f && cmp f ../p{n}/data/f && rm f");
+        let get = match repeat_seconds {
+            0 => get,
+            _ => format!(
+                "end=$(($(date +%s) + {repeat_seconds})); while test $(date +%s) -lt $end; do {get} || exit 1; done"
+            ),
+        };
+        programs += &format!(
+            "[[segment]]\nname = \"lan{n}\"\nnodes = [\"p{n}\", \"c{n}\"]\nmtus = {{ p{n} = {producer}, c{n} = {consumer} }}\n\
+             [[program]]\nname = \"serve-{n}\"\nnode = \"p{n}\"\nbackground = true\nready = \"serving \"\n\
+             run = \"mkdir data && head -c {octets} /dev/urandom > data/f && exec namely serve data --prefix /p\"\n\
+             [[program]]\nname = \"route-{n}\"\nnode = \"c{n}\"\nretry = \"30s\"\nrun = '''{route}'''\n\
+             [[program]]\nname = \"get-{n}\"\nnode = \"c{n}\"\nafter = [\"serve-{n}\", \"route-{n}\"]\nrun = '''{get}'''\n"
+        );
+    }
     let folder = folder()?;
-    let report = namely_testbed::run(testbed(&file)?, folder.path(), interrupt).map_err(error)?;
+    let report =
+        namely_testbed::run(testbed(&(file + &programs))?, folder.path(), interrupt).map_err(error)?;
     if report.is_interrupted {
         return Err(Error::Interrupted);
     }
-    let get = report.programs.iter().find(|program| program.name == "get");
-    let limit = Duration::from_secs(*seconds).as_secs_f64();
-    Ok(get.is_some_and(|get| get.exit == Some(0) && get.seconds.is_some_and(|s| s <= limit)))
+    let is_well = |n: usize| {
+        let get = report.programs.iter().find(|program| program.name == format!("get-{n}"));
+        get.is_some_and(|get| get.exit == Some(0))
+    };
+    Ok((0..cases.len()).map(is_well).collect())
 }
 
 #[cfg(test)]

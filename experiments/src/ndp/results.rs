@@ -5,12 +5,15 @@ use serde_json::Value;
 use super::arm::Arm;
 
 /// What is measured: its title, the paper's figures with NDN-NDP and with NDNLP alone.
-pub(super) const METRICS: [(&str, &str, &str); 5] = [
+pub(super) const METRICS: [(&str, &str, &str); 6] = [
     ("multicast Interests", "733.6±181.3", "1403.6±320.9"),
     ("multicast Data", "448.0±50.7", "1091.5±236.9"),
     ("throughput, Mbit/s", "10.4±1.8", "7.2±0.6"),
     ("delay, ms", "5.9±1.2", "16.5±1.5"),
+    // What consumers sent beyond the Data that came, as the paper says it.
     ("unsatisfied Interests", "10.1±4.5", "33.7±13.4"),
+    // What all routers count so, as NFD's do: refusals of what leads nowhere are among them.
+    ("ended without Data", "-", "-"),
 ];
 
 /// A run's metrics, in the order of [`METRICS`].

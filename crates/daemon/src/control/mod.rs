@@ -271,6 +271,9 @@ impl ControlThread {
             Ok(()) => {
                 tracing::debug!(%prefix, face = face.0, "a route was learned");
                 self.plane.refresh_timers();
+                if let Some(links) = &self.links {
+                    links.orders.learned(face);
+                }
             }
             Err(error) => tracing::debug!(%prefix, face = face.0, "no route was learned: {error}"),
         }

@@ -249,7 +249,10 @@ impl DataPlaneShared {
         port.reconfigure(config);
         let _ = self.core.face_set_local_fields(id, config.local_fields);
         let face = describe(id, &port);
-        self.set_discovery(id, &face);
+        // An MTU or a flag says nothing of who is asked, which neighbour discovery may have said.
+        if settings.persistency.is_some() {
+            self.set_discovery(id, &face);
+        }
         Ok(face)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use namely_discovery::Station;
 use namely_forwarder::{Charge, FaceId};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, Tables};
-use namely_wire::mgmt::{FacePersistency, FaceStatus, Route, RouteOrigin, route_flags};
+use namely_wire::mgmt::{FacePersistency, FaceStatus, RibEntry, Route, RouteOrigin, route_flags};
 use namely_wire::{Endpoint, FaceUri, MacAddress, Name};
 
 use crate::dataplane::{Core, DataPlane};
@@ -52,6 +52,8 @@ impl LinkFaces {
             match self.plane.create_face(spec.clone()) {
                 Ok(face) => {
                     self.plane.hold_mtu(FaceId(face.face_id));
+                    // Not before it has shown that it is there.
+                    self.ask(FaceId(face.face_id), false);
                     return Some(face.face_id);
                 }
                 Err(CreateFaceError::Exists(face)) => {
@@ -80,6 +82,8 @@ impl LinkFaces {
         let is_adopted = self.plane.update_face(id, &settings).is_ok();
         if is_adopted && is_of_others {
             self.borrowed.insert(face.face_id);
+        } else if is_adopted {
+            self.ask(id, false);
         }
         is_adopted
     }
@@ -129,6 +133,24 @@ impl LinkFaces {
     pub(super) fn ask(&self, face: FaceId, is_asked: bool) {
         // One that has gone meanwhile is asked nothing anyway.
         let _ = self.core.face_set_discovery(face, is_asked);
+    }
+
+    /// Has routes that were learned to a group's face, before there was another, lead to the only
+    /// neighbour of the link; of several nobody knows which one it was, so the next Interest asks
+    /// them.
+    pub(super) fn move_learned(&self, group: FaceId, only: Option<u64>, now_ns: u64) {
+        let learned = RouteOrigin::PREFIX_ANNOUNCEMENT;
+        for RibEntry { prefix, routes } in self.core.rib_snapshot(now_ns) {
+            let is_meant = |route: &&Route| route.face_id == group.0 && route.origin == learned;
+            let Some(route) = routes.iter().find(is_meant) else { continue };
+            if let Some(face_id) = only {
+                let route = Route { face_id, ..*route };
+                if let Err(error) = self.core.rib_register_for(Charge::Holder, &prefix, &route, now_ns) {
+                    tracing::debug!(%prefix, "no learned route was moved: {error}");
+                }
+            }
+            self.core.rib_unregister(&prefix, group, learned);
+        }
     }
 
     pub(super) fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64) {

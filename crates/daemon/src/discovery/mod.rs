@@ -43,10 +43,13 @@ const LOOK_AGAIN_NS: u64 = 250_000_000;
 /// asked.
 const ASKED_ONE_BY_ONE_MAX: usize = 16;
 
-/// What other threads tell the thread of discovery. As many wait as faces have gone meanwhile.
+/// What other threads tell the thread of discovery. As many wait as faces have gone and routes were
+/// learned meanwhile.
 enum Order {
     /// A face has gone.
     FaceGone(u64),
+    /// A route to a face was learned.
+    Learned(FaceId),
     /// Say goodbye and end.
     Stop,
 }
@@ -76,6 +79,11 @@ impl Orders {
     /// A face has gone.
     pub(crate) fn face_gone(&self, face: u64) {
         self.send(Order::FaceGone(face));
+    }
+
+    /// A route to a face was learned.
+    pub(crate) fn learned(&self, face: FaceId) {
+        self.send(Order::Learned(face));
     }
 }
 
@@ -197,6 +205,7 @@ impl DiscoveryThread {
                         self.machine.lock().face_gone(face, clock::monotonic_ns(), &mut actions);
                         self.faces.gone(face);
                     }
+                    Order::Learned(face) => self.move_learned(face),
                     Order::Stop => return self.say_goodbye(actions),
                 }
                 self.carry_out(&mut actions);
@@ -223,6 +232,7 @@ impl DiscoveryThread {
             }
         }
         drop(machine);
+        let mut changed = Vec::new();
         for (link, faces) in self.links.iter_mut().zip(faces) {
             if link.neighbours == faces {
                 continue;
@@ -231,7 +241,22 @@ impl DiscoveryThread {
             self.faces.ask(link.group, asks_group);
             faces.iter().for_each(|face| self.faces.ask(FaceId(*face), !asks_group));
             link.neighbours = faces;
+            changed.push(link.group);
         }
+        changed.into_iter().for_each(|group| self.move_learned(group));
+    }
+
+    /// Routes to a group that were learned before its link had neighbours, or from an answer to
+    /// what was asked before, lead to a neighbour from now on.
+    fn move_learned(&self, group: FaceId) {
+        let link = self.links.iter().find(|link| link.group == group);
+        let only = match link.map(|link| link.neighbours.as_slice()) {
+            None | Some([]) => return,
+            Some(faces) if faces.len() > ASKED_ONE_BY_ONE_MAX => return,
+            Some([only]) => Some(*only),
+            Some(_) => None,
+        };
+        self.faces.move_learned(group, only, clock::monotonic_ns());
     }
 
     /// Sleeps until something comes or is due.
@@ -320,6 +345,8 @@ impl DiscoveryThread {
             Action::SetMtu { face, mtu } => self.faces.set_mtu(face, mtu, now_ns()),
             Action::SetGroupMtu { interface, mtu } => {
                 if let Some(link) = self.links.get(interface.0 as usize) {
+                    // What was sent before is to be cut as it was then.
+                    self.plane.settle();
                     self.faces.set_mtu(link.group.0, mtu, now_ns());
                 }
             }

@@ -101,6 +101,8 @@ pub struct Node {
     pub routes: Vec<(Face, Name)>,
     pub mtus: HashMap<Face, usize>,
     pub group_mtu: usize,
+    /// As it was for the last hello to all.
+    pub hello_mtu: usize,
     next_face: Face,
     pub sent_octets: u64,
     pub sent: u64,
@@ -154,6 +156,7 @@ impl Segment {
             routes: Vec::new(),
             mtus: HashMap::new(),
             group_mtu: 0,
+            hello_mtu: 0,
             next_face: 100,
             sent_octets: 0,
             sent: 0,
@@ -248,6 +251,9 @@ impl Segment {
                 let digest = InterestView::parse(&packet).unwrap().parameters_digest().unwrap();
                 let digest = digest.try_into().unwrap();
                 node.last_hello.clone_from(&packet);
+                if to.is_none() {
+                    node.hello_mtu = node.group_mtu;
+                }
                 node.machine.hello_sent(interface, to.map(|(_, station)| station), digest, now_ns);
                 self.send(n, to.map(|(_, station)| station), packet);
             }
