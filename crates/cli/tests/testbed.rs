@@ -114,6 +114,37 @@ fn wrong_files_are_refused_with_their_line_and_examples_pass() {
     assert!(fs::read_to_string(home.path("init.svg")).unwrap().ends_with("</svg>\n"));
 }
 
+/// A testbed in which `a` serves a file to `b` over a link of this shape; the rate at which it came,
+/// Mbit/s, and what carried it.
+fn carried(shape: &str, octets: usize) -> (f64, String) {
+    let home = Home::new();
+    let file = home.path("rate.toml");
+    let text = format!(
+        "[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[link]]\nbetween = [\"a\", \"b\"]\n{shape}\n\
+         [[program]]\nname = \"serve\"\nnode = \"a\"\nbackground = true\nready = \"serving \"\n\
+         run = \"mkdir data && head -c {octets} /dev/urandom > data/f && exec namely serve data --prefix /lab\"\n\
+         [[program]]\nname = \"get\"\nnode = \"b\"\nafter = [\"serve\"]\nretry = \"30s\"\n\
+         run = \"namely --json get /lab/f -o f > got.json && cmp f ../a/data/f\"\n"
+    );
+    fs::write(&file, text).unwrap();
+    let summary = run(&home, &file);
+    assert_eq!(summary["well"], true, "{summary:#}");
+    let got = fs::read_to_string(home.path("results/b/got.json")).unwrap();
+    let got: Value = serde_json::from_str(got.lines().next_back().unwrap()).unwrap();
+    (got["goodput_mbps"].as_f64().unwrap(), summary["networks"][0]["carrier"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_link_carries_its_rate_and_no_more_whatever_emulates_it() {
+    if !can_build(own_options()) {
+        return;
+    }
+    for shape in ["rate = \"8mbit\"", "rate = \"8mbit\"\ndelay = \"1ms\""] {
+        let (rate, carrier) = carried(shape, 4_000_000);
+        assert!((4.0..8.4).contains(&rate), "{rate} Mbit/s by {carrier}");
+    }
+}
+
 /// A testbed of two nodes whose program writes `up` into its folder, and then does `then`.
 fn small(home: &Home, then: &str) -> PathBuf {
     let file = home.path("small.toml");
