@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -54,14 +54,28 @@ struct Row {
     dispatcher: Option<bool>,
     payload: u32,
     flows: u32,
+    /// Whether each flow is an application of its own, which all ask one producer's connection.
+    has_processes: bool,
 }
 
 const fn row(experiment: &'static str, what: &'static str, workers: u32, dispatcher: Option<bool>) -> Row {
-    Row { experiment, what, workers, dispatcher, payload: FRAME_PAYLOAD, flows: 4 }
+    Row { experiment, what, workers, dispatcher, payload: FRAME_PAYLOAD, flows: 4, has_processes: false }
 }
 
 const fn payload(payload: u32) -> Row {
-    Row { experiment: "IS-48", what: "payload", workers: 0, dispatcher: None, payload, flows: 4 }
+    Row {
+        experiment: "IS-48",
+        what: "payload",
+        workers: 0,
+        dispatcher: None,
+        payload,
+        flows: 4,
+        has_processes: false,
+    }
+}
+
+const fn consumers(what: &'static str, flows: u32) -> Row {
+    Row { experiment: "IS-49", what, workers: 0, dispatcher: None, payload: 8000, flows, has_processes: true }
 }
 
 const ROWS: [Row; 11] = [
@@ -74,15 +88,8 @@ const ROWS: [Row; 11] = [
     payload(2000),
     payload(4000),
     payload(8000),
-    Row { experiment: "IS-49", what: "1 consumer", workers: 0, dispatcher: None, payload: 8000, flows: 1 },
-    Row {
-        experiment: "IS-49",
-        what: "15 consumers",
-        workers: 0,
-        dispatcher: None,
-        payload: 8000,
-        flows: CONSUMERS,
-    },
+    consumers("1 consumer", 1),
+    consumers("15 consumers", CONSUMERS),
 ];
 
 /// What one run measured.
@@ -92,9 +99,11 @@ struct Run {
     exchanges_per_second: f64,
     /// Processor time of the router over the time, in percent of one core.
     router_cpu_percent: f64,
+    /// The same of the producer.
+    producer_cpu_percent: f64,
     /// Resident memory of the router under load less that before it, MiB.
     router_mib_more: f64,
-    /// The same of the consumers' process, less that of one that has done nothing yet.
+    /// The same of the consumers, less that of such as have done nothing yet.
     consumers_mib: f64,
 }
 
@@ -130,15 +139,16 @@ pub fn run(options: &Istack) -> Result<(), Error> {
     Ok(())
 }
 
-const TITLES: &str = "what                                 payload  flows  Mbit/s               exchanges/s             router CPU %      router MiB more  \
-                      consumers MiB";
+const TITLES: &str = "what                                 payload  flows  Mbit/s               exchanges/s             router CPU %      producer CPU %    \
+                      router MiB more  consumers MiB";
 
 type Column = fn(&Run) -> f64;
 
-const COLUMNS: [(&str, Column, usize); 5] = [
+const COLUMNS: [(&str, Column, usize); 6] = [
     ("goodput_mbps", |run| run.mbps, 19),
     ("exchanges_per_second", |run| run.exchanges_per_second, 22),
     ("router_cpu_percent", |run| run.router_cpu_percent, 16),
+    ("producer_cpu_percent", |run| run.producer_cpu_percent, 16),
     ("router_mib_more", |run| run.router_mib_more, 15),
     ("consumers_mib", |run| run.consumers_mib, 13),
 ];
@@ -193,39 +203,42 @@ impl Programs {
         let uri = format!("unix://{}", socket.display());
         let router = self.start_router(row, dir, &uri)?;
         probe::wait_for_socket(&socket, READY_LIMIT, interrupt)?;
+        let (processes, flows) = if row.has_processes { (row.flows, 1) } else { (1, row.flows) };
         let mut command = self.perf(dir, &uri);
-        command.args(["server", "--prefix", PREFIX, "--flows", &row.flows.to_string()]);
+        command.args(["server", "--prefix", PREFIX, "--flows", &flows.to_string()]);
         command.args(["--payload", &row.payload.to_string()]);
-        let _server = Process::start("namely perf server", command, dir, None)?;
-        probe::wait_for_answer(
-            &socket,
-            &format!("{PREFIX}/{}/ready", row.flows - 1),
-            READY_LIMIT,
-            interrupt,
-        )?;
-        let (mib_before, cpu_before) = (router.rss_mib(), router.cpu_time());
-        let mut command = self.perf(dir, &uri);
-        command.args(["client", "--json", "--prefix", PREFIX, "--flows", &row.flows.to_string()]);
-        command.args(["--window", "64", "--duration", &length.as_secs().to_string()]);
-        let output = dir.join("load");
-        let client = Process::start("namely perf client", command, dir, Some(&output))?;
-        let early_mib = client.rss_mib().unwrap_or(0.0);
+        let server = Process::start("namely perf server", command, dir, None)?;
+        probe::wait_for_answer(&socket, &format!("{PREFIX}/{}/ready", flows - 1), READY_LIMIT, interrupt)?;
+        let mib_before = router.rss_mib();
+        let cpu = || [router.cpu_time(), server.cpu_time()];
+        let (cpu_before, started) = (cpu(), Instant::now());
+        let clients = (0..processes)
+            .map(|n| {
+                let mut command = self.perf(dir, &uri);
+                command.args(["client", "--json", "--prefix", PREFIX, "--flows", &flows.to_string()]);
+                command.args(["--window", "64", "--duration", &length.as_secs().to_string()]);
+                let output = dir.join(format!("load{n}"));
+                Ok((Process::start("namely perf client", command, dir, Some(&output))?, output))
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        let mib = || clients.iter().filter_map(|(client, _)| client.rss_mib()).sum::<f64>();
+        let early_mib = mib();
         interrupt.sleep(length.mul_f64(0.75))?;
-        let (consumers_mib, mib_under_load) = (client.rss_mib().unwrap_or(0.0) - early_mib, router.rss_mib());
-        let outcome = client.wait(length + READY_LIMIT, interrupt)?;
-        let cpu = router.cpu_time().saturating_sub(cpu_before);
-        let printed = fs::read_to_string(&output).unwrap_or_default();
-        let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let total = lines.into_iter().find(|line| line["kind"] == "summary");
-        let number = |key: &str| total.as_ref().and_then(|total| total[key].as_f64());
-        let (Some(exchanges), Some(octets)) = (number("exchanges"), number("payload_octets")) else {
-            return Err(Error::Subject(format!("namely perf printed no summary: {printed}")));
-        };
-        let seconds = outcome.elapsed.as_secs_f64();
+        let (consumers_mib, mib_under_load) = (mib() - early_mib, router.rss_mib());
+        let (mut exchanges, mut octets) = (0.0, 0.0);
+        for (client, output) in clients {
+            client.wait(length + READY_LIMIT, interrupt)?;
+            let more = total(&fs::read_to_string(&output).unwrap_or_default())?;
+            (exchanges, octets) = (exchanges + more.0, octets + more.1);
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        let [router_cpu_percent, producer_cpu_percent] =
+            [0, 1].map(|n| cpu()[n].saturating_sub(cpu_before[n]).as_secs_f64() / seconds * 100.0);
         Ok(Run {
             mbps: octets * 8.0 / 1e6 / seconds,
             exchanges_per_second: exchanges / seconds,
-            router_cpu_percent: cpu.as_secs_f64() / seconds * 100.0,
+            router_cpu_percent,
+            producer_cpu_percent,
             router_mib_more: mib_under_load.unwrap_or(0.0) - mib_before.unwrap_or(0.0),
             consumers_mib,
         })
@@ -251,6 +264,16 @@ impl Programs {
     }
 }
 
+/// Exchanges and octets of payload in all that a client did, by what it printed.
+fn total(printed: &str) -> Result<(f64, f64), Error> {
+    let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let total = lines.into_iter().find(|line| line["kind"] == "summary");
+    let number = |key: &str| total.as_ref().and_then(|total| total[key].as_f64());
+    number("exchanges")
+        .zip(number("payload_octets"))
+        .ok_or_else(|| Error::Subject(format!("namely perf printed no summary: {printed}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,6 +284,7 @@ mod tests {
             mbps,
             exchanges_per_second: 2.0 * mbps,
             router_cpu_percent: 50.0,
+            producer_cpu_percent: 60.0,
             router_mib_more: 1.0,
             consumers_mib: 2.0,
         };

@@ -20,6 +20,8 @@ fn every_row_of_the_istack_experiments_is_measured() {
         let median = |key: &str| row[key]["median"].as_f64().unwrap();
         assert!(median("exchanges_per_second") > 0.0 && median("router_cpu_percent") > 0.0, "{row}");
     }
+    let all = rows.iter().find(|row| row["flows"] == 15).unwrap();
+    assert!(all["producer_cpu_percent"]["median"].as_f64() > Some(0.0), "{all}");
     let memory = rows.iter().find(|row| row["flows"] == 15).unwrap()["router_mib_more"]["median"].as_f64();
     assert!(memory < Some(50.0), "fifteen consumers take less than 50 MB of the router: {memory:?}");
 }
