@@ -111,3 +111,22 @@ impl fmt::Display for TierError {
 }
 
 impl std::error::Error for TierError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_of_a_file_comes_with_what_to_do() {
+        let told = |errno: Errno| TierError::new(Path::new("/cs/one"), errno.into()).to_string();
+        for (errnos, what) in [
+            (&[Errno::NOSPC, Errno::DQUOT, Errno::FBIG][..], "no space left for /cs/one: free some"),
+            (&[Errno::ROFS, Errno::ACCESS, Errno::PERM], "/cs/one cannot be written: mount its file system"),
+            (&[Errno::IO, Errno::NODEV], "see the kernel's log"),
+        ] {
+            for errno in errnos {
+                assert!(told(*errno).contains(what), "{}", told(*errno));
+            }
+        }
+    }
+}

@@ -58,7 +58,7 @@ impl Shared {
         self.end_rest();
         let queued = self.queue_groups();
         let sealed = self.seal_ended();
-        self.bound_records();
+        self.hold_bounds();
         let begun = self.offer_segment();
         let synced = self.synchronise();
         let erased = self.erase_next();
@@ -149,9 +149,12 @@ impl Shared {
         self.index.records() >= self.options.records_max() / 16 * 15
     }
 
-    /// Makes room for records where they are so small that the index is full before the disk is.
-    fn bound_records(&self) {
-        while self.has_many_records() && self.evict_oldest() {}
+    /// Makes room where records are so small that the index is full before the disk is, or where
+    /// there is less room than there was.
+    fn hold_bounds(&self) {
+        let octets_max = || self.octets_max.load(Ordering::Relaxed);
+        let is_over = || self.octets.load(Ordering::Relaxed) > octets_max() || self.has_many_records();
+        while is_over() && self.evict_oldest() {}
     }
 
     fn free_slot(&self) -> (usize, u64) {

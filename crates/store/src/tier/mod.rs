@@ -182,6 +182,7 @@ impl Tier {
             log: Mutex::new(Log::new(options.group_octets())),
             queue: Queue::new(options.fairness, options.slowness, waker),
             ahead: Ahead::new(),
+            pool: Arc::default(),
             orders: Mutex::new(Orders::default()),
             bell: Condvar::new(),
             counters: status::Counters::default(),
@@ -296,10 +297,11 @@ impl Tier {
         self.shared.threshold.store(requests, Ordering::Relaxed);
     }
 
-    /// Octets of the folder, between [`OCTETS_MIN`] and [`OCTETS_MAX`]. What is beyond them goes
-    /// with the next segments; the segments keep their size until the tier is opened anew.
+    /// Octets of the folder, between [`OCTETS_MIN`], or four segments, and [`OCTETS_MAX`]. What is
+    /// beyond them goes soon; the segments keep their size until the tier is opened anew.
     pub fn set_octets_max(&self, octets: u64) {
-        self.shared.octets_max.store(octets.clamp(OCTETS_MIN, OCTETS_MAX), Ordering::Relaxed);
+        let octets_min = OCTETS_MIN.max(4 * self.shared.options.segment_octets());
+        self.shared.octets_max.store(octets.clamp(octets_min, OCTETS_MAX), Ordering::Relaxed);
         self.shared.wake_keeper();
     }
 

@@ -15,6 +15,11 @@ use super::queue::Job;
 /// Requests that the kernel has at a time.
 pub(crate) const DEPTH: usize = 256;
 
+/// While the kernel has many requests, an eighth of them is waited for together, but no longer than
+/// this: the disk has enough to do, and each wake-up costs more than a request.
+const TOGETHER_PART: usize = 8;
+const TOGETHER_TIME: Duration = Duration::from_micros(100);
+
 /// The completion of the wait for a descriptor.
 const AWOKEN: u64 = u64::MAX;
 
@@ -99,19 +104,25 @@ impl<R> Ring<R> {
         pushed.is_ok()
     }
 
-    /// Tells the kernel of what was pushed, and waits until something is done, or `time` is over.
+    /// Tells the kernel of what was pushed, and waits until something is done, or `time` is over, or
+    /// a moment has passed.
     /// Calls `done` with each request and what became of it; whether the descriptor was readable.
     pub(crate) fn wait(
         &mut self,
         time: Option<Duration>,
         done: impl FnMut(Job<R>, io::Result<()>),
     ) -> io::Result<bool> {
+        let together = (self.in_flight() / TOGETHER_PART).max(1);
+        let time = match together {
+            1 => time,
+            _ => Some(time.map_or(TOGETHER_TIME, |time| time.min(TOGETHER_TIME))),
+        };
         let waited = match time {
-            None => self.ring.submit_and_wait(1),
+            None => self.ring.submit_and_wait(together),
             Some(time) => {
                 let time = types::Timespec::from(time);
                 let arguments = types::SubmitArgs::new().timespec(&time);
-                self.ring.submitter().submit_with_args(1, &arguments)
+                self.ring.submitter().submit_with_args(together, &arguments)
             }
         };
         let result = match waited {

@@ -10,7 +10,7 @@ use namely_wire::{Name, NameRef, PACKET_OCTETS_MAX};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::ahead::{Ahead, PART_OCTETS, PartKey, Way, extent};
-use super::buffer::{Buffer, blocks};
+use super::buffer::{Buffer, Pool, blocks};
 use super::caller::{Asked, Bypass, Inbox, Outcome, ReadId, StoredData};
 use super::erasing::Erased;
 use super::error::TierError;
@@ -83,6 +83,7 @@ pub(crate) struct Shared {
     pub(crate) log: Mutex<Log>,
     pub(crate) queue: Queue<For>,
     pub(crate) ahead: Ahead<Reader>,
+    pub(crate) pool: Arc<Pool>,
     pub(crate) orders: Mutex<Orders>,
     /// Tells the keeper of orders, and others of what it did.
     pub(crate) bell: Condvar,
@@ -158,7 +159,7 @@ impl Shared {
         if !segment.is_sealed.load(Ordering::Acquire) {
             let log = self.log.lock();
             if let Some(octets) = log.record(&segment, place) {
-                let mut buffer = Buffer::new(octets.len());
+                let mut buffer = self.pool.take(octets.len());
                 buffer.copy_from_slice(octets);
                 drop(log);
                 self.counters.hits_memory.add(1);
@@ -189,7 +190,7 @@ impl Shared {
             }
             Way::Alone(reader) => (For::One(reader), blocks(place.offset(), place.octets())),
         };
-        self.queue.push(Job::Read { segment, offset, buffer: Buffer::new(octets), reader });
+        self.queue.push(Job::Read { segment, offset, buffer: self.pool.take(octets), reader });
         Asked::Reading
     }
 

@@ -446,3 +446,20 @@ fn the_index_has_as_many_records_as_may_be_and_the_oldest_go() {
     assert_eq!(caller.read(ReadId(1), last.as_name(), None, Bypass::Possible), Asked::Reading);
     assert_eq!(caller.read(ReadId(2), small(0).0.as_name(), None, Bypass::Possible), Asked::Absent);
 }
+
+#[test]
+fn a_budget_that_is_lowered_makes_the_oldest_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { octets_max: 4 * OCTETS_MIN, ..options(EngineKind::Inline) };
+    let tier = Tier::open(folder.path(), &options).unwrap();
+    write(&tier, 0..900);
+    assert!(tier.status().octets > 2 * OCTETS_MIN);
+    tier.set_octets_max(OCTETS_MIN);
+    tier.turn();
+    assert!(tier.status().octets <= OCTETS_MIN, "{:?}", tier.status());
+    let mut caller = tier.caller().unwrap();
+    assert_eq!(read(&tier, &mut caller, 0), None);
+    assert_eq!(read(&tier, &mut caller, 899), Some(packet(899).1));
+    tier.set_octets_max(OCTETS_MIN - 1);
+    assert_eq!(tier.status().octets_max, OCTETS_MIN);
+}
