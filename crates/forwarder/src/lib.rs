@@ -50,7 +50,8 @@
 //! alone. FIB, BPT and strategy choice are read without a lock, each has one for its writers, and a
 //! reader takes that only when it met writers eight times. What strategies remember has a lock for
 //! each of its parts, which is taken last: under a PIT entry's, or that of the FIB's writers. So is
-//! the lock of the list of faces that are for discovery, under a PIT entry's or alone. No other
+//! the lock of the list of faces that are for discovery, under a PIT entry's or alone; that of the
+//! neighbours that were told of congestion is taken alone. No other
 //! locks of two tables are held together, except that the RIB's is held while the FIB's is taken
 //! for each change it makes (RIB before FIB, never the other way). [`Output::send`] is called with
 //! no lock held, so it may call back.
