@@ -8,6 +8,7 @@ use crate::instructions::{Instructions, InstructionsWork};
 use crate::links::Links;
 use crate::options::Compare;
 use crate::plain::PlainCommand;
+use crate::saturated::Saturated;
 use crate::soak::Soak;
 use crate::store::Store;
 use crate::tables::{Tables, TablesCase};
@@ -52,6 +53,9 @@ pub enum Command {
     /// Measure the content store's disk tier alone, beside fio on the same files
     #[command(after_help = STORE_HELP)]
     Store(Store),
+    /// Measure what a router forwards while its content store's disk is idle and saturated
+    #[command(after_help = SATURATED_HELP)]
+    Saturated(Saturated),
     /// Count the instructions of fixed work under valgrind and compare them with a snapshot
     #[command(after_help = INSTRUCTIONS_HELP)]
     Instructions(Instructions),
@@ -68,6 +72,9 @@ pub enum Command {
 
 const STORE_HELP: &str = "Example: namely-bench store --dir /var/tmp --records 1000000\n
 fio is looked for on PATH; without it the tier is measured alone.";
+
+const SATURATED_HELP: &str =
+    "Example: cargo build --release && target/release/namely-bench saturated --runs 5";
 
 const HELP: &str =
     "Programs are looked for on PATH and in these environment variables (a file or its directory):

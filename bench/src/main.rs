@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use namely_bench::cli::{Cli, Command};
-use namely_bench::{attacker, attacks, compare, instructions, links, plain, soak, store, tables, trees};
+use namely_bench::{
+    attacker, attacks, compare, instructions, links, plain, saturated, soak, store, tables, trees,
+};
 
 /// The tables are large, and have what the router gives them.
 #[global_allocator]
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         }
         Command::Soak(options) => soak::run(&options),
         Command::Store(options) => store::run(&options),
+        Command::Saturated(options) => saturated::run(&options),
         Command::Links(options) => links::run(&options),
         Command::Trees(options) => trees::run(&options),
         Command::Tables(options) => tables::run(&options),
