@@ -80,8 +80,9 @@ Examples:
 const PLOT_HELP: &str = "Example:
   namely --json perf crypto > crypto.jsonl && namely-experiments plot crypto.jsonl --to crypto.svg";
 
-const POLICIES_HELP: &str = "Example:
-  cargo run --profile dist -p namely-experiments -- policies --json";
+const POLICIES_HELP: &str = "Examples:
+  cargo run --profile dist -p namely-experiments -- policies --json
+  cargo run --profile dist -p namely-experiments -- policies --disk";
 
 #[cfg(test)]
 mod tests {

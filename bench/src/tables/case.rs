@@ -69,6 +69,9 @@ pub enum TablesScenario {
     /// Interests that it does not answer, up to the end of its lookup
     #[value(name = "cs-miss-1M")]
     CsMiss1M,
+    /// Exchanges of which the content store answers half; it takes in no more
+    #[value(name = "cs-half-1M")]
+    CsHalf1M,
     /// 1 million routes: their memory and the time to add one
     #[value(name = "fib-1M")]
     Fib1M,
@@ -97,6 +100,8 @@ pub enum Kind {
     CsHit,
     /// Interests not answered by it.
     CsMiss,
+    /// Interests of which it answers every other, and exchanges for the rest.
+    CsHalf,
     /// The memory of routes, and the time to add one.
     Routes,
     /// Exchanges under a strategy of this name, and the memory of what it remembers of a prefix.
@@ -156,6 +161,7 @@ impl TablesScenario {
             Pit1M => "pit-1M",
             CsHit1M => "cs-hit-1M",
             CsMiss1M => "cs-miss-1M",
+            CsHalf1M => "cs-half-1M",
             Fib1M => "fib-1M",
             Fib10M => "fib-10M",
             StrategyAsf64k => "strategy-asf-64k",
@@ -202,6 +208,7 @@ impl TablesScenario {
             Pit1M => Case { pending: 1_000_000, ..pit },
             CsHit1M => cs,
             CsMiss1M => Case { kind: Kind::CsMiss, ..cs },
+            CsHalf1M => Case { kind: Kind::CsHalf, ..cs },
             Fib1M => Case { kind: Kind::Routes, ..core },
             Fib10M => Case { kind: Kind::Routes, routes: 10_000_000, ..core },
             StrategyAsf64k => strategy("asf"),

@@ -102,6 +102,9 @@ fn what(case: &Case) -> String {
         Kind::Strategy(name) => format!("{routes} prefixes under {name}"),
         Kind::CsHit => format!("{components} components, {cached} Data cached, all asked for are"),
         Kind::CsMiss => format!("{components} components, {cached} Data cached, none asked for is"),
+        Kind::CsHalf => {
+            format!("{components} components, {cached} Data cached, half of what is asked for is")
+        }
         Kind::Exchange | Kind::Pending => format!(
             "{components} components, {routes} routes, {pending} pending, cache for {cached}, {workers} worker(s)"
         ),

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
-use namely_forwarder::{Batch, Config, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received};
+use namely_forwarder::{
+    Batch, Config, CsChange, FaceId, FaceProperties, Forwarder, Outgoing, Output, Received,
+};
 use namely_host::clock::thread_cpu_ns;
 use namely_wire::{LpHeaders, Name};
 
@@ -283,6 +285,10 @@ pub(super) fn measure(case: &Case, runs: u32) -> Result<Samples, Error> {
             bench.add_routes()?;
             cached(&bench, runs)
         }
+        Kind::CsHalf => {
+            bench.add_routes()?;
+            half_cached(&bench, runs)
+        }
     }
 }
 
@@ -380,6 +386,27 @@ fn cached(bench: &Bench, runs: u32) -> Result<Samples, Error> {
         samples.push((Metric::BytesPerEntry, vec![octets / room as f64]));
     }
     Ok(samples)
+}
+
+/// Interests of which the content store answers every other; what is fetched for the rest stays out
+/// of it, so that it goes on answering.
+fn half_cached(bench: &Bench, runs: u32) -> Result<Samples, Error> {
+    let room = bench.case.cached as u64;
+    let mut worker = bench.worker(0)?;
+    worker.exchange(room);
+    worker.expect_sent(room, room)?;
+    bench.core.cs_config(&CsChange { admit: Some(false), ..CsChange::default() });
+    let (mut rates, mut times) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        let Done { count, ns, cpu_ns } = worker.run(bench.case.run_ns, |worker, count| {
+            worker.ask_cached(count / 2, room);
+            worker.exchange(count - count / 2);
+        });
+        worker.expect_sent(count / 2, count)?;
+        rates.push(count as f64 * 1e9 / ns as f64);
+        times.push(cpu_ns as f64 / count as f64);
+    }
+    Ok(vec![(Metric::Exchanges, rates), (Metric::NsPerExchange, times)])
 }
 
 fn resident_octets() -> Result<u64, Error> {

@@ -3,6 +3,7 @@
 //! The policies are those that run in the router; names and packets are left out.
 
 mod numpy;
+mod tier;
 mod traces;
 
 use std::io::{self, Write};
@@ -23,6 +24,9 @@ pub struct Policies {
     /// Requests of each trace [default: 2000000, all of them]
     #[arg(long, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=2_000_000))]
     pub requests: Option<usize>,
+    /// Hits of memory over a disk, and what is written to it, instead
+    #[arg(long)]
+    pub disk: bool,
 }
 
 /// Packets of the small and of the large store.
@@ -37,6 +41,9 @@ fn hit_ratio(policy: CsPolicy, packets_max: usize, keys: &[u32]) -> Result<f64, 
 
 /// Prints the table, or a line for each of its values.
 pub fn run(options: &Policies) -> Result<(), Error> {
+    if options.disk {
+        return tier::run(options);
+    }
     let policies = || CsPolicy::ALL.into_iter().filter(|policy| *policy != CsPolicy::Noop);
     if !options.json {
         let names = policies().map(|policy| policy.name().to_owned());

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 pub enum Model {
     /// One router: what each stage has to do, and which one bounds it
     Router(router::Router),
-    /// Routers in a row of which a full one passes on what comes: packets, loss, utilisation
+    /// Routers in a row that pass on what finds them full: packets, loss, utilisation
     Bypass(bypass::Bypass),
 }
 

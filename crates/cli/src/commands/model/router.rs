@@ -22,7 +22,7 @@ const LOAD_SHARE: f64 = 0.9;
 Examples:
   namely model router --cs 4.7k --pit 4k --fib 4k --cs-hit 0.5
   namely model router --cs 414 --cs-write 300 --pit 1M --pit-hit 0.1 --load 300 --simulate
-  namely-bench tables --json --scenario cs-hit-1M,cs-miss-1M,core-4c-1M,core-4c-1M-nocs > tables.jsonl
+  namely-bench tables --json --scenario cs-hit-1M,cs-miss-1M,core-4c-1k,pit-1k > tables.jsonl
   namely model router --tables tables.jsonl --cs-hit 0.5"
 )]
 pub struct Router {

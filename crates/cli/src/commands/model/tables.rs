@@ -28,8 +28,8 @@ pub(super) struct Costs {
 const WANTED: [(&str, &str); 4] = [
     ("cs-hit-1M", "ns_per_lookup"),
     ("cs-miss-1M", "ns_per_lookup"),
-    ("core-4c-1M", "ns_per_exchange"),
-    ("core-4c-1M-nocs", "ns_per_exchange"),
+    ("core-4c-1k", "ns_per_exchange"),
+    ("pit-1k", "ns_per_exchange"),
 ];
 
 impl Costs {
@@ -99,8 +99,8 @@ mod tests {
             line("cs-hit-1M", "ns_per_lookup", 100.0),
             line("cs-hit-1M", "bytes_per_entry", 200.0),
             line("cs-miss-1M", "ns_per_lookup", 50.0),
-            line("core-4c-1M", "ns_per_exchange", 500.0),
-            line("core-4c-1M-nocs", "ns_per_exchange", 400.0),
+            line("core-4c-1k", "ns_per_exchange", 500.0),
+            line("pit-1k", "ns_per_exchange", 400.0),
         ];
         let rates = read(&lines).unwrap().rates(0.5);
         assert_eq!(
@@ -109,7 +109,7 @@ mod tests {
         );
         assert_eq!(rates.fib_lookup, f64::INFINITY);
         let failure = read(&lines[..4]).unwrap_err();
-        assert!(failure.message.contains("core-4c-1M-nocs"), "{failure}");
+        assert!(failure.message.contains("pit-1k"), "{failure}");
         assert!(failure.hint.is_some_and(|hint| hint.contains("namely-bench tables --json")));
     }
 
@@ -120,8 +120,8 @@ mod tests {
             read(&[
                 line("cs-hit-1M", "ns_per_lookup", 100.0),
                 line("cs-miss-1M", "ns_per_lookup", 50.0),
-                line("core-4c-1M", "ns_per_exchange", exchange),
-                line("core-4c-1M-nocs", "ns_per_exchange", 400.0),
+                line("core-4c-1k", "ns_per_exchange", exchange),
+                line("pit-1k", "ns_per_exchange", 400.0),
             ])
         };
         assert!(costs(450.1).is_ok());

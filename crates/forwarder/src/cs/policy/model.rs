@@ -25,8 +25,10 @@ pub struct PolicyModel {
     keys_max: usize,
     /// The id of each key that is cached.
     ids: Vec<Id>,
-    /// The key of each id.
+    /// The key of each id, and whether it was found since it came.
     keys: Vec<u32>,
+    asked: Vec<bool>,
+    left: Option<(u32, bool)>,
     free: Vec<Id>,
     len: usize,
 }
@@ -64,6 +66,8 @@ impl PolicyModel {
             keys_max: keys_max.max(1),
             ids: Vec::new(),
             keys: Vec::from([0]),
+            asked: Vec::from([false]),
+            left: None,
             free: Vec::new(),
             len: 0,
         })
@@ -75,12 +79,14 @@ impl PolicyModel {
         if key as usize >= self.ids.len() {
             self.ids.resize(key as usize + 1, NONE);
         }
+        self.left = None;
         match self.ids[key as usize] {
             NONE => {
                 self.insert(key);
                 false
             }
             id => {
+                self.asked[id as usize] = true;
                 match self.policy.on_hit() {
                     OnHit::Lock => self.policy.hit(id, &mut self.records),
                     OnHit::Mark(most) if self.marks.mark(id) < most => {
@@ -93,20 +99,29 @@ impl PolicyModel {
         }
     }
 
+    /// The key that left for the last request, and whether it was found while it was here: what the
+    /// content store offers to a tier below it.
+    pub fn left(&self) -> Option<(u32, bool)> {
+        self.left
+    }
+
     fn insert(&mut self, key: u32) {
         let hash = mix(u64::from(key));
         let arrival = self.policy.arriving(hash);
         if self.len == self.keys_max
             && let Some(id) = self.policy.evict(arrival, &mut self.records, &self.marks)
         {
+            self.left = Some((self.keys[id as usize], self.asked[id as usize]));
             self.forget(id);
         }
         let id = self.free.pop().unwrap_or_else(|| {
             self.keys.push(0);
+            self.asked.push(false);
             self.marks.0.resize(self.keys.len(), Cell::new(0));
             self.keys.len() as Id - 1
         });
         self.keys[id as usize] = key;
+        self.asked[id as usize] = false;
         self.ids[key as usize] = id;
         self.len += 1;
         self.marks.set_mark(id, 0);

@@ -280,6 +280,13 @@ fn the_least_recently_used_leaves_first() {
     assert_eq!(hits, [false, false, false, true, false, false, true]);
 }
 
+#[test]
+fn who_leaves_is_told_with_whether_it_was_asked_for() {
+    let mut lru = PolicyModel::new(CsPolicy::Lru, 2).unwrap();
+    let left: Vec<_> = [1, 2, 1, 3, 4, 4].map(|key| (lru.request(key), lru.left()).1).into();
+    assert_eq!(left, [None, None, None, Some((2, false)), Some((1, true)), None]);
+}
+
 /// The two policies whose victims are looked for: at the bound the search goes on, one past it it
 /// stops.
 #[test]

@@ -1,0 +1,348 @@
+//! Memory over a disk: how many requests both together answer, and what that makes the disk write.
+//!
+//! The memory is a policy of the content store. The disk is the tier's log without octets: segments
+//! of one size, of which the oldest is thrown away whole, but for what was read since it was
+//! written, which is written again up to a quarter of a segment. A test compares it with the tier
+//! itself.
+
+use std::collections::{HashSet, VecDeque};
+
+use namely_bench::error::Error;
+use namely_forwarder::{CsPolicy, PolicyModel};
+use serde_json::json;
+
+use super::traces::{REQUESTS, Trace};
+use super::{Policies, print};
+
+/// Packets that a memory holds, and the disk below it.
+const SIZES: [(usize, usize); 3] = [(2_500, 25_000), (2_500, 100_000), (25_000, 100_000)];
+
+/// Policies of the memory.
+const POLICIES: [CsPolicy; 3] = [CsPolicy::S3Fifo, CsPolicy::Arc, CsPolicy::Lru];
+
+/// Segments of a small tier: one is written, one is empty and comes next.
+const SEGMENTS: usize = 16;
+
+/// Of a segment that is thrown away a quarter may be written again.
+const REINSERTED_PART: usize = 4;
+
+/// What of the memory's leavings is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Admission {
+    /// What was asked for while it was in memory.
+    Hit,
+    /// That, and what had left the memory before, not long ago: the router has no such rule.
+    Again,
+    /// Everything.
+    All,
+}
+
+impl Admission {
+    fn name(self) -> &'static str {
+        match self {
+            Admission::Hit => "hit",
+            Admission::Again => "again",
+            Admission::All => "all",
+        }
+    }
+}
+
+/// What left the memory last and was not written: as many keys as the disk holds, or up to twice as
+/// many.
+#[derive(Debug, Default)]
+struct Ghosts {
+    young: HashSet<u32>,
+    old: HashSet<u32>,
+}
+
+impl Ghosts {
+    /// Whether `key` is among them; it is from now on.
+    fn saw(&mut self, key: u32, most: usize) -> bool {
+        let saw = self.old.contains(&key) || !self.young.insert(key);
+        if self.young.len() > most {
+            self.old = std::mem::take(&mut self.young);
+        }
+        saw
+    }
+}
+
+/// The tier's log over keys.
+#[derive(Debug)]
+struct Log {
+    segment_records: usize,
+    filling: Vec<u32>,
+    sealed: VecDeque<Vec<u32>>,
+    /// Of each key, the number of its segment, 0 for none, and whether it was read there.
+    places: Vec<(u64, bool)>,
+    /// The number of the segment that is filled.
+    number: u64,
+    admitted: u64,
+    reinserted: u64,
+}
+
+impl Log {
+    fn new(segment_records: usize) -> Self {
+        Log {
+            segment_records,
+            filling: Vec::new(),
+            sealed: VecDeque::new(),
+            places: Vec::new(),
+            number: 1,
+            admitted: 0,
+            reinserted: 0,
+        }
+    }
+
+    fn place(&mut self, key: u32) -> &mut (u64, bool) {
+        let key = key as usize;
+        if key >= self.places.len() {
+            self.places.resize(key + 1, (0, false));
+        }
+        &mut self.places[key]
+    }
+
+    fn read(&mut self, key: u32) -> bool {
+        let (number, was_read) = self.place(key);
+        *was_read = *number != 0;
+        *was_read
+    }
+
+    /// Writes what is not there.
+    fn write(&mut self, key: u32) {
+        if self.place(key).0 == 0 {
+            self.admitted += 1;
+            self.append(key);
+        }
+    }
+
+    fn append(&mut self, key: u32) {
+        let begins = self.filling.len() == self.segment_records;
+        if begins {
+            self.sealed.push_back(std::mem::take(&mut self.filling));
+            self.number += 1;
+        }
+        let number = self.number;
+        *self.place(key) = (number, false);
+        self.filling.push(key);
+        if begins && self.sealed.len() > SEGMENTS - 2 {
+            self.throw_away();
+        }
+    }
+
+    fn throw_away(&mut self) {
+        let Some(oldest) = self.sealed.pop_front() else { return };
+        let oldest_number = self.number - self.sealed.len() as u64 - 1;
+        let mut left = self.segment_records.div_ceil(REINSERTED_PART);
+        for key in oldest {
+            let (number, was_read) = *self.place(key);
+            if number != oldest_number {
+                continue;
+            }
+            *self.place(key) = (0, false);
+            if was_read && left > 0 {
+                left -= 1;
+                self.reinserted += 1;
+                self.append(key);
+            }
+        }
+    }
+}
+
+/// What came of a trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Outcome {
+    requests: usize,
+    memory_hits: u64,
+    disk_hits: u64,
+    admitted: u64,
+    reinserted: u64,
+}
+
+impl Outcome {
+    fn share(&self, of: u64) -> f64 {
+        of as f64 / self.requests as f64
+    }
+
+    fn hit_ratio(&self) -> f64 {
+        self.share(self.memory_hits + self.disk_hits)
+    }
+
+    /// Octets written for each octet that was admitted: all packets are of one size.
+    fn amplification(&self) -> f64 {
+        if self.admitted == 0 { 1.0 } else { 1.0 + self.reinserted as f64 / self.admitted as f64 }
+    }
+
+    /// Packets written for each request.
+    fn written(&self) -> f64 {
+        self.share(self.admitted + self.reinserted)
+    }
+}
+
+/// Asks the memory for `keys`, then the disk, which gets what leaves the memory.
+fn replay(
+    (policy, packets_max): (CsPolicy, usize),
+    mut disk: Log,
+    admission: Admission,
+    keys: &[u32],
+) -> Result<Outcome, Error> {
+    let mut memory = PolicyModel::new(policy, packets_max).map_err(|e| Error::Usage(e.to_string()))?;
+    let (mut memory_hits, mut disk_hits, mut ghosts) = (0, 0, Ghosts::default());
+    for key in keys {
+        // What the disk answers is cached in memory like all that comes.
+        if memory.request(*key) {
+            memory_hits += 1;
+        } else if disk.read(*key) {
+            disk_hits += 1;
+        }
+        let Some((key, was_asked)) = memory.left() else { continue };
+        let is_admitted = match admission {
+            Admission::Hit => was_asked,
+            Admission::Again => was_asked || ghosts.saw(key, SEGMENTS * disk.segment_records),
+            Admission::All => true,
+        };
+        if is_admitted {
+            disk.write(key);
+        }
+    }
+    let Log { admitted, reinserted, .. } = disk;
+    Ok(Outcome { requests: keys.len(), memory_hits, disk_hits, admitted, reinserted })
+}
+
+/// Prints the table, or a line for each of its rows.
+pub(super) fn run(options: &Policies) -> Result<(), Error> {
+    if !options.json {
+        print(&format!(
+            "{:18} {:8} {:>7} {:>7}  {:>9} {:>9} {:>7} {:>9} {:>13}",
+            "trace", "policy", "memory", "disk", "admission", "in memory", "hits", "written", "amplification"
+        ))?;
+    }
+    for trace in Trace::ALL {
+        let keys = trace.keys(options.requests.unwrap_or(REQUESTS));
+        for policy in POLICIES {
+            for sizes in SIZES {
+                for admission in [Admission::Hit, Admission::Again, Admission::All] {
+                    let log = Log::new(sizes.1 / SEGMENTS);
+                    let outcome = replay((policy, sizes.0), log, admission, &keys)?;
+                    print(&row(options.json, (trace, policy, sizes, admission), &outcome))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn row(
+    is_json: bool,
+    (trace, policy, (memory, disk), admission): (Trace, CsPolicy, (usize, usize), Admission),
+    outcome: &Outcome,
+) -> String {
+    let (trace, policy, admission) = (trace.title(), policy.name(), admission.name());
+    let memory_hits = outcome.share(outcome.memory_hits);
+    let (hits, written, amplification) = (outcome.hit_ratio(), outcome.written(), outcome.amplification());
+    if is_json {
+        let line = json!({
+            "trace": trace, "policy": policy, "memory_packets": memory, "disk_packets": disk,
+            "admission": admission, "requests": outcome.requests, "memory_hit_ratio": memory_hits,
+            "hit_ratio": hits, "admitted": outcome.admitted, "reinserted": outcome.reinserted,
+            "written_per_request": written, "write_amplification": amplification,
+        });
+        return line.to_string();
+    }
+    format!(
+        "{trace:18} {policy:8} {memory:>7} {disk:>7}  {admission:>9} {memory_hits:>9.3} {hits:>7.3} {written:>9.3} {amplification:>13.2}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namely_security::{Signer, sign_data};
+    use namely_store::tier::{Asked, Bypass, EngineKind, OCTETS_MIN, Options, ReadId, Tier, Written};
+    use namely_wire::{DataBuilder, Name};
+
+    #[test]
+    fn the_oldest_segment_goes_whole_but_for_what_was_read() {
+        let mut log = Log::new(4);
+        (0..4 * (SEGMENTS as u32 - 1)).for_each(|key| log.write(key));
+        assert!((0..8).all(|key| log.place(key).0 != 0), "one segment may still be filled");
+        assert!(log.read(1) && log.read(3) && log.read(2) && !log.read(999));
+        log.write(100);
+        assert_eq!([0, 1, 2, 3, 4].map(|key| log.place(key).0 != 0), [false, true, false, false, true]);
+        assert_eq!((log.reinserted, log.admitted), (1, 61), "a quarter of a segment is written again");
+        log.write(100);
+        assert_eq!(log.admitted, 61, "what is there is not written again");
+    }
+
+    /// Octets of a record's head in the tier's log.
+    const HEAD: usize = 20;
+
+    /// Packets whose records take a block: fifteen in a segment of the smallest tier.
+    fn packet(key: u32) -> (Name, Vec<u8>) {
+        let name: Name = "/t".parse::<Name>().unwrap().join_segment(u64::from(key));
+        let signed = |octets: usize| {
+            let content = vec![key as u8; octets];
+            sign_data(&DataBuilder::new(name.as_name()), &content, &Signer::digest_sha256()).unwrap()
+        };
+        let over = signed(4000).len() - 4000;
+        let packet = signed(4096 - HEAD - over);
+        assert_eq!(packet.len(), 4096 - HEAD);
+        (name, packet)
+    }
+
+    #[test]
+    fn the_log_hits_and_writes_as_the_tier_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            engine: EngineKind::Inline,
+            direct: false,
+            sync_interval: std::time::Duration::ZERO,
+            ..Options::new(OCTETS_MIN)
+        };
+        let tier = Tier::open(&folder.path().join("tier"), &options).unwrap();
+        let mut caller = tier.caller().unwrap();
+        let mut log = Log::new(15);
+        let (mut of_tier, mut of_log) = (0i64, 0i64);
+        for (n, key) in Trace::Zipf.keys(20_000).into_iter().enumerate() {
+            let key = key / 200;
+            let (name, packet) = packet(key);
+            of_log += i64::from(log.read(key));
+            if caller.read(ReadId(n as u64), name.as_name(), None, Bypass::Impossible) == Asked::Reading {
+                tier.turn();
+                let done = caller.completed().expect("a read that was made");
+                of_tier += i64::from(done.outcome.found().is_some());
+            }
+            // As what leaves a memory that is small.
+            if n % 3 == 0 {
+                log.write(key);
+                let written = tier.write(name.as_name(), &packet, 0);
+                assert!(matches!(written, Written::Taken | Written::Known), "{written:?}");
+                tier.turn();
+            }
+        }
+        let status = tier.status();
+        let near = |a: u64, b: u64| a.abs_diff(b) * 20 <= a.max(b);
+        assert!(of_log > 1000 && log.reinserted > 100, "{of_log} {log:?}");
+        assert!(near(of_tier as u64, of_log as u64), "hits: {of_tier} of the tier, {of_log} of the log");
+        assert!(near(status.written, log.admitted), "{} {}", status.written, log.admitted);
+        assert!(near(status.reinserted, log.reinserted), "{} {}", status.reinserted, log.reinserted);
+    }
+
+    #[test]
+    fn a_disk_adds_hits_and_the_less_is_admitted_the_less_is_written() {
+        for trace in Trace::ALL {
+            let keys = trace.keys(300_000);
+            for policy in POLICIES {
+                let of = |disk: usize, admission| {
+                    replay((policy, 2_500), Log::new(disk / SEGMENTS), admission, &keys).unwrap()
+                };
+                let [hit, again, all] =
+                    [Admission::Hit, Admission::Again, Admission::All].map(|rule| of(25_000, rule));
+                let what = format!("{} {policy:?}: {hit:?} {again:?} {all:?}", trace.title());
+                assert_eq!(hit.memory_hits, all.memory_hits, "the memory does not know the disk: {what}");
+                assert!(hit.disk_hits > 0 && again.disk_hits > 0 && all.disk_hits > 0, "{what}");
+                assert!(hit.admitted < again.admitted && again.admitted < all.admitted, "{what}");
+                assert!((1.0..1.5).contains(&hit.amplification()) && all.amplification() < 1.5, "{what}");
+            }
+        }
+    }
+}
