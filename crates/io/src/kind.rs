@@ -17,7 +17,6 @@ use crate::id::SourceId;
 use crate::options::IoOptions;
 use crate::port::FacePort;
 use crate::sender::Sender;
-use crate::serve::SERVING_NS_MAX;
 use crate::sockets::{self, Interest};
 use crate::status::{FaceState, LinkInfo, Remote};
 
@@ -26,6 +25,9 @@ pub(crate) use namely_memif::Arrived as SharedFrame;
 
 /// How long a listener rests when the process has no file descriptor left, ns.
 const ACCEPT_REST_NS: u64 = 100_000_000;
+
+/// How much of a worker's turn may be over before the next source is left to the next one, ns.
+pub(crate) const SERVING_NS_MAX: u64 = 2_000_000;
 
 /// How long a listener takes up those who come before it leaves the others to its next turn, ns:
 /// each of them costs several system calls.

@@ -14,17 +14,14 @@ use crate::buffer::Buffer;
 use crate::error::CloseReason;
 use crate::faces::{Event, Faces, Handler, Source, WorkerMessage};
 use crate::id::SourceId;
-use crate::kind::{AcceptContext, Acceptor, ReadContext, Receiver};
+use crate::kind::{AcceptContext, Acceptor, ReadContext, Receiver, SERVING_NS_MAX};
 use crate::port::{FacePort, PortRequest};
 use crate::sender::Sender;
 use crate::sockets::{self, Interest};
 use crate::status::{FaceState, Remote};
 use crate::waiting::{Wanted, Whose};
 
-/// How much of a turn may be over before the next source is left to the next one, ns.
-pub(crate) const SERVING_NS_MAX: u64 = 2_000_000;
-
-/// The same for writing.
+/// How long a turn may write before the rest is left to the next one, ns.
 const FLUSHING_NS_MAX: u64 = 2_000_000;
 
 /// The same for what others ask for.
