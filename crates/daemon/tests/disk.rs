@@ -186,15 +186,15 @@ fn limits_of_the_disk_change_while_it_is_used_and_by_a_reload() {
     let mut lab = Lab::start("");
     let mut client = lab.daemon.connect();
     let change = ControlParameters {
-        cs_disk_octets: Some(2 << 20),
+        cs_disk_octets: Some(512 << 20),
         cs_disk_threshold: Some(7),
         cs_disk_queue: Some("weighted".into()),
         ..ControlParameters::default()
     };
     let changed = client.ok(Command::CsConfig, &change);
-    assert_eq!((changed.cs_disk_octets, changed.cs_disk_threshold), (Some(2 << 20), Some(7)));
+    assert_eq!((changed.cs_disk_octets, changed.cs_disk_threshold), (Some(512 << 20), Some(7)));
     let now = lab.status();
-    assert_eq!((now.octets_max, now.threshold, now.queue.as_str()), (2 << 20, 7, "weighted"));
+    assert_eq!((now.octets_max, now.threshold, now.queue.as_str()), (512 << 20, 7, "weighted"));
     let few = ControlParameters { cs_disk_octets: Some((1 << 20) - 1), ..ControlParameters::default() };
     assert_eq!(client.command(Command::CsConfig, &few).code, 400);
     let file = config(&lab.disk(), "threshold = 9\nengine = \"threads\"\nthreads = 2\n");
