@@ -101,12 +101,16 @@ pub(crate) struct Flight {
 pub(crate) struct Port {
     pub(crate) node: NodeId,
     pub(crate) face: FaceId,
-    pub(crate) peer: usize,
+    /// Who hears what it sends: the other end, or all others of a shared medium.
+    pub(crate) peers: Vec<usize>,
+    /// False while it is off its link.
+    pub(crate) is_up: bool,
     pub(crate) spec: LinkSpec,
     pub(crate) counts: LinkCounts,
     pub(crate) waits_us: Option<Histogram<u64>>,
     pub(crate) alarm: Alarm,
-    service: LinkService<Packet>,
+    /// Tells senders apart by their ports.
+    service: LinkService<Packet, usize>,
     waiting: VecDeque<Waiting>,
     waiting_octets: usize,
     codel: Codel,
@@ -127,7 +131,7 @@ impl Port {
     pub(crate) fn new(
         node: NodeId,
         face: FaceId,
-        peer: usize,
+        peers: Vec<usize>,
         spec: LinkSpec,
         total: Arc<ReassemblyTotal>,
     ) -> Self {
@@ -138,7 +142,8 @@ impl Port {
         Port {
             node,
             face,
-            peer,
+            peers,
+            is_up: true,
             spec,
             counts: LinkCounts::default(),
             waits_us: None,
@@ -262,12 +267,13 @@ impl Port {
     pub(crate) fn receive(
         &mut self,
         frame: &[u8],
+        from: usize,
         now_ns: u64,
         random: &mut Random,
         flights: &mut Vec<Flight>,
     ) -> Option<namely_forwarder::Received<Packet>> {
         let mut again = Vec::new();
-        let received = match self.service.receive(frame, (), now_ns, &mut |frame| again.push(frame)) {
+        let received = match self.service.receive(frame, from, now_ns, &mut |frame| again.push(frame)) {
             Ok(delivered) => delivered.map(|delivered| namely_forwarder::Received {
                 packet: delivered.packet.into(),
                 headers: delivered.headers,

@@ -30,8 +30,10 @@ pub struct AppId(usize);
 pub struct PortId(usize);
 
 enum What {
-    /// A frame comes in at a port.
-    Frame(usize, Vec<u8>),
+    /// A frame comes in at a port, from another one.
+    Frame { to: usize, from: usize, octets: Vec<u8> },
+    /// A port's link goes or comes.
+    Link(usize, bool),
     /// A link service has something to do.
     Tick(usize),
     /// A behaviour's timer.
@@ -186,16 +188,44 @@ impl Network {
     pub fn connect_unlike(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> PortId {
         let first = self.ports.len();
         for (node, peer, spec) in [(a, first + 1, there), (b, first, back)] {
-            let face = self.face(node, FaceProperties::remote(), Target::Port(self.ports.len()));
-            self.nodes[node.0].forwarder.face_set_discovery(face, true).expect("room for a neighbour");
-            self.ports.push(Port::new(node, face, peer, spec, self.reassembly.clone()));
+            self.add_port(node, FaceProperties::remote(), vec![peer], spec);
         }
         PortId(first)
     }
 
-    /// The other direction of the same link.
+    /// Connects nodes by a medium that they share, as a switch with a multicast group is one: each
+    /// has a face to the group, a queue and the rate of its own, and all others hear what it sends.
+    /// Returns the port of each.
+    ///
+    /// # Panics
+    /// If a node has as many faces as it may.
+    pub fn share(&mut self, nodes: &[NodeId], spec: LinkSpec) -> Vec<PortId> {
+        let ports = self.ports.len()..self.ports.len() + nodes.len();
+        for (own, node) in ports.clone().zip(nodes) {
+            let others = ports.clone().filter(|other| *other != own).collect();
+            self.add_port(*node, FaceProperties::group(), others, spec);
+        }
+        ports.map(PortId).collect()
+    }
+
+    fn add_port(&mut self, node: NodeId, properties: FaceProperties, peers: Vec<usize>, spec: LinkSpec) {
+        let face = self.face(node, properties, Target::Port(self.ports.len()));
+        self.nodes[node.0].forwarder.face_set_discovery(face, true).expect("room for a neighbour");
+        self.ports.push(Port::new(node, face, peers, spec, self.reassembly.clone()));
+    }
+
+    /// The other direction of the same link; of a shared medium, the first of the others.
+    ///
+    /// # Panics
+    /// If the medium has one node only.
     pub fn reverse(&self, port: PortId) -> PortId {
-        PortId(self.ports[port.0].peer)
+        PortId(self.ports[port.0].peers[0])
+    }
+
+    /// Takes a port off its link at this time, or puts it back. Off it, what it sends and what is on
+    /// its way to it is lost, and nobody is told.
+    pub fn set_up_at(&mut self, at_ns: u64, port: PortId, is_up: bool) {
+        self.schedule(at_ns, What::Link(port.0, is_up));
     }
 
     /// Attaches a behaviour to a node, by an application's face.
@@ -270,15 +300,20 @@ impl Network {
     /// # Panics
     /// If a node's FIB is full.
     pub fn announce(&mut self, prefix: &Name, node: NodeId) {
-        let links: Vec<routes::Edge> = self.ports.iter().map(|port| self.edge(port)).collect();
-        for (at, port) in routes::towards(node.0, self.nodes.len(), &links) {
-            let face = self.ports[port].face;
+        let (ports, links): (Vec<usize>, Vec<routes::Edge>) = self.edges().unzip();
+        for (at, number) in routes::towards(node.0, self.nodes.len(), &links) {
+            let face = self.ports[ports[number]].face;
             self.nodes[at].forwarder.fib_add_nexthop(prefix.as_name(), face, 0).expect("room in the FIB");
         }
     }
 
-    fn edge(&self, port: &Port) -> routes::Edge {
-        routes::Edge { from: port.node.0, to: self.ports[port.peer].node.0, delay_ns: port.spec.delay_ns }
+    /// Each way that a frame can take, with the port that it leaves by.
+    fn edges(&self) -> impl Iterator<Item = (usize, routes::Edge)> {
+        self.ports.iter().enumerate().flat_map(move |(number, port)| {
+            let (from, delay_ns) = (port.node.0, port.spec.delay_ns);
+            let edge = move |peer: &usize| routes::Edge { from, to: self.ports[*peer].node.0, delay_ns };
+            port.peers.iter().map(move |peer| (number, edge(peer)))
+        })
     }
 
     /// Now, ns.
@@ -353,7 +388,8 @@ impl Network {
 
     fn process(&mut self, what: What) {
         match what {
-            What::Frame(port, octets) => self.frame(port, &octets),
+            What::Frame { to, from, octets } => self.frame(to, from, &octets),
+            What::Link(port, is_up) => self.ports[port].is_up = is_up,
             What::Tick(port) => match self.ports[port].alarm.fired(self.now_ns) {
                 Ok(()) => {
                     self.ports[port].tick(self.now_ns, &mut self.random, &mut self.flights);
@@ -389,14 +425,19 @@ impl Network {
         self.events.push(Event { at_ns: at_ns.max(self.now_ns), number: self.events_made, what });
     }
 
-    fn frame(&mut self, port: usize, octets: &[u8]) {
+    fn frame(&mut self, port: usize, from: usize, octets: &[u8]) {
+        if !self.ports[port].is_up {
+            self.ports[from].counts.lost += 1;
+            return;
+        }
         if let Some(trace) = &mut self.trace {
             trace.update(&self.now_ns.to_be_bytes());
             trace.update(&(port as u64).to_be_bytes());
             trace.update(octets);
         }
         let (node, face) = (self.ports[port].node.0, self.ports[port].face);
-        let received = self.ports[port].receive(octets, self.now_ns, &mut self.random, &mut self.flights);
+        let received =
+            self.ports[port].receive(octets, from, self.now_ns, &mut self.random, &mut self.flights);
         self.launch(port);
         if let Some(received) = received {
             self.nodes[node].inbox.push_back((face, received));
@@ -489,13 +530,22 @@ impl Network {
         }
     }
 
-    /// Frames that left `port` are on their way to the other end.
+    /// Frames that left `port` are on their way to the other end, or all others.
     fn launch(&mut self, port: usize) {
-        let peer = self.ports[port].peer;
         let mut flights = std::mem::take(&mut self.flights);
-        for Flight { at_ns, octets } in flights.drain(..) {
-            self.schedule(at_ns, What::Frame(peer, octets));
+        if !self.ports[port].is_up {
+            self.ports[port].counts.lost += flights.len() as u64;
+            flights.clear();
         }
+        let peers = std::mem::take(&mut self.ports[port].peers);
+        for Flight { at_ns, octets } in flights.drain(..) {
+            let Some((last, others)) = peers.split_last() else { continue };
+            for to in others {
+                self.schedule(at_ns, What::Frame { to: *to, from: port, octets: octets.clone() });
+            }
+            self.schedule(at_ns, What::Frame { to: *last, from: port, octets });
+        }
+        self.ports[port].peers = peers;
         self.flights = flights;
         let due_ns = self.ports[port].due_ns();
         let armed = self.ports[port].alarm.set(due_ns);

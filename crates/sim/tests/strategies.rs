@@ -253,3 +253,55 @@ fn self_learning_finds_a_way_without_any_route_and_another_one_when_that_dies() 
     let learned = ring.network.router(ring.routers[0]).rib_snapshot(ring.network.now_ns());
     assert!(learned[0].routes.len() <= 2, "one route for each way");
 }
+
+/// Routers on one medium, all of which learn their routes; a consumer at the first and a producer
+/// of `/p` at each of some others.
+fn segment(routers: usize, producers: &[usize]) -> (Network, Vec<PortId>, Vec<namely_sim::NodeId>, AppId) {
+    let mut network = Network::new(7);
+    let nodes: Vec<_> = (0..routers).map(|_| network.add_router(RouterSpec::default())).collect();
+    let spec = LinkSpec { rate_bps: 100_000_000, delay_ns: MS, mtu_octets: 1500, ..LinkSpec::default() };
+    let ports = network.share(&nodes, spec);
+    for node in &nodes {
+        let strategy = name("/localhost/nfd/strategy/self-learning");
+        network.router(*node).strategy_set(name("/").as_name(), strategy.as_name()).expect("it");
+    }
+    for at in producers {
+        // Longer than a frame, so that fragments of several senders mix.
+        let producer = network.attach(nodes[*at], Box::new(Producer::new(name("/p"), 4000)));
+        let face = network.face_of(producer);
+        network.router(nodes[*at]).fib_add_nexthop(name("/p").as_name(), face, 0).expect("room");
+    }
+    let consumer = network.attach(nodes[0], Box::new(ConstantRate::new(name("/p/object"), 100)));
+    (network, ports, nodes, consumer)
+}
+
+#[test]
+fn on_a_shared_medium_what_one_sends_all_hear_and_answers_of_several_are_told_apart() {
+    let (mut network, ports, nodes, consumer) = segment(20, &[5, 11]);
+    network.run_until(2 * SECOND);
+    let consumer: &ConstantRate = network.behaviour(consumer).expect("it");
+    assert!(consumer.interests >= 199 && consumer.data + 2 >= consumer.interests, "{}", consumer.data);
+    let frames = |at: usize| network.link_counts(ports[at]).frames;
+    assert_eq!(frames(3), 0, "who has no answer says nothing of what it heard there");
+    // Three fragments each; nothing in the protocol keeps the second producer silent.
+    assert!(frames(5) >= 3 * 199 && frames(11) >= 3 * 199);
+    assert!(ports.iter().all(|port| network.link_counts(*port).refused == 0));
+    let routes = network.router(nodes[0]).rib_snapshot(network.now_ns());
+    assert_eq!((routes.len(), &routes[0].prefix), (1, &name("/p/object")));
+}
+
+#[test]
+fn who_leaves_a_shared_medium_is_not_heard_until_it_comes_back() {
+    let (mut network, ports, _, consumer) = segment(4, &[2]);
+    network.set_up_at(SECOND, ports[2], false);
+    network.set_up_at(4 * SECOND, ports[2], true);
+    let data = |network: &Network| network.behaviour::<ConstantRate>(consumer).expect("it").data;
+    network.run_until(SECOND);
+    let before = data(&network);
+    network.run_until(4 * SECOND - 1);
+    assert!(before >= 98 && data(&network) <= before + 1, "{before} {}", data(&network));
+    network.run_until(9 * SECOND);
+    let (before, now) = (data(&network), 10 * SECOND);
+    network.run_until(now);
+    assert!(data(&network) >= before + 98, "{before} {}", data(&network));
+}
