@@ -9,7 +9,8 @@
 //! between two routers, and windows; `trees` copies many small files beside an rsync
 //! daemon.
 //!
-//! `store` measures the content store's disk tier alone, `saturated` what a router forwards beside it.
+//! `store` measures the content store's disk tier alone, `saturated` what a router forwards beside
+//! it.
 //!
 //! `tables` measures the forwarding core alone, `instructions` counts what fixed work costs it. The
 //! experiments of published systems are in `experiments`, on parts of this crate.

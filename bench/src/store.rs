@@ -1,5 +1,5 @@
-//! `store`: the content store's disk tier alone: reads beside fio on the same files in the same run,
-//! memory of a record, time to open, time of a look that finds nothing.
+//! `store`: the content store's disk tier alone: reads beside fio on the same files in the same
+//! run, memory of a record, time to open, time of a look that finds nothing.
 
 use std::fmt::Write;
 use std::fs;

@@ -114,8 +114,8 @@ fn wrong_files_are_refused_with_their_line_and_examples_pass() {
     assert!(fs::read_to_string(home.path("init.svg")).unwrap().ends_with("</svg>\n"));
 }
 
-/// A testbed in which `a` serves a file to `b` over a link of this shape; the rate at which it came,
-/// Mbit/s, and what carried it.
+/// A testbed in which `a` serves a file to `b` over a link of this shape; the rate at which it
+/// came, Mbit/s, and what carried it.
 fn carried(shape: &str, octets: usize) -> (f64, String) {
     let home = Home::new();
     let file = home.path("rate.toml");

@@ -46,7 +46,8 @@ pub const CHALLENGES_MAX: u32 = 3;
 /// Time between two challenges of a neighbour that was found, ns.
 pub const CHALLENGE_NS: u64 = SECOND_NS / 3;
 
-/// For how long after an interface came up hellos that are multicast there fit the smallest MTU, ns.
+/// For how long after an interface came up hellos that are multicast there fit the smallest MTU,
+/// ns.
 pub const FIRST_NS: u64 = SECOND_NS;
 
 /// The least time between two multicast hellos of an interface, ns: one that flaps sends no more.

@@ -1,5 +1,5 @@
-//! How long a worker's turns take: by the clock, which is how long others may have waited for it, and
-//! by the processor time that it had, which is what it did itself where others compete for
+//! How long a worker's turns take: by the clock, which is how long others may have waited for it,
+//! and by the processor time that it had, which is what it did itself where others compete for
 //! processors.
 
 use namely_host::clock;

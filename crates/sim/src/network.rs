@@ -222,8 +222,8 @@ impl Network {
         PortId(self.ports[port.0].peers[0])
     }
 
-    /// Takes a port off its link at this time, or puts it back. Off it, what it sends and what is on
-    /// its way to it is lost, and nobody is told.
+    /// Takes a port off its link at this time, or puts it back. Off it, what it sends and what is
+    /// on its way to it is lost, and nobody is told.
     pub fn set_up_at(&mut self, at_ns: u64, port: PortId, is_up: bool) {
         self.schedule(at_ns, What::Link(port.0, is_up));
     }

@@ -82,7 +82,8 @@ pub(super) fn topology(arm: Arm) -> String {
     file
 }
 
-/// All of it: when all links are there, each consumer fetches each producer's file at the same time.
+/// All of it: when all links are there, each consumer fetches each producer's file at the same
+/// time.
 fn file(arm: Arm, octets: u64, seconds: u64) -> String {
     let mut file = format!("[testbed]\nname = \"grid-17\"\nduration = \"{seconds}s\"\n") + &topology(arm);
     for p in 1..=3 {

@@ -2,8 +2,8 @@
 //! that the configuration names become commands `/localhost/nlsr/rib/register` and `unregister`, as
 //! NFD's `readvertise_nlsr` sends them. NLSR and NDNd's `dv` take them.
 //!
-//! A daemon that comes, or comes again, is told everything: it registers `/localhost/nlsr` then. The
-//! RIB is read a part at a time, and no more commands are on their way than are answered; one
+//! A daemon that comes, or comes again, is told everything: it registers `/localhost/nlsr` then.
+//! The RIB is read a part at a time, and no more commands are on their way than are answered; one
 //! without an answer is sent again later. Sends nothing while there is no daemon.
 
 use std::collections::BTreeMap;

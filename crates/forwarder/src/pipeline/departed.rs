@@ -104,7 +104,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 
     /// Clears some of what released faces waited for; returns when to go on if more remains. A face
-    /// counts as swept when all places were looked at since nobody processed packets of it any more.
+    /// counts as swept when all places were looked at since nobody processed packets of it any
+    /// more.
     pub(super) fn sweep_pending(&self, now_ns: u64) -> Option<u64> {
         let mut departed = self.departed.lock();
         if departed.next.is_none() && !self.begin_sweep(&mut departed) {

@@ -97,7 +97,8 @@ impl File {
         run(&Operation::SetLen(&self.0, octets), || self.0.set_len(octets))
     }
 
-    /// Makes the file `octets` long and takes the room for them, as far as the file system knows how.
+    /// Makes the file `octets` long and takes the room for them, as far as the file system knows
+    /// how.
     ///
     /// # Errors
     /// The system's: above all that there is no room.

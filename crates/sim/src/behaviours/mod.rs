@@ -1,5 +1,5 @@
-//! Traffic: a producer, a consumer at a constant rate, one with a list of names, a fetch of a file with a window, and a
-//! neighbour who means harm.
+//! Traffic: a producer, a consumer at a constant rate, one with a list of names, a fetch of a file
+//! with a window, and a neighbour who means harm.
 
 mod catalogue;
 mod constant_rate;

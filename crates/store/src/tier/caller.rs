@@ -94,9 +94,9 @@ impl Outcome {
     }
 }
 
-/// Who reads from a tier and writes to it. Its descriptor ([`AsFd`]) is readable when reads are over; whoever polls
-/// it takes them by [`Caller::completed`] until there are none. One that is dropped gives up what
-/// it reads.
+/// Who reads from a tier and writes to it. Its descriptor ([`AsFd`]) is readable when reads are
+/// over; whoever polls it takes them by [`Caller::completed`] until there are none. One that is
+/// dropped gives up what it reads.
 #[derive(Debug)]
 pub struct Caller {
     tier: Arc<Shared>,

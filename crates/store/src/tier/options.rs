@@ -32,7 +32,8 @@ pub(crate) const BLOCK_OCTETS: u64 = 4096;
 /// What reads and writes the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineKind {
-    /// io_uring where the kernel lets this process have it, else [`THREADS`](super::THREADS) threads.
+    /// io_uring where the kernel lets this process have it, else [`THREADS`](super::THREADS)
+    /// threads.
     #[default]
     Auto,
     /// io_uring on one thread; opening the tier fails where the kernel refuses it.

@@ -264,7 +264,8 @@ impl Device {
 mod tests {
     use super::*;
 
-    /// The order in which so many reads of 4 KiB and writes of 16 KiB that wait are taken: `r`, `w`.
+    /// The order in which so many reads of 4 KiB and writes of 16 KiB that wait are taken: `r`,
+    /// `w`.
     fn order(fairness: Fairness, pushed: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");

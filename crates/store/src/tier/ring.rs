@@ -1,4 +1,5 @@
-//! Requests in a ring that the kernel shares: io_uring. The only module of this crate with `unsafe`.
+//! Requests in a ring that the kernel shares: io_uring. The only module of this crate with
+//! `unsafe`.
 //!
 //! It owns every request from when the kernel learns of it until the kernel has said that it is
 //! done, with the memory and the descriptor that it names.
@@ -93,20 +94,21 @@ impl<R> Ring<R> {
 
     /// Puts an entry into the ring; whether there was room.
     fn enter(&mut self, entry: &squeue::Entry) -> bool {
-        // SAFETY: the kernel uses what the entry names, memory and descriptor, until its completion.
+        // SAFETY: the kernel uses what the entry names, memory and descriptor, until its
+        // completion.
         // - A request lies in `self.jobs` from before this until `reap` has seen its completion, or
-        //   for ever: `drop` waits for all completions and leaks the requests if it cannot. There it
-        //   owns its buffer, whose octets are on the heap and do not move with it, and its segment,
-        //   which keeps the file open. Nobody looks at it meanwhile: a read's buffer is nobody
-        //   else's, and a group's is in an `Arc` that others only read.
+        //   for ever: `drop` waits for all completions and leaks the requests if it cannot. There
+        //   it owns its buffer, whose octets are on the heap and do not move with it, and its
+        //   segment, which keeps the file open. Nobody looks at it meanwhile: a read's buffer is
+        //   nobody else's, and a group's is in an `Arc` that others only read.
         // - The wait for a descriptor names no memory.
         let pushed = unsafe { self.ring.submission().push(entry) };
         pushed.is_ok()
     }
 
-    /// Tells the kernel of what was pushed, and waits until something is done, or `time` is over, or
-    /// a moment has passed.
-    /// Calls `done` with each request and what became of it; whether the descriptor was readable.
+    /// Tells the kernel of what was pushed, and waits until something is done, or `time` is over,
+    /// or a moment has passed. Calls `done` with each request and what became of it; whether the
+    /// descriptor was readable.
     pub(crate) fn wait(
         &mut self,
         time: Option<Duration>,

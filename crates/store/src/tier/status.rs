@@ -88,7 +88,8 @@ pub struct Status {
     pub bypassed_reads: u64,
     /// Second-stage bypasses of Data: the same.
     pub bypassed_writes: u64,
-    /// Reads that were refused although there was no way around: [`PENDING_MAX`](super::PENDING_MAX).
+    /// Reads that were refused although there was no way around:
+    /// [`PENDING_MAX`](super::PENDING_MAX).
     pub refused_reads: u64,
     /// What is there, but not fresh, as was asked.
     pub stale: u64,
