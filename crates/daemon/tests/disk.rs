@@ -342,6 +342,27 @@ fn a_slow_disk_holds_up_neither_misses_nor_memory() {
 }
 
 #[test]
+fn neighbours_that_ask_a_saturated_disk_are_told_until_it_is_over() {
+    let lab = Lab::start("");
+    lab.fill("/x", 300);
+    let disk = "slow = \"20/s\"\nengine = \"threads\"\nthreads = 1\nthreshold = 8\nannounce_ms = 50\n";
+    let lab = lab.restart(disk);
+    let _producer = Producer::new(&lab.daemon, "/x");
+    let mut neighbour = Client::udp(lab.daemon.udp());
+    (0..40).for_each(|i| neighbour.ask(&format!("/x/{i}")));
+    let mut told = |what: &str| {
+        let of = name(&format!("/localhop/nb-cc/{what}"));
+        until(what, || {
+            let packet = neighbour.receive(Duration::from_millis(20))?;
+            let is_asked = packet.wire.first() == Some(&0x05) && packet.headers.nack.is_none();
+            (is_asked && packet.interest().name.to_name() == of).then_some(())
+        });
+    };
+    told("busy");
+    told("free");
+}
+
+#[test]
 fn a_full_disk_costs_what_would_have_been_cached_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let disk = dir.path().join("small");

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use namely_forwarder::{LABEL_MS_MAX, TierMarking};
 use namely_store::tier::{
     EngineKind, Fairness, FilterKind, OCTETS_MAX, OCTETS_MIN, Options, PENDING_THRESHOLD, Slowness,
     THREADS_MAX,
@@ -15,6 +16,9 @@ use super::{changed_keys, values};
 
 /// Octets on disk that are read for each that is written, with [`Queue::Weighted`].
 const READS_WEIGHT: u32 = 4;
+
+/// Least time between announcements of congestion, ms.
+const ANNOUNCE_MS_MIN: u64 = 10;
 
 /// The content store beyond its memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -100,6 +104,30 @@ words! {
     }
 }
 
+words! {
+    /// Who marks Data that a busy disk gives.
+    Marking {
+        /// A router that has no upstream left to pass its load to.
+        #[default]
+        Lazy = "lazy",
+        /// Every router whose disk is at its threshold.
+        Threshold = "threshold",
+        /// Nobody.
+        Never = "never",
+    }
+}
+
+impl Marking {
+    /// The same for the forwarder.
+    pub(super) fn of_tier(self) -> TierMarking {
+        match self {
+            Marking::Lazy => TierMarking::Lazy,
+            Marking::Threshold => TierMarking::Threshold,
+            Marking::Never => TierMarking::Never,
+        }
+    }
+}
+
 impl Queue {
     /// The same for the store.
     pub(crate) fn fairness(self) -> Fairness {
@@ -128,6 +156,12 @@ pub struct CsDisk {
     /// In which order reads and writes are done.
     #[serde(deserialize_with = "values::text")]
     pub queue: Queue,
+    /// Whether Data is marked that comes from a disk which is at its threshold.
+    #[serde(deserialize_with = "values::text")]
+    pub marking: Marking,
+    /// How often neighbours that ask a disk which is at its threshold are told so, ms; 0: never.
+    #[serde(deserialize_with = "announce")]
+    pub announce_ms: u64,
     /// Whether what follows the first segment of an object is read with it.
     pub read_ahead: bool,
     /// What reads and writes.
@@ -152,6 +186,8 @@ impl Default for CsDisk {
             admission: Admission::default(),
             threshold: PENDING_THRESHOLD,
             queue: Queue::default(),
+            marking: Marking::default(),
+            announce_ms: 0,
             read_ahead: true,
             engine: Engine::default(),
             threads: 4,
@@ -164,7 +200,7 @@ impl Default for CsDisk {
 impl CsDisk {
     /// The keys in which `new` differs that only take effect when the router starts again.
     pub(super) fn restart_needed(&self, new: &CsDisk) -> impl Iterator<Item = &'static str> {
-        changed_keys!(self, new, "cs.disk": folder, read_ahead, engine, threads, filter, slow)
+        changed_keys!(self, new, "cs.disk": folder, marking, announce_ms, read_ahead, engine, threads, filter, slow)
     }
 
     /// The same for the store.
@@ -201,6 +237,19 @@ pub(crate) fn check_budget(octets: u64) -> Result<u64, String> {
 
 fn budget<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     check_budget(values::octets(deserializer)?).map_err(D::Error::custom)
+}
+
+/// A label lasts for three periods.
+fn announce<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match u64::deserialize(deserializer)? {
+        period_ms if period_ms == 0 || (ANNOUNCE_MS_MIN..=LABEL_MS_MAX / 3).contains(&period_ms) => {
+            Ok(period_ms)
+        }
+        period_ms => Err(D::Error::custom(format!(
+            "{period_ms} ms: use 0 for never, or {ANNOUNCE_MS_MIN} to {}",
+            LABEL_MS_MAX / 3
+        ))),
+    }
 }
 
 fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {

@@ -93,6 +93,8 @@ impl Config {
             cs_policy: tables.cs_policy,
             cs_admit: tables.cs_admit,
             cs_serve: tables.cs_serve,
+            cs_marking: self.cs.disk.marking.of_tier(),
+            cs_announce_ns: self.cs.disk.announce_ms.saturating_mul(1_000_000),
             unsolicited: tables.cs_unsolicited,
             fib_entries_max: tables.fib_entries_max,
             nexthops_max: tables.nexthops_max,

@@ -144,6 +144,8 @@ fn bad_values_say_their_line_and_what_is_allowed() {
         ("[cs.disk]\nslow = \"fast\"\n", 2, "4.7k/s"),
         ("[cs.disk]\nslow = \"0/s\"\n", 2, "4.7k/s"),
         ("[cs.disk]\nthreads = 65\n", 2, "1 to 64"),
+        ("[cs.disk]\nannounce_ms = 9\n", 2, "10 to 3333"),
+        ("[cs.disk]\nannounce_ms = 3334\n", 2, "10 to 3333"),
         ("[cs.disk]\noctets_max = 1048575\n", 2, "1MiB"),
         ("[faces\n", 1, ""),
     ] {
@@ -274,6 +276,8 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[cs.disk]", "admission", "\"all\""),
     ("[cs.disk]", "threshold", "7"),
     ("[cs.disk]", "queue", "\"weighted\""),
+    ("[cs.disk]", "marking", "\"never\""),
+    ("[cs.disk]", "announce_ms", "200"),
     ("[cs.disk]", "read_ahead", "false"),
     ("[cs.disk]", "engine", "\"threads\""),
     ("[cs.disk]", "threads", "7"),

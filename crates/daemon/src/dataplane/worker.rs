@@ -347,9 +347,12 @@ impl Worker {
             .armed_ns
             .is_some_and(|armed_ns| armed_ns > now_ns && armed_ns <= now_ns.saturating_add(EXPIRY_SLACK_NS));
         if !is_left_to_another {
-            let Worker { ports, internal, .. } = self;
+            let Worker { ports, internal, disk, .. } = self;
             let mut sink = Sink { io, ports, internal, announced: &Announced::default() };
-            expiry.armed_ns = shared.core.expire(now_ns, &mut sink);
+            expiry.armed_ns = match disk {
+                None => shared.core.expire(now_ns, &mut sink),
+                Some(disk) => shared.core.expire(now_ns, &mut WithDisk { sink, disk, now_ns }),
+            };
             self.internal.drain(..).for_each(|packet| shared.send_internal(packet));
             self.expire_due_ns = expiry.armed_ns;
         } else if is_due {
