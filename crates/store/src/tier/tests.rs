@@ -359,7 +359,7 @@ fn threads_that_read_write_and_evict_at_once_never_see_another_packet() {
 
 /// In a process of its own: writes and says what is on the disk, until it is killed.
 #[test]
-#[ignore = "the other half of the test below"]
+#[ignore = "started, and killed, by the test below"]
 fn until_killed() {
     let folder = std::env::var("NAMELY_TIER").unwrap();
     let tier = Tier::open(folder.as_ref(), &Options::new(256 << 20)).unwrap();
